@@ -1,1 +1,1 @@
-"""The suite: it mirrors `conductor_app`, and reads as its specification."""
+"""Test suite, with one folder for each package of `conductor_app`."""

@@ -1,4 +1,4 @@
-"""Documents for tests, in our own words: step("a"), fork(…), loop(…), policy(retries=2); `plan` reads them."""
+"""Builders of workflow documents: `step("a")`, `fork(…)`, `loop(…)`, `policy(retries=2)`; `plan` parses them."""
 
 from typing import Any
 

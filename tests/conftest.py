@@ -1,4 +1,4 @@
-"""Fixtures for the whole suite. Which database it runs on is the settings' choice: see `make test`."""
+"""Fixtures of the whole suite. The settings choose the database: see `make test`."""
 
 from hashlib import sha256
 from itertools import count

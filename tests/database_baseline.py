@@ -1,7 +1,7 @@
-"""Furniture: the rows that a fresh database has (roles, permissions, beats). A test leaves these, and no others.
+"""Baseline rows of a new database (roles, permissions, timestamps of sweeps), restored after each test that commits.
 
-Django empties every table after a test that commits and fills the furniture in anew, which takes longer than most of
-the thousand tests that do. Here only those tables are touched that the test has touched.
+After a test that commits, Django truncates every table and inserts the baseline again. That takes longer than most of
+the thousand tests that commit. This module writes only the tables that the test has changed.
 """
 
 from typing import Any

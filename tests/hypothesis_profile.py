@@ -1,4 +1,4 @@
-"""How often chance looks for a fault: a little in every run, and so many times more with `make test TRIES=20`."""
+"""Number of examples of property tests: few by default, more with `make test TRIES=20`."""
 
 import os
 

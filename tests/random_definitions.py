@@ -1,4 +1,4 @@
-"""Definitions drawn by chance: nested forks, switches, loops, waits and dynamic forks, with every kind of failure."""
+"""Random definitions: nested forks, switches, loops, waits and dynamic forks, with every kind of failure."""
 
 from random import Random
 

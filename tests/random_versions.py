@@ -1,4 +1,4 @@
-"""The next version of a definition, by chance: some steps are new, some are gone, some have changed their places."""
+"""Random changes of a definition: the next version has added, removed and reordered steps."""
 
 from collections.abc import Iterator
 from copy import deepcopy

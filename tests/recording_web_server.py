@@ -1,4 +1,4 @@
-"""A web server for tests: it answers what it is told to, and keeps what it was asked."""
+"""A web server for tests that returns configured replies and records its requests."""
 
 import json
 import threading

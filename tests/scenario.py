@@ -1,4 +1,4 @@
-"""Scenario: a run over the real engine and the real rows, with workers, operators and time that passes when told to."""
+"""Scenarios: runs of the real engine on a real database, with workers, operators and simulated time."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Schedules for tests: kept over the real engine, and what came of their slots."""
+"""Helpers for tests of schedules: creation, and the outcomes of slots."""
 
 from typing import Any
 

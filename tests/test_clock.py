@@ -1,4 +1,4 @@
-"""Time, as the product and its tests see it."""
+"""Clock of the product, and the clock that tests set."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Our own settings: defaults, overrides, and refusals by name."""
+"""Settings of the server: defaults, overrides and checks of names and values."""
 
 import pytest
 

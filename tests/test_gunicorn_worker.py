@@ -1,4 +1,4 @@
-"""A thread that has answered waits a moment for the next request of the same connection."""
+"""Keep-alive connections: a thread waits briefly for the next request of the connection that it served."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""The way in for web servers."""
+"""WSGI application."""
 
 from io import BytesIO
 from urllib.parse import unquote, unquote_to_bytes

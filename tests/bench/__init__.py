@@ -1,1 +1,1 @@
-"""`make bench`: how much the server does, measured over HTTP as workers use it."""
+"""Benchmarks of `make bench`: throughput and latency over HTTP, with the requests that workers send."""

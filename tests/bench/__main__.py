@@ -1,7 +1,7 @@
-"""`make bench`: start the server, drive it as workers do, print a table.
+"""Entry point of `make bench`: start the server, send it the requests of workers and print a table.
 
-DB=sqlite measures the embedded profile, URL=http://host:port/api any other Conductor-compatible server,
-ONLY=chain,loop some of the workloads, WEB_WORKERS=2 the number of web processes.
+DB=sqlite measures the embedded profile; URL=http://host:port/api measures another Conductor-compatible server;
+ONLY=chain,loop selects workloads; WEB_WORKERS=2 sets the number of web processes.
 """
 
 import os
@@ -17,19 +17,19 @@ from statistics import median, quantiles
 
 import orjson
 
-from tests.bench.database_baseline import floor
+from tests.bench.database_baseline import measure_baseline
 
 from . import groups, long_polls, workloads
 from .client import Client
-from .load import Measurements, in_processes, serve
-from .servers import Server, postgresql_server, sqlite_server, statements_a_task
+from .load import Measurements, run_in_processes, serve
+from .servers import Server, count_statements_per_task, postgresql_server, sqlite_server
 
-STARTERS, THREADS, BATCH, RUNS_OF_CHAIN, TASKS_ALONE = 4, 4, 20, 600, 2000
+STARTERS, THREADS, BATCH, RUNS_OF_CHAIN, STANDALONE_TASKS = 4, 4, 20, 600, 2000
 
 
 @dataclass
 class Result:
-    """One line of the table."""
+    """One row of the table."""
 
     name: str
     tasks: int
@@ -41,7 +41,7 @@ class Result:
     statements: float | None
 
     def line(self, limit: float) -> str:
-        polls, updates = percentiles(self.measured.polls), percentiles(self.measured.updates)
+        polls, updates = format_percentiles(self.measured.polls), format_percentiles(self.measured.updates)
         rate = self.tasks / self.seconds
         share = f"{100 * rate / limit:5.1f} %" if limit else "      –"
         return (
@@ -57,7 +57,7 @@ HEAD = (
 )
 
 
-def percentiles(values: list[float]) -> str:
+def format_percentiles(values: list[float]) -> str:
     if len(values) < 2:
         return f"{'–':>22}"
     cuts = quantiles(values, n=100)
@@ -65,139 +65,146 @@ def percentiles(values: list[float]) -> str:
 
 
 class LoadedServer:
-    """One server under load."""
+    """Commands and measurements of a server under load."""
 
     def __init__(self, server: Server) -> None:
-        self.server, self._own = server, threading.local()
-        self.statements = statements_a_task(server)
+        self.server, self._thread_data = server, threading.local()
+        self.statements = count_statements_per_task(server)
 
     def register(self, *definitions: dict, tasks: Sequence[str] = ()) -> None:
-        """Make definitions known."""
-        self._must(self.client.post("/metadata/workflow", list(definitions), method="PUT"))
+        """Register workflow definitions, and task definitions of these names."""
+        self._require_success(self.client.post("/metadata/workflow", list(definitions), method="PUT"))
         if tasks:
-            self._must(self.client.post("/metadata/taskdefs", [workloads.task_definition(name) for name in tasks]))
+            self._require_success(
+                self.client.post("/metadata/taskdefs", [workloads.task_definition(name) for name in tasks])
+            )
 
     @property
     def client(self) -> Client:
-        """The connection of this thread."""
-        if not hasattr(self._own, "client"):
-            self._own.client = Client(self.server.url, self.server.token)
-        return self._own.client
+        """Return the connection of this thread."""
+        if not hasattr(self._thread_data, "client"):
+            self._thread_data.client = Client(self.server.url, self.server.token)
+        return self._thread_data.client
 
     def start(self, name: str, input: dict) -> str:
-        return self._must(self.client.post(f"/workflow/{name}", input)).decode()
+        return self._require_success(self.client.post(f"/workflow/{name}", input)).decode()
 
     def is_running(self, name: str) -> bool:
-        return bool(orjson.loads(self._must(self.client.get(f"/workflow/running/{name}"))))
+        return bool(orjson.loads(self._require_success(self.client.get(f"/workflow/running/{name}"))))
 
     def check(self, run: str) -> None:
-        status = orjson.loads(self._must(self.client.get(f"/workflow/{run}/status")))["status"]
+        status = orjson.loads(self._require_success(self.client.get(f"/workflow/{run}/status")))["status"]
         if status != "COMPLETED":
             raise SystemExit(f"The run {run} is {status}.")
 
-    def drive(self, label: str, definition: str, inputs: list[dict], types: list[str], tasks_a_run: int) -> Result:
-        """Start a run for each input, serve them until the last is over."""
+    def measure(self, label: str, definition: str, inputs: list[dict], types: list[str], tasks_a_run: int) -> Result:
+        """Start a run for each input and work on them until the last one has ended."""
         cpu, began = self.server.cpu_seconds(), time.perf_counter()
-        finish = in_processes(1, serve, self.server.url, self.server.token, types, THREADS, BATCH)
+        finish = run_in_processes(1, serve, self.server.url, self.server.token, types, THREADS, BATCH)
         with ThreadPoolExecutor(STARTERS) as starters:
             runs = list(starters.map(partial(self.start, definition), inputs))
         while self.is_running(definition):
             time.sleep(0.1)
-        used, measured = self.server.cpu_seconds() - cpu, finish()
+        cpu_used, measured = self.server.cpu_seconds() - cpu, finish()
         if measured.errors:
             print(f"{label}: {len(measured.errors)} errors, the first: {measured.errors[0]}", file=sys.stderr)
         for run in runs:
             self.check(run)
-        # Until the last report is answered: asking whether all are over is no work of theirs.
+        # The time ends with the reply to the last report, because the check for open runs is no part of the load.
         seconds, peak = measured.last - began, self.server.web_peak_mb()
         statements = self.statements.get(definition)
-        return Result(label, tasks_a_run * len(runs), len(runs), seconds, measured, used, peak, statements)
+        return Result(label, tasks_a_run * len(runs), len(runs), seconds, measured, cpu_used, peak, statements)
 
     @staticmethod
-    def _must(reply: tuple[int, bytes]) -> bytes:
+    def _require_success(reply: tuple[int, bytes]) -> bytes:
         status, body = reply
         if status not in (200, 204):
             raise SystemExit(f"The server answered {status}: {body[:500]!r}")
         return body
 
 
-def chain(bench: LoadedServer) -> list[Result]:
+def measure_chain(bench: LoadedServer) -> list[Result]:
     steps = [f"bench_step_{number}" for number in range(5)]
     bench.register(workloads.chain(5), tasks=steps)
     inputs = [{"order": number} for number in range(RUNS_OF_CHAIN)]
-    return [bench.drive("chain of 5", "bench_chain_5", inputs, steps, 5)]
+    return [bench.measure("chain of 5", "bench_chain_5", inputs, steps, 5)]
 
 
-def fan_out(bench: LoadedServer) -> list[Result]:
+def measure_fan_out(bench: LoadedServer) -> list[Result]:
     bench.register(workloads.fan_out(), tasks=["bench_branch"])
     return [
-        bench.drive(f"fan-out of {width}", "bench_fan_out", [workloads.branches(width)] * runs, ["bench_branch"], width)
+        bench.measure(
+            f"fan-out of {width}", "bench_fan_out", [workloads.branches(width)] * runs, ["bench_branch"], width
+        )
         for width, runs in ((50, 10), (100, 5), (300, 3), (1000, 1), (3000, 1))
     ]
 
 
-def loop(bench: LoadedServer) -> list[Result]:
+def measure_loop(bench: LoadedServer) -> list[Result]:
     bench.register(workloads.loop(20), tasks=["bench_turn"])
-    return [bench.drive("loop of 20", "bench_loop_20", [{}] * 20, ["bench_turn"], 20)]
+    return [bench.measure("loop of 20", "bench_loop_20", [{}] * 20, ["bench_turn"], 20)]
 
 
-def nested(bench: LoadedServer) -> list[Result]:
+def measure_nested(bench: LoadedServer) -> list[Result]:
     bench.register(*workloads.nested(), tasks=["bench_inner"])
     return [
-        bench.drive("sub-workflow", "bench_parent", [{"order": number} for number in range(200)], ["bench_inner"], 1)
+        bench.measure("sub-workflow", "bench_parent", [{"order": number} for number in range(200)], ["bench_inner"], 1)
     ]
 
 
-def idle(bench: LoadedServer) -> list[Result]:
+def measure_idle(bench: LoadedServer) -> list[Result]:
     bench.register(workloads.workflow("bench_dispatch", workloads.simple("bench_rare")), tasks=["bench_rare"])
     share, latencies = long_polls.measure(bench.server, lambda: bench.start("bench_dispatch", {"order": 1}))
-    print(f"100 idle long polls: server CPU {100 * share:.1f} %; start to hand-out {percentiles(latencies).strip()} ms")
+    print(
+        f"100 idle long polls: server CPU {100 * share:.1f} %; "
+        f"start to claim {format_percentiles(latencies).strip()} ms"
+    )
     return []
 
 
-def standalone_tasks(bench: LoadedServer) -> list[Result]:
-    """Created beforehand; what is measured is claiming and reporting."""
+def measure_standalone_tasks(bench: LoadedServer) -> list[Result]:
+    """Measure claims and reports of standalone tasks, which are created beforehand."""
     url, server = bench.server.url, bench.server
-    groups.create_tasks(url, TASKS_ALONE)
+    groups.create_tasks(url, STANDALONE_TASKS)
     cpu, began = server.cpu_seconds(), time.perf_counter()
-    finish = in_processes(1, groups.serve, url, THREADS, BATCH // 4)
+    finish = run_in_processes(1, groups.serve, url, THREADS, BATCH // 4)
     while groups.count_pending(url):
         time.sleep(0.25)
     seconds, used = time.perf_counter() - began, server.cpu_seconds() - cpu
-    # The workers wait for work by now, and stop when they are told that there is none.
+    # The workers are in long polls now, and stop after an empty reply.
     measured, peak = finish(), server.web_peak_mb()
     if measured.errors:
         print(f"{len(measured.errors)} errors, the first: {measured.errors[0]}", file=sys.stderr)
-    return [Result("claimWork, report", TASKS_ALONE, 0, seconds, measured, used, peak, None)]
+    return [Result("claimWork, report", STANDALONE_TASKS, 0, seconds, measured, used, peak, None)]
 
 
 WORKLOADS = {
-    "chain": chain,
-    "fan_out": fan_out,
-    "loop": loop,
-    "nested": nested,
-    "alone": standalone_tasks,
-    "idle": idle,
+    "chain": measure_chain,
+    "fan_out": measure_fan_out,
+    "loop": measure_loop,
+    "nested": measure_nested,
+    "alone": measure_standalone_tasks,
+    "idle": measure_idle,
 }
 
 
 def main() -> None:
-    """Measure and print."""
+    """Run the selected workloads and print the table."""
     url, workers = os.environ.get("URL"), int(os.environ.get("WEB_WORKERS", "2"))
-    wanted = os.environ.get("ONLY", ",".join(WORKLOADS)).split(",")
-    if unknown := set(wanted) - WORKLOADS.keys():
+    selected = os.environ.get("ONLY", ",".join(WORKLOADS)).split(",")
+    if unknown := set(selected) - WORKLOADS.keys():
         sys.exit(f"ONLY names {', '.join(sorted(unknown))}: the workloads are {', '.join(WORKLOADS)}.")
     if url:
         server = nullcontext(Server(url.rstrip("/"), token=os.environ.get("TOKEN", "")))
     else:
         server = sqlite_server(1) if os.environ.get("DB") == "sqlite" else postgresql_server(workers)
     with server as running:
-        limit = floor(running.database_url) if running.database_url else 0.0
+        limit = measure_baseline(running.database_url) if running.database_url else 0.0
         if limit:
-            print(f"The database's own limit: {limit:.0f} claim-and-complete steps/s by bare SQL.")
+            print(f"Limit of the database: {limit:.0f} claim-and-complete steps/s with plain SQL.")
         bench = LoadedServer(running)
         print(HEAD)
-        for name in wanted:
+        for name in selected:
             for result in WORKLOADS[name](bench):
                 print(result.line(limit), flush=True)
 

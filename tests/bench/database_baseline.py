@@ -1,4 +1,4 @@
-"""The database's own limit: the rows of one claim and one completion, written by bare SQL with nothing around it."""
+"""Baseline of the database: the rows of one claim and one completion, written by plain SQL."""
 
 import multiprocessing
 import time
@@ -7,13 +7,13 @@ import uuid
 STEPS = 4000
 
 
-def floor(database_url: str, processes: int = 2) -> float:
-    """Claim-and-complete steps a second that the database takes from bare SQL; 0.0 where it is not PostgreSQL."""
+def measure_baseline(database_url: str, processes: int = 2) -> float:
+    """Measure the claim-and-complete steps per second that the database executes as plain SQL."""
     if not database_url.startswith("postgres"):
-        return _sqlite_floor(database_url.removeprefix("sqlite:///"))
+        return _measure_sqlite_baseline(database_url.removeprefix("sqlite:///"))
     _prepare(database_url, processes)
     context = multiprocessing.get_context("fork")
-    running = [context.Process(target=_steps, args=(database_url, number)) for number in range(processes)]
+    running = [context.Process(target=_claim_and_complete, args=(database_url, number)) for number in range(processes)]
     began = time.perf_counter()
     for process in running:
         process.start()
@@ -28,11 +28,11 @@ TABLES = (
     "visible_at bigint, due_at bigint, ended_at bigint)",
     "CREATE INDEX floor_waiting ON floor_attempt (queue, visible_at) WHERE status = 'PENDING'",
 )
-TAKE = (
+CLAIM = (
     "UPDATE floor_attempt SET status = 'LEASED', worker = 'w', due_at = 1 WHERE id = (SELECT id FROM floor_attempt "
     "WHERE queue = {mark} AND status = 'PENDING' ORDER BY visible_at LIMIT 1 {lock}) RETURNING id"
 )
-FINISH = (
+COMPLETE = (
     "UPDATE floor_attempt SET status = 'COMPLETED', output = '{{\"done\": true}}', ended_at = 2 "
     "WHERE id = {mark} AND status = 'LEASED'"
 )
@@ -51,17 +51,17 @@ def _prepare(url: str, processes: int) -> None:
         connection.execute("ANALYZE floor_attempt")
 
 
-def _steps(url: str, number: int) -> None:
+def _claim_and_complete(url: str, number: int) -> None:
     import psycopg
 
-    take, finish = TAKE.format(mark="%s", lock="FOR UPDATE SKIP LOCKED"), FINISH.format(mark="%s")
+    claim, complete = CLAIM.format(mark="%s", lock="FOR UPDATE SKIP LOCKED"), COMPLETE.format(mark="%s")
     with psycopg.connect(url, autocommit=True, prepare_threshold=1) as connection:
         for _ in range(STEPS):
-            [(id,)] = connection.execute(take, [f"q{number}"]).fetchall()
-            connection.execute(finish, [id])
+            [(id,)] = connection.execute(claim, [f"q{number}"]).fetchall()
+            connection.execute(complete, [id])
 
 
-def _sqlite_floor(path: str) -> float:
+def _measure_sqlite_baseline(path: str) -> float:
     import sqlite3
 
     connection = sqlite3.connect(path, isolation_level=None, timeout=20)
@@ -72,9 +72,9 @@ def _sqlite_floor(path: str) -> float:
         "INSERT INTO floor_attempt (id, queue, status, visible_at) VALUES (?, 'q', 'PENDING', ?)",
         [(str(uuid.uuid4()), place) for place in range(STEPS)],
     )
-    take, finish = TAKE.format(mark="?", lock=""), FINISH.format(mark="?")
+    claim, complete = CLAIM.format(mark="?", lock=""), COMPLETE.format(mark="?")
     began = time.perf_counter()
     for _ in range(STEPS):
-        [(id,)] = connection.execute(take, ["q"]).fetchall()
-        connection.execute(finish, [id])
+        [(id,)] = connection.execute(claim, ["q"]).fetchall()
+        connection.execute(complete, [id])
     return STEPS / (time.perf_counter() - began)

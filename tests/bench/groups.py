@@ -1,4 +1,4 @@
-"""Stand-alone tasks under load: claimWork and reportCompleted, signed as the requests of Taskcluster's workers are."""
+"""Load of standalone tasks: signed claimWork and reportCompleted requests, like those of Taskcluster workers."""
 
 import base64
 import hmac
@@ -22,7 +22,7 @@ CREATORS = 4
 
 
 class SigningClient(Client):
-    """Signs its requests, without their bodies, as the JavaScript and Go clients do."""
+    """Client that signs its requests without their bodies, like the JavaScript and Go clients."""
 
     def __init__(self, url: str) -> None:
         super().__init__(f"{url}/queue/v1")
@@ -33,10 +33,10 @@ class SigningClient(Client):
         body = b"" if value is None else orjson.dumps(value)
         kind = "" if value is None else "Content-Type: application/json\r\n"
         head = (
-            f"{method} {target} HTTP/1.1\r\n{self.fixed}Authorization: {self._signature(method, target)}\r\n{kind}"
+            f"{method} {target} HTTP/1.1\r\n{self.headers}Authorization: {self._signature(method, target)}\r\n{kind}"
             f"Content-Length: {len(body)}\r\n\r\n"
         )
-        return self.ask(head.encode() + body)
+        return self.send(head.encode() + body)
 
     def _signature(self, method: str, target: str) -> str:
         moment, nonce = str(int(time.time())), secrets.token_hex(4)
@@ -46,81 +46,82 @@ class SigningClient(Client):
 
 
 def create_tasks(url: str, count: int) -> None:
-    """So many tasks, each a group of its own."""
-    own = threading.local()
+    """Create tasks, each in a task group of its own."""
+    thread_data = threading.local()
 
-    def one(number: int) -> None:
-        if not hasattr(own, "client"):
-            own.client = SigningClient(url)
-        status, body = own.client.post(f"/task/{new_id()}", definition(number), method="PUT")
+    def create_task(number: int) -> None:
+        if not hasattr(thread_data, "client"):
+            thread_data.client = SigningClient(url)
+        status, body = thread_data.client.post(f"/task/{new_id()}", task_definition(number), method="PUT")
         if status != 200:
             raise SystemExit(f"The server answered {status}: {body[:500]!r}")
 
-    with ThreadPoolExecutor(CREATORS) as hands:
-        list(hands.map(one, range(count)))
+    with ThreadPoolExecutor(CREATORS) as pool:
+        list(pool.map(create_task, range(count)))
 
 
 def new_id() -> str:
-    """A new id."""
+    """Return a random id in Taskcluster's format (slugid)."""
     return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
 
 
-def definition(number: int) -> dict:
-    """A small task."""
+def task_definition(number: int) -> dict:
+    """Return the definition of a small task."""
     now = datetime.now(UTC)
-    about = {
+    metadata = {
         "name": f"bench {number}",
         "description": "",
         "owner": "bench@example.com",
         "source": "https://example.com",
     }
     moments = {"created": now.isoformat(), "deadline": (now + timedelta(hours=1)).isoformat()}
-    return {"taskQueueId": QUEUE, **moments, "payload": {"number": number}, "metadata": about}
+    return {"taskQueueId": QUEUE, **moments, "payload": {"number": number}, "metadata": metadata}
 
 
 def serve(url: str, threads: int, batch: int, is_done: Callable[[], bool]) -> Measurements:
-    """Workers, until it is said to be done: each claims a batch and reports on all of it, one after another."""
-    found = [Measurements() for _ in range(threads)]
-    working = [
-        threading.Thread(target=_work, args=(url, number, batch, own, is_done)) for number, own in enumerate(found)
+    """Claim batches and report on their tasks in several threads until `is_done`."""
+    results = [Measurements() for _ in range(threads)]
+    workers = [
+        threading.Thread(target=_work, args=(url, number, batch, measurements, is_done))
+        for number, measurements in enumerate(results)
     ]
-    for thread in working:
+    for thread in workers:
         thread.start()
-    for thread in working:
+    for thread in workers:
         thread.join()
     total = Measurements()
-    for own in found:
-        total.add(own)
+    for measurements in results:
+        total.add(measurements)
     return total
 
 
-def _work(url: str, number: int, batch: int, own: Measurements, is_done: Callable[[], bool]) -> None:
+def _work(url: str, number: int, batch: int, measurements: Measurements, is_done: Callable[[], bool]) -> None:
     client = SigningClient(url)
-    asked = {"workerGroup": "bench", "workerId": f"w{number}", "tasks": batch}
+    request = {"workerGroup": "bench", "workerId": f"w{number}", "tasks": batch}
     while not is_done():
         began = time.perf_counter()
-        status, body = client.post(f"/claim-work/{QUEUE.replace('/', '%2F')}", asked)
+        status, body = client.post(f"/claim-work/{QUEUE.replace('/', '%2F')}", request)
         if status != 200:
-            own.errors.append(f"claimWork: {status} {body[:200]!r}")
+            measurements.errors.append(f"claimWork: {status} {body[:200]!r}")
             return
         claims = orjson.loads(body)["tasks"]
         if claims:
-            own.polls.append((time.perf_counter() - began) * 1000)
+            measurements.polls.append((time.perf_counter() - began) * 1000)
         for claim in claims:
-            _report(client, claim["status"]["taskId"], own)
+            _report(client, claim["status"]["taskId"], measurements)
 
 
-def _report(client: SigningClient, task_id: str, own: Measurements) -> None:
+def _report(client: SigningClient, task_id: str, measurements: Measurements) -> None:
     began = time.perf_counter()
     status, body = client.post(f"/task/{task_id}/runs/0/completed", None)
-    own.updates.append((time.perf_counter() - began) * 1000)
-    own.tasks += 1
+    measurements.updates.append((time.perf_counter() - began) * 1000)
+    measurements.tasks += 1
     if status != 200:
-        own.errors.append(f"reportCompleted: {status} {body[:200]!r}")
+        measurements.errors.append(f"reportCompleted: {status} {body[:200]!r}")
 
 
 def count_pending(url: str) -> int:
-    """How many tasks are not done."""
+    """Return the number of tasks that are not resolved."""
     reply = SigningClient(url).post("/task-queues/counts", {"taskQueueIds": [QUEUE]})[1]
     [counts] = orjson.loads(reply)["taskQueueCounts"]
     return counts["pendingTasks"] + counts["claimedTasks"]

@@ -1,4 +1,4 @@
-"""Workers and starters as processes of their own; what they measured comes back over a queue."""
+"""Load generators: workers and clients in processes of their own, which return their measurements over a queue."""
 
 import multiprocessing
 import threading
@@ -13,12 +13,12 @@ import orjson
 from .client import Client
 
 WAIT_MS, INTERVAL_SECONDS = 100, 0.1
-"""How long a poll waits, and the pause after one that did not fill all hands: what the SDKs have by default."""
+"""Wait of a poll, and pause after a poll that returned less than a full batch: the defaults of the SDKs."""
 
 
 @dataclass
 class Measurements:
-    """What one process saw: latencies in milliseconds, and when the last report was answered."""
+    """Measurements of one process: latencies in milliseconds, and the time of the reply to the last report."""
 
     tasks: int = 0
     last: float = 0.0
@@ -37,7 +37,7 @@ class Measurements:
 def serve(
     url: str, token: str, types: Sequence[str], threads: int, batch: int, is_done: Callable[[], bool]
 ) -> Measurements:
-    """A worker for each type, until it is said to be done: one loop polls, `threads` of each do the tasks."""
+    """Run a worker for each task type until `is_done`: one loop polls, and `threads` threads complete the tasks."""
     workers = [Worker(url, token, name, threads, batch) for name in types]
     running = [threading.Thread(target=worker.run, args=(is_done,)) for worker in workers]
     for thread in running:
@@ -51,45 +51,45 @@ def serve(
 
 
 class Worker:
-    """What an SDK's task runner does for one type: poll as many as there are hands free, do them, poll again."""
+    """Task runner of one task type, as in an SDK: poll a batch, complete its tasks, poll again."""
 
     def __init__(self, url: str, token: str, name: str, threads: int, batch: int) -> None:
         self.url, self.token, self.name, self.threads, self.batch = url, token, name, threads, batch
         self.measured = Measurements()
-        self._own = threading.local()
+        self._thread_data = threading.local()
 
     def run(self, is_done: Callable[[], bool]) -> None:
-        """Poll and do, until it is said to be done."""
-        with ThreadPoolExecutor(self.threads) as hands:
+        """Poll and complete tasks until `is_done`."""
+        with ThreadPoolExecutor(self.threads) as pool:
             while not is_done():
-                found = _poll(self._client(), self.name, self.batch, self.measured)
-                list(hands.map(self._complete, found))
-                if len(found) < self.batch:
+                tasks = _poll(self._client(), self.name, self.batch, self.measured)
+                list(pool.map(self._complete, tasks))
+                if len(tasks) < self.batch:
                     time.sleep(INTERVAL_SECONDS)
 
     def _complete(self, task: dict[str, Any]) -> None:
         _complete(self._client(), task, self.measured)
 
     def _client(self) -> Client:
-        if not hasattr(self._own, "client"):
-            self._own.client = Client(self.url, self.token)
-        return self._own.client
+        if not hasattr(self._thread_data, "client"):
+            self._thread_data.client = Client(self.url, self.token)
+        return self._thread_data.client
 
 
-def _poll(client: Client, name: str, batch: int, own: Measurements) -> list[dict[str, Any]]:
+def _poll(client: Client, name: str, batch: int, measurements: Measurements) -> list[dict[str, Any]]:
     began = time.perf_counter()
     status, body = client.get(f"/tasks/poll/batch/{name}?workerid=bench&count={batch}&timeout={WAIT_MS}")
     if status != 200:
-        own.errors.append(f"poll: {status} {body[:200]!r}")
+        measurements.errors.append(f"poll: {status} {body[:200]!r}")
         time.sleep(0.1)
         return []
-    found = orjson.loads(body)
-    if found:
-        own.polls.append((time.perf_counter() - began) * 1000)
-    return found
+    tasks = orjson.loads(body)
+    if tasks:
+        measurements.polls.append((time.perf_counter() - began) * 1000)
+    return tasks
 
 
-def _complete(client: Client, task: dict[str, Any], own: Measurements) -> None:
+def _complete(client: Client, task: dict[str, Any], measurements: Measurements) -> None:
     began = time.perf_counter()
     result = {
         "workflowInstanceId": task["workflowInstanceId"],
@@ -99,15 +99,15 @@ def _complete(client: Client, task: dict[str, Any], own: Measurements) -> None:
         "outputData": {"done": True, "by": "bench"},
     }
     status, body = client.post("/tasks", result)
-    own.last = time.perf_counter()
-    own.updates.append((own.last - began) * 1000)
-    own.tasks += 1
+    measurements.last = time.perf_counter()
+    measurements.updates.append((measurements.last - began) * 1000)
+    measurements.tasks += 1
     if status != 200:
-        own.errors.append(f"update: {status} {body[:200]!r}")
+        measurements.errors.append(f"update: {status} {body[:200]!r}")
 
 
-def in_processes(count: int, target: Callable[..., Measurements], *args: Any) -> Callable[[], Measurements]:
-    """Run the target in processes; returns a function that stops them and gives the sum of what they measured."""
+def run_in_processes(count: int, target: Callable[..., Measurements], *args: Any) -> Callable[[], Measurements]:
+    """Run the target in processes. Return a function that stops them and returns the sum of their measurements."""
     context = multiprocessing.get_context("fork")
     stop, results = context.Event(), context.Queue()
     processes = [context.Process(target=_run, args=(target, args, stop, results), daemon=True) for _ in range(count)]

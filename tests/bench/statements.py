@@ -1,6 +1,6 @@
-"""How many statements a task costs, transaction control apart: one run of each workload inside this process.
+"""Number of SQL statements per task, without transaction control, for one run of each workload.
 
-`python -m tests.bench.statements` in the environment of the server that is measured; the token on standard input.
+Run `python -m tests.bench.statements` in the environment of the measured server, with the token on standard input.
 """
 
 import sys
@@ -12,20 +12,20 @@ import orjson
 
 from . import workloads
 
-CONTROL = ("SAVEPOINT", "RELEASE", "BEGIN", "COMMIT", "ROLLBACK")
-NOTED_NOW_AND_THEN = "conductor_poller"
+TRANSACTION_CONTROL = ("SAVEPOINT", "RELEASE", "BEGIN", "COMMIT", "ROLLBACK")
+OCCASIONAL_TABLE = "conductor_poller"
 
 
 class CountingClient:
-    """A client inside the process, and the statements that its requests led to."""
+    """Client in the process of the server that counts the statements of its requests."""
 
     def __init__(self, token: str) -> None:
         from django.test import Client
 
         self._client = Client(headers={"X-Authorization": token} if token else None)
 
-    def ask(self, method: str, path: str, value: Any = None) -> bytes:
-        """The body of the answer."""
+    def send(self, method: str, path: str, value: Any = None) -> bytes:
+        """Send a request and return the body of the reply."""
         body = b"" if value is None else orjson.dumps(value)
         reply = self._client.generic(method, f"/api{path}", body, "application/json", HTTP_HOST="127.0.0.1")
         if reply.status_code not in (200, 204):
@@ -33,32 +33,33 @@ class CountingClient:
         return reply.content
 
     def statements_per_task(self, definition: str, inputs: dict[str, Any], types: Sequence[str]) -> float:
-        """Statements for each task of one run, its start included."""
+        """Return the statements per task of one run, including its start."""
         from django.db import connection
         from django.test.utils import CaptureQueriesContext
 
         with CaptureQueriesContext(connection) as captured:
-            self.ask("POST", f"/workflow/{definition}", inputs)
+            self.send("POST", f"/workflow/{definition}", inputs)
             tasks = sum(self._serve(name) for name in types)
         counted = [query["sql"] for query in captured.captured_queries]
-        return sum(not sql.startswith(CONTROL) and NOTED_NOW_AND_THEN not in sql for sql in counted) / max(tasks, 1)
+        return sum(not sql.startswith(TRANSACTION_CONTROL) and OCCASIONAL_TABLE not in sql for sql in counted) / max(
+            tasks, 1
+        )
 
     def _serve(self, name: str) -> int:
         done = 0
-        while found := orjson.loads(self.ask("GET", f"/tasks/poll/batch/{name}?workerid=count&count=20&timeout=0")):
+        while found := orjson.loads(self.send("GET", f"/tasks/poll/batch/{name}?workerid=count&count=20&timeout=0")):
             for task in found:
                 ids = {"workflowInstanceId": task["workflowInstanceId"], "taskId": task["taskId"]}
-                self.ask("POST", "/tasks", {**ids, "status": "COMPLETED", "outputData": {"done": True}})
+                self.send("POST", "/tasks", {**ids, "status": "COMPLETED", "outputData": {"done": True}})
             done += len(found)
         return done
 
 
 def main() -> None:
-    """Print the counts as JSON."""
     django.setup()
-    counting = CountingClient(sys.stdin.read().strip())
-    counting.ask("PUT", "/metadata/workflow", [workloads.chain(5), workloads.fan_out(), workloads.loop(20)])
-    counting.ask("PUT", "/metadata/workflow", workloads.nested())
+    client = CountingClient(sys.stdin.read().strip())
+    client.send("PUT", "/metadata/workflow", [workloads.chain(5), workloads.fan_out(), workloads.loop(20)])
+    client.send("PUT", "/metadata/workflow", workloads.nested())
     steps = [f"bench_step_{number}" for number in range(5)]
     measured = {
         "bench_chain_5": ({"order": 1}, steps),
@@ -67,9 +68,9 @@ def main() -> None:
         "bench_parent": ({"order": 1}, ["bench_inner"]),
     }
     for definition, (inputs, types) in measured.items():
-        # The first run reads the plan, which is then known.
-        counting.statements_per_task(definition, inputs, types)
-    print(orjson.dumps({name: counting.statements_per_task(name, *rest) for name, rest in measured.items()}).decode())
+        # The first run reads the resolved definition, which is cached afterwards.
+        client.statements_per_task(definition, inputs, types)
+    print(orjson.dumps({name: client.statements_per_task(name, *rest) for name, rest in measured.items()}).decode())
 
 
 if __name__ == "__main__":

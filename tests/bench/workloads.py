@@ -1,10 +1,10 @@
-"""The definitions that are measured."""
+"""Workflow definitions that the benchmarks run."""
 
 from typing import Any
 
 
 def simple(ref: str, name: str = "", **inputs: Any) -> dict[str, Any]:
-    """A worker's task."""
+    """Return a SIMPLE task."""
     return {
         "name": name or ref,
         "taskReferenceName": ref,
@@ -14,7 +14,7 @@ def simple(ref: str, name: str = "", **inputs: Any) -> dict[str, Any]:
 
 
 def workflow(name: str, *tasks: dict[str, Any]) -> dict[str, Any]:
-    """A definition."""
+    """Return a workflow definition."""
     return {
         "name": name,
         "version": 1,
@@ -27,7 +27,7 @@ def workflow(name: str, *tasks: dict[str, Any]) -> dict[str, Any]:
 
 
 def task_definition(name: str) -> dict[str, Any]:
-    """A task definition with its own limits."""
+    """Return a task definition."""
     return {
         "name": name,
         "retryCount": 1,
@@ -38,12 +38,12 @@ def task_definition(name: str) -> dict[str, Any]:
 
 
 def chain(count: int) -> dict[str, Any]:
-    """Tasks one after another."""
+    """Return a workflow of consecutive tasks."""
     return workflow(f"bench_chain_{count}", *(simple(f"bench_step_{number}") for number in range(count)))
 
 
 def fan_out() -> dict[str, Any]:
-    """As many branches as the input says."""
+    """Return a workflow with a dynamic fork, whose branches are in the input."""
     fork = {
         "name": "fan",
         "taskReferenceName": "fan",
@@ -56,7 +56,7 @@ def fan_out() -> dict[str, Any]:
 
 
 def branches(count: int) -> dict[str, Any]:
-    """The input of a fan-out with this many branches."""
+    """Return the input of `fan_out` for a number of branches."""
     return {
         "tasks": [
             {"name": "bench_branch", "taskReferenceName": f"branch_{number}", "type": "SIMPLE"}
@@ -67,7 +67,7 @@ def branches(count: int) -> dict[str, Any]:
 
 
 def loop(count: int) -> dict[str, Any]:
-    """One task so many times."""
+    """Return a workflow that loops over one task."""
     body = simple("bench_turn", turn="${again.output.iteration}")
     return workflow(
         f"bench_loop_{count}",
@@ -83,7 +83,7 @@ def loop(count: int) -> dict[str, Any]:
 
 
 def nested() -> list[dict[str, Any]]:
-    """A run in a run: the child first."""
+    """Return the definitions of a child and of its parent."""
     child = workflow("bench_child", simple("bench_inner"))
     step = {
         "name": "child",

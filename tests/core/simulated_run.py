@@ -1,4 +1,4 @@
-"""Life: a run in memory. It asks only the core, claims as the store would, and checks the law at every decision."""
+"""A run in memory: it uses the core only, simulates claims, and checks that no decision leaves anything to decide."""
 
 import json
 import re
@@ -31,7 +31,7 @@ ITERATION_LIMIT = re.compile(r"\$\.(\w+)\.iteration < (\d+)")
 
 
 class RunInMemory:
-    """One run, from its start on; time is in seconds since then."""
+    """A run and its simulated workers. Times are in seconds since its start."""
 
     def __init__(
         self,
@@ -40,154 +40,160 @@ class RunInMemory:
         *,
         scripts: Mapping[str, Any] | None = None,
         known: Mapping[str, Any] | None = None,
-        begins: bool = True,
+        makes_first_decision: bool = True,
         **fields: Any,
     ) -> None:
-        """`scripts`: what sources come to; `known`: definitions and policies by name."""
+        """Create the run and make its first decision.
+
+        `scripts` has the results of scripts by source, `known` the workflow and task definitions by name.
+        """
         self.now, self.scripts, self.known = 0, scripts or {}, known or {}
         self.effects: list[Effect] = []
         variables = dict(definition.document.get("variables") or {})
-        self.run = Run("run", definition, "RUNNING", 0, input=input or {}, output={}, variables=variables, **fields)
-        if begins:
-            self.do(no_command)
+        self.snapshot = Run(
+            "run", definition, "RUNNING", 0, input=input or {}, output={}, variables=variables, **fields
+        )
+        if makes_first_decision:
+            self.apply(no_command)
 
-    def do(self, command: Command) -> tuple[Effect, ...]:
-        """Hear a command, with all that follows from it."""
-        decision = self._answered(command)
+    def apply(self, command: Command) -> tuple[Effect, ...]:
+        """Apply a command with all its consequences."""
+        decision = self._decide_with_data(command)
         self.effects += decision.effects
-        self.run = replace(decision.after, revision=self.run.revision + 1)
-        again = decide(self.run, self._answers, self.now * 1000)
-        assert again.effects == () and not again.data_requests, (
-            f"the law is broken: {again.effects or again.data_requests}"
+        self.snapshot = replace(decision.after, revision=self.snapshot.revision + 1)
+        repeated = decide(self.snapshot, self._answers, self.now * 1000)
+        assert repeated.effects == () and not repeated.data_requests, (
+            f"the decision left work to do: {repeated.effects or repeated.data_requests}"
         )
         return decision.effects
 
-    def _answered(self, command: Command):
+    def _decide_with_data(self, command: Command):
         self._answers: dict[DataRequest, Any] = {}
         while True:
-            decision = apply_command(self.run, command, self._answers, self.now * 1000)
+            decision = apply_command(self.snapshot, command, self._answers, self.now * 1000)
             if not decision.data_requests:
-                assert apply_effects(self.run, decision.effects).tasks == decision.after.tasks
+                assert apply_effects(self.snapshot, decision.effects).tasks == decision.after.tasks
                 return decision
-            self._answers |= {question: self._answer(question) for question in decision.data_requests}
+            self._answers |= {data_request: self._answer(data_request) for data_request in decision.data_requests}
 
-    def _answer(self, question: DataRequest) -> Any:
-        match question:
+    def _answer(self, data_request: DataRequest) -> Any:
+        match data_request:
             case ScriptEvaluation():
-                return self._script(question)
+                return self._evaluate_script(data_request)
             case DefinitionByName():
-                return self._known(question.name, Definition)
+                return self._find_known(data_request.name, Definition)
             case InlineDefinition():
-                return read_definition(json.loads(question.document))
+                return read_definition(json.loads(data_request.document))
             case TaskDefinitionByName():
-                return self._known(question.name, dict)
+                return self._find_known(data_request.name, dict)
             case ActiveDomains():
                 return self.known.get("domains", frozenset())
             case CachedTaskOutput():
-                return self.known.get(question.name)
+                return self.known.get(data_request.name)
             case Environment():
                 return {}
-        raise AssertionError(f"nobody can answer {question}")
+        raise AssertionError(f"the test provides no data for {data_request}")
 
-    def _known(self, name: str, kind: type) -> Any:
+    def _find_known(self, name: str, kind: type) -> Any:
         return found if isinstance(found := self.known.get(name), kind) else None
 
-    def _script(self, question: ScriptEvaluation) -> ScriptResult:
-        if question.source in self.scripts:
-            value = self.scripts[question.source]
-            value = value(json.loads(question.inputs)) if callable(value) else value
+    def _evaluate_script(self, data_request: ScriptEvaluation) -> ScriptResult:
+        if data_request.source in self.scripts:
+            value = self.scripts[data_request.source]
+            value = value(json.loads(data_request.inputs)) if callable(value) else value
             return value if isinstance(value, ScriptResult) else ScriptResult(value)
-        found = ITERATION_LIMIT.fullmatch(question.source)
-        assert found, f"no answer is given for the script {question.source!r}"
-        return ScriptResult(json.loads(question.inputs)[found[1]]["iteration"] < int(found[2]))
+        match = ITERATION_LIMIT.fullmatch(data_request.source)
+        assert match, f"the test provides no result for the script {data_request.source!r}"
+        return ScriptResult(json.loads(data_request.inputs)[match[1]]["iteration"] < int(match[2]))
 
     def task(self, key: str) -> Task:
-        """The task of this reference, with its turn: `a`, `a__2`."""
-        return next(task for task in self.run.tasks.values() if str(task.key) == key)
+        """Return a task by its reference and iteration: `a`, `a__2`."""
+        return next(task for task in self.snapshot.tasks.values() if str(task.key) == key)
 
     def claim(self, key: str) -> Task:
-        """A worker takes it."""
+        """Claim the task's attempt."""
         task = self.task(key)
         now, lease = self.now * 1000, task.attempt.lease_ms
         ends_at = now + lease if lease else None
         facts = {"started_at": task.attempt.started_at or now, "lease_ends_at": ends_at, "callback_ms": 0}
         after = replace(task.attempt, status="LEASED", **facts)
         facts |= {"due_at": next_timer(task.step.policy, after), "poll_count": task.attempt.poll_count + 1}
-        self.run = apply_effects(self.run, [TransitionAttempt(task.key, "claim", now, facts)])
+        self.snapshot = apply_effects(self.snapshot, [TransitionAttempt(task.key, "claim", now, facts)])
         return self.task(key)
 
-    def report(self, key: str, outcome: str, output: dict | None = None, reason: str = "", **said: Any) -> None:
-        """Somebody reports on it."""
-        self.do(reports.apply_report(self.task(key).attempt.id, Report(outcome, output or {}, reason, **said)))
+    def report(self, key: str, outcome: str, output: dict | None = None, reason: str = "", **fields: Any) -> None:
+        """Report on the task's attempt."""
+        self.apply(reports.apply_report(self.task(key).attempt.id, Report(outcome, output or {}, reason, **fields)))
 
     def completes(self, *keys: str, **output: Any) -> "RunInMemory":
-        """Workers complete these, one after another."""
+        """Complete these tasks one after another."""
         for key in keys:
             self.report(key, "COMPLETED", output)
         return self
 
     def fails(self, key: str, reason: str = "no luck") -> "RunInMemory":
-        """A worker fails."""
+        """Fail the task."""
         self.report(key, "FAILED", reason=reason)
         return self
 
     def ends(self, key: str, outcome: str, **output: Any) -> "RunInMemory":
-        """It ends in one of the ways in which an attempt may end."""
+        """End the task's attempt with the outcome."""
         if outcome == "TIMED_OUT":
-            self.run = apply_effects(self.run, [TransitionAttempt(self.task(key).key, "expire", self.now * 1000)])
-            self.do(no_command)
+            self.snapshot = apply_effects(
+                self.snapshot, [TransitionAttempt(self.task(key).key, "expire", self.now * 1000)]
+            )
+            self.apply(no_command)
         else:
             self.report(key, outcome, output, reason="" if outcome == "COMPLETED" else "no luck")
         return self
 
     def child_ended(self, key: str, status: str, reason: str = "", **output: Any) -> None:
-        """The child that it waits for has ended."""
+        """End the child run of the task."""
         attempt = self.task(key).attempt
         child = {"id": attempt.child_id, "name": "child", "version": 1, "status": status}
-        self.do(reports.child_ended(attempt.id, {**child, "reason": reason, "output": output}))
+        self.apply(reports.child_ended(attempt.id, {**child, "reason": reason, "output": output}))
 
     def later(self, seconds: int) -> "RunInMemory":
-        """Time passes; what becomes due happens at its moment."""
+        """Advance the time by `seconds`; handle each timer at its moment."""
         until = self.now + seconds
         while (moment := self.next_moment()) <= until * 1000:
             self.now = max(self.now, -(-moment // 1000))
-            if not self.do(no_command):
+            if not self.apply(no_command):
                 break
         self.now = until
         return self
 
     def next_moment(self) -> int:
-        """The earliest moment at which anything is due."""
-        dues = [task.attempt.due_at for task in self.run.open_tasks if task.attempt.is_open]
-        return min([self.run.wake_at, *dues], default=NEVER) if self.run.is_open else NEVER
+        """Return the moment of the earliest timer, in milliseconds."""
+        dues = [task.attempt.due_at for task in self.snapshot.open_tasks if task.attempt.is_open]
+        return min([self.snapshot.wake_at, *dues], default=NEVER) if self.snapshot.is_open else NEVER
 
     def retry(self) -> "RunInMemory":
-        """The operator tries again."""
-        self.do(commands.Retry())
+        """Retry the failed tasks, as an operator does."""
+        self.apply(commands.Retry())
         return self
 
     @property
     def statuses(self) -> dict[str, str]:
-        """The status of each task, as clients see it, in the order of creation."""
-        tasks = sorted(self.run.tasks.values(), key=lambda task: task.seq)
+        """Conductor's status of each task, in the order of creation."""
+        tasks = sorted(self.snapshot.tasks.values(), key=lambda task: task.seq)
         return {str(task.key): conductor_status(task.attempt.status, task.status) for task in tasks}
 
     @property
     def status(self) -> str:
-        """The run's status."""
-        return self.run.status
+        return self.snapshot.status
 
     @property
     def waiting(self) -> list[str]:
-        """What waits in queues or is out with workers."""
-        return [str(task.key) for task in self.run.open_tasks if task.attempt.queue and task.attempt.is_open]
+        """Tasks that are pending or claimed by workers."""
+        return [str(task.key) for task in self.snapshot.open_tasks if task.attempt.queue and task.attempt.is_open]
 
     @property
     def started(self) -> list[StartRun]:
-        """The runs that it has started."""
+        """Runs that this run has started."""
         return [effect for effect in self.effects if isinstance(effect, StartRun)]
 
     @property
-    def sent(self) -> list[SendMessage]:
-        """What it has said to others."""
+    def sent_messages(self) -> list[SendMessage]:
+        """Messages that this run has sent."""
         return [effect for effect in self.effects if isinstance(effect, SendMessage)]

@@ -1,4 +1,4 @@
-"""When an alert rings, and when it would have."""
+"""Times at which an alert fires."""
 
 import pytest
 
@@ -8,7 +8,7 @@ HOUR = 60 * MINUTE_MS
 
 
 @pytest.mark.parametrize(
-    ("kind", "threshold", "hits", "total", "rings"),
+    ("kind", "threshold", "hits", "total", "fires"),
     [
         (COUNT, 3, 3, 0, True),
         (COUNT, 3, 2, 0, False),
@@ -19,17 +19,17 @@ HOUR = 60 * MINUTE_MS
         (SHARE, 50, 0, 0, False),
     ],
 )
-def test_each_kind_has_its_condition(kind, threshold, hits, total, rings):
-    assert AlertRule(kind, threshold, HOUR, HOUR).is_met(hits, total) is rings
+def test_each_kind_has_its_condition(kind, threshold, hits, total, fires):
+    assert AlertRule(kind, threshold, HOUR, HOUR).is_met(hits, total) is fires
 
 
 def test_an_alert_fires_when_its_window_reaches_the_threshold_and_again_after_its_pause():
     rule = AlertRule(COUNT, 2, 10 * MINUTE_MS, 30 * MINUTE_MS)
     hits = [5 * MINUTE_MS, 8 * MINUTE_MS, 9 * MINUTE_MS, 45 * MINUTE_MS, 50 * MINUTE_MS]
 
-    found = find_alert_times(rule, hits, [], 0, 60 * MINUTE_MS)
+    alert_times = find_alert_times(rule, hits, [], 0, 60 * MINUTE_MS)
 
-    assert found == [(8 * MINUTE_MS, 2), (50 * MINUTE_MS, 2)]
+    assert alert_times == [(8 * MINUTE_MS, 2), (50 * MINUTE_MS, 2)]
 
 
 def test_sentences_describe_the_measured_value():

@@ -1,4 +1,4 @@
-"""What a HUMAN step says of whom it asks, and who is asked at a moment."""
+"""Assignments of HUMAN steps: candidates, escalation and the assignee at a given time."""
 
 import pytest
 
@@ -18,38 +18,40 @@ from conductor_app.core.human_task import (
 MINUTE = 60_000
 
 
-def asked(*assignments, **others):
+def question_with(*assignments, **others):
     return parse_question({ANSWER_SCHEMA_KEY: {"assignments": list(assignments), **others}})
 
 
-def to(who, minutes=0, kind="CONDUCTOR_USER"):
-    return {"assignee": {"userType": kind, "user": who}, "slaMinutes": minutes}
+def assignment(user, minutes=0, kind="CONDUCTOR_USER"):
+    return {"assignee": {"userType": kind, "user": user}, "slaMinutes": minutes}
 
 
 def test_a_question_has_a_title_a_text_and_assignees_in_order():
-    found = asked(to("ann", 30), to("sales", 60, "CONDUCTOR_GROUP"), displayName="Approve", question="Known?")
+    found = question_with(
+        assignment("ann", 30), assignment("sales", 60, "CONDUCTOR_GROUP"), displayName="Approve", question="Known?"
+    )
 
     assert found == HumanQuestion("Approve", "Known?", (Assignee("ann", False, 30), Assignee("sales", True, 60)))
 
 
 @pytest.mark.parametrize(
-    ("minutes", "who", "due", "escalated"),
+    ("minutes", "user", "due", "escalated"),
     [(0, "ann", 30, 0), (29, "ann", 30, 0), (30, "sales", 90, 1), (89, "sales", 90, 1), (90, "sales", 90, 1)],
 )
-def test_an_expired_assignment_is_followed_by_the_next_and_the_last_is_overdue(minutes, who, due, escalated):
-    found = current_assignment(asked(to("ann", 30), to("sales", 60)), 0, minutes * MINUTE)
+def test_an_expired_assignment_is_followed_by_the_next_and_the_last_is_overdue(minutes, user, due, escalated):
+    found = current_assignment(question_with(assignment("ann", 30), assignment("sales", 60)), 0, minutes * MINUTE)
 
-    assert (found.assignee.who, found.due_at, found.escalated) == (who, due * MINUTE, escalated)
+    assert (found.assignee.who, found.due_at, found.escalated) == (user, due * MINUTE, escalated)
 
 
 def test_an_assignment_without_a_limit_does_not_expire():
-    found = current_assignment(asked(to("ann"), to("bob", 5)), 0, 10**12)
+    found = current_assignment(question_with(assignment("ann"), assignment("bob", 5)), 0, 10**12)
 
     assert (found.assignee.who, found.due_at) == ("ann", None)
 
 
 @pytest.mark.parametrize(
-    "said",
+    "schema_input",
     [
         None,
         [],
@@ -60,37 +62,39 @@ def test_an_assignment_without_a_limit_does_not_expire():
     ],
     ids=repr,
 )
-def test_an_invalid_assignment_is_ignored(said):
-    assert parse_question({ANSWER_SCHEMA_KEY: said}) == HumanQuestion()
-    assert current_assignment(parse_question({ANSWER_SCHEMA_KEY: said}), 0, 5).assignee is None
+def test_an_invalid_assignment_is_ignored(schema_input):
+    assert parse_question({ANSWER_SCHEMA_KEY: schema_input}) == HumanQuestion()
+    assert current_assignment(parse_question({ANSWER_SCHEMA_KEY: schema_input}), 0, 5).assignee is None
 
 
 @pytest.mark.parametrize("minutes", [-1, 0, True, "30", 1e9, 10**12, None])
 def test_an_invalid_time_limit_is_unlimited(minutes):
-    assert asked(to("ann", minutes)).assignees == (Assignee("ann"),)
+    assert question_with(assignment("ann", minutes)).assignees == (Assignee("ann"),)
 
 
 @pytest.mark.parametrize(
-    "said",
+    "schema_input",
     [{"jsonSchema": {"type": "object"}}, {"userFormTemplate": {"name": "yes_or_no", "jsonSchema": {"type": "object"}}}],
-    ids=["beside it", "in its template"],
+    ids=["schema of the question", "schema of its template"],
 )
-def test_a_question_may_bring_the_schema_of_its_answer(said):
-    assert answer_schema({ANSWER_SCHEMA_KEY: said}) == {"type": "object"}
+def test_a_question_can_have_a_schema_for_its_answer(schema_input):
+    assert answer_schema({ANSWER_SCHEMA_KEY: schema_input}) == {"type": "object"}
 
 
-@pytest.mark.parametrize("said", [None, "x", {}, {"jsonSchema": "x"}, {"userFormTemplate": [], "fullTemplate": 7}])
-def test_an_invalid_schema_is_ignored(said):
-    assert answer_schema({ANSWER_SCHEMA_KEY: said}) == {}
+@pytest.mark.parametrize(
+    "schema_input", [None, "x", {}, {"jsonSchema": "x"}, {"userFormTemplate": [], "fullTemplate": 7}]
+)
+def test_an_invalid_schema_is_ignored(schema_input):
+    assert answer_schema({ANSWER_SCHEMA_KEY: schema_input}) == {}
 
 
 def test_an_assignee_can_be_an_external_user():
-    said = {"assignments": [{"assignee": {"userType": "EXTERNAL_GROUP", "user": "shop"}, "slaMinutes": 5}]}
+    schema_input = {"assignments": [{"assignee": {"userType": "EXTERNAL_GROUP", "user": "shop"}, "slaMinutes": 5}]}
 
-    [found] = parse_question({ANSWER_SCHEMA_KEY: said}).assignees
+    [found] = parse_question({ANSWER_SCHEMA_KEY: schema_input}).assignees
 
     assert (found.is_external, found.is_group, found.user_type) == (True, True, "EXTERNAL_GROUP")
-    assert format_assignees([found]) == said["assignments"]
+    assert format_assignees([found]) == schema_input["assignments"]
 
 
 def test_a_single_assignee_is_accepted_and_a_list_takes_precedence():
@@ -103,13 +107,13 @@ def test_a_single_assignee_is_accepted_and_a_list_takes_precedence():
 def test_the_next_assignment_follows_when_the_reassignment_expires():
     first, rest = Assignee("ann"), (Assignee("bob", minutes=10), Assignee("cid"))
 
-    def at(now):
+    def assignment_at(now):
         found = delegated_assignment(first, 1_000, rest, now)
         return found.assignee.who, found.escalated, found.due_at
 
-    assert at(999) == ("ann", 0, 1_000)
-    assert at(1_000) == ("bob", 1, 1_000 + 600_000)
-    assert at(1_000 + 600_000) == ("cid", 2, None)
+    assert assignment_at(999) == ("ann", 0, 1_000)
+    assert assignment_at(1_000) == ("bob", 1, 1_000 + 600_000)
+    assert assignment_at(1_000 + 600_000) == ("cid", 2, None)
 
 
 def test_assignments_have_a_common_end_unless_one_is_unlimited():
@@ -119,7 +123,7 @@ def test_assignments_have_a_common_end_unless_one_is_unlimited():
 
 
 @pytest.mark.parametrize(
-    ("said", "expected"),
+    ("schema_input", "expected"),
     [
         ({"name": "form", "version": 2}, ("form", 2)),
         ({"name": "form"}, ("form", 0)),
@@ -130,5 +134,5 @@ def test_assignments_have_a_common_end_unless_one_is_unlimited():
         ("form", None),
     ],
 )
-def test_a_template_is_named_by_name_and_version_and_zero_is_the_newest(said, expected):
-    assert named_template({ANSWER_SCHEMA_KEY: {"userFormTemplate": said}}) == expected
+def test_a_template_is_named_by_name_and_version_and_zero_is_the_newest(schema_input, expected):
+    assert named_template({ANSWER_SCHEMA_KEY: {"userFormTemplate": schema_input}}) == expected

@@ -1,4 +1,4 @@
-"""What the core cannot know it asks for, all at once, and decides again with the answers."""
+"""Data requests of the core: all are made at once, and the decision is repeated with the answers."""
 
 from dataclasses import replace
 
@@ -23,7 +23,7 @@ from tests.builders import fork, inline, noop, plan, set_variable, step, sub_wor
 from tests.core.simulated_run import RunInMemory
 
 
-def asked(*steps, **fields) -> set:
+def find_data_requests(*steps, **fields) -> set:
     run = Run("run", plan(*steps), "RUNNING", 0, **fields)
     decision = decide(run, {}, 0)
     assert decision.effects == ()
@@ -32,7 +32,7 @@ def asked(*steps, **fields) -> set:
 
 
 @pytest.mark.parametrize(
-    ("steps", "question"),
+    ("steps", "data_request"),
     [
         ([step("a", inputs={"n": "${workflow.input.n}"})], RunPayload("input")),
         ([step("a", inputs={"n": "${workflow.variables.n}"})], RunPayload("variables")),
@@ -45,8 +45,8 @@ def asked(*steps, **fields) -> set:
         ([sub_workflow("a", "child", version=2)], DefinitionByName("child", 2)),
     ],
 )
-def test_data_of_the_first_step_is_requested(steps, question):
-    assert asked(*steps) == {question}
+def test_data_of_the_first_step_is_requested(steps, data_request):
+    assert find_data_requests(*steps) == {data_request}
 
 
 def test_a_step_without_references_requests_no_data():
@@ -58,21 +58,21 @@ def test_a_step_without_references_requests_no_data():
 def test_the_requests_of_all_branches_are_raised_together():
     branches = [[step("a", inputs={"n": "${workflow.input.n}"})], [step("b", inputs={"n": "${workflow.variables.n}"})]]
 
-    assert asked(*fork(*branches)) == {RunPayload("input"), RunPayload("variables")}
+    assert find_data_requests(*fork(*branches)) == {RunPayload("input"), RunPayload("variables")}
 
 
 def test_the_payload_of_a_loaded_task_is_requested():
-    life = RunInMemory(plan(step("a"), step("b", inputs={"n": "${a.output.n}"})))
-    life.run = replace(life.run, tasks={key: _forgotten(task) for key, task in life.run.tasks.items()})
-    ctx = DecisionContext(life.run, {})
+    run = RunInMemory(plan(step("a"), step("b", inputs={"n": "${a.output.n}"})))
+    run.snapshot = replace(run.snapshot, tasks={key: without_output(task) for key, task in run.snapshot.tasks.items()})
+    ctx = DecisionContext(run.snapshot, {})
 
     with pytest.raises(DataRequired) as found:
         ctx.resolve("${a.output.n}")
 
-    assert found.value.data_requests == {AttemptPayload(life.task("a").attempt.id, "output")}
+    assert found.value.data_requests == {AttemptPayload(run.task("a").attempt.id, "output")}
 
 
-def _forgotten(task):
+def without_output(task):
     return replace(task, attempt=replace(task.attempt, output=UNKNOWN))
 
 
@@ -93,16 +93,16 @@ def test_a_task_missing_in_the_complete_run_is_absent():
 
 
 def test_a_decision_continues_with_the_loaded_data():
-    question = ScriptEvaluation("javascript", "1 + 1", '{"evaluatorType": "javascript", "expression": "1 + 1"}')
+    data_request = ScriptEvaluation("javascript", "1 + 1", '{"evaluatorType": "javascript", "expression": "1 + 1"}')
     run = Run("run", plan(inline("a", "1 + 1"), noop("b")), "RUNNING", 0, input={}, variables={}, output={})
 
-    decision = apply_command(run, no_command, {question: ScriptResult(2)}, 0)
+    decision = apply_command(run, no_command, {data_request: ScriptResult(2)}, 0)
 
     assert decision.after.status == "COMPLETED"
 
 
 @pytest.mark.parametrize(
-    ("wanted", "active", "chosen"),
+    ("domains", "active", "chosen"),
     [
         ({}, (), ""),
         ({"pay": "blue"}, (), "blue"),
@@ -116,8 +116,8 @@ def test_a_decision_continues_with_the_loaded_data():
         ({"pay": ""}, (), ""),
     ],
 )
-def test_the_domain_of_a_task_type(wanted, active, chosen):
-    run = Run("run", plan(step("a", "pay")), "RUNNING", 0, domains=wanted)
+def test_the_domain_of_a_task_type(domains, active, chosen):
+    run = Run("run", plan(step("a", "pay")), "RUNNING", 0, domains=domains)
 
     assert DecisionContext(run, {ActiveDomains("pay"): frozenset(active)}).domain("pay") == chosen
 
@@ -145,16 +145,16 @@ FACTS = {
 }
 
 
-@pytest.mark.parametrize(("written", "value"), FACTS.items())
-def test_expressions_can_read_the_run_and_its_tasks(written, value):
-    steps = [step("a", "pay"), step("b", inputs={"value": written})]
-    life = RunInMemory(plan(*steps), correlation_id="c").completes("a", n=1)
+@pytest.mark.parametrize(("expression", "value"), FACTS.items())
+def test_expressions_can_read_the_run_and_its_tasks(expression, value):
+    steps = [step("a", "pay"), step("b", inputs={"value": expression})]
+    run = RunInMemory(plan(*steps), correlation_id="c").completes("a", n=1)
 
-    assert life.task("b").attempt.input == {"value": value}
+    assert run.task("b").attempt.input == {"value": value}
 
 
 def test_the_input_template_replaces_missing_and_null_inputs():
     policy = {"name": "a", "inputTemplate": {"one": 1, "two": 2, "three": 3}}
-    life = RunInMemory(plan(step("a", policy=policy, inputs={"two": "${workflow.input.none}", "three": "given"})))
+    run = RunInMemory(plan(step("a", policy=policy, inputs={"two": "${workflow.input.none}", "three": "given"})))
 
-    assert life.task("a").attempt.input == {"one": 1, "two": 2, "three": "given"}
+    assert run.task("a").attempt.input == {"one": 1, "two": 2, "three": "given"}

@@ -1,4 +1,4 @@
-"""Who may be waiting for a step: what has to be read besides it when it ends."""
+"""Dependents of a step: the steps that may wait for it and are read when it ends."""
 
 import pytest
 
@@ -17,22 +17,22 @@ SWITCHED = [
 
 
 @pytest.mark.parametrize(
-    ("steps", "ref", "waits"),
+    ("steps", "ref", "dependents"),
     [
-        pytest.param(SEQUENCE, "a", set(), id="before a fork nothing waits"),
-        pytest.param(SEQUENCE, "b", {"j"}, id="the join of its fork"),
-        pytest.param(SEQUENCE, "c", {"j"}, id="the join of what follows it at once"),
-        pytest.param(SEQUENCE, "e", set(), id="after the join nothing waits"),
-        pytest.param(NESTED, "b", {"inner", "outer"}, id="the joins of all forks around it"),
-        pytest.param(NESTED, "a", {"outer"}, id="no join of a fork that comes later"),
-        pytest.param(NESTED, "d", {"outer"}, id="no join of another branch"),
-        pytest.param(IN_LOOP, "a", {"l"}, id="the loop around it"),
-        pytest.param(IN_LOOP, "b", {"l", "j"}, id="the loop and the join"),
-        pytest.param(LOOP_IN_FORK, "a", {"l", "j"}, id="the join of the loop around it"),
-        pytest.param(LOOPS, "a", {"inner", "outer", "j"}, id="all loops around it, and their join"),
-        pytest.param(LOOPS, "c", {"j"}, id="no loop of another branch"),
-        pytest.param(SWITCHED, "a", {"j"}, id="no exclusive join that comes later"),
+        pytest.param(SEQUENCE, "a", set(), id="before a fork nothing dependents"),
+        pytest.param(SEQUENCE, "b", {"j"}, id="last step of a branch"),
+        pytest.param(SEQUENCE, "c", {"j"}, id="step before the last one of a branch"),
+        pytest.param(SEQUENCE, "e", set(), id="after the join nothing dependents"),
+        pytest.param(NESTED, "b", {"inner", "outer"}, id="step in nested forks"),
+        pytest.param(NESTED, "a", {"outer"}, id="step before an inner fork"),
+        pytest.param(NESTED, "d", {"outer"}, id="step beside an inner fork"),
+        pytest.param(IN_LOOP, "a", {"l"}, id="step in a loop"),
+        pytest.param(IN_LOOP, "b", {"l", "j"}, id="step in a fork in a loop"),
+        pytest.param(LOOP_IN_FORK, "a", {"l", "j"}, id="step in a loop in a fork"),
+        pytest.param(LOOPS, "a", {"inner", "outer", "j"}, id="step in nested loops"),
+        pytest.param(LOOPS, "c", {"j"}, id="step beside a loop"),
+        pytest.param(SWITCHED, "a", {"j"}, id="step before an exclusive join"),
     ],
 )
-def test_dependents_of_a_step_are_listed(steps, ref, waits):
-    assert dependents_of(plan(*steps), ref) == waits
+def test_dependents_of_a_step_are_listed(steps, ref, dependents):
+    assert dependents_of(plan(*steps), ref) == dependents

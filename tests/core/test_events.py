@@ -1,4 +1,4 @@
-"""What a handler's condition sees, and how its actions read the payload (execution §10.6)."""
+"""Conditions of event handlers, and templates of their actions over the payload (execution §10.6)."""
 
 import pytest
 
@@ -8,13 +8,13 @@ PAYLOAD = {"status": "paid", "order": {"lines": [{"sku": "a"}], "total": 3}, "od
 
 
 def test_json_texts_are_parsed_and_other_texts_stay():
-    given = {"a": '{"b": [1]}', "c": ["[2]", "x", "{broken"], "d": 1, "e": "NaN", "f": "true"}
+    payload = {"a": '{"b": [1]}', "c": ["[2]", "x", "{broken"], "d": 1, "e": "NaN", "f": "true"}
 
-    assert expand_json_texts(given) == {"a": {"b": [1]}, "c": [[2], "x", "{broken"], "d": 1, "e": "NaN", "f": True}
+    assert expand_json_texts(payload) == {"a": {"b": [1]}, "c": [[2], "x", "{broken"], "d": 1, "e": "NaN", "f": True}
 
 
 @pytest.mark.parametrize(
-    ("condition", "places"),
+    ("condition", "values"),
     [
         ("$.status == 'paid' && $.order.total > 2", {"$.status": "paid", "$.order.total": 3}),
         ("$.order.lines[0].sku === 'a'", {"$.order.lines[0].sku": "a"}),
@@ -25,8 +25,8 @@ def test_json_texts_are_parsed_and_other_texts_stay():
         ("true", {}),
     ],
 )
-def test_a_condition_is_returned_with_the_values_it_names(condition, places):
-    assert observed_values(condition, PAYLOAD) == places
+def test_a_condition_is_returned_with_the_values_it_names(condition, values):
+    assert observed_values(condition, PAYLOAD) == values
 
 
 def test_long_values_are_cut():
@@ -36,10 +36,10 @@ def test_long_values_are_cut():
 
 
 @pytest.mark.parametrize(
-    ("value", "passes"), [(True, True), (1, True), (0, False), (False, False), (None, False), ("true", False)]
+    ("value", "is_accepted"), [(True, True), (1, True), (0, False), (False, False), (None, False), ("true", False)]
 )
-def test_a_true_condition_accepts_an_event(value, passes):
-    assert is_true(value) is passes
+def test_a_true_condition_accepts_an_event(value, is_accepted):
+    assert is_true(value) is is_accepted
 
 
 @pytest.mark.parametrize(

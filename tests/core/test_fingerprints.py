@@ -1,4 +1,4 @@
-"""Two failures are the same if their messages differ only in what differs from time to time."""
+"""Fingerprints of failures: messages that differ only in variable parts have the same fingerprint."""
 
 import time
 
@@ -19,19 +19,19 @@ SAME = {
     "quotations": ('file "a b.txt" is missing', 'file "c.txt" is missing'),
     "single quotes": ("KeyError: 'total'", "KeyError: 'sum'"),
     "times": ("late since 2027-03-01T12:00:00Z", "late since 2028-11-21 09:30:15.123+02:00"),
-    "mails": ("cannot write to ann@example.com", "cannot write to bob.b@mail.example.org"),
-    "addresses": ("connect to 10.0.0.1:443 failed", "connect to 192.168.7.20:8443 failed"),
-    "queries": ("GET https://x.example/a?id=1 failed", "GET https://x.example/a?id=2&b=3 failed"),
+    "email addresses": ("cannot write to ann@example.com", "cannot write to bob.b@mail.example.org"),
+    "IP addresses": ("connect to 10.0.0.1:443 failed", "connect to 192.168.7.20:8443 failed"),
+    "query strings": ("GET https://x.example/a?id=1 failed", "GET https://x.example/a?id=2&b=3 failed"),
     "tokens": ("token sk_live_a8s7df6a8s7d6f8 expired", "token sk_live_99999zzzzzaaaaa77 expired"),
-    "white space": ("no  luck", "no luck "),
-    "what comes after the first line": ("boom\n at a.py:1", "boom\n at b.py:99"),
+    "whitespace": ("no  luck", "no luck "),
+    "later lines": ("boom\n at a.py:1", "boom\n at b.py:99"),
     "fractions": ("took 3.25 s", "took 1.5e3 s"),
 }
 DIFFERENT = {
     "words": ("no funds", "no stock"),
     "status codes": ("HTTP status 502 from gateway", "HTTP status 404 from gateway"),
     "leading codes": ("502 from gateway", "503 from gateway"),
-    "apostrophes are no quotations": ("can't pay, won't ship", "can't mail, won't ship"),
+    "apostrophes": ("can't pay, won't ship", "can't mail, won't ship"),
 }
 
 
@@ -51,7 +51,7 @@ def test_a_traceback_is_reduced_to_its_last_line():
     assert normalize_message(trace) == "ValueError: bad id <n>"
 
 
-def test_the_same_message_elsewhere_is_another_failure():
+def test_the_same_message_of_another_step_has_another_fingerprint():
     places = {fingerprint("order", "pay", "x"), fingerprint("order", "ship", "x"), fingerprint("refund", "pay", "x")}
 
     assert len(places) == 3

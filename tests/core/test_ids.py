@@ -1,4 +1,4 @@
-"""Ids that are worked out: ordered by their moment, and by their place within it."""
+"""Derived ids, ordered by time and by position within one moment."""
 
 from uuid import RFC_4122, UUID
 

@@ -1,4 +1,4 @@
-"""Over random runs: whatever task a run goes on from, it ends again, and nothing is done twice or forgotten."""
+"""Reruns of random runs: each one ends again, and no task is repeated or left out."""
 
 from random import Random
 
@@ -11,84 +11,87 @@ from conductor_app.core.commands.reopen import superseded_keys, terminate_tasks
 from conductor_app.core.definition import Key, Step
 from conductor_app.core.snapshot import Run
 from tests.core.simulated_run import RunInMemory
-from tests.core.test_run_invariants import finish, live
+from tests.core.test_run_invariants import finish_run, simulate_run
 from tests.hypothesis_profile import property_settings
 
 SEEDS = st.integers(0, 10**9)
-OFTEN = property_settings(60)
+SIXTY_EXAMPLES = property_settings(60)
 
 
-def ended(seed: int) -> RunInMemory:
-    life = live(seed, terminates=seed % 3 == 0)
-    finish(life)
-    return life
+def simulate_ended_run(seed: int) -> RunInMemory:
+    run = simulate_run(seed, terminates=seed % 3 == 0)
+    finish_run(run)
+    return run
 
 
-def holds(life: RunInMemory) -> None:
-    """What must be true of the tasks of every run."""
-    seqs = [task.seq for task in life.run.tasks.values()]
+def assert_valid(run: RunInMemory) -> None:
+    """Assert the invariants of the tasks of every run."""
+    seqs = [task.seq for task in run.snapshot.tasks.values()]
     assert len(set(seqs)) == len(seqs)
-    assert all(task.is_open for task in life.run.tasks.values() if task.attempt.is_open)
-    assert all(task.attempt.seq < life.run.next_seq for task in life.run.tasks.values())
+    assert all(task.is_open for task in run.snapshot.tasks.values() if task.attempt.is_open)
+    assert all(task.attempt.seq < run.snapshot.next_seq for task in run.snapshot.tasks.values())
 
 
-@OFTEN
-@given(seed=SEEDS, chosen=st.randoms(use_true_random=False))
-@example(679, Random(18))  # one of the steps that are entered again ends the run
-def test_a_rerun_from_any_task_ends(seed, chosen: Random):
-    life = ended(seed)
-    for _ in range(chosen.randint(1, 3)):
-        keys = sorted(life.run.tasks)
-        key = chosen.choice(keys) if keys else None
-        before = life.run
+@SIXTY_EXAMPLES
+@given(seed=SEEDS, random=st.randoms(use_true_random=False))
+@example(679, Random(18))  # A step of the rerun terminates the run.
+def test_a_rerun_from_any_task_ends(seed, random: Random):
+    run = simulate_ended_run(seed)
+    for _ in range(random.randint(1, 3)):
+        keys = sorted(run.snapshot.tasks)
+        key = random.choice(keys) if keys else None
+        before = run.snapshot
 
-        life.do(commands.Rerun(key, task_input=chosen.choice((None, None, {"case": "a"}))))
+        run.apply(commands.Rerun(key, task_input=random.choice((None, None, {"case": "a"}))))
 
-        holds(life)
+        assert_valid(run)
         if key is not None and not terminate_tasks(before):
-            assert spared(before, key) <= {task.attempt.id for task in life.run.tasks.values()}
-        finish(life)
-        holds(life)
-        assert not life.run.open_tasks
+            assert independent_attempts(before, key) <= {task.attempt.id for task in run.snapshot.tasks.values()}
+        finish_run(run)
+        assert_valid(run)
+        assert not run.snapshot.open_tasks
 
 
-def spared(run: Run, key: Key) -> set[str]:
-    """The attempts that have nothing to do with what comes after the task: they keep their results."""
+def independent_attempts(run: Run, key: Key) -> set[str]:
+    """Return the attempts that a rerun from the task must not change: those of tasks that do not follow it."""
     failed = (task for task in run.tasks.values() if not task.succeeded)
-    # What a step did last, after a failure that is tried again, is done anew.
-    gone = Downstream(run, key).gone.union(*(superseded_keys(run, task) for task in failed))
-    well = (task for task in run.tasks.values() if task.succeeded and task.key not in gone)
-    return {task.attempt.id for task in well if not any(keeps_few(run.step(ref, task)) for ref in task.step.loops)}
+    # A retried failure also repeats the last tasks of its step.
+    superseded = Downstream(run, key).gone.union(*(superseded_keys(run, task) for task in failed))
+    successful = (task for task in run.tasks.values() if task.succeeded and task.key not in superseded)
+    return {
+        task.attempt.id
+        for task in successful
+        if not any(has_keep_last_n(run.step(ref, task)) for ref in task.step.loops)
+    }
 
 
-def keeps_few(loop: Step | None) -> bool:
-    """Whether the loop forgets its older turns, which it may do in the same moment."""
+def has_keep_last_n(loop: Step | None) -> bool:
+    """Return whether the loop deletes its older iterations, which can happen in the same decision."""
     return loop is not None and "keepLastN" in loop.inputs
 
 
-@OFTEN
+@SIXTY_EXAMPLES
 @given(seed=SEEDS)
 def test_a_run_is_rerun_and_restarted_from_its_start(seed):
-    life = ended(seed)
+    run = simulate_ended_run(seed)
 
     for command in (commands.Rerun(), commands.restart_run()):
-        life.do(command)
-        holds(life)
-        finish(life)
-        assert not life.run.open_tasks
+        run.apply(command)
+        assert_valid(run)
+        finish_run(run)
+        assert not run.snapshot.open_tasks
 
 
-@OFTEN
+@SIXTY_EXAMPLES
 @given(seed=SEEDS)
-def test_a_rerun_is_as_good_as_a_first_run(seed):
-    """A completed run that is rerun from its first task, by workers who do well, completes with the same tasks."""
+def test_a_rerun_of_a_completed_run_completes(seed):
     random = Random(seed)
-    life = ended(seed)
-    if life.status != "COMPLETED" or not life.run.tasks or seed % 3 == 0:
+    run = simulate_ended_run(seed)
+    if run.status != "COMPLETED" or not run.snapshot.tasks or seed % 3 == 0:
         return
-    keys = sorted(life.run.tasks)
+    keys = sorted(run.snapshot.tasks)
 
-    life.do(commands.Rerun(random.choice(keys)))
-    finish(life)
+    run.apply(commands.Rerun(random.choice(keys)))
+    finish_run(run)
 
-    assert life.status == "COMPLETED"
+    assert run.status == "COMPLETED"

@@ -1,4 +1,4 @@
-"""Which slot of a schedule comes next: several clocks, a window, and what was missed."""
+"""Next slot of a schedule: several cron expressions, a time window and missed slots."""
 
 import pytest
 
@@ -12,7 +12,7 @@ def entry(expression: str, zone_id: str = "UTC") -> dict:
     return {"cronExpression": expression, "zoneId": zone_id}
 
 
-def test_every_entry_runs_by_its_own_clock():
+def test_every_entry_has_slots_of_its_own():
     table = parse_timetable({"cronSchedules": [entry("0 0 * * * *"), entry("0 30 * * * *")]})
 
     assert [(slot.at - NOON, slot.entry) for slot in table.between(NOON, NOON + 2 * HOUR)] == [
@@ -24,7 +24,7 @@ def test_every_entry_runs_by_its_own_clock():
     ]
 
 
-def test_entries_that_meet_fire_one_after_the_other():
+def test_entries_with_a_common_slot_fire_one_after_the_other():
     table = parse_timetable({"cronSchedules": [entry("0 0 12 * * *"), entry("0 0 1 * * *"), entry("0 0 * * * *")]})
 
     assert table.following(ScheduleSlot(NOON, 0), NOON + 3 * HOUR) == ScheduleSlot(NOON, 2)
@@ -46,9 +46,9 @@ def test_start_and_end_are_inclusive():
 
 
 MISSED = {
-    "missed slots are passed over": ({}, 5 * HOUR + 1, 6 * HOUR),
-    "missed slots are caught up with": ({"runCatchupScheduleInstances": True}, 5 * HOUR + 1, HOUR),
-    "but only so far back": (
+    "missed slots are skipped": ({}, 5 * HOUR + 1, 6 * HOUR),
+    "missed slots are caught up": ({"runCatchupScheduleInstances": True}, 5 * HOUR + 1, HOUR),
+    "catch-up is limited by its window": (
         {"runCatchupScheduleInstances": True, "catchupWindowSeconds": 7200},
         5 * HOUR + 1,
         4 * HOUR,
@@ -56,8 +56,8 @@ MISSED = {
 }
 
 
-@pytest.mark.parametrize(("fields", "passed", "expected"), MISSED.values(), ids=MISSED)
-def test_a_late_slot_is_followed_by_the_catch_up_policy(fields, passed, expected):
+@pytest.mark.parametrize(("fields", "elapsed", "expected"), MISSED.values(), ids=MISSED)
+def test_a_late_slot_is_followed_by_the_catch_up_policy(fields, elapsed, expected):
     table = parse_timetable({**entry("0 0 * * * *"), **fields})
 
-    assert table.following(ScheduleSlot(NOON, 0), NOON + passed) == ScheduleSlot(NOON + expected, 0)
+    assert table.following(ScheduleSlot(NOON, 0), NOON + elapsed) == ScheduleSlot(NOON + expected, 0)

@@ -1,4 +1,4 @@
-"""A form from a JSON schema, and what is typed into it read back."""
+"""Forms derived from JSON schemas, and the values parsed from submitted forms."""
 
 import json
 
@@ -27,12 +27,12 @@ SCHEMA = {
 FORM = build_form(SCHEMA)
 
 
-def field(name):
+def find_field(name):
     return next(each for each in FORM if each.key == name)
 
 
-def read(**typed):
-    return parse_form(FORM, {f"input.{name}": text for name, text in typed.items()})
+def parse(**form_data):
+    return parse_form(FORM, {f"input.{name}": text for name, text in form_data.items()})
 
 
 def test_each_value_gets_the_field_of_its_kind():
@@ -45,19 +45,26 @@ def test_each_value_gets_the_field_of_its_kind():
 
 
 def test_titles_descriptions_requirements_and_limits_become_part_of_the_form():
-    order = field("order")
+    order = find_field("order")
 
     assert (order.label, order.help, order.is_required) == ("Order number", "As printed", True)
-    assert order.limits == {"maxlength": 20} and field("amount").limits == {"min": 0}
-    assert field("address").fields[0].name == "input.address.city" and field("address").fields[0].is_required
+    assert order.limits == {"maxlength": 20} and find_field("amount").limits == {"min": 0}
+    assert find_field("address").fields[0].name == "input.address.city" and find_field("address").fields[0].is_required
 
 
 def test_form_values_become_a_document():
-    typed = {"order": "4711", "way": "3", "amount": "12.50", "parcels": "2", "gift": "false", "lines": '[{"sku": 1}]'}
+    form_data = {
+        "order": "4711",
+        "way": "3",
+        "amount": "12.50",
+        "parcels": "2",
+        "gift": "false",
+        "lines": '[{"sku": 1}]',
+    }
 
-    document, wrong = read(**typed, **{"address.city": "Bonn"})
+    document, errors = parse(**form_data, **{"address.city": "Bonn"})
 
-    assert wrong == {}
+    assert errors == {}
     assert document == {
         "order": "4711", "way": 3, "amount": 12.5, "parcels": 2, "gift": False, "address": {"city": "Bonn"},
         "lines": [{"sku": 1}],
@@ -65,7 +72,7 @@ def test_form_values_become_a_document():
 
 
 def test_empty_form_fields_are_omitted():
-    assert read(order="", amount=" ") == ({}, {})
+    assert parse(order="", amount=" ") == ({}, {})
 
 
 @pytest.mark.parametrize(
@@ -81,7 +88,7 @@ def test_empty_form_fields_are_omitted():
     ],
 )
 def test_an_invalid_form_value_is_reported_at_its_field(name, text, validation_error):
-    assert read(**{name: text}) == ({}, {f"input.{name}": validation_error})
+    assert parse(**{name: text}) == ({}, {f"input.{name}": validation_error})
 
 
 def test_a_document_survives_the_form_unchanged():
@@ -114,7 +121,7 @@ PARTS = st.recursive(
 
 @property_settings(40)
 @given(PARTS, st.dictionaries(st.text(max_size=4), PARTS, max_size=3))
-def test_no_schema_whatsoever_breaks_the_form(schema, document):
+def test_every_schema_has_a_form_that_can_be_parsed(schema, document):
     fields = build_form({"properties": {"a": schema, "b": schema}})
 
     parse_form(fields, split_document(fields, json.loads(json.dumps(document))))

@@ -1,4 +1,4 @@
-"""When an artifact may be added to an attempt, and what may replace it (taskcluster §4.1)."""
+"""Rules for adding and replacing artifacts of an attempt (taskcluster §4.1)."""
 
 from dataclasses import replace
 
@@ -26,27 +26,27 @@ def standalone(status="LEASED", reason="", worker="here/w1", minutes_ago=0):
     )  # fmt: skip
 
 
-POSSIBLE = {
-    "while it runs": standalone(),
+WRITABLE = {
+    "while the attempt is leased": standalone(),
     "after an exception": standalone("EXPIRED", "claim-expired", minutes_ago=25),
-    "after it was canceled": standalone("CANCELED", "canceled", minutes_ago=1),
+    "after a cancellation": standalone("CANCELED", "canceled", minutes_ago=1),
 }
 
 
-@pytest.mark.parametrize("case", POSSIBLE)
+@pytest.mark.parametrize("case", WRITABLE)
 def test_an_artifact_may_be_added(case):
-    assert require_writable_attempt(POSSIBLE[case], 0, NOW + DAY, NOW).id == "a"
+    assert require_writable_attempt(WRITABLE[case], 0, NOW + DAY, NOW).id == "a"
 
 
 REFUSED = {
-    "after it was completed": (standalone("COMPLETED", "completed"), 0, NOW, Conflict),
-    "after it failed": (standalone("FAILED_FOR_GOOD", "failed"), 0, NOW, Conflict),
+    "after completion": (standalone("COMPLETED", "completed"), 0, NOW, Conflict),
+    "after a failure": (standalone("FAILED_FOR_GOOD", "failed"), 0, NOW, Conflict),
     "too long after an exception": (standalone("EXPIRED", "claim-expired", minutes_ago=26), 0, NOW, Conflict),
-    "to what nobody works on": (standalone("PENDING", worker=""), 0, NOW, Invalid),
-    "to what nobody ever worked on": (standalone("CANCELED", "canceled", worker=""), 0, NOW, Invalid),
-    "to a run that is not there": (standalone(), 1, NOW, Invalid),
-    "for longer than the task": (standalone(), 0, NOW + DAY + 1, Invalid),
-    "that has expired": (standalone(), 0, NOW - 15 * MINUTE - 1, Invalid),
+    "to a pending attempt": (standalone("PENDING", worker=""), 0, NOW, Invalid),
+    "to an attempt that was never claimed": (standalone("CANCELED", "canceled", worker=""), 0, NOW, Invalid),
+    "to an unknown attempt": (standalone(), 1, NOW, Invalid),
+    "beyond the expiry of the task": (standalone(), 0, NOW + DAY + 1, Invalid),
+    "already expired": (standalone(), 0, NOW - 15 * MINUTE - 1, Invalid),
 }
 
 
@@ -59,16 +59,16 @@ def test_an_artifact_may_not_be_added(case):
 
 
 FILE = ArtifactValue("s3", "text/plain", NOW)
-STREAM = ArtifactValue("reference", "text/plain", NOW, {"url": "http://a"})
+REFERENCE = ArtifactValue("reference", "text/plain", NOW, {"url": "http://a"})
 LINK = ArtifactValue("link", "application/binary", NOW, {"artifact": "a"})
-FAULT = ArtifactValue("error", "application/binary", NOW, {"reason": "r", "message": "m"})
+ERROR = ArtifactValue("error", "application/binary", NOW, {"reason": "r", "message": "m"})
 ALLOWED = {
-    "a file again": (FILE, FILE),
-    "a file for longer": (FILE, replace(FILE, expires_at=NOW + 1)),
-    "a stream elsewhere": (STREAM, replace(STREAM, details={"url": "http://b"})),
-    "a stream by a link": (STREAM, LINK),
-    "a link again": (LINK, LINK),
-    "a fault again": (FAULT, FAULT),
+    "file by the same file": (FILE, FILE),
+    "file by one with a later expiry": (FILE, replace(FILE, expires_at=NOW + 1)),
+    "reference by one to another URL": (REFERENCE, replace(REFERENCE, details={"url": "http://b"})),
+    "reference by a link": (REFERENCE, LINK),
+    "link by the same link": (LINK, LINK),
+    "error by the same error": (ERROR, ERROR),
 }
 
 
@@ -80,15 +80,15 @@ def test_an_artifact_may_be_replaced(case):
 
 
 CONFLICTS = {
-    "a file of another type": (FILE, replace(FILE, content_type="text/html")),
-    "a file for a shorter time": (FILE, replace(FILE, expires_at=NOW - 1)),
-    "a stream of another type": (STREAM, replace(STREAM, content_type="text/html")),
-    "a stream by a link for a shorter time": (STREAM, replace(LINK, expires_at=NOW - 1)),
-    "a link to another": (LINK, replace(LINK, details={"artifact": "b"})),
-    "a link by a stream": (LINK, STREAM),
-    "another fault": (FAULT, replace(FAULT, details={"reason": "r", "message": "n"})),
-    "a fault by a file": (FAULT, FILE),
-    "a file by an object": (FILE, replace(FILE, kind="object")),
+    "file by one of another type": (FILE, replace(FILE, content_type="text/html")),
+    "file by one with an earlier expiry": (FILE, replace(FILE, expires_at=NOW - 1)),
+    "reference by one of another type": (REFERENCE, replace(REFERENCE, content_type="text/html")),
+    "a stream by a link for a shorter time": (REFERENCE, replace(LINK, expires_at=NOW - 1)),
+    "link by one to another artifact": (LINK, replace(LINK, details={"artifact": "b"})),
+    "link by a reference": (LINK, REFERENCE),
+    "error by another error": (ERROR, replace(ERROR, details={"reason": "r", "message": "n"})),
+    "error by a file": (ERROR, FILE),
+    "file by an object": (FILE, replace(FILE, kind="object")),
 }
 
 

@@ -1,4 +1,4 @@
-"""The three lives, from tables written after the specification (execution §1): every pair moves or is refused."""
+"""State machines of runs, tasks and attempts, compared to tables of the specification (execution §1)."""
 
 import pytest
 
@@ -6,8 +6,8 @@ from conductor_app.core.errors import NotAllowedInState
 from conductor_app.core.states import ATTEMPT, RUN, TASK, StateMachine
 
 
-def table(text: str) -> dict[tuple[str, str], str]:
-    """A grid with the events above and the statuses at the left; a dot is a refusal."""
+def parse_table(text: str) -> dict[tuple[str, str], str]:
+    """Parse a parse_table with events in the first row and statuses in the first column; a dot is a rejected event."""
     head, *lines = [line.split() for line in text.strip().splitlines()]
     return {
         (status, event): after
@@ -17,8 +17,8 @@ def table(text: str) -> dict[tuple[str, str], str]:
     }
 
 
-# An update ends an attempt that nobody has polled too; the last event opens what the engine holds again.
-ATTEMPT_MOVES = table("""
+# A report can end an attempt that no worker has claimed. `reopen` applies to attempts that the engine holds.
+ATTEMPT_MOVES = parse_table("""
                 claim  renew   hand_back complete  fail   fail_for_good   expire  cancel   reopen
 PENDING         LEASED PENDING PENDING   COMPLETED FAILED FAILED_FOR_GOOD EXPIRED CANCELED .
 LEASED          .      LEASED  PENDING   COMPLETED FAILED FAILED_FOR_GOOD EXPIRED CANCELED .
@@ -29,7 +29,7 @@ EXPIRED         .      .       .         .         .      .               .     
 CANCELED        .      .       .         .         .      .               .       .        LEASED
 """)
 
-TASK_MOVES = table("""
+TASK_MOVES = parse_table("""
                       release complete  complete_with_errors  fail   time_out  cancel   skip    reopen
 BLOCKED               ACTIVE  .         .                     .      TIMED_OUT CANCELED .       .
 ACTIVE                .       COMPLETED COMPLETED_WITH_ERRORS FAILED TIMED_OUT CANCELED SKIPPED .
@@ -42,7 +42,7 @@ SKIPPED               .       .         .                     .      .         .
 """)
 
 # A paused run can time out or be terminated; terminate only rewrites the status of one that failed (execution §7.2).
-RUN_MOVES = table("""
+RUN_MOVES = parse_table("""
            pause  resume  complete  fail   time_out  terminate  retry   rerun   restart reopen
 RUNNING    PAUSED .       COMPLETED FAILED TIMED_OUT TERMINATED .       .       .       .
 PAUSED     PAUSED RUNNING .         .      TIMED_OUT TERMINATED .       .       .       .
@@ -52,17 +52,17 @@ TIMED_OUT  .      .       .         .      .         TERMINATED RUNNING RUNNING 
 TERMINATED .      .       .         .      .         TERMINATED RUNNING RUNNING RUNNING RUNNING
 """)
 
-LIVES = {"attempt": (ATTEMPT, ATTEMPT_MOVES), "task": (TASK, TASK_MOVES), "run": (RUN, RUN_MOVES)}
+MACHINES = {"attempt": (ATTEMPT, ATTEMPT_MOVES), "task": (TASK, TASK_MOVES), "run": (RUN, RUN_MOVES)}
 
 
-def pairs():
-    for life, (machine, moves) in LIVES.items():
+def cases():
+    for name, (machine, moves) in MACHINES.items():
         for status in sorted(machine.statuses):
             for event in sorted({event for _, event in moves} | {event for _, event in machine.moves}):
-                yield pytest.param(machine, status, event, moves.get((status, event)), id=f"{life}-{status}-{event}")
+                yield pytest.param(machine, status, event, moves.get((status, event)), id=f"{name}-{status}-{event}")
 
 
-@pytest.mark.parametrize(("machine", "status", "event", "after"), list(pairs()))
+@pytest.mark.parametrize(("machine", "status", "event", "after"), list(cases()))
 def test_every_pair_of_status_and_event_follows_the_table(
     machine: StateMachine, status: str, event: str, after: str | None
 ):

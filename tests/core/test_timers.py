@@ -1,4 +1,4 @@
-"""The clocks of an attempt and of a run (execution §4.1, §4.5)."""
+"""Timers of attempts and runs (execution §4.1, §4.5)."""
 
 from dataclasses import replace
 
@@ -18,39 +18,41 @@ RETRY = replace(PENDING, number=1, delay_ms=5_000, callback_ms=5_000, visible_at
 @pytest.mark.parametrize(
     ("policy", "attempt", "expected"),
     [
-        pytest.param(Policy(), PENDING, {}, id="without limits nothing runs"),
-        pytest.param(ALL, PENDING, {"poll": 70_000}, id="pending: the poll clock runs from the scheduling"),
-        pytest.param(ALL, RETRY, {"poll": 80_000}, id="pending again: the delay counts twice"),
-        pytest.param(ALL, LEASED, {"task": 42_000, "response": 32_000}, id="leased: from the first poll"),
+        pytest.param(Policy(), PENDING, {}, id="no limits"),
+        pytest.param(ALL, PENDING, {"poll": 70_000}, id="pending: poll timeout from the scheduling"),
+        pytest.param(ALL, RETRY, {"poll": 80_000}, id="retry: poll timeout after the delay"),
+        pytest.param(ALL, LEASED, {"task": 42_000, "response": 32_000}, id="leased: task timeout from the first claim"),
         pytest.param(
             ALL,
             replace(LEASED, delay_ms=5_000),
             {"task": 47_000, "response": 32_000},
-            id="leased: the retry's delay lengthens the task clock",
+            id="leased: task timeout extended by the retry delay",
         ),
-        pytest.param(ALL, replace(LEASED, lease_ends_at=None), {"task": 42_000}, id="leased without end"),
+        pytest.param(
+            ALL, replace(LEASED, lease_ends_at=None), {"task": 42_000}, id="leased without a response timeout"
+        ),
         pytest.param(
             ALL,
             replace(LEASED, status="PENDING", pending_since=20_000, callback_ms=9_000, lease_ends_at=None),
             {"task": 42_000, "poll": 89_000},
-            id="handed back: the poll clock starts anew after the callback",
+            id="released: poll timeout after the callback",
         ),
         pytest.param(
-            ALL, replace(PENDING, total_ends_at=110_000), {"total": 110_000, "poll": 70_000}, id="the total clock"
+            ALL, replace(PENDING, total_ends_at=110_000), {"total": 110_000, "poll": 70_000}, id="total timeout"
         ),
     ],
 )
-def test_the_clocks_that_run_for_an_attempt(policy, attempt, expected):
-    assert {clock.name: clock.at for clock in timers_of(policy, attempt)} == expected
+def test_an_attempt_has_the_timers_of_its_policy(policy, attempt, expected):
+    assert {timer.name: timer.at for timer in timers_of(policy, attempt)} == expected
 
 
-def test_the_clocks_are_checked_in_the_order_total_task_poll_response():
+def test_timers_are_checked_in_the_order_total_task_poll_response():
     attempt = replace(LEASED, total_ends_at=110_000)
 
-    assert [clock.name for clock in timers_of(ALL, attempt)] == ["total", "task", "response"]
+    assert [timer.name for timer in timers_of(ALL, attempt)] == ["total", "task", "response"]
 
 
-def test_a_clock_that_has_run_out_is_not_the_next_one():
+def test_an_expired_timer_is_not_the_next_one():
     assert next_timer(ALL, LEASED) == 32_000
     assert next_timer(ALL, LEASED, after=32_000) == 42_000
     assert next_timer(ALL, LEASED, after=42_000) == NEVER
@@ -60,11 +62,13 @@ def test_a_clock_that_has_run_out_is_not_the_next_one():
     ("fields", "last_retried_at", "ends_at"),
     [
         pytest.param({}, 0, NEVER, id="no timeout"),
-        pytest.param({"timeoutSeconds": 60}, 0, NEVER, id="the default policy only alerts"),
-        pytest.param({"timeoutSeconds": 60, "timeoutPolicy": "ALERT_ONLY"}, 0, NEVER, id="a policy that only alerts"),
-        pytest.param({"timeoutSeconds": 60, "timeoutPolicy": "TIME_OUT_WF"}, 0, 61_000, id="from its creation"),
+        pytest.param({"timeoutSeconds": 60}, 0, NEVER, id="default policy"),
+        pytest.param({"timeoutSeconds": 60, "timeoutPolicy": "ALERT_ONLY"}, 0, NEVER, id="alert-only policy"),
         pytest.param(
-            {"timeoutSeconds": 60, "timeoutPolicy": "TIME_OUT_WF"}, 9_000, 69_000, id="from its last retry or resume"
+            {"timeoutSeconds": 60, "timeoutPolicy": "TIME_OUT_WF"}, 0, 61_000, id="from the creation of the run"
+        ),
+        pytest.param(
+            {"timeoutSeconds": 60, "timeoutPolicy": "TIME_OUT_WF"}, 9_000, 69_000, id="from the last retry or resume"
         ),
     ],
 )

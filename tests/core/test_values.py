@@ -8,29 +8,29 @@ from conductor_app.core.frozen import fast_replace
 
 
 @dataclass(frozen=True)
-class Thing:
+class Value:
     name: str
     parts: tuple[str, ...] = ()
     facts: dict[str, int] = field(default_factory=dict)
 
 
-def test_a_copy_has_the_fields_that_were_changed_and_shares_the_others():
-    thing = Thing("a", ("x",), {"n": 1})
+def test_a_copy_has_the_changed_fields_and_shares_the_others():
+    value = Value("a", ("x",), {"n": 1})
 
-    copy = fast_replace(thing, name="b")
+    copy = fast_replace(value, name="b")
 
-    assert copy == Thing("b", ("x",), {"n": 1})
-    assert copy.facts is thing.facts
+    assert copy == Value("b", ("x",), {"n": 1})
+    assert copy.facts is value.facts
 
 
 def test_a_copy_does_not_change_the_original():
-    thing = Thing("a")
+    value = Value("a")
 
-    fast_replace(thing, name="b")
+    fast_replace(value, name="b")
 
-    assert thing == Thing("a")
+    assert value == Value("a")
 
 
 def test_a_field_that_the_value_does_not_have_is_refused():
-    with pytest.raises(TypeError, match="Thing has no field nam"):
-        fast_replace(Thing("a"), nam="b")
+    with pytest.raises(TypeError, match="Value has no field nam"):
+        fast_replace(Value("a"), nam="b")

@@ -1,4 +1,4 @@
-"""Situations to look at: runs brought about by the engine, as clients and workers would bring them about."""
+"""Scenarios for tests of insight: runs created by the engine through the commands of clients and workers."""
 
 from typing import Any
 
@@ -11,51 +11,47 @@ from conductor_app.models import Attempt, Run
 
 
 def step(ref: str, type: str = "SIMPLE", **more: Any) -> dict[str, Any]:
-    """One step of a workflow document."""
+    """Return a step of a workflow document."""
     return {"name": ref, "taskReferenceName": ref, "type": type, "inputParameters": {}, **more}
 
 
 def define_task(name: str, **fields: Any) -> None:
-    """Register a task definition."""
     timeouts = {"timeoutSeconds": 3600, "responseTimeoutSeconds": 600, "ownerEmail": "team@example.com"}
     definition_commands.save_task({"name": name, **timeouts, **fields}, "ann")
 
 
 def define_workflow(name: str, *steps: dict[str, Any], **fields: Any) -> None:
-    """Register a workflow definition."""
     document = {"name": name, "version": 1, "ownerEmail": "team@example.com", "tasks": list(steps), **fields}
     definition_commands.save_workflow(document, "ann", overwrite=True)
 
 
 def start_run(name: str, **request: Any) -> Run:
-    """Start a run."""
     return Run.objects.get(pk=run_commands.start(StartRequest(name=name, **request), "ann"))
 
 
 def start_run_of(*steps: dict[str, Any], name: str = "order", **request: Any) -> Run:
-    """A run of a workflow of these steps."""
+    """Register a workflow with these steps and start a run of it."""
     define_workflow(name, *steps)
     return start_run(name, **request)
 
 
 def claim_next(queue: str, worker: str = "w7") -> Attempt | None:
-    """The attempt that a poll of this queue hands out."""
-    taken = task_commands.claim_tasks(queue, worker=worker, wait_ms=0)
-    return taken[0] if taken else None
+    """Claim the next attempt of the queue; return None if there is none."""
+    claimed = task_commands.claim_tasks(queue, worker=worker, wait_ms=0)
+    return claimed[0] if claimed else None
 
 
-def claim_and_report(queue: str, outcome: str = "COMPLETED", worker: str = "w7", **said: Any) -> None:
-    """A worker takes the next attempt of the queue and reports on it."""
+def claim_and_report(queue: str, outcome: str = "COMPLETED", worker: str = "w7", **fields: Any) -> None:
+    """Claim the next attempt of the queue and report on it."""
     attempt = claim_next(queue, worker)
-    assert attempt is not None, f"nothing to do in {queue}"
-    task_commands.report_task(attempt.run_id, attempt.pk, Report(outcome, **said), worker)
+    assert attempt is not None, f"no attempt is pending in queue {queue}"
+    task_commands.report_task(attempt.run_id, attempt.pk, Report(outcome, **fields), worker)
 
 
 def newest_attempt_of(run: Run, ref: str) -> Attempt:
-    """The newest attempt of a task."""
     return Attempt.objects.filter(run=run, task__ref=ref).order_by("-number").first()
 
 
 def reload_run(run: Run) -> Run:
-    """The run as it is now."""
+    """Read the run from the database again."""
     return Run.objects.get(pk=run.pk)

@@ -1,4 +1,4 @@
-"""The cause line: why a run is where it is, in one sentence."""
+"""Cause of a run's state, as one sentence."""
 
 import pytest
 
@@ -18,7 +18,7 @@ from tests.insight.scenarios import (
 pytestmark = pytest.mark.django_db
 
 
-def said(run):
+def read_cause(run):
     return run_cause(reload_run(run)).sentence
 
 
@@ -28,7 +28,7 @@ def test_a_failed_run_names_the_task_the_attempt_and_the_first_line_of_the_reaso
     claim_and_report("charge", "FAILED", reason="timeout")
     claim_and_report("charge", "FAILED", reason="502 from gateway\nTraceback (most recent call last)")
 
-    assert said(run) == "Failed at `charge`, attempt 2 of 2: 502 from gateway"
+    assert read_cause(run) == "Failed at `charge`, attempt 2 of 2: 502 from gateway"
 
 
 def test_a_failure_without_a_reason_is_reported_as_such(clock):
@@ -36,7 +36,7 @@ def test_a_failure_without_a_reason_is_reported_as_such(clock):
     run = start_run_of(step("charge"))
     claim_and_report("charge", "FAILED")
 
-    assert said(run) == "Failed at `charge`, attempt 1 of 1: no reason given"
+    assert read_cause(run) == "Failed at `charge`, attempt 1 of 1: no reason given"
 
 
 @pytest.mark.django_db(transaction=True)
@@ -46,7 +46,9 @@ def test_a_failed_sub_workflow_is_followed_down_to_the_task_that_failed(clock):
     run = start_run_of(step("pay", "SUB_WORKFLOW", subWorkflowParam={"name": "payment", "version": 1}))
     claim_and_report("charge", "FAILED", reason="no funds")
 
-    assert said(run) == ("Failed at `pay`, attempt 1 of 1: sub-workflow failed at `charge`, attempt 1 of 1: no funds")
+    assert read_cause(run) == (
+        "Failed at `pay`, attempt 1 of 1: sub-workflow failed at `charge`, attempt 1 of 1: no funds"
+    )
 
 
 def test_a_pending_retry_states_its_time_and_the_previous_failure(clock):
@@ -55,7 +57,7 @@ def test_a_pending_retry_states_its_time_and_the_previous_failure(clock):
     claim_and_report("charge", "FAILED", reason="no funds")
     clock.advance(seconds=0.8)
 
-    assert said(run) == "Waiting: retry of `charge` in 4.2 s (attempt 2 of 4); previous error: no funds"
+    assert read_cause(run) == "Waiting: retry of `charge` in 4.2 s (attempt 2 of 4); previous error: no funds"
 
 
 def test_an_unpolled_task_is_the_cause_of_waiting(clock):
@@ -63,7 +65,7 @@ def test_an_unpolled_task_is_the_cause_of_waiting(clock):
     clock.advance(seconds=720)
     run = start_run_of(step("ship"))
 
-    assert said(run) == "Waiting: `ship` — no worker has polled queue `ship` for 12 min"
+    assert read_cause(run) == "Waiting: `ship` — no worker has polled queue `ship` for 12 min"
 
 
 def test_the_next_task_of_a_polled_queue_states_its_waiting_time(clock):
@@ -71,7 +73,7 @@ def test_the_next_task_of_a_polled_queue_states_its_waiting_time(clock):
     run = start_run_of(step("ship"))
     clock.advance(seconds=3)
 
-    assert said(run) == "Waiting: `ship` — queued in `ship` for 3.0 s"
+    assert read_cause(run) == "Waiting: `ship` — queued in `ship` for 3.0 s"
 
 
 def test_a_task_with_a_worker_names_the_worker(clock):
@@ -79,21 +81,21 @@ def test_a_task_with_a_worker_names_the_worker(clock):
     claim_next("ship", worker="w7")
     clock.advance(seconds=4)
 
-    assert said(run).startswith("Running: `ship` on worker `w7` for 4.0 s")
+    assert read_cause(run).startswith("Running: `ship` on worker `w7` for 4.0 s")
 
 
 def test_a_human_task_waits_for_a_person(clock):
     run = start_run_of(step("approve", "HUMAN"))
     clock.advance(seconds=60)
 
-    assert said(run) == "Waiting: human task `approve` pending for 1 min"
+    assert read_cause(run) == "Waiting: human task `approve` pending for 1 min"
 
 
 def test_a_wait_states_its_remaining_time(clock):
     run = start_run_of(step("nap", "WAIT", inputParameters={"duration": "1 hour"}))
     clock.advance(seconds=600)
 
-    assert said(run) == "Waiting: `nap` is waiting, 50 min left"
+    assert read_cause(run) == "Waiting: `nap` is waiting, 50 min left"
 
 
 def test_a_fork_names_the_blocking_branch_and_counts_the_others(clock):
@@ -101,14 +103,14 @@ def test_a_fork_names_the_blocking_branch_and_counts_the_others(clock):
     run = start_run_of(fork, step("join", "JOIN", joinOn=["pack", "label"]))
     claim_next("pack")
 
-    assert said(run) == "Waiting: `label` — no worker has ever polled queue `label` · 2 more active tasks"
+    assert read_cause(run) == "Waiting: `label` — no worker has ever polled queue `label` · 2 more active tasks"
 
 
 def test_a_rate_limited_run_states_its_limit(clock):
     define_workflow("order", step("ship"), rateLimitConfig={"rateLimitKey": "all", "concurrentExecLimit": 1})
     start_run("order")
 
-    assert "workflow concurrency limit reached" in said(start_run("order"))
+    assert "workflow concurrency limit reached" in read_cause(start_run("order"))
 
 
 def test_a_paused_run_states_who_paused_it_why_and_which_tasks_are_claimed(clock):
@@ -117,7 +119,7 @@ def test_a_paused_run_states_who_paused_it_why_and_which_tasks_are_claimed(clock
     run_commands.pause_run(run.pk, "bob", "stock count")
     clock.advance(seconds=180)
 
-    assert said(run) == "Paused by bob 3 min ago: stock count · 1 task still in progress"
+    assert read_cause(run) == "Paused by bob 3 min ago: stock count · 1 task still in progress"
 
 
 def test_a_terminated_run_states_who_ended_it_and_why(clock):
@@ -125,7 +127,7 @@ def test_a_terminated_run_states_who_ended_it_and_why(clock):
     run_commands.terminate_run(run.pk, "bob", "ordered twice")
     clock.advance(seconds=2)
 
-    assert said(run) == "Terminated by bob 2 s ago: ordered twice"
+    assert read_cause(run) == "Terminated by bob 2 s ago: ordered twice"
 
 
 def test_a_completed_run_states_its_duration(clock):
@@ -133,7 +135,7 @@ def test_a_completed_run_states_its_duration(clock):
     clock.advance(seconds=3.2)
     claim_and_report("ship")
 
-    assert said(run) == "Completed in 3.2 s"
+    assert read_cause(run) == "Completed in 3.2 s"
 
 
 def test_the_failures_of_a_list_are_read_in_one_query(clock, django_assert_num_queries):

@@ -1,4 +1,4 @@
-"""What has to be known beside a definition to judge it."""
+"""Data that the linter needs besides the definition."""
 
 import pytest
 
@@ -9,11 +9,11 @@ from tests.insight.scenarios import claim_and_report, claim_next, define_task, d
 
 
 @pytest.fixture(autouse=True)
-def rows(clock, db):
-    """Rows are needed."""
+def database(clock, db):
+    """Give every test a database and a clock."""
 
 
-def said(name: str) -> list[str]:
+def lint_messages(name: str) -> list[str]:
     document = WorkflowDefinition.objects.get(name=name).document
     return [finding.message for finding in lint_definition(document, definition_context([document]))]
 
@@ -23,7 +23,8 @@ def test_recent_outputs_of_a_task_are_known():
     claim_and_report("charge", output={"receipt": {"number": 7}})
 
     assert any(
-        "Did you mean `receipt`?" in message and "recent outputs of `charge`" in message for message in said("order")
+        "Did you mean `receipt`?" in message and "recent outputs of `charge`" in message
+        for message in lint_messages("order")
     )
 
 
@@ -32,7 +33,7 @@ def test_members_of_only_some_recent_outputs_are_known():
         start_run_of(step("charge"), step("ship", inputParameters={"x": "${charge.output.voucher}"}))
         claim_and_report("charge", output=output)
 
-    assert not any("voucher" in message for message in said("order"))
+    assert not any("voucher" in message for message in lint_messages("order"))
 
 
 def test_sub_workflows_offer_the_outputs_of_their_newest_version():
@@ -40,16 +41,16 @@ def test_sub_workflows_offer_the_outputs_of_their_newest_version():
     sub = step("bill", "SUB_WORKFLOW", subWorkflowParam={"name": "billing"})
     define_workflow("order", sub, step("ship", inputParameters={"x": "${bill.output.invoise}"}))
 
-    assert any("Did you mean `invoice`?" in message for message in said("order"))
+    assert any("Did you mean `invoice`?" in message for message in lint_messages("order"))
 
 
 def test_known_task_types_include_every_scheduled_one():
     define_task("charge")
     define_workflow("order", step("charge"))
-    assert "No worker has ever polled `charge`." in said("order")
+    assert "No worker has ever polled `charge`." in lint_messages("order")
 
     claim_next("charge")
-    assert said("order") == []
+    assert lint_messages("order") == []
 
 
 def test_the_queries_do_not_grow_with_the_definitions(django_assert_num_queries):

@@ -1,4 +1,4 @@
-"""Spans of time in words."""
+"""Durations in words."""
 
 import pytest
 

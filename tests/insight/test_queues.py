@@ -1,4 +1,4 @@
-"""How queues stand."""
+"""States of queues."""
 
 import pytest
 
@@ -20,12 +20,12 @@ def test_a_queue_counts_pending_and_claimed_attempts(clock):
 
 def test_the_queue_with_the_oldest_attempt_comes_first(clock):
     start_run_of(step("pack"), name="packing")
-    begun = clock.now()
+    started_at = clock.now()
     clock.advance(seconds=60)
     start_run_of(step("ship"), name="shipping")
 
     assert [queue.name for queue in list_queues()] == ["pack", "ship"]
-    assert list_queues()[0].oldest_at == begun
+    assert list_queues()[0].oldest_at == started_at
 
 
 def test_pending_attempts_are_counted_up_to_a_limit_per_queue(clock, monkeypatch):
@@ -36,9 +36,9 @@ def test_pending_attempts_are_counted_up_to_a_limit_per_queue(clock, monkeypatch
             clock.advance(seconds=1)
             start_run(name)
 
-    found = {queue.name: (queue.counted, queue.has_more) for queue in list_queues()}
+    counts = {queue.name: (queue.counted, queue.has_more) for queue in list_queues()}
 
-    assert found == {"ship": (2, True), "pack": (2, False), "a:b": (1, False)}
+    assert counts == {"ship": (2, True), "pack": (2, False), "a:b": (1, False)}
 
 
 def test_a_queue_with_pending_attempts_and_no_polls_is_neglected(clock):

@@ -1,4 +1,4 @@
-"""A selection is a document that says which runs: asked as one query, and told in words."""
+"""Selections of runs: documents that become one query and a description in words."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def runs(clock):
     return {"first": first.pk, "second": second.pk, "between": clock.now() - 5_000}
 
 
-def names(runs, selection) -> set[str]:
+def select_names(runs, selection) -> set[str]:
     found = set(selections.selected_runs(selection).values_list("pk", flat=True))
     return {name for name, id in runs.items() if id in found}
 
@@ -44,26 +44,26 @@ def names(runs, selection) -> set[str]:
     ids=lambda value: str(value) if isinstance(value, dict) else "",
 )
 def test_each_field_selects(runs, selection, expected):
-    assert names(runs, selection) == expected
+    assert select_names(runs, selection) == expected
 
 
 def test_times_and_ids_are_selectable(runs):
-    assert names(runs, {"started_since": runs["between"]}) == {"second"}
-    assert names(runs, {"started_before": runs["between"]}) == {"first"}
-    assert names(runs, {"ended_since": runs["between"]}) == {"second"}
-    assert names(runs, {"ids": [runs["first"]]}) == {"first"}
+    assert select_names(runs, {"started_since": runs["between"]}) == {"second"}
+    assert select_names(runs, {"started_before": runs["between"]}) == {"first"}
+    assert select_names(runs, {"ended_since": runs["between"]}) == {"second"}
+    assert select_names(runs, {"ids": [runs["first"]]}) == {"first"}
 
 
-@pytest.mark.parametrize("most", [0, 20_000], ids=["very many ended", "few ended"])
+@pytest.mark.parametrize("most", [0, 20_000], ids=["more ended runs than are searched", "few ended runs"])
 def test_a_filter_by_end_and_duration_is_exact_for_any_number_of_runs(runs, monkeypatch, most):
     monkeypatch.setattr(selections, "SEARCHED_ROWS", most)
     ended = Run.objects.get(pk=runs["second"]).ended_at
 
-    assert names(runs, {"ended_since": ended, "least_ms": 0}) == {"second"}
-    assert names(runs, {"ended_since": 0, "ended_before": ended + 1, "most_ms": 60_000}) == {"second"}
-    assert names(runs, {"ended_before": ended, "least_ms": 0}) == set()
-    assert names(runs, {"ended_since": ended + 1, "task": "back"}) == set()
-    assert names(runs, {"ended_before": ended + 1, "task": "pay"}) == set()
+    assert select_names(runs, {"ended_since": ended, "least_ms": 0}) == {"second"}
+    assert select_names(runs, {"ended_since": 0, "ended_before": ended + 1, "most_ms": 60_000}) == {"second"}
+    assert select_names(runs, {"ended_before": ended, "least_ms": 0}) == set()
+    assert select_names(runs, {"ended_since": ended + 1, "task": "back"}) == set()
+    assert select_names(runs, {"ended_before": ended + 1, "task": "pay"}) == set()
 
 
 def test_every_field_has_a_label(runs):
@@ -95,7 +95,7 @@ def test_invalid_values_are_rejected(clock, selection):
     ids=str,
 )
 def test_a_query_of_the_api_finds_the_same_runs(runs, selection):
-    assert names(runs, {"search": to_query(selection)}) == names(runs, selection)
+    assert select_names(runs, {"search": to_query(selection)}) == select_names(runs, selection)
 
 
 def test_a_selection_that_the_query_language_cannot_express_has_no_query(runs):

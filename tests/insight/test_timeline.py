@@ -1,4 +1,4 @@
-"""The timeline: attempts as segments in percent of the run's span."""
+"""Timeline: attempts as segments, in percent of the run's duration."""
 
 from conductor_app.insight.runs.timeline import TimeScale, segments_of
 from conductor_app.models import Attempt
@@ -9,37 +9,40 @@ def attempt(**facts):
     return Attempt(id="a", number=0, seq=1, **{"status": "COMPLETED", **moments, **facts})
 
 
-def drawn(attempt, *, end=100, now=100):
+def segments(attempt, *, end=100, now=100):
     return [(s.kind, s.left, s.width) for s in segments_of(attempt, TimeScale(0, end), now)]
 
 
 def test_an_attempt_that_waited_and_ran_is_two_segments():
-    assert drawn(attempt(started_at=40, ended_at=100)) == [("wait", "0.00%", "40.00%"), ("work", "40.00%", "60.00%")]
+    assert segments(attempt(started_at=40, ended_at=100)) == [
+        ("wait", "0.00%", "40.00%"),
+        ("work", "40.00%", "60.00%"),
+    ]
 
 
 def test_a_retry_delay_is_not_counted_as_queue_time():
     delayed = attempt(visible_at=50, started_at=60, ended_at=100)
 
-    assert [kind for kind, *_ in drawn(delayed)] == ["delay", "wait", "work"]
+    assert [kind for kind, *_ in segments(delayed)] == ["delay", "wait", "work"]
 
 
 def test_the_bar_of_an_open_attempt_ends_now():
-    assert drawn(attempt(status="LEASED", started_at=50), now=75, end=75) == [
+    assert segments(attempt(status="LEASED", started_at=50), now=75, end=75) == [
         ("wait", "0.00%", "66.67%"),
         ("work", "66.67%", "33.33%"),
     ]
 
 
 def test_a_zero_duration_has_a_visible_bar_inside_the_chart():
-    assert drawn(attempt(scheduled_at=100, visible_at=100, started_at=100, ended_at=100)) == [
+    assert segments(attempt(scheduled_at=100, visible_at=100, started_at=100, ended_at=100)) == [
         ("work", "99.65%", "0.35%")
     ]
 
 
 def test_times_outside_the_run_are_drawn_at_the_edges():
-    odd = attempt(scheduled_at=-50, visible_at=-50, started_at=-50, ended_at=500)
+    out_of_range = attempt(scheduled_at=-50, visible_at=-50, started_at=-50, ended_at=500)
 
-    assert drawn(odd) == [("work", "0.00%", "100.00%")]
+    assert segments(out_of_range) == [("work", "0.00%", "100.00%")]
 
 
 def test_the_axis_is_marked_at_round_spans():

@@ -1,4 +1,4 @@
-"""Why an attempt waits: the page and the claim ask the same gates."""
+"""Reasons why an attempt waits: the page evaluates the same gates as the claim."""
 
 import pytest
 
@@ -18,14 +18,14 @@ from tests.insight.scenarios import (
 pytestmark = pytest.mark.django_db
 
 
-def obstacles(attempt):
+def closed_sentences(attempt):
     return {verdict.gate: verdict.sentence for verdict in closed_gates(explain_attempt(attempt.pk))}
 
 
 def test_an_attempt_of_a_never_polled_queue_states_that(clock):
     run = start_run_of(step("ship"))
 
-    assert obstacles(newest_attempt_of(run, "ship")) == {"polled": "No worker has ever polled queue `ship`."}
+    assert closed_sentences(newest_attempt_of(run, "ship")) == {"polled": "No worker has ever polled queue `ship`."}
 
 
 def test_a_queue_without_a_poll_for_a_minute_has_no_workers(clock):
@@ -33,7 +33,9 @@ def test_a_queue_without_a_poll_for_a_minute_has_no_workers(clock):
     clock.advance(seconds=720)
     run = start_run_of(step("ship"))
 
-    assert obstacles(newest_attempt_of(run, "ship")) == {"polled": "No worker has polled queue `ship` for 12 min."}
+    assert closed_sentences(newest_attempt_of(run, "ship")) == {
+        "polled": "No worker has polled queue `ship` for 12 min."
+    }
 
 
 def test_a_retry_states_the_end_of_its_delay(clock):
@@ -42,7 +44,7 @@ def test_a_retry_states_the_end_of_its_delay(clock):
     claim_and_report("charge", "FAILED")
     clock.advance(seconds=4)
 
-    assert obstacles(newest_attempt_of(run, "charge")) == {"due": "The task is delayed for another 6.0 s."}
+    assert closed_sentences(newest_attempt_of(run, "charge")) == {"due": "The task is delayed for another 6.0 s."}
 
 
 def test_a_full_limit_states_the_number_of_claimed_tasks(clock):
@@ -53,7 +55,7 @@ def test_a_full_limit_states_the_number_of_claimed_tasks(clock):
     waiting = newest_attempt_of(start_run("order"), "ship")
 
     assert first is not None
-    assert "1 of 1 tasks of this name" in obstacles(waiting)["concurrency"]
+    assert "1 of 1 tasks of this name" in closed_sentences(waiting)["concurrency"]
 
 
 def test_an_exhausted_rate_states_its_claims_and_window(clock):
@@ -63,7 +65,7 @@ def test_an_exhausted_rate_states_its_claims_and_window(clock):
     claim_and_report("ship")
     waiting = newest_attempt_of(start_run("order"), "ship")
 
-    assert "1 of 1 starts in 60 s" in obstacles(waiting)["rate"]
+    assert "1 of 1 starts in 60 s" in closed_sentences(waiting)["rate"]
 
 
 def test_a_later_limit_applies_to_pending_attempts(clock):
@@ -75,7 +77,7 @@ def test_a_later_limit_applies_to_pending_attempts(clock):
     define_task("ship", concurrentExecLimit=1)
     claim_next("ship")
 
-    assert "concurrency" in obstacles(waiting)
+    assert "concurrency" in closed_sentences(waiting)
 
 
 def test_a_rate_limited_run_names_the_limit_of_its_workflow(clock):
@@ -84,7 +86,7 @@ def test_a_rate_limited_run_names_the_limit_of_its_workflow(clock):
     held = start_run("order")
 
     assert held.is_held
-    assert "limit of parallel runs" in obstacles(newest_attempt_of(held, "ship"))["run_slot"]
+    assert "limit of parallel runs" in closed_sentences(newest_attempt_of(held, "ship"))["run_slot"]
 
 
 def test_a_paused_run_is_reported_without_blocking_attempts(clock):
@@ -96,7 +98,7 @@ def test_a_paused_run_is_reported_without_blocking_attempts(clock):
     sentences = [verdict.sentence for verdict in explain_attempt(waiting.pk)]
 
     assert any("The run is paused" in sentence for sentence in sentences)
-    assert obstacles(waiting) == {}
+    assert closed_sentences(waiting) == {}
     assert claim_next("ship").pk == waiting.pk
 
 
@@ -108,9 +110,9 @@ def test_an_attempt_is_dispatched_only_if_every_gate_is_open(clock):
     clock.advance(seconds=1)
     second = newest_attempt_of(start_run("order"), "ship")
 
-    assert obstacles(first) == {}
+    assert closed_sentences(first) == {}
     assert claim_next("ship").pk == first.pk
-    assert list(obstacles(second)) == ["concurrency"]
+    assert list(closed_sentences(second)) == ["concurrency"]
     assert claim_next("ship") is None
 
 

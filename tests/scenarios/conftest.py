@@ -1,4 +1,4 @@
-"""Each scenario is told to a process that remembers no other."""
+"""Fixtures of the scenarios."""
 
 import pytest
 

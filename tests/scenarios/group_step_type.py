@@ -1,4 +1,4 @@
-"""GROUP: a container type that exists in tests only. It executes `groupTasks` once and returns their outputs."""
+"""GROUP: a container type for tests only. It executes `groupTasks` once and returns their outputs."""
 
 from collections.abc import Iterator
 

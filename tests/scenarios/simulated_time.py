@@ -1,4 +1,4 @@
-"""Hours that pass over schedules: what becomes due happens at its moment, unless the server sleeps."""
+"""Simulated time for schedules: due work is done at its moment, except while the server is down."""
 
 from typing import Any
 

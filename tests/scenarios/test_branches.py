@@ -1,4 +1,4 @@
-"""Branches and loops on real rows, where a report reads no more than what is near its task."""
+"""Branches and loops in the database: a report reads only rows near its task."""
 
 import pytest
 

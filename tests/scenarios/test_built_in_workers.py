@@ -1,4 +1,4 @@
-"""The workers that ship with the server, on tasks of real runs."""
+"""Built-in workers, on tasks of real runs."""
 
 import sqlite3
 

@@ -1,4 +1,4 @@
-"""Results that are used again (execution §10.1)."""
+"""Task outputs that are cached and reused (execution §10.1)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Runs whose output is known of another with the same key (execution §10.1)."""
+"""Run outputs that are cached and reused by runs with the same key (execution §10.1)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Events from a run to its handlers, and what the handlers do (execution §8.15, §10.6)."""
+"""Events that a run publishes, and the actions of their handlers (execution §8.15, §10.6)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Failure workflows: when one starts, and what exactly it is given (execution §6)."""
+"""Failure workflows: when one starts, and its exact input (execution §6)."""
 
 import pytest
 

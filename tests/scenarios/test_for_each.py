@@ -1,4 +1,4 @@
-"""Lists that a FOR_EACH goes through, on real rows."""
+"""FOR_EACH over lists, in the database."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Messages to a run, and the steps that take them (execution §8.23, §10.8)."""
+"""Inbox of a run, and the steps that consume its messages (execution §8.23, §10.8)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A definition that is given in place: its expressions are the child's, wherever it stands (execution §8.10)."""
+"""Inline definitions of child runs: the child resolves their expressions, wherever they occur (execution §8.10)."""
 
 from random import Random
 from typing import Any

@@ -1,4 +1,4 @@
-"""Tasks of isolation groups and name spaces wait for the built-in workers that serve them (execution §5.2)."""
+"""Isolation groups and namespaces: their tasks wait for the built-in workers that serve them (execution §5.2)."""
 
 import pytest
 

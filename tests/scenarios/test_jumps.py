@@ -1,4 +1,4 @@
-"""Going on at a step further on (execution §7.2)."""
+"""Jumps to a later step (execution §7.2)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Payloads that are too large for rows are kept elsewhere; whoever needs them does not notice."""
+"""Large payloads: they are stored outside their rows, and readers see no difference."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Values that a definition masks: sealed in rows, shown as `***`, and as they are for workers and expressions."""
+"""Masked fields: encrypted in rows, `***` in views, and in plain text for workers and expressions."""
 
 import pytest
 from django.db import connection

@@ -1,4 +1,4 @@
-"""A value that a definition masks, sent down every road there is: no table and no file holds it in the clear."""
+"""Masked fields in storage: no table and no file has such a value in plain text, whichever way it came."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""A new container type needs one module and one registration: every layer knows what it contains from `bodies`."""
+"""A new container type needs one module and one registration: every layer finds its contents through `bodies`."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What operators do to runs: pause, resume, terminate, retry (execution §7.2, §7.3)."""
+"""Commands of operators: pause, resume, terminate and retry (execution §7.2, §7.3)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Payloads that the engine puts together are no larger than those that clients may send (execution §1.6)."""
+"""Size limits of payloads that the engine builds, which are those of clients' payloads (execution §1.6)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Who wants to know is told: of a run's status, and of its steps' states (execution §10.4, §10.5)."""
+"""Published status changes of runs and steps, and their subscribers (execution §10.4, §10.5)."""
 
 from typing import Any
 

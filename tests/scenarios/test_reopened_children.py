@@ -1,4 +1,4 @@
-"""Runs that are opened again below others: who waited for them waits again (execution §7.3, §7.4, §7.6, §11 37, 38)."""
+"""Reopened child runs: their parents wait for them again (execution §7.3, §7.4, §7.6, §11 37, 38)."""
 
 from collections.abc import Callable
 

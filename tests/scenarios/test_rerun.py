@@ -1,4 +1,4 @@
-"""Ended runs go on from one of their tasks (execution §7.4, §11 rows 1-4 and 32)."""
+"""Reruns: an ended run continues from one of its tasks (execution §7.4, §11 rows 1-4 and 32)."""
 
 import pytest
 

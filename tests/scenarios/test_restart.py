@@ -1,4 +1,4 @@
-"""Ended runs begin anew (execution §7.2, §11 row 34), and retries that need more than another attempt (§7.3)."""
+"""Restarts of ended runs (execution §7.2, §11 row 34), and retries that reset other tasks as well (§7.3)."""
 
 import pytest
 

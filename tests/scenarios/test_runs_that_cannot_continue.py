@@ -1,4 +1,4 @@
-"""Steps that end the run without a task for them: forks without a JOIN, and lists that hold no tasks."""
+"""Steps that fail the run without a task of their own: forks without a JOIN, and lists without tasks."""
 
 from typing import Any
 

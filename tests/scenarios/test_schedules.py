@@ -1,4 +1,4 @@
-"""Schedules start runs by the clock: on time, once a slot, through downtime, pauses and overlaps."""
+"""Schedules: runs on time, one per slot, with downtime, pauses and overlapping runs."""
 
 import pytest
 

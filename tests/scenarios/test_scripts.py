@@ -1,4 +1,4 @@
-"""Steps that are answered by scripts, with the real helpers."""
+"""Steps with scripts, evaluated by real helper processes."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Secrets reach the worker that the author meant them for, and nobody else."""
+"""Secrets: only the worker that the definition names receives them."""
 
 from urllib.parse import quote
 

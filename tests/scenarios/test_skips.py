@@ -1,4 +1,4 @@
-"""Steps that an operator passes over before control comes to them (execution §7.2)."""
+"""Steps that an operator skips before the run reaches them (execution §7.2)."""
 
 import pytest
 

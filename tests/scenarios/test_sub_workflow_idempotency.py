@@ -1,4 +1,4 @@
-"""Idempotency keys of the runs that steps start."""
+"""Idempotency keys of runs that steps start."""
 
 import pytest
 

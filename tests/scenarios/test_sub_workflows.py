@@ -1,4 +1,4 @@
-"""Runs that start runs (execution §8.10)."""
+"""Child runs (execution §8.10)."""
 
 import pytest
 

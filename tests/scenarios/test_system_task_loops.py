@@ -1,4 +1,4 @@
-"""Loops that need no worker: they cost what they do, and end."""
+"""Loops of system tasks, which need no worker."""
 
 from tests.builders import loop, noop
 from tests.scenario import Scenario

@@ -1,4 +1,4 @@
-"""The four timelines of a task that the product was asked for, with their exact seconds."""
+"""Timelines of the life cycle of a task, to the second."""
 
 from tests.builders import policy, step
 from tests.scenario import Scenario

@@ -1,4 +1,4 @@
-"""The worked timelines of execution §4.6, with their exact seconds."""
+"""Examples of timeouts from execution §4.6, to the second."""
 
 import pytest
 

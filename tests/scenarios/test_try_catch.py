@@ -1,4 +1,4 @@
-"""Failures that a TRY_CATCH takes, on real rows."""
+"""TRY_CATCH and the failures that it handles, in the database."""
 
 from tests.builders import catch, definition, fork, policy, step, step_without_policy, sub_workflow, try_
 from tests.engine.report_contexts import row_violations

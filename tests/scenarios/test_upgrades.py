@@ -1,4 +1,4 @@
-"""A run that is under way moves to another version of its definition (execution §7.2)."""
+"""Upgrades of open runs to another version of their definition (execution §7.2)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Workers that come late, hand back, come from a domain, or answer twice."""
+"""Late reports, released attempts, domains and repeated reports of workers."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Limits of tasks and of runs: who waits, and who is let go when there is room (execution §5)."""
+"""Limits of tasks and runs: which ones wait, and which are released when there is capacity (execution §5)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a script in JavaScript may give back, and that nothing it does reaches further than its own answer."""
+"""Results of JavaScript scripts, and their isolation from each other and from the server."""
 
 import math
 
@@ -27,11 +27,11 @@ VALUES = {
     "a function that is called": ("(function () { return $.a })()", 1),
     "a function that is declared and called": ("function e() { return $.a } e();", 1),
     "undefined": ("undefined", None),
-    "nothing": ("", None),
+    "no source": ("", None),
     "null": ("null", None),
     "a symbol": ("Symbol('a')", None),
     "a function": ("() => 1", {}),
-    "not a number": ("0 / 0", "NaN"),
+    "NaN": ("0 / 0", "NaN"),
     "infinity": ("[1 / 0, -1 / 0]", ["Infinity", "-Infinity"]),
     "a whole number": ("5.0", 5),
     "minus zero": ("-0", 0),
@@ -47,8 +47,8 @@ VALUES = {
     "a map": ("new Map([['a', 1], [2, new Map()]])", {"a": 1, "2": {}}),
     "members that JSON drops": ("({ a: undefined, b: Symbol('x'), c() {} })", {"a": None, "b": None, "c": {}}),
     "holes": ("[1, , undefined]", [1, None, None]),
-    "half of a surrogate pair": ("['a\\ud800', { '\\udfff': 1 }]", ["a\ufffd", {"\ufffd": 1}]),
-    "a whole pair": ("'\\ud83d\\ude00'", "😀"),
+    "a lone surrogate": ("['a\\ud800', { '\\udfff': 1 }]", ["a\ufffd", {"\ufffd": 1}]),
+    "a surrogate pair": ("'\\ud83d\\ude00'", "😀"),
     "a null character": ("'a\\0b'", "a\0b"),
     "a member called __proto__": ("({ ['__proto__']: { a: 1 } })", {"__proto__": {"a": 1}}),
     "a promise": ("Promise.resolve(1)", {}),
@@ -60,10 +60,10 @@ VALUES = {
 
 @pytest.mark.parametrize(("source", "value"), VALUES.values(), ids=VALUES)
 def test_the_value_of_a_script_is_converted_to_json(run, source, value):
-    answer = run(source, {"a": 1, "l": [1, 2], "m": {"k": 3}})
+    result = run(source, {"a": 1, "l": [1, 2], "m": {"k": 3}})
 
-    assert (answer.error, answer.value) == (None, value)
-    assert type(answer.value) is type(value)
+    assert (result.error, result.value) == (None, value)
+    assert type(result.value) is type(value)
 
 
 def test_an_input_arrives_unchanged(run):
@@ -103,7 +103,7 @@ def test_a_missing_member_stays_undefined_without_a_method_call(run):
 
 ERRORS = {
     "an unknown name": ("\n\nx", "ReferenceError: x is not defined (line 3)"),
-    "a member of nothing": ("$.a.b.c", "TypeError: cannot read property 'c' of undefined (line 1)"),
+    "a member of undefined": ("$.a.b.c", "TypeError: cannot read property 'c' of undefined (line 1)"),
     "bad syntax": ("let a = ;", "SyntaxError: unexpected token in expression: ';' (line 1)"),
     "bad syntax on another line": ("let a = 1;\nfoo(", "(line 2)"),
     "a thrown text": ("throw 'no funds'", "no funds"),
@@ -111,7 +111,7 @@ ERRORS = {
     "a thrown null": ("throw null", "The script threw null or exceeded its memory limit."),
     "a thrown undefined": ("throw undefined", "undefined"),
     "a thrown symbol": ("throw Symbol('a')", "Symbol(a)"),
-    "an error of its own": ("class Poor extends Error {} throw new Poor('no funds')", "Error: no funds (line 1)"),
+    "an error of the script": ("class Poor extends Error {} throw new Poor('no funds')", "Error: no funds (line 1)"),
     "an error that cannot be described": ("throw { get a() { throw 1 } }", "something that cannot be described"),
     "an error whose text throws": (
         "throw { __proto__: Error.prototype, toString() { throw 1 } }",
@@ -119,28 +119,34 @@ ERRORS = {
     ),
     "a proxy that throws": ("throw new Proxy({}, { getPrototypeOf() { throw 1 } })", "cannot be described"),
     "a very long message": ("throw new Error('x'.repeat(1e6))", "Error: xxx"),
-    "a pretended interruption": ("throw new InternalError('interrupted')", "InternalError: interrupted (line 1)"),
+    "a forged interruption": ("throw new InternalError('interrupted')", "InternalError: interrupted (line 1)"),
     "deep recursion": ("(function f() { return f() + 1 })()", "RangeError: Maximum call stack size exceeded (line 1)"),
-    "a circle": ("let a = {}; a.a = a; a", "nested deeper than 200 levels, or contains itself"),
-    "a wide circle": ("let a = []; a.push(a, a, a); a", "nested deeper than 200 levels, or contains itself"),
-    "a map in itself": ("let a = new Map(); a.set('a', a); a", "nested deeper than 200 levels, or contains itself"),
+    "a circular reference": ("let a = {}; a.a = a; a", "nested deeper than 200 levels, or contains itself"),
+    "several circular references": (
+        "let a = []; a.push(a, a, a); a",
+        "nested deeper than 200 levels, or contains itself",
+    ),
+    "a map that contains itself": (
+        "let a = new Map(); a.set('a', a); a",
+        "nested deeper than 200 levels, or contains itself",
+    ),
     "201 levels": ("let o = 1; for (let i = 0; i < 201; i++) o = { o }; o", "nested deeper than 200 levels"),
     "a getter that throws": ("({ get a() { throw new Error('mine') } })", "Error: mine (line 1)"),
     "a script that blocks": ("Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)", "TypeError"),
     "a module": ("import('os'); import x from 'std'", "SyntaxError"),
-    "no operating system": ("std.getenv('PATH')", "ReferenceError: std is not defined"),
+    "the std module": ("std.getenv('PATH')", "ReferenceError: std is not defined"),
     "a result of more than 10 MB": ("'x'.repeat(11 * 2 ** 20)", "The script's result is larger than 10 MB."),
-    "as much in longer letters": ("'é'.repeat(6 * 2 ** 20)", "The script's result is larger than 10 MB."),
+    "a result of more than 10 MB in UTF-8": ("'é'.repeat(6 * 2 ** 20)", "The script's result is larger than 10 MB."),
 }
 
 
 @pytest.mark.parametrize(("source", "sentence"), ERRORS.values(), ids=ERRORS)
 def test_a_script_that_fails_is_explained_in_a_sentence(run, source, sentence):
-    answer = run(source, {"a": {}})
+    result = run(source, {"a": {}})
 
-    assert sentence in answer.error
-    assert len(answer.error) <= 2000
-    assert (answer.value, answer.timed_out) == (None, False)
+    assert sentence in result.error
+    assert len(result.error) <= 2000
+    assert (result.value, result.timed_out) == (None, False)
 
 
 def test_a_result_200_levels_deep_is_returned(run):
@@ -152,14 +158,14 @@ def test_a_result_200_levels_deep_is_returned(run):
     assert levels == 200
 
 
-HUNGRY = {
-    "objects without end": "const a = []; while (true) a.push({})",
+MEMORY_HOGS = {
+    "endless objects": "const a = []; while (true) a.push({})",
     "one large buffer": "new ArrayBuffer(1e9)",
-    "a text without end": "'x'.repeat(2 ** 29)",
+    "a huge text": "'x'.repeat(2 ** 29)",
 }
 
 
-@pytest.mark.parametrize("source", HUNGRY.values(), ids=HUNGRY)
+@pytest.mark.parametrize("source", MEMORY_HOGS.values(), ids=MEMORY_HOGS)
 def test_a_script_that_exhausts_the_memory_is_stopped(run, source):
     assert run(source).error == "The script used more than 64 MB of memory and was stopped."
 
@@ -175,7 +181,7 @@ ENDLESS = {
     "a proxy as the result": "new Proxy([], { get: (_, name) => name === 'length' ? 1e12 : 1 })",
     "a text of a thrown object": "throw { __proto__: Error.prototype, toString() { while (true); } }",
     "a regular expression": "/(a+)+$/.test('a'.repeat(40) + 'b')",
-    "recursion that begins again": "function f() { try { f() } finally { f() } } f()",
+    "repeated recursion": "function f() { try { f() } finally { f() } } f()",
     "a huge empty array": "new Array(4294967295)",
     "a script that only the kernel can stop": "new Array(2 ** 31).join('x')",
 }
@@ -183,9 +189,9 @@ ENDLESS = {
 
 @pytest.mark.parametrize("source", ENDLESS.values(), ids=ENDLESS)
 def test_an_endless_script_is_stopped_at_its_limit(pool, run, source):
-    answer = pool.evaluate("javascript", source, {}, 0.1)
+    result = pool.evaluate("javascript", source, {}, 0.1)
 
-    assert (answer.error, answer.timed_out) == ("The script ran longer than 0.1 s and was stopped.", True)
+    assert (result.error, result.timed_out) == ("The script ran longer than 0.1 s and was stopped.", True)
     assert run("1").value == 1
 
 
@@ -211,26 +217,26 @@ def test_a_script_that_redefines_built_ins_affects_only_itself(run):
     assert run("[1]").value == [1]
 
 
-def test_a_setter_on_the_first_place_of_every_array_harms_only_its_script(run):
-    answer = run("Object.defineProperty(Array.prototype, 0, { set() { throw 4 } }); [1]")
+def test_a_setter_on_the_first_element_of_every_array_affects_only_its_script(run):
+    result = run("Object.defineProperty(Array.prototype, 0, { set() { throw 4 } }); [1]")
 
-    assert answer.error is None or "cannot be serialized" in answer.error
+    assert result.error is None or "cannot be serialized" in result.error
     assert run("[1]").value == [1]
 
 
 def test_logged_lines_are_returned_with_the_result(run):
-    answer = run("console.log('a', { b: [1, undefined] }); console.warn(new Error('c')); console.error(null, 5n); 7")
+    result = run("console.log('a', { b: [1, undefined] }); console.warn(new Error('c')); console.error(null, 5n); 7")
 
-    assert (answer.value, answer.logs) == (7, ('a {"b":[1,null]}', "Error: c", "null 5"))
+    assert (result.value, result.logs) == (7, ('a {"b":[1,null]}', "Error: c", "null 5"))
 
 
 def test_lines_logged_before_a_failure_are_returned(run, pool):
     assert run("console.info('so far'); x").logs == ("so far",)
-    # The limit is of processor time. On a busy machine that takes a while, and after another second the kernel ends it.
+    # The limit is in CPU time. On a busy machine that takes longer, and the kernel ends the process a second later.
     assert pool.evaluate("javascript", "console.info('so far'); while (true);", {}, 0.02).logs == ("so far",)
 
 
-def test_a_script_that_logs_without_measure_is_cut_off(run):
+def test_a_script_that_logs_too_much_is_cut_off(run):
     logs = run(
         "for (let i = 0; i < 1000; i++) console.log('x'.repeat(5000)); console.log({ get a() { throw 1 } })"
     ).logs
@@ -244,7 +250,7 @@ def test_an_input_that_json_cannot_represent_is_rejected(run):
         assert run("1", {"a": value}).error.startswith("The script's inputs cannot be converted to JSON")
 
 
-def test_a_source_that_is_no_text_is_refused(run):
+def test_a_source_that_is_not_a_string_is_refused(run):
     assert run({"a": 1}).error == "The script must be a string."
 
 

@@ -1,4 +1,4 @@
-"""What a jq program gives back, and that nothing it does reaches further than its own answer."""
+"""Results of jq programs, and their isolation from each other and from the server."""
 
 import pytest
 
@@ -24,27 +24,27 @@ VALUES = {
     "several values": (".list[]", [1, 2.5]),
     "no value": ("empty", []),
     "an object": ("{n: .list | length}", [{"n": 2}]),
-    "not a number": ("nan", [None]),
+    "NaN": ("nan", [None]),
     "a number beyond 64 bits": ("1e30", [1e30]),
-    "no more after a halt": ("1, halt, 2", [1]),
+    "a halt": ("1, halt, 2", [1]),
     "the environment, which is empty": ("$ENV, env", [{}, {}]),
 }
 
 
 @pytest.mark.parametrize(("source", "values"), VALUES.values(), ids=VALUES)
 def test_a_program_returns_all_its_values(run, source, values):
-    answer = run(source, {"a": {"b": 1}, "list": [1, 2.5]})
+    result = run(source, {"a": {"b": 1}, "list": [1, 2.5]})
 
-    assert (answer.error, answer.value) == (None, values)
+    assert (result.error, result.value) == (None, values)
 
 
 ERRORS = {
     "bad syntax": ("foo(", "syntax error, unexpected end of file"),
     "an unknown function": ("nothere", "nothere/0 is not defined"),
-    "an error of its own": ('error("no funds")', "no funds"),
+    "an error of the script": ('error("no funds")', "no funds"),
     "a wrong type": (".a.b", "Cannot index number"),
     "a file": ('import "passwd" as $d {search: "/etc"}; $d', "module not found"),
-    "half of a surrogate pair": ('"\ud800"', "surrogates not allowed"),
+    "a lone surrogate": ('"\ud800"', "surrogates not allowed"),
     "300 levels": ("reduce range(300) as $i (1; [.])", "nested deeper than 200 levels"),
     "values of more than 10 MB": ('range(1e9) | "x" * 1000', "The script's result is larger than 10 MB."),
 }
@@ -52,22 +52,22 @@ ERRORS = {
 
 @pytest.mark.parametrize(("source", "sentence"), ERRORS.values(), ids=ERRORS)
 def test_a_program_that_fails_is_explained_in_a_sentence(run, source, sentence):
-    answer = run(source, {"a": 1})
+    result = run(source, {"a": 1})
 
-    assert sentence in answer.error
-    assert "\n" not in answer.error
+    assert sentence in result.error
+    assert "\n" not in result.error
     assert run(".a", {"a": 1}).value == [1]
 
 
 @pytest.mark.parametrize("source", ["def f: f; f", "[range(1e12)]"])
 def test_an_endless_program_is_stopped_at_its_limit(pool, source):
-    answer = pool.evaluate("jq", source, {}, 0.1)
+    result = pool.evaluate("jq", source, {}, 0.1)
 
-    assert (answer.error, answer.timed_out) == ("The script ran longer than 0.1 s and was stopped.", True)
+    assert (result.error, result.timed_out) == ("The script ran longer than 0.1 s and was stopped.", True)
 
 
 def test_a_program_that_crashes_its_process_fails_alone(pool, run):
-    answer = pool.evaluate("jq", "reduce range(1e6) as $i (1; [.])", {}, 30)
+    result = pool.evaluate("jq", "reduce range(1e6) as $i (1; [.])", {}, 30)
 
-    assert answer.error == "The script crashed its helper process (SIGSEGV) and was stopped."
+    assert result.error == "The script crashed its helper process (SIGSEGV) and was stopped."
     assert run("1").value == [1]

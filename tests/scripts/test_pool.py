@@ -1,4 +1,4 @@
-"""How helper processes are started, shared, lost, replaced and ended."""
+"""Helper processes for scripts: start, sharing, loss, replacement and shutdown."""
 
 import json
 import os
@@ -25,7 +25,7 @@ def pool():
 
 
 def is_gone(pid):
-    """Whether the process has ended and has been reaped."""
+    """Return whether the process has ended and has been reaped."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -33,8 +33,8 @@ def is_gone(pid):
     return False
 
 
-def end(pid):
-    """Kill the process and return when it has ended; its owner has yet to notice."""
+def kill_and_wait(pid):
+    """Kill the process and wait until it has ended; its owner has not reaped it yet."""
     os.kill(pid, signal.SIGKILL)
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
 
@@ -57,11 +57,11 @@ def test_callers_share_a_few_helpers(pool):
     with ThreadPoolExecutor(8) as threads:
         answers = list(threads.map(lambda n: pool.evaluate("javascript", "$.n * 2", {"n": n}), range(100)))
 
-    assert [answer.value for answer in answers] == [n * 2 for n in range(100)]
+    assert [result.value for result in answers] == [n * 2 for n in range(100)]
     assert 1 <= len(pool.idle_pids()) <= 2
 
 
-def test_a_caller_that_waits_too_long_for_a_helper_learns_that_nothing_ran():
+def test_a_caller_that_waits_too_long_for_a_helper_gets_an_error():
     pool = Pool(size=1, queue_seconds=0.05)
     busy = threading.Thread(target=pool.evaluate, args=("javascript", ENDLESS, {}, 0.5))
     busy.start()
@@ -101,17 +101,17 @@ def test_a_helper_that_dies_fails_only_its_evaluation(pool):
     killer = threading.Timer(0.1, os.kill, (pid, signal.SIGKILL))
     killer.start()
 
-    answer = pool.evaluate("javascript", ENDLESS, {}, 2)
+    result = pool.evaluate("javascript", ENDLESS, {}, 2)
 
-    assert answer.error == "The script crashed its helper process (SIGKILL) and was stopped."
+    assert result.error == "The script crashed its helper process (SIGKILL) and was stopped."
     assert is_gone(pid)
     assert pool.evaluate("javascript", "1", {}) == EvaluationResult(1)
 
 
-def test_a_helper_that_died_while_it_waited_is_replaced_unnoticed(pool):
+def test_a_helper_that_died_while_idle_is_replaced(pool):
     pool.evaluate("javascript", "1", {})
     (pid,) = pool.idle_pids()
-    end(pid)
+    kill_and_wait(pid)
 
     assert pool.evaluate("javascript", "1", {}) == EvaluationResult(1)
     assert is_gone(pid)
@@ -122,13 +122,13 @@ def test_an_unresponsive_helper_is_replaced_even_before_it_reads(pool):
     (pid,) = pool.idle_pids()
     os.kill(pid, signal.SIGSTOP)
 
-    answer = pool.evaluate("javascript", "1", {"a": "x" * (1 << 20)}, 0.1)
+    result = pool.evaluate("javascript", "1", {"a": "x" * (1 << 20)}, 0.1)
 
-    assert answer.timed_out
+    assert result.timed_out
     assert is_gone(pid)
 
 
-def test_an_exception_in_the_middle_does_not_leave_half_an_answer_behind(pool, monkeypatch):
+def test_an_exception_during_an_evaluation_leaves_no_partial_reply(pool, monkeypatch):
     pool.evaluate("javascript", "1", {})
     (pid,) = pool.idle_pids()
 
@@ -163,8 +163,8 @@ def test_a_forked_process_has_helpers_of_its_own(pool):
 
     child = os.fork()
     if not child:
-        answer = pool.evaluate("javascript", "1", {})
-        os.write(writer, json.dumps([answer.value, pool.idle_pids()]).encode())
+        result = pool.evaluate("javascript", "1", {})
+        os.write(writer, json.dumps([result.value, pool.idle_pids()]).encode())
         pool.close()
         os._exit(0)
     os.waitpid(child, 0)
@@ -190,14 +190,14 @@ if sys.argv[1] == "killed":
 def test_helpers_end_with_the_process_that_owns_them(end):
     program = subprocess.run([sys.executable, "-c", PROGRAM, end], capture_output=True, text=True, check=False)
 
-    pid, ends = int(program.stdout), time.monotonic() + 5
-    while is_running(pid) and time.monotonic() < ends:
+    pid, deadline = int(program.stdout), time.monotonic() + 5
+    while is_running(pid) and time.monotonic() < deadline:
         os.sched_yield()
     assert not is_running(pid)
 
 
 def is_running(pid):
-    """Whether the process runs; one that nobody has reaped yet does not."""
+    """Return whether the process runs; a zombie does not."""
     try:
         with open(f"/proc/{pid}/stat") as stat:
             return stat.read().rpartition(")")[2].split()[0] != "Z"
@@ -228,7 +228,7 @@ def test_replacing_helpers_leaks_no_descriptors(pool):
     before = len(os.listdir("/proc/self/fd"))
 
     for _ in range(3):
-        end(*pool.idle_pids())
+        kill_and_wait(*pool.idle_pids())
         pool.evaluate("javascript", "1", {})
 
     assert len(os.listdir("/proc/self/fd")) == before

@@ -1,10 +1,10 @@
-"""Cron expressions in words, where people have words for them."""
+"""Descriptions of cron expressions in words."""
 
 import pytest
 
 from conductor_app.core.cron.words import describe_cron
 
-SAID = {
+DESCRIPTIONS = {
     "0 30 9 * * MON-FRI": "at 09:30, Monday to Friday",
     "0 0 * * * *": "every hour, on the hour",
     "0 15 * * * ?": "every hour, 15 minutes past",
@@ -19,14 +19,14 @@ SAID = {
     "@daily": "at 00:00",
     "@weekly": "at 00:00, on Sunday",
 }
-NOT_SAID = ["0 0 6 L * ?", "0 0 6 * JAN *", "7,9 * * * * *", "0 1,17 * * * *", "0 0 6 ? * MON#2", "@yearly"]
+NOT_DESCRIBED = ["0 0 6 L * ?", "0 0 6 * JAN *", "7,9 * * * * *", "0 1,17 * * * *", "0 0 6 ? * MON#2", "@yearly"]
 
 
-@pytest.mark.parametrize("expression", SAID)
+@pytest.mark.parametrize("expression", DESCRIPTIONS)
 def test_an_expression_is_described_in_plain_words(expression):
-    assert describe_cron(expression) == SAID[expression]
+    assert describe_cron(expression) == DESCRIPTIONS[expression]
 
 
-@pytest.mark.parametrize("expression", NOT_SAID)
+@pytest.mark.parametrize("expression", NOT_DESCRIBED)
 def test_a_complex_expression_is_not_described(expression):
     assert describe_cron(expression) == ""

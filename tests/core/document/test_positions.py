@@ -1,4 +1,4 @@
-"""Where in a JSON text the path of a validation_error stands."""
+"""Positions of validation errors in a JSON text."""
 
 import json
 
@@ -48,14 +48,14 @@ def test_a_path_has_the_position_of_its_value_or_of_the_closest_enclosing_one(pa
     assert TextPositions(TEXT).of(path).line == line
 
 
-def marked(text: str, path: str) -> str:
-    """What of the text is marked."""
-    place = TextPositions(text).of(path)
-    return text.split("\n")[place.line - 1][place.column : place.column + place.length]
+def marked_text(text: str, path: str) -> str:
+    """Return the part of the text that is marked for the path."""
+    position = TextPositions(text).of(path)
+    return text.split("\n")[position.line - 1][position.column : position.column + position.length]
 
 
 @pytest.mark.parametrize(
-    ("path", "stretch"),
+    ("path", "expected"),
     [
         ("name", '"order"'),
         ("tasks", '"tasks"'),
@@ -64,14 +64,14 @@ def marked(text: str, path: str) -> str:
         ("cases[a b][0]", "true"),
     ],
 )
-def test_a_scalar_is_marked_itself_and_a_container_by_its_key(path, stretch):
-    assert marked(TEXT, path) == stretch
+def test_a_scalar_is_marked_itself_and_a_container_by_its_key(path, expected):
+    assert marked_text(TEXT, path) == expected
 
 
 def test_columns_are_counted_like_in_browsers():
-    place = TextPositions('{"a": "𝄞𝄞", "b": 7}').of("b")
+    position = TextPositions('{"a": "𝄞𝄞", "b": 7}').of("b")
 
-    assert (place.column, place.length) == (19, 1)
+    assert (position.column, position.length) == (19, 1)
 
 
 @pytest.mark.parametrize("text", ["", " ", "]", '{"a": [1, ', '{"a" "b": {', "[,,]", '{"a": "open', "}{", ",:,"])
@@ -79,7 +79,7 @@ def test_invalid_json_is_read_up_to_the_error(text):
     TextPositions(text).of("a[0]")
 
 
-ANYTHING = st.recursive(
+DOCUMENTS = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),
     lambda inner: (
         st.lists(inner, max_size=3) | st.dictionaries(st.from_regex(r"[a-z ]{1,5}", fullmatch=True), inner, max_size=3)
@@ -89,7 +89,7 @@ ANYTHING = st.recursive(
 
 
 @property_settings(40)
-@given(ANYTHING, st.sampled_from([None, 1, 3]))
+@given(DOCUMENTS, st.sampled_from([None, 1, 3]))
 def test_every_scalar_of_every_document_is_marked_at_its_position(value, indent):
     text = json.dumps({"root": value}, indent=indent, ensure_ascii=True)
 
@@ -98,7 +98,7 @@ def test_every_scalar_of_every_document_is_marked_at_its_position(value, indent)
             for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
                 check(inner, f"{path}[{key}]")
         else:
-            assert json.loads(marked(text, path)) == value
+            assert json.loads(marked_text(text, path)) == value
 
     check(value, "root")
 

@@ -1,4 +1,4 @@
-"""What two versions of a definition mean to each other, in sentences."""
+"""Differences between two versions of a definition, as sentences."""
 
 import pytest
 from hypothesis import given
@@ -23,11 +23,11 @@ def switch(**cases):
     return step("route", "SWITCH", decisionCases=cases)
 
 
-CASES = {
-    "nothing": (workflow(A), workflow(A), []),
-    "what the server fills in": (workflow(A), workflow(A, version=2, updatedBy="ann", updateTime=7), []),
+CHANGES = {
+    "no difference": (workflow(A), workflow(A), []),
+    "fields that the server sets": (workflow(A), workflow(A, version=2, updatedBy="ann", updateTime=7), []),
     "the order of keys": (workflow(A), workflow(dict(reversed(A.items()))), []),
-    "a default that is spelled out": (workflow(A), workflow({**A, "joinOn": [], "description": ""}), []),
+    "an explicit default": (workflow(A), workflow({**A, "joinOn": [], "description": ""}), []),
     "an added step": (workflow(A), workflow(A, B), ["step `b` added: SIMPLE, after `a`"]),
     "an added first step": (workflow(A), workflow(B, A), ["step `b` added: SIMPLE, first of all"]),
     "an added step with another name": (
@@ -35,42 +35,42 @@ CASES = {
         workflow(A, step("b", name="send_mail")),
         ["step `b` added: SIMPLE `send_mail`, after `a`"],
     ),
-    "a step added inside": (
+    "a step added to a case": (
         workflow(switch(x=[])),
         workflow(switch(x=[A])),
         ["step `a` added: SIMPLE, first in `route`"],
     ),
     "a removed step": (workflow(A, B), workflow(A), ["step `b` removed: SIMPLE"]),
     "retries": (workflow({**A, "retryCount": 3}), workflow({**A, "retryCount": 5}), ["`a`: retries 3 to 5"]),
-    "a new input": (
+    "an added input": (
         workflow(A),
         workflow({**A, "inputParameters": {"x": "${workflow.input.x}"}}),
         ["`a`: input `x` set to `${workflow.input.x}`"],
     ),
-    "an input that is gone": (
+    "a removed input": (
         workflow({**A, "inputParameters": {"x": [1]}}),
         workflow({**A, "inputParameters": {}}),
         ["`a`: input `x` removed, was [1]"],
     ),
-    "another type": (workflow(A), workflow({**A, "type": "HTTP"}), ["`a`: type `SIMPLE` to `HTTP`"]),
-    "a field of the whole": (
+    "a changed type": (workflow(A), workflow({**A, "type": "HTTP"}), ["`a`: type `SIMPLE` to `HTTP`"]),
+    "a field of the workflow": (
         workflow(A, timeoutSeconds=60),
         workflow(A, timeoutSeconds=90),
         ["time limit in seconds 60 to 90"],
     ),
-    "an output": (
+    "an added output": (
         workflow(A),
         workflow(A, outputParameters={"total": "${a.output.total}"}),
         ["output `total` set to `${a.output.total}`"],
     ),
-    "another order": (workflow(A, B, C), workflow(B, C, A), ["step `a` moved after `c`"]),
-    "a step that went to the front": (workflow(A, B, C), workflow(C, A, B), ["step `c` moved to the front"]),
-    "a step that went into a branch": (
+    "a changed order": (workflow(A, B, C), workflow(B, C, A), ["step `a` moved after `c`"]),
+    "a step moved to the front": (workflow(A, B, C), workflow(C, A, B), ["step `c` moved to the front"]),
+    "a step moved into a branch": (
         workflow(A, switch(x=[B])),
         workflow(switch(x=[B, A])),
         ["step `a` moved to another place: decisionCases[x]"],
     ),
-    "a step that came out of a branch": (
+    "a step moved out of a branch": (
         workflow(switch(x=[B, A])),
         workflow(switch(x=[B]), A),
         ["step `a` moved to the main sequence"],
@@ -78,9 +78,9 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", CHANGES)
 def test_differences_are_described_in_sentences(case):
-    old, new, sentences = CASES[case]
+    old, new, sentences = CHANGES[case]
 
     assert [change.sentence for change in semantic_changes(old, new)] == sentences
 

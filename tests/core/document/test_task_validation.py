@@ -1,4 +1,4 @@
-"""What is wrong with a task definition, in the words that clients know (api §3.2)."""
+"""Validation errors of task definitions, in Conductor's wording (api §3.2)."""
 
 import pytest
 
@@ -12,38 +12,42 @@ CASES = {
         "retryCount",
         "TaskDef retryCount: 0 must be >= 0",
     ),
-    "no time to respond": (
+    "a response timeout of zero": (
         {"name": "pay", "responseTimeoutSeconds": 0},
         "responseTimeoutSeconds",
         "TaskDef responseTimeoutSeconds: 0 should be minimum 1 second",
     ),
-    "more time to respond than to work": (
+    "a response timeout longer than the task timeout": (
         {"name": "pay", "timeoutSeconds": 10, "responseTimeoutSeconds": 11},
         "",
         "TaskDef: pay responseTimeoutSeconds: 11 must be less than timeoutSeconds: 10",
     ),
-    "the default time to respond, longer than the time to work": (
+    "a default response timeout longer than the task timeout": (
         {"name": "pay", "timeoutSeconds": 60},
         "",
         "TaskDef: pay responseTimeoutSeconds: 3600 must be less than timeoutSeconds: 60",
     ),
-    "more time for a try than for all": (
+    "a task timeout longer than the total timeout": (
         {"name": "pay", "timeoutSeconds": 60, "responseTimeoutSeconds": 1, "totalTimeoutSeconds": 30},
         "",
         "TaskDef: pay timeoutSeconds: 60 must be less than or equal to totalTimeoutSeconds: 30",
     ),
-    "a word for a number": ({"name": "pay", "retryCount": "many"}, "retryCount", "retryCount must be a whole number"),
+    "a text instead of a number": (
+        {"name": "pay", "retryCount": "many"},
+        "retryCount",
+        "retryCount must be a whole number",
+    ),
     "more than 32 bits": (
         {"name": "pay", "retryCount": 2**31},
         "retryCount",
         "retryCount must be a whole number up to 2147483647",
     ),
-    "an empty word for an enumeration": (
+    "an empty text instead of an enumeration value": (
         {"name": "pay", "retryLogic": ""},
         "retryLogic",
         "retryLogic must be one of FIXED, EXPONENTIAL_BACKOFF, LINEAR_BACKOFF",
     ),
-    "a list for an object": (
+    "a list instead of an object": (
         {"name": "pay", "inputTemplate": []},
         "inputTemplate",
         "inputTemplate must be an object",
@@ -52,7 +56,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_faulty_task_definition_is_complained_of(case):
+def test_an_invalid_task_definition_is_reported(case):
     document, path, message = CASES[case]
 
     [validation_error] = task_errors(document)
@@ -60,11 +64,11 @@ def test_a_faulty_task_definition_is_complained_of(case):
     assert (validation_error.path, validation_error.message) == (path, message)
 
 
-def test_equal_times_to_respond_and_to_work_are_accepted():
+def test_equal_response_and_task_timeouts_are_accepted():
     assert task_errors({"name": "pay", "timeoutSeconds": 60, "responseTimeoutSeconds": 60}) == []
 
 
-def test_a_missing_owner_is_an_error_where_it_is_mandatory():
+def test_a_missing_owner_is_an_error_if_owners_are_mandatory():
     assert task_errors({"name": "pay"}) == []
 
     [validation_error] = task_errors({"name": "pay"}, owner_email_mandatory=True)
@@ -73,26 +77,34 @@ def test_a_missing_owner_is_an_error_where_it_is_mandatory():
 
 
 @pytest.mark.parametrize("document", [None, 3, "pay", [], [{}], True])
-def test_a_document_that_is_no_object_is_an_error(document):
+def test_a_document_that_is_not_an_object_is_an_error(document):
     assert [each.message for each in task_errors(document)] == ["The document must be an object"]
 
 
 def test_defaults_are_filled_in_and_unknown_fields_survive():
-    shown = normalize_task({"name": "pay", "colour": "red", "retryCount": "7", "retryDelaySeconds": 2.9})
+    normalized = normalize_task({"name": "pay", "color": "red", "retryCount": "7", "retryDelaySeconds": 2.9})
 
-    assert shown["colour"] == "red"
-    assert (shown["retryCount"], shown["retryDelaySeconds"], shown["responseTimeoutSeconds"]) == (7, 2, 3600)
-    assert (shown["retryLogic"], shown["timeoutPolicy"], shown["inputTemplate"]) == ("FIXED", "TIME_OUT_WF", {})
-    assert "concurrentExecLimit" not in shown
+    assert normalized["color"] == "red"
+    assert (normalized["retryCount"], normalized["retryDelaySeconds"], normalized["responseTimeoutSeconds"]) == (
+        7,
+        2,
+        3600,
+    )
+    assert (normalized["retryLogic"], normalized["timeoutPolicy"], normalized["inputTemplate"]) == (
+        "FIXED",
+        "TIME_OUT_WF",
+        {},
+    )
+    assert "concurrentExecLimit" not in normalized
 
 
-def test_a_definition_is_typed_without_being_filled_in():
-    given = {"name": 7, "retryCount": "2", "enforceSchema": "False", "colour": None, "inputKeys": "x"}
+def test_field_types_are_converted_without_filling_in_defaults():
+    document = {"name": 7, "retryCount": "2", "enforceSchema": "False", "color": None, "inputKeys": "x"}
 
-    assert coerce_task(given) == {
+    assert coerce_task(document) == {
         "name": "7",
         "retryCount": 2,
         "enforceSchema": False,
-        "colour": None,
+        "color": None,
         "inputKeys": "x",
     }

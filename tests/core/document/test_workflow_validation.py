@@ -1,4 +1,4 @@
-"""What is wrong with a workflow definition, in the words that clients know (api §3.3, §3.4)."""
+"""Validation errors of workflow definitions, in Conductor's wording (api §3.3, §3.4)."""
 
 import pytest
 from hypothesis import given
@@ -19,7 +19,7 @@ def workflow(*tasks, **fields):
 
 JOIN = step("join", "JOIN", joinOn=["a"])
 
-WHOLE = {
+INVALID_WORKFLOWS = {
     "no name": ({"tasks": [step("a")]}, "name", "WorkflowDef name cannot be null or empty"),
     "no tasks": ({"name": "order"}, "tasks", "WorkflowTask list cannot be empty"),
     "an old schema": (
@@ -37,7 +37,7 @@ WHOLE = {
         "tasks[0].taskReferenceName",
         "WorkflowTask taskReferenceName name cannot be empty or null",
     ),
-    "a reference twice, once in a branch": (
+    "a duplicate reference in another branch": (
         workflow(step("f", "FORK_JOIN", forkTasks=[[step("a")], [step("a")]]), JOIN),
         "",
         "taskReferenceName: a should be unique across tasks for a given workflowDefinition: order",
@@ -53,14 +53,14 @@ WHOLE = {
         "taskReferenceName: pay for given task: a input value: total of input parameter: ${pay.output.total} is not "
         "defined in workflow definition.",
     ),
-    "a fault inside a switch": (
+    "an error inside a switch": (
         workflow(
             step("s", "SWITCH", evaluatorType="value-param", expression="x", decisionCases={"y": [{"name": "a"}]})
         ),
         "tasks[0].decisionCases[y][0].taskReferenceName",
         "WorkflowTask taskReferenceName name cannot be empty or null",
     ),
-    "a sub-workflow in words": (
+    "a text as the definition of a sub-workflow": (
         workflow(step("a", "SUB_WORKFLOW", subWorkflowParam={"name": "x", "workflowDefinition": "x"})),
         "tasks[0].subWorkflowParam.workflowDefinition",
         "workflowDefinition must be a workflow definition, or an expression that gives one: ${…}",
@@ -68,9 +68,9 @@ WHOLE = {
 }
 
 
-@pytest.mark.parametrize("case", WHOLE)
-def test_a_faulty_workflow_definition_is_complained_of(case):
-    document, path, message = WHOLE[case]
+@pytest.mark.parametrize("case", INVALID_WORKFLOWS)
+def test_an_invalid_workflow_definition_is_reported(case):
+    document, path, message = INVALID_WORKFLOWS[case]
 
     [validation_error] = workflow_errors(document)
 
@@ -98,70 +98,76 @@ REQUIRED = {
 def test_each_step_type_requires_its_own_fields(kind):
     task, fields = REQUIRED[kind]
 
-    found = [each.message for each in workflow_errors(workflow(task, JOIN))]
+    messages = [each.message for each in workflow_errors(workflow(task, JOIN))]
 
-    assert found == [f"{field} field is required for taskType: {kind} taskName: a" for field in fields]
+    assert messages == [f"{field} field is required for taskType: {kind} taskName: a" for field in fields]
 
 
-def tried(**fields):
+def try_step(**fields):
     return step("t", "TRY_CATCH", **{"tryTasks": [step("charge")], **fields})
 
 
-FAULTY_TRIES = {
-    "nothing to handle failures with": (tried(), "needs catchCases, catchDefault or finallyTasks"),
-    "a field that means nothing": (tried(catchCases=[{"match": {"reasn": "x"}}]), "Did you mean reason?"),
-    "a status that is none": (tried(catchCases=[{"match": {"status": "TIMEDOUT"}}]), "Did you mean TIMED_OUT?"),
-    "a task elsewhere": (tried(catchCases=[{"match": {"taskRef": ["chrge"]}}]), "Did you mean charge?"),
-    "no regular expression": (tried(catchCases=[{"match": {"reason": "("}}]), "reason '(' is not supported"),
-    "a reason that is no text": (tried(catchCases=[{"match": {"reason": ["a", "b"]}}]), "reason must be a text"),
-    "a type that is no text": (tried(catchCases=[{"match": {"taskType": [7]}}]), "must be a text, or a list of texts"),
+INVALID_TRIES = {
+    "no handlers": (try_step(), "needs catchCases, catchDefault or finallyTasks"),
+    "an unknown field": (try_step(catchCases=[{"match": {"reasn": "x"}}]), "Did you mean reason?"),
+    "an unknown status": (try_step(catchCases=[{"match": {"status": "TIMEDOUT"}}]), "Did you mean TIMED_OUT?"),
+    "an unknown task": (try_step(catchCases=[{"match": {"taskRef": ["chrge"]}}]), "Did you mean charge?"),
+    "an invalid regular expression": (try_step(catchCases=[{"match": {"reason": "("}}]), "reason '(' is not supported"),
+    "a reason that is not a text": (try_step(catchCases=[{"match": {"reason": ["a", "b"]}}]), "reason must be a text"),
+    "a type that is not a text": (
+        try_step(catchCases=[{"match": {"taskType": [7]}}]),
+        "must be a text, or a list of texts",
+    ),
 }
 
 
-@pytest.mark.parametrize(("task", "said"), FAULTY_TRIES.values(), ids=FAULTY_TRIES)
-def test_an_invalid_catch_case_is_reported_by_validation(task, said):
+@pytest.mark.parametrize(("task", "expected_message"), INVALID_TRIES.values(), ids=INVALID_TRIES)
+def test_an_invalid_catch_case_is_reported_by_validation(task, expected_message):
     [validation_error] = workflow_errors(workflow(task))
 
-    assert said in validation_error.message
+    assert expected_message in validation_error.message
 
 
 def test_all_errors_of_a_try_and_its_nested_steps_are_reported_together():
     cases = [{"match": {"status": "X", "taskRef": "y"}, "tasks": [step("a", "HTTP")]}]
-    found = workflow_errors(workflow(tried(catchCases=cases, finallyTasks=[step("charge")])))
+    errors = workflow_errors(workflow(try_step(catchCases=cases, finallyTasks=[step("charge")])))
 
-    assert len(found) == 4
+    assert len(errors) == 4
 
 
 def for_each(**inputs):
     return step("e", "FOR_EACH", items="${workflow.input.x}", loopOver=[step("a")], inputParameters=inputs)
 
 
-FAULTY_LISTS = {
+INVALID_FOR_EACH = {
     "no list": ({**for_each(), "items": None}, "items field is required"),
     "no body": ({**for_each(), "loopOver": []}, "loopOver field is required"),
-    "no items at once": (for_each(parallel=0), "parallel of taskName: e must be a whole number of at least 1"),
-    "a part of a turn": (for_each(keepLastN=1.5), "keepLastN of taskName: e must be a whole number of at least 0"),
+    "zero parallel items": (for_each(parallel=0), "parallel of taskName: e must be a whole number of at least 1"),
+    "a fractional keepLastN": (
+        for_each(keepLastN=1.5),
+        "keepLastN of taskName: e must be a whole number of at least 0",
+    ),
     "an unknown policy": (for_each(onItemFailure="CONTINU"), "Did you mean CONTINUE?"),
-    "a task that is named like its items": (
+    "a task with the name of the items": (
         {**for_each(), "loopOver": [step("e_item")]},
         "taskReferenceName: e_item should be unique",
     ),
-    "a faulty task inside": ({**for_each(), "loopOver": [step("a", "HTTP")]}, "required for taskType: HTTP"),
+    "an invalid task inside": ({**for_each(), "loopOver": [step("a", "HTTP")]}, "required for taskType: HTTP"),
 }
 
 
-@pytest.mark.parametrize(("task", "said"), FAULTY_LISTS.values(), ids=FAULTY_LISTS)
-def test_invalid_for_each_settings_are_reported_by_validation(task, said):
+@pytest.mark.parametrize(("task", "expected_message"), INVALID_FOR_EACH.values(), ids=INVALID_FOR_EACH)
+def test_invalid_for_each_settings_are_reported_by_validation(task, expected_message):
     [validation_error] = workflow_errors(workflow(task))
 
-    assert said in validation_error.message
+    assert expected_message in validation_error.message
 
 
 ACCEPTED = {
-    "a list whose settings only a run knows": for_each(
+    "settings as expressions": for_each(
         parallel="${workflow.input.n}", onItemFailure="${workflow.input.p}", keepLastN="3"
     ),
-    "a try with every part": tried(
+    "a try with every part": try_step(
         catchCases=[{"match": {"status": ["FAILED"], "reason": "(?i)no .*", "taskRef": "charge"}, "tasks": []}, {}],
         catchDefault=[step("other")],
         finallyTasks=[step("last")],
@@ -170,16 +176,14 @@ ACCEPTED = {
         "a", "DO_WHILE", loopCondition="", items="${workflow.input.x}", loopOver=[step("b")]
     ),
     "a dynamic fork by a list of inputs": step("a", "FORK_JOIN_DYNAMIC", inputParameters={"forkTaskInputs": []}),
-    "a dynamic fork in the old form": step("a", "FORK_JOIN_DYNAMIC", dynamicForkJoinTasksParam="x"),
+    "a dynamic fork in the deprecated form": step("a", "FORK_JOIN_DYNAMIC", dynamicForkJoinTasksParam="x"),
     "an HTTP task whose definition has the request": step(
         "a", "HTTP", taskDefinition={"name": "a", "inputTemplate": {"uri": "http://x"}}
     ),
-    "a type of nobody's": step("a", "MY_OWN"),
-    "a wait for a time that is worked out later": step(
-        "a", "WAIT", inputParameters={"duration": "${workflow.input.d}"}
-    ),
-    "a loop with a faulty task in it": step("a", "DO_WHILE", loopCondition="1", loopOver=[step("b", "HTTP")]),
-    "the names that any expression may use": step("a", inputParameters={"x": "${CPEWF_TASK_ID} ${NETFLIX_ENV}"}),
+    "a custom type": step("a", "MY_OWN"),
+    "a wait with an expression": step("a", "WAIT", inputParameters={"duration": "${workflow.input.d}"}),
+    "a loop with an invalid task": step("a", "DO_WHILE", loopCondition="1", loopOver=[step("b", "HTTP")]),
+    "predefined names in expressions": step("a", inputParameters={"x": "${CPEWF_TASK_ID} ${NETFLIX_ENV}"}),
     "a reference to a task inside a branch": step("a", inputParameters={"x": "${inner.output.x} ${a.output}"}),
 }
 
@@ -192,7 +196,7 @@ def test_documents_that_clients_rely_on_are_accepted(case):
 
 
 REFUSED = {
-    "a terminate that is optional": (
+    "an optional terminate": (
         step("a", "TERMINATE", optional=True, inputParameters={"terminationStatus": "FAILED"}),
         "terminate task cannot be optional, taskName: a",
     ),
@@ -205,16 +209,16 @@ REFUSED = {
         step("a", "WAIT", inputParameters={"duration": "1s", "until": "2027-01-01"}),
         "Both 'duration' and 'until' specified. Please provide only one input",
     ),
-    "a wait without sense": (
+    "a wait with an invalid duration": (
         step("a", "WAIT", inputParameters={"duration": "soon"}),
         "Invalid duration 'soon'. Use the format '2 days 3 hours 5 minutes 10 seconds'.",
     ),
-    "two ways to fork": (
+    "both forms of a dynamic fork": (
         step("a", "FORK_JOIN_DYNAMIC", dynamicForkJoinTasksParam="x", dynamicForkTasksParam="y"),
         "dynamicForkJoinTasksParam or combination of dynamicForkTasksInputParamName and dynamicForkTasksParam cannot "
         "be used together for taskType: FORK_JOIN_DYNAMIC taskName: a",
     ),
-    "a reference that looks like a turn of a loop": (
+    "a reference with the suffix of an iteration": (
         step("a__1"),
         "taskReferenceName: a__1 must not contain '__', which separates the iteration number",
     ),
@@ -229,9 +233,9 @@ def test_a_definition_that_can_never_run_is_refused(case):
 
 
 def test_all_errors_are_reported_together():
-    found = workflow_errors({"version": "x", "schemaVersion": 3, "tasks": [None, {}, step("a", retryCount=[])]})
+    errors = workflow_errors({"version": "x", "schemaVersion": 3, "tasks": [None, {}, step("a", retryCount=[])]})
 
-    assert [each.path for each in found] == [
+    assert [each.path for each in errors] == [
         "version",
         "tasks[0]",
         "tasks[2].retryCount",
@@ -256,39 +260,39 @@ def test_the_depth_of_nested_steps_is_limited():
 
 
 def test_defaults_are_filled_in_and_unknown_fields_survive_at_every_level():
-    shown = normalize_workflow(workflow({"name": "a", "workflowTaskType": "HTTP", "colour": "red"}, colour="blue"))
+    normalized = normalize_workflow(workflow({"name": "a", "workflowTaskType": "HTTP", "color": "red"}, color="blue"))
 
-    assert (shown["colour"], shown["version"], shown["timeoutPolicy"], shown["enforceSchema"]) == (
+    assert (normalized["color"], normalized["version"], normalized["timeoutPolicy"], normalized["enforceSchema"]) == (
         "blue",
         1,
         "ALERT_ONLY",
         True,
     )
-    [task] = shown["tasks"]
-    assert (task["colour"], task["type"], task["asyncComplete"], task["joinOn"]) == ("red", "HTTP", False, [])
-    assert "failureWorkflow" not in shown
+    [task] = normalized["tasks"]
+    assert (task["color"], task["type"], task["asyncComplete"], task["joinOn"]) == ("red", "HTTP", False, [])
+    assert "failureWorkflow" not in normalized
     assert "retryCount" not in task
 
 
 NAMES = st.sampled_from([field.name for field in (*WORKFLOW_DEFINITION, *STEP_FIELDS)])
-ANYTHING = st.recursive(
+JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | st.just("SWITCH"),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES | st.text(max_size=5), inner, max_size=6),
     max_leaves=30,
 )
 
 
-@given(ANYTHING)
-def test_no_document_whatsoever_breaks_the_checks(document):
+@given(JSON_VALUES)
+def test_every_document_can_be_checked(document):
     assert isinstance(workflow_errors(document), list)
 
 
-@given(ANYTHING)
-def test_no_list_of_tasks_whatsoever_breaks_the_checks(tasks):
+@given(JSON_VALUES)
+def test_every_list_of_tasks_can_be_checked(tasks):
     assert isinstance(workflow_errors({"name": "x", "tasks": [tasks, tasks]}), list)
 
 
-@given(ANYTHING)
+@given(JSON_VALUES)
 def test_conversion_of_a_document_neither_fails_nor_hides_errors(document):
     before, after = workflow_errors(document), workflow_errors(coerce_workflow(document))
 

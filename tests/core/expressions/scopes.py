@@ -1,10 +1,10 @@
-"""Scopes for the tests: documents by (root, key)."""
+"""Scopes for the tests of expressions."""
 
 from conductor_app.core.expressions import MISSING
 
 
 def scope_of(**roots):
-    """A scope of these roots; a name given as something else than a map is a bare name."""
+    """Return a scope with these roots; a root that is not an object is a bare name."""
 
     def scope(root, key):
         document = roots.get(root.replace(" ", "_"), MISSING)

@@ -1,4 +1,4 @@
-"""Whatever JSON a client sends, resolving it neither raises nor hangs."""
+"""Expressions over arbitrary JSON: resolving never raises and always ends."""
 
 import json
 
@@ -30,33 +30,33 @@ documents = st.recursive(
 )
 
 
-@given(written=documents, document=documents)
+@given(template=documents, document=documents)
 @property_settings(200)
-def test_resolve_never_raises(written, document):
+def test_resolve_never_raises(template, document):
     def scope(root, key):
         return document
 
-    resolve_template(written, scope)
-    trace_expressions(written, scope)
-    check_template(written)
-    assert expression_roots(written) == {root for root, _ in needed_references(written)}
-    resolve_secrets(written, lambda name: java_text(document))
+    resolve_template(template, scope)
+    trace_expressions(template, scope)
+    check_template(template)
+    assert expression_roots(template) == {root for root, _ in needed_references(template)}
+    resolve_secrets(template, lambda name: java_text(document))
 
 
 @given(path=texts, document=documents)
 @property_settings(200)
 def test_a_path_is_refused_or_read(path, document):
     try:
-        read = compile_path(path).read(document)
+        value = compile_path(path).read(document)
     except BadPath:
         return
-    assert compile_path(path).is_definite or isinstance(read, list)
+    assert compile_path(path).is_definite or isinstance(value, list)
 
 
-@given(written=documents)
-def test_a_value_without_expressions_resolves_to_itself(written):
-    if "${" not in json.dumps(written):
-        assert json.dumps(resolve_template(written, None)) == json.dumps(written)
+@given(template=documents)
+def test_a_value_without_expressions_resolves_to_itself(template):
+    if "${" not in json.dumps(template):
+        assert json.dumps(resolve_template(template, None)) == json.dumps(template)
 
 
 @given(document=documents)

@@ -1,4 +1,4 @@
-"""The languages that a step may be written in."""
+"""Names of the script languages that a step can use."""
 
 import pytest
 

@@ -1,12 +1,12 @@
-"""Paths and documents meant to hurt: they are refused or answered, soon, and never break the stack."""
+"""Hostile paths and documents: they are rejected or answered quickly and never overflow the stack."""
 
 import pytest
 
 from conductor_app.core.expressions import MISSING, BadPath, compile_path, resolve_template
 
 
-def nested(depth, wrap, value=1):
-    """A document of this depth."""
+def nest(depth, wrap, value=1):
+    """Return a value that is nested in `depth` containers."""
     for _ in range(depth):
         value = wrap(value)
     return value
@@ -31,19 +31,19 @@ def test_a_path_that_is_too_long_or_too_deep_is_refused(path):
 
 
 def test_a_long_plain_path_is_read_without_recursion():
-    document = nested(2_000, lambda value: {"a": value})
+    document = nest(2_000, lambda value: {"a": value})
 
     assert compile_path(".".join(["a"] * 2_000)).read(document) == 1
 
 
 def test_a_descent_into_a_very_deep_document_finds_the_bottom():
-    document = nested(50_000, lambda value: {"a": [value]}, value={"x": 7})
+    document = nest(50_000, lambda value: {"a": [value]}, value={"x": 7})
 
     assert compile_path("$..x").read(document) == [7]
 
 
 def test_deep_values_can_be_compared():
-    document = {"one": nested(50_000, lambda value: [value]), "other": nested(50_000, lambda value: [value])}
+    document = {"one": nest(50_000, lambda value: [value]), "other": nest(50_000, lambda value: [value])}
 
     assert len(compile_path("$[?(@.one == $.other)]").read(document)) == 1
 
@@ -57,7 +57,7 @@ def test_deep_values_can_be_compared():
     ],
 )
 def test_a_path_that_visits_too_much_is_stopped(path):
-    document = nested(300, lambda value: [value])
+    document = nest(300, lambda value: [value])
     with pytest.raises(BadPath, match="visits more than"):
         compile_path(path).read(
             {"wide": list(range(5_000)), "0": document} if "wide" in path or "*" in path else document
@@ -77,7 +77,7 @@ def test_a_slow_regular_expression_resolves_to_null():
     assert resolve_template("${workflow.input." + path + "}", lambda root, key: {"list": texts}) == []
 
 
-def test_a_catastrophic_expression_is_harmless_in_linear_time():
+def test_a_catastrophic_expression_runs_in_linear_time():
     assert compile_path("list[?(@ =~ /(a+)+b/)]").read({"list": ["a" * 50_000]}) == []
 
 

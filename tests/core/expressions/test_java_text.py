@@ -1,4 +1,4 @@
-"""Values as Java prints them."""
+"""Text of values in Java's format."""
 
 import pytest
 

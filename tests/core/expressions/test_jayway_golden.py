@@ -1,4 +1,4 @@
-"""Every expression of the golden file has the value that the Java library gave for it."""
+"""Values of JSONPath expressions, compared to those of the Java library Jayway JsonPath."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ def test_the_golden_file_is_complete():
 
 @pytest.mark.parametrize(("path", "expected"), [row for row in ROWS if not row[1].startswith("!")])
 def test_a_path_has_the_same_value_as_in_jayway(path, expected):
-    # Compared as text: Java's 3.0 is not 3, and the order of members counts.
+    # The texts are compared, because Java distinguishes 3.0 from 3 and the order of members matters.
     assert json.dumps(compile_path(path).read(DOCUMENT), separators=(",", ":")) == expected
 
 

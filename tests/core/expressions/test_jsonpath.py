@@ -1,4 +1,4 @@
-"""The JSONPath dialect beyond the golden file: the tables of the references."""
+"""JSONPath dialect beyond the golden file: the tables of the references."""
 
 import pytest
 
@@ -72,10 +72,10 @@ DOCUMENT = {
     ],
 )
 def test_a_path_has_its_value(path, expected):
-    read = compile_path(path).read(DOCUMENT)
+    value = compile_path(path).read(DOCUMENT)
 
-    assert read == expected
-    assert type(read) is type(expected)
+    assert value == expected
+    assert type(value) is type(expected)
 
 
 def test_a_descent_requires_a_root_or_a_name_before_it():

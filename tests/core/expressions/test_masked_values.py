@@ -1,4 +1,4 @@
-"""Secrets are put in when a task is handed out."""
+"""Secrets in task inputs, which are filled in when a worker claims the task."""
 
 import pytest
 
@@ -8,7 +8,7 @@ SECRETS = {"TOKEN": "s3cret", "DB": '{"user": "u", "ports": [1, 2]}', "TEXT": "{
 
 
 @pytest.mark.parametrize(
-    ("stored", "handed_out"),
+    ("stored", "resolved"),
     [
         ("${workflow.secrets.TOKEN}", "s3cret"),
         ("Bearer ${workflow.secrets.TOKEN}", "Bearer s3cret"),
@@ -27,8 +27,8 @@ SECRETS = {"TOKEN": "s3cret", "DB": '{"user": "u", "ports": [1, 2]}', "TEXT": "{
         ({"h": ["${workflow.secrets.TOKEN}", 1, "${x}"]}, {"h": ["s3cret", 1, "${x}"]}),
     ],
 )
-def test_secrets_are_resolved_and_other_values_stay(stored, handed_out):
-    assert resolve_secrets(stored, SECRETS.get) == handed_out
+def test_secrets_are_resolved_and_other_values_stay(stored, resolved):
+    assert resolve_secrets(stored, SECRETS.get) == resolved
 
 
 def test_a_secret_is_not_expanded_itself():

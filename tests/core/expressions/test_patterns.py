@@ -1,4 +1,4 @@
-"""Users' regular expressions."""
+"""Regular expressions from users."""
 
 import pytest
 
@@ -35,7 +35,7 @@ def test_an_ordinary_expression_runs_in_linear_time():
     assert isinstance(compile_pattern("(a+)+b"), LinearPattern)
 
 
-def test_an_expression_that_backtracks_for_ever_is_stopped():
+def test_an_expression_with_endless_backtracking_is_stopped():
     with pytest.raises(PatternTooSlow):
         full_match(r"(?=a)(a|aa)+(b|c)\1", "a" * 60)
 

@@ -1,4 +1,4 @@
-"""Where the values of a template came from."""
+"""Provenance of the values of a template."""
 
 from conductor_app.core.expressions import Provenance, trace_expressions
 
@@ -6,9 +6,9 @@ from .scopes import ORDER
 
 
 def test_each_expression_is_traced_to_its_place_and_its_source():
-    written = {"order": {"lines": [{"sku": "${pay.output.x}"}]}, "my key": "constant"}
+    template = {"order": {"lines": [{"sku": "${pay.output.x}"}]}, "my key": "constant"}
 
-    assert trace_expressions(written, ORDER) == [
+    assert trace_expressions(template, ORDER) == [
         Provenance("order.lines[0].sku", "${pay.output.x}", "pay", "output", "x", found=True, value=5)
     ]
 
@@ -56,6 +56,6 @@ def test_a_secret_is_traced_without_its_value():
 
 
 def test_expressions_are_listed_in_document_order():
-    written = {"b": ["${pay.output.x}", {"c": "${pay.output.x}"}], "a": "${pay.output.x}"}
+    template = {"b": ["${pay.output.x}", {"c": "${pay.output.x}"}], "a": "${pay.output.x}"}
 
-    assert [line.parameter for line in trace_expressions(written, ORDER)] == ["b[0]", "b[1].c", "a"]
+    assert [line.parameter for line in trace_expressions(template, ORDER)] == ["b[0]", "b[1].c", "a"]

@@ -1,4 +1,4 @@
-"""What a script in Python says, without parsing it."""
+"""Names and literals in a Python script, found without parsing it."""
 
 import pytest
 

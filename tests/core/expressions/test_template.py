@@ -1,4 +1,4 @@
-"""The language of `${…}`."""
+"""Resolution of `${…}` expressions in templates."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from .scopes import ORDER
 
 
 @pytest.mark.parametrize(
-    ("written", "expected"),
+    ("template", "expected"),
     [
         ("${workflow.input.a}", {"b": 1}),
         ("${workflow.input.a.b}", 1),
@@ -27,15 +27,15 @@ from .scopes import ORDER
         ("${pay.output.list[?(@.n == $.workflow.input.a.b)].n}", [1]),
     ],
 )
-def test_a_text_of_one_expression_has_the_type_of_its_value(written, expected):
-    resolved = resolve_template(written, ORDER)
+def test_a_text_of_one_expression_has_the_type_of_its_value(template, expected):
+    resolved = resolve_template(template, ORDER)
 
     assert resolved == expected
     assert type(resolved) is type(expected)
 
 
 @pytest.mark.parametrize(
-    ("written", "expected"),
+    ("template", "expected"),
     [
         ("${workflow.input.missing}", None),
         ("${workflow.input.none}", None),
@@ -48,12 +48,12 @@ def test_a_text_of_one_expression_has_the_type_of_its_value(written, expected):
         ("${*.output}", None),
     ],
 )
-def test_a_missing_or_unreadable_value_is_null(written, expected):
-    assert resolve_template(written, ORDER) == expected
+def test_a_missing_or_unreadable_value_is_null(template, expected):
+    assert resolve_template(template, ORDER) == expected
 
 
 @pytest.mark.parametrize(
-    ("written", "expected"),
+    ("template", "expected"),
     [
         ("Hi ${workflow.input.name}!", "Hi Bo!"),
         ("${workflow.input.name}${workflow.input.name}", "BoBo"),
@@ -69,12 +69,12 @@ def test_a_missing_or_unreadable_value_is_null(written, expected):
         ("bad ${pay.output.list[}", "bad null"),
     ],
 )
-def test_values_are_spliced_into_a_text_as_java_prints_them(written, expected):
-    assert resolve_template(written, ORDER) == expected
+def test_values_are_spliced_into_a_text_as_java_prints_them(template, expected):
+    assert resolve_template(template, ORDER) == expected
 
 
 @pytest.mark.parametrize(
-    ("written", "expected"),
+    ("template", "expected"),
     [
         ("$${workflow.input.k}", "${workflow.input.k}"),
         ("$${a ${workflow.input.k}}", "${a x}"),
@@ -87,12 +87,12 @@ def test_values_are_spliced_into_a_text_as_java_prints_them(written, expected):
         ("$workflow {a}", "$workflow {a}"),
     ],
 )
-def test_dollars_and_braces_that_are_no_expression_are_text(written, expected):
-    assert resolve_template(written, ORDER) == expected
+def test_dollars_and_braces_outside_expressions_are_text(template, expected):
+    assert resolve_template(template, ORDER) == expected
 
 
 @pytest.mark.parametrize(
-    ("written", "expected"),
+    ("template", "expected"),
     [
         ("${pay.output.${workflow.input.k}}", 5),
         ("${${workflow.input.missing}}", "${${workflow.input.missing}}"),
@@ -101,8 +101,8 @@ def test_dollars_and_braces_that_are_no_expression_are_text(written, expected):
         ("${pay.output['$${x}']}", None),
     ],
 )
-def test_inner_expressions_are_spliced_into_the_outer_path(written, expected):
-    assert resolve_template(written, ORDER) == expected
+def test_inner_expressions_are_spliced_into_the_outer_path(template, expected):
+    assert resolve_template(template, ORDER) == expected
 
 
 def test_a_resolved_value_is_not_expanded_a_second_time():
@@ -114,40 +114,40 @@ def test_inserted_text_is_unescaped_too():
 
 
 def test_maps_and_lists_are_walked_and_map_keys_are_not_evaluated():
-    written = {"${workflow.input.k}": ["${workflow.input.k}", {"deep": "${pay.output.x}"}, 1, None, True]}
+    template = {"${workflow.input.k}": ["${workflow.input.k}", {"deep": "${pay.output.x}"}, 1, None, True]}
 
-    assert resolve_template(written, ORDER) == {"${workflow.input.k}": ["x", {"deep": 5}, 1, None, True]}
+    assert resolve_template(template, ORDER) == {"${workflow.input.k}": ["x", {"deep": 5}, 1, None, True]}
 
 
 def test_resolving_does_not_change_the_template():
-    written = {"a": ["${workflow.input.k}"]}
+    template = {"a": ["${workflow.input.k}"]}
 
-    resolve_template(written, ORDER)
+    resolve_template(template, ORDER)
 
-    assert written == {"a": ["${workflow.input.k}"]}
+    assert template == {"a": ["${workflow.input.k}"]}
 
 
-@pytest.mark.parametrize("written", ["${NETFLIX_ENV}", "at ${NETFLIX_ENV}!"])
-def test_an_unknown_bare_name_is_not_resolved(written):
-    assert resolve_template(written, ORDER) == written
+@pytest.mark.parametrize("template", ["${NETFLIX_ENV}", "at ${NETFLIX_ENV}!"])
+def test_an_unknown_bare_name_is_not_resolved(template):
+    assert resolve_template(template, ORDER) == template
 
 
 @pytest.mark.parametrize(
-    "written",
+    "template",
     ["${workflow.secrets.TOKEN}", "Bearer ${workflow.secrets.TOKEN}", "${workflow.secrets['A-B'].user}"],
 )
-def test_a_secret_is_not_resolved(written):
-    assert resolve_template(written, ORDER) == written
+def test_a_secret_is_not_resolved(template):
+    assert resolve_template(template, ORDER) == template
 
 
 def test_a_filter_cannot_read_secrets():
-    asked = []
+    references = []
 
     resolve_template(
-        "${pay.output.list[?(@.n == $.workflow.secrets.X)]}", lambda root, key: asked.append((root, key)) or {}
+        "${pay.output.list[?(@.n == $.workflow.secrets.X)]}", lambda root, key: references.append((root, key)) or {}
     )
 
-    assert asked == [("pay", "output")]
+    assert references == [("pay", "output")]
 
 
 def test_a_secret_may_be_chosen_by_an_expression():
@@ -155,23 +155,23 @@ def test_a_secret_may_be_chosen_by_an_expression():
 
 
 def test_exceptions_of_the_scope_propagate():
-    class Question(Exception):
+    class ScopeError(Exception):
         pass
 
     def scope(root, key):
-        raise Question(root, key)
+        raise ScopeError(root, key)
 
-    with pytest.raises(Question) as asked:
+    with pytest.raises(ScopeError) as raised:
         resolve_template({"a": ["x ${pay.output.y}"]}, scope)
-    assert asked.value.args == ("pay", "output")
+    assert raised.value.args == ("pay", "output")
 
 
 def test_a_very_deep_document_is_resolved():
-    written = "${workflow.input.k}"
+    template = "${workflow.input.k}"
     for _ in range(1_000):
-        written = {"a": [written]}
+        template = {"a": [template]}
 
-    resolved = resolve_template(written, ORDER)
+    resolved = resolve_template(template, ORDER)
 
     for _ in range(1_000):
         resolved = resolved["a"][0]
@@ -188,14 +188,14 @@ def test_a_very_deep_value_is_spliced_as_text():
 
 
 def test_a_template_lists_its_references():
-    written = {
+    template = {
         "a": "${workflow.input.a} and ${pay.output.x}",
         "b": ["${ship.output.${workflow.variables.k}}", "${${workflow.status}.output}"],
         "c": "${pay.output.list[?(@.n == $.stock.output.n)]}",
         "d": "${CPEWF_TASK_ID} ${workflow.secrets.X} ${broken[} $${not.this} ${}",
     }
 
-    assert needed_references(written) == {
+    assert needed_references(template) == {
         ("workflow", "input"),
         ("pay", "output"),
         ("workflow", "variables"),

@@ -1,4 +1,4 @@
-"""What a finished task does to its run: the matrix of execution §1.3, and further attempts (§3)."""
+"""Effect of a task's end on its run (execution §1.3), and further attempts (execution §3)."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.core.simulated_run import RunInMemory
 PLAIN, OPTIONAL, PERMISSIVE = {}, {"optional": True}, {"permissive": True}
 BOTH = {"optional": True, "permissive": True}
 
-# (kind of task, how its attempt ends) → its status, whether the next step is reached, the run's end
+# Fields of the step, outcome of its attempt, status of the task, whether the next step runs, status of the run.
 MATRIX = [
     (PLAIN, "COMPLETED", "COMPLETED", True, "COMPLETED"),
     (PLAIN, "FAILED", "FAILED", False, "FAILED"),
@@ -29,54 +29,54 @@ MATRIX = [
 ]
 
 
-def name(case) -> str:
+def case_id(case) -> str:
     kind, outcome, *_ = case
     return f"{' and '.join(kind) or 'plain'}-{outcome}"
 
 
-@pytest.mark.parametrize(("kind", "outcome", "status", "goes_on", "end"), MATRIX, ids=map(name, MATRIX))
-def test_the_end_of_a_task_determines_the_status_of_its_run(kind, outcome, status, goes_on, end):
-    life = RunInMemory(plan(step("a", **kind), step("b")))
+@pytest.mark.parametrize(("kind", "outcome", "status", "continues", "end"), MATRIX, ids=map(case_id, MATRIX))
+def test_the_end_of_a_task_determines_the_status_of_its_run(kind, outcome, status, continues, end):
+    run = RunInMemory(plan(step("a", **kind), step("b")))
 
-    life.ends("a", outcome)
+    run.ends("a", outcome)
 
-    assert life.statuses["a"] == status
-    assert ("b" in life.statuses) == goes_on
-    if goes_on:
-        life.completes("b")
-    assert life.status == end
+    assert run.statuses["a"] == status
+    assert ("b" in run.statuses) == continues
+    if continues:
+        run.completes("b")
+    assert run.status == end
 
 
 @pytest.mark.parametrize("kind", [PLAIN, OPTIONAL, PERMISSIVE], ids=["plain", "optional", "permissive"])
 @pytest.mark.parametrize("outcome", ["FAILED", "TIMED_OUT"])
 def test_all_retries_are_used_before_a_task_fails(kind, outcome):
-    life = RunInMemory(plan(step("a", policy=policy(retries=2), **kind), step("b")))
+    run = RunInMemory(plan(step("a", policy=policy(retries=2), **kind), step("b")))
 
-    life.ends("a", outcome).ends("a", outcome)
+    run.ends("a", outcome).ends("a", outcome)
 
-    assert life.statuses == {"a": "SCHEDULED"}
-    assert life.task("a").attempt.number == 2
-    life.ends("a", outcome)
-    assert life.statuses["a"] != "SCHEDULED"
+    assert run.statuses == {"a": "SCHEDULED"}
+    assert run.task("a").attempt.number == 2
+    run.ends("a", outcome)
+    assert run.statuses["a"] != "SCHEDULED"
 
 
 @pytest.mark.parametrize("outcome", ["FAILED_FOR_GOOD", "CANCELED"])
 def test_terminal_failures_are_not_retried(outcome):
-    life = RunInMemory(plan(step("a", policy=policy(retries=5))))
+    run = RunInMemory(plan(step("a", policy=policy(retries=5))))
 
-    life.ends("a", outcome)
+    run.ends("a", outcome)
 
-    assert life.status in ("FAILED", "TERMINATED")
+    assert run.status in ("FAILED", "TERMINATED")
 
 
 def test_a_retry_is_a_new_attempt_with_a_link_to_the_previous_one():
-    life = RunInMemory(
+    run = RunInMemory(
         plan(step("a", policy=policy(retries=1, delay_seconds=5), inputs={"n": "${workflow.input.n}"})), {"n": 1}
     )
-    first = life.claim("a").attempt
-    life.later(10).fails("a", "no funds")
+    first = run.claim("a").attempt
+    run.later(10).fails("a", "no funds")
 
-    second = life.task("a").attempt
+    second = run.task("a").attempt
 
     assert (second.number, second.previous_id, second.status) == (1, first.id, "PENDING")
     assert (second.scheduled_at, second.visible_at) == (10_000, 15_000)
@@ -87,9 +87,9 @@ def test_a_retry_is_a_new_attempt_with_a_link_to_the_previous_one():
 
 
 def test_a_retry_has_an_id_of_its_own():
-    life = RunInMemory(plan(step("a", policy=policy(retries=1), inputs={"me": "${CPEWF_TASK_ID}"}))).fails("a")
+    run = RunInMemory(plan(step("a", policy=policy(retries=1), inputs={"me": "${CPEWF_TASK_ID}"}))).fails("a")
 
-    attempt = life.task("a").attempt
+    attempt = run.task("a").attempt
 
     assert attempt.input == {"me": attempt.id}
 
@@ -99,50 +99,50 @@ def test_a_retry_has_an_id_of_its_own():
 )
 def test_the_retry_count_of_the_step_overrides_the_task_definition(own, registered, attempts):
     fields = {} if own is None else {"retryCount": own}
-    life = RunInMemory(plan(step("a", policy=policy(retries=registered), **fields)))
+    run = RunInMemory(plan(step("a", policy=policy(retries=registered), **fields)))
     count = 0
 
-    while life.status == "RUNNING":
-        life.fails("a")
+    while run.status == "RUNNING":
+        run.fails("a")
         count += 1
 
     assert count == attempts
 
 
 def test_the_total_timeout_ends_the_retries():
-    life = RunInMemory(plan(step("a", policy=policy(retries=9, total_seconds=100, timeout_policy="RETRY"))))
+    run = RunInMemory(plan(step("a", policy=policy(retries=9, total_seconds=100, timeout_policy="RETRY"))))
 
-    life.later(99).fails("a")
-    assert life.statuses == {"a": "SCHEDULED"}
+    run.later(99).fails("a")
+    assert run.statuses == {"a": "SCHEDULED"}
 
-    life.later(1)
-    assert life.status == "TIMED_OUT"
+    run.later(1)
+    assert run.status == "TIMED_OUT"
 
 
 def test_the_run_names_the_failed_task_and_its_reason():
-    life = RunInMemory(plan(step("a"))).fails("a", "no funds")
+    run = RunInMemory(plan(step("a"))).fails("a", "no funds")
 
-    id = life.task("a").attempt.id
-    assert life.run.reason == f"Task {id} failed with status: FAILED and reason: 'no funds'"
-    assert life.run.failed_attempt_id == id
-    assert life.run.failed_refs == ("a",)
+    id = run.task("a").attempt.id
+    assert run.snapshot.reason == f"Task {id} failed with status: FAILED and reason: 'no funds'"
+    assert run.snapshot.failed_attempt_id == id
+    assert run.snapshot.failed_refs == ("a",)
 
 
-def test_failures_of_permissive_tasks_are_summed_up_at_the_end():
-    life = RunInMemory(plan(step("a", permissive=True), step("b", permissive=True), step("c")))
+def test_the_reason_of_a_run_lists_the_failures_of_permissive_tasks():
+    run = RunInMemory(plan(step("a", permissive=True), step("b", permissive=True), step("c")))
 
-    life.fails("a", "one").fails("b", "two").completes("c")
+    run.fails("a", "one").fails("b", "two").completes("c")
 
-    a, b = (life.task(key).attempt.id for key in "ab")
-    assert life.run.reason == (
+    a, b = (run.task(key).attempt.id for key in "ab")
+    assert run.snapshot.reason == (
         f"Task {a} failed with status: FAILED and reason: 'one'. Task {b} failed with status: FAILED and reason: 'two'"
     )
 
 
 def test_the_names_of_failed_tasks_remain_after_a_successful_retry():
-    life = RunInMemory(plan(step("a", name="pay", policy=policy(retries=1)))).fails("a").completes("a")
+    run = RunInMemory(plan(step("a", name="pay", policy=policy(retries=1)))).fails("a").completes("a")
 
-    assert (life.status, life.run.failed_refs, life.run.failed_names) == ("COMPLETED", ("a",), ("pay",))
+    assert (run.status, run.snapshot.failed_refs, run.snapshot.failed_names) == ("COMPLETED", ("a",), ("pay",))
 
 
 def test_a_run_without_tasks_completes_immediately():

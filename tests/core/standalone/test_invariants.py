@@ -1,4 +1,4 @@
-"""Whatever is asked of a stand-alone task, in whatever order: what must hold, holds after every decision."""
+"""Invariants of standalone tasks after arbitrary sequences of commands."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,36 +24,36 @@ STEPS = st.one_of(
 )
 
 
-def do(life: StandaloneTaskInMemory, what: str, *details) -> None:
-    match what, details:
+def take_step(task: StandaloneTaskInMemory, action: str, *details) -> None:
+    match action, details:
         case "claims", ():
-            life.claimed()
+            task.claim()
         case "reports", (number, reason):
-            life.apply_command_and_check(reports.report_attempt(number, reason))
+            task.apply_command_and_check(reports.report_attempt(number, reason))
         case "renews", (number,):
-            life.apply_command_and_check(reports.renew_lease(number))
+            task.apply_command_and_check(reports.renew_lease(number))
         case "waits", (ms,):
-            life.later(ms)
+            task.later(ms)
         case "released", ():
-            life.standalone = fast_replace(life.standalone, waits=False)
-            life.apply_command_and_check(commands.satisfy_dependency("other"))
+            task.snapshot = fast_replace(task.snapshot, waits=False)
+            task.apply_command_and_check(commands.satisfy_dependency("other"))
         case "prioritize", (priority,):
-            life.apply_command_and_check(commands.prioritize(priority))
+            task.apply_command_and_check(commands.prioritize(priority))
         case _:
-            life.apply_command_and_check(getattr(commands, what))
+            task.apply_command_and_check(getattr(commands, action))
 
 
 @property_settings(150)
 @given(st.lists(STEPS, max_size=40), st.integers(0, 3), st.booleans())
 def test_the_invariants_of_a_task_hold_after_every_decision(steps, retries, waits):
-    life = StandaloneTaskInMemory(retries, waits)
+    task = StandaloneTaskInMemory(retries, waits)
 
     for step in steps:
-        before = life.standalone
+        before = task.snapshot
         try:
-            do(life, *step)
+            take_step(task, *step)
         except RequestRefused:
-            assert life.standalone is before or step[0] == "released"
+            assert task.snapshot is before or step[0] == "released"
 
-    life.later(10 * DEADLINE_MS)
-    assert not life.standalone.is_open
+    task.later(10 * DEADLINE_MS)
+    assert not task.snapshot.is_open

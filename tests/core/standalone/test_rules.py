@@ -1,4 +1,4 @@
-"""What follows from the end of an attempt, of a lease and of a deadline."""
+"""Consequences of the end of an attempt, of a lease and of a deadline."""
 
 import pytest
 
@@ -9,9 +9,9 @@ from conductor_app.core.standalone.resolutions import ATTEMPT_RESOLUTIONS
 from tests.core.standalone.simulated_task import DEADLINE_MS, GRACE_MS, LEASE_MS, StandaloneTaskInMemory
 
 
-def told(life: StandaloneTaskInMemory, command) -> list:
-    """What others are told because of a command, and what waits for the task."""
-    effects = apply_command(life.standalone, command, life.now).effects
+def published_effects(task: StandaloneTaskInMemory, command) -> list:
+    """Return the messages and the resolution that the command publishes."""
+    effects = apply_command(task.snapshot, command, task.now).effects
     return [
         (each.about, each.number) if isinstance(each, PublishMessage) else each.reason
         for each in effects
@@ -20,7 +20,7 @@ def told(life: StandaloneTaskInMemory, command) -> list:
 
 
 @pytest.mark.parametrize(
-    ("reason", "told_of_it"),
+    ("reason", "expected"),
     [
         ("completed", [("completed", 0), "completed"]),
         ("failed", [("failed", 0), "failed"]),
@@ -29,52 +29,52 @@ def told(life: StandaloneTaskInMemory, command) -> list:
         ("intermittent-task", [("retried", 0), ("pending", 1)]),
     ],
 )
-def test_an_end_is_published_and_resolves_the_task_unless_it_is_retried(reason, told_of_it):
-    life = StandaloneTaskInMemory(retries=1)
-    life.claimed()
+def test_an_end_is_published_and_resolves_the_task_unless_it_is_retried(reason, expected):
+    task = StandaloneTaskInMemory(retries=1)
+    task.claim()
 
-    assert told(life, reports.report_attempt(0, reason)) == told_of_it
+    assert published_effects(task, reports.report_attempt(0, reason)) == expected
 
 
 @pytest.mark.parametrize("reason", sorted(ATTEMPT_RESOLUTIONS))
-def test_without_retries_every_end_is_the_tasks(reason):
-    life = StandaloneTaskInMemory(retries=0)
-    life.claimed()
+def test_without_retries_the_end_of_an_attempt_resolves_its_task(reason):
+    task = StandaloneTaskInMemory(retries=0)
+    task.claim()
 
-    life.apply_command_and_check(reports.report_attempt(0, reason))
+    task.apply_command_and_check(reports.report_attempt(0, reason))
 
-    assert not life.standalone.is_open
-    assert len(life.runs) == 1
+    assert not task.snapshot.is_open
+    assert len(task.attempt_results) == 1
 
 
 def test_an_expired_lease_is_retried_when_it_is_due():
-    life = StandaloneTaskInMemory(retries=1)
-    life.claimed()
+    task = StandaloneTaskInMemory(retries=1)
+    task.claim()
 
-    life.later(LEASE_MS - 1)
-    assert len(life.runs) == 1
-    life.later(1)
+    task.later(LEASE_MS - 1)
+    assert len(task.attempt_results) == 1
+    task.later(1)
 
-    assert life.runs == [("EXPIRED", "scheduled", "claim-expired"), ("PENDING", "retry", "")]
+    assert task.attempt_results == [("EXPIRED", "scheduled", "claim-expired"), ("PENDING", "retry", "")]
 
 
-def test_a_lease_that_is_lost_after_the_deadline_is_no_business_of_its_own():
-    life = StandaloneTaskInMemory(retries=1)
-    life.later(DEADLINE_MS - 1)
-    life.claimed()
+def test_a_lease_that_expires_after_the_deadline_ends_with_the_deadline():
+    task = StandaloneTaskInMemory(retries=1)
+    task.later(DEADLINE_MS - 1)
+    task.claim()
 
-    life.later(LEASE_MS + 1)
-    assert life.standalone.attempt.status == "LEASED"
-    life.later(GRACE_MS - LEASE_MS)
+    task.later(LEASE_MS + 1)
+    assert task.snapshot.attempt.status == "LEASED"
+    task.later(GRACE_MS - LEASE_MS)
 
-    assert life.runs == [("EXPIRED", "scheduled", "deadline-exceeded")]
+    assert task.attempt_results == [("EXPIRED", "scheduled", "deadline-exceeded")]
 
 
 def test_due_timers_are_handled_before_a_command():
-    life = StandaloneTaskInMemory()
-    life.claimed()
-    life.now += DEADLINE_MS + GRACE_MS
+    task = StandaloneTaskInMemory()
+    task.claim()
+    task.now += DEADLINE_MS + GRACE_MS
 
-    effects = apply_command(life.standalone, commands.cancel_if_open, life.now).effects
+    effects = apply_command(task.snapshot, commands.cancel_if_open, task.now).effects
 
     assert [each.reason for each in effects if isinstance(each, PublishResolution)] == ["exception"]

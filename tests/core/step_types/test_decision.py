@@ -1,4 +1,4 @@
-"""DECISION: the older SWITCH (execution §8.4)."""
+"""DECISION: the deprecated form of SWITCH (execution §8.4)."""
 
 import pytest
 
@@ -9,26 +9,26 @@ from tests.core.simulated_run import RunInMemory
 CASES = {"a": [step("one")], "b": [], "1": [step("first")], "null": [step("nothing")]}
 
 
-def life(value, **fields) -> RunInMemory:
+def start_run(value, **fields) -> RunInMemory:
     return RunInMemory(plan(decision("way", CASES, [step("other")], **fields), step("after")), {"way": value})
 
 
 @pytest.mark.parametrize(
     ("value", "reached"),
     [
-        pytest.param("a", "one", id="the case"),
-        pytest.param("b", "other", id="an empty case gives way to the default"),
-        pytest.param("z", "other", id="a missing case too"),
-        pytest.param(1, "first", id="a number is text"),
-        pytest.param(None, "nothing", id="nothing is the text null"),
+        pytest.param("a", "one", id="matching case"),
+        pytest.param("b", "other", id="empty case with a default"),
+        pytest.param("z", "other", id="missing case with a default"),
+        pytest.param(1, "first", id="number as text"),
+        pytest.param(None, "nothing", id="null as text"),
     ],
 )
 def test_control_enters_the_selected_case(value, reached):
-    assert [ref for ref in life(value).statuses if ref != "way"] == [reached]
+    assert [ref for ref in start_run(value).statuses if ref != "way"] == [reached]
 
 
 def test_the_step_after_the_decision_follows_the_case():
-    assert life("a").completes("one").statuses == {"way": "COMPLETED", "one": "COMPLETED", "after": "SCHEDULED"}
+    assert start_run("a").completes("one").statuses == {"way": "COMPLETED", "one": "COMPLETED", "after": "SCHEDULED"}
 
 
 def test_without_a_default_case_the_next_step_follows_immediately():
@@ -36,7 +36,7 @@ def test_without_a_default_case_the_next_step_follows_immediately():
 
 
 def test_its_output_is_only_the_case():
-    attempt = life("a").task("way").attempt
+    attempt = start_run("a").task("way").attempt
 
     assert attempt.input == {"case": "a", "hasChildren": "true"}
     assert attempt.output == {"caseOutput": ["a"]}
@@ -49,8 +49,8 @@ def test_a_script_may_choose():
 
 
 def test_a_script_that_fails_fails_the_run():
-    broken = {"boom": ScriptResult(error="boom is not defined")}
-    life = RunInMemory(plan(decision("way", CASES, caseExpression="boom"), step("after")), scripts=broken)
+    scripts = {"boom": ScriptResult(error="boom is not defined")}
+    run = RunInMemory(plan(decision("way", CASES, caseExpression="boom"), step("after")), scripts=scripts)
 
-    assert life.status == "FAILED"
-    assert "boom is not defined" in life.run.reason
+    assert run.status == "FAILED"
+    assert "boom is not defined" in run.snapshot.reason

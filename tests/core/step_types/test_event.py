@@ -1,4 +1,4 @@
-"""EVENT: something is told to a sink (execution §8.15)."""
+"""EVENT: publishing an event to a sink (execution §8.15)."""
 
 import pytest
 
@@ -7,8 +7,8 @@ from tests.builders import event, plan, policy, step
 from tests.core.simulated_run import RunInMemory
 
 
-def told(life: RunInMemory) -> list[PublishEvent]:
-    return [effect for effect in life.effects if isinstance(effect, PublishEvent)]
+def published_events(run: RunInMemory) -> list[PublishEvent]:
+    return [effect for effect in run.effects if isinstance(effect, PublishEvent)]
 
 
 @pytest.mark.parametrize(
@@ -20,12 +20,12 @@ def told(life: RunInMemory) -> list[PublishEvent]:
     ],
 )
 def test_an_internal_event_is_published_in_the_decision(sink, name):
-    life = RunInMemory(
+    run = RunInMemory(
         plan(event("tell", sink, inputs={"n": "${workflow.input.n}"}), step("after")), {"n": 1, "what": "shipped"}
     )
 
-    [effect] = told(life)
-    task = life.task("tell").attempt
+    [effect] = published_events(run)
+    task = run.task("tell").attempt
     assert (effect.sink, effect.id) == (name, task.id)
     assert effect.payload == {
         "n": 1,
@@ -39,45 +39,45 @@ def test_an_internal_event_is_published_in_the_decision(sink, name):
         "event_produced": name,
     }
     assert task.output == effect.payload
-    assert life.statuses == {"tell": "COMPLETED", "after": "SCHEDULED"}
+    assert run.statuses == {"tell": "COMPLETED", "after": "SCHEDULED"}
 
 
 def test_an_event_with_async_complete_is_published_one_time():
-    life = RunInMemory(plan(event("tell", "conductor:paid", asyncComplete=True), step("after")))
-    assert life.statuses == {"tell": "IN_PROGRESS"}
+    run = RunInMemory(plan(event("tell", "conductor:paid", asyncComplete=True), step("after")))
+    assert run.statuses == {"tell": "IN_PROGRESS"}
 
-    life.later(3600)
-    life.completes("tell", heard=True)
+    run.later(3600)
+    run.completes("tell", heard=True)
 
-    assert len(told(life)) == 1
-    assert life.task("tell").attempt.output == {"heard": True}
-    assert life.statuses == {"tell": "COMPLETED", "after": "SCHEDULED"}
+    assert len(published_events(run)) == 1
+    assert run.task("tell").attempt.output == {"heard": True}
+    assert run.statuses == {"tell": "COMPLETED", "after": "SCHEDULED"}
 
 
 def test_an_event_whose_client_reports_failure_is_published_again_after_the_delay():
     limits = policy(retries=1, delay_seconds=5)
-    life = RunInMemory(plan(event("tell", "conductor:paid", asyncComplete=True, policy=limits)))
+    run = RunInMemory(plan(event("tell", "conductor:paid", asyncComplete=True, policy=limits)))
 
-    life.fails("tell").later(4)
-    assert len(told(life)) == 1
+    run.fails("tell").later(4)
+    assert len(published_events(run)) == 1
 
-    life.later(1)
-    first, second = told(life)
-    assert second.id == life.task("tell").attempt.id != first.id
-    assert life.statuses == {"tell": "IN_PROGRESS"}
+    run.later(1)
+    first, second = published_events(run)
+    assert second.id == run.task("tell").attempt.id != first.id
+    assert run.statuses == {"tell": "IN_PROGRESS"}
 
 
 @pytest.mark.parametrize("sink", ["kafka:orders", "amqp_queue:orders", "nonsense", ""])
-def test_other_sinks_are_a_built_in_workers_business(sink):
-    life = RunInMemory(plan(event("tell", "${workflow.input.sink}", inputs={"n": 1})), {"sink": sink})
+def test_events_for_other_sinks_wait_for_the_built_in_worker(sink):
+    run = RunInMemory(plan(event("tell", "${workflow.input.sink}", inputs={"n": 1})), {"sink": sink})
 
-    assert told(life) == []
-    assert life.task("tell").attempt.queue == "EVENT"
-    assert life.task("tell").attempt.input == {"n": 1, "sink": sink, "asyncComplete": False}
+    assert published_events(run) == []
+    assert run.task("tell").attempt.queue == "EVENT"
+    assert run.task("tell").attempt.input == {"n": 1, "sink": sink, "asyncComplete": False}
 
 
 def test_a_held_run_publishes_no_event():
-    life = RunInMemory(plan(event("tell", "conductor:paid")), is_held=True)
+    run = RunInMemory(plan(event("tell", "conductor:paid")), is_held=True)
 
-    assert told(life) == []
-    assert life.statuses == {"tell": "SCHEDULED"}
+    assert published_events(run) == []
+    assert run.statuses == {"tell": "SCHEDULED"}

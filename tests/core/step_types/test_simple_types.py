@@ -1,4 +1,4 @@
-"""The smaller kinds: TERMINATE, INLINE, SET_VARIABLE, NOOP, HUMAN, DYNAMIC, START_WORKFLOW, and types of others."""
+"""Small step types: TERMINATE, INLINE, SET_VARIABLE, NOOP, HUMAN, DYNAMIC, START_WORKFLOW and unknown types."""
 
 import pytest
 
@@ -22,77 +22,78 @@ from tests.core.simulated_run import RunInMemory
 
 @pytest.mark.parametrize("status", ["COMPLETED", "FAILED", "TERMINATED"])
 def test_a_terminate_ends_the_run_with_its_status(status):
-    life = RunInMemory(plan(fork([step("a")], [terminate("end", status, "enough", {"n": 1})], on=[]), step("b")))
+    run = RunInMemory(plan(fork([step("a")], [terminate("end", status, "enough", {"n": 1})], on=[]), step("b")))
 
-    assert life.status == status
-    assert life.run.reason == "enough"
-    assert life.run.output == {"n": 1}
-    assert life.statuses["a"] == "CANCELED"
+    assert run.status == status
+    assert run.snapshot.reason == "enough"
+    assert run.snapshot.output == {"n": 1}
+    assert run.statuses["a"] == "CANCELED"
 
 
 def test_a_terminate_without_a_reason_has_a_default_reason():
-    life = RunInMemory(plan(terminate("end")))
+    run = RunInMemory(plan(terminate("end")))
 
-    assert life.run.reason == f"Workflow is COMPLETED by TERMINATE task: {life.task('end').attempt.id}"
+    assert run.snapshot.reason == f"Workflow is COMPLETED by TERMINATE task: {run.task('end').attempt.id}"
 
 
 @pytest.mark.parametrize(
-    ("given", "output"), [(None, {}), ({"n": 1}, {"n": 1}), ("text", {"output": "text"}), ([1], {"output": [1]})]
+    ("workflow_output", "output"),
+    [(None, {}), ({"n": 1}, {"n": 1}), ("text", {"output": "text"}), ([1], {"output": [1]})],
 )
-def test_the_output_of_a_terminate_becomes_that_of_the_run(given, output):
-    assert RunInMemory(plan(terminate("end", output=given))).run.output == output
+def test_the_output_of_a_terminate_becomes_that_of_the_run(workflow_output, output):
+    assert RunInMemory(plan(terminate("end", output=workflow_output))).snapshot.output == output
 
 
 def test_a_terminate_with_another_status_fails():
-    life = RunInMemory(plan(terminate("end", "STOPPED")))
+    run = RunInMemory(plan(terminate("end", "STOPPED")))
 
-    assert (life.status, "STOPPED" in life.run.reason) == ("FAILED", True)
+    assert (run.status, "STOPPED" in run.snapshot.reason) == ("FAILED", True)
 
 
 def test_an_inline_has_the_value_of_its_script():
-    life = RunInMemory(plan(inline("sum", "$.a + 1", inputs={"a": 1})), scripts={"$.a + 1": 2})
+    run = RunInMemory(plan(inline("sum", "$.a + 1", inputs={"a": 1})), scripts={"$.a + 1": 2})
 
-    assert life.task("sum").attempt.output == {"result": 2}
+    assert run.task("sum").attempt.output == {"result": 2}
 
 
 def test_an_inline_that_fails_fails_for_good():
     broken = ScriptResult(error="a is not defined")
-    life = RunInMemory(plan(inline("sum", "a", policy=policy(retries=3))), scripts={"a": broken})
+    run = RunInMemory(plan(inline("sum", "a", policy=policy(retries=3))), scripts={"a": broken})
 
-    assert life.statuses == {"sum": "FAILED_WITH_TERMINAL_ERROR"}
-    assert life.task("sum").attempt.output == {"error": "a is not defined"}
+    assert run.statuses == {"sum": "FAILED_WITH_TERMINAL_ERROR"}
+    assert run.task("sum").attempt.output == {"error": "a is not defined"}
 
 
 def test_a_slow_inline_is_retried_by_its_policy():
     answers = iter([ScriptResult(error="too long", timed_out=True), ScriptResult(5)])
-    life = RunInMemory(
+    run = RunInMemory(
         plan(inline("sum", "f()", policy=policy(retries=1, delay_seconds=5))), scripts={"f()": lambda _: next(answers)}
     )
-    assert life.statuses == {"sum": "SCHEDULED"}
+    assert run.statuses == {"sum": "SCHEDULED"}
 
-    assert life.later(4).statuses == {"sum": "SCHEDULED"}
-    assert life.later(1).task("sum").attempt.output == {"result": 5}
+    assert run.later(4).statuses == {"sum": "SCHEDULED"}
+    assert run.later(1).task("sum").attempt.output == {"result": 5}
 
 
 @pytest.mark.parametrize("expression", ["", "  "])
 def test_an_inline_without_an_expression_fails_with_a_reason(expression):
-    life = RunInMemory(plan(inline("sum", expression)))
+    run = RunInMemory(plan(inline("sum", expression)))
 
-    assert (life.status, "expression" in life.run.reason) == ("FAILED", True)
+    assert (run.status, "expression" in run.snapshot.reason) == ("FAILED", True)
 
 
 def test_variables_are_overwritten_by_name():
     steps = [set_variable("one", a=1, b=1), set_variable("two", b="${workflow.input.n}", c=None)]
-    life = RunInMemory(plan(*steps, variables={"z": 0}), {"n": 2})
+    run = RunInMemory(plan(*steps, variables={"z": 0}), {"n": 2})
 
-    assert life.run.variables == {"z": 0, "a": 1, "b": 2, "c": None}
-    assert life.task("one").attempt.output == {}
+    assert run.snapshot.variables == {"z": 0, "a": 1, "b": 2, "c": None}
+    assert run.task("one").attempt.output == {}
 
 
 def test_variables_that_are_too_large_fail_the_task():
-    life = RunInMemory(plan(set_variable("big", text="x" * 300_000), variables={"z": 0}))
+    run = RunInMemory(plan(set_variable("big", text="x" * 300_000), variables={"z": 0}))
 
-    assert (life.status, life.run.variables) == ("FAILED", {"z": 0})
+    assert (run.status, run.snapshot.variables) == ("FAILED", {"z": 0})
 
 
 def test_a_noop_completes_immediately_without_output():
@@ -102,62 +103,62 @@ def test_a_noop_completes_immediately_without_output():
 
 
 def test_a_human_waits_for_a_person():
-    life = RunInMemory(plan(human("ask", inputs={"question": "?"}))).later(10**6)
-    assert life.statuses == {"ask": "IN_PROGRESS"}
+    run = RunInMemory(plan(human("ask", inputs={"question": "?"}))).later(10**6)
+    assert run.statuses == {"ask": "IN_PROGRESS"}
 
-    assert life.completes("ask", answer=42).run.output == {"answer": 42}
+    assert run.completes("ask", answer=42).snapshot.output == {"answer": 42}
 
 
 def test_a_dynamic_task_waits_in_the_queue_that_its_input_names():
-    life = RunInMemory(plan(dynamic("any", "${workflow.input.name}")), {"name": "pay"})
+    run = RunInMemory(plan(dynamic("any", "${workflow.input.name}")), {"name": "pay"})
 
-    assert life.task("any").attempt.queue == "pay"
+    assert run.task("any").attempt.queue == "pay"
 
 
 @pytest.mark.parametrize("name", [None, "", "  ", 7])
 def test_a_dynamic_task_without_a_name_fails_the_run(name):
-    life = RunInMemory(plan(dynamic("any", "${workflow.input.name}")), {"name": name})
+    run = RunInMemory(plan(dynamic("any", "${workflow.input.name}")), {"name": name})
 
-    assert (life.status, "'chosen'" in life.run.reason) == ("FAILED", True)
+    assert (run.status, "'chosen'" in run.snapshot.reason) == ("FAILED", True)
 
 
 def test_a_started_workflow_is_not_waited_for():
     other = plan(step("x"), name="other")
-    life = RunInMemory(
+    run = RunInMemory(
         plan(start_workflow("go", name="other", input={"n": 1}, correlationId="c")), known={"other": other}
     )
 
-    [started] = life.started
-    assert life.status == "COMPLETED"
-    assert life.task("go").attempt.output == {"workflowId": started.id}
+    [started] = run.started
+    assert run.status == "COMPLETED"
+    assert run.task("go").attempt.output == {"workflowId": started.id}
     assert (started.definition, started.input, started.correlation_id) == (other, {"n": 1}, "c")
     assert started.parent_attempt_id == ""
 
 
 @pytest.mark.parametrize("request_", [{"name": "nobody"}, {"name": ""}, {"name": "other", "version": "two"}, {}])
 def test_a_workflow_that_cannot_be_started_fails_the_task(request_):
-    life = RunInMemory(plan(start_workflow("go", **request_)), known={"other": plan(step("x"), name="other")})
+    run = RunInMemory(plan(start_workflow("go", **request_)), known={"other": plan(step("x"), name="other")})
 
-    assert (life.status, life.started) == ("FAILED", [])
+    assert (run.status, run.started) == ("FAILED", [])
 
 
 def test_an_unknown_step_type_is_a_task_for_workers_of_that_type():
-    life = RunInMemory(plan({**step_without_policy("odd", "some_name"), "type": "CUSTOM"}))
+    run = RunInMemory(plan({**step_without_policy("odd", "some_name"), "type": "CUSTOM"}))
 
-    assert life.task("odd").attempt.queue == "CUSTOM"
+    assert run.task("odd").attempt.queue == "CUSTOM"
 
 
 def test_a_start_delay_lets_the_first_attempt_wait():
-    life = RunInMemory(plan(step("a", startDelay=10)))
+    run = RunInMemory(plan(step("a", startDelay=10)))
 
-    assert (life.task("a").attempt.visible_at, life.statuses) == (10_000, {"a": "SCHEDULED"})
+    assert (run.task("a").attempt.visible_at, run.statuses) == (10_000, {"a": "SCHEDULED"})
 
 
 def test_a_step_with_async_complete_stays_in_progress():
-    life = RunInMemory(plan(step("a", asyncComplete=True)))
-    life.claim("a")
+    run = RunInMemory(plan(step("a", asyncComplete=True)))
+    run.claim("a")
 
-    life.report("a", "IN_PROGRESS", {"ticket": 1})
+    run.report("a", "IN_PROGRESS", {"ticket": 1})
 
-    assert life.statuses == {"a": "IN_PROGRESS"}
-    assert life.completes("a").status == "COMPLETED"
+    assert run.statuses == {"a": "IN_PROGRESS"}
+    assert run.completes("a").status == "COMPLETED"

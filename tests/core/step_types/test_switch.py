@@ -1,4 +1,4 @@
-"""SWITCH: control goes to one of several cases (execution §8.3)."""
+"""SWITCH: the choice of one of several cases (execution §8.3)."""
 
 import pytest
 
@@ -9,38 +9,38 @@ from tests.core.simulated_run import RunInMemory
 CASES = {"a": [step("one")], "b": [], "true": [step("yes")], "1": [step("first")], "null": [step("nothing")]}
 
 
-def life(value, **fields) -> RunInMemory:
+def start_run(value, **fields) -> RunInMemory:
     return RunInMemory(plan(switch("way", CASES, [step("other")], **fields), step("after")), {"way": value})
 
 
 @pytest.mark.parametrize(
     ("value", "reached"),
     [
-        pytest.param("a", "one", id="the case"),
-        pytest.param("b", "after", id="a case without steps, and no default then"),
-        pytest.param("z", "other", id="the default"),
-        pytest.param(True, "yes", id="a truth is text"),
-        pytest.param(1, "first", id="a number is text"),
-        pytest.param(None, "nothing", id="nothing is the text null"),
+        pytest.param("a", "one", id="matching case"),
+        pytest.param("b", "after", id="empty case without the default"),
+        pytest.param("z", "other", id="missing case with a default"),
+        pytest.param(True, "yes", id="boolean as text"),
+        pytest.param(1, "first", id="number as text"),
+        pytest.param(None, "nothing", id="null as text"),
     ],
 )
 def test_control_enters_the_selected_case(value, reached):
-    assert [ref for ref in life(value).statuses if ref != "way"] == [reached]
+    assert [ref for ref in start_run(value).statuses if ref != "way"] == [reached]
 
 
 def test_the_step_after_the_switch_follows_the_case():
-    assert life("a").completes("one").statuses == {"way": "COMPLETED", "one": "COMPLETED", "after": "SCHEDULED"}
+    assert start_run("a").completes("one").statuses == {"way": "COMPLETED", "one": "COMPLETED", "after": "SCHEDULED"}
 
 
 def test_its_output_names_the_selected_case():
-    attempt = life("a").task("way").attempt
+    attempt = start_run("a").task("way").attempt
 
     assert attempt.input == {"way": "a", "case": "a", "hasChildren": "true"}
     assert attempt.output == {"evaluationResult": ["a"], "selectedCase": "a"}
 
 
 def test_a_case_without_steps_has_no_children():
-    assert life("b").task("way").attempt.input == {"way": "b", "case": "b"}
+    assert start_run("b").task("way").attempt.input == {"way": "b", "case": "b"}
 
 
 def test_without_a_default_case_the_next_step_follows_immediately():
@@ -51,9 +51,9 @@ def test_without_a_default_case_the_next_step_follows_immediately():
 
 def test_cases_can_contain_switches():
     inner = switch("inner", {"x": [step("deep")]})
-    life = RunInMemory(plan(switch("way", {"a": [inner, step("last")]}), step("after")), {"way": "a", "inner": "x"})
+    run = RunInMemory(plan(switch("way", {"a": [inner, step("last")]}), step("after")), {"way": "a", "inner": "x"})
 
-    assert life.completes("deep", "last").statuses["after"] == "SCHEDULED"
+    assert run.completes("deep", "last").statuses["after"] == "SCHEDULED"
 
 
 @pytest.mark.parametrize(("answer", "case"), [("a", "a"), (1.0, "1"), (True, "true"), (None, "null")])
@@ -76,17 +76,17 @@ def test_a_script_in_python_chooses_by_its_value_as_conductor_prints_it(answer, 
 def test_a_script_that_fails_fails_the_switch(optional):
     scripted = {"evaluatorType": "javascript", "expression": "boom", "optional": optional}
     broken = ScriptResult(error="boom is not defined")
-    life = RunInMemory(plan(switch("way", CASES, **scripted), step("after")), scripts={"boom": broken})
+    run = RunInMemory(plan(switch("way", CASES, **scripted), step("after")), scripts={"boom": broken})
 
     if optional:
-        assert life.statuses == {"way": "COMPLETED_WITH_ERRORS", "after": "SCHEDULED"}
+        assert run.statuses == {"way": "COMPLETED_WITH_ERRORS", "after": "SCHEDULED"}
     else:
-        assert (life.status, life.task("way").attempt.reason) == ("FAILED", "boom is not defined")
+        assert (run.status, run.task("way").attempt.reason) == ("FAILED", "boom is not defined")
 
 
 def test_an_unknown_language_is_a_reason_to_fail():
-    life = RunInMemory(plan(switch("way", CASES, evaluatorType="cobol")))
+    run = RunInMemory(plan(switch("way", CASES, evaluatorType="cobol")))
 
-    assert life.status == "FAILED"
-    assert "cobol" in life.run.reason
-    assert "Use javascript, graaljs, python or value-param" in life.run.reason
+    assert run.status == "FAILED"
+    assert "cobol" in run.snapshot.reason
+    assert "Use javascript, graaljs, python or value-param" in run.snapshot.reason

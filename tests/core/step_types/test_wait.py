@@ -1,4 +1,4 @@
-"""WAIT: what is understood, and when it is over (execution §8.13)."""
+"""WAIT: formats of durations and timestamps, and the end of the wait (execution §8.13)."""
 
 import pytest
 
@@ -67,47 +67,47 @@ def test_invalid_timestamps_are_refused(text):
 
 
 def test_a_wait_ends_at_its_due_time():
-    life = RunInMemory(plan(wait("pause", duration="10 seconds"), step("a")))
+    run = RunInMemory(plan(wait("pause", duration="10 seconds"), step("a")))
 
-    assert life.later(9).statuses == {"pause": "IN_PROGRESS"}
-    assert life.later(1).statuses == {"pause": "COMPLETED", "a": "SCHEDULED"}
+    assert run.later(9).statuses == {"pause": "IN_PROGRESS"}
+    assert run.later(1).statuses == {"pause": "COMPLETED", "a": "SCHEDULED"}
 
 
 def test_a_wait_until_a_past_time_completes_immediately():
-    life = RunInMemory(plan(wait("pause", until="1970-01-01 00:00"), step("a")))
+    run = RunInMemory(plan(wait("pause", until="1970-01-01 00:00"), step("a")))
 
-    assert life.statuses == {"pause": "COMPLETED", "a": "SCHEDULED"}
+    assert run.statuses == {"pause": "COMPLETED", "a": "SCHEDULED"}
 
 
 def test_a_wait_without_an_end_waits_for_a_report():
-    life = RunInMemory(plan(wait("pause"))).later(10**6)
-    assert life.status == "RUNNING"
+    run = RunInMemory(plan(wait("pause"))).later(10**6)
+    assert run.status == "RUNNING"
 
-    assert life.completes("pause", said="go").status == "COMPLETED"
+    assert run.completes("pause", said="go").status == "COMPLETED"
 
 
 def test_a_wait_can_be_completed_early():
-    life = RunInMemory(plan(wait("pause", duration="1 day"), step("a"))).completes("pause")
+    run = RunInMemory(plan(wait("pause", duration="1 day"), step("a"))).completes("pause")
 
-    assert life.statuses == {"pause": "COMPLETED", "a": "SCHEDULED"}
+    assert run.statuses == {"pause": "COMPLETED", "a": "SCHEDULED"}
 
 
 @pytest.mark.parametrize(
     "inputs", [{"duration": "5 s", "until": "1970-01-02"}, {"duration": "nonsense"}, {"until": "nonsense"}]
 )
 def test_an_invalid_wait_fails_terminally(inputs):
-    life = RunInMemory(plan(wait("pause", **inputs)))
+    run = RunInMemory(plan(wait("pause", **inputs)))
 
-    assert life.statuses == {"pause": "FAILED_WITH_TERMINAL_ERROR"}
-    assert life.status == "FAILED"
-    assert "'duration'" in life.run.reason or "Invalid" in life.run.reason
+    assert run.statuses == {"pause": "FAILED_WITH_TERMINAL_ERROR"}
+    assert run.status == "FAILED"
+    assert "'duration'" in run.snapshot.reason or "Invalid" in run.snapshot.reason
 
 
 def test_a_retried_wait_keeps_its_timer():
-    life = RunInMemory(plan(wait("pause", duration="10 seconds"))).later(5)
-    life.fails("pause")
+    run = RunInMemory(plan(wait("pause", duration="10 seconds"))).later(5)
+    run.fails("pause")
 
-    life.retry()
+    run.retry()
 
-    assert life.later(4).status == "RUNNING"
-    assert life.later(1).status == "COMPLETED"
+    assert run.later(4).status == "RUNNING"
+    assert run.later(1).status == "COMPLETED"

@@ -1,4 +1,4 @@
-"""Where the boxes and lines of a definition's picture stand."""
+"""Positions of boxes and lines in the diagram of a definition."""
 
 import re
 from itertools import combinations
@@ -20,55 +20,55 @@ GUARDED = step(
     catchDefault=[step("alarm")],
     finallyTasks=[step("tidy")],
 )
-EVERYTHING = [step("first"), SWITCH, FORK, step("together", "JOIN"), DYNAMIC, step("all", "JOIN"), GUARDED, step("end")]
+ALL_STEPS = [step("first"), SWITCH, FORK, step("together", "JOIN"), DYNAMIC, step("all", "JOIN"), GUARDED, step("end")]
 
 
-def drawn(*steps, **more) -> Diagram:
+def draw(*steps, **more) -> Diagram:
     return diagram({"tasks": list(steps)}, **more)
 
 
-def box(picture: Diagram, ref: str):
-    return next(node for node in picture.nodes if node.ref == ref)
+def find_box(layout: Diagram, ref: str):
+    return next(node for node in layout.nodes if node.ref == ref)
 
 
-def middle(node) -> int:
+def center_of(node) -> int:
     return node.x + node.width // 2
 
 
-def points(edge) -> list[tuple[int, int]]:
+def points_of(edge) -> list[tuple[int, int]]:
     return [(int(x), int(y)) for x, y in re.findall(r"(-?\d+) (-?\d+)", edge.d)]
 
 
 def test_consecutive_steps_are_aligned_vertically():
-    picture = drawn(step("a"), step("b"), step("c"))
+    layout = draw(step("a"), step("b"), step("c"))
 
-    assert [node.ref for node in picture.nodes] == ["a", "b", "c"]
-    assert len({middle(node) for node in picture.nodes}) == 1
-    assert [node.y for node in picture.nodes] == sorted(node.y for node in picture.nodes)
+    assert [node.ref for node in layout.nodes] == ["a", "b", "c"]
+    assert len({center_of(node) for node in layout.nodes}) == 1
+    assert [node.y for node in layout.nodes] == sorted(node.y for node in layout.nodes)
 
 
 def test_branches_are_laid_out_side_by_side_below_their_fork():
-    picture = drawn(FORK, step("together", "JOIN"))
+    layout = draw(FORK, step("together", "JOIN"))
 
-    one, two, fork, join = (box(picture, ref) for ref in ("one", "two", "parts", "together"))
+    one, two, fork, join = (find_box(layout, ref) for ref in ("one", "two", "parts", "together"))
     assert one.y == two.y > fork.y + fork.height
     assert one.x + one.width < two.x
-    assert join.y > box(picture, "three").y
+    assert join.y > find_box(layout, "three").y
 
 
 def test_no_box_covers_another_and_all_of_them_are_inside():
-    picture = drawn(*EVERYTHING)
+    layout = draw(*ALL_STEPS)
 
-    for one, two in combinations(picture.nodes, 2):
+    for one, two in combinations(layout.nodes, 2):
         beside = one.x + one.width <= two.x or two.x + two.width <= one.x
         assert beside or one.y + one.height <= two.y or two.y + two.height <= one.y, (one.ref, two.ref)
-    for node in picture.nodes:
-        assert node.x >= 0 and node.x + node.width <= picture.width and node.y + node.height <= picture.height
-    assert all(0 <= x <= picture.width and 0 <= y <= picture.height for e in picture.edges for x, y in points(e))
+    for node in layout.nodes:
+        assert node.x >= 0 and node.x + node.width <= layout.width and node.y + node.height <= layout.height
+    assert all(0 <= x <= layout.width and 0 <= y <= layout.height for e in layout.edges for x, y in points_of(e))
 
 
 def test_every_step_has_a_box_with_its_place_in_the_document():
-    paths = {node.ref: node.path for node in drawn(*EVERYTHING).nodes}
+    paths = {node.ref: node.path for node in draw(*ALL_STEPS).nodes}
 
     assert paths["fly"] == "tasks[1].decisionCases[fast][0]"
     assert paths["three"] == "tasks[2].forkTasks[1][1]"
@@ -77,31 +77,32 @@ def test_every_step_has_a_box_with_its_place_in_the_document():
 
 
 def test_a_line_leads_into_every_box():
-    picture = drawn(*EVERYTHING)
+    layout = draw(*ALL_STEPS)
 
-    ends = {points(edge)[-1] for edge in picture.edges}
-    assert [node.ref for node in picture.nodes if (middle(node), node.y) not in ends] == []
+    ends = {points_of(edge)[-1] for edge in layout.edges}
+    assert [node.ref for node in layout.nodes if (center_of(node), node.y) not in ends] == []
 
 
 def test_cases_are_labeled_at_their_lines():
-    assert [label.text for label in drawn(SWITCH).labels] == ["fast", "slow", "no", "otherwise"]
+    assert [label.text for label in draw(SWITCH).labels] == ["fast", "slow", "no", "otherwise"]
 
 
 def test_the_body_of_a_loop_has_a_frame_and_a_back_edge():
-    picture = drawn(LOOP)
-    loop, ask, [frame] = box(picture, "poll"), box(picture, "ask"), picture.frames
+    layout = draw(LOOP)
+    loop, ask, [frame] = find_box(layout, "poll"), find_box(layout, "ask"), layout.frames
 
     assert frame.y < loop.y and ask.y + ask.height < frame.y + frame.height
-    back = next(edge for edge in picture.edges if points(edge)[-1][0] == loop.x + loop.width)
-    assert points(back)[0][1] > box(picture, "answer").y
+    back = next(edge for edge in layout.edges if points_of(edge)[-1][0] == loop.x + loop.width)
+    assert points_of(back)[0][1] > find_box(layout, "answer").y
     assert loop.note == "max 12 iterations"
 
 
 def test_a_step_that_ends_the_run_has_no_outgoing_line():
-    picture = drawn(step("stop", "TERMINATE"), step("never"))
+    layout = draw(step("stop", "TERMINATE"), step("never"))
 
     assert not any(
-        points(edge)[0] == (middle(box(picture, "stop")), box(picture, "stop").y + 46) for edge in picture.edges
+        points_of(edge)[0] == (center_of(find_box(layout, "stop")), find_box(layout, "stop").y + 46)
+        for edge in layout.edges
     )
 
 
@@ -109,15 +110,16 @@ def test_a_sub_workflow_is_labeled_with_its_name():
     param = {"name": "payment", "version": 3}
 
     assert (
-        box(drawn(step("pay", "SUB_WORKFLOW", subWorkflowParam=param)), "pay").subtitle == "SUB_WORKFLOW · payment v3"
+        find_box(draw(step("pay", "SUB_WORKFLOW", subWorkflowParam=param)), "pay").subtitle
+        == "SUB_WORKFLOW · payment v3"
     )
 
 
 def test_a_selected_step_is_marked_and_its_box_has_the_given_link():
-    picture = drawn(step("a"), step("b&c"), chosen="a", link=lambda ref, path: f"#{path}")
+    layout = draw(step("a"), step("b&c"), chosen="a", link=lambda ref, path: f"#{path}")
 
-    assert [(node.is_chosen, node.href) for node in picture.nodes] == [(True, "#tasks[0]"), (False, "#tasks[1]")]
-    assert drawn(step("b&c")).nodes[0].href == "?task=b%26c"
+    assert [(node.is_chosen, node.href) for node in layout.nodes] == [(True, "#tasks[0]"), (False, "#tasks[1]")]
+    assert draw(step("b&c")).nodes[0].href == "?task=b%26c"
 
 
 @pytest.mark.parametrize(
@@ -137,9 +139,9 @@ def test_a_selected_step_is_marked_and_its_box_has_the_given_link():
     ids=str,
 )
 def test_an_invalid_document_is_drawn_as_far_as_possible(document):
-    picture = diagram(document)
+    layout = diagram(document)
 
-    assert picture.width > 0 and picture.height > 0
+    assert layout.width > 0 and layout.height > 0
 
 
 def test_steps_nested_too_deeply_are_drawn_without_their_contents():
@@ -147,21 +149,21 @@ def test_steps_nested_too_deeply_are_drawn_without_their_contents():
     for level in range(200):
         nested = step(f"level {level}", "DO_WHILE", loopOver=[nested])
 
-    assert 50 < len(drawn(nested).nodes) < 70
+    assert 50 < len(draw(nested).nodes) < 70
 
 
 def test_of_too_many_branches_some_are_drawn_and_the_rest_counted():
     branches = [[step(f"b{number}")] for number in range(1000)]
 
-    picture = drawn(step("fork", "FORK_JOIN", forkTasks=branches), step("join", "JOIN"))
+    layout = draw(step("fork", "FORK_JOIN", forkTasks=branches), step("join", "JOIN"))
 
-    assert picture.nodes[0].note == "1000 branches"
-    assert "984 more branches" in [node.ref for node in picture.nodes]
-    assert len(picture.nodes) < 25
+    assert layout.nodes[0].note == "1000 branches"
+    assert "984 more branches" in [node.ref for node in layout.nodes]
+    assert len(layout.nodes) < 25
 
 
 def test_a_very_long_definition_is_truncated_with_a_note():
-    assert not drawn(*(step(f"s{number}") for number in range(1000))).is_cut
+    assert not draw(*(step(f"s{number}") for number in range(1000))).is_cut
 
-    cut = drawn(*(step(f"s{number}") for number in range(2500)))
+    cut = draw(*(step(f"s{number}") for number in range(2500)))
     assert cut.is_cut and len(cut.nodes) == 2000

@@ -1,4 +1,4 @@
-"""A run laid over the picture of its definition."""
+"""States of a run in the diagram of its definition."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from conductor_app.insight.definitions.diagram import StepMark, StepMarks, diagr
 from conductor_app.models import Run, WorkflowDefinition
 from tests.insight.scenarios import claim_and_report, start_run_of, step
 
-ROUTE = step(
+SWITCH = step(
     "route",
     "SWITCH",
     evaluatorType="value-param",
@@ -14,67 +14,67 @@ ROUTE = step(
     inputParameters={"way": "${workflow.input.way}"},
     decisionCases={"air": [step("fly")], "land": [step("drive")]},
 )
-COUNTED = step("count", "DO_WHILE", loopCondition="$.count['iteration'] < 3", loopOver=[step("again")])
-FORKED = {"name": "part", "type": "SIMPLE"}
-EACH = step(
+LOOP = step("count", "DO_WHILE", loopCondition="$.count['iteration'] < 3", loopOver=[step("again")])
+BRANCH_TASK = {"name": "part", "type": "SIMPLE"}
+DYNAMIC_FORK = step(
     "each",
     "FORK_JOIN_DYNAMIC",
     dynamicForkTasksParam="parts",
     dynamicForkTasksInputParamName="inputs",
     inputParameters={
-        "parts": [{**FORKED, "taskReferenceName": f"part{number}"} for number in range(4)],
+        "parts": [{**BRANCH_TASK, "taskReferenceName": f"part{number}"} for number in range(4)],
         "inputs": {},
     },
 )
 
 
-def picture(run: Run):
+def draw_run(run: Run):
     return diagram(WorkflowDefinition.objects.get(name=run.name).document, marks_of_run(run))
 
 
-def box(picture, ref: str):
-    return next(node for node in picture.nodes if node.ref == ref)
+def find_box(drawn, ref: str):
+    return next(node for node in drawn.nodes if node.ref == ref)
 
 
 @pytest.fixture(autouse=True)
-def rows(clock, db):
-    """A run is needed."""
+def database(clock, db):
+    """Give every test a database and a clock."""
 
 
 def test_the_executed_path_is_distinguished_from_the_others():
-    drawn = picture(start_run_of(ROUTE, step("end"), input={"way": "air"}))
+    drawn = draw_run(start_run_of(SWITCH, step("end"), input={"way": "air"}))
 
     assert [node.ref for node in drawn.nodes if node.is_faint] == ["drive", "end"]
     assert {label.text: label.is_faint for label in drawn.labels} == {"air": False, "land": True, "otherwise": True}
 
 
 def test_an_empty_case_is_marked_as_executed_if_no_other_was():
-    drawn = picture(start_run_of(ROUTE, step("end"), input={"way": "water"}))
+    drawn = draw_run(start_run_of(SWITCH, step("end"), input={"way": "water"}))
 
     assert {label.text: label.is_faint for label in drawn.labels} == {"air": True, "land": True, "otherwise": False}
-    assert not box(drawn, "end").is_faint
+    assert not find_box(drawn, "end").is_faint
 
 
 def test_a_box_displays_the_status_of_its_step():
     run = start_run_of(step("charge"), step("ship"))
     claim_and_report("charge")
 
-    drawn = picture(run)
+    drawn = draw_run(run)
 
-    assert box(drawn, "charge").status_text == "Completed" and box(drawn, "ship").status == "ACTIVE"
-    assert box(drawn, "charge").label == "charge, SIMPLE, Completed"
+    assert find_box(drawn, "charge").status_text == "Completed" and find_box(drawn, "ship").status == "ACTIVE"
+    assert find_box(drawn, "charge").label == "charge, SIMPLE, Completed"
 
 
 def test_a_loop_displays_its_iteration_and_its_steps_their_executions():
-    run = start_run_of(COUNTED)
+    run = start_run_of(LOOP)
     claim_and_report("again")
     claim_and_report("again")
 
-    drawn = picture(run)
+    drawn = draw_run(run)
 
-    assert box(drawn, "count").note == "3/3 iterations"
-    assert box(drawn, "again").mark.count == 3
-    assert box(drawn, "again").status == "ACTIVE", "the newest of them counts"
+    assert find_box(drawn, "count").note == "3/3 iterations"
+    assert find_box(drawn, "again").mark.count == 3
+    assert find_box(drawn, "again").status == "ACTIVE", "the box must have the status of the newest task"
 
 
 def test_a_fork_displays_the_number_of_completed_branches():
@@ -83,32 +83,32 @@ def test_a_fork_displays_the_number_of_completed_branches():
     )
     claim_and_report("two")
 
-    assert box(picture(run), "fork").note == "1 of 2 done"
+    assert find_box(draw_run(run), "fork").note == "1 of 2 done"
 
 
 def test_branches_of_a_dynamic_fork_are_counted_by_status():
-    run = start_run_of(EACH, step("all", "JOIN"))
+    run = start_run_of(DYNAMIC_FORK, step("all", "JOIN"))
     claim_and_report("part")
     claim_and_report("part", "FAILED", reason="broken")
 
-    branch_steps = box(picture(run), "4 branches")
+    fork_box = find_box(draw_run(run), "4 branches")
 
-    assert "1 completed" in branch_steps.note and "1 failed" in branch_steps.note
-    assert branch_steps.status == "FAILED"
+    assert "1 completed" in fork_box.note and "1 failed" in fork_box.note
+    assert fork_box.status == "FAILED"
 
 
 def test_two_queries_are_enough(django_assert_num_queries):
-    run = start_run_of(EACH, step("all", "JOIN"))
+    run = start_run_of(DYNAMIC_FORK, step("all", "JOIN"))
 
     with django_assert_num_queries(2):
         marks_of_run(run)
 
 
-def test_given_tasks_can_be_drawn_on_a_definition():
-    class Played:
+def test_given_tasks_can_be_drawn_in_a_diagram():
+    class ReplayedTask:
         ref, status, iteration = "a", "FAILED", 0
 
-    assert StepMarks.from_tasks([Played, Played]).get("a") == StepMark("FAILED", 2)
+    assert StepMarks.from_tasks([ReplayedTask, ReplayedTask]).get("a") == StepMark("FAILED", 2)
 
 
 def test_a_plan_can_label_the_future_of_a_step():

@@ -1,4 +1,4 @@
-"""Searches are answered by an index that lists few rows, and look at nothing else."""
+"""Query plans of searches: each search is answered by a selective index."""
 
 import pytest
 from django.db import connection
@@ -10,7 +10,7 @@ from conductor_app.insight.runs.search.task_fields import searchable_attempts
 from conductor_app.models import Attempt, Run
 from conductor_app.store.statements import fetch
 
-BY_INDEX = {
+EXPECTED_INDEXES = {
     "workflows: freeText=nowhere": {
         "run_by_start",
         "run_by_correlation",
@@ -28,42 +28,42 @@ ID = "fN1SbArXTPSVFNUvaOlinQ"
 pytestmark = pytest.mark.django_db
 
 
-def searched(asked):
-    """The page that is asked for, over all rows."""
-    things, _, query = asked.partition(": ")
-    word = query.partition("freeText=")[2]
-    if things == "tasks":
+def search_page(search):
+    """Return the first page of a search over all rows."""
+    kind, _, query = search.partition(": ")
+    text = query.partition("freeText=")[2]
+    if kind == "tasks":
         return Search(searchable_attempts(), SearchQuery(TASKS, query)).page(0, 100)
-    return Search(Run.objects.all(), SearchQuery(RUNS, "" if word else query, word)).page(0, 100)
+    return Search(Run.objects.all(), SearchQuery(RUNS, "" if text else query, text)).page(0, 100)
 
 
-def indexes(statement, table):
+def explain_indexes(statement, table):
     with connection.cursor() as cursor:
         cursor.execute("EXPLAIN QUERY PLAN " + statement.replace("%", "%%"), [])
         lines = [line for *_, line in cursor.fetchall() if table in line.split()]
     return {line.split("INDEX ")[-1].split()[0].removeprefix("sqlite_autoindex_") for line in lines}
 
 
-@pytest.mark.parametrize("asked", BY_INDEX)
-def test_a_search_reads_the_index_that_lists_few_rows(asked, monkeypatch):
+@pytest.mark.parametrize("search", EXPECTED_INDEXES)
+def test_a_search_reads_the_index_that_lists_few_rows(search, monkeypatch):
     if connection.vendor != "sqlite":
-        pytest.skip("PostgreSQL chooses by what it has counted.")
-    monkeypatch.setattr(Search, "nth_newest", lambda *asked: 1 if asked[0].newest == "created_at" else "0")
-    with CaptureQueriesContext(connection) as said:
-        searched(asked)
+        pytest.skip("PostgreSQL chooses its plans by table statistics.")
+    monkeypatch.setattr(Search, "nth_newest", lambda query, *_: 1 if query.newest == "created_at" else "0")
+    with CaptureQueriesContext(connection) as captured:
+        search_page(search)
 
-    table = "conductor_attempt" if asked.startswith("tasks") else "conductor_run"
-    statements = [each["sql"] for each in said if "IS NULL LIMIT 1" not in each["sql"]]
-    assert set().union(*(indexes(statement, table) for statement in statements)) == BY_INDEX[asked]
+    table = "conductor_attempt" if search.startswith("tasks") else "conductor_run"
+    statements = [each["sql"] for each in captured if "IS NULL LIMIT 1" not in each["sql"]]
+    assert set().union(*(explain_indexes(statement, table) for statement in statements)) == EXPECTED_INDEXES[search]
 
 
 def test_standalone_tasks_are_not_found(clock):
-    facts = {"id": ID, "group_id": ID, "scheduler_id": "-", "project_id": "none", "queue": "a/b", "priority": 1}
-    ends = {"deadline_at": clock.now() + 1, "expires_at": clock.now() + 2, "retries": 0, "requires": ()}
-    rest = {"accepts_failure": False, "tags": {}, "routes": (), "name": "n", "definition": {}}
-    task_commands.create_task(task_commands.NewTask(**facts, **ends, **rest))
+    fields = {"id": ID, "group_id": ID, "scheduler_id": "-", "project_id": "none", "queue": "a/b", "priority": 1}
+    limits = {"deadline_at": clock.now() + 1, "expires_at": clock.now() + 2, "retries": 0, "requires": ()}
+    other_fields = {"accepts_failure": False, "tags": {}, "routes": (), "name": "n", "definition": {}}
+    task_commands.create_task(task_commands.NewTask(**fields, **limits, **other_fields))
 
-    assert (Attempt.objects.count(), searched("tasks: ").ids) == (1, [])
+    assert (Attempt.objects.count(), search_page("tasks: ").ids) == (1, [])
 
 
 def test_a_search_by_task_finds_failures_of_any_age_and_other_results_among_the_newest():
@@ -72,13 +72,13 @@ def test_a_search_by_task_finds_failures_of_any_age_and_other_results_among_the_
     assert SearchQuery(TASKS, "workerId = w AND status = FAILED").scan_limit is not None
 
 
-@pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite always goes row by row")
+@pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite always uses nested loops")
 def test_counting_tasks_joins_runs_by_primary_key():
     search = Search(searchable_attempts(), SearchQuery(TASKS, "referenceTaskName = pay"))
-    with CaptureQueriesContext(connection) as asked:
+    with CaptureQueriesContext(connection) as captured:
         search.count(0)
 
-    said = [query["sql"] for query in asked]
-    [counted] = [place for place, sql in enumerate(said) if sql.startswith("SELECT COUNT")]
-    assert said[counted - 1].startswith("SET enable_hashjoin = 0;")
+    statements = [query["sql"] for query in captured]
+    [counted] = [place for place, sql in enumerate(statements) if sql.startswith("SELECT COUNT")]
+    assert statements[counted - 1].startswith("SET enable_hashjoin = 0;")
     assert fetch("SHOW enable_hashjoin") == [("on",)]

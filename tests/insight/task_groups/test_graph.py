@@ -1,4 +1,4 @@
-"""What needs what in a group: the longest chain, what others imply, and boxes with their places."""
+"""Dependency graph of a task group: longest chain, redundant dependencies and layout."""
 
 import itertools
 
@@ -16,11 +16,11 @@ NOW = 1_000
 def member(
     id: str, begin: int | None = None, end: int | None = None, state: str = "COMPLETED", name: str = ""
 ) -> GroupMember:
-    tries = () if begin is None else (MemberAttempt(0, state, begin, begin + 1, end, "w", ""),)
-    return GroupMember(id, name or id, state, "q", 1, 0, 9_999, False, tries)
+    attempts = () if begin is None else (MemberAttempt(0, state, begin, begin + 1, end, "w", ""),)
+    return GroupMember(id, name or id, state, "q", 1, 0, 9_999, False, attempts)
 
 
-def names(members) -> list[str]:
+def names_of(members) -> list[str]:
     return [each.name for each in members]
 
 
@@ -60,7 +60,7 @@ def test_open_tasks_count_until_now_and_unstarted_tasks_count_zero():
     assert longest_chain([member("c", state="BLOCKED")], build_graph("c", []), NOW).ids == ()
 
 
-def test_a_circle_ends():
+def test_a_cycle_of_dependencies_ends_the_chain():
     members = [member("a", 0, 10), member("b", 0, 10)]
 
     assert longest_chain(members, build_graph("ab", [("a", "b"), ("b", "a")]), NOW).ids
@@ -80,27 +80,27 @@ def test_failed_tasks_come_first_and_names_sort_naturally():
         member("4", state="PENDING", name="a"),
     ]
 
-    assert names(most_urgent_first(members)) == ["z", "a", "Test 2", "test 10"]
-    assert names(most_urgent_first(members, after="4")) == ["Test 2", "test 10"]
-    assert names(most_urgent_first(members, after="2", count=1)) == ["test 10"]
+    assert names_of(most_urgent_first(members)) == ["z", "a", "Test 2", "test 10"]
+    assert names_of(most_urgent_first(members, after="4")) == ["Test 2", "test 10"]
+    assert names_of(most_urgent_first(members, after="2", count=1)) == ["test 10"]
 
 
 @pytest.mark.parametrize(
-    ("made", "most", "kinds_found"),
+    ("task_names", "max_groups", "patterns"),
     [
         (["test 1", "test 22", "build"], 3, {"test #", "build"}),
         (["a-x", "a-y", "b-x"], 2, {"a", "b"}),
         (["a", "b", "c", "d"], 2, {"a", OTHERS}),
     ],
-    ids=["names without numbers", "their first words", "the rest together"],
+    ids=["names without numbers", "first words", "all others together"],
 )
-def test_tasks_alike_are_one_kind(made, most, kinds_found):
-    members = [member(str(place), name=name) for place, name in enumerate(made)]
+def test_tasks_with_similar_names_are_grouped(task_names, max_groups, patterns):
+    members = [member(str(place), name=name) for place, name in enumerate(task_names)]
 
-    found = group_by_pattern(members, most)
+    groups = group_by_pattern(members, max_groups)
 
-    assert set(found) == kinds_found
-    assert sorted(names(each for some in found.values() for each in some)) == sorted(made)
+    assert set(groups) == patterns
+    assert sorted(names_of(each for group in groups.values() for each in group)) == sorted(task_names)
 
 
 def test_boxes_follow_their_dependencies_without_overlapping():
@@ -112,7 +112,7 @@ def test_boxes_follow_their_dependencies_without_overlapping():
 
     places = {box.id: (box.x, box.y) for box in drawn.boxes}
     assert all(places[needed][0] < places[id][0] for needed, id in edges)
-    assert_apart(drawn)
+    assert_no_overlap(drawn)
     assert drawn.marked_line
     assert [box.id for box in drawn.boxes if box.is_critical] == ["a", "d", "f", "g"]
 
@@ -128,7 +128,7 @@ def test_too_many_tasks_are_drawn_as_one_box_per_kind():
         ("a #", 500, "COMPLETED"),
         ("b #", 500, "FAILED"),
     }
-    assert_apart(drawn)
+    assert_no_overlap(drawn)
 
 
 def test_a_complete_dependency_graph_stays_small():
@@ -140,8 +140,8 @@ def test_a_complete_dependency_graph_stays_small():
     assert len(drawn.line) + len(drawn.marked_line) < 20_000
 
 
-def assert_apart(drawn) -> None:
-    """No box covers another, and all are in the picture."""
+def assert_no_overlap(drawn) -> None:
+    """Assert that no box covers another and that all of them are inside the drawing."""
     boxes = sorted((box.x, box.y) for box in drawn.boxes)
     for (x, y), (other_x, other_y) in itertools.pairwise(boxes):
         assert x != other_x or other_y >= y + drawn.box_height

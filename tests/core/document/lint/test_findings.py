@@ -1,4 +1,4 @@
-"""What is said about a definition, and where."""
+"""Findings of the linter: their messages and their paths in the definition."""
 
 import pytest
 from hypothesis import given
@@ -14,18 +14,19 @@ def step(ref, kind="SIMPLE", **fields):
     return {"name": ref, "taskReferenceName": ref, "type": kind, **fields}
 
 
-def takes(ref, expression, kind="SIMPLE", **fields):
-    """A step with one input parameter, `x`."""
+def step_with_input(ref, expression, kind="SIMPLE", **fields):
+    """Return a step with one input parameter, `x`."""
     return step(ref, kind, inputParameters={"x": expression}, **fields)
 
 
-def said(*steps, known=None, **fields):
-    """Every finding as kind, path and message."""
+def lint(*steps, known=None, **fields):
+    """Return kind, path and message of each finding."""
     document = {"name": "order", "tasks": list(steps), **fields}
     return [(finding.kind, finding.path, finding.message) for finding in lint_definition(document, known)]
 
 
-def only(*steps, known=None, **fields):
+def lint_one(*steps, known=None, **fields):
+    """Return the only finding."""
     document = {"name": "order", "tasks": list(steps), **fields}
     [finding] = lint_definition(document, known)
     return finding
@@ -35,12 +36,14 @@ PAY = step("payment")
 SWITCH = step("route", "SWITCH", evaluatorType="value-param", expression="way", inputParameters={"way": "air"})
 
 
-def test_a_definition_that_is_right_is_not_spoken_of():
-    assert said(PAY, takes("ship", "${payment.output.receipt} ${workflow.input.order} ${payment.status}")) == []
+def test_a_valid_definition_has_no_findings():
+    assert (
+        lint(PAY, step_with_input("ship", "${payment.output.receipt} ${workflow.input.order} ${payment.status}")) == []
+    )
 
 
-def test_an_unknown_reference_is_named_with_its_place_and_the_nearest_name():
-    finding = only(PAY, takes("ship", "${paymnet.output.receipt}"))
+def test_an_unknown_reference_is_reported_with_its_path_and_the_nearest_name():
+    finding = lint_one(PAY, step_with_input("ship", "${paymnet.output.receipt}"))
 
     assert finding.path == "tasks[1].inputParameters.x"
     assert "There is no step `paymnet`" in finding.message and "Did you mean `payment`?" in finding.message
@@ -50,40 +53,40 @@ def test_an_unknown_reference_is_named_with_its_place_and_the_nearest_name():
 def test_an_unknown_reference_is_reported_in_branches_maps_lists_and_outputs():
     inner = step("fly", inputParameters={"a": {"list": ["${nobody.output}"]}})
 
-    assert [path for _kind, path, _message in said({**SWITCH, "decisionCases": {"air": [inner]}})] == [
+    assert [path for _kind, path, _message in lint({**SWITCH, "decisionCases": {"air": [inner]}})] == [
         "tasks[0].decisionCases[air][0].inputParameters.a.list[0]"
     ]
-    assert said(PAY, outputParameters={"x": "${nobody.output}"})[0][1] == "outputParameters.x"
+    assert lint(PAY, outputParameters={"x": "${nobody.output}"})[0][1] == "outputParameters.x"
 
 
 def test_a_refused_reference_is_an_error_and_a_null_reference_is_a_warning():
-    assert only(takes("a", "${nobody.output}")).severity == ERROR
-    assert only({**SWITCH, "defaultCase": [takes("a", "${nobody.output}")]}).severity == WARNING
+    assert lint_one(step_with_input("a", "${nobody.output}")).severity == ERROR
+    assert lint_one({**SWITCH, "defaultCase": [step_with_input("a", "${nobody.output}")]}).severity == WARNING
 
 
 @pytest.mark.parametrize(
-    ("steps", "words"),
+    ("steps", "text"),
     [
-        ([takes("ship", "${payment.output}"), PAY], "comes after this step"),
-        ([takes("ship", "${ship.output}")], "this step itself"),
+        ([step_with_input("ship", "${payment.output}"), PAY], "comes after this step"),
+        ([step_with_input("ship", "${ship.output}")], "this step itself"),
         (
             [
-                step("f", "FORK_JOIN", forkTasks=[[PAY], [takes("b", "${payment.output}")]]),
+                step("f", "FORK_JOIN", forkTasks=[[PAY], [step_with_input("b", "${payment.output}")]]),
                 step("j", "JOIN", joinOn=["b"]),
             ],
             "in another branch",
         ),
         (
-            [{**SWITCH, "decisionCases": {"x": [PAY], "y": [takes("b", "${payment.output}")]}}],
+            [{**SWITCH, "decisionCases": {"x": [PAY], "y": [step_with_input("b", "${payment.output}")]}}],
             "in another branch",
         ),
     ],
-    ids=["later", "itself", "forked", "other case"],
+    ids=["a later step", "the step itself", "another branch", "another case"],
 )
-def test_a_reference_to_a_step_that_cannot_have_run_is_reported(steps, words):
-    [(kind, _path, message)] = said(*steps)
+def test_a_reference_to_a_step_that_cannot_have_run_is_reported(steps, text):
+    [(kind, _path, message)] = lint(*steps)
 
-    assert kind == "not there yet" and words in message
+    assert kind == "not there yet" and text in message
 
 
 @pytest.mark.parametrize(
@@ -92,103 +95,142 @@ def test_a_reference_to_a_step_that_cannot_have_run_is_reported(steps, words):
         [
             step("f", "FORK_JOIN", forkTasks=[[PAY], [step("b")]]),
             step("j", "JOIN", joinOn=["b"]),
-            takes("c", "${payment.output}"),
+            step_with_input("c", "${payment.output}"),
         ],
-        [{**SWITCH, "decisionCases": {"x": [PAY]}}, takes("c", "${payment.output} ${route.output.evaluationResult}")],
-        [step("l", "DO_WHILE", loopCondition="$.l['iteration'] < 3", loopOver=[takes("a", "${payment.output}"), PAY])],
+        [
+            {**SWITCH, "decisionCases": {"x": [PAY]}},
+            step_with_input("c", "${payment.output} ${route.output.evaluationResult}"),
+        ],
         [
             step(
-                "l", "DO_WHILE", loopCondition="false", loopOver=[takes("a", "${l.output.iteration} ${a.output.total}")]
+                "l",
+                "DO_WHILE",
+                loopCondition="$.l['iteration'] < 3",
+                loopOver=[step_with_input("a", "${payment.output}"), PAY],
             )
         ],
-        [step("t", "TRY_CATCH", tryTasks=[PAY], catchDefault=[takes("c", "${payment.reasonForIncompletion}")])],
-        [step("t", "TRY_CATCH", tryTasks=[PAY], catchDefault=[], finallyTasks=[takes("c", "${payment.output}")])],
+        [
+            step(
+                "l",
+                "DO_WHILE",
+                loopCondition="false",
+                loopOver=[step_with_input("a", "${l.output.iteration} ${a.output.total}")],
+            )
+        ],
+        [
+            step(
+                "t",
+                "TRY_CATCH",
+                tryTasks=[PAY],
+                catchDefault=[step_with_input("c", "${payment.reasonForIncompletion}")],
+            )
+        ],
+        [
+            step(
+                "t",
+                "TRY_CATCH",
+                tryTasks=[PAY],
+                catchDefault=[],
+                finallyTasks=[step_with_input("c", "${payment.output}")],
+            )
+        ],
     ],
-    ids=["after a join", "after a switch", "of the turn before", "of the loop", "of what was tried", "in the end"],
+    ids=["after a join", "after a switch", "previous iteration", "enclosing loop", "try body", "finally body"],
 )
 def test_a_reference_to_a_step_that_may_have_run_is_accepted(steps):
-    assert said(*steps) == []
+    assert lint(*steps) == []
 
 
 def test_a_path_outside_the_output_schema_is_reported_with_a_suggestion():
     schema = {"data": {"properties": {"receipt": {"properties": {"number": {}}}, "total": {}}}}
     known = LintContext(tasks={"payment": {"outputSchema": schema}, "ship": {}})
 
-    finding = only(PAY, takes("ship", "${payment.output.receipt.numbr}"), known=known)
+    finding = lint_one(PAY, step_with_input("ship", "${payment.output.receipt.numbr}"), known=known)
 
     assert (
         "`payment.output.receipt` has no `numbr` according to its output schema. Did you mean `number`?"
         in finding.message
     )
-    assert said(PAY, takes("ship", "${payment.output.receipt.number} ${payment.output.total.x[0]}"), known=known) == []
+    assert (
+        lint(PAY, step_with_input("ship", "${payment.output.receipt.number} ${payment.output.total.x[0]}"), known=known)
+        == []
+    )
 
 
 def test_a_member_missing_in_recent_outputs_is_a_hint_unless_it_looks_like_a_typo():
-    lately = value_shape({"receipt": 1, "lines": [1]}, "what `payment` gave lately")
-    known = LintContext(outputs={"payment": lately})
+    recent_shape = value_shape({"receipt": 1, "lines": [1]}, "what `payment` gave recent_shape")
+    known = LintContext(outputs={"payment": recent_shape})
 
-    assert only(PAY, takes("ship", "${payment.output.vat}"), known=known).severity == HINT
-    assert only(PAY, takes("ship", "${payment.output.reciept}"), known=known).meant == "payment.output.receipt"
+    assert lint_one(PAY, step_with_input("ship", "${payment.output.vat}"), known=known).severity == HINT
+    assert (
+        lint_one(PAY, step_with_input("ship", "${payment.output.reciept}"), known=known).meant
+        == "payment.output.receipt"
+    )
 
 
 def test_outputs_of_system_tasks_are_known():
     http = step("call", "HTTP", inputParameters={"http_request": {"uri": "http://x"}})
 
-    assert only(http, takes("a", "${call.output.response.boddy.id}")).meant == "call.output.response.body"
-    assert said(http, takes("a", "${call.output.response.body.id[0].x}")) == []
+    assert lint_one(http, step_with_input("a", "${call.output.response.boddy.id}")).meant == "call.output.response.body"
+    assert lint(http, step_with_input("a", "${call.output.response.body.id[0].x}")) == []
 
 
 def test_a_sub_workflow_has_the_output_shape_of_its_definition():
     known = LintContext(workflow_outputs={"billing": members_shape(("invoice",), "the output parameters of billing")})
     sub = step("bill", "SUB_WORKFLOW", subWorkflowParam={"name": "billing"})
 
-    assert only(sub, takes("a", "${bill.output.invoise}"), known=known).meant == "bill.output.invoice"
-    assert said(sub, takes("a", "${bill.output.subWorkflowId}"), known=known) == []
+    assert lint_one(sub, step_with_input("a", "${bill.output.invoise}"), known=known).meant == "bill.output.invoice"
+    assert lint(sub, step_with_input("a", "${bill.output.subWorkflowId}"), known=known) == []
 
 
-def test_an_input_that_the_definition_does_not_declare_is_named():
-    assert only(takes("a", "${workflow.input.ordr}"), inputParameters=["order"]).meant == "workflow.input.order"
-    assert said(takes("a", "${workflow.input.ordr}")) == []
+def test_an_undeclared_input_is_reported():
+    assert (
+        lint_one(step_with_input("a", "${workflow.input.ordr}"), inputParameters=["order"]).meant
+        == "workflow.input.order"
+    )
+    assert lint(step_with_input("a", "${workflow.input.ordr}")) == []
 
 
-def test_a_part_that_no_run_or_task_has_is_named():
-    assert only(takes("a", "${workflow.inptu.order}")).meant == "workflow.input"
-    assert only(PAY, takes("a", "${payment.outptu.x}")).meant == "payment.output"
+def test_an_unknown_part_of_a_run_or_task_is_reported():
+    assert lint_one(step_with_input("a", "${workflow.inptu.order}")).meant == "workflow.input"
+    assert lint_one(PAY, step_with_input("a", "${payment.outptu.x}")).meant == "payment.output"
 
 
-def test_an_expression_that_is_no_path_is_named():
-    assert "is no path" in only(takes("a", "${payment..}")).message
+def test_an_expression_that_is_not_a_path_is_reported():
+    assert "is no path" in lint_one(step_with_input("a", "${payment..}")).message
 
 
 def test_steps_behind_the_end_of_a_run_are_unreachable():
     stop = step("stop", "TERMINATE", inputParameters={"terminationStatus": "FAILED"})
 
-    assert said(stop, PAY) == [
+    assert lint(stop, PAY) == [
         ("unreachable", "tasks[1]", "Control never comes here: `stop` ends the run in every case.")
     ]
     both = {**SWITCH, "decisionCases": {"air": [stop]}, "defaultCase": [{**stop, "taskReferenceName": "halt"}]}
-    assert [kind for kind, *_ in said(both, PAY)] == ["unreachable"]
-    assert said({**SWITCH, "decisionCases": {"air": [stop]}}, PAY) == []
+    assert [kind for kind, *_ in lint(both, PAY)] == ["unreachable"]
+    assert lint({**SWITCH, "decisionCases": {"air": [stop]}}, PAY) == []
 
 
-def test_a_join_that_waits_for_the_wrong_things_is_named():
+def test_a_join_that_waits_for_the_wrong_steps_is_reported():
     fork = step("f", "FORK_JOIN", forkTasks=[[step("one")], [step("two")]])
 
-    assert only(fork, step("j", "JOIN", joinOn=["one", "tow"])).meant == "two"
-    assert "The branches end with `one`, `two`" in only(fork, step("j", "JOIN", joinOn=[])).message
-    assert "waits for no branch of the fork `f`" in said(PAY, fork, step("j", "JOIN", joinOn=["payment"]))[0][2]
-    assert "follows no fork" in only(PAY, step("j", "JOIN")).message
+    assert lint_one(fork, step("j", "JOIN", joinOn=["one", "tow"])).meant == "two"
+    assert "The branches end with `one`, `two`" in lint_one(fork, step("j", "JOIN", joinOn=[])).message
+    assert "waits for no branch of the fork `f`" in lint(PAY, fork, step("j", "JOIN", joinOn=["payment"]))[0][2]
+    assert "follows no fork" in lint_one(PAY, step("j", "JOIN")).message
 
 
-def test_a_fork_that_no_join_follows_is_named():
+def test_a_fork_without_a_join_is_reported():
     fork, join = step("f", "FORK_JOIN", forkTasks=[[step("one")]]), step("j", "JOIN", joinOn=["one"])
-    grows = step("g", "FORK_JOIN_DYNAMIC")
+    dynamic_fork = step("g", "FORK_JOIN_DYNAMIC")
 
-    assert [path for _kind, path, words in said(fork) if "No JOIN follows `f`" in words] == ["tasks[0]"]
-    assert [path for _kind, path, words in said(PAY, grows, step("x")) if "No JOIN follows" in words] == ["tasks[1]"]
+    assert [path for _kind, path, message in lint(fork) if "No JOIN follows `f`" in message] == ["tasks[0]"]
+    assert [path for _kind, path, message in lint(PAY, dynamic_fork, step("x")) if "No JOIN follows" in message] == [
+        "tasks[1]"
+    ]
     body = step("l", "DO_WHILE", loopCondition="false", loopOver=[fork])
-    assert "tasks[0].loopOver[0]" in [path for _kind, path, words in said(body, join) if "No JOIN follows" in words]
-    assert not [words for _kind, _path, words in said(fork, join) if "No JOIN follows" in words]
+    assert "tasks[0].loopOver[0]" in [path for _kind, path, message in lint(body, join) if "No JOIN follows" in message]
+    assert not [message for _kind, _path, message in lint(fork, join) if "No JOIN follows" in message]
 
 
 def test_the_join_after_a_switch_follows_the_fork_at_the_end_of_its_case():
@@ -196,7 +238,7 @@ def test_the_join_after_a_switch_follows_the_fork_at_the_end_of_its_case():
     inner = {**SWITCH, "taskReferenceName": "inner", "decisionCases": {"air": [fork]}}
 
     def unjoined(*steps):
-        return [path for _kind, path, words in said(*steps) if "No JOIN follows" in words]
+        return [path for _kind, path, message in lint(*steps) if "No JOIN follows" in message]
 
     assert unjoined({**SWITCH, "decisionCases": {"air": [PAY, fork]}}, join) == []
     assert unjoined({**SWITCH, "decisionCases": {"air": [inner]}}, join) == []
@@ -205,20 +247,20 @@ def test_the_join_after_a_switch_follows_the_fork_at_the_end_of_its_case():
 
 
 def test_expressions_of_an_inline_definition_are_read_as_those_of_the_child():
-    own = {"name": "child", "tasks": [PAY, takes("ship", "${payment.output.receipt} ${workflow.input.q}")]}
-    wrong = {"name": "child", "tasks": [takes("ship", "${parent_step.output.x}")]}
+    own = {"name": "child", "tasks": [PAY, step_with_input("ship", "${payment.output.receipt} ${workflow.input.q}")]}
+    wrong = {"name": "child", "tasks": [step_with_input("ship", "${parent_step.output.x}")]}
 
-    def holding(child):
+    def sub_workflow_with(child):
         return step("s", "SUB_WORKFLOW", subWorkflowParam={"name": "child", "workflowDefinition": child})
 
-    assert said(step("parent_step"), holding(own), inputParameters=["n"]) == []
-    finding = only(step("parent_step"), holding(wrong))
+    assert lint(step("parent_step"), sub_workflow_with(own), inputParameters=["n"]) == []
+    finding = lint_one(step("parent_step"), sub_workflow_with(wrong))
     assert "There is no step `parent_step`" in finding.message
     assert finding.path == "tasks[1].subWorkflowParam.workflowDefinition.tasks[0].inputParameters.x"
 
 
 def test_a_duplicate_reference_is_marked_at_its_second_use():
-    finding = only(PAY, {**PAY})
+    finding = lint_one(PAY, {**PAY})
 
     assert (finding.kind, finding.path, finding.severity) == ("name clash", "tasks[1].taskReferenceName", ERROR)
 
@@ -229,77 +271,77 @@ def test_a_script_that_reads_a_missing_input_is_reported():
     )
     loop = step("l", "DO_WHILE", loopCondition="$.l.iteration < 3 && $.a.more", loopOver=[step("a")])
 
-    assert (only(inline).path, only(inline).meant) == ("tasks[0].inputParameters.expression", "total")
-    assert said(loop) == []
-    assert only({**SWITCH, "inputParameters": {"ways": 1}, "defaultCase": [step("a")]}).meant == "ways"
+    assert (lint_one(inline).path, lint_one(inline).meant) == ("tasks[0].inputParameters.expression", "total")
+    assert lint(loop) == []
+    assert lint_one({**SWITCH, "inputParameters": {"ways": 1}, "defaultCase": [step("a")]}).meant == "ways"
 
 
-def in_python(expression, **given):
+def python_step(expression, **given):
     return step("i", "INLINE", inputParameters={"evaluatorType": "python", "expression": expression, **given})
 
 
-def test_a_script_in_python_that_reads_its_inputs_as_javascript_does_is_named():
-    finding = only(in_python("return $.total + '$.text'  # $.note", total=1))
+def test_a_script_in_python_that_reads_its_inputs_as_javascript_does_is_reported():
+    finding = lint_one(python_step("return $.total + '$.text'  # $.note", total=1))
 
     assert (finding.severity, finding.path) == (WARNING, "tasks[0].inputParameters.expression")
     assert finding.message == "In Python the inputs are variables: write `name` instead of `$.name`."
-    assert said(in_python("return total + '$.text'  # $.note", total=1)) == []
-    assert said(in_python("return ${workflow.input.total}")) == []
+    assert lint(python_step("return total + '$.text'  # $.note", total=1)) == []
+    assert lint(python_step("return ${workflow.input.total}")) == []
 
 
-def test_a_script_in_python_without_a_value_is_named():
+def test_a_python_script_without_a_return_value_is_reported():
     switch = {**SWITCH, "evaluatorType": "python", "expression": "'air'  # return", "defaultCase": [step("a")]}
     loop = step("l", "DO_WHILE", evaluatorType="python", loopCondition="l['iteration'] < 3", loopOver=[step("a")])
 
-    assert (only(switch).kind, only(switch).path) == ("no result", "tasks[0].expression")
-    assert (only(loop).kind, only(loop).path) == ("no result", "tasks[0].loopCondition")
-    assert said(in_python("raise ValueError(total)", total=1)) == []
-    assert said(in_python("")) == []
+    assert (lint_one(switch).kind, lint_one(switch).path) == ("no result", "tasks[0].expression")
+    assert (lint_one(loop).kind, lint_one(loop).path) == ("no result", "tasks[0].loopCondition")
+    assert lint(python_step("raise ValueError(total)", total=1)) == []
+    assert lint(python_step("")) == []
 
 
 def test_a_step_with_a_fixed_script_language_ignores_its_evaluator_type():
     decision = step("d", "DECISION", evaluatorType="python", caseExpression="$.way", inputParameters={"way": 1})
 
-    assert said({**decision, "decisionCases": {"a": [step("a")]}}) == []
+    assert lint({**decision, "decisionCases": {"a": [step("a")]}}) == []
 
 
-def test_a_worker_that_falls_silent_would_not_be_noticed_without_a_time_limit():
+def test_a_task_without_a_timeout_is_reported():
     none = {"timeoutSeconds": 0, "responseTimeoutSeconds": 0}
 
-    assert "the run waits for ever" in only(PAY, known=LintContext(tasks={"payment": none})).message
-    assert said(PAY, known=LintContext(tasks={"payment": {"timeoutSeconds": 0}})) == []
+    assert "the run waits for ever" in lint_one(PAY, known=LintContext(tasks={"payment": none})).message
+    assert lint(PAY, known=LintContext(tasks={"payment": {"timeoutSeconds": 0}})) == []
 
 
-def test_names_of_tasks_and_workflows_that_do_not_exist_are_named():
+def test_unknown_names_of_tasks_and_workflows_are_reported():
     known = LintContext(tasks={"payments": {}}, workflows={"billing": frozenset((1, 2))})
     sub = step("b", "SUB_WORKFLOW", subWorkflowParam={"name": "biling"})
 
-    assert only(PAY, known=known).meant == "payments"
-    assert only(sub, known=known).meant == "billing"
+    assert lint_one(PAY, known=known).meant == "payments"
+    assert lint_one(sub, known=known).meant == "billing"
     assert (
         "has no version 7; there is 1, 2"
-        in only(step("b", "SUB_WORKFLOW", subWorkflowParam={"name": "billing", "version": 7}), known=known).message
+        in lint_one(step("b", "SUB_WORKFLOW", subWorkflowParam={"name": "billing", "version": 7}), known=known).message
     )
-    assert only(step("w", "WAIT"), failureWorkflow="billin", known=known).path == "failureWorkflow"
+    assert lint_one(step("w", "WAIT"), failureWorkflow="billin", known=known).path == "failureWorkflow"
     itself = step("b", "SUB_WORKFLOW", subWorkflowParam={"name": "order"})
-    assert "starts itself" in only(itself, known=known).message
+    assert "starts itself" in lint_one(itself, known=known).message
 
 
 def test_a_task_that_no_worker_has_polled_is_a_hint():
-    assert only(PAY, known=LintContext(worked=frozenset(("ship",)))).severity == HINT
+    assert lint_one(PAY, known=LintContext(worked=frozenset(("ship",)))).severity == HINT
 
 
 def test_a_finding_with_a_position_replaces_an_error_without_one():
-    document = {"name": "order", "tasks": [takes("a", "${nobody.output}")]}
+    document = {"name": "order", "tasks": [step_with_input("a", "${nobody.output}")]}
 
     [finding] = lint_definition(document, validation_errors=workflow_errors(document))
 
     assert finding.path == "tasks[0].inputParameters.x"
 
 
-def test_every_refusal_without_a_place_has_such_a_finding():
+def test_every_error_without_a_position_has_such_a_finding():
     twice = {"name": "order", "tasks": [PAY, PAY]}
-    unreadable = {"name": "order", "tasks": [takes("a", "${payment..}")]}
+    unreadable = {"name": "order", "tasks": [step_with_input("a", "${payment..}")]}
 
     for document in (twice, unreadable):
         assert [each.path for each in workflow_errors(document)] == [""]
@@ -316,7 +358,7 @@ FIELDS = (
     *("defaultCase", "loopOver", "outputParameters", "subWorkflowParam", "taskDefinition", "outputSchema"),
     *("expression", "evaluatorType"),
 )
-ANYTHING = st.recursive(
+JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.sampled_from(["SWITCH", "JOIN", "${a.output.x}", "a", "FORK_JOIN"]),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(FIELDS), inner, max_size=6),
     max_leaves=25,
@@ -324,7 +366,7 @@ ANYTHING = st.recursive(
 
 
 @property_settings(80)
-@given(ANYTHING)
-def test_no_document_whatsoever_breaks_the_reading(document):
+@given(JSON_VALUES)
+def test_every_document_can_be_linted(document):
     assert isinstance(lint_definition(document), list)
     assert isinstance(lint_definition({"name": "x", "tasks": [document, document]}), list)
