@@ -28,7 +28,7 @@ POLICY_FIELD_NAMES = {
 
 
 def policy(name: str = "", **fields: Any) -> Document:
-    """A task definition; where nothing is said it is tried once and has no clocks but a lease of an hour."""
+    """Return a task definition; by default one attempt, no timeouts, and a lease of an hour."""
     said = {"retries": 0, "delay_seconds": 0, **fields}
     if said.get("timeout_seconds"):
         # A lease that is longer than the task may take is refused.
@@ -44,17 +44,17 @@ def _step(type: str, ref: str, name: str = "", inputs: Document | None = None, *
 
 
 def step(ref: str, name: str = "", **fields: Any) -> Document:
-    """Work for a worker; tried once unless a policy says otherwise."""
+    """Return a worker step; one attempt unless a policy overrides it."""
     return _step("SIMPLE", ref, name, **{"policy": policy(), **fields})
 
 
 def step_without_policy(ref: str, name: str = "", **fields: Any) -> Document:
-    """Work for a worker, without a task definition of its own: a registered one holds."""
+    """Return a worker step without an embedded task definition; the registered one applies."""
     return _step("SIMPLE", ref, name, **fields)
 
 
 def fork(*branches: list[Document], join: str = "join", on: list[str] | None = None, **fields: Any) -> list[Document]:
-    """A fork with the join of its branches' last steps. Two steps, to be spread into a list."""
+    """Return a fork and the join of its branches' last steps: two steps, to be spread into a list."""
     ref = fields.pop("ref", f"fork_{join}")
     lasts = [branch[-1]["taskReferenceName"] for branch in branches if branch] if on is None else on
     return [
@@ -64,30 +64,30 @@ def fork(*branches: list[Document], join: str = "join", on: list[str] | None = N
 
 
 def dynamic_fork(ref: str = "fan", join: str = "join", inputs: Document | None = None, **fields: Any) -> list[Document]:
-    """A dynamic fork with its join; by default over the run's inputs `tasks` and `inputs`."""
+    """Return a dynamic fork and its join; by default over the run's inputs `tasks` and `inputs`."""
     fields = fields or {"dynamicForkTasksParam": "tasks", "dynamicForkTasksInputParamName": "inputs"}
     inputs = inputs or {"tasks": "${workflow.input.tasks}", "inputs": "${workflow.input.inputs}"}
     return [_step("FORK_JOIN_DYNAMIC", ref, inputs=inputs, **fields), _step("JOIN", join)]
 
 
 def join(ref: str, on: list[str], **fields: Any) -> Document:
-    """A join by itself."""
+    """Return a join."""
     return _step("JOIN", ref, joinOn=on, **fields)
 
 
 def exclusive_join(ref: str, on: list[str], default: list[str] | None = None) -> Document:
-    """A join that goes on with the one branch that was taken."""
+    """Return a join that continues with the branch that was taken."""
     return _step("EXCLUSIVE_JOIN", ref, joinOn=on, defaultExclusiveJoinTask=default or [])
 
 
 def loop(ref: str, *body: Document, times: int | None = None, **fields: Any) -> Document:
-    """A loop of so many turns, or with a `loopCondition` or `items` of its own."""
+    """Return a loop with this many iterations, or with its own `loopCondition` or `items`."""
     condition = {"loopCondition": f"$.{ref}.iteration < {times}" if times else ""}
     return _step("DO_WHILE", ref, **{**condition, "loopOver": list(body), **fields})
 
 
 def switch(ref: str, cases: dict[str, list[Document]], default: list[Document] = (), **fields: Any) -> Document:
-    """A switch over the run's input of the same name, unless it has inputs of its own."""
+    """Return a switch over the run's input of the same name, unless it has its own inputs."""
     inputs = fields.pop("inputs", {ref: f"${{workflow.input.{ref}}}"})
     choice = {"evaluatorType": "value-param", "expression": next(iter(inputs))}
     return _step(
@@ -96,7 +96,7 @@ def switch(ref: str, cases: dict[str, list[Document]], default: list[Document] =
 
 
 def decision(ref: str, cases: dict[str, list[Document]], default: list[Document] = (), **fields: Any) -> Document:
-    """The older switch, over the run's input of the same name."""
+    """Return a DECISION step over the run's input of the same name."""
     inputs = {ref: f"${{workflow.input.{ref}}}"}
     choice = {} if "caseExpression" in fields else {"caseValueParam": ref}
     return _step(
@@ -105,109 +105,109 @@ def decision(ref: str, cases: dict[str, list[Document]], default: list[Document]
 
 
 def each(ref: str, *body: Document, items: Any = None, **inputs: Any) -> Document:
-    """A body for each item: of a list, or of an expression."""
+    """Return a step that executes its body for each item of a list or expression."""
     given = {"items": items} if isinstance(items, str) else {}
     own = {} if isinstance(items, str) or items is None else {"_items": items}
     return _step("FOR_EACH", ref, loopOver=list(body), inputs={**own, **inputs}, **given)
 
 
 def try_(ref: str, *body: Document, on: list[Document] = (), default: list[Document] = (), last: list[Document] = ()):
-    """A body with handlers: `on` are cases as catch() makes them."""
+    """Return a body with handlers; `on` lists cases that catch() returns."""
     parts = {"catchCases": list(on), "catchDefault": list(default), "finallyTasks": list(last)}
     return _step("TRY_CATCH", ref, tryTasks=list(body), **{name: value for name, value in parts.items() if value})
 
 
 def catch(*tasks: Document, **match: Any) -> Document:
-    """One handler of a try."""
+    """Return a handler of a try."""
     return {"match": match, "tasks": list(tasks)}
 
 
 def wait(ref: str, **inputs: Any) -> Document:
-    """A wait; `duration` or `until` says for how long."""
+    """Return a wait with `duration` or `until`."""
     return _step("WAIT", ref, inputs=inputs)
 
 
 def yield_(ref: str, **inputs: Any) -> Document:
-    """A wait for a signal."""
+    """Return a wait for a signal."""
     return _step("YIELD", ref, inputs=inputs)
 
 
 def wait_for_webhook(ref: str, matches: Any = None, **inputs: Any) -> Document:
-    """A wait for an event of a webhook; `matches` maps paths of its payload to values."""
+    """Return a wait for a webhook's event; `matches` maps paths of its payload to values."""
     return _step("WAIT_FOR_WEBHOOK", ref, inputs={**inputs, **({} if matches is None else {"matches": matches})})
 
 
 def human(ref: str, **fields: Any) -> Document:
-    """A wait for a person."""
+    """Return a wait for a person."""
     return _step("HUMAN", ref, **fields)
 
 
 def pull(ref: str, **inputs: Any) -> Document:
-    """What clients have sent to the run."""
+    """Return a step that pulls messages sent to the run."""
     return _step("PULL_WORKFLOW_MESSAGES", ref, inputs=inputs)
 
 
 def noop(ref: str, **fields: Any) -> Document:
-    """Nothing."""
+    """Return a step without effect."""
     return _step("NOOP", ref, **fields)
 
 
 def inline(ref: str, expression: str, **fields: Any) -> Document:
-    """The value of a script."""
+    """Return a step whose result is the value of a script."""
     inputs = {"evaluatorType": "javascript", "expression": expression, **fields.pop("inputs", {})}
     return _step("INLINE", ref, inputs=inputs, **fields)
 
 
 def lambda_(ref: str, script: str, **fields: Any) -> Document:
-    """What a script returns."""
+    """Return a LAMBDA step."""
     return _step("LAMBDA", ref, inputs={"scriptExpression": script, **fields.pop("inputs", {})}, **fields)
 
 
 def jq(ref: str, program: str, **fields: Any) -> Document:
-    """What a jq program makes of its inputs."""
+    """Return a step that applies a jq program to its inputs."""
     return _step("JSON_JQ_TRANSFORM", ref, inputs={"queryExpression": program, **fields.pop("inputs", {})}, **fields)
 
 
 def event(ref: str, sink: str, **fields: Any) -> Document:
-    """Something told to a sink."""
+    """Return a step that publishes to a sink."""
     return _step("EVENT", ref, sink=sink, **fields)
 
 
 def set_variable(ref: str, **variables: Any) -> Document:
-    """Variables of the run."""
+    """Return a step that sets variables of the run."""
     return _step("SET_VARIABLE", ref, inputs=variables)
 
 
 def terminate(ref: str, status: str = "COMPLETED", reason: str | None = None, output: Any = None) -> Document:
-    """The end of the run."""
+    """Return a step that ends the run."""
     said = {"terminationStatus": status, "terminationReason": reason, "workflowOutput": output}
     return _step("TERMINATE", ref, inputs={name: value for name, value in said.items() if value is not None})
 
 
 def dynamic(ref: str, name: str, **fields: Any) -> Document:
-    """Work whose name is known when it is reached."""
+    """Return a step whose task name is an expression."""
     inputs = {"chosen": name, **fields.pop("inputs", {})}
     return _step("DYNAMIC", ref, inputs=inputs, dynamicTaskNameParam="chosen", **fields)
 
 
 def sub_workflow(ref: str, child: str | Document = "child", version: int | None = None, **fields: Any) -> Document:
-    """Another run, waited for: by name, or written in place."""
+    """Return a step that starts a child run, by name or inline, and waits for it."""
     by_name = {"name": child, "version": version} if isinstance(child, str) else {"workflowDefinition": child}
     param = {name: value for name, value in by_name.items() if value is not None}
     return _step("SUB_WORKFLOW", ref, **{"subWorkflowParam": {**param, **fields.pop("param", {})}, **fields})
 
 
 def start_workflow(ref: str, **request: Any) -> Document:
-    """Another run, not waited for."""
+    """Return a step that starts another run and does not wait for it."""
     return _step("START_WORKFLOW", ref, inputs={"startWorkflow": request})
 
 
 def definition(*steps: Document | list[Document], name: str = "order", **fields: Any) -> Document:
-    """A workflow's document. Lists among the steps (a fork with its join) are spread."""
+    """Return a workflow document. Lists among the steps (a fork with its join) are spread."""
     tasks = [inner for given in steps for inner in (given if isinstance(given, list) else [given])]
     return {"name": name, "version": 1, "schemaVersion": 2, "tasks": tasks, **fields}
 
 
 def plan(*steps: Document | list[Document], **fields: Any) -> Definition:
-    """The same, read."""
+    """Return a parsed workflow definition."""
     return read_definition(definition(*steps, **fields))

@@ -18,7 +18,7 @@ from conductor_app.engine.standalone import standalone_rows
 from conductor_app.store import environment_variables
 from tests import database_baseline as furniture
 
-# A machine that others use as well may be slow: that is no fault of what is tested.
+# A busy machine may be slow: health checks of Hypothesis would report it as a failure.
 settings.register_profile(
     "patient", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 )
@@ -35,7 +35,7 @@ class Clock:
         self._moment = moment
 
     def now(self) -> int:
-        """The product's moment in epoch milliseconds."""
+        """Return the application's time in epoch milliseconds."""
         return self._moment
 
     def advance(self, *, seconds: float) -> None:
@@ -57,13 +57,13 @@ ROWLESS = ("architecture", "core", "scripts")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Of what `--rows-only` leaves out anyway, whole folders are not read."""
+    """Skip the import of folders that `--rows-only` excludes."""
     is_rowless = collection_path.parent == config.rootpath / "tests" and collection_path.name in ROWLESS
     return True if is_rowless and config.getoption("--rows-only") else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """First what waits. What touches no rows is the same on every database: once is enough for it."""
+    """Run tests that wait first. On a second database, skip tests that use no rows."""
     items.sort(key=lambda item: item.path.relative_to(config.rootpath).parts[1] not in WAIT_FOR_OTHERS)
     if not config.getoption("--rows-only"):
         return
@@ -73,12 +73,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Thousands of tests and all that they import are no rubbish, and need not be looked through for it."""
+    """Exclude the imported modules from garbage collection, which would otherwise traverse them repeatedly."""
     gc_tuning.tune_garbage_collection()
 
 
 def uses_database(item: pytest.Item) -> bool:
-    """Whether the test asks for the suite's database, by a mark or by a fixture, and for what a database can change."""
+    """Return whether the test uses the database, by a mark or a fixture, in a way that the database can affect."""
     if item.get_closest_marker("looks") or item.get_closest_marker("wire"):
         return False
     asks = {"db", "transactional_db", "live_server"} & set(getattr(item, "fixturenames", ()))
@@ -97,7 +97,7 @@ def chance(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def seed_randomness(patch: pytest.MonkeyPatch, test: str) -> None:
-    """What is drawn in a test is drawn by no other, and the same again whenever that test runs: no order is luck."""
+    """Seed all random generators from the test's name, so that values are independent of the test order."""
     draws = count()
     patch.setattr(
         product_chance, "_source", lambda size: sha256(f"{test} {next(draws)}".encode()).hexdigest()[: 2 * size]
@@ -106,12 +106,12 @@ def seed_randomness(patch: pytest.MonkeyPatch, test: str) -> None:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """Time that passes only when the test says so."""
+    """Return a clock that advances only when the test says so."""
     return freeze_time(monkeypatch)
 
 
 def freeze_time(patch: pytest.MonkeyPatch) -> Clock:
-    """At noon."""
+    """Freeze the time at noon."""
     travelling = Clock(NOON)
     patch.setattr(product_clock, "_source", travelling.time_ns)
     return travelling
@@ -123,7 +123,7 @@ def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def disable_process_caches(patch: pytest.MonkeyPatch) -> None:
-    """What a process remembers of the database is forgotten between tests, as the database is."""
+    """Disable the process's database caches, because the database is reset between tests."""
     patch.setattr(resolved_definitions, "_known", resolved_definitions.DefinitionCache(-1))
     patch.setattr(pollers, "_recorded_at", {})
     patch.setattr(standalone_rows, "_read_at", {})

@@ -13,14 +13,14 @@ Rows = list[tuple[Any, ...]]
 
 
 class BaselineRows:
-    """What the tables hold when they have just been made."""
+    """The initial contents of the tables."""
 
     def __init__(self) -> None:
         self._tables = connection.introspection.django_table_names(only_existing=True, include_views=False)
         self._rows = {table: _rows(table) for table in self._not_empty()}
 
     def put_back(self) -> None:
-        """Have every table hold that again."""
+        """Restore the contents of every table."""
         with transaction.atomic():
             changed = self._changed()
             for table in changed:
@@ -42,16 +42,16 @@ _baseline: BaselineRows
 
 
 def remember_baseline() -> None:
-    """What is there now stays; tests that commit clear up by putting it back."""
+    """Remember the current contents; tests that commit restore them."""
     global _baseline
     _baseline = BaselineRows()
     TransactionTestCase._fixture_teardown = lambda self: restore_baseline()
-    # A new connection learns all tables anew, on PostgreSQL for longer than most of these tests take.
+    # A new connection loads all tables, which takes longer on PostgreSQL than most of these tests.
     TransactionTestCase._should_reload_connections = lambda self: False
 
 
 def restore_baseline() -> None:
-    """Have the tables hold what was remembered."""
+    """Restore the remembered contents."""
     _baseline.put_back()
 
 

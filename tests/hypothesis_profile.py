@@ -9,10 +9,10 @@ EXAMPLE_FACTOR = int(os.environ.get("EXAMPLE_FACTOR", "1"))
 
 
 def property_settings(number: int) -> settings:
-    """How many examples a property is shown."""
+    """Return settings with the number of examples of a property."""
     return settings(max_examples=number * EXAMPLE_FACTOR)
 
 
 def seeds(first: int, last: int) -> range:
-    """The seeds of a property: one database tries the even ones, the other the odd ones."""
+    """Return the seeds of a property: even ones on one database, odd ones on the other."""
     return range(first + (connection.vendor == "postgresql"), first + (last - first) * EXAMPLE_FACTOR, 2)

@@ -43,7 +43,7 @@ class DefinitionGenerator:
         return self.refs[-1]
 
     def sequence(self, depth: int, most: int = 3) -> list[Document]:
-        """Some steps that follow one another."""
+        """Return consecutive steps."""
         kinds = [self.work, self.work, self.work, self.quick, self.wait]
         if depth < self.deepest:
             kinds += [self.fork, self.switch, self.loop, self.dynamic_fork, self.try_, self.each]
@@ -138,5 +138,5 @@ class DefinitionGenerator:
 def random_definition(
     random: Random, *, deepest: int = 3, children: bool = False, terminates: bool = False, **fields: object
 ) -> Document:
-    """A definition that can be run to an end by workers who answer."""
+    """Return a definition that can be run to its end by completing its tasks."""
     return definition(*DefinitionGenerator(random, deepest, children, terminates).sequence(0, 5), **fields)

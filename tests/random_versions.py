@@ -22,13 +22,13 @@ def step_sequences(tasks: list[Document]) -> Iterator[list[Document]]:
 
 
 def is_joined(document: Document, task: Document) -> bool:
-    """Whether a join names this step: without it the join would wait for nobody."""
+    """Return whether a join names this step; without it, the join would wait forever."""
     ref = task["taskReferenceName"]
     return any(ref in (each.get("joinOn") or ()) for tasks in step_sequences(document["tasks"]) for each in tasks)
 
 
 def next_version(random: Random, document: Document) -> Document:
-    """The next version: some steps are new, some are gone, some have changed their places."""
+    """Return the next version: with added, removed and moved steps."""
     document = deepcopy(document) | {"version": document["version"] + 1}
     for number in range(random.randint(1, 4)):
         tasks = random.choice(list(step_sequences(document["tasks"])))

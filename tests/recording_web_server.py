@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class AnsweringHandler(BaseHTTPRequestHandler):
-    """Answers with what its server holds for the path."""
+    """Reply with the server's answer for the path."""
 
     protocol_version = "HTTP/1.1"
 
@@ -32,7 +32,9 @@ class AnsweringHandler(BaseHTTPRequestHandler):
 
 
 class WebServer(ThreadingHTTPServer):
-    """Keeps `answers` by path, one or a list of which the last is repeated, and what it was `asked`."""
+    """A web server that keeps `answers` by path (one, or a list whose last is repeated) and records what it was
+    `asked`.
+    """
 
     daemon_threads = True
 
@@ -42,24 +44,24 @@ class WebServer(ThreadingHTTPServer):
         self.url = f"http://127.0.0.1:{self.server_port}"
 
     def answer_to(self, path: str) -> tuple[int, dict, bytes]:
-        """What the path is answered with now."""
+        """Return the current answer for the path."""
         found = self.answers.get(path, (404, {}, b"nothing here"))
         if isinstance(found, list):
             return found.pop(0) if len(found) > 1 else found[0]
         return found
 
     def handle_error(self, *_) -> None:
-        """A client that hangs up is part of some tests."""
+        """Ignore errors of clients that disconnect, which some tests do."""
 
 
 def json_answer(value, status=200, **headers):
-    """An answer."""
+    """Return a JSON answer."""
     return status, {"content-type": "application/json", **headers}, json.dumps(value).encode()
 
 
 @contextmanager
 def running_web_server() -> Iterator[WebServer]:
-    """A server on a free port, while the block runs."""
+    """Yield a server on a free port."""
     server = WebServer()
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     try:

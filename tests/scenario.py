@@ -20,14 +20,14 @@ ACTOR = "a test"
 
 
 def clear_process_caches() -> None:
-    """What a process remembers of rows; the rows of another test are gone."""
+    """Clear the process's caches of rows, because the rows of another test no longer exist."""
     resolved_definitions._known = resolved_definitions.DefinitionCache(-1)
     pollers._recorded_at.clear()
     sweeps._recorded_at.clear()
 
 
 def run_commit_hooks():
-    """What follows a commit happens at the end of the block, though the test's own transaction stays open."""
+    """Run commit hooks at the end of the block, although the test's own transaction stays open."""
     return TestCase.captureOnCommitCallbacks(execute=True)
 
 
@@ -64,7 +64,7 @@ class RunView:
 
     @property
     def statuses(self) -> dict[str, str]:
-        """The status of each task in the words of clients, in the order of creation."""
+        """Return each task's status as clients see it, in order of creation."""
         rows = self._tasks()
         return {str(task): conductor_status(attempt.status, task.status) for task, attempt in rows}
 
@@ -74,24 +74,24 @@ class RunView:
         return [(task, attempts[task.attempt_id]) for task in found]
 
     def task(self, ref: str) -> Attempt:
-        """The newest attempt of a task, by reference and turn: `pay`, `pay__2`."""
+        """Return the newest attempt of a task, by reference and iteration: `pay`, `pay__2`."""
         return next(attempt for task, attempt in self._tasks() if str(task) == ref)
 
     def attempts(self, ref: str) -> list[str]:
-        """The statuses of all attempts at a task, the first one first."""
+        """Return the statuses of all attempts of a task, oldest first."""
         [task] = [task for task, _ in self._tasks() if str(task) == ref]
         return [conductor_status(a.status, task.status) for a in task.attempts.order_by("number")]
 
     def is_waiting_for(self, ref: str) -> bool:
-        """Whether the task is open."""
+        """Return whether the task is open."""
         return any(str(task) == ref and task.status == "ACTIVE" for task, _ in self._tasks())
 
     def child(self, ref: str) -> "RunView":
-        """The run that this task waits for, or has waited for."""
+        """Return the child run of this task."""
         return RunView(self.task(ref).child_id)
 
     def reports(self, ref: str, outcome: str = "COMPLETED", **output: Any) -> bool:
-        """Somebody who is no worker reports on a task by its reference; whether it was heard."""
+        """Report on a task by its reference, without a worker. Return whether the report was accepted."""
         with run_commit_hooks():
             return bool(task_commands.report_by_ref(self.id, ref, Report(outcome, output), ACTOR))
 
@@ -116,11 +116,11 @@ class RunView:
             run_commands.restart(self.id, ACTOR, **said)
 
     def rerun(self, ref: str = "", **said: Any) -> None:
-        """From a task of this run, or from its start."""
+        """Rerun from a task of this run, or from its start."""
         self.rerun_from(self.task(ref).id if ref else "", **said)
 
     def rerun_from(self, attempt_id: str, **said: Any) -> None:
-        """From a task of this run or of one below it."""
+        """Rerun from a task of this run or of a descendant."""
         with run_commit_hooks():
             run_commands.rerun(self.id, ACTOR, attempt_id=attempt_id, **said)
 
@@ -129,7 +129,7 @@ class RunView:
             skip_and_jump.skip_step(self.id, ref, ACTOR, input=input, output=output)
 
     def upgrade(self, *steps: Document | list[Document], version: int = 2, **asked: Any) -> None:
-        """Its definition gets another version with these steps, to which the run moves."""
+        """Register another version of its definition with these steps and move the run to it."""
         register_definitions(definition(*steps, name=self.row.name, version=version))
         with run_commit_hooks():
             skip_and_jump.upgrade_run(self.id, self.row.name, version, ACTOR, **asked)
@@ -152,7 +152,10 @@ class Scenario(RunView):
         start: dict[str, Any] | None = None,
         **fields: Any,
     ) -> None:
-        """`fields` belong to the definition, `start` to the request; `others` are definitions that it names."""
+        """Register the definitions and start a run.
+
+        `fields` belong to the definition, `start` to the request; `others` are child definitions.
+        """
         self.clock, self._workers = clock, {}
         document = definition(*steps, **fields)
         register_definitions(*others, document, tasks=tasks)
@@ -160,16 +163,16 @@ class Scenario(RunView):
         super().__init__(self.starts(document["name"], input, **(start or {})).id)
 
     def starts(self, name: str, input: dict[str, Any] | None = None, **request: Any) -> RunView:
-        """One more run."""
+        """Start another run."""
         with run_commit_hooks():
             return RunView(run_commands.start(run_commands.StartRequest(name, input=input or {}, **request), ACTOR))
 
     def worker(self, task_type: str, id: str = "worker", domain: str = "") -> "Worker":
-        """A worker of this type; the same one, with what it holds, each time."""
+        """Return the worker of this type; the same object on each call."""
         return self._workers.setdefault((task_type, id, domain), Worker(task_type, id, domain))
 
     def later(self, seconds: float) -> "Scenario":
-        """Time passes; what becomes due happens at its moment."""
+        """Advance the time; due timers are handled on time."""
         until = self.clock.now() + round(seconds * 1000)
         while (moment := due_rows.next_due_moment()) is not None and moment <= until:
             self._at(moment)
@@ -180,7 +183,7 @@ class Scenario(RunView):
         return self
 
     def at(self, seconds: float) -> "Scenario":
-        """Time passes until so many seconds after the start."""
+        """Advance the time to this many seconds after the start."""
         return self.later(seconds - (self.clock.now() - self.began) / 1000)
 
     def _at(self, moment: int) -> None:
@@ -191,12 +194,12 @@ class Scenario(RunView):
             return sweeps.sweep_once()
 
     def queue(self, queue: str) -> list[str]:
-        """What a worker would be handed now, in that order."""
+        """Return the references of the tasks that a worker would be given, in order."""
         found = Attempt.objects.pending(queue).filter(visible_at__lte=self.clock.now()).select_related("task")
         return [f"{a.task}, attempt {a.number + 1}" for a in found.order_by("-priority", "visible_at", "id")]
 
     def seconds(self, moment: int | None) -> float | None:
-        """A moment, in seconds since the start."""
+        """Return a moment in seconds since the start."""
         return None if moment is None else (moment - self.began) / 1000
 
 
@@ -208,7 +211,7 @@ class Worker:
         self.held: Attempt | None = None
 
     def polls(self, count: int = 1) -> list[str]:
-        """What it is handed: the references; it holds the first."""
+        """Poll and return the references; the worker keeps the first task."""
         with run_commit_hooks():
             taken = task_commands.claim_tasks(
                 self.task_type, worker=self.id, domain=self.domain, count=count, wait_ms=0
@@ -217,7 +220,7 @@ class Worker:
         return [str(attempt.task) for attempt in taken]
 
     def says(self, outcome: str, output: dict[str, Any] | None = None, reason: str = "", **said: Any) -> bool:
-        """Report on what it holds, after a poll if it holds nothing; whether it was heard."""
+        """Report on the claimed task, after a poll if there is none. Return whether the report was accepted."""
         if self.held is None:
             assert self.polls(), f"nothing waits for a worker of {self.task_type}"
         report = Report(outcome, output or {}, reason, worker=self.id, **said)
@@ -239,11 +242,11 @@ class Worker:
         return self.says("IN_PROGRESS", output, callback_seconds=callback_seconds)
 
     def extend_lease(self) -> None:
-        """Only that; it goes on holding the attempt."""
+        """Extend the lease of the claimed task."""
         with run_commit_hooks():
             task_commands.renew_lease(self.held.run_id, self.held.id, ACTOR)
 
     def report_again(self, outcome: str = "COMPLETED", **output: Any) -> bool:
-        """One more report on the attempt that it reported on last."""
+        """Repeat a report on the last reported attempt."""
         with run_commit_hooks():
             return task_commands.report_task(self._last.run_id, self._last.id, Report(outcome, output), ACTOR)

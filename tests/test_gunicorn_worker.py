@@ -16,7 +16,7 @@ from conductor_app import gunicorn_worker
 
 @pytest.fixture
 def connection():
-    """Both ends: the server's as gunicorn keeps it, and the client's socket."""
+    """Return both ends: the server's connection as gunicorn keeps it, and the client's socket."""
     ours, theirs = socket.socketpair()
     yield SimpleNamespace(sock=ours), theirs
     ours.close()
@@ -30,7 +30,7 @@ def worker(threads):
 
 
 def refuse(environ, start_response):
-    """An application that answers without having read anything."""
+    """Reply without reading the request."""
     start_response("401 Unauthorized", [("Content-Length", "0")])
     return []
 

@@ -11,7 +11,7 @@ from conductor_app.wsgi import with_chunked_bodies, with_slashes_in_names
 
 
 def body_seen(**environ: object) -> bytes:
-    """What an application reads that trusts CONTENT_LENGTH, as Django does."""
+    """Return the body that an application reads if it trusts CONTENT_LENGTH, as Django does."""
 
     def application(environ: dict, start_response: object) -> list[bytes]:
         return [environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))]
@@ -21,7 +21,7 @@ def body_seen(**environ: object) -> bytes:
 
 
 def path_seen(target: str) -> str:
-    """The path that an application sees."""
+    """Return the path that an application receives."""
 
     def application(environ: dict, start_response: object) -> list[str]:
         return [environ["PATH_INFO"].encode("latin-1").decode()]

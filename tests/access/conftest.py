@@ -7,6 +7,6 @@ from conductor_app.access import tokens
 
 @pytest.fixture
 def with_logins(settings, transactional_db, monkeypatch):
-    """Whoever asks must have a token, or be logged in."""
+    """Require every caller to authenticate."""
     settings.CONDUCTOR_API_ACCESS = "token"
     monkeypatch.setattr(tokens, "_verified_tokens", tokens.VerifiedTokens())

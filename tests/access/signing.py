@@ -19,7 +19,7 @@ PING = "/api/queue/v1/ping"
 
 
 def credentials(id: str, token: str, certificate: str | None = None) -> dict[str, str]:
-    """Credentials as the official client takes them."""
+    """Return credentials in the form that the official client takes."""
     given = {"clientId": id, "accessToken": token}
     return given if certificate is None else {**given, "certificate": certificate}
 
@@ -27,14 +27,14 @@ def credentials(id: str, token: str, certificate: str | None = None) -> dict[str
 def issue_temporary(
     issuer: tuple[str, str], scopes: list[str], name: str | None = None, minutes: int = 60
 ) -> dict[str, str]:
-    """Temporary credentials that the official client makes from somebody's own."""
+    """Return temporary credentials that the official client derives from the issuer's."""
     now = datetime.fromtimestamp(clock.now() / 1000, UTC)
     made = createTemporaryCredentials(*issuer, now, now + timedelta(minutes=minutes), scopes, name)
     return {**made, "accessToken": made["accessToken"].decode()}
 
 
 def hawk_ext(given: dict[str, str], authorized: list[str] | None = None) -> str:
-    """What a signature carries along."""
+    """Return the `ext` value of a Hawk signature."""
     said = {}
     if "certificate" in given:
         said["certificate"] = json.loads(given["certificate"])
@@ -50,12 +50,12 @@ def _signer(given: dict[str, str]) -> dict[str, str]:
 def sign_request(
     given: dict[str, str], authorized: list[str] | None = None, method: str = "GET", path: str = PING
 ) -> str:
-    """The Authorization header of a request without a body."""
+    """Return the Authorization header of a request without a body."""
     return _authorization_header(given, path, method, authorized, content="", content_type="")
 
 
 def sign_without_body_hash(given: dict[str, str], method: str, path: str) -> str:
-    """The Authorization header of a request that says nothing of its body, as the JavaScript client sends it."""
+    """Return the Authorization header of a request whose signature has no body hash, as the JavaScript client sends it."""
     return _authorization_header(given, path, method, None, always_hash_content=False)
 
 
@@ -68,14 +68,14 @@ def _authorization_header(
 
 
 def sign_bewit(given: dict[str, str], path: str = PING, seconds: int = 900) -> str:
-    """The path with a bewit."""
+    """Return the path with a bewit."""
     resource = Resource(credentials=_signer(given), method="GET", ext=hawk_ext(given), url=HOST + path, nonce="",
                         timestamp=clock.now() // 1000 + seconds)  # fmt: skip
     return f"{path}{'&' if '?' in path else '?'}bewit={get_bewit(resource).rstrip('=')}"
 
 
 def identified_caller(given: dict[str, str], authorized: list[str] | None = None, **asked: str) -> Caller:
-    """Whom the server takes the sender of a signed request for."""
+    """Return the caller that the server identifies from a signed request."""
     header = sign_request(given, authorized, **asked)
     return identify_caller(
         HawkRequest(asked.get("method", "GET"), asked.get("path", PING), "tc.example.org", "8000"), header

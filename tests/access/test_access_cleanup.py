@@ -1,4 +1,4 @@
-"""Grants and tags do not outlive what they were given on."""
+"""Grants and tags are removed together with their targets."""
 
 import pytest
 from django.contrib.auth.models import User

@@ -1,4 +1,4 @@
-"""What asking who may costs a worker's requests: nothing."""
+"""Authorization adds no SQL statements to a worker's requests."""
 
 import pytest
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("with_logins")
 
 @pytest.fixture
 def worker(clock):
-    """A worker with a grant on its own tasks and no more."""
+    """Return a worker that is granted access to its own tasks only."""
     admin = api_client_of(create_application("admin", "ADMIN"))
     admin.define(simple("a"), simple("b"))
     for _ in range(3):

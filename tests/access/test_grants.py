@@ -1,4 +1,4 @@
-"""What is granted by name, by the beginning of a name and by tag; and what lists show of it."""
+"""Grants by name, by prefix and by tag, and their effect on lists."""
 
 import pytest
 from django.contrib.auth.models import Group, Permission, User
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("with_logins")
 
 @pytest.fixture
 def admin(clock):
-    """Three definitions, of which two begin alike but for their capitals."""
+    """Return an administrator's client on a server with three definitions; two have the same prefix except for case."""
     admin = api_client_of(create_application("admin", "ADMIN"))
     for name in ("order_a", "order_b", "ORDER_c", "bill"):
         admin.define(simple("pay"), name=name)
@@ -208,7 +208,7 @@ class TestMakers:
 
 
 class TestPeople:
-    """Somebody who is logged in to the pages may do by the API what the pages' permissions say."""
+    """A signed-in user may do by the API what the permissions of the pages allow."""
 
     def test_a_permission_of_the_pages_is_a_right_of_the_api(self, admin):
         user = User.objects.create_user("vera", is_staff=True)

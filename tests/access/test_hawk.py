@@ -1,4 +1,4 @@
-"""Signatures of requests, beside those that the official client and its library make (taskcluster §6.1, §6.4)."""
+"""Request signatures, compared with those of the official client and its library (taskcluster §6.1, §6.4)."""
 
 import json
 

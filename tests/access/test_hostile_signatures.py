@@ -1,4 +1,4 @@
-"""Whatever is sent as a signature, it is refused in the words for that, and nothing else happens."""
+"""Invalid signatures of all kinds are rejected with the documented error and have no other effect."""
 
 import base64
 import contextlib

@@ -1,4 +1,4 @@
-"""Who may see, claim and complete human tasks, and keep form templates: by the API and on the pages."""
+"""Access to human tasks and form templates, by the API and on the pages."""
 
 import pytest
 from django.contrib.auth.models import Group, User

@@ -1,4 +1,4 @@
-"""A server without logins: its own machine may do all, a web page of somebody else nothing."""
+"""A server without authentication: local requests may do everything, pages of other sites nothing."""
 
 import pytest
 from django.test import Client

@@ -1,4 +1,4 @@
-"""Who may do what: roles against actions, one table."""
+"""Roles and permissions: one table of roles and actions."""
 
 import pytest
 
@@ -56,7 +56,7 @@ MAY = {
 
 @pytest.fixture
 def situation(clock):
-    """A definition, one run of it, and its task, held by a worker."""
+    """Return a definition, a run of it, and its claimed task."""
     admin = api_client_of(create_application("admin", "ADMIN"))
     admin.post("/metadata/taskdefs", [{"name": "a"}])
     admin.define(simple("a"))
@@ -69,7 +69,7 @@ def test_a_role_has_the_permissions_of_the_table(situation, role):
     verdicts = {}
     for action in ACTIONS:
         api = api_client_of(create_application("somebody", *filter(None, [role])))
-        # Each action meets the same situation: what it changes is of no matter to whether the next is allowed.
+        # Each action starts from the same state, so that no action affects the verdict on the next one.
         verdicts[action] = ACTIONS[action](api, *situation).status_code
 
     assert {action for action, status in verdicts.items() if status != 403} == MAY[role] | _public(verdicts, role)
@@ -77,7 +77,7 @@ def test_a_role_has_the_permissions_of_the_table(situation, role):
 
 
 def _public(verdicts, role):
-    """What comes after the thing itself is gone is answered with 404, whoever asks."""
+    """Replace the verdicts on objects that no longer exist: every role gets 404 for them."""
     return {action for action, status in verdicts.items() if status == 404}
 
 

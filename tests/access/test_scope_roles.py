@@ -1,4 +1,4 @@
-"""Roles: what a scope that assumes them stands for (taskcluster §6.5)."""
+"""Roles and the scopes that they expand to (taskcluster §6.5)."""
 
 import pytest
 from hypothesis import given

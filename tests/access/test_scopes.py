@@ -1,4 +1,4 @@
-"""Scopes, what satisfies which, and the expressions that methods require (taskcluster §6.5)."""
+"""Scopes, scope satisfaction, and the scope expressions of methods (taskcluster §6.5)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Secrets at rest: sealed, bound to their name, readable through a change of keys."""
+"""Encryption at rest: secrets are bound to their names and stay readable after a key rotation."""
 
 import pytest
 

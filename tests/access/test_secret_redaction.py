@@ -1,4 +1,4 @@
-"""What a built-in worker says is stored without the values of the secrets that it was given."""
+"""Built-in workers' results are stored without the values of the secrets that they received."""
 
 import pytest
 

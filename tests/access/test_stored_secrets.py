@@ -1,4 +1,4 @@
-"""Secrets of the table: read when they are named, noticed within seconds, at no cost where none is named."""
+"""Stored secrets: read on use, refreshed within seconds, free of cost for definitions without secrets."""
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -17,7 +17,7 @@ WHOLE = {"x": "${workflow.secrets.DB}"}
 
 @pytest.fixture(autouse=True)
 def _still(clock):
-    """Time passes when a test says so."""
+    """Freeze the time."""
 
 
 def put(name: str, value: str) -> None:

@@ -1,4 +1,4 @@
-"""Who calls on Taskcluster's side, and what they may do (taskcluster §6)."""
+"""Authentication and authorization of Taskcluster callers (taskcluster §6)."""
 
 import pytest
 from django.test import RequestFactory
@@ -28,7 +28,7 @@ def needs_a_signature(settings, clock):
 
 @pytest.fixture
 def fleet(clock):
-    """A client, and how it signs."""
+    """Return a Taskcluster client and its credentials."""
     return made("fleet/1", "queue:claim-work:proj/*", "assume:reader", "auth:create-client:fleet/1/*")
 
 

@@ -1,4 +1,4 @@
-"""Temporary credentials, beside those that the official client makes (taskcluster §6.3)."""
+"""Temporary credentials, compared with those of the official client (taskcluster §6.3)."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""A server with logins: keys, tokens, and the words on which clients renew theirs (api §7)."""
+"""A server with authentication: access keys, tokens, and the errors on which clients renew a token (api §7)."""
 
 import jwt
 import pytest
@@ -158,7 +158,7 @@ def test_actions_of_a_client_are_audited_under_its_application(key, clock):
 
 
 class TestInABrowser:
-    """Somebody who is logged in to the operators' pages uses the API from there."""
+    """A signed-in user of the operators' pages calls the API from the browser."""
 
     @pytest.fixture
     def browser(self):

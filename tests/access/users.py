@@ -12,7 +12,7 @@ from tests.api.conftest import Api
 
 
 def create_application(name: str = "shop", *roles: str) -> Application:
-    """An application with these roles."""
+    """Create an application with the given roles."""
     made = access_keys.new_application(name)
     for role in roles:
         made.user.groups.add(role_group(role))
@@ -20,7 +20,7 @@ def create_application(name: str = "shop", *roles: str) -> Application:
 
 
 def api_client_of(made: Application) -> Api:
-    """The API as the application's clients reach it."""
+    """Return an API client that is authenticated as the application."""
     key_id, _ = access_keys.new_key(made)
     api = Api()
     api.client = Client(headers={"X-Authorization": tokens.issue_token(key_id, made.name)})
@@ -37,7 +37,7 @@ def grant_group_access(group: Group, target_type: str, target_id: str, *accesses
 
 
 def logged_in_client(user: User) -> Client:
-    """Somebody who is logged in to the pages."""
+    """Return a test client that is signed in as the user."""
     client = Client()
     client.force_login(user)
     return client

@@ -1,4 +1,4 @@
-"""People who look at the pages: an operator who may do everything, a viewer who may only look."""
+"""Users of the pages: an operator with all permissions, and a viewer with read permissions."""
 
 import pytest
 from django.contrib.auth.models import Permission, User
@@ -7,7 +7,7 @@ from django.test import Client
 
 @pytest.fixture
 def operator(db) -> Client:
-    """Somebody who may act."""
+    """Return a client of a user with all permissions."""
     client = Client()
     client.force_login(User.objects.create_superuser("olga", password="x"))
     return client
@@ -15,7 +15,7 @@ def operator(db) -> Client:
 
 @pytest.fixture
 def viewer(db) -> Client:
-    """Somebody who may see everything and change nothing."""
+    """Return a client of a user who can view everything and change nothing."""
     user = User.objects.create_user("vera", password="x", is_staff=True)
     user.user_permissions.set(Permission.objects.filter(codename__startswith="view_"))
     client = Client()

@@ -1,4 +1,4 @@
-"""Colours of terminals become marks of ours, and text stays text."""
+"""ANSI escape sequences become styled elements, and all other text is escaped."""
 
 import pytest
 

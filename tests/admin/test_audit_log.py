@@ -1,4 +1,4 @@
-"""The audit: what changed, who the programs belong to, and all of it as a file."""
+"""The audit log: changes, owners of applications, and the export."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What stands in the place of a page that is not there, not open, or broke."""
+"""Error pages: not found, forbidden, and server errors."""
 
 import pytest
 from django.db import OperationalError

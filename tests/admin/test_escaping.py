@@ -16,7 +16,7 @@ BREAKOUT = '"><img src=x onerror=alert(1)>'
 
 @pytest.fixture
 def hostile(operator, clock):
-    """A run in which everything that can be named, said or sent is an attack."""
+    """Return a run in which every name, value and payload contains an attack."""
     define_task("charge", retryCount=0)
     document = step("charge", inputParameters={EVIL: "${workflow.input.x}", BREAKOUT: BREAKOUT})
     define_workflow("order", document, description=EVIL)

@@ -1,4 +1,4 @@
-"""The pages speak the reader's language; machines are answered in English whatever a browser asks for."""
+"""Pages use the reader's language; API replies are always in English."""
 
 import re
 from html import unescape
@@ -83,5 +83,5 @@ def test_drawings_have_the_same_geometry_in_every_language(operator, clock, tab)
 
 
 def geometry(page: str) -> list[str]:
-    """The numbers of all drawings of a page."""
+    """Return the numbers of all drawings on a page."""
     return re.findall(r'\b(?:x|y|x1|x2|y1|y2|width|height|d|points|transform|viewBox)="[^"]*"', unescape(page))

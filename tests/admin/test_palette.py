@@ -1,4 +1,4 @@
-"""The palette: what is found by a few letters, and what can be begun from it."""
+"""The command palette: search by a few letters, and commands."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A client that speaks as Conductor's clients do, and short words for what most tests begin with."""
+"""A client that sends requests as Conductor's clients do, and helpers for common setups."""
 
 import json
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ class Api:
         return self.send("DELETE", path, body, **headers)
 
     def send(self, method: str, path: str, body: Any = None, **headers: Any) -> HttpResponse:
-        """Send a body as it is if it is bytes, else as JSON; none at all if it is None."""
+        """Send a request: a bytes body unchanged, any other body as JSON, None as no body."""
         sent = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
         return self.client.generic(method, f"/api{path}", sent, "application/json", headers=headers)
 
@@ -57,15 +57,15 @@ class Api:
         return self.post("/tasks", {**result, "workerId": "tester", **fields})
 
     def workflow(self, workflow_id: str) -> dict[str, Any]:
-        """A workflow with its tasks."""
+        """Return a workflow with its tasks."""
         return self.get(f"/workflow/{workflow_id}").json()
 
 
 @pytest.fixture(scope="module")
 def stock(request, django_db_setup, django_db_blocker) -> Iterator[tuple[Api, Clock]]:
-    """For rows that the tests of a module read and leave as they are: they are made once, from noon on.
+    """Yield the API and clock for rows that a module's tests only read; the rows are created once, from noon on.
 
-    Such tests speak through `reader`.
+    Tests of such rows use `reader`.
     """
     with pytest.MonkeyPatch.context() as patch, django_db_blocker.unblock():
         seed_randomness(patch, request.node.nodeid)
@@ -76,11 +76,11 @@ def stock(request, django_db_setup, django_db_blocker) -> Iterator[tuple[Api, Cl
 
 @pytest.fixture
 def reader(db: None) -> Api:
-    """The API for tests that write nothing."""
+    """Return the API for tests that write nothing."""
     return Api()
 
 
 @pytest.fixture
 def api(transactional_db: None) -> Api:
-    """The API of a server that asks for no login."""
+    """Return the API of a server without authentication."""
     return Api()

@@ -6,10 +6,10 @@ Step = dict[str, Any]
 
 
 def simple(name: str, **fields: Any) -> Step:
-    """Work for a worker."""
+    """Return a task that a worker executes."""
     return {"name": name, "taskReferenceName": name, "type": "SIMPLE", **fields}
 
 
 def step(kind: str, ref: str, **fields: Any) -> Step:
-    """A step of any type."""
+    """Return a step of any type."""
     return {"name": ref, "taskReferenceName": ref, "type": kind, **fields}

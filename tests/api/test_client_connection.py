@@ -1,4 +1,4 @@
-"""A server can tell whether a client that waits for its answer is still there."""
+"""Detection of clients that disconnect while they wait for a reply."""
 
 import socket
 
@@ -10,7 +10,7 @@ from conductor_app.api.disconnect_check import SOCKET_KEY, disconnect_check
 
 @pytest.fixture
 def ends():
-    """A connection: the server's end, and the client's."""
+    """Return both ends of a connection: the server's and the client's."""
     ours, theirs = socket.socketpair()
     yield ours, theirs
     ours.close()

@@ -1,4 +1,4 @@
-"""Readers while others write: whatever one reply or one page shows, the database held at one moment."""
+"""Consistent reads during writes: each reply and each page shows a single state of the database."""
 
 import json
 import re
@@ -35,7 +35,7 @@ WRITERS, READERS = 2, 3
 RETRIES, MAX_RUNS = 4, 40
 OPEN = ("SCHEDULED", "IN_PROGRESS")
 Act = Callable[[], Iterable[str]]
-"""What a thread does again and again; what it finds wrong in the reply."""
+"""A function that a thread calls repeatedly; it returns the inconsistencies that it finds."""
 
 
 class Web:
@@ -60,7 +60,7 @@ class Web:
 
 @pytest.fixture(autouse=True)
 def threads_change_often() -> Iterator[None]:
-    """Between two statements too, where Python would else let a thread go on for 5 ms."""
+    """Switch threads often, also between two statements. By default, Python lets a thread run for 5 ms."""
     usual = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     yield
@@ -78,11 +78,14 @@ def pages(admin_client) -> Web:
 
 
 def found_between(look: Act, changes: list[Callable[[], Any]]) -> list[str]:
-    """What is found wrong where another connection makes the next of the changes after a reader's n-th statement.
+    """Return the inconsistencies that a reader finds if another connection writes after the reader's n-th statement.
 
-    For each n, until the reader has fewer statements; the changes lead back to where they began.
+    Repeats for each n up to the reader's number of statements; the changes end in the initial state.
+
+    Raises:
+        AssertionError: the reader has too many statements.
     """
-    # Once without a change: what a process remembers from then on would be counted at the first place only.
+    # Run once without a change to fill the process's caches, which would otherwise affect the first place only.
     found = list(look())
     for place in count(1):
         for change in changes:
@@ -96,7 +99,7 @@ def found_between(look: Act, changes: list[Callable[[], Any]]) -> list[str]:
 
 @contextmanager
 def after_statement(place: int, change: Callable[[], Any]) -> Iterator[list[bool]]:
-    """Make the change after so many statements of the block; the list that is given holds something if it was made."""
+    """Make the change after the n-th statement of the block; the yielded list is not empty if the change was made."""
     made: list[bool] = []
     passed = count(1)
 
@@ -112,9 +115,9 @@ def after_statement(place: int, change: Callable[[], Any]) -> Iterator[list[bool
 
 
 def found_by(acts: Iterable[Act]) -> list[str]:
-    """What is found wrong by threads that act side by side for a while."""
+    """Return the inconsistencies that concurrent threads find within a limited time."""
     acts = list(acts)
-    # Each once by itself: what a process loads with its first request takes longer than that.
+    # Run each once alone, because the first request of a process loads modules.
     find_standalone = [each for act in acts for each in act()]
     assert find_standalone == []
     ends_at = monotonic() + SECONDS
@@ -142,7 +145,7 @@ def said(run_id: str, ref: str, outcome: str) -> Callable[[], Any]:
 
 
 def changes_of(run_id: str) -> list[Callable[[], Any]]:
-    """A run tries a task again, goes on, completes, and is run again."""
+    """Return changes of a run: a retry, progress, completion, and a restart."""
     steps = (("a", "FAILED"), ("a", "COMPLETED"), ("b", "COMPLETED"))
     return [*(said(run_id, *step) for step in steps), lambda: run_commands.rerun(run_id, ACTOR)]
 
@@ -157,7 +160,7 @@ def worked_on(run_id: str) -> Act:
 
 
 def torn_run(run: dict[str, Any]) -> Iterable[str]:
-    """A run is open for as long as one of its tasks is, and each retry is counted."""
+    """Yield inconsistencies: a run is open exactly while one of its tasks is, and each retry is counted."""
     statuses = [task["status"] for task in run["tasks"]]
     if (run["status"] == "RUNNING") != any(status in OPEN for status in statuses):
         yield f"{run['status']} with tasks {statuses}"
@@ -168,7 +171,7 @@ def torn_run(run: dict[str, Any]) -> Iterable[str]:
 
 
 def torn_bundle(bundle: dict[str, Any]) -> Iterable[str]:
-    """The newest move of a run in its history is the one to the status that it shows."""
+    """Yield inconsistencies: the newest transition in a run's history leads to its displayed status."""
     yield from torn_run(bundle["run"])
     effects = [effect for entry in bundle["history"] for effect in reversed(entry["effects"])]
     last = next((effect["event"] for effect in effects if effect["effect"] == "TransitionRun"), "rerun")
@@ -177,7 +180,7 @@ def torn_bundle(bundle: dict[str, Any]) -> Iterable[str]:
 
 
 def torn_table(page: str) -> Iterable[str]:
-    """A page says Running for as long as it shows a task that is active."""
+    """Yield inconsistencies: a page shows Running exactly while it shows an active task."""
     [status] = re.findall(r'<h1>.*?<span class="badge \w+">.*?</svg>(.*?)</span></h1>', page)
     rows = re.findall(r'<tr data-key="\w+">.*?<span class="badge \w+">.*?</svg>(.*?)</span>', page, re.DOTALL)
     if (status == "Running") != ("Active" in rows):
@@ -185,7 +188,7 @@ def torn_table(page: str) -> Iterable[str]:
 
 
 def torn_history(page: str) -> Iterable[str]:
-    """The revision of a run is that of its newest line of history."""
+    """Yield inconsistencies: a run's revision equals that of its newest history entry."""
     [revision] = re.findall(r"<dt>Revision</dt><dd>(\d+)</dd>", page)
     newest = re.search(r'data-key="rev-(\d+)"', page)
     if newest is None or newest[1] != revision:
@@ -214,7 +217,7 @@ LOOKS_AT_RUNS: dict[str, Callable[[Web, Web, str], Iterable[str]]] = {
 
 
 def torn_output(run: dict[str, Any]) -> Iterable[str]:
-    """A run has an output when it has completed."""
+    """Yield inconsistencies: a completed run has an output."""
     if (run["status"] == "COMPLETED") != bool(run["output"]):
         yield f"{run['status']} with the output {run['output']}"
 
@@ -234,7 +237,7 @@ def test_a_change_between_two_statements_of_a_run_reader_is_invisible(api, pages
     assert found_between(look, changes_of(orders[0])) == []
 
 
-# Stand-alone tasks: claimed, given up, retried until no retry is left, and rerun.
+# Standalone tasks: claimed, reported, retried until no retry remains, and rerun.
 
 
 @pytest.fixture
@@ -257,7 +260,7 @@ class Jobs:
         return task_actions.apply_action("schedule", standalone_tasks.create_task(task).id, ACTOR).id
 
     def tried_again_and_again(self, api: Web, number: int) -> Act:
-        """A worker that never gets anywhere; what it is told must agree as well."""
+        """Return a worker that always fails its task; the replies that it receives are checked too."""
         worker = {"workerGroup": "here", "workerId": "w", "tasks": 1}
 
         def turn() -> Iterable[str]:
@@ -277,7 +280,7 @@ class Jobs:
 
 
 def torn_task(status: dict[str, Any]) -> Iterable[str]:
-    """Each retry since the last rerun is one retry less that is left."""
+    """Yield inconsistencies: each retry since the last rerun reduces the remaining retries by one."""
     causes = [run["reasonCreated"] for run in reversed(status["runs"])]
     retried = sum(cause in RETRIED for cause in takewhile(lambda cause: cause != "rerun", causes))
     if retried + status["retriesLeft"] != RETRIES:
@@ -285,7 +288,7 @@ def torn_task(status: dict[str, Any]) -> Iterable[str]:
 
 
 def torn_task_page(page: str) -> Iterable[str]:
-    """The same of what a page says."""
+    """Yield the same inconsistencies for a page."""
     [left] = re.findall(rf"<dt>Retries left</dt><dd>(\d+) of {RETRIES}</dd>", page)
     causes = re.findall(r"created as ([\w-]+)", page)[::-1]
     retried = sum(cause in RETRIED for cause in takewhile(lambda cause: cause != "rerun", causes))

@@ -1,4 +1,4 @@
-"""What a monitoring system reads."""
+"""Metrics for monitoring systems."""
 
 import pytest
 from django.db import OperationalError, connection
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 
 
 def scraped(**headers):
-    """Every sample, by name and labels."""
+    """Return every sample by name and labels."""
     reply = Client(headers=headers).get("/metrics")
     assert reply.status_code == 200, reply.content
     return samples_of(reply.content)
@@ -64,7 +64,7 @@ def test_queues_are_counted_in_the_index_of_the_claim(clock):
 
     plan = waiting_by_queue().explain()
 
-    # Which of two indexes serves two rows is chance on PostgreSQL: there it is enough that one does.
+    # PostgreSQL may choose either index for two rows; one of them being used is enough.
     assert "attempt_to_claim" in plan or (connection.vendor == "postgresql" and "Seq Scan" not in plan)
 
 

@@ -1,4 +1,4 @@
-"""Reads a .po file as far as ours use the format: contexts, plurals, strings over several lines, fuzzy ones."""
+"""Parse the subset of the .po format that our catalogs use: contexts, plurals, multi-line strings and fuzzy flags."""
 
 import ast
 import re
@@ -10,7 +10,7 @@ PARAMETERS = re.compile(r"%\((\w+)\)[sdr]|\{(\w*)\}")
 
 @dataclass
 class CatalogEntry:
-    """One text with what it is in another language, a form for each plural."""
+    """A message with its translations, one per plural form."""
 
     is_fuzzy: bool = False
     context: str | None = None
@@ -19,7 +19,7 @@ class CatalogEntry:
     translation: dict[int, str] = field(default_factory=dict)
 
     def take(self, keyword: str, more: str) -> None:
-        """One line of a string, which may have begun before."""
+        """Add one line of a string, which can continue a previous line."""
         if keyword == "msgctxt":
             self.context = (self.context or "") + more
         elif keyword == "msgid":
@@ -35,7 +35,7 @@ class CatalogEntry:
         return bool(self.original) and all(self.translation.values()) and not self.is_fuzzy
 
     def compiled_entries(self) -> dict:
-        """What the compiled catalog holds of it, by its keys."""
+        """Return the entries of the compiled catalog for this message, by their keys."""
         if not self.is_translated:
             return {}
         key = self.original if self.context is None else f"{self.context}\x04{self.original}"
@@ -46,7 +46,7 @@ class CatalogEntry:
         )
 
     def has_same_parameters(self) -> bool:
-        """Whether each form names the parameters of the original; a singular may leave out its number."""
+        """Return whether each form uses the parameters of the original. A singular form may omit its number."""
         allowed = parameters(self.original) | parameters(self.plural or "")
         needed = allowed if self.plural is None else set()
         return not self.is_translated or all(
@@ -60,12 +60,12 @@ def parameters(text: str) -> set[str]:
 
 
 def is_formattable(original: str, translation: str) -> bool:
-    """A lone % breaks a text that is filled in by %."""
+    """Return whether the texts can be formatted by %: a lone % breaks the formatting."""
     return "%(" not in original or "%" not in re.sub(r"%\(\w+\)[sdr]|%%", "", translation)
 
 
 def entries(text: str) -> Iterator[CatalogEntry]:
-    """The entries of a catalog, without its header and without what is obsolete."""
+    """Yield the entries of a catalog, without its header and obsolete entries."""
     entry, keyword = CatalogEntry(), ""
     for line in text.splitlines():
         if line.startswith(("msgctxt", "msgid ", "#")) and entry.translation:

@@ -1,4 +1,4 @@
-"""Who may import whom (ARCHITECTURE §3): a table, and the sharper lines below it."""
+"""The import contract: a table of allowed imports, and stricter rules below it."""
 
 import ast
 import re
@@ -13,7 +13,7 @@ APP = Path(__file__).parents[2] / "conductor_app"
 LEAVES = {"clock", "conf", "gc_tuning", "json_values", "randomness"}
 BELOW_FACES = {"telemetry", "engine", "insight", "access", "models", "core", "notifications"}
 
-# Each room and what it may import beside itself and the leaves. A room within a room has its own line.
+# Each package and its allowed imports, besides itself and the leaf packages. A subpackage has its own line.
 ROOMS: dict[str, set[str]] = {
     "core": set(),
     "randomness": set(),
@@ -49,12 +49,12 @@ OUTSIDERS_OF_CORE = {"core/expressions/patterns.py": {"re2", "regex"}}
 
 @cache
 def modules() -> list[tuple[Path, ast.Module]]:
-    """Every file of ours, read once for all tests."""
+    """Return every module of the application, parsed once for all tests."""
     return [(path, ast.parse(path.read_text())) for path in sorted(APP.rglob("*.py"))]
 
 
 def imports(path: Path, tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Every module that a file imports, in full, with the line that does it."""
+    """Yield the full name of every module that a file imports, with the line number."""
     package = path.relative_to(APP.parent).parts[:-1]
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -62,12 +62,12 @@ def imports(path: Path, tree: ast.AST) -> Iterator[tuple[int, str]]:
         elif isinstance(node, ast.ImportFrom):
             base = ".".join(package[: len(package) - node.level + 1]) if node.level else ""
             module = ".".join(part for part in (base, node.module or "") if part)
-            # `from . import clock`: what is imported is the module of that name.
+            # `from . import clock` imports the module of that name.
             yield from ((node.lineno, f"{module}.{alias.name}") for alias in node.names)
 
 
 def room_of(module: str) -> str | None:
-    """The room of a module of ours: the longest name in the table; None for everything else."""
+    """Return the package of a module: the longest matching name in the table; None for external modules."""
     parts = module.split(".")
     if parts[0] != "conductor_app" or len(parts) < 2:
         return None
@@ -175,7 +175,7 @@ LOCAL_IMPORTS = {
     "store/statements.py": "psycopg is loaded with PostgreSQL only",
     "api/conductor/view.py": "drf-spectacular takes 5 MB and is loaded with the OpenAPI document",
 }
-"""Modules that import ours inside functions, with the reason."""
+"""Modules that import application modules inside functions, with the reason."""
 
 
 def _local_imports(path: Path, tree: ast.AST) -> Iterator[int]:
@@ -193,7 +193,7 @@ def test_modules_are_imported_inside_functions_only_for_a_listed_reason():
 
 
 def _graph() -> dict[str, set[str]]:
-    """The modules that each module imports, at the top or inside functions."""
+    """Return the modules that each module imports, at the top level or inside functions."""
     known = {module_name(path) for path, _ in modules()}
     graph = {}
     for path, tree in modules():
@@ -298,7 +298,7 @@ def test_only_the_store_writes_its_tables():
 
 
 def _names_of_store_tables(path, tree):
-    """The names under which a module imports models of the store's tables."""
+    """Return the names under which a module imports models of the store's tables."""
     return {
         alias.asname or alias.name
         for node in ast.walk(tree)

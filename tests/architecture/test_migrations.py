@@ -1,8 +1,8 @@
-"""What migrations may do: a process of the version before goes on working while, and after, they are applied.
+"""Rules for migrations: a process of the previous version keeps working during and after a migration.
 
-They add. What is to go is first no longer read or written, in one version, and removed in a later one; what is to be
-called otherwise is added under its new name. A column that is added must accept the rows of a process that has never
-heard of it: it is nullable, or the database itself knows its default (`db_default`).
+Migrations only add. A release first stops reading and writing what a later release removes, and a renamed column is
+added under its new name. An added column must accept rows of a process of the previous version: it is nullable or has a
+database default (`db_default`).
 """
 
 from importlib import import_module
@@ -22,13 +22,13 @@ REMOVES = (
     migrations.AlterModelTable,
 )
 IN_TWO_STEPS = {"0002_standard_names"}
-"""Migrations that remove what the version before no longer reads or writes (these: before there was a version)."""
+"""Migrations that remove what the previous version no longer uses. These predate the first release."""
 FIRST_RELEASE = None
 """The last migration of the first version that was released; before it, no older process could be running."""
 
 
 def complaint(operation, is_released=True, new_models=frozenset()):
-    """Why an older process would not survive it; None where it would."""
+    """Return why a process of the previous version would fail after the operation; None if it would not."""
     if isinstance(operation, REMOVES):
         return f"{type(operation).__name__} takes away what an older process reads"
     is_index = isinstance(operation, migrations.AddIndex) and operation.model_name not in new_models

@@ -39,7 +39,7 @@ def is_generated(path: Path) -> bool:
 
 
 def definitions() -> Iterator[tuple[Path, ast.ClassDef | ast.FunctionDef]]:
-    """Every class and function at the top level of a module."""
+    """Yield every top-level class and function."""
     for path, tree in modules():
         if is_generated(path):
             continue
@@ -110,7 +110,7 @@ NOT_FILES_OF_A_LAYER = {"settings", "migrations", "management"}
 
 
 def test_a_file_name_is_unique_within_a_layer():
-    """A newcomer who looks for a file by its name finds one. The two APIs are layers of their own."""
+    """A search for a file name finds one file. Each of the two APIs is a layer of its own."""
     places: dict[tuple[str, str], list[str]] = defaultdict(list)
     for path, _ in modules():
         parts = path.relative_to(APP).parts
@@ -133,7 +133,7 @@ OTHER_PACKAGES = {"api/conductor": {"openapi"}}
 
 @pytest.mark.parametrize("layer", ["engine", "insight", "admin", "api/conductor", "api/taskcluster"])
 def test_a_layer_has_the_packages_of_the_capabilities(layer):
-    """A reader who knows the layer and the capability knows the folder."""
+    """A reader who knows the layer and the capability finds the folder."""
     packages = {path.parent.name for path in (APP / layer).glob("*/__init__.py")}
 
     assert packages - CAPABILITIES == OTHER_PACKAGES.get(layer, set())

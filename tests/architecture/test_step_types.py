@@ -1,4 +1,4 @@
-"""Step types are known by their modules alone: no other module names one, and no other reads what its tasks keep."""
+"""Only a step type's own module names the type or reads the state of its tasks."""
 
 import ast
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from conductor_app.core.step_types import STEP_TYPES
 from tests.architecture.test_imports import APP, modules
 
 HOMONYMS = {
-    ("core/step_structure.py", "SIMPLE"),  # the type of a step that names none
+    ("core/step_structure.py", "SIMPLE"),  # the type of a step that does not name one
     ("core/human_task.py", "TERMINATE"),  # a completion strategy of assignments
     ("models/runs.py", "HUMAN"),  # in an index; tables import no core
 }
@@ -21,7 +21,7 @@ def relative(path: Path) -> str:
 
 
 def other_modules() -> Iterator[tuple[str, ast.Module]]:
-    """The modules that define no step type."""
+    """Yield the modules that do not define a step type."""
     for path, tree in modules():
         name = relative(path)
         if not name.startswith(("core/step_types/", "migrations/", "demo/")):
@@ -74,7 +74,7 @@ def test_only_step_types_read_the_state_of_a_type():
 
 
 def _keys_of_step_types() -> set[str]:
-    """The keys that the states of single step types declare."""
+    """Return the state keys that each step type declares."""
     return {
         each.target.id
         for path in (APP / "core" / "step_types").glob("*.py")
@@ -86,7 +86,7 @@ def _keys_of_step_types() -> set[str]:
 
 
 def _keys_of_state(node: ast.AST) -> Iterator[ast.Constant]:
-    """The constants by which `….step_state` is read: in brackets, by `get`, or by `in`."""
+    """Yield the constants with which `….step_state` is read: by subscript, `get` or `in`."""
     keys: list[ast.expr] = []
     if isinstance(node, ast.Subscript) and ast.unparse(node.value).endswith("step_state"):
         keys = [node.slice]

@@ -1,7 +1,7 @@
-"""Every text that a page shows goes through gettext, and the catalog that is read is the one that was written.
+"""Every text on a page goes through gettext, and the compiled catalog matches its source.
 
-What counts as text in a template: letters between tags, the attributes that people read or hear, and what an `include`
-is told in sentences. What stands in <code>, <pre> and <kbd> is said to machines and stays.
+Text in a template is: characters between tags, attributes that people read or that screen readers announce, and
+sentences in the parameters of an `include`. The contents of <code>, <pre> and <kbd> are exempt.
 """
 
 import re
@@ -26,9 +26,9 @@ TAGS_WITH_TEXT = {"include", "with", "crumb", "fact", "action", "placeholder", "
 SENTENCE = re.compile(r'"[^"]*[A-Za-z]{2}[^"]* [^"]*"$|"[A-Z][a-z]+"$')
 CLASSES = ("block bodyclass", "block coltype")
 GUESSED = {"default", "default_if_none", "yesno", "pluralize"}
-"""Filters whose argument may be shown: words there are text."""
+"""Filters whose argument can be displayed: words in it are text."""
 
-# A template leaves this list when all of its texts go through gettext; nothing is added.
+# A template leaves this list when all of its texts go through gettext; no template is added.
 NOT_YET: set[str] = set()
 
 
@@ -63,7 +63,7 @@ def names() -> list[str]:
 
 
 def texts(path: str) -> Iterator[str]:
-    """What a template says by itself, outside gettext."""
+    """Yield the texts of a template that do not go through gettext."""
     tokens = outside_of_gettext(Lexer((TEMPLATES / path).read_text()).tokenize())
     reader = Reader()
     for token in tokens:
@@ -78,7 +78,7 @@ def texts(path: str) -> Iterator[str]:
 
 
 def outside_of_gettext(tokens: list[Token]) -> Iterator[Token]:
-    """The tokens, without those that stand between a blocktranslate, a comment or a block of classes and its end."""
+    """Yield the tokens outside blocktranslate, comment and class blocks."""
     until = ""
     for token in tokens:
         word = token.contents.split()[0] if token.token_type == TokenType.BLOCK else ""
@@ -91,7 +91,7 @@ def outside_of_gettext(tokens: list[Token]) -> Iterator[Token]:
 
 
 def guessed(variable: str) -> str:
-    """What a variable's filters would show of themselves."""
+    """Return the text that a variable's filters can display."""
     return " ".join(
         found.group(2) for found in re.finditer(r"\|(\w+):\"([^\"]*)\"", variable) if found.group(1) in GUESSED
     )
@@ -108,12 +108,12 @@ def sentences(tag: str) -> Iterator[str]:
 
 
 def is_text(text: str) -> bool:
-    """Whether there are words of a language in it: single letters and names are none."""
+    """Return whether the text contains words of a language; single letters and names do not count."""
     return any(word not in THE_SAME_EVERYWHERE for word in re.findall(r"[^\W\d_]{2,}", text))
 
 
 class Reader(HTMLParser):
-    """Collects what people read or hear of a template's HTML."""
+    """Collect the texts of a template's HTML that people read or that screen readers announce."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Who writes what: faces and insight read, the engine commands, the store writes (ARCHITECTURE §3, lines 3 and 4)."""
+"""Write access: interfaces and insight only read, the engine runs commands, and only the store writes its tables."""
 
 import ast
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ READERS = ("insight", "api", "admin", "workers", "access")
 WRITES = {
     "save", "create", "update", "delete", "bulk_create", "bulk_update", "get_or_create", "update_or_create",
 }  # fmt: skip
-# What an operator's page keeps for the operator alone belongs to that page.
+# A page owns the rows that exist for that page only.
 OWNED_BY_FACES = {
     "User",
     "Group",
@@ -30,7 +30,7 @@ OWNED = {name for name in models.__all__ if name not in OWNED_BY_FACES}
 
 
 def writes(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Calls that write through a manager or a QuerySet of a model of ours, or save a row."""
+    """Yield the calls that write through a manager or QuerySet of our models, or save a row."""
     for node in ast.walk(tree):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in WRITES):
             continue

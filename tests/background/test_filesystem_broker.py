@@ -13,7 +13,7 @@ from conductor_app.settings.services import folder_broker
 
 @pytest.fixture
 def queue(tmp_path, request):
-    """A queue in a folder of its own; of its own name too, because kombu remembers what it has bound."""
+    """Return a queue in its own folder. Its name is unique because kombu caches bindings."""
     with Connection("folder://localhost/", transport_options=folder_broker(tmp_path)) as connection:
         yield connection.SimpleQueue(request.node.name)
 
@@ -47,14 +47,14 @@ def test_a_reader_never_meets_half_a_message(queue, tmp_path):
 
 
 def taken(queue):
-    """The next message, acknowledged."""
+    """Return the next message and acknowledge it."""
     message = queue.get(timeout=2)
     message.ack()
     return message.payload
 
 
 def let_a_millisecond_pass():
-    """A message's name carries the millisecond in which it was sent."""
+    """Wait for the next millisecond, because a message's name contains the millisecond of its creation."""
     began = round(time() * 1000)
     while round(time() * 1000) == began:
         pass

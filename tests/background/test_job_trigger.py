@@ -1,4 +1,4 @@
-"""New work for a built-in worker is told to Celery at once."""
+"""New work for a built-in worker triggers a Celery job at once."""
 
 import pytest
 from kombu.exceptions import OperationalError
@@ -10,13 +10,13 @@ from conductor_app.celery import app
 
 @pytest.fixture
 def bell(monkeypatch):
-    """A bell that has not rung yet."""
+    """Return a trigger that has not fired."""
     monkeypatch.setattr(job_trigger, "_trigger", job_trigger.JobTrigger())
 
 
 @pytest.fixture
 def broker(bell):
-    """The broker's queue, empty at first."""
+    """Return the broker's queue, initially empty."""
     with app.connection_for_write() as connection:
         queue = connection.SimpleQueue("celery")
         queue.clear()

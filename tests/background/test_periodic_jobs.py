@@ -1,4 +1,4 @@
-"""What is called how often, as beat's rows say it."""
+"""The intervals of periodic jobs, as the rows of beat state them."""
 
 import pytest
 from django_celery_beat.models import IntervalSchedule, PeriodicTask

@@ -31,7 +31,11 @@ class Client:
         return self.send(head.encode() + body)
 
     def send(self, request: bytes) -> tuple[int, bytes]:
-        """Send a request and return its status and body; reconnect once if the server closed the connection."""
+        """Send a request and return its status and body; reconnect once if the server closed the connection.
+
+        Raises:
+            AssertionError: the server closed the connection twice.
+        """
         for is_last in (False, True):
             try:
                 connection = self.socket or self._ensure_connected()

@@ -46,7 +46,11 @@ class SigningClient(Client):
 
 
 def create_tasks(url: str, count: int) -> None:
-    """Create tasks, each in a task group of its own."""
+    """Create tasks, each in its own task group.
+
+    Raises:
+        SystemExit: the server rejected a task.
+    """
     thread_data = threading.local()
 
     def create_task(number: int) -> None:

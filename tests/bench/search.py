@@ -341,7 +341,7 @@ def cpu_ms() -> float:
 
 
 def measure_request(send_request: Any) -> tuple[list[float], list[float], Any]:
-    """Repeat a request. Return the durations and CPU times of all but the first try, and the last reply."""
+    """Repeat a request. Return the durations and CPU times of all but the first repetition, and the last reply."""
     times, cpus = [], []
     for _ in range(TRIES + 1):
         began, cpu = time.perf_counter(), cpu_ms()

@@ -25,7 +25,11 @@ class CountingClient:
         self._client = Client(headers={"X-Authorization": token} if token else None)
 
     def send(self, method: str, path: str, value: Any = None) -> bytes:
-        """Send a request and return the body of the reply."""
+        """Send a request and return the body of the reply.
+
+        Raises:
+            SystemExit: the reply is an error.
+        """
         body = b"" if value is None else orjson.dumps(value)
         reply = self._client.generic(method, f"/api{path}", body, "application/json", HTTP_HOST="127.0.0.1")
         if reply.status_code not in (200, 204):

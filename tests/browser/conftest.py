@@ -1,12 +1,12 @@
-"""A browser for the operators' pages: one for all of these tests, and a page that fails on whatever it complains of.
+"""A browser for the operators' pages, shared by these tests. A page fails its test on any console error.
 
-    def test_something(page, live):          # `live.url`: a server on the test's database; `page` is signed in as olga
-        page.goto("/admin/")                 # addresses are relative to it
+    def test_something(page, live):          # `live`: the URL of a server on the test database; `page` is signed in
+        page.goto("/admin/")                 # URLs are relative to it
         expect(page.get_by_role("heading", name="Overview")).to_be_visible()
 
-Wait for conditions (`expect`), never for time: what a page does after a while it does at once where its clock was taken
-over before it was loaded (`page.clock.install()`) and is put on (`page.clock.fast_forward(3000)`). Without Chromium the
-tests are skipped, with the reason.
+Wait for conditions (`expect`), never for time. For timers of a page, install a clock before it loads
+(`page.clock.install()`) and advance it (`page.clock.fast_forward(3000)`). Without Chromium, the tests are skipped with
+the reason.
 """
 
 import os
@@ -20,7 +20,7 @@ from tests.browser.page_checks import WIDE, chromium
 from tests.clients.live_server import running_server
 
 HARMLESS = ("net::ERR_ABORTED",)
-"""What a browser says of requests that a page left behind as it was left."""
+"""Browser messages about requests that were aborted by leaving a page."""
 
 # Playwright runs a loop of its own in the tests' thread; Django would take the tests for asynchronous code.
 os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
@@ -28,7 +28,7 @@ os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
 
 @pytest.fixture(scope="package")
 def browser():
-    """A browser. Its loop ends with these tests: others run loops of their own."""
+    """Yield a browser. Its event loop ends with these tests, because others run their own loops."""
     found = chromium()
     if not found:
         pytest.skip("there is no Chromium here; CHROMIUM may name one")
@@ -41,20 +41,20 @@ def browser():
 
 @pytest.fixture
 def live(transactional_db) -> Iterator[str]:
-    """The address of a live server on the test's database."""
+    """Yield the URL of a live server on the test database."""
     with running_server() as url:
         yield url
 
 
 class Pages:
-    """Opens pages that are signed in, and keeps what they complain of."""
+    """Open signed-in pages and record their console errors."""
 
     def __init__(self, browser, url: str) -> None:
         self.browser, self.url = browser, url
         self.contexts, self.validation_errors = [], []
 
     def open(self, user: User, *, size=WIDE, scheme: str = "light"):
-        """A new page of a new session."""
+        """Open a new page in a new session."""
         client = Client()
         client.force_login(user)
         cookie = {"name": "sessionid", "value": client.cookies["sessionid"].value, "url": self.url}
@@ -80,7 +80,7 @@ class Pages:
 
 @pytest.fixture
 def pages(browser, live) -> Iterator[Pages]:
-    """Pages of any size, theme and person; whatever one of them complains of fails the test."""
+    """Yield a factory of pages of any size, theme and user. A console error on any of them fails the test."""
     opened = Pages(browser, live)
     yield opened
     opened.close()
@@ -89,11 +89,11 @@ def pages(browser, live) -> Iterator[Pages]:
 
 @pytest.fixture
 def olga(transactional_db) -> User:
-    """Somebody who may do everything."""
+    """Return a user with all permissions."""
     return User.objects.create_superuser("olga", password="x")
 
 
 @pytest.fixture
 def page(pages, olga):
-    """A wide, light page of olga's."""
+    """Return a wide page in the light theme, signed in as olga."""
     return pages.open(olga)

@@ -1,4 +1,4 @@
-"""Whether a page can be used by everybody: in both widths and themes, with keys and by ear."""
+"""Accessibility and layout checks: both widths, both themes, keyboard and screen reader."""
 
 import os
 import shutil
@@ -15,12 +15,12 @@ CHROMIUMS = ("chromium-headless-shell", "chromium", "chromium-browser")
 
 
 def chromium() -> str | None:
-    """The Chromium that looks at pages: what CHROMIUM names, else one of Debian's."""
+    """Return the path of the Chromium to use: CHROMIUM if set, otherwise Debian's."""
     return os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, CHROMIUMS)), None)
 
 
 def axe_violations(page: Page, only: Sequence[str] = RULES) -> list[str]:
-    """What axe finds to complain of on a page, by these rules."""
+    """Return the violations of the given rules that axe finds on a page."""
     # Into the page's own world by the debugger, past its policy: axe is the tester's, not the page's.
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE)
@@ -30,19 +30,19 @@ def axe_violations(page: Page, only: Sequence[str] = RULES) -> list[str]:
 
 
 def assert_accessible(page: Page, only: Sequence[str] = RULES) -> None:
-    """Axe finds nothing."""
+    """Assert that axe finds no violations."""
     assert axe_violations(page, only) == [], page.url
 
 
 def has_no_horizontal_scroll(page: Page) -> bool:
-    """Whether the page fits its width."""
+    """Return whether the page fits its width."""
     return page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
 
 
 def assert_usable_by_everybody(page: Page, path: str) -> None:
-    """A page, loaded once, fits both widths and can be used by everybody in both themes.
+    """Load a page once and assert that it fits both widths and is accessible in both themes.
 
-    What it holds is looked at while it is wide and light; narrow and dark, only its width and its colours differ.
+    The content is checked in the wide light layout; the narrow dark layout is checked for width and contrast only.
     """
     page.set_viewport_size(WIDE)
     page.emulate_media(color_scheme="light")

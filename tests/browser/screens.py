@@ -88,7 +88,7 @@ PAGES = {
 
 
 def screen_addresses() -> dict[str, str]:
-    """Every screen's, over what the scenery and the demo have left."""
+    """Return the URLs of all screens for the demo data."""
     found = {name: f"/admin/{path}" for name, path in PAGES.items()}
     found |= {name: f"/admin/conductor/{model}/" for name, model in LISTS.items()}
     return found | _runs() | _standalone() | _definitions() | _others()

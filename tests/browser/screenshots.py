@@ -1,9 +1,8 @@
-"""`python -m tests.browser.screenshots`: pictures of every screen, in both sizes and themes, over a shop's week.
+"""Take screenshots of every screen in both sizes and themes: `python -m tests.browser.screenshots`.
 
-Serves a database of its own, in which returns came back for a week (`scenery/`), lets the demo's workers fulfil their
-orders, and writes var/screenshots/*.png. `ONLY=overview,run` looks at some of them; `LANGUAGE=de` reads them in German.
-Whatever a page says on the console, whatever does not fit, and whatever axe finds is told at the end, which is then a
-failure: no test looks at as many pages.
+Serves its own database with the demo data, lets the demo's workers process their orders, and writes
+var/screenshots/*.png. `ONLY=overview,run` selects screens; `LANGUAGE=de` selects German. Console errors, horizontal
+scrolling and axe violations are listed at the end and make the command fail.
 """
 
 import os
@@ -30,7 +29,7 @@ TALLEST = 4000
 
 
 def main() -> None:
-    """Furnish, serve, play, look."""
+    """Create the demo data, start the server, run the demo, and take the screenshots."""
     program = chromium()
     if not program:
         sys.exit("There is no Chromium here; CHROMIUM may name one.")
@@ -53,7 +52,7 @@ def main() -> None:
 
 
 def create_scenery() -> None:
-    """A week of returns, in a database that nobody serves yet."""
+    """Create a week of returns in a database that no server uses yet."""
     os.environ["DJANGO_SETTINGS_MODULE"] = "conductor_app.settings.embedded"
     django.setup()
     from conductor_app.management.first_run import prepare_server
@@ -64,7 +63,7 @@ def create_scenery() -> None:
 
 
 def wait_for_server() -> None:
-    """Until the server answers."""
+    """Wait until the server replies."""
     for _ in range(120):
         try:
             urlopen(f"{URL}/health", timeout=2)
@@ -75,7 +74,7 @@ def wait_for_server() -> None:
 
 
 def requested_screens() -> dict[str, str]:
-    """The addresses of the screens that are wanted, all of them if none is named."""
+    """Return the URLs of the selected screens, or of all screens."""
     from .screens import screen_addresses
 
     known = screen_addresses()
@@ -84,7 +83,7 @@ def requested_screens() -> dict[str, str]:
 
 
 def take_all_pictures(program: str, screens: Mapping[str, str]) -> list[str]:
-    """Every screen, loaded once, in each size and theme; returns what there is to complain of."""
+    """Take screenshots of every screen in each size and theme. Return the problems."""
     complaints: list[str] = []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
@@ -102,12 +101,12 @@ def take_all_pictures(program: str, screens: Mapping[str, str]) -> list[str]:
 
 
 def is_serious(said: ConsoleMessage) -> bool:
-    """Whether the console should not have to say so; that a page is not there is what one picture is about."""
+    """Return whether a console message is a problem. The 404 of the not-found screen is expected."""
     return said.type in ("error", "warning") and "404" not in said.text
 
 
 def take_pictures(page: Page, name: str) -> list[str]:
-    """The page in both sizes and themes, and what is wrong with it."""
+    """Take screenshots of the page in both sizes and themes. Return its problems."""
     complaints = []
     for size, viewport in (("wide", WIDE), ("narrow", NARROW)):
         page.set_viewport_size(viewport)
@@ -122,7 +121,7 @@ def take_pictures(page: Page, name: str) -> list[str]:
 
 
 def sign_in(browser: Browser) -> Page:
-    """A page of olga's, after a look at the page on which she signs in."""
+    """Return a page that is signed in as olga, after a check of the sign-in page."""
     page = browser.new_context(base_url=URL, reduced_motion="reduce").new_page()
     page.goto("/admin/login/?next=/admin/")
     take_pictures(page, "login")

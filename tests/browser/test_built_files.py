@@ -1,4 +1,4 @@
-"""The script that the editor's pages load is what its sources build."""
+"""The bundled editor script matches its sources."""
 
 import gzip
 import os
@@ -21,7 +21,7 @@ def run(folder: Path, *command: str, **environment: str) -> subprocess.Completed
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory) -> Path:
-    """A folder with what the sources build now."""
+    """Build the sources and return the output folder."""
     if not shutil.which("npm"):
         pytest.skip("npm is not here: what is committed cannot be built again")
     sources, out = tmp_path_factory.mktemp("src") / "src", tmp_path_factory.mktemp("built")

@@ -1,4 +1,4 @@
-"""A definition is changed in the browser: checked while it is typed, drawn beside, reviewed, saved as a new version."""
+"""The definition editor in a browser: validation, diagram, review, and saving a new version."""
 
 import pytest
 from playwright.sync_api import expect
@@ -18,7 +18,7 @@ def order(transactional_db):
 
 
 def replace(page, old: str, new: str) -> None:
-    """Type `new` in the place of `old`."""
+    """Replace the text `old` in the editor with `new`."""
     page.evaluate(
         """([old, made]) => {
             const view = document.querySelector("[data-code-editor]").codeView;

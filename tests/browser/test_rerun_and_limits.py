@@ -26,7 +26,7 @@ def work(queue: str, outcome: str = "COMPLETED", reason: str = "") -> None:
 
 
 def again(page) -> set[str]:
-    """The tasks that the plan says will rerun."""
+    """Return the tasks that the plan marks for a rerun."""
     rows = page.locator("#result tbody tr").filter(has_text="will rerun")
     return {row.split()[0] for row in rows.all_inner_texts()}
 

@@ -60,7 +60,7 @@ def test_a_narrow_page_opens_its_side(pages, olga, orders):
     assert page.goto("/admin/nowhere/").status == 404
     assert has_no_horizontal_scroll(page)
     expect(page.get_by_role("link", name="Go to the overview")).to_be_in_viewport()
-    pages.validation_errors.clear()  # the browser says on its console that there is no such page
+    pages.validation_errors.clear()  # the browser logs the 404 on its console
 
 
 def test_times_are_displayed_in_the_selected_zone(page, orders):
@@ -95,7 +95,7 @@ def test_a_fragment_displays_errors_and_the_page_reports_an_unreachable_server(p
     page.clock.fast_forward(3000)
     expect(alert).to_have_count(0)
     expect(page.locator("#strip b")).to_be_visible()
-    pages.validation_errors.clear()  # the browser says on its console that the server failed
+    pages.validation_errors.clear()  # the browser logs the server error on its console
 
 
 def test_the_pages_switch_to_german_and_back(page, orders):
@@ -123,4 +123,4 @@ def test_a_user_without_permission_learns_which_one_is_missing(pages, orders):
 
     assert response.status == 403
     expect(page.locator("main")).to_contain_text("conductor.view_attempt")
-    pages.validation_errors.clear()  # the browser says on its console that a page was refused
+    pages.validation_errors.clear()  # the browser logs the 403 on its console

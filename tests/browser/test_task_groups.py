@@ -1,4 +1,4 @@
-"""A build of Taskcluster's in a browser: its group on every tab, what is done to many of it, the log of one task."""
+"""A Taskcluster build in a browser: every tab of its group, bulk actions, and a task's log."""
 
 import gzip
 
@@ -19,7 +19,7 @@ LOG = "public/logs/live_backing.log"
 
 @pytest.fixture
 def build(transactional_db, settings) -> tuple[str, dict[str, str]]:
-    """Sources, six tests of which one fails, and a release that waits for them all."""
+    """Create a build: sources, six tests of which one fails, and a release that depends on all of them."""
     settings.CONDUCTOR_TASKCLUSTER_LONGEST_WAIT = 0.0
     group = new_id()
     ids = {"sources": create(clock, name="sources", group_id=group)}
@@ -32,7 +32,7 @@ def build(transactional_db, settings) -> tuple[str, dict[str, str]]:
 
 
 def done(id: str, how: str) -> None:
-    """A worker does the task, and leaves a log."""
+    """Complete the task as a worker and leave a log."""
     [claim] = claims.claim_tasks(LINUX, "here", "w1", 1)
     assert claim.standalone.id == id
     text = b"".join(b"step %d\n" % n for n in range(200)) + b"\x1b[1;31mit " + how.encode() + b"\x1b[0m <b>\n"

@@ -15,21 +15,21 @@ from tests.clients.shop_workflow import Shop
 
 @pytest.fixture(autouse=True)
 def no_authorities(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing here speaks TLS: each of the SDK's clients would read all authorities of the world for it."""
+    """Skip loading of certificate authorities: no test uses TLS, and each SDK client would load all of them."""
     monkeypatch.delenv("SSL_CERT_FILE", raising=False)
     monkeypatch.setenv("SSL_CERT_DIR", str(Path(__file__).parent))
 
 
 @pytest.fixture
 def server(transactional_db) -> str:
-    """The address of a live server."""
+    """Return the URL of a live server."""
     with running_server() as url:
         yield url
 
 
 @pytest.fixture
 def configuration(server: str, monkeypatch: pytest.MonkeyPatch) -> Configuration:
-    """How the SDK reaches the server, with no key."""
+    """Return the SDK's configuration for the server, without a key."""
     for name in ("CONDUCTOR_AUTH_KEY", "CONDUCTOR_AUTH_SECRET"):
         monkeypatch.delenv(name, raising=False)
     return Configuration(server_api_url=f"{server}/api", log_level="CRITICAL")
@@ -42,7 +42,7 @@ def clients(configuration: Configuration) -> OrkesClients:
 
 @pytest.fixture
 def workflows(clients: OrkesClients):
-    """The SDK's workflow client."""
+    """Return the SDK's workflow client."""
     return clients.get_workflow_client()
 
 
@@ -63,5 +63,5 @@ def executor(clients: OrkesClients) -> WorkflowExecutor:
 
 @pytest.fixture
 def shop(clients: OrkesClients) -> Shop:
-    """Short words for what most tests begin with."""
+    """Return helpers for common setups."""
     return Shop(clients)

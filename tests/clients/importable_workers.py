@@ -4,15 +4,15 @@ import os
 
 
 def cut(size: int) -> dict:
-    """A worker that says in which process it ran."""
+    """Return the id of the process that runs this worker."""
     return {"pid": os.getpid(), "pieces": size * 2}
 
 
 async def sew(size: int) -> dict:
-    """The same as a coroutine."""
+    """Return the id of the process that runs this coroutine worker."""
     return {"pid": os.getpid(), "seams": size * 3}
 
 
 def nothing() -> dict:
-    """Work that is done at once."""
+    """Return at once."""
     return {}

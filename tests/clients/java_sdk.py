@@ -25,7 +25,7 @@ def maven() -> str:
 
 
 def java_home() -> Path | None:
-    """Return the newest JDK that is found where JDKs are installed; None leaves the choice to Maven."""
+    """Return the newest installed JDK; None leaves the choice to Maven."""
     folders = [Path(os.environ.get("JAVA_HOME", "")), *Path("/usr/lib/jvm").glob("*")]
     found = {version: home for home in folders if (home / "bin/javac").exists() and (version := _version(home))}
     return found[max(found)] if found else None
@@ -38,9 +38,9 @@ def _version(home: Path) -> int:
 
 
 def compile_programs() -> tuple[Path, int]:
-    """Compile the programs unless they are; the Java that runs them, and its version.
+    """Compile the programs if necessary. Return the path and version of Java.
 
-    What Maven cannot fetch is a failure: a machine with Maven is meant to test.
+    A failed download is a failed test: a machine with Maven is meant to run it.
     """
     home = java_home()
     if home is None or (version := _version(home)) < 17:
@@ -66,7 +66,7 @@ def compile_programs() -> tuple[Path, int]:
 
 
 def run_program(java: Path, program: str, **environment: str) -> dict[str, str]:
-    """Run a program against a server; what came of each call, by the method."""
+    """Run a program against a server. Return the result of each call, by method."""
     path = f"target/classes:{(FOLDER / 'target' / 'classpath').read_text(encoding='utf-8').strip()}"
     done = subprocess.run(
         [java, "-cp", path, f"shop.{program}"],

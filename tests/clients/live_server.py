@@ -21,8 +21,9 @@ IN_CHUNKS = "live.body_in_chunks"
 
 
 class Handler(QuietWSGIRequestHandler):
-    """Does what gunicorn does and Django's own server does not: reads bodies that come in chunks, tells what was
-    asked as it was asked, for signatures are over that, and shows the connection."""
+    """Handle requests like gunicorn, unlike Django's development server: decode chunked bodies, keep the raw path that
+    signatures cover, and expose the connection.
+    """
 
     def get_environ(self):
         environ = {**super().get_environ(), "RAW_URI": self.path, SOCKET_KEY: self.connection}
@@ -34,7 +35,7 @@ class Handler(QuietWSGIRequestHandler):
 
 
 def encode_chunks(stream) -> Iterator[bytes]:
-    """The body's pieces, each behind its length."""
+    """Yield the chunks of the body, each with its length."""
     while length := int(stream.readline().split(b";")[0], 16):
         yield stream.read(length)
         stream.readline()
@@ -43,7 +44,7 @@ def encode_chunks(stream) -> Iterator[bytes]:
 
 @contextmanager
 def running_server() -> Iterator[str]:
-    """The address of a server that runs while the block does, on the test's database."""
+    """Yield the URL of a server on the test database that runs during the block."""
     stopping = Event()
     web = ThreadedWSGIServer(("127.0.0.1", 0), Handler)
     web.set_app(answer_and_close)
@@ -66,9 +67,9 @@ _requests: set[int] = set()
 
 
 def answer_and_close(environ, start_response):
-    """Answer, and keep no connection: a client that keeps its own open must not hold on to the test's database.
+    """Reply and close the connection, because a kept connection would keep the test database open.
 
-    All at once: what is left of a generator when a browser hangs up would close connections wherever it is collected.
+    The reply is complete: a generator left by a disconnected browser would close connections on collection.
     """
     if IN_CHUNKS in environ:
         environ["wsgi.input"] = environ.pop(IN_CHUNKS)
@@ -82,7 +83,8 @@ def answer_and_close(environ, start_response):
         return [b"".join(answer)]
     finally:
         if hasattr(answer, "close"):
-            # A file that nobody closes is closed with the rubbish, in any thread; Django lets go of connections then.
+            # A file that is not closed is closed by the garbage collector in any thread, where Django
+            # would close connections.
             answer.close()
         connections.close_all()
         with _answering:
@@ -91,13 +93,13 @@ def answer_and_close(environ, start_response):
 
 
 def wait_for_open_requests() -> None:
-    """Wait for requests whose clients are gone: their transactions would meet the emptying of the tables."""
+    """Wait for requests of disconnected clients, because their transactions would collide with the flush of the tables."""
     with _answering:
         assert _answering.wait_for(lambda: not _requests, 15)
 
 
 def run_periodic_jobs(stopping: Event) -> None:
-    """Do what Celery's jobs do: sweep on time, and serve the built-in workers."""
+    """Run Celery's jobs: sweeps on time, and the built-in workers."""
     while not stopping.is_set():
         sweep_until(clock.now() + TICK_MS)
         run_built_in_workers(stopping.is_set)

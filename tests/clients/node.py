@@ -1,4 +1,4 @@
-"""The JavaScript SDK beside its tests, installed once as its lock file says."""
+"""The JavaScript SDK, installed once from its lock file."""
 
 import fcntl
 import hashlib
@@ -13,7 +13,7 @@ OUGHT_TO_DO_SECONDS = 240
 
 
 def node() -> str:
-    """The Node.js that is there; the test is skipped where there is none."""
+    """Return the path of Node.js; skip the test if it is not installed."""
     found = shutil.which("node")
     if not found or not shutil.which("npm"):
         pytest.skip("Node.js and npm are not installed: the JavaScript SDK cannot be tried.")
@@ -21,7 +21,7 @@ def node() -> str:
 
 
 def install() -> None:
-    """Put the SDK into node_modules, unless that is there; processes that come together wait for the first."""
+    """Install the SDK into node_modules if necessary; parallel processes wait for the first."""
     wanted = hashlib.sha256((FOLDER / "package-lock.json").read_bytes()).hexdigest()
     modules = FOLDER / "node_modules"
     modules.mkdir(exist_ok=True)

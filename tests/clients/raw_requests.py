@@ -7,13 +7,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 HEADERS = {
-    # Labels every body JSON, raw text and empty ones too, and says nothing of what it accepts.
+    # Sends every body with a JSON content type, also raw and empty ones, and no Accept header.
     "java": {"Accept-Encoding": "gzip", "User-Agent": "okhttp/4.12.0", "Content-Type": "application/json"},
-    # Asks for JSON everywhere, also where the answer is plain text.
+    # Accepts JSON only, also where the reply is plain text.
     "go": {"Accept": "application/json", "Accept-Encoding": "gzip", "User-Agent": "Go-http-client/1.1"},
-    # Takes anything; names a content type only where there is a body.
+    # Accepts everything; sends a content type only with a body.
     "javascript": {"Accept": "*/*", "Accept-Encoding": "gzip, deflate", "User-Agent": "undici"},
-    # Names a content type on GET as well, and fills every body that it has nothing for with {}.
+    # Sends a content type also for GET, and {} in place of an empty body.
     "python": {"Accept": "application/json", "Accept-Encoding": "gzip", "Content-Type": "application/json"},
 }
 SDKS = tuple(HEADERS)
@@ -21,7 +21,7 @@ SDKS = tuple(HEADERS)
 
 @dataclass(frozen=True)
 class Reply:
-    """What came back."""
+    """A reply."""
 
     status: int
     content_type: str | None
@@ -34,19 +34,22 @@ class Reply:
 
     @property
     def json(self) -> Any:
-        """The body, which must say that it is JSON: the Go SDK looks."""
+        """Return the parsed body. Assert that its content type is JSON, because the Go SDK requires it."""
         assert self.content_type and self.content_type.startswith("application/json"), self
         return json.loads(self.body)
 
     @property
     def plain_text(self) -> str:
-        """The body, which must be bare text: as HTML the Go SDK refuses it, as JSON the JavaScript SDK does."""
+        """Return the body.
+
+        Assert that it is plain text: the Go SDK rejects HTML, and the JavaScript SDK would parse JSON.
+        """
         assert self.content_type and self.content_type.startswith("text/plain"), self
         return self.text
 
     @property
     def is_empty(self) -> bool:
-        """Without a body, and not labelled JSON, which would make the JavaScript SDK parse it."""
+        """Return whether the body is empty and not labeled JSON, which the JavaScript SDK would parse."""
         return not self.body and self.length in ("0", None) and self.content_type is None
 
 

@@ -1,6 +1,6 @@
-"""The SDK compatibility table: one JSON file per SDK, written into one page of the documentation.
+"""The SDK compatibility table: one JSON file per SDK, written to one page of the documentation.
 
-`python -m tests.clients.sdk_table` writes the page anew after a file has changed.
+Regenerate the page after a file has changed: `python -m tests.clients.sdk_table`.
 """
 
 import json
@@ -15,9 +15,9 @@ SDKS = ("python", "javascript", "java", "go")
 WORKS, DIFFERS, UNSUPPORTED = RESULTS = ("works", "differs", "unsupported")
 WORDS = {WORKS: "works", DIFFERS: "differs", UNSUPPORTED: "not supported"}
 AI = "AI: "
-"""How the note of a method begins that no test calls: agents, prompts and integrations are not part of this server."""
+"""Prefix of the note of an untested method: agents, prompts and integrations are not part of this server."""
 BROKEN = "Broken in the SDK: "
-"""How the note of a method begins that fails before it sends a request."""
+"""Prefix of the note of a method that fails before it sends a request."""
 
 GO = """## Go
 
@@ -44,7 +44,7 @@ def methods_of(sdk: str, *results: str) -> list[str]:
 
 
 def refused_methods(sdk: str) -> list[str]:
-    """Return the methods that the server refuses, without those of the AI products and those that send nothing."""
+    """Return the methods that the server rejects, without those of AI products and those that send no request."""
     entries = read_results(sdk)["methods"]
     return [name for name in methods_of(sdk, UNSUPPORTED) if not entries[name]["note"].startswith((AI, BROKEN))]
 

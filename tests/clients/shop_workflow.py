@@ -1,4 +1,4 @@
-"""What most tests of the SDK begin with: a workflow of a few tasks, workers that serve it, and how it ends."""
+"""The common setup of SDK tests: a workflow of a few tasks, its workers, and its end."""
 
 import asyncio
 import inspect
@@ -41,7 +41,7 @@ class Shop:
         return workflow
 
     def written(self, *task_types: str, name: str = "order") -> ConductorWorkflow:
-        """A workflow that the server does not know yet."""
+        """Return a workflow that is not registered."""
         workflow = ConductorWorkflow(self._executor, name, version=1)
         for task_type in task_types:
             given = {"size": "${workflow.input.size}", "customer": "${workflow.input.customer}"}
@@ -49,7 +49,7 @@ class Shop:
         return workflow.timeout_seconds(0)
 
     def policy(self, task_type: str, **fields: Any) -> None:
-        """Register a task definition that retries at once, unless it says otherwise."""
+        """Register a task definition; by default it retries without delay."""
         fields = {"retry_count": 1, "retry_delay_seconds": 0, "response_timeout_seconds": 30, **fields}
         self.metadata.register_task_def(TaskDef(name=task_type, **fields))
 
@@ -61,11 +61,11 @@ class Shop:
         return self.workflows.get_workflow(run_id)
 
     def wait_for_end(self, run_id: str) -> Workflow:
-        """The workflow when it has ended."""
+        """Wait until the workflow has ended and return it."""
         return eventually(lambda: (run := self.show(run_id)).status in ENDED and run)
 
     def take(self, task_type: str, **asked: Any) -> Task:
-        """Poll until a task comes."""
+        """Poll until a task is returned."""
         found = self.tasks.batch_poll_tasks(task_type, worker_id="tester", timeout_in_millisecond=5000, **asked)
         assert found, f"No task of {task_type} came."
         return found[0]
@@ -76,7 +76,7 @@ class Shop:
 
 
 def result_of(task: Task, status: str = "COMPLETED", **fields: Any) -> TaskResult:
-    """What a worker says of a task."""
+    """Return a worker's result of a task."""
     return TaskResult(
         workflow_instance_id=task.workflow_instance_id,
         task_id=task.task_id,
@@ -87,7 +87,7 @@ def result_of(task: Task, status: str = "COMPLETED", **fields: Any) -> TaskResul
 
 
 def worker(task_type: str, function: Callable[..., Any], **options: Any) -> Worker:
-    """A worker of the SDK that polls as often as the SDK lets it."""
+    """Return an SDK worker with the shortest poll interval that the SDK allows."""
     return Worker(task_definition_name=task_type, execute_function=function, poll_interval=20, **options)
 
 
@@ -108,7 +108,7 @@ def serve_tasks(configuration: Configuration, *workers: Worker) -> Iterator[None
 
 
 def runner_of(worker: Worker, configuration: Configuration) -> TaskRunner | AsyncTaskRunner:
-    """The runner that the SDK's TaskHandler would choose."""
+    """Return the runner that the SDK's TaskHandler would use."""
     is_async = inspect.iscoroutinefunction(worker.execute_function)
     return (AsyncTaskRunner if is_async else TaskRunner)(worker, configuration)
 

@@ -1,4 +1,4 @@
-"""A worker that has hung up while it waited for work is handed nothing: the next one gets it at once."""
+"""A worker that disconnects during a long poll gets no task: the next worker gets it at once."""
 
 from http.client import HTTPConnection
 
@@ -18,7 +18,7 @@ def somebody_waits() -> bool:
 
 @pytest.fixture
 def hang_up(server):
-    """Ask, wait until the server has looked once and waits as well, and hang up."""
+    """Poll, wait until the server waits for a task, and disconnect."""
 
     def ask(method: str, path: str, body: str = "") -> None:
         client = HTTPConnection(server.removeprefix("http://"))

@@ -1,4 +1,4 @@
-"""The demo is a client too: its orders, its workers, and what it says when there is no server."""
+"""The demo as a client: its orders, its workers, and its message without a server."""
 
 import sys
 from io import StringIO
@@ -17,7 +17,7 @@ QUICK = {order.number: order for order in ORDERS if order.number in ("A-1003", "
 
 @pytest.fixture
 def quick_orders(server, configuration, clients):
-    """Three of the demo's orders, as they come out: one ends well, one fails and is undone, one waits for a person."""
+    """Return three of the demo's orders: one completes, one fails and is compensated, one waits for a person."""
     client = clients.get_workflow_client()
     scenario.register_definitions(clients)
     orders = [scenario.start_order(client, order, server) for order in QUICK.values()]

@@ -1,6 +1,6 @@
-"""The official Java SDK against a live server: workers serve a workflow, and every method of its clients is called.
+"""The official Java SDK against a live server: workers serve a workflow, and every client method is called.
 
-`SDK_TABLE=write make test-java` writes what the calls come to into the compatibility table.
+`SDK_TABLE=write make test-java` writes the results of the calls to the compatibility table.
 """
 
 import os
@@ -47,7 +47,7 @@ def test_every_method_of_the_java_sdk_behaves_as_the_table_states(java, server, 
 
 
 def fits(seen: str, entry: sdk_table.Entry) -> bool:
-    """Whether what a call came to is what the table says of its method."""
+    """Return whether the result of a call matches the table's entry for its method."""
     if entry["note"].startswith(sdk_table.AI):
         return seen == NOT_CALLED
     if entry["note"].startswith(sdk_table.BROKEN):

@@ -11,7 +11,7 @@ SCRIPTS = sorted(node.FOLDER.glob("*.test.mjs"))
 
 @pytest.fixture(scope="session")
 def sdk() -> None:
-    """The SDK, installed."""
+    """Install the SDK."""
     node.node()
     node.install()
 

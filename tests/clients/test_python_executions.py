@@ -14,7 +14,7 @@ STRATEGIES = ("TARGET_WORKFLOW", "BLOCKING_WORKFLOW", "BLOCKING_TASK", "BLOCKING
 
 @pytest.fixture
 def approval(shop):
-    """A workflow of a task, a signal, and another task."""
+    """Register a workflow of a task, a signal, and another task."""
     workflow = shop.written("cut") >> WaitTask("approve") >> simple_task("sew", "sew_ref", {})
     workflow.register(overwrite=True)
     return workflow

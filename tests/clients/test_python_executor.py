@@ -14,7 +14,7 @@ from tests.clients.shop_workflow import Shop
 
 @pytest.fixture
 def run_id(executor, shop: Shop) -> str:
-    """A run of two steps that wait to be told: `first` is open."""
+    """Return the id of a run of two steps that wait for updates: `first` is open."""
     tasks = [WorkflowTask(name=ref, task_reference_name=ref, type="WAIT") for ref in ("first", "second")]
     executor.register_workflow(WorkflowDef(name="order", version=1, tasks=tasks, timeout_seconds=0), overwrite=True)
     return executor.start_workflow(StartWorkflowRequest(name="order", version=1, correlation_id="A-1"))
@@ -67,7 +67,7 @@ def test_runs_are_found_by_correlation_id(executor, run_id):
 
     assert [run.workflow_id for run in executor.get_by_correlation_ids("order", ["A-1"])["A-1"]] == [run_id]
     with pytest.raises(TypeError, match="include_closed"):
-        # The SDK passes what its own client does not take; the call never leaves the process.
+        # The SDK passes an argument that its own client does not accept; the call sends no request.
         executor.get_by_correlation_ids_and_names(batch)
     assert [found.workflow_id for found in executor.search(query="correlationId = 'A-1'").results] == [run_id]
 

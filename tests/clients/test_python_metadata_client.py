@@ -62,7 +62,7 @@ def test_a_definition_of_many_kinds_of_steps_is_returned_as_it_was_sent(shop: Sh
 
 
 def without_defaults(document):
-    """What the server fills in: empty lists and maps, and what is off."""
+    """Return the document without the server's defaults: empty lists and maps, and disabled options."""
     if isinstance(document, list):
         return [without_defaults(each) for each in document]
     if not isinstance(document, dict):

@@ -1,4 +1,4 @@
-"""The Python SDK's scheduler client: every method of it, and what a schedule does on a live server."""
+"""The Python SDK's scheduler client: every method, and schedules on a live server."""
 
 import pytest
 from conductor.client.ai.schedule import Schedule, _list_infos

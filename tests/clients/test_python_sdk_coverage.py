@@ -1,6 +1,6 @@
-"""Every public method of the Python SDK's clients: called by a test, or refused for a reason.
+"""Every public method of the Python SDK's clients is called by a test or listed as unsupported.
 
-A new version of the SDK with a new method fails here until the compatibility table speaks of it.
+A new SDK version with a new method fails here until the compatibility table lists it.
 """
 
 import ast
@@ -47,13 +47,13 @@ FACTS = sdk_table.read_results("python")
 
 
 def methods(client: type) -> set[str]:
-    """What a client offers."""
+    """Return a client's public methods."""
     return {name for name in dir(client) if not name.startswith("_") and callable(getattr(client, name))}
 
 
 @cache
 def called(*files: str) -> set[str]:
-    """The names of all methods that these files call; by default all tests of this folder, and what they share."""
+    """Return the names of all methods that these files call; by default all modules of this folder."""
     paths = map(Path(__file__).with_name, files) if files else Path(__file__).parent.glob("*.py")
     trees = (ast.parse(path.read_text(encoding="utf-8")) for path in paths)
     calls = (node.func for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call))

@@ -11,7 +11,7 @@ from tests.clients.shop_workflow import Shop
 
 @pytest.fixture
 def orders(shop: Shop) -> list[str]:
-    """Three orders, the newest last, of which the first failed."""
+    """Start three orders, the newest last; the first fails."""
     shop.policy("cut", retry_count=0)
     shop.define("cut")
     started = [shop.start(correlation_id=f"A-{number}", input={"size": number}) for number in range(3)]

@@ -1,4 +1,4 @@
-"""The Python SDK's workflow client: skip, jump, state, bulk, and what administrators ask."""
+"""The Python SDK's workflow client: skip, jump, state, bulk, and administrative calls."""
 
 import pytest
 from conductor.client.http.api.task_resource_api import TaskResourceApi
@@ -15,7 +15,7 @@ from tests.clients.shop_workflow import Shop
 
 @pytest.fixture
 def resource(shop: Shop):
-    """The addresses that the workflow client has no method for."""
+    """Return the SDK's resource class for endpoints that the workflow client does not cover."""
     return shop.workflows.workflowResourceApi
 
 

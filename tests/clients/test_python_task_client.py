@@ -23,7 +23,7 @@ def test_a_polled_task_has_every_field_that_a_worker_needs(shop: Shop):
 
 
 def test_a_poll_without_tasks_returns_none(shop: Shop):
-    # What the SDK makes of the 204 that it expects here.
+    # The SDK's return value for the 204 that it expects here.
     assert shop.tasks.poll_task("cut").task_id is None
     assert shop.tasks.batch_poll_tasks("cut", count=5, timeout_in_millisecond=10) == []
 
@@ -106,7 +106,7 @@ def test_a_line_that_is_logged_is_returned(shop: Shop, line):
 
     (kept,) = shop.tasks.get_task_logs(task.task_id)
     assert (kept.task_id, kept.created_time > 0) == (task.task_id, True)
-    # The SDK sends a line as JSON without its quotes, and the server keeps what is sent (api §8.3).
+    # The SDK sends a line as JSON without quotes, and the server stores it unchanged (api §8.3).
     assert kept.log == json.dumps(line)[1:-1]
 
 

@@ -14,14 +14,14 @@ from tests.recording_web_server import json_answer, running_web_server
 
 @pytest.fixture
 def web(settings):
-    """Another system, which tasks may reach."""
+    """Yield a web server that tasks may reach."""
     settings.CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = ("127.0.0.0/8",)
     with running_web_server() as web:
         yield web
 
 
 def written(shop: Shop, *tasks) -> ConductorWorkflow:
-    """A workflow of these tasks that the server does not know yet."""
+    """Return a workflow of these tasks that is not registered."""
     workflow = shop.written()
     for task in tasks:
         workflow >> task

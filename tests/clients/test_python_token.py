@@ -1,4 +1,4 @@
-"""The Python SDK and a server that lets in only those who have a key."""
+"""The Python SDK and a server that requires an access key."""
 
 import pytest
 from conductor.client.configuration.configuration import Configuration
@@ -18,7 +18,7 @@ def _token_is_needed(settings):
 
 @pytest.fixture
 def with_key(server: str) -> Configuration:
-    """How the SDK reaches the server, with a key."""
+    """Return the SDK's configuration with a key."""
     key, secret = create_key("tests")
     settings = AuthenticationSettings(key_id=key, key_secret=secret)
     return Configuration(server_api_url=f"{server}/api", authentication_settings=settings, log_level="CRITICAL")

@@ -1,4 +1,4 @@
-"""Calls of the Python SDK that belong to Orkes' own products: each is refused with 404, and changes nothing."""
+"""Python SDK calls of Orkes' own products: each is answered with 404 and changes nothing."""
 
 import inspect
 from typing import Any
@@ -38,7 +38,7 @@ def test_unsupported_calls_return_404(configuration, method):
 
 
 def some(parameter: inspect.Parameter) -> Any:
-    """A value that the SDK can send."""
+    """Return a value that the SDK can send."""
     if parameter.name == "queue_configuration":
         queue = KafkaQueueConfiguration("orders")
         queue.add_consumer(KafkaConsumerConfiguration("localhost"))

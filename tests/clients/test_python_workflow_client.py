@@ -1,4 +1,4 @@
-"""The Python SDK's workflow client: start, look, stop, and go on."""
+"""The Python SDK's workflow client: start, fetch, terminate and resume."""
 
 import pytest
 from conductor.client.http.models.rerun_workflow_request import RerunWorkflowRequest
@@ -84,7 +84,7 @@ def test_a_workflow_is_shown_without_its_tasks(shop: Shop):
     shop.define("cut")
     run_id = shop.start()
 
-    # The workflow client's own include_tasks=False sends nothing, so that the tasks come all the same (api §8.3).
+    # The workflow client does not send include_tasks=False, so the reply contains the tasks (api §8.3).
     show = shop.workflows.workflowResourceApi.get_execution_status
 
     assert show(run_id, include_tasks=False).tasks == []

@@ -1,4 +1,4 @@
-"""The SDK compatibility table says of every method what the tests have seen."""
+"""The SDK compatibility table agrees with the results of the tests."""
 
 import json
 import re
@@ -33,7 +33,7 @@ def test_each_method_has_a_result_and_a_note_where_it_does_not_just_work(sdk):
 
 @pytest.fixture(scope="module")
 def javascript() -> set[str]:
-    """Every public method of the clients that the installed SDK exports."""
+    """Return every public method of the clients that the installed SDK exports."""
     node.node()
     node.install()
     done = subprocess.run([node.node(), "methods.mjs"], cwd=node.FOLDER, capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""What the Java, Go and JavaScript SDKs send, byte by byte, and the answers that they can read (api §8)."""
+"""The requests of the Java, Go and JavaScript SDKs, byte by byte, and the replies that they can parse (api §8)."""
 
 import json
 from urllib.parse import quote
@@ -12,7 +12,7 @@ from tests.clients.shop_workflow import Shop
 pytestmark = pytest.mark.wire
 
 EMPTY_BODIES = {"java": "", "go": None, "javascript": None, "python": "{}"}
-"""What each SDK sends where it has nothing to say."""
+"""The body that each SDK sends for an empty request."""
 
 
 @pytest.fixture(params=SDKS)

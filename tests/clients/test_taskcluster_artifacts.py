@@ -41,7 +41,7 @@ class Job:
         return requests.put(self.create(name, **fields)["putUrl"], content, headers=headers or {})
 
     def fetch(self, name: str, **headers) -> requests.Response:
-        """Fetch the content of an artifact, as whoever follows the redirect."""
+        """Fetch the content of an artifact and follow the redirect."""
         return requests.get(f"{self.server}/api/queue/v1/task/{self.id}/artifacts/{name}", headers=headers)
 
 
@@ -225,7 +225,7 @@ def test_an_upload_that_is_too_large_is_refused(job, settings):
 class TestWithScopes:
     @pytest.fixture
     def claim(self, fleet: Fleet, root):  # noqa: F811
-        """A task that a worker holds, on a server that asks who calls; its credentials."""
+        """Return the credentials of a claimed task on a server with authentication."""
         queue, id = fleet.queue(root), slugId()
         queue.createTask(id, definition(expires=later(days=2)))
         [claim] = queue.claimWork(LINUX, WORKER)["tasks"]

@@ -1,4 +1,4 @@
-"""The official Python client of Taskcluster signs, and a server that lets in only those whom it knows."""
+"""The official Taskcluster Python client signs its requests to a server with authentication."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -40,7 +40,7 @@ class Fleet:
         return taskcluster.Auth(self._options(credentials, options))
 
     def _options(self, credentials, options):
-        # The client turns the values of what it is given into bytes.
+        # The client encodes the values of its parameters as bytes.
         given = {"credentials": dict(credentials)} if credentials else {}
         return {"rootUrl": self.server, "maxRetries": 0, **given, **options}
 

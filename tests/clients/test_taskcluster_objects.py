@@ -20,7 +20,7 @@ CONFLICT, FAULTY = (409, "RequestConflict"), (400, "InputError")
 
 
 class Job:
-    """A task that a worker holds, on a server that asks who calls."""
+    """A claimed task on a server with authentication."""
 
     def __init__(self, fleet: Fleet, root: dict) -> None:  # noqa: F811
         self.fleet, self.id = fleet, slugId()

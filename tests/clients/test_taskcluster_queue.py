@@ -78,7 +78,7 @@ def test_every_method_of_the_client_has_its_address(queue):
         try:
             getattr(queue, name)(*(VALUES[each] for each in method["args"]), *body)
         except TaskclusterRestFailure as refused:
-            # What an address answers has a code; what is no address has none.
+            # Replies of known paths have an error code; unknown paths do not.
             strangers += [] if "code" in (refused.body or {}) else [name]
 
     assert strangers == []

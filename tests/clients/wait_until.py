@@ -1,4 +1,4 @@
-"""Waiting for what other threads and processes bring about, with a deadline."""
+"""Wait for the effects of other threads and processes, with a deadline."""
 
 import time
 from collections.abc import Callable
@@ -9,7 +9,11 @@ LOOK_EVERY_SECONDS = 0.02
 
 
 def eventually(look: Callable[[], Found], seconds: float = 15) -> Found:
-    """What the look finds as soon as it is something; the test fails when time is up."""
+    """Call `look` until its result is true and return it.
+
+    Raises:
+        AssertionError: the deadline has passed.
+    """
     ends_at = time.monotonic() + seconds
     while time.monotonic() < ends_at:
         if found := look():

@@ -38,7 +38,11 @@ def answered(reply: tuple[int, bytes]) -> Any:
 
 
 def until(look: Callable[[], Any], seconds: float = 15) -> Any:
-    """The first true thing that is seen."""
+    """Call `look` until its result is true and return it.
+
+    Raises:
+        AssertionError: the deadline has passed.
+    """
     ends_at = time.monotonic() + seconds
     while time.monotonic() < ends_at:
         if seen := look():
@@ -70,7 +74,7 @@ def test_a_long_poll_in_one_process_returns_when_another_starts_a_run(client: Cl
 
 
 def started_while_polling(client: Client, poller: Client) -> tuple[int, bytes]:
-    """What a 5 s poll answers when a run is started while it waits."""
+    """Return the reply to a 5 s poll during which a run is started."""
     from threading import Thread
 
     answers: list[tuple[int, bytes]] = []
@@ -124,12 +128,12 @@ def test_a_built_in_worker_is_notified_of_its_task(client: Client, server: Serve
 
     ended = until(lambda: over(client, run))
 
-    # This machine is a private network to a cluster: the guard says which setting would open it.
+    # The machine itself is a private network for a cluster: the guard names the setting that allows it.
     assert ended["status"] == "FAILED"
     assert "HTTP_TASK_ALLOWED_NETWORKS" in ended["reasonForIncompletion"]
 
 
 def over(client: Client, run: str) -> dict[str, Any] | None:
-    """The run, once it has ended."""
+    """Return the run if it has ended."""
     found = answered(client.get(f"/workflow/{run}"))
     return found if found["status"] != "RUNNING" else None

@@ -24,10 +24,10 @@ MAX_ROUNDS = 300
 
 
 class RandomWorkers:
-    """One run and what its workers hold."""
+    """One run and the attempts that its workers have claimed."""
 
     def __init__(self, clock, seed: int, detours: float = 0) -> None:
-        """`detours`: how often an operator who acts leads the run off its way."""
+        """Create a run; `detours` is the probability that an operator skips or jumps."""
         self.random, self.detours, self.taken = Random(seed), detours, 0
         self.newest = 1
         document = random_definition(self.random, children=True, failureWorkflow="cleanup")
@@ -40,7 +40,7 @@ class RandomWorkers:
         self.compared = self.read_whole = self.bad_ends = 0
 
     def live(self, steps: int) -> None:
-        """So many things happen, and all is well after each."""
+        """Perform random actions and check all invariants after each."""
         for _ in range(steps):
             before = self.scenario.status
             self.random.choice([self.poll, self.poll, self.report, self.report, self.report, self.rest, self.person])()
@@ -51,7 +51,7 @@ class RandomWorkers:
                 break
 
     def retry_run(self) -> bool:
-        """The operator may try again a run that ended badly."""
+        """Let the operator retry the run if it failed."""
         if self.scenario.status == "COMPLETED" or self.random.random() < 0.4:
             return False
         try:
@@ -98,7 +98,7 @@ class RandomWorkers:
         self.held = [held for held in self.held if held.id != attempt.id]
 
     def person(self) -> None:
-        """Somebody reports on a WAIT or on a task for people."""
+        """Report on a WAIT or HUMAN task."""
         waiting = Attempt.objects.filter(run_id=self.scenario.id, status="LEASED", task__type__in=("HUMAN", "WAIT"))
         if found := list(waiting.order_by("seq")):
             self.report_and_count(
@@ -112,7 +112,7 @@ class RandomWorkers:
             with run_commit_hooks():
                 return task_commands.report_task(attempt.run_id, attempt.id, said, ACTOR)
         except NotFound:
-            # A loop that keeps few turns has forgotten it.
+            # A loop with `keepLastN` has deleted it.
             return False
 
     def compare(self, run_id: str, near: list[str], command) -> None:
@@ -126,7 +126,7 @@ class RandomWorkers:
         assert decision_differences(normalized_decision(from_near), normalized_decision(from_whole)) == {}
 
     def rest(self) -> None:
-        """Time passes; what is due is compared too."""
+        """Advance the time; the effects of due timers are compared too."""
         moment = due_rows.next_due_moment()
         seconds = self.random.choice((1, 9, 30))
         if moment is not None and moment <= self.scenario.clock.now() + seconds * 1000:
@@ -146,7 +146,7 @@ class RandomWorkers:
             self.scenario.resume()
 
     def detour(self) -> None:
-        """The operator leads the run off its way, where that can be done."""
+        """Let the operator skip or jump where the run allows it."""
         known = load_definition(self.scenario.row.resolved_definition_id)
         with suppress(RequestRefused):
             if self.random.random() < 0.3:
@@ -161,13 +161,17 @@ class RandomWorkers:
             self.taken += 1
 
     def ready(self):
-        """The attempts of the run and its children that somebody may report on now."""
+        """Return the attempts of the run and its children that can be reported on."""
         visible = Attempt.objects.open().filter(visible_at__lte=self.scenario.clock.now())
         ours = visible.exclude(run__name="cleanup").exclude(queue="", task__type__in=HELD_BY_ENGINE)
         return ours.order_by("seq")
 
     def finish(self) -> None:
-        """Workers who always do well bring it to its end."""
+        """Complete all tasks until the run has ended.
+
+        Raises:
+            AssertionError: the run does not end.
+        """
         for _ in range(MAX_ROUNDS):
             before = self.scenario.status
             if self.scenario.row.ended_at:

@@ -1,4 +1,4 @@
-"""The same command, decided from the neighbourhood of an attempt and from the whole run; and what must hold in rows."""
+"""Compare the decision from an attempt's context with the decision from the whole run; check the invariants of rows."""
 
 from collections import Counter
 from typing import Any
@@ -15,7 +15,7 @@ from conductor_app.store import runs as store
 
 
 def decide_command(run_id: str, near: list[str] | None, command: Command) -> tuple[Decision, bool]:
-    """What would happen, nothing saved; and whether the whole run was read for it."""
+    """Return the decision on the command, without saving it, and whether it read the whole run."""
     data, run = LoadedData(), store.load_for_update(run_id, near)
     while True:
         decision = apply_command(run, command, data, clock.now())
@@ -31,7 +31,7 @@ def decide_command(run_id: str, near: list[str] | None, command: Command) -> tup
 
 
 def normalized_decision(decision: Decision) -> dict[str, Any]:
-    """What the decision makes of the run, without the ids and the order that say nothing."""
+    """Return the decision's effects without ids and without irrelevant order."""
     run = decision.after
     tasks = {str(task.key): _facts(run, task) for key, task in run.tasks.items() if key in run.touched}
     said = [
@@ -49,7 +49,7 @@ def normalized_decision(decision: Decision) -> dict[str, Any]:
 
 
 def decision_differences(near: dict[str, Any], whole: dict[str, Any]) -> dict[str, Any]:
-    """What the two decisions do not agree in: near first, whole second."""
+    """Return the differences between two decisions: from the context first, from the whole run second."""
     pairs = {part: (near[part], whole[part]) for part in whole if part != "tasks"}
     keys = near["tasks"].keys() | whole["tasks"].keys()
     pairs |= {key: (near["tasks"].get(key), whole["tasks"].get(key)) for key in keys}
@@ -68,7 +68,7 @@ def _facts(run: Run, task: Any) -> tuple:
 
 
 def row_violations(run_id: str) -> list[str]:
-    """Everything about the run's rows that must never be so; empty where all is well."""
+    """Return all violated invariants of the run's rows."""
     run = RunRow.objects.get(pk=run_id)
     tasks = list(Task.objects.filter(run_id=run_id))
     attempts = list(Attempt.objects.filter(run_id=run_id))

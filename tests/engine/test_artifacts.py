@@ -22,7 +22,7 @@ TASK = "AAAAAAAAQAKAAAAAAAAAAA"
 
 @pytest.fixture
 def job(clock):
-    """A task that a worker holds; its id."""
+    """Return the id of a claimed task."""
     now = clock.now()
     task_commands.create_task(
         task_commands.NewTask(
@@ -44,7 +44,7 @@ def create(job, clock):
 
 
 def stored() -> list[str]:
-    """The files of artifacts that are kept."""
+    """Return the files of stored artifacts."""
     storage = storages[conf.payload_storage]
     return storage.listdir("artifacts")[1] if storage.exists("artifacts") else []
 

@@ -1,4 +1,4 @@
-"""Operations on many runs: a canary first, then all at a rate; paused, resumed, stopped; what came of each is kept."""
+"""Bulk operations: a canary first, then all runs at a limited rate; pause, resume, stop; the result of each run."""
 
 import time
 
@@ -20,7 +20,7 @@ FAILED = {"definition": "order", "status": ["FAILED"]}
 
 
 def failed(clock, count: int, reason: str = "no luck") -> Scenario:
-    """So many runs that failed, the first one first."""
+    """Create `count` failed runs and return them, oldest first."""
     scenario = Scenario(clock, step("pay"))
     for _ in range(count - 1):
         clock.advance(seconds=0.01)

@@ -1,4 +1,4 @@
-"""Clients and roles of scopes as commands: what is kept, what is told once, what is refused."""
+"""Commands for clients and scope roles: stored values, secrets shown once, rejected requests."""
 
 import pytest
 from django.core.management import call_command

@@ -76,7 +76,7 @@ class Tree:
         return [step(self.ref("t"), WORKER)]
 
     def runs(self) -> list[Run]:
-        """The root and every run that a task of the tree stands for, parents first."""
+        """Return the root and the runs of all tasks in the tree, parents first."""
         found, left = [], [self.scenario.id]
         while left:
             run = Run.objects.get(pk=left.pop(0))
@@ -93,7 +93,7 @@ class Tree:
         return path
 
     def completed(self) -> dict[Path, tuple]:
-        """Every task of a worker that is completed in the tree: what clients know of it, by its place."""
+        """Return every completed worker task in the tree with its public fields, by path."""
         found = {}
         for run in self.runs():
             for task in Task.objects.filter(run=run, status="COMPLETED", name=WORKER):
@@ -103,7 +103,7 @@ class Tree:
         return found
 
     def work(self, reports: int, fails: float) -> list[Path]:
-        """Workers take what there is and report; the places of what they were given."""
+        """Let workers claim and report on all available tasks; return the paths of the claimed tasks."""
         given = []
         for _ in range(reports):
             self.clock.advance(seconds=1)
@@ -122,7 +122,7 @@ class Tree:
         return given
 
     def operation(self) -> tuple[str, Operation]:
-        """Something an operator may do with a run of the tree that has ended."""
+        """Return a random operation that an operator can apply to an ended run of the tree."""
         ended = [run for run in self.runs() if run.ended_at is not None]
         run = self.random.choice(ended)
         place = self.random.choice(list(Task.objects.filter(run=run).order_by("seq")) or [None])
@@ -134,7 +134,7 @@ class Tree:
         return run.pk, self.random.choice(choices)
 
     def named(self, planned: OperationPlan) -> set[Path]:
-        """The places of the tasks that the plan says will be done again, dropped or cancelled."""
+        """Return the paths of the tasks that the plan marks for rerun, deletion or cancellation."""
         touched = {task_impact.AGAIN, task_impact.DROPPED, task_impact.CANCELLED}
         found, dropped = set(), set()
         for run in planned.runs:

@@ -1,4 +1,4 @@
-"""A start that is asked for ahead: the run is there at once, and takes its first step at its moment."""
+"""Delayed starts: the run exists at once and takes its first step at its start time."""
 
 import pytest
 
@@ -17,7 +17,7 @@ HOUR_MS = 3_600_000
 
 
 def ahead(clock, *steps, **fields) -> tuple[Scenario, RunView]:
-    """A run that has begun, and one that begins an hour after it."""
+    """Return a run that has started and one that starts an hour later."""
     scenario = Scenario(clock, *(steps or [step("pay")]), **fields)
     return scenario, scenario.starts("order", starts_at=clock.now() + HOUR_MS)
 

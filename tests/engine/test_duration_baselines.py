@@ -1,4 +1,4 @@
-"""What is usual, measured in passing."""
+"""Duration baselines, measured when tasks complete."""
 
 import pytest
 

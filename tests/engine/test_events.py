@@ -1,4 +1,4 @@
-"""Events where something breaks: nothing is lost, and nothing is done twice."""
+"""Events under faults: no event is lost, and no action runs twice."""
 
 import pytest
 from django.db import OperationalError
@@ -24,7 +24,7 @@ def handler():
 
 
 def heard_without_what_follows() -> Message:
-    """The event is written down; the process dies before it acts."""
+    """Record an event and simulate the death of the process before its actions run."""
     event_intake.receive_event("a:b", "m", {}, "a test")
     return Message.objects.get(subject="act")
 

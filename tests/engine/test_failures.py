@@ -14,7 +14,7 @@ pytestmark = pytest.mark.django_db
 
 
 def failing(clock, *reasons: str, worker: str = "w7@41", **more) -> Scenario:
-    """Runs that fail for these reasons, one each."""
+    """Return runs that failed for these reasons, one each."""
     scenario = Scenario(clock, step("pay"), **more)
     for _ in reasons[1:]:
         scenario.starts("order")

@@ -1,4 +1,4 @@
-"""Stand-alone tasks among failures, in the counts of queues and workers, and in the audit: as all others."""
+"""Standalone tasks appear in failures, queue counts, worker lists and the audit log like other tasks."""
 
 import pytest
 

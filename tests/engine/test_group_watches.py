@@ -1,4 +1,4 @@
-"""Somebody wants to be told of a group: once, by mail, when it has come so far."""
+"""Group subscriptions: one mail when a task group reaches the requested state."""
 
 import pytest
 from django.core import mail
@@ -16,7 +16,7 @@ ANN = "ann@example.org"
 
 @pytest.fixture
 def group(db, clock, settings) -> str:
-    """A group of two, of which both can be claimed."""
+    """Create a group of two tasks that can both be claimed."""
     settings.CONDUCTOR_TASKCLUSTER_LONGEST_WAIT = 0.0
     first = create(clock, name="first")
     clock.advance(seconds=1)
@@ -30,7 +30,7 @@ def done(how: str) -> None:
 
 
 def told() -> list[str]:
-    """What was sent, after a look."""
+    """Run the job and return the mails that it sent."""
     mail.outbox.clear()
     watches.check_watched_groups(10)
     publish_due_events()

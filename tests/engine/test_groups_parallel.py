@@ -1,4 +1,4 @@
-"""Many at once at stand-alone tasks: nothing is handed out twice, nothing is lost, what must hold holds."""
+"""Concurrent operations on standalone tasks: no attempt is claimed twice, none is lost, and all invariants hold."""
 
 import random
 from collections import Counter
@@ -43,7 +43,7 @@ def create(clock, **fields) -> str:
 
 
 def validation_errors(task_id: str) -> list[str]:
-    """Everything about a task's rows that must never be so; empty where all is well."""
+    """Return all violated invariants of a task's rows."""
     row, attempts = (
         StandaloneTask.objects.select_related("task").get(pk=task_id),
         Attempt.objects.filter(task_id=task_id),
@@ -65,7 +65,9 @@ def validation_errors(task_id: str) -> list[str]:
 
 
 def told_wrongly(task_id: str, runs: list[Attempt]) -> list[str]:
-    """Each run is told of in the order of its life, and each end of the task is told."""
+    """Return the errors in the task's messages: each run is announced in the order of its transitions, each resolution
+    once.
+    """
     told = list(PulseMessage.objects.filter(task_id=task_id).order_by("id"))
     order = {"task-pending": 0, "task-running": 1, "task-completed": 2, "task-failed": 2, "task-exception": 2}
     found = []
@@ -127,7 +129,7 @@ def test_a_task_is_unblocked_if_its_dependencies_end_during_its_creation(clock):
 
 
 def act(id: str, verb: str, number: int, worker: str, group: str) -> None:
-    """One thing that a worker, an operator or the clock does; it may be refused."""
+    """Perform one action of a worker, an operator or a timer; it may be rejected."""
     match verb:
         case "cancel group":
             group_commands.cancel_group(group, "olga")

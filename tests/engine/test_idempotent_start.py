@@ -8,7 +8,7 @@ from tests.builders import definition, step
 
 
 def request(strategy: str) -> StartRequest:
-    """A start by a definition in place, under a name that is not the request's."""
+    """Return a start request with an inline definition whose name differs from the request's."""
     document = {**definition(step("a")), "name": "inline"}
     return StartRequest("asked", document=document, idempotency_key="k", idempotency_strategy=strategy)
 

@@ -1,4 +1,4 @@
-"""Many at once: limits are exact, nobody is served twice, nothing is decided twice."""
+"""Concurrency: limits are exact, no attempt is claimed twice, no decision is made twice."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +20,7 @@ POLLERS = 50
 
 
 def at_once(what: Callable[[int], Any], times: int = POLLERS) -> list[Any]:
-    """What many threads get that begin together."""
+    """Return the results of concurrent threads."""
     ready = Barrier(times)
 
     def begin(number: int) -> Any:

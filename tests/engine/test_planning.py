@@ -1,4 +1,4 @@
-"""The plan of an operation says what then becomes of each task, and warns of what the outside would see twice."""
+"""The plan of an operation states its effect on each task, and warns of effects that other systems would see twice."""
 
 import pytest
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 
 def told(planned: OperationPlan, run_id: str = "") -> dict[str, str]:
-    """The fate of each task of one run, by its name."""
+    """Return the planned effect on each task of one run, by name."""
     [run] = [run for run in planned.runs if run.run_id == (run_id or planned.target)]
     return {str(fate.key): fate.name + (", later" if fate.is_later else "") for fate in run.impacts}
 
@@ -28,7 +28,7 @@ def do(run_id: str, operation: Operation, **more) -> None:
 
 
 def forked(clock) -> Scenario:
-    """Two turns of a loop around a fork; the run failed in the second, after one branch had gone on."""
+    """Return a run that failed in the second iteration of a loop around a fork, after one branch had continued."""
     body = fork([step("a"), step("b")], [step("c")])
     scenario = Scenario(clock, step("first"), loop("l", *body, step("d"), times=3), step("last"))
     scenario.worker("first").completes()
@@ -206,7 +206,7 @@ def test_the_branches_of_a_dynamic_fork_run_again_with_their_fork(clock):
 
 
 def rows(run_ids) -> dict[tuple[str, str], tuple]:
-    """Every task of these runs, as its rows say."""
+    """Return every task of these runs as its rows state it."""
     found = {}
     for task in Task.objects.filter(run_id__in=run_ids):
         attempt = Attempt.objects.get(pk=task.attempt_id)
@@ -215,7 +215,7 @@ def rows(run_ids) -> dict[tuple[str, str], tuple]:
 
 
 def happened(old: tuple | None, new: tuple | None, run: Run) -> set[str]:
-    """What the rows before and after say of one task."""
+    """Return the effects on one task, derived from the rows before and after."""
     if old is None:
         return {task_impact.NEW}
     if new is None:

@@ -1,4 +1,4 @@
-"""A preview says what then happens, and changes nothing."""
+"""A preview states the effects of an operation and changes nothing."""
 
 import pytest
 
@@ -21,7 +21,7 @@ LEAF = definition(step("x"), name="leaf")
 
 
 def everything() -> list:
-    """All rows that an operator's act may touch."""
+    """Return all rows that an operator's action can change."""
     return [
         list(model.objects.order_by("pk").values())
         for model in (Run, Task, Attempt, Message, HistoryEntry, ResolvedDefinition)
@@ -29,12 +29,12 @@ def everything() -> list:
 
 
 def lines(seen: Preview) -> dict[str, list]:
-    """What each run's history would say."""
+    """Return the history entries that the preview announces for each run."""
     return {id: [effect.to_history() for effect in run.effects] for id, run in seen.runs.items() if run.effects}
 
 
 def written(after: int) -> dict[str, list]:
-    """What each run's history says since then."""
+    """Return the history entries of each run that were written since."""
     found: dict[str, list] = {}
     for entry in HistoryEntry.objects.filter(pk__gt=after).order_by("pk"):
         found.setdefault(entry.run_id, []).extend(entry.effects)
@@ -124,7 +124,7 @@ class Deeds:
         return commands.terminate_run("enough"), lambda: run_commands.terminate_run(self.id, ACTOR, "enough")
 
     def below(self):
-        """A child is retried or restarted."""
+        """Retry or restart a child."""
         child = self.random.choice(list(Run.objects.filter(parent_id=self.id).order_by("created_at", "id")) or [None])
         self.id = child.id if child else self.id
         return self.random.choice((self.restart, self.rerun, self.retry))()

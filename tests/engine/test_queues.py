@@ -1,4 +1,4 @@
-"""Operators and queues: held and resumed, workers drained, what waits put in another order or another queue."""
+"""Queue operations: pause and resume, drain workers, reorder and move pending tasks."""
 
 import pytest
 
@@ -95,7 +95,7 @@ def test_pauses_cost_a_poll_no_statement(clock):
 
 
 def three(clock) -> tuple[Scenario, list[Attempt]]:
-    """Three runs that wait for the same worker."""
+    """Start three runs that wait for the same worker."""
     scenario = Scenario(clock, step("ship"))
     runs = [scenario]
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""A report is decided from the neighbourhood of its attempt: that must come to the same as the whole run does."""
+"""A report is decided from the context of its attempt, with the same result as from the whole run."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""How long finished runs are kept: what a policy's preview tells is what the sweep removes."""
+"""Retention of finished runs: the sweep removes exactly the runs that the preview lists."""
 
 import pytest
 
@@ -16,7 +16,7 @@ DAY = 86_400
 
 @pytest.fixture
 def scenario(clock) -> Scenario:
-    """Two orders that went well, one that failed, and a refund; a month later another order."""
+    """Create two completed orders, one failed order and a refund, and another order a month later."""
     scenario = Scenario(clock, step("pay"))
     register_definitions(definition(step("pay"), name="refund"))
     for name in ("order", "order", "refund"):

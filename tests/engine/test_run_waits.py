@@ -1,4 +1,4 @@
-"""Requests that wait for a run: woken by its news, without a connection, and told to nobody where nobody waits."""
+"""Requests that wait for a run: woken by its changes, without a database connection, and free of cost without waiters."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -26,7 +26,7 @@ LONG = 60.0
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody looks again by itself: only what is told can end a wait."""
+    """Disable periodic checks, so that only notifications can end a wait."""
     monkeypatch.setattr(run_waits, "MAX_POLL_INTERVAL", LONG)
 
 
@@ -138,7 +138,7 @@ def test_fifty_waiting_requests_use_no_connection(run):
 
 
 def held() -> int:
-    """Connections that this process holds."""
+    """Return the number of open connections of this process."""
     stats = connection.pool.get_stats()
     return stats["pool_size"] - stats["pool_available"]
 

@@ -1,4 +1,4 @@
-"""What a slot costs, that it is handled once whatever happens beside it, and that many at once are no trouble."""
+"""The cost of a schedule slot, exactly-once handling under concurrency, and many slots at once."""
 
 from threading import Barrier, Thread
 
@@ -22,7 +22,7 @@ HOUR_MS = 3_600_000
 
 @pytest.fixture
 def hour(clock):
-    """An hourly schedule that has come to its first slot."""
+    """Return an hourly schedule whose first slot is due."""
     register_order_workflow()
     create_schedule()
     clock.advance(seconds=3600)

@@ -1,4 +1,4 @@
-"""What a step costs, in statements (ARCHITECTURE §13); transaction control apart."""
+"""SQL statements per step (docs/architecture.md), without transaction control."""
 
 import re
 
@@ -12,7 +12,7 @@ from tests.scenario import Scenario
 pytestmark = pytest.mark.django_db
 
 NOT_COUNTED = ("conductor_poller", '"conductor_resolveddefinition"')
-"""Who polls is noted once a second, and a plan is read once a process."""
+"""Excluded: worker registration happens once a second, and definitions are loaded once per process."""
 CONTROL = ("SAVEPOINT", "RELEASE", "BEGIN", "COMMIT", "ROLLBACK")
 
 
@@ -29,7 +29,7 @@ class Counted(CaptureQueriesContext):
 
     @property
     def reads_all(self) -> bool:
-        """Whether all tasks of a run are read, however many they are."""
+        """Return whether the statement reads all tasks of a run."""
         return any(re.search(r"WHERE t\.run_id = \S+ ORDER BY t\.seq$", sql) for sql in self.statements)
 
     @property
@@ -132,7 +132,9 @@ def test_a_branch_of_a_wide_fork_costs_as_much_as_one_of_a_narrow_fork(clock):
 
 
 def costs_of_items(clock, count: int, **settings) -> list[int]:
-    """What the reports cost that end an early, a middle and a late item, by which the next one begins."""
+    """Return the statements of the reports that end an early, a middle and a late item, each of which starts the next
+    one.
+    """
     body = step("pay", inputs={"item": "${each.output.item}"})
     items = each("each", body, items="${workflow.input.items}", **settings)
     scenario = Scenario(clock, items, step_without_policy("after"), input={"items": ["x" * 10] * count})
@@ -177,8 +179,8 @@ def test_a_late_step_of_a_long_run_costs_as_much_as_an_early_one(clock):
 
 
 def costs_of_forking_items(clock, count: int) -> list[tuple[int, bool]]:
-    """What the reports cost that end an early, a middle and a late item, by which the next one forks dynamically;
-    and whether they read all tasks of the run.
+    """Return the statements of the reports that end an early, a middle and a late item, each of which starts the next
+    one with a dynamic fork, and whether they read all tasks of the run.
     """
     fork_inputs = {"forkTaskInputs": [1, 2], "forkTaskName": "pay"}
     items = each("each", *dynamic_fork(inputs=fork_inputs, optional=False), items="${workflow.input.items}")

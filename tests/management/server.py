@@ -1,4 +1,4 @@
-"""A real `manage.py serve` in a process tree of its own, for tests of what a person at a terminal sees."""
+"""A real `manage.py serve` with its child processes, for tests of its behavior on a terminal."""
 
 import http.client
 import os
@@ -69,15 +69,15 @@ class Server:
         return psutil.Process(self.process.pid).children()
 
     def child(self, word: str) -> psutil.Process:
-        """The child whose command holds the word."""
+        """Return the child process whose command contains the word."""
         return next(child for child in self.children() if word in child.cmdline())
 
     def is_gone(self) -> bool:
-        """Whether nothing of the family runs any more."""
+        """Return whether none of its processes runs."""
         self.process.poll()
         return not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in self.family)
 
     def stop(self, how: int = signal.SIGTERM) -> None:
-        """Ask it to stop, and see it do so."""
+        """Stop the server and wait for its end."""
         self.process.send_signal(how)
         self.process.wait(20)

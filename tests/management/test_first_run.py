@@ -1,4 +1,4 @@
-"""What a fresh database gets before it can serve."""
+"""The first start with an empty database."""
 
 import pytest
 from django.contrib.auth import authenticate, get_user_model

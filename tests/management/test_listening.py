@@ -1,4 +1,4 @@
-"""Who listens to brokers is one more child of the server, if any broker is named."""
+"""The event listener is a child process of the server if a broker is configured."""
 
 import os
 import signal
@@ -37,7 +37,7 @@ def test_it_stops_on_a_signal(tmp_path):
         "EVENT_QUEUES_REDIS_URL": "redis://127.0.0.1:1",
     }
     command = [sys.executable, "manage.py", "listen_events"]
-    # Without tables: it goes on all the same, and says so.
+    # The database has no tables: the process continues and logs the error.
     process = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True)
     try:
         assert "event_handlers_not_loaded" in process.stderr.readline()

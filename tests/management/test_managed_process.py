@@ -12,7 +12,7 @@ from .server import wait_until
 
 @pytest.fixture
 def time(monkeypatch):
-    """Seconds that pass only when the test says so."""
+    """Return a clock that the test advances."""
     passed = [1000.0]
     monkeypatch.setattr(managed_process, "monotonic", lambda: passed[0])
 
@@ -29,7 +29,7 @@ def told():
 
 @pytest.fixture
 def child(time):
-    """A child that ends at once, with code 3."""
+    """Return a child that ends at once with code 3."""
     child = ManagedProcess("web", [sys.executable, "-c", "raise SystemExit(3)"])
     child.start()
     yield child

@@ -1,4 +1,4 @@
-"""`manage.py messages` as somebody types it."""
+"""`manage.py messages` on the command line."""
 
 import pytest
 from django.core.management import ManagementUtility

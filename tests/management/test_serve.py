@@ -29,13 +29,13 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Where this module's servers keep their data: only the first of them has to set it up."""
+    """Return the data folder of this module's servers: only the first of them initializes it."""
     return tmp_path_factory.mktemp("machine")
 
 
 @pytest.fixture(scope="module")
 def server(folder):
-    """The first server in the folder, up and running."""
+    """Return a running server, the first in the folder."""
     first = Server(folder).wait_until_up()
     yield first
     first.stop()
@@ -43,7 +43,7 @@ def server(folder):
 
 @pytest.fixture(scope="module")
 def second(folder, server):
-    """Another one in the same folder, which the last test that has it kills."""
+    """Return a second server in the same folder, which the last test that uses it kills."""
     one = Server(folder).wait_until_up()
     yield one
     if one.process.poll() is None:
@@ -52,7 +52,7 @@ def second(folder, server):
 
 @pytest.fixture
 def start(folder, server):
-    """Starts one more server in the folder, and ends what is left of it."""
+    """Return a function that starts one more server in the folder; stop its processes afterwards."""
     started = []
 
     def one_more(**variables):
@@ -148,7 +148,7 @@ def test_ctrl_c_answers_a_report_that_is_arriving_and_waits_for_no_poll(start):
 
         assert connection.recv(64).startswith(b"HTTP/1.1 200")
         server.process.wait(10)
-        # Asked to wait for 20 s: none of them did.
+        # Each request asked to wait for 20 s, and none did.
         wait(polls, timeout=1)
         assert all(poll.done() for poll in polls)
     assert server.is_gone()
@@ -156,7 +156,7 @@ def test_ctrl_c_answers_a_report_that_is_arriving_and_waits_for_no_poll(start):
 
 
 def test_a_stopping_built_in_worker_releases_its_tasks(tmp_path):
-    # Alone with its data: another server would take what goes back at once.
+    # No other server shares the folder: it would claim the returned work at once.
     server = Server(tmp_path).wait_until_up()
     with running_web_server() as slow:
         asked, released = Event(), Event()
@@ -202,7 +202,7 @@ def test_signatures_of_taskcluster_clients_are_verified_on_the_raw_request(serve
 
 
 def api(server, method, path, body):
-    """What the API answers; it must be well."""
+    """Return the API's reply; assert that it succeeded."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
     connection.request(method, path, json.dumps(body), {"Content-Type": "application/json"})
     answer = connection.getresponse()

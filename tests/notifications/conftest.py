@@ -1,4 +1,4 @@
-"""Processes that hear of each other, over each backend."""
+"""Processes that notify each other over each backend."""
 
 import os
 import socket
@@ -47,7 +47,7 @@ class PeerProcesses:
 
 
 class ListenerProcess:
-    """What a listening process says, line by line."""
+    """Read the output of a listening process line by line."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
@@ -62,33 +62,36 @@ class ListenerProcess:
 
 @pytest.fixture(scope="session")
 def redis_server() -> Iterator[ValkeyServer]:
-    """A running Redis-compatible server."""
+    """Yield a running Redis-compatible server."""
     with unstarted_redis_server() as server:
         yield server
 
 
 @pytest.fixture
 def sqlite_peers(tmp_path: Path) -> Iterator[PeerProcesses]:
-    """Processes that share a SQLite file."""
+    """Yield processes that share a SQLite file."""
     neighbours = sqlite_peers_in(tmp_path)
     yield neighbours
     neighbours.end()
 
 
 def sqlite_peers_in(folder: Path) -> PeerProcesses:
-    """Processes that share the SQLite file in this folder."""
+    """Return processes that share the SQLite file in this folder."""
     return PeerProcesses(DJANGO_SETTINGS_MODULE="conductor_app.settings.embedded", VAR_DIR=str(folder))
 
 
 def unstarted_redis_server() -> ValkeyServer:
-    """A server that is not started yet. The system picks its port: left alone, two test processes pick the same."""
+    """Return a server that has not been started.
+
+    The operating system picks its port, so that parallel tests do not collide.
+    """
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return ValkeyServer(port=found.getsockname()[1])
 
 
 def redis_peers(server: ValkeyServer) -> PeerProcesses:
-    """Processes of a cluster; nothing here connects to its database."""
+    """Return processes of a cluster; none of them connects to the database."""
     return PeerProcesses(
         DJANGO_SETTINGS_MODULE="conductor_app.settings.cluster",
         DATABASE_URL="postgresql://nobody@127.0.0.1:1/nothing",

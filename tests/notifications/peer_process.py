@@ -1,4 +1,4 @@
-"""Another process of the same server, run as a script: it listens to a queue and prints what it hears, or announces."""
+"""A second process of the same server, run as a script: it listens to a queue and prints notifications, or sends one."""
 
 import sys
 
@@ -9,7 +9,7 @@ from conductor_app.notifications import redis
 def listen(queue: str) -> None:
     with notifications.subscribe(queue) as waiter:
         if conf.wakeups.endswith(".redis"):
-            # Whoever waits is woken once when the connection stands: only what comes later is news.
+            # A waiter wakes once when the connection is established; only later wakeups are notifications.
             redis._listener.is_connected.wait(10)
             waiter.wait(0)
         print("listening", flush=True)

@@ -1,4 +1,4 @@
-"""Processes of a cluster hear of each other through Redis, and live without it."""
+"""Notifications through Redis, and operation without Redis."""
 
 import orjson
 import pytest
@@ -18,7 +18,7 @@ def cluster(redis_server):
 
 @pytest.fixture
 def passing_server():
-    """A server that a test may stop and start again at the same address."""
+    """Yield a server that a test can stop and restart at the same address."""
     server = unstarted_redis_server()
     server.start()
     yield server

@@ -1,4 +1,4 @@
-"""Processes on one machine that share a SQLite file hear of each other."""
+"""Notifications between processes on one machine that share a SQLite file."""
 
 from .conftest import sqlite_peers_in
 

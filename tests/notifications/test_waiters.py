@@ -1,4 +1,4 @@
-"""Who is woken within one process."""
+"""Wakeups within one process."""
 
 from threading import Thread
 

@@ -1,4 +1,4 @@
-"""Simulated time for schedules: due work is done at its moment, except while the server is down."""
+"""Simulated time for schedules: due work runs on time, except while the server is down."""
 
 from typing import Any
 
@@ -11,13 +11,13 @@ from tests.scenario import ACTOR, run_commit_hooks
 
 
 class SimulatedServer:
-    """The clock, and the server beside it."""
+    """A clock and a server."""
 
     def __init__(self, clock: Any) -> None:
         self.clock, self.started_at = clock, clock.now()
 
     def pass_hours(self, *, hours: float, sleeping: bool = False) -> None:
-        """So many hours go by; while the server sleeps, nothing is handled."""
+        """Advance the time; while the server is down, nothing is handled."""
         until = self.clock.now() + round(hours * 3_600_000)
         while not sleeping and (moment := due_rows.next_due_moment()) is not None and moment <= until:
             self._at(moment)
@@ -33,7 +33,7 @@ class SimulatedServer:
             return sweeps.sweep_once()
 
     def ends(self, *, hour: float) -> None:
-        """The run of a slot ends well."""
+        """Complete the run of a slot."""
         slot = self.started_at + round(hour * 3_600_000)
         [run] = [run for run in Run.objects.open() if run.input["_scheduledTime"] == slot]
         with run_commit_hooks():

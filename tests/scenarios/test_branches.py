@@ -23,7 +23,7 @@ from tests.scenario import ACTOR, Scenario, run_commit_hooks
 
 
 def works(scenario: Scenario, *task_types: str) -> Scenario:
-    """Workers of these types complete one task each, in this order."""
+    """Let workers of these types complete one task each, in this order."""
     for task_type in task_types:
         scenario.worker(task_type).completes()
     return scenario

@@ -18,7 +18,7 @@ def server(settings):
 
 
 def http(ref: str, uri: str, type: str = "HTTP", inputs: Document | None = None, **fields) -> Document:
-    """A request."""
+    """Return an HTTP step."""
     inputs = {"http_request": {"uri": uri, "method": "GET"}, **(inputs or {})}
     return {**step(ref, inputs=inputs, **fields), "type": type}
 

@@ -13,7 +13,7 @@ from tests.scenario import ACTOR, Scenario, run_commit_hooks
 
 
 def rates(**config):
-    """A task that asks for an exchange rate."""
+    """Return a task that fetches exchange rates."""
     cache = {"key": "${from}-${pair.to}", "ttlInSecond": 60, **config}
     inputs = {"from": "EUR", "pair": {"to": "${workflow.input.to}"}}
     return step("rate", inputs=inputs, policy=policy(retries=1)) | {"cacheConfig": cache}
@@ -122,7 +122,7 @@ def test_a_rerun_uses_cached_results_like_a_first_run(clock):
 
 
 def test_runs_that_mask_other_names_share_no_results(clock):
-    """What is sealed in the rows of the one would stand open in those of the other."""
+    """A cached result would otherwise expose values in clear text that the other run encrypts."""
     fields = {"input": {"to": "USD"}}
     Scenario(clock, rates(), name="masks", maskedFields=["n"], **fields).worker("rate").completes(n=7)
 

@@ -14,7 +14,7 @@ CACHE = {"key": "${workflow.input.to}", "ttlInSecond": 60}
 
 
 def ask(clock, to: str = "USD", note: str = "", **fields) -> Scenario:
-    """A run that asks for an exchange rate; the note is no part of its key."""
+    """Start a run that fetches an exchange rate; the note is not part of its cache key."""
     said = {"name": "rates", "cacheConfig": CACHE, "outputParameters": {"n": "${rate.output.n}"}} | fields
     return Scenario(clock, step("rate", policy=policy()), input={"to": to, "note": note}, **said)
 

@@ -47,7 +47,7 @@ def in_a_fork(child: Document) -> list[Document]:
 
 
 def in_a_dynamic_fork(child: Document) -> list[Document]:
-    """The list of tasks is written in the fork's inputs."""
+    """Return a dynamic fork whose list of tasks is written in its inputs."""
     written = {"tasks": [child], "inputs": {"s": {}}}
     return dynamic_fork("fan", "joined", written, **DYNAMIC)
 
@@ -60,7 +60,9 @@ PLACES = (in_a_step, in_a_loop, in_a_fork, in_a_dynamic_fork, in_another_child)
 
 
 def drawn_child(random: Random, depth: int = 0) -> Document:
-    """A definition whose expressions read its own input, variables and tasks, by names that its parent has too."""
+    """Return a random definition whose expressions read its own input, variables and tasks, by names that its parent
+    also uses.
+    """
     sources = list(SOURCES)
     steps: list[Document | list[Document]] = [step("before", "work")]
     for number in range(random.randint(1, 3)):
@@ -85,7 +87,7 @@ def drawn_child(random: Random, depth: int = 0) -> Document:
 
 
 def lived(scenario: Scenario) -> list[Any]:
-    """Let workers complete everything; what became of the parent and all runs below it, without their ids."""
+    """Complete all tasks. Return the results of the parent and all its descendants, without their ids."""
     for _ in range(40):
         if scenario.status != "RUNNING":
             break
@@ -108,7 +110,7 @@ def facts(run: RunView) -> list[Any]:
 
 
 def known(value: Any) -> str:
-    """A payload as text, with the names of runs in place of their ids."""
+    """Return a payload as text with the names of runs in place of their ids."""
     text = repr(value)
     for id, name in Run.objects.values_list("id", "name"):
         text = text.replace(id, f"a run of {name}")
@@ -116,7 +118,7 @@ def known(value: Any) -> str:
 
 
 def story_of(clock, place, child: Document, written: Document | None) -> Scenario:
-    """A parent with the child under its name, or written in place; each parent is registered under one name."""
+    """Return a parent with the child by name or inline; all parents are registered under the same name."""
     s = sub_workflow("s", written or "child", inputs=CHILD_INPUT)
     return Scenario(
         clock,

@@ -22,7 +22,7 @@ def server(settings):
 
 
 def http(server, **isolation: str) -> Document:
-    """A request, in its group."""
+    """Return an HTTP step in an isolation group."""
     inputs = {"http_request": {"uri": f"{server.url}/a", "method": "GET"}}
     return {**step("get", inputs=inputs, policy=policy(retries=1) | isolation), "type": "HTTP"}
 
@@ -71,7 +71,7 @@ def test_a_further_attempt_waits_in_the_same_queue(clock, server):
 
 
 def test_steps_without_a_built_in_worker_continue_without_their_group(clock):
-    """Also waits and scripts, which stop for ever in the original where nobody serves the group."""
+    """Wait and script steps also continue; in the original they never run if no worker serves the group."""
     isolated = policy() | EAST_BLUE
     evaluated = {"evaluatorType": "javascript", "expression": "1"}
     scenario = Scenario(

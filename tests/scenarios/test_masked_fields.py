@@ -18,7 +18,7 @@ MASKED = {"maskedFields": ["number", "token"]}
 
 @pytest.fixture
 def tables(db):
-    """Everything that the tables of runs, attempts and messages hold, as text."""
+    """Return the contents of the tables of runs, attempts and messages as text."""
 
     def read() -> str:
         with connection.cursor() as cursor:

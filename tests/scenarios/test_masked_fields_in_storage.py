@@ -25,11 +25,11 @@ NUMBER = "4711-0815"
 CARD = {"card": {"number": NUMBER, "holder": "Ada"}}
 MASKED = {"maskedFields": ["number"]}
 HOLDS_CLEAR = {"taskdefinition", "workflowdefinition", "resolveddefinition"}
-"""What authors have written is shown as they wrote it."""
+"""Tables that hold texts of authors, which are displayed as written."""
 
 
 def clear_places() -> set[str]:
-    """The tables, and whether a payload that is kept elsewhere, in which the value stands in the clear."""
+    """Return the tables that contain the value in clear text, and whether an external payload does."""
     tables = [name for name in connection.introspection.table_names() if name.startswith("conductor_")]
     found = set()
     with connection.cursor() as cursor:
@@ -43,7 +43,7 @@ def clear_places() -> set[str]:
 
 
 def heard(name: str = "conductor:order:tell", **handler) -> dict:
-    """A handler of what the runs of this module tell."""
+    """Return an event handler for the events of this module's runs."""
     return {"name": "h", "event": name, "active": True, "actions": [], **handler}
 
 
@@ -96,7 +96,7 @@ def test_a_replayed_event_has_its_original_payload(clock):
     assert (foreseen.verdict.outcome, foreseen.acts[0].params["input"]) == ("MATCHED", {"number": REDACTED})
     [started] = task_commands.claim_tasks("pay", wait_ms=0)
     assert started.input == {"number": NUMBER}
-    # What an author writes in a condition is shown as it was written.
+    # An author's condition is displayed as written.
     assert clear_places() == {"eventhandler", "handlerevaluation"}
 
 
@@ -106,7 +106,7 @@ def test_an_event_that_waits_in_the_outbox_is_sealed(clock):
     worker = scenario.worker("first")
     worker.polls()
 
-    # Not committed: what follows the commit does not happen, and the message stays.
+    # The transaction is not committed: commit hooks do not run, and the message stays.
     task_commands.report_task(scenario.id, worker.held.id, Report("COMPLETED"), ACTOR)
 
     assert clear_places() == set()
@@ -234,7 +234,7 @@ def test_a_rerun_of_a_child_keeps_the_input_of_its_parent_encrypted(clock):
     scenario = Scenario(clock, sub_workflow("s"), others=[child], input=CARD, **MASKED)
     scenario.worker("pay").fails()
 
-    # Not committed: what is said to the run above stays a message.
+    # The transaction is not committed: the result for the parent run stays a message.
     run_commands.rerun(scenario.id, ACTOR, attempt_id=scenario.child("s").task("pay").id, input={"number": NUMBER})
 
     assert clear_places() == set()
@@ -271,7 +271,7 @@ def test_a_schedule_stores_its_input_encrypted_and_starts_runs_with_it(clock):
 
     saved = schedules.save_schedule(document, ACTOR)
     assert saved.document["startWorkflowRequest"]["input"]["card"] == {"number": REDACTED, "holder": "Ada"}
-    # Whoever changes something else sends back what was shown.
+    # A client that changes another field sends back the masked value that it received.
     changed = {**Schedule.objects.get().document["startWorkflowRequest"]["input"], "more": {"number": 3}}
     schedules.save_schedule({**document, "startWorkflowRequest": {**request, "input": changed}}, ACTOR)
     schedules.pause_schedule("nightly", ACTOR)

@@ -9,7 +9,7 @@ from tests.builders import definition, fork, step, sub_workflow
 from tests.scenario import ACTOR, Scenario, register_definitions
 
 MUCH = "x" * 90_000
-"""What one task may give, and two together may not."""
+"""An output that one task may have, but not two tasks together."""
 TWICE = {"first": "${a.output.text}", "second": "${a.output.text}"}
 
 

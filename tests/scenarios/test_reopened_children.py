@@ -448,7 +448,7 @@ def test_a_child_without_a_waiting_parent_is_reopened_silently(clock):
 
 
 def two_children(clock, *others) -> Scenario:
-    """A fork of two children; one failed at its first task, after the other had completed its first."""
+    """Start a fork of two children. One failed at its first task, after the other had completed its first task."""
     bad = definition(step("b"), name="bad")
     good = definition(step("x"), step("y"), name="good")
     branches = fork([sub_workflow("bad", "bad")], [sub_workflow("good", "good")], [step("side")])
@@ -536,7 +536,7 @@ def test_a_deleted_child_is_started_again(clock):
 
 
 def test_a_child_that_ends_again_at_once_ends_its_parent_again(clock):
-    """Its first step decides alone that it fails: nothing in it can be tried again."""
+    """Its first step itself decides that the run fails: the run has no task that can be retried."""
     ends = definition(terminate("t", "FAILED"), name="ends")
     waits = definition(step("x"), name="waits")
     scenario = Scenario(

@@ -24,24 +24,24 @@ from tests.scenario import Scenario
 
 
 def done(scenario: Scenario, *task_types: str) -> Scenario:
-    """Workers complete these, one after another."""
+    """Complete these tasks in order."""
     for task_type in task_types:
         scenario.worker(task_type).completes(by=task_type)
     return scenario
 
 
 def ids(scenario: Scenario) -> dict[str, str]:
-    """The newest attempt of each task."""
+    """Return the id of each task's newest attempt."""
     return {ref: scenario.task(ref).id for ref in scenario.statuses}
 
 
 def kept(before: dict[str, str], scenario: Scenario) -> set[str]:
-    """The tasks that clients still know by the same id: those that nothing has touched, and the one rerun from."""
+    """Return the tasks whose ids are unchanged: the untouched tasks and the one that the rerun starts from."""
     return {ref for ref, id in ids(scenario).items() if before.get(ref) == id}
 
 
 def well(scenario: Scenario) -> None:
-    """The rows are as they must be."""
+    """Assert that the rows are consistent."""
     assert row_violations(scenario.id) == []
 
 

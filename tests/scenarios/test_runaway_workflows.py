@@ -10,7 +10,9 @@ from tests.scenario import RunView, Scenario, clear_process_caches
 
 @pytest.fixture(autouse=True)
 def fresh_definitions():
-    """Parse definitions anew, because a parsed definition keeps the limits of its time."""
+    """Clear the cache of parsed definitions, because a parsed definition keeps the limits that were set when it was
+    parsed.
+    """
     definitions.load_definition.cache_clear()
     clear_process_caches()
     yield

@@ -16,7 +16,7 @@ HOUR = 3600
 
 @pytest.fixture
 def time(clock) -> SimulatedServer:
-    """Hours that pass, with what is due in them."""
+    """Return simulated time; due work runs as time passes."""
     register_order_workflow()
     return SimulatedServer(clock)
 

@@ -40,7 +40,7 @@ def test_a_program_that_never_ends_is_stopped_and_fails_its_task(clock, settings
 
 
 def python(ref, expression, **inputs):
-    """An INLINE step in Python."""
+    """Return an INLINE step in Python."""
     return inline(ref, expression, inputs={"evaluatorType": "python", **inputs})
 
 

@@ -60,7 +60,7 @@ SECRET = "correct-horse/battery staple"
 
 
 def everything_in_tables() -> str:
-    """All rows of all tables, as text."""
+    """Return all rows of all tables as text."""
     with connection.cursor() as cursor:
         rows = []
         for table in connection.introspection.table_names(cursor):

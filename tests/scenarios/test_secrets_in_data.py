@@ -1,4 +1,4 @@
-"""Data cannot name a secret: a definition that arrives in an input or an output uses none."""
+"""Data cannot name a secret: a definition that arrives in an input or an output has no access to secrets."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Limits of tasks and runs: which ones wait, and which are released when there is capacity (execution §5)."""
+"""Limits of tasks and runs: blocked tasks, and their release when capacity is available (execution §5)."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from tests.scenario import ACTOR, Scenario, register_definitions
 
 
 def fan(clock, count: int, limits: dict) -> Scenario:
-    """So many tasks named `pay` wait at once."""
+    """Start a fan-out of `count` pending tasks named `pay`."""
     inputs = {"forkTaskInputs": list(range(count)), "forkTaskName": "pay"}
     return Scenario(clock, *dynamic_fork(inputs=inputs, optional=False), tasks=[limits])
 
@@ -207,7 +207,7 @@ def test_waiting_for_room_is_not_waiting_for_a_poll(clock):
 def test_a_newcomer_does_not_overtake_a_run_that_waits(clock):
     scenario = Scenario(clock, step("a"), input={"customer": "x"}, **by_customer())
     waiting = scenario.later(1).starts("limited", {"customer": "x"})
-    # The hint is lost: nobody hears of the end before the next start.
+    # The notification is lost: no process learns of the end before the next start.
     run_commands.terminate_run(scenario.id, ACTOR)
     clock.advance(seconds=1)
     newcomer = scenario.starts("limited", {"customer": "x"})

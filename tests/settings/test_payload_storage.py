@@ -1,4 +1,4 @@
-"""Where payloads are kept that are too large for rows."""
+"""Storage of payloads that are too large for rows."""
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured

@@ -16,7 +16,9 @@ CLUSTER = {
 
 @pytest.fixture
 def loaded(tmp_path):
-    """Runs an expression over a profile's settings in a new process; returns what it prints, or why it failed."""
+    """Return a function that evaluates an expression under a profile's settings in a new process, and returns its
+    output or error.
+    """
 
     def load(profile: str, expression: str = "''", **variables: str) -> str:
         program = f"from django.conf import settings; import django; django.setup(); print({expression})"

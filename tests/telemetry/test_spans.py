@@ -1,4 +1,4 @@
-"""Traces, where somebody collects them."""
+"""Traces."""
 
 import gzip
 import subprocess
@@ -26,7 +26,7 @@ CALLER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 @pytest.fixture
 def seen():
-    """The spans that have ended, by name."""
+    """Return the finished spans by name."""
     exporter = InMemorySpanExporter()
     spans.add_span_processor(SimpleSpanProcessor(exporter))
     yield lambda: {span.name: span for span in exporter.get_finished_spans()}
@@ -35,7 +35,7 @@ def seen():
 
 @pytest.fixture
 def collector():
-    """A collector that speaks OTLP over HTTP."""
+    """Yield a collector that receives OTLP over HTTP."""
     server = Collector()
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield server
@@ -63,7 +63,7 @@ class Receipt(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *arguments):
-        """Nothing is printed."""
+        """Print nothing."""
 
 
 def test_a_request_and_its_command_are_spans_of_the_callers_trace(client, clock, seen):

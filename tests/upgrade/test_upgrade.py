@@ -1,4 +1,4 @@
-"""A database that version 0.1 wrote is upgraded in place: its runs continue, and nothing is lost."""
+"""A database written by version 0.1 is upgraded in place: its runs continue, and nothing is lost."""
 
 import gzip
 import json

@@ -1,6 +1,6 @@
-"""Migrate a database that version 0.1 wrote, work on its runs, and print what clients and operators see.
+"""Migrate a database written by version 0.1, work on its runs, and print the results of clients and pages.
 
-Usage: `VAR_DIR=… python -m tests.upgrade.verify_upgrade`, in a process of its own.
+Usage: `VAR_DIR=… python -m tests.upgrade.verify_upgrade`, in a separate process.
 """
 
 import json
@@ -50,7 +50,7 @@ def statuses(client) -> dict[str, str]:
 
 
 def work_off(client) -> None:
-    """Release what workers hold, then complete every task that a worker can claim."""
+    """Release all claimed tasks, then complete every task that a worker can claim."""
     from conductor_app.engine.queues import queue_commands
     from conductor_app.models import Attempt
 

@@ -1,4 +1,4 @@
-"""Real brokers for tests: each is started on a free port for the tests of a file, and skipped where it is not there."""
+"""Real brokers for tests: each starts on a free port for the tests of a module, and is skipped if not installed."""
 
 import os
 import shutil
@@ -23,7 +23,10 @@ def free_port() -> int:
 
 
 def executable(name: str, package: str) -> str:
-    """The program, or a skip that says what to install. Debian's wrapper would start the system's broker."""
+    """Return the path of the program, or skip with the package to install.
+
+    Debian's wrapper would start the system's broker.
+    """
     found = shutil.which(name, path=f"/usr/lib/rabbitmq/bin:{os.environ['PATH']}:/usr/sbin:/usr/local/sbin")
     if not found:
         pytest.skip(f"{name} is not installed: it is in Debian's package {package}")
@@ -43,7 +46,7 @@ def await_port(port: int, process: subprocess.Popen) -> None:
 
 @contextmanager
 def running_broker(command: list[str], port: int, **environment: str) -> Iterator[subprocess.Popen]:
-    """A broker of its own; ended with everything that it has started."""
+    """Yield a separate broker; stop it with all its child processes."""
     process = subprocess.Popen(
         command,
         env=os.environ | environment,
@@ -63,7 +66,7 @@ def running_broker(command: list[str], port: int, **environment: str) -> Iterato
 
 @contextmanager
 def nats(port: int) -> Iterator[str]:
-    """A NATS server; its address."""
+    """Yield the URL of a NATS server."""
     program = executable("nats-server", "nats-server")
     with running_broker([program, "-a", "127.0.0.1", "-p", str(port)], port):
         yield f"nats://127.0.0.1:{port}"
@@ -71,7 +74,7 @@ def nats(port: int) -> Iterator[str]:
 
 @contextmanager
 def rabbitmq(folder: Path) -> Iterator[str]:
-    """A RabbitMQ server; its address."""
+    """Yield the URL of a RabbitMQ server."""
     program, port = executable("rabbitmq-server", "rabbitmq-server"), free_port()
     own = {
         "HOME": str(folder),
@@ -95,14 +98,14 @@ def rabbitmq(folder: Path) -> Iterator[str]:
 
 @contextmanager
 def redis() -> Iterator[str]:
-    """A Redis-compatible server; its address."""
+    """Yield the URL of a Redis-compatible server."""
     with ValkeyServer(port=free_port()) as server:
         yield server.connection_url
 
 
 @contextmanager
 def kafka() -> Iterator[str]:
-    """The cluster that librdkafka brings along for tests; its servers."""
+    """Yield the bootstrap servers of librdkafka's mock cluster."""
     from confluent_kafka import Producer
 
     keeper = Producer({"test.mock.num.brokers": 1, "bootstrap.servers": "nobody", "log_level": 0})

@@ -1,4 +1,4 @@
-"""What becomes of stand-alone tasks is told to a broker, over a real one."""
+"""State changes of standalone tasks are published to a real broker."""
 
 import json
 
@@ -29,7 +29,7 @@ def broker(tmp_path_factory):
 
 
 def heard(address: str, key: str):
-    """A function that gives what a listener of all exchanges has heard since, by routing keys like this one."""
+    """Return a function that returns the messages received so far on all exchanges, by routing key."""
     connection = Connection(address)
     queue = Queue(f"listener.{key}", durable=True).bind(connection.channel())
     queue.declare()

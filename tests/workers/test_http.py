@@ -1,4 +1,4 @@
-"""The HTTP task against real servers: what it sends, what it makes of the answer, and what it refuses."""
+"""The HTTP task against real servers: requests, results, and rejected inputs."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""The HTTP_POLL task: it asks once each time it is handed out, and says when it wants to ask again."""
+"""The HTTP_POLL task: it sends one request per claim and sets the time of the next one."""
 
 import pytest
 

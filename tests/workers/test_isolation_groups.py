@@ -15,7 +15,7 @@ from tests.scenario import Scenario, clear_process_caches
 
 @pytest.mark.django_db(transaction=True)
 def test_work_that_arrives_during_a_wait_is_executed(settings, clock, monkeypatch):
-    # Who waits at the door when this ends waits to its end.
+    # A request that waits for a slot when this ends would wait until its deadline.
     monkeypatch.setattr(isolation_groups, "WAIT_MS", 1000)
     clear_process_caches()
     settings.CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = ("127.0.0.0/8",)

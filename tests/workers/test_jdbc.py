@@ -1,4 +1,4 @@
-"""The JDBC task: what it reads and changes, what it refuses, and what it never says."""
+"""The JDBC task: queries, updates, rejected statements, and information that it never reveals."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ ROWS = "INSERT INTO sql_task_item VALUES (1, 'pen', 1.5), (2, 'ink', 7), (3, NUL
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request, tmp_path) -> Iterator[str]:
-    """A database with a table of three items."""
+    """Yield the URL of a database with a table of three items."""
     if request.param == "sqlite":
         path = tmp_path / "it's 100% mine?.db"
         with sqlite3.connect(path) as made:
@@ -36,7 +36,7 @@ def url(request, tmp_path) -> Iterator[str]:
 
 
 def postgresql_url() -> str:
-    """The address of the test's own database."""
+    """Return the URL of the test database."""
     found = connection.settings_dict
     who = quote(found["USER"]) + (f":{quote(found['PASSWORD'])}" if found["PASSWORD"] else "")
     host = {"host": found["HOST"], "port": found["PORT"], **found["OPTIONS"]}
@@ -46,7 +46,7 @@ def postgresql_url() -> str:
 
 @pytest.fixture
 def run(url):
-    """Perform one task on that database."""
+    """Return a function that executes one task on that database."""
 
     def run(statement, *parameters, limits=None, **inputs):
         worker = Jdbc(lambda: JdbcSettings({"shop": url}, limits or SqlLimits(seconds=20)))

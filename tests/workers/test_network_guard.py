@@ -1,4 +1,4 @@
-"""Which addresses a task may connect to, and how it gets away from servers that misbehave."""
+"""Addresses that a task may connect to, and protection against misbehaving servers."""
 
 import socket
 import threading
@@ -138,7 +138,7 @@ def test_a_deadline_is_no_business_of_other_threads():
 
 @contextmanager
 def raw_server(talk):
-    """A server that says whatever `talk` makes it say; it gives its address."""
+    """Return a function that starts a server with the behavior `talk` and returns its address."""
     listener, over = socket.create_server(("127.0.0.1", 0)), threading.Event()
 
     def serve():
@@ -157,7 +157,7 @@ def raw_server(talk):
 
 
 def drip(head, drop=b"x"):
-    """Says the head at once, then a drop every few milliseconds until nobody listens."""
+    """Send the head at once, then a chunk every few milliseconds until the client disconnects."""
 
     def talk(sock, over):
         sock.sendall(head)
@@ -171,7 +171,7 @@ def drip(head, drop=b"x"):
 
 
 def reason_of(uri, total_seconds=60, **rest):
-    """Why the request failed, as a person reads it."""
+    """Return the reason for the failed request as displayed."""
     http = Http(lambda: HttpLimits(("127.0.0.0/8",), total_seconds))
     outcome = http.perform({"uri": uri, "method": "GET", **rest})
     assert outcome.status == "FAILED"

@@ -1,4 +1,4 @@
-"""What waits in the outbox for other systems: posted past the guard, tried again, never lost."""
+"""Delivery of outbox messages to other systems: guarded, retried, never lost."""
 
 import json
 import threading
@@ -29,7 +29,7 @@ class Listening(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def listener(settings):
-    """A listener that the server's settings name."""
+    """Yield a listener that the server's settings name."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Listening)
     server.daemon_threads, server.heard, server.status = True, [], 200
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
@@ -69,7 +69,7 @@ def test_delivery_to_a_failing_listener_is_retried_without_loss(clock, listener)
     Scenario(clock, noop("a"), workflowStatusListenerEnabled=True)
 
     assert publish_due_events() == 0
-    # One failure a round is enough to know.
+    # One failure per round is enough to detect.
     assert len(listener.heard) == 1
     assert publish_due_events() == 0
     assert len(listener.heard) == 1

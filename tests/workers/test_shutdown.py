@@ -1,4 +1,4 @@
-"""A process that ends gives back what its built-in workers are at."""
+"""A stopping process releases the tasks of its built-in workers."""
 
 import pytest
 

@@ -33,7 +33,7 @@ SETTINGS = {
 
 @pytest.fixture(scope="module")
 def addresses(tmp_path_factory) -> Iterator[Callable[[str], str]]:
-    """The address of a broker, started when a test first asks for it."""
+    """Yield a function that returns the address of a broker, which starts on first use."""
     from contextlib import ExitStack
 
     makers = {
@@ -91,7 +91,7 @@ def test_a_message_published_to_a_broker_is_received_once(configured, provider):
     handle(sink)
 
     with listening():
-        # Who binds a queue to an exchange, or listens to a subject, hears what comes after that.
+        # A new queue or subscription receives only later messages.
         eventually(lambda: publish(sink, "first", {"n": 0}) or heard(sink), 60)
         publish(sink, "m1", {"n": 1})
         publish(sink, "m1", {"n": 1})

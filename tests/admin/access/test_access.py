@@ -17,7 +17,7 @@ from tests.admin.page_text import html, page_text
 
 @pytest.fixture
 def administrator(db) -> Client:
-    """Somebody who is no superuser, but has the role."""
+    """Return a client of an ordinary user with the administrator role."""
     user = User.objects.create_user("ada", is_staff=True)
     user.groups.add(role_group("ADMIN"))
     client = Client()

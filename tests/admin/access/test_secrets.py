@@ -1,4 +1,4 @@
-"""Secrets on the pages: written, named, forgotten, never shown."""
+"""Secrets on the pages: an operator creates, lists and deletes them; their values are never shown."""
 
 import pytest
 
@@ -12,7 +12,7 @@ ADD = "/admin/conductor/secret/add/"
 
 @pytest.fixture
 def kept(operator):
-    """A secret that was typed in."""
+    """Create a secret on the page and return its name."""
     reply = operator.post(ADD, {"name": "DB_1", "value": VALUE, "reason": "for the orders"}, follow=True)
     assert "DB_1 saved." in page_text(reply)
     return operator

@@ -1,4 +1,4 @@
-"""One action on several runs: a reason first, then what came of each."""
+"""Bulk actions on runs: the reason is required, and the result of each run is shown."""
 
 import pytest
 

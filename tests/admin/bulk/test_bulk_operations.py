@@ -14,7 +14,7 @@ PLAN, LIST = "/admin/bulk/plan/", "/admin/bulk/"
 
 @pytest.fixture
 def scenario(clock) -> Scenario:
-    """Three runs that failed."""
+    """Return three failed runs."""
     scenario = Scenario(clock, step("pay"))
     for _ in range(2):
         clock.advance(seconds=1)

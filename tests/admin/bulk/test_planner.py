@@ -1,4 +1,4 @@
-"""The planner's page: it shows what would happen, does exactly that, and nothing else."""
+"""The page of planned operations: it previews the effects and applies exactly those."""
 
 import json
 

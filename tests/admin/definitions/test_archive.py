@@ -1,4 +1,4 @@
-"""Definitions are put away and taken back; the list of tasks says what deserves a look."""
+"""Definitions are archived and restored; the list of task definitions marks those that need attention."""
 
 import pytest
 

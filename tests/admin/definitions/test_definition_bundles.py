@@ -1,4 +1,4 @@
-"""Definitions are given out as one file, and taken in after a look at what that would do."""
+"""Export and import of definitions as one file, with a preview of the import."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The editor of definitions: checked while somebody types, kept as a draft, reviewed before it is saved."""
+"""The definition editor: validation while typing, drafts, and a review before saving."""
 
 import json
 import re
@@ -23,7 +23,7 @@ def order(clock, db):
 
 @pytest.fixture
 def author(db) -> Client:
-    """Somebody who may write workflow definitions and nothing else."""
+    """Return a client of a user who may only edit workflow definitions."""
     user = User.objects.create_user("arno", password="x", is_staff=True)
     names = ("view_workflowdefinition", "change_workflowdefinition")
     user.user_permissions.set(Permission.objects.filter(codename__in=names))

@@ -1,4 +1,4 @@
-"""The list of workflow definitions tells which are used, which fail, and which deserve a look."""
+"""The list of workflow definitions shows usage, failures and findings."""
 
 import pytest
 
@@ -11,7 +11,7 @@ WORKFLOWS = "/admin/conductor/workflowdefinition/"
 
 @pytest.fixture(autouse=True)
 def rows(clock, db):
-    """Rows are needed."""
+    """Use the database."""
 
 
 def catalog_entry(client, name="order"):

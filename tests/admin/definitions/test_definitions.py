@@ -23,7 +23,7 @@ def document(**changes):
 
 
 def base(client, row):
-    """The state of the definition that somebody who begins now begins with."""
+    """Return the revision of the definition on which a new edit is based."""
     return client.get(f"{WORKFLOWS}{row.pk}/edit/?fresh").context["form"].initial["base"]
 
 

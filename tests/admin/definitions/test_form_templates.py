@@ -31,7 +31,7 @@ def kept(clock, db) -> FormTemplate:
 
 @pytest.fixture
 def author(db) -> Client:
-    """Somebody who writes definitions."""
+    """Return a client of a user who may edit definitions."""
     user = User.objects.create_user("otto", is_staff=True)
     user.groups.add(role_group("METADATA_MANAGER"))
     client = Client()

@@ -1,4 +1,4 @@
-"""A workflow is tried out on a page: nothing is written, and what somebody keeps as a case is tried again at saving."""
+"""The simulator page: simulations write nothing, and saved test cases run again on every save."""
 
 import json
 
@@ -186,7 +186,7 @@ def test_the_page_takes_few_queries(operator, order, django_assert_max_num_queri
 
 
 def kept_by_rule(operator, order, rule="block"):
-    """A case is kept, and the rule what a case that differs does."""
+    """Save a test case and the rule that applies when it fails."""
     try_out(operator, order, step="keep", case_name="by air", **AIR)
     operator.post(address(order), {"step": "rule", "cases_hold": rule})
 
@@ -230,7 +230,7 @@ def test_a_user_without_edit_permission_cannot_set_the_rule(order, client, djang
 
 @pytest.fixture
 def shop(order):
-    """A workflow that orders in a sub-workflow."""
+    """Return a workflow that places an order in a sub-workflow."""
     inner = step("ordering", "SUB_WORKFLOW", subWorkflowParam={"name": "order", "version": 1})
     define_workflow("shop", inner, outputParameters={"by": "${ordering.output.by}"})
     return WorkflowDefinition.objects.get(name="shop")

@@ -1,4 +1,4 @@
-"""Replays: what would come of it first, then the same for good, with a reason."""
+"""Replays: a preview first, then the replay itself, with a reason."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Where events come from: whether the line to other systems stands."""
+"""Event sources and the state of their connections."""
 
 import pytest
 

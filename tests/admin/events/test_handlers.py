@@ -1,4 +1,4 @@
-"""Event handlers on the pages: written, tried on what has come, let listen or not."""
+"""Event handlers on the pages: created, tested against received events, enabled and disabled."""
 
 import json
 

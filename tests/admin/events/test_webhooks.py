@@ -1,4 +1,4 @@
-"""Webhooks on the pages: made, their secrets changed without a gap, forgotten."""
+"""Webhooks on the pages: created, their secrets rotated without a gap, deleted."""
 
 import base64
 import re
@@ -18,7 +18,7 @@ FORM = {"name": "shop", "verifier": "BASIC", "user": "ann", "starts": "ship = 2\
 
 
 def made(client: Client, **form: str) -> str:
-    """The secret that the page shows once."""
+    """Create a webhook and return the secret that the page shows once."""
     answer = client.post(f"{LIST}new/", {**FORM, **form})
     found = re.search(r"<pre[^>]*>([^<]+)</pre>", html(answer))
     assert found, page_text(answer)

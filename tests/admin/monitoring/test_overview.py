@@ -1,4 +1,4 @@
-"""The front page: what needs a person, and the pulse of the last hour."""
+"""The overview: what needs attention, and the activity of the last hour."""
 
 from conductor_app.admin.monitoring import overview, overview_tiles
 from conductor_app.engine import bulk

@@ -1,4 +1,4 @@
-"""Views and alerts: saved on a page, tried on the past, told to a webhook and a mailbox, and logged."""
+"""Saved views and alerts: saved on a page, tested against past data, sent to a webhook and by mail, and logged."""
 
 import re
 from html import unescape
@@ -21,7 +21,7 @@ VIEWS = "/admin/views/"
 
 @pytest.fixture
 def scenario(clock) -> Scenario:
-    """Three runs that failed within a minute."""
+    """Return three runs that failed within a minute."""
     scenario = Scenario(clock, step("pay"))
     for _ in range(2):
         scenario.starts("order")

@@ -1,4 +1,4 @@
-"""The page about the engine itself: its loops, its database, its configuration, and what should be done."""
+"""The system page: background jobs, database, configuration, and recommended actions."""
 
 from html import unescape
 
@@ -27,7 +27,7 @@ def test_a_healthy_server_reports_no_problems(operator, clock):
     answer = operator.get(SYSTEM)
     page, advice = page_text(answer), [sentence for _, sentence in answer.context["advice"]]
 
-    # PostgreSQL's own clock is not the test's, and the page says so.
+    # PostgreSQL's own clock differs from the frozen clock, and the page reports the difference.
     assert [sentence for sentence in advice if "The database clock" not in unescape(sentence)] == []
     assert advice or "None: every sweep runs on time" in page
     assert "all applied" in page

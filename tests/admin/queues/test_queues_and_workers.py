@@ -1,4 +1,4 @@
-"""Queues and workers on pages: why does work not move, who is there, and what can be done."""
+"""Queue and worker pages: why work is stuck, which workers are connected, and the available actions."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def queue(name: str) -> str:
 
 @pytest.fixture
 def limited(clock) -> Scenario:
-    """One of three tasks is out, and no other may be."""
+    """Return a scenario in which one of three tasks is claimed and the limit blocks the others."""
     scenario = Scenario(clock, step_without_policy("ship"), tasks=[policy("ship", concurrent_limit=1)])
     for _ in range(2):
         clock.advance(seconds=1)

@@ -1,4 +1,4 @@
-"""The page that says why one task waits and when its turn comes."""
+"""The page that explains why a task waits and estimates when it will be claimed."""
 
 import pytest
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def waiting(clock) -> tuple[Scenario, Attempt]:
-    """The second of two runs, while the first holds the only place of a limit."""
+    """Return the second of two runs; the first holds the only slot of a limit."""
     scenario = Scenario(clock, step_without_policy("ship"), tasks=[policy("ship", concurrent_limit=1)])
     clock.advance(seconds=1)
     attempt = scenario.starts("order").task("ship")

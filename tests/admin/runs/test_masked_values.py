@@ -1,4 +1,4 @@
-"""No page, file or reply shows what a definition masks, nor the seal in its place."""
+"""Masked values and their encrypted form appear on no page, in no file and in no reply."""
 
 import pytest
 
@@ -14,7 +14,7 @@ RUN = "/admin/conductor/run"
 
 @pytest.fixture
 def scenario(clock, db) -> Scenario:
-    """A run that has failed; another waits for somebody."""
+    """Return a failed run; another run waits for a person."""
     clear_process_caches()
     seen = {"card": "${workflow.input.card}", "number": "${workflow.input.number}"}
     fields = {"input": CARD, "maskedFields": ["number"]}
@@ -28,7 +28,7 @@ def scenario(clock, db) -> Scenario:
 
 
 def pages(scenario: Scenario) -> list[str]:
-    """Where an operator may meet the run's data."""
+    """Return the URLs of all pages that can show the run's data."""
     run = f"{RUN}/{scenario.id}"
     names = ("timeline", "data", "tasks", "events", "audit", "diagram")
     tabs = [f"{run}/change/?tab={tab}&task={task}" for tab in names for task in ("pay", "ship")]

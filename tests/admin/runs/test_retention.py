@@ -1,4 +1,4 @@
-"""The page on which administrators say how long runs are kept."""
+"""The page on which administrators set the retention of runs."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A run as a file: given out as pages show it, and looked into elsewhere without keeping anything."""
+"""Runs as files: exported as the pages show them, and opened elsewhere without being stored."""
 
 import json
 

@@ -15,7 +15,7 @@ def address(run) -> str:
 
 @pytest.fixture
 def pair(clock):
-    """One that succeeded, and one that failed at its second task."""
+    """Return a run that succeeded and one that failed at its second task."""
     scenario = Scenario(clock, step("pay", policy=policy(retries=1)), step("ship"), input={"order": 1, "by": "ann"})
     scenario.worker("pay", "w@1").completes()
     scenario.worker("ship", "w@1").completes()

@@ -1,4 +1,4 @@
-"""Labels on runs: given at a start, changed later, found by, and kept in the audit."""
+"""Labels of runs: set at the start, changed later, searched, and recorded in the audit log."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The page of a run: what is it, how is it, what happened, what may I do."""
+"""The run page: identity, status, history and available actions."""
 
 import json
 import re

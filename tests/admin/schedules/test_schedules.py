@@ -1,4 +1,4 @@
-"""Schedules and what they came to, as operators see them."""
+"""Schedule pages and the outcomes of schedules."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from tests.schedule_helpers import create_schedule, register_order_workflow
 
 @pytest.fixture
 def fired(db, clock):
-    """A schedule of two entries that has started one run and is paused."""
+    """Return a paused schedule with two entries that has started one run."""
     register_order_workflow()
     entry = {"cronExpression": "0 0 15 * * *", "zoneId": "Europe/Berlin"}
     create_schedule(cronSchedules=[{"cronExpression": "0 0 * * * *"}, entry], start={"input": {"<script>": 1}})

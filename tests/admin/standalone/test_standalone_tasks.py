@@ -1,4 +1,4 @@
-"""Stand-alone tasks among the operators' pages: they are found, shown and steered, and wait in queues as others do."""
+"""Standalone tasks on the operators' pages: search, display, actions, and their place in queues."""
 
 import pytest
 from django.urls import reverse
@@ -17,7 +17,7 @@ HOSTILE = "<script>alert(1)</script>"
 
 @pytest.fixture
 def some(db, clock, settings):
-    """One that a worker holds, one that has failed, and one that waits for it; their ids."""
+    """Return the ids of three tasks: one claimed, one failed, and one that depends on the first."""
     settings.CONDUCTOR_TASKCLUSTER_LONGEST_WAIT = 0.0
     create(clock, name="pending")
     create(clock, name="claimed")

@@ -19,7 +19,7 @@ HOSTILE = "<script>alert(1)</script>"
 
 @pytest.fixture
 def build(db, clock, settings):
-    """Sources that are done, three tests of which one has failed and one is worked on, and a release that waits."""
+    """Return a task group: completed sources, three tests (one failed, one claimed), and a release that is blocked."""
     settings.CONDUCTOR_TASKCLUSTER_LONGEST_WAIT = 0.0
     group = new_id()
     ids = {"sources": create(clock, name="sources", group_id=group)}

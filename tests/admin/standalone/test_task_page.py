@@ -1,4 +1,4 @@
-"""The page of a stand-alone task: why it waits, its attempts, what it left, its log, and a new one like it."""
+"""The page of a standalone task: waiting reason, attempts, artifacts, log, and creation of a similar task."""
 
 import gzip
 import re
@@ -35,7 +35,7 @@ def nobody_waits(settings):
 
 @pytest.fixture
 def held(db, clock) -> str:
-    """One that a worker works on."""
+    """Return the id of a claimed task."""
     id = create(clock, name="build", definition={"payload": {"command": HOSTILE}, "scopes": ["queue:scope"]})
     claims.claim_tasks(LINUX, "here", "w1", 1)
     return id
@@ -43,7 +43,7 @@ def held(db, clock) -> str:
 
 @pytest.fixture
 def limited(db) -> Client:
-    """Somebody who sees tasks, but not all artifacts."""
+    """Return a client of a user who can view tasks, but not all artifacts."""
     user = User.objects.create_user("lea", password="x", is_staff=True)
     user.user_permissions.set(Permission.objects.filter(codename__in=["view_standalonetask", "view_group"]))
     client = Client()
@@ -88,7 +88,7 @@ def test_the_failure_of_an_attempt_leads_to_its_group(held, viewer, limited, clo
     link = reverse("admin:failure_group", args=[FailureGroup.objects.get().pk])
     assert link in html(page(viewer, held))
     assert "The failure of run 0 among all failures" in page_text(page(viewer, held))
-    assert link not in html(page(limited, held))  # who may not see it is not sent there
+    assert link not in html(page(limited, held))  # The page links only to artifacts that the user may view.
 
 
 def test_a_self_dependent_task_is_labeled(db, viewer, clock):

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def attempt(clock):
-    """One that a worker holds."""
+    """Return a claimed attempt."""
     run = start_run_of(step("charge"))
     claim_next("charge")
     return newest_attempt_of(run, "charge")
@@ -31,12 +31,12 @@ def panel(client, attempt, **asked):
 
 
 def lines(page):
-    """The texts of the lines that are shown."""
+    """Return the texts of the displayed log lines."""
     return [part.split("</span>")[0] for part in html(page).split('<span class="text">')[1:]]
 
 
 def linked(page, word):
-    """Where the link with this word leads."""
+    """Return the target of the link with this label."""
     before = html(page).partition(f">{word}</a>")[0]
     return before.rpartition('href="')[2].rpartition('"')[0].replace("&amp;", "&")
 

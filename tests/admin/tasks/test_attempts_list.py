@@ -1,4 +1,4 @@
-"""The list of attempts: found by state, id or queue, in pages that go on where the last one ended."""
+"""The list of attempts: filters by state, id and queue, and stable pagination."""
 
 import re
 
@@ -13,7 +13,7 @@ LIST = reverse("admin:conductor_attempt_changelist")
 
 @pytest.fixture
 def attempts(clock, db):
-    """One hundred and twenty of them, all waiting but one."""
+    """Create 120 attempts, all pending except one."""
     first = start_run_of(step("ship"))
     claim_and_report("ship")
     ids = [newest_attempt_of(start_run("order"), "ship").pk for _ in range(119)]

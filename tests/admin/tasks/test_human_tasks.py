@@ -100,7 +100,7 @@ def test_the_page_of_the_run_leads_to_the_answer(operator, asked):
 
 
 def test_the_inbox_takes_few_queries(viewer, asked, django_assert_max_num_queries):
-    # Four of them read what a viewer was granted by name; a process remembers that for a second.
+    # Four of the statements read the viewer's grants, which a process caches for a second.
     for _ in range(20):
         start_run("order")
     with django_assert_max_num_queries(14):
@@ -109,7 +109,7 @@ def test_the_inbox_takes_few_queries(viewer, asked, django_assert_max_num_querie
 
 @pytest.fixture(params=["by the task's definition", "by the question itself"])
 def with_schema(request, clock, db):
-    """A task whose answer is held to a schema."""
+    """Return a task whose output must match a schema."""
     is_defined = request.param == "by the task's definition"
     if is_defined:
         define_task("approve", retryCount=0, outputSchema={"type": "JSON", "data": SCHEMA}, enforceSchema=True)

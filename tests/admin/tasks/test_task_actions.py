@@ -1,4 +1,4 @@
-"""What an operator may do to one task that is under way, from its panel."""
+"""Actions on a single open task, from its panel."""
 
 import pytest
 from django.urls import reverse
@@ -122,7 +122,7 @@ def test_a_viewer_sees_no_actions_and_is_rejected(viewer, operator, scenario):
 def test_skipping_an_open_task_is_planned(operator, scenario):
     assert "?do=jump&amp;ref=ship" in html(panel(operator, scenario))
     scenario.worker("pay").completes()
-    assert "do=jump" not in html(panel(operator, scenario, "ship"))  # nothing comes behind it
+    assert "do=jump" not in html(panel(operator, scenario, "ship"))  # no step follows
 
 
 def test_the_same_error_elsewhere_leads_to_its_group(operator, clock):

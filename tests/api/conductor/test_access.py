@@ -1,4 +1,4 @@
-"""Applications, users, groups, roles, permissions and tags: what is refused, and what other clients send."""
+"""Applications, users, groups, roles, permissions and tags: rejected requests, and requests of other clients."""
 
 import pytest
 from django.contrib.auth.models import Group, User

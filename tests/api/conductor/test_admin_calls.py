@@ -1,4 +1,4 @@
-"""What administrators ask (api §1.7, §1.8)."""
+"""Administrative endpoints (api §1.7, §1.8)."""
 
 import pytest
 

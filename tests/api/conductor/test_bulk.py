@@ -8,7 +8,7 @@ from tests.api.step_documents import simple
 
 @pytest.fixture
 def some(api):
-    """Starts so many workflows that wait for one task; their ids."""
+    """Return a function that starts `count` workflows, each waiting for one task, and returns their ids."""
     api.put("/metadata/taskdefs", {"name": "pay", "retryCount": 0})
     api.define(simple("pay"))
     return lambda count: [api.start() for _ in range(count)]

@@ -7,7 +7,7 @@ from tests.api.step_documents import simple
 
 @pytest.fixture
 def started(api):
-    """Workflows of two names and two correlation ids, one of which has ended."""
+    """Start workflows of two names and two correlation ids, one of which has ended."""
     for name in ("order", "refund"):
         api.define(simple("pay"), name=name)
     ids = {(name, id): api.start(name, correlationId=id) for name in ("order", "refund") for id in ("A", "B")}

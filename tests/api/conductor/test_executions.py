@@ -10,7 +10,7 @@ THINKS = step("SET_VARIABLE", "think", inputParameters={"seen": "${workflow.inpu
 
 @pytest.fixture
 def thinks(api, clock) -> None:
-    """A workflow that needs nobody."""
+    """Start a workflow that needs no worker."""
     api.define(THINKS, outputParameters={"twice": "${workflow.input.n}"})
 
 
@@ -60,7 +60,7 @@ def test_a_timed_wait_does_not_block(api, clock, settings):
 
     reply = execute(api, "waitForSeconds=60&returnStrategy=BLOCKING_TASK").json()
 
-    # There is no task to show: the workflow is shown instead of an error.
+    # The run has no task to return: the reply is the workflow instead of an error.
     assert (reply["responseType"], reply["signalTimeout"], reply["status"]) == ("TARGET_WORKFLOW", True, "RUNNING")
 
 

@@ -18,7 +18,7 @@ SCHEME = "conductor://file/"
 
 @pytest.fixture
 def run(api, clock) -> str:
-    """A run that waits for a worker; its id."""
+    """Return the id of a run that waits for a worker."""
     api.define(simple("pay"))
     return api.start()
 
@@ -30,7 +30,7 @@ def empty_storage(db):
 
 
 def kept() -> list[str]:
-    """The contents of files that are kept."""
+    """Return the contents of all stored files."""
     storage = storages[conf.payload_storage]
     return storage.listdir("files")[1] if storage.exists("files") else []
 
@@ -47,7 +47,7 @@ def id_of(document: dict) -> str:
 
 
 def path_of(address: str) -> str:
-    """An address that was handed out, as the client asks for it."""
+    """Return a download URL as the path that the client requests."""
     parts = urlsplit(address)
     return f"{parts.path.removeprefix('/api')}?{parts.query}"
 

@@ -1,4 +1,4 @@
-"""Whatever comes in, the answer has the documented shape and is never a fault of ours."""
+"""For any input, the reply has the documented shape and is never a server error."""
 
 import json
 from urllib.parse import quote
@@ -51,7 +51,7 @@ BODIES = {
 
 
 def check(reply):
-    """The reply is no fault of ours, and an error has its shape."""
+    """Assert that the reply is no server error, and that an error has the documented shape."""
     assert reply.status_code < 500, reply.content
     if reply.status_code >= 400:
         error = reply.json()

@@ -1,4 +1,4 @@
-"""Whatever a workflow is fed while it runs, the answer is never a fault of ours and the workflow can be looked at."""
+"""For any data in a running workflow, replies are never server errors and the workflow can be displayed."""
 
 import pytest
 
@@ -23,7 +23,7 @@ HUGE = 10**18
 
 
 def nested(levels):
-    """An object in an object in an object …"""
+    """Return an object nested to this depth."""
     value = {}
     for _ in range(levels):
         value = {"a": value}
@@ -31,7 +31,7 @@ def nested(levels):
 
 
 def forked(**fields):
-    """The input of a dynamic fork with one odd task."""
+    """Return the input of a dynamic fork with one invalid task."""
     return [FORK, step("JOIN", "join")], {"tasks": [{"name": "a", "taskReferenceName": "b", **fields}]}
 
 

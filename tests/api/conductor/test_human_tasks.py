@@ -1,4 +1,4 @@
-"""The Human Tasks API: searched, claimed, released, handed on, saved and completed by the rules of the pages."""
+"""The Human Tasks API: search, claim, release, reassign, save and complete follow the same rules as the pages."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def human(ref: str = "approve", **said: Any) -> dict[str, Any]:
 
 
 def begin(api, *steps, **fields) -> str:
-    """A run that waits for people; the id of its first human task."""
+    """Start a run that waits for people and return the id of its first human task."""
     api.define(*steps or [human(assignments=[to("bob")], displayName="Approve")])
     return task_of(api, api.start(**fields))
 
@@ -40,7 +40,7 @@ def state(api, task: str) -> str:
 
 
 def search(api, **filters: Any) -> dict[str, Any]:
-    """As the JavaScript SDK asks: every filter is there, empty where it is not set."""
+    """Search as the JavaScript SDK does: with every filter present, and empty if it is not set."""
     empty = {"size": 15, "states": [], "taskInputQuery": "", "taskOutputQuery": "", "definitionNames": [],
              "taskRefNames": [], "claimants": [], "assignees": [], "start": 0}  # fmt: skip
     reply = api.post("/human/tasks/search", empty | filters)
@@ -298,7 +298,7 @@ def test_records_of_tasks_are_removed_with_their_workflow_only(api):
 
 @pytest.fixture
 def many(api) -> dict[str, str]:
-    """Tasks in all states, by the name of the case."""
+    """Return tasks in all states, by the name of the case."""
     tasks = {
         "pending": begin(api, human()),
         "bob": begin(api),

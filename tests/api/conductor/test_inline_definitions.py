@@ -14,7 +14,7 @@ JOIN = step("JOIN", "joined", joinOn=[])
 
 
 def given(ref="s", **fields):
-    """A SUB_WORKFLOW that holds the definition of its child."""
+    """Return a SUB_WORKFLOW step with an inline definition."""
     param = {"name": "child", "version": 1, "workflowDefinition": CHILD}
     return step("SUB_WORKFLOW", ref, subWorkflowParam=param, inputParameters={"q": "the child's"}, **fields)
 

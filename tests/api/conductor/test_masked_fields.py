@@ -1,4 +1,4 @@
-"""What a definition masks is shown to nobody but the worker that it is for."""
+"""Masked values are sent only to the worker that executes the task."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""POST /workflow/{id}/messages: what clients send to a running workflow (api §1.2)."""
+"""POST /workflow/{id}/messages: messages of clients to a running workflow (api §1.2)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the API says of itself."""
+"""The API's OpenAPI document."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Every operation of the OpenAPI document, tried with what the document allows and with what it does not."""
+"""Every operation of the OpenAPI document, called with valid and invalid requests."""
 
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -16,7 +16,7 @@ from tests.hypothesis_profile import EXAMPLE_FACTOR
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance]
 AT_ONCE = {"timeout": 0, "waitForSeconds": 0, "timeoutMillis": 0}
-"""Said to operations that may wait: what comes of waiting is tested elsewhere."""
+"""Parameters that keep operations from waiting; waiting has its own tests."""
 
 ROOMS = [
     "", "admin", "applications", "auth", "environment", "event", "files", "groups", "human", "metadata", "payloads",
@@ -27,7 +27,7 @@ ROOMS = [
 
 @cache
 def operations() -> list:
-    """All that the document describes; made when it is first asked for: it takes seconds."""
+    """Return all documented operations. They are generated on first use, because that takes seconds."""
     schema = schemathesis.openapi.from_dict(build_document())
     schema.app = application
     return [found.ok() for found in schema.get_all_operations()]
@@ -44,7 +44,7 @@ def test_valid_requests_get_a_documented_response(transactional_db, room):
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_invalid_requests_get_a_documented_response(transactional_db, room):
-    # Any text is a name: what takes names alone can be given nothing that is forbidden.
+    # Every text is a valid name, so no invalid value exists for these parameters.
     choosy = (operation for operation in in_room(room) if operation.query.items or operation.body.items)
 
     assert list(contradictions(choosy, GenerationMode.NEGATIVE)) == []
@@ -55,7 +55,7 @@ def in_room(room: str) -> Iterator:
 
 
 def contradictions(tried, mode: GenerationMode) -> Iterator[str]:
-    """What the server does that its document does not say."""
+    """Yield the differences between the server's reply and its document."""
     for operation in tried:
         try:
             attempts(operation, mode)()
@@ -64,7 +64,7 @@ def contradictions(tried, mode: GenerationMode) -> Iterator[str]:
 
 
 def attempts(operation, mode: GenerationMode) -> Callable[[], None]:
-    """A few requests, always the same ones."""
+    """Return a test that sends a few deterministic requests."""
 
     @settings(
         max_examples=2 * EXAMPLE_FACTOR,

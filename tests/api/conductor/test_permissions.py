@@ -1,4 +1,4 @@
-"""Every operation says what it needs."""
+"""Every operation declares its permission."""
 
 import pytest
 

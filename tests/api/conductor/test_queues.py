@@ -1,4 +1,4 @@
-"""How much waits in the queues (api §1.4)."""
+"""Queue sizes (api §1.4)."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.api.step_documents import simple
 
 @pytest.fixture
 def two_waiting(api, clock):
-    """Two tasks wait, one of them in a domain."""
+    """Create two pending tasks, one of them in a domain."""
     api.define(simple("pay"))
     api.start()
     api.start(taskToDomain={"pay": "blue"})

@@ -334,14 +334,14 @@ LEFT_OUT = {
 
 
 def operations(table: str, prefix: str = "/api") -> list[tuple[str, str]]:
-    """The operations of a table: (method, address)."""
+    """Return the operations of a table as (method, path)."""
     return [(method, prefix + address) for method, address in map(str.split, table.strip().splitlines())]
 
 
 def is_served(method: str, address: str) -> bool:
-    """Whether a route of its very shape leads to a view that knows the method."""
+    """Return whether a route with exactly this shape leads to a view that supports the method."""
     found = resolve(re.sub(r"{\w+}", "given", address))
-    # A name is no address: /workflow/search must not be what /workflow/<name> catches.
+    # A literal segment must not match a parameter: /workflow/search is not /workflow/<name>.
     if "/" + re.sub(r"<[^>]+>", "{}", found.route) != re.sub(r"{\w+}", "{}", address):
         return False
     view = getattr(found.func, "view_class", None)

@@ -1,4 +1,4 @@
-"""What becomes of sub-workflows where a workflow is removed (execution §11 row 48)."""
+"""Sub-workflows of removed workflows (execution §11 row 48)."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.api.step_documents import simple
 
 @pytest.fixture
 def family(api):
-    """A workflow that waits for a child, which waits for a grandchild: their ids."""
+    """Return the ids of a workflow that waits for a child, which waits for a grandchild."""
     api.define(simple("pay"), name="grandchild")
     sub = {"name": "s", "taskReferenceName": "s", "type": "SUB_WORKFLOW"}
     api.define({**sub, "subWorkflowParam": {"name": "grandchild"}}, name="child")

@@ -1,4 +1,4 @@
-"""What a reply costs: statements and time do not grow with what is shown."""
+"""The cost of a reply: statements and time do not grow with the size of the reply."""
 
 from conductor_app.insight.runs.execution import run_document
 from conductor_app.models import Attempt, Run, Task
@@ -13,7 +13,7 @@ def statements(call):
 
 
 def many_tasks(run_id, count):
-    """Rows as a long loop leaves them."""
+    """Create the rows that a long loop leaves."""
     now, first = 1_803_902_400_000, Attempt.objects.get(run_id=run_id)
     ids = [f"{number:036}" for number in range(count)]
     Task.objects.bulk_create(

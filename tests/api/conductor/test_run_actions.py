@@ -1,4 +1,4 @@
-"""What operators do to workflows, and when they may (api §1.2, execution §7.2)."""
+"""Operators' actions on workflows and the states that allow them (api §1.2, execution §7.2)."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.api.step_documents import simple
 
 @pytest.fixture
 def in_status(api, clock):
-    """A workflow in the status that is named."""
+    """Return a function that starts a workflow and brings it to the given status."""
 
     def bring(status):
         api.put("/metadata/taskdefs", {"name": "pay", "retryCount": 0})

@@ -17,7 +17,7 @@ def document(name: str = "hourly", **fields) -> dict:
 
 @pytest.fixture
 def saved(api, clock):
-    """One schedule, kept."""
+    """Create one schedule."""
     reply = api.post("/scheduler/schedules", document())
     assert reply.status_code == 200, reply.content
     return reply.json()
@@ -244,7 +244,7 @@ def test_all_schedules_are_paused_and_resumed(api, saved, clock, method):
 
 @pytest.fixture
 def history(api, clock):
-    """Two hours of two schedules; the workflow of the second does not exist."""
+    """Return two hours of two schedules; the workflow of the second does not exist."""
     api.define(simple("pay"))
     api.post("/scheduler/schedules", document())
     api.post("/scheduler/schedules", document("broken", startWorkflowRequest={"name": "missing"}))

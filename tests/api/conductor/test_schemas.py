@@ -1,4 +1,4 @@
-"""Schemas: kept under name and version, and payloads held to them (api §2.1, execution §10.2)."""
+"""Schemas: stored by name and version, and used to validate payloads (api §2.1, execution §10.2)."""
 
 from typing import Any
 

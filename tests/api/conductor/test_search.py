@@ -1,4 +1,4 @@
-"""Searches for workflows and tasks (api §6): what is found, in which order, in which shape."""
+"""Searches for workflows and tasks (api §6): results, order and format."""
 
 import pytest
 from django.db import connection
@@ -20,7 +20,7 @@ def ids(reply) -> list[str]:
 
 @pytest.fixture(scope="module")
 def shop_at_noon(stock):
-    """Four workflows by name: one that waits, one that is paused, one that failed and one that is done; newest last."""
+    """Create four workflows by name: one waits, one is paused, one failed and one completed; the newest is last."""
     api, clock = stock
     noon = clock.now()
     api.post("/metadata/taskdefs", [{"name": "pay", "retryCount": 0}])
@@ -42,12 +42,12 @@ def shop_at_noon(stock):
 
 @pytest.fixture
 def shop(shop_at_noon):
-    """The four workflows."""
+    """Return the four workflows."""
     return shop_at_noon[0]
 
 
 QUERIES = {
-    # What the original understands (§6.1), as its clients send it (§6.5).
+    # Queries that the original supports (§6.1), as its clients send them (§6.5).
     "workflowType IN (order,other) AND status IN (FAILED,RUNNING)": "waits",
     "workflowType = 'order' AND status = 'COMPLETED'": "done",
     "workflowType='refund'": "failed",
@@ -63,7 +63,7 @@ QUERIES = {
     "correlationId = 'CU-*'": "failed waits",
     "classifier = workflow": "failed done paused waits",
     "classifier = agent": "",
-    # What other back ends understand (§6.3), and a little more.
+    # Queries that other backends support (§6.3), and extensions.
     "status = FAILED OR status = PAUSED": "failed paused",
     "(status = FAILED OR status = PAUSED) AND workflowType = order": "paused",
     "status != RUNNING AND NOT status = PAUSED": "failed done",
@@ -121,7 +121,7 @@ QUERIES = {
 
 @pytest.fixture
 def words(shop_at_noon):
-    """What stands in the queries for values that a test cannot know."""
+    """Return the values of placeholders that queries use for ids and times."""
     shop, noon = shop_at_noon
     return {**shop, "noon": noon, "a_minute_later": noon + 60_000, "two_minutes_later": noon + 120_000}
 
@@ -138,7 +138,7 @@ def test_a_query_finds(reader, shop, words, query):
 
 
 def test_a_query_can_combine_all_fields(reader, shop, words):
-    """The table again, joined with AND to a condition that hides nothing: other fields lead, the hits are the same."""
+    """Combine each query of the table by AND with a condition that all rows match: the results are the same."""
     for query, expected in QUERIES.items():
         for also in (f"startTime > {words['noon'] - 1}", "status != NONSENSE", "workflowType IN (order, refund)"):
             asked = f"({query.format(**words)}) AND {also}" if query else also
@@ -355,7 +355,7 @@ def test_invalid_json_in_the_database_is_skipped(api, clock):
 
 @pytest.fixture
 def near(monkeypatch):
-    """Searches look at few rows only."""
+    """Limit searches to a small number of rows."""
     monkeypatch.setattr(query_compiler, "FREE_TEXT_SCAN_LIMIT", 2)
 
 
@@ -432,5 +432,5 @@ def test_a_page_takes_few_statements_for_any_size(api, clock, address, query):
     with Counted() as counted:
         assert api.get(f"/{address}", query=query, size=10).status_code == 200
 
-    # PostgreSQL is told beforehand how to count what is joined, and afterwards to forget it.
+    # PostgreSQL needs the statistics for joined tables before the query; they are removed afterwards.
     assert counted.count <= (8 if connection.vendor == "postgresql" else 6), counted.statements

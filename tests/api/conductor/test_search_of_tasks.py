@@ -1,4 +1,4 @@
-"""Searches for tasks (api §6): what is found, in which shape. Most tests read the same few rows."""
+"""Searches for tasks (api §6): results and format. Most tests read the same rows."""
 
 import re
 
@@ -48,7 +48,7 @@ TASK_QUERIES = {
 
 @pytest.fixture(scope="module")
 def tasks(stock):
-    """Five tasks in four workflows."""
+    """Create five tasks in four workflows."""
     api, clock = stock
     noon = clock.now()
     api.post("/metadata/taskdefs", [{"name": "pay", "retryCount": 0}])

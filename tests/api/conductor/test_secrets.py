@@ -11,7 +11,7 @@ VALUE = "s3cret value"
 
 @pytest.fixture
 def kept(api, clock):
-    """One secret, kept."""
+    """Create one secret."""
     assert api.put("/secrets/DB", VALUE.encode()).status_code == 200
     return api
 

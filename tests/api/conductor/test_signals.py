@@ -1,4 +1,4 @@
-"""Signals: what a workflow waits for has come (api §1.4)."""
+"""Signals, which complete the steps that wait for them (api §1.4)."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.api.step_documents import simple, step
 
 @pytest.fixture
 def approval(api, clock) -> str:
-    """A workflow that waits for a signal, then for another."""
+    """Return the id of a workflow that waits for one signal, then for another."""
     api.define(step("WAIT", "approve"), step("WAIT", "confirm"))
     return api.start()
 
@@ -71,7 +71,7 @@ def test_an_invalid_signal_changes_nothing(api, approval, sent):
 
 @pytest.mark.parametrize("strategy", ["TARGET_WORKFLOW", "BLOCKING_WORKFLOW", "BLOCKING_TASK", "BLOCKING_TASK_INPUT"])
 def test_a_yield_acts_as_a_wait_in_all_return_strategies(api, clock, strategy):
-    """As the Python SDK's signal tests use it: execute, then signal until the workflow has ended."""
+    """The Python SDK's signal tests use it this way: execute, then signal until the workflow has ended."""
     yields = [step("YIELD", ref, inputParameters={"n": number}) for number, ref in enumerate(("first", "second"))]
     api.define(*yields)
     begun = api.post(f"/workflow/execute/order/1?returnStrategy={strategy}", {"name": "order"}).json()

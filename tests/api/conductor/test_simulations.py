@@ -26,7 +26,7 @@ SECOND = 1000
 
 @pytest.fixture
 def tries(api, clock):
-    """Try a workflow of these steps out."""
+    """Return a function that simulates a workflow of these steps."""
 
     def ask(*steps, mocks=None, input=None, children=None, **fields):
         tasks = [inner for given in steps for inner in (given if isinstance(given, list) else [given])]
@@ -258,12 +258,12 @@ def test_an_endless_loop_is_stopped(api, clock, monkeypatch):
     assert "too long" in reply.json()["message"]
 
 
-def test_an_endless_recursion_of_workflows_is_stopped(api, clock):
+def test_an_endless_recursion_of_workflows_fails_at_the_maximum_depth_as_a_run_does(api, clock):
     api.define(sub_workflow("again", "order"))
 
     reply = api.post("/workflow/test", {"name": "order"})
 
-    assert reply.status_code == 400
+    assert (reply.status_code, reply.json()["status"]) == (200, "FAILED")
     assert Run.objects.count() == 0
 
 

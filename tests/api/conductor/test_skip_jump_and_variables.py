@@ -12,7 +12,7 @@ GIVEN = {"taskInput": {"a": None, "b": True}, "taskOutput": {"x": "it's", "n": [
 
 @pytest.fixture
 def running(api):
-    """A workflow with three steps that stands at the first."""
+    """Start a workflow of three steps that waits at the first."""
     api.define(simple("one"), simple("two"), simple("three"))
     return api.start()
 

@@ -1,4 +1,4 @@
-"""What workers report (api §5.4-5.6)."""
+"""Task updates from workers (api §5.4-5.6)."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.api.step_documents import simple
 
 @pytest.fixture
 def task(api, clock):
-    """A task that a worker holds, with another one behind it."""
+    """Return a claimed task; another task follows it."""
     api.define(simple("pay"), simple("ship"))
     api.start()
     return api.poll("pay")[0]

@@ -7,7 +7,7 @@ from tests.api.step_documents import simple, step
 
 @pytest.fixture
 def workflow_id(api, clock):
-    """A workflow that waits for a person."""
+    """Return the id of a workflow that waits for a person."""
     api.define(step("HUMAN", "approve"), simple("ship"))
     return api.start()
 

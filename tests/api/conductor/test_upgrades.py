@@ -7,7 +7,7 @@ from tests.api.step_documents import simple
 
 @pytest.fixture
 def running(api):
-    """A workflow of version 1; version 2 has one step more."""
+    """Start a workflow of version 1; version 2 has one more step."""
     api.define(simple("one"), simple("two"))
     workflow_id = api.start()
     api.define(simple("one"), simple("two"), simple("three"), version=2)

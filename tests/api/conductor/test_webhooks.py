@@ -1,4 +1,4 @@
-"""Webhooks: their definitions, and what other systems send to them (api §2.1)."""
+"""Webhooks: their definitions, and requests of other systems (api §2.1)."""
 
 import base64
 import hashlib
@@ -24,7 +24,7 @@ def signed(content: bytes, secret: str = SECRET) -> str:
 
 @pytest.fixture
 def webhook(api):
-    """Adds a webhook; its id."""
+    """Return a function that creates a webhook and returns its id."""
 
     def add(**fields: Any) -> str:
         reply = api.post("/metadata/webhook", {"name": "shop", **fields})

@@ -82,7 +82,7 @@ def test_a_definition_can_be_validated_without_saving(api):
 
 @pytest.fixture
 def versions(api):
-    """Two versions of one definition and one of another, not made in order."""
+    """Register two versions of one definition and one of another, in random order."""
     for name, version in (("ship", 1), ("order", 2), ("order", 1)):
         api.post("/metadata/workflow", document(name, version=version))
 

@@ -1,4 +1,4 @@
-"""Workflows started and looked at (api §1.2)."""
+"""Start and fetch workflows (api §1.2)."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.api.step_documents import simple, step
 
 @pytest.fixture
 def defined(api, clock):
-    """One workflow definition with one task."""
+    """Register one workflow definition with one task."""
     api.define(simple("pay", inputParameters={"total": "${workflow.input.total}"}), outputParameters={"a": 1})
 
 
@@ -85,7 +85,7 @@ def test_the_default_task_definition_is_not_part_of_the_definition_itself(api, d
 
 
 def test_a_task_is_executed_when_its_run_has_continued_after_it(api):
-    """The original says so of completed tasks and of those that were tried again; not of the last failure."""
+    """The original sets `executed` for completed and retried tasks, but not for the last failure."""
     api.put("/metadata/taskdefs", {"name": "ship", "retryCount": 0})
     api.define(simple("pay"), simple("ship"))
     workflow_id = api.start()

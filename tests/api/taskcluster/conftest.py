@@ -1,4 +1,4 @@
-"""A client that speaks as Taskcluster's clients do, and short words for what most tests begin with."""
+"""A client that sends requests as Taskcluster's clients do, and helpers for common setups."""
 
 import base64
 import json
@@ -21,12 +21,12 @@ JSON = "application/json"
 
 
 def new_id() -> str:
-    """A new id."""
+    """Return a new id."""
     return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
 
 
 class Queue:
-    """The Queue service of a server that asks for no login."""
+    """The Queue service of a server without authentication."""
 
     def __init__(self, clock: Any) -> None:
         self.clock, self.client = clock, Client()
@@ -37,7 +37,7 @@ class Queue:
     def send(
         self, verb: str, path: str, body: Any = None, type: str = "application/json", **query: str
     ) -> HttpResponse:
-        """Send a body as it is if it is bytes, else as JSON; without one no type is sent."""
+        """Send a request: a bytes body unchanged, any other body as JSON. A request without a body has no content type."""
         sent = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
         with run_commit_hooks():
             return self.client.generic(
@@ -48,7 +48,7 @@ class Queue:
         return self.send("POST", path, body, **query)
 
     def at(self, seconds: float) -> str:
-        """The moment so many seconds from now."""
+        """Return the time in `seconds` seconds."""
         return format_timestamp(self.clock.now() + round(seconds * 1000))
 
     def definition(self, **fields: Any) -> dict[str, Any]:
@@ -58,11 +58,11 @@ class Queue:
         return {name: value for name, value in whole.items() if value is not None}
 
     def request_creation(self, id: str, **fields: Any) -> HttpResponse:
-        """Ask for a task, whatever comes of it."""
+        """Send a request to create a task and return the reply."""
         return self.send("PUT", f"/task/{id}", self.definition(**fields))
 
     def create(self, id: str = "", **fields: Any) -> str:
-        """A new task."""
+        """Create a task and return its id."""
         id = id or new_id()
         reply = self.request_creation(id, **fields)
         assert reply.status_code == 200, reply.content
@@ -75,60 +75,60 @@ class Queue:
         return self.status(id)["state"]
 
     def runs(self, id: str) -> list[tuple[str, str, str | None]]:
-        """State, why it was created and why it was resolved, for each run."""
+        """Return state, reason of creation and reason of resolution of each run."""
         return [(run["state"], run["reasonCreated"], run.get("reasonResolved")) for run in self.status(id)["runs"]]
 
     def claim(self, tasks: int = 1, worker: str = "w1", queue: str = LINUX) -> list[dict[str, Any]]:
-        """Claims, without waiting."""
+        """Claim tasks without waiting."""
         reply = self.post(f"/claim-work/{queue}", {"workerGroup": "here", "workerId": worker, "tasks": tasks})
         assert reply.status_code == 200, reply.content
         return reply.json()["tasks"]
 
     def report(self, id: str, run: int, how: str) -> HttpResponse:
-        """`completed`, `failed`, or the reason of an exception."""
+        """Report `completed`, `failed`, or the reason of an exception."""
         if how in ("completed", "failed"):
             return self.post(f"/task/{id}/runs/{run}/{how}")
         return self.post(f"/task/{id}/runs/{run}/exception", {"reason": how})
 
     def claim_specific_task(self, id: str, run: int = -1, worker: str = "w1") -> HttpResponse:
-        """A worker takes this task and no other; its last run, if it names none."""
+        """Claim this task for a worker; by default its last run."""
         number = run if run >= 0 else len(self.status(id)["runs"]) - 1
         return self.post(f"/task/{id}/runs/{number}/claim", {"workerGroup": "here", "workerId": worker})
 
     def claim_and_report(self, id: str, how: str = "completed") -> None:
-        """A worker takes this task and reports on it."""
+        """Claim this task and report on it."""
         taken = self.claim_specific_task(id)
         assert taken.status_code == 200, taken.content
         reply = self.report(id, taken.json()["runId"], how)
         assert reply.status_code == 200, reply.content
 
     def later(self, seconds: float) -> None:
-        """Time passes, and what is due by then happens."""
+        """Advance the time and handle due timers."""
         self.clock.advance(seconds=seconds)
         with run_commit_hooks():
             while sweeps.sweep_once():
                 pass
 
     def message_names(self, id: str = "") -> list[str]:
-        """The names of the messages about a task or a group, or about all."""
+        """Return the names of the messages about a task or a group, or of all messages."""
         found = PulseMessage.objects.filter(task_id=id) if id else PulseMessage.objects.all()
         return list(found.order_by("id").values_list("name", flat=True))
 
 
 @pytest.fixture
 def queue(db: None, clock: Any, settings: Any) -> Queue:
-    """Nobody waits for work in tests: an empty queue is told at once."""
+    """Return the Queue service. Claims do not wait: the reply for an empty queue is immediate."""
     settings.CONDUCTOR_TASKCLUSTER_LONGEST_WAIT = 0.0
     return Queue(clock)
 
 
 def refusal_code(reply: HttpResponse) -> tuple[int, str]:
-    """A refusal's status and its code."""
+    """Return the status and code of an error reply."""
     return reply.status_code, reply.json()["code"]
 
 
 def printed_messages(id: str, name: str = "") -> list[dict[str, Any]]:
-    """What `manage.py messages` prints, or only the messages of this name."""
+    """Return the messages that `manage.py messages` prints, optionally only those with this name."""
     from io import StringIO
 
     out = StringIO()

@@ -1,4 +1,4 @@
-"""Artifacts as they are asked for: what is refused, and what is found (taskcluster §4.1)."""
+"""Artifact requests: rejected and successful ones (taskcluster §4.1)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Pages of other sites: they may sign requests to a server that asks who calls, and may not use an open one."""
+"""Cross-origin requests: pages may send signed requests to a server with authentication, and none to an open server."""
 
 import pytest
 
@@ -9,7 +9,7 @@ ELSEWHERE = {"Origin": "https://ui.example.org"}
 
 @pytest.fixture
 def asking(queue, settings):
-    """A server that asks who calls."""
+    """Return a server with authentication."""
     settings.CONDUCTOR_API_ACCESS = "token"
     return queue.client
 

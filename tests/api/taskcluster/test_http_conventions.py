@@ -1,4 +1,4 @@
-"""What holds for every method: the shape of refusals, the order of checks, hostile input (taskcluster §1.1)."""
+"""Conventions of every method: error format, order of checks, hostile input (taskcluster §1.1)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is asked of a whole group whose tasks are many: answered at once, worked off by the engine."""
+"""Operations on large task groups: the reply is immediate, and the engine continues in the background."""
 
 import pytest
 
@@ -14,7 +14,9 @@ COUNT = 6
 
 @pytest.fixture
 def group(queue, monkeypatch):
-    """A sealed group of six, which is more than anybody waits for here; two are acted on right after the answer."""
+    """Create a sealed group of six tasks, above the limit for synchronous operations; the first two are processed at
+    once.
+    """
     monkeypatch.setattr(group_commands, "WAITED_FOR", 3)
     monkeypatch.setattr(bulk_actions, "AT_ONCE", 2)
     id = new_id()

@@ -1,4 +1,4 @@
-"""Which bytes of a content are asked for (RFC 9110 §14)."""
+"""Byte ranges (RFC 9110 §14)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""How runs end, and what may be said of them afterwards (taskcluster §2.1, §2.6)."""
+"""Resolution of runs, and requests about resolved runs (taskcluster §2.1, §2.6)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What each method requires of its caller: the table is written from the reference (taskcluster §1.5, §6)."""
+"""Scopes required by each method; the table is derived from the reference (taskcluster §1.5, §6)."""
 
 import json
 
@@ -102,7 +102,7 @@ CREATE = [
 
 
 class World:
-    """A task that is worked on, one that waits, one in a sealed group; and a server that asks who calls."""
+    """A claimed task, a pending task, a task in a sealed group, and a server with authentication."""
 
     def __init__(self, queue, settings) -> None:
         self.client = queue.client
@@ -122,10 +122,10 @@ class World:
         return text
 
     def asked(self, verb: str, path: str, body: object, scopes: list[str]):
-        """The reply to somebody who holds these scopes and no others."""
+        """Return the reply to a caller with exactly these scopes."""
         id = f"caller/{new_id()}"
         _, token = create_client(id, ClientSettings([self.filled(scope) for scope in scopes], NEVER_EXPIRES), "olga")
-        # Django's test client tells no raw path: what is signed here is what it would make of it.
+        # Django's test client sends no raw path, so the signature covers the path that it generates.
         path = f"/api/queue/v1{self.filled(path)}".replace("%2F", "/")
         header = sign_without_body_hash(credentials(id, token), verb, path)
         sent = b"" if body is None else self.filled(json.dumps(body)).encode()

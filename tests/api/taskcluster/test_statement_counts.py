@@ -1,4 +1,4 @@
-"""What workers' requests cost, in statements; transaction control apart."""
+"""SQL statements per worker request, without transaction control."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from .conftest import LINUX, new_id
 
 @pytest.fixture
 def working(queue):
-    """Twelve tasks of one group, of a worker that is known already; two of them are done."""
+    """Create twelve tasks of one group for a known worker; two of them are completed."""
     group = new_id()
     for _ in range(12):
         queue.create(taskGroupId=group)

@@ -9,7 +9,7 @@ DAY = 24 * HOUR
 
 
 def paged(queue, path: str, name: str, **query) -> list:
-    """All pages of a list, two rows each."""
+    """Return all pages of a list, with two rows per page."""
     found, token = [], {}
     while True:
         page = queue.get(path, limit=2, **token, **query).json()

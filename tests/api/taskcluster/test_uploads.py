@@ -10,7 +10,7 @@ from conductor_app.core.errors import Invalid
 
 
 def in_drops(content: bytes, size: int = 2):
-    """A source that gives little at a time, as a network does."""
+    """Yield the content in small chunks, as a network does."""
     source = BytesIO(content)
     return lambda count: source.read(min(count, size))
 

@@ -1,7 +1,7 @@
-"""What stands behind the pictures: a week of goods that come back to a shop, and those who look after them.
+"""Demo data for screenshots: a week of product returns at a shop, and the operators' work on them.
 
-Played before the server starts, by the engine itself and a clock that is turned back: nothing in it is late, and what
-is left open is what the pictures show as waiting.
+The engine itself creates the data with a simulated clock before the server starts. No job is overdue; open runs are
+those that the screenshots show as waiting.
 """
 
 from conductor_app import clock
@@ -10,7 +10,7 @@ from tests.browser.demo_data import operations, returns
 
 
 def create_everything() -> None:
-    """All of it."""
+    """Create all demo data."""
     now = clock.now()
     returns.create_returns(now)
     failure_groups.group_failures(1000)

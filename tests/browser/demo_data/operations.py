@@ -1,4 +1,4 @@
-"""Those who look after the returns: what they have noted, asked for, named, and left open."""
+"""Demo data of operators: notes, requests, saved views and open work."""
 
 from django.contrib.auth.models import Group, User
 
@@ -40,7 +40,7 @@ HANDLER = {
 
 
 def create_records(now: int) -> None:
-    """What each screen has to show."""
+    """Create the records that the screens show."""
     create_staff()
     create_failure_notes(now)
     create_schedules(now)
@@ -131,7 +131,7 @@ def create_views_and_alerts(now: int) -> None:
 
 
 def create_open_returns(now: int) -> None:
-    """Returns that wait: for a person, for a worker, for a limit, for a queue that is held."""
+    """Create returns that wait: for a person, for a worker, for a limit, and for a paused queue."""
     for number in range(3):
         start_return(now - (60 + 100 * number) * MINUTE, 4211 + 977 * number, dear=True)
         spent = work_on_task(now - (59 + 100 * number) * MINUTE, "collect_return", 4_000, label="RL0815")

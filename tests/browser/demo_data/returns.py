@@ -32,7 +32,7 @@ PERSON = {
 
 @contextmanager
 def freeze_time_at(moment: int) -> Iterator[None]:
-    """As if it were then."""
+    """Freeze the clock at the moment."""
     source, clock._source = clock._source, lambda: moment * 1_000_000
     try:
         yield
@@ -41,7 +41,7 @@ def freeze_time_at(moment: int) -> Iterator[None]:
 
 
 def create_returns(now: int) -> None:
-    """Some each hour, today and a week ago; since noon, so to speak, by the second version."""
+    """Create the returns of each hour, today and a week ago. Since noon, they use the second version of the workflow."""
     with freeze_time_at(now - 8 * DAY):
         register_definition(1, "first release")
     for hour in range(24, 0, -1):
@@ -54,7 +54,7 @@ def create_returns(now: int) -> None:
 
 
 def register_definition(version: int, reason: str) -> None:
-    """What is done with goods that come back; the second version asks a person about dear ones."""
+    """Register the workflow for returns. The second version adds a human approval for expensive items."""
     common = {"ownerEmail": "returns@example.com", "timeoutSeconds": 7200, "responseTimeoutSeconds": 3600}
     for name, policy in POLICIES.items():
         definition_commands.save_task({"name": name, **common, **policy}, "ann", reason=reason)
@@ -89,7 +89,7 @@ def step(ref: str, type: str = "SIMPLE", **inputs: Any) -> dict[str, Any]:
 
 
 def create_return(begins: int, may_fail: bool) -> None:
-    """One return, from the customer's door to the money, which does not always arrive."""
+    """Create one return, from its receipt to the refund, which can fail."""
     mixed = begins // (13 * MINUTE) * 31
     start_return(begins, mixed)
     begins = work_on_task(begins + 800, "collect_return", 4_000 + mixed % 3_000, label=f"RL{mixed % 9999:04}")
@@ -110,7 +110,7 @@ def start_return(moment: int, mixed: int, dear: bool = False) -> str:
 
 
 def work_on_task(begins: int, queue: str, lasts: int, reason: str = "", **output: Any) -> int:
-    """A worker takes the next task, and reports on it so much later; returns when."""
+    """Claim the next task and report on it after `lasts` seconds. Return the moment of the report."""
     worker = WORKERS.get(queue, ("hall-1@7", "hall-2@7"))[1 if reason else begins % 2]
     with freeze_time_at(begins):
         [attempt] = task_commands.claim_tasks(queue, worker=worker, wait_ms=0)

@@ -1,4 +1,4 @@
-"""Where the parameters of a statement are, and where a question mark is none."""
+"""Positions of a statement's parameters, and question marks that are not parameters."""
 
 import pytest
 
