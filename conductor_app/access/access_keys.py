@@ -2,19 +2,22 @@
 
 import secrets
 import uuid
+from hashlib import sha256
 
 from django.contrib.auth import get_user_model
 from django.db import transaction
-from django.utils.crypto import constant_time_compare, salted_hmac
+from django.utils.crypto import constant_time_compare
 
 from .. import clock
 from ..core.errors import Unauthenticated
 from ..models import AccessKey, Application
 from .access_types import ADMIN
 from .roles import role_group
+from .server_keys import derive_keys
 
+HASH_PREFIX = "sha256$"
 SALT = "conductor_app.access.keys"
-"""Part of every stored hash: changing it would revoke all keys."""
+"""Part of the hashes of version 0.1, which also depend on SECRET_KEY. They are replaced at the next use of the key."""
 
 APPLICATION_USER_PREFIX = "app:"
 """Prefix of the names of applications' own users, followed by the application's id."""
@@ -59,12 +62,21 @@ def verify_key(key_id: str, secret: str) -> AccessKey:
     """
     rows = AccessKey.objects.filter(pk=key_id, is_active=True, application__user__is_active=True)
     key = rows.select_related("application").first()
-    if not constant_time_compare(hash_secret(secret), key.secret_hash if key else "") or key is None:
+    if key is None or not _is_secret_of(key, secret):
         raise Unauthenticated("The key or its secret is wrong.", code="INVALID_CREDENTIALS")
-    AccessKey.objects.filter(pk=key_id).update(used_at=clock.now())
+    AccessKey.objects.filter(pk=key_id).update(used_at=clock.now(), secret_hash=hash_secret(secret))
     return key
 
 
 def hash_secret(secret: str) -> str:
-    """Return a keyed hash of a secret. A fast hash is sufficient, because secrets are 32 random bytes."""
-    return salted_hmac(SALT, secret, algorithm="sha256").hexdigest()
+    """Return a hash of a secret. A fast hash is sufficient, because secrets are 32 random bytes.
+
+    It does not depend on SECRET_KEY, so that keys survive its rotation.
+    """
+    return HASH_PREFIX + sha256(secret.encode()).hexdigest()
+
+
+def _is_secret_of(key: AccessKey, secret: str) -> bool:
+    if key.secret_hash.startswith(HASH_PREFIX):
+        return constant_time_compare(hash_secret(secret), key.secret_hash)
+    return any(constant_time_compare(old.hex(), key.secret_hash) for old in derive_keys(SALT, secret))

@@ -3,16 +3,14 @@
 import logging
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from typing import Any
-
-from django.utils.crypto import salted_hmac
 
 from .. import conf
 from ..models import Client, ScopeRole
 from . import permission_cache, scope_roles, vault
 from .permission_set import NamePatterns
 from .scopes import scope_set
+from .server_keys import derive_keys
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +26,10 @@ NEVER_EXPIRES = 32_503_680_000_000
 
 @dataclass(frozen=True, slots=True)
 class ClientKey:
-    """A client with its decrypted key."""
+    """A client with its decrypted key.
+
+    `previous_keys`: keys before a rotation, which only verify certificates.
+    """
 
     id: str
     key: str = field(repr=False)
@@ -36,6 +37,7 @@ class ClientKey:
     expires_at: int
     is_disabled: bool = False
     used_at: int = 0
+    previous_keys: tuple[str, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +55,10 @@ def find_client_key(client_id: str) -> ClientKey | None:
 
 def find_issuer_key(client_id: str) -> ClientKey | None:
     """Return the client that certificates name as their issuer. It may be this server itself."""
-    return (
-        ClientKey(ISSUER_CLIENT_ID, issuing_key(), ("*",), NEVER_EXPIRES)
-        if client_id == ISSUER_CLIENT_ID
-        else find_client_key(client_id)
-    )
+    if client_id != ISSUER_CLIENT_ID:
+        return find_client_key(client_id)
+    key, *previous_keys = issuing_keys()
+    return ClientKey(ISSUER_CLIENT_ID, key, ("*",), NEVER_EXPIRES, previous_keys=tuple(previous_keys))
 
 
 def is_access_open() -> bool:
@@ -80,10 +81,9 @@ def _build_scope_set(scope_list: list[str]) -> ScopeSet:
     return ScopeSet(tuple(scope_list), scope_set(scope_list))
 
 
-@cache
-def issuing_key() -> str:
-    """Return the key that signs the credentials of tasks."""
-    return salted_hmac("conductor_app.access.clients", "credentials of tasks", algorithm="sha256").hexdigest()
+def issuing_keys() -> tuple[str, ...]:
+    """Return the keys that verify the credentials of tasks. The first one also signs them."""
+    return tuple(key.hex() for key in derive_keys("conductor_app.access.clients", "credentials of tasks"))
 
 
 def encrypt_token(client_id: str, token: str) -> str:

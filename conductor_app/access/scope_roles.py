@@ -5,17 +5,24 @@ A role id that ends in `*` matches every `assume:` with that prefix. `<..>` in i
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from ..core.errors import Forbidden
 from .scopes import ALL_SCOPES, drop_covered
 
 ASSUME_PREFIX = "assume:"
 STAR_PLACEHOLDER = "<..>"
 MAX_ID_LENGTH = 512
+MAX_EXPANDED_SCOPES = 10_000
+"""A few roles can double the number of scopes with each level."""
 ScopesByRole = Mapping[str, Sequence[str]]
 """The scopes of each role, by its id."""
 
 
 def expand_scopes(scopes: Iterable[str], roles: ScopesByRole) -> list[str]:
-    """Return the scopes and those that they imply, sorted, without those that another one satisfies."""
+    """Return the scopes and those that they imply, sorted, without those that another one satisfies.
+
+    Raises:
+        Forbidden: when there are more than `MAX_EXPANDED_SCOPES`.
+    """
     expanded = set(scopes)
     pending = [scope for scope in expanded if assumes_role(scope)]
     # No role can add to all scopes.
@@ -23,6 +30,8 @@ def expand_scopes(scopes: Iterable[str], roles: ScopesByRole) -> list[str]:
         for scope in implied_scopes(pending.pop(), roles):
             if scope not in expanded:
                 expanded.add(scope)
+                if len(expanded) > MAX_EXPANDED_SCOPES:
+                    raise Forbidden(f"The scopes expand to more than {MAX_EXPANDED_SCOPES} scopes. Simplify the roles.")
                 if assumes_role(scope):
                     pending.append(scope)
     return [ALL_SCOPES] if ALL_SCOPES in expanded else drop_covered(expanded)

@@ -2,6 +2,7 @@
 
 from urllib.parse import quote, urlencode
 
+from django.conf import settings
 from django.core.signing import Signer
 from django.utils.crypto import constant_time_compare
 
@@ -13,7 +14,7 @@ DEFAULT_VALID_MS = 15 * MINUTE_MS
 UPLOAD, DOWNLOAD = "send artifact", "fetch artifact"
 UPLOAD_VALID_MS, DOWNLOAD_VALID_MS = 45 * MINUTE_MS, 30 * MINUTE_MS
 """The lifetime of an address for the upload and for the download of an artifact, in milliseconds."""
-SIGNER = Signer(salt="conductor.payload")
+SALT = "conductor.payload"
 
 
 def sign_link(path: str, purpose: str, valid_ms: int = DEFAULT_VALID_MS) -> dict[str, str]:
@@ -68,11 +69,12 @@ def verify_link(path: str, purpose: str, query: dict[str, str]) -> None:
         Forbidden: when the signature is wrong or the link has expired.
     """
     expires, signature = query.get("expires", ""), query.get("signature", "")
-    if not constant_time_compare(signature, _sign(path, purpose, expires)):
+    keys = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
+    if not any(constant_time_compare(signature, _sign(path, purpose, expires, key)) for key in keys):
         raise Forbidden("The signature of this link is wrong.")
     if int(expires) < clock.now():
         raise Forbidden("This link has expired. Request a new one.")
 
 
-def _sign(path: str, purpose: str, expires: str) -> str:
-    return SIGNER.signature(f"{purpose}\n{path}\n{expires}")
+def _sign(path: str, purpose: str, expires: str, key: str | None = None) -> str:
+    return Signer(key=key, salt=SALT).signature(f"{purpose}\n{path}\n{expires}")

@@ -87,8 +87,9 @@ def _find_signer(signature: HawkSignature, hawk_request: HawkRequest) -> Caller:
         raise Unauthenticated(UNKNOWN_CLIENT)
     key, scopes, expires_at = issuer.key, issuer.scopes, issuer.expires_at
     if certificate is not None:
-        temporary_credentials.verify_certificate(certificate, signature.id, issuer.key, clock.now())
-        key, scopes = temporary_credentials.temporary_key(certificate, issuer.key), certificate.scopes
+        issuer_keys = (issuer.key, *issuer.previous_keys)
+        issuer_key = temporary_credentials.verify_certificate(certificate, signature.id, issuer_keys, clock.now())
+        key, scopes = temporary_credentials.temporary_key(certificate, issuer_key), certificate.scopes
         expires_at = min(certificate.expiry, issuer.expires_at)
     hawk.verify_signature(signature, hawk_request, key, clock.now())
     _require_active(issuer)

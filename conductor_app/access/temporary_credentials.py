@@ -78,8 +78,8 @@ def _parse_scopes(document: Any, label: str) -> tuple[str, ...]:
     return tuple(document)
 
 
-def verify_certificate(certificate: Certificate, client_id: str, key: str, now: int) -> None:
-    """Verify that the issuer's key has signed the certificate for this client, and that it is valid now.
+def verify_certificate(certificate: Certificate, client_id: str, keys: Sequence[str], now: int) -> str:
+    """Return the issuer's key that has signed the certificate for this client, which must be valid now.
 
     Raises:
         Unauthenticated: when the certificate is not valid; the message says why.
@@ -92,8 +92,10 @@ def verify_certificate(certificate: Certificate, client_id: str, key: str, now: 
         raise Unauthenticated("The certificate must be valid for at most 31 days.")
     if certificate.issuer == client_id:
         raise Unauthenticated("The issuer of the certificate must not be its holder.")
-    if not hawk.constant_time_equal(sign_certificate(certificate, client_id, key), certificate.signature):
-        raise Unauthenticated("The certificate is not signed by its issuer.")
+    for key in keys:
+        if hawk.constant_time_equal(sign_certificate(certificate, client_id, key), certificate.signature):
+            return key
+    raise Unauthenticated("The certificate is not signed by its issuer.")
 
 
 def sign_certificate(certificate: Certificate, client_id: str, key: str) -> str:

@@ -1,29 +1,28 @@
 """Tokens, which this server signs, and verifies without a query. Clients renew them before they expire."""
 
-from functools import cache
+from contextlib import suppress
 from typing import Any
 
 import jwt
-from django.utils.crypto import salted_hmac
 
 from .. import clock, conf
 from ..core.errors import Unauthenticated
+from .server_keys import derive_keys
 
 ALGORITHM = "HS256"
 MAX_CACHED = 1_000
 
 
-@cache
-def signing_key() -> bytes:
-    """Return the signing key of tokens, derived from the server's secret for this purpose only."""
-    return salted_hmac("conductor_app.access.tokens", "signing key", algorithm="sha256").digest()
+def signing_keys() -> tuple[bytes, ...]:
+    """Return the keys that verify tokens. The first one also signs them."""
+    return derive_keys("conductor_app.access.tokens", "signing key")
 
 
 def issue_token(key_id: str, application: str) -> str:
     """Return a token for the holder of a key."""
     issued_at = clock.now() // 1000
     claims = {"sub": key_id, "name": application, "iat": issued_at, "exp": issued_at + conf.token_seconds}
-    return jwt.encode(claims, signing_key(), ALGORITHM)
+    return jwt.encode(claims, signing_keys()[0], ALGORITHM)
 
 
 class VerifiedTokens:
@@ -58,9 +57,9 @@ def verify_token(token: str) -> str:
 
 
 def _parse_claims(token: str) -> dict[str, Any]:
-    try:
-        # `verify_token` checks the expiry, with the clock of this project.
-        return jwt.decode(token, signing_key(), [ALGORITHM], options={"verify_exp": False, "verify_iat": False,
-                                                                      "require": ["sub", "name", "exp"]})  # fmt: skip
-    except (jwt.InvalidTokenError, ValueError):
-        raise Unauthenticated("The token is not valid.", code="INVALID_TOKEN") from None
+    # `verify_token` checks the expiry, with the clock of this project.
+    options: Any = {"verify_exp": False, "verify_iat": False, "require": ["sub", "name", "exp"]}
+    for key in signing_keys():
+        with suppress(jwt.InvalidTokenError, ValueError):
+            return jwt.decode(token, key, [ALGORITHM], options=options)
+    raise Unauthenticated("The token is not valid.", code="INVALID_TOKEN")

@@ -59,8 +59,8 @@ def encryption_keys() -> tuple[bytes, ...]:
 
     SECRET_KEY and its fallbacks follow the configured keys, so that values encrypted with them remain readable.
     """
-    fallbacks = getattr(settings, "SECRET_KEY_FALLBACKS", ())
-    return tuple(_derive_key(secret) for secret in (*conf.secrets_keys, settings.SECRET_KEY, *fallbacks))
+    secrets = (*conf.secrets_keys, settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
+    return tuple(_derive_key(secret) for secret in secrets)
 
 
 @lru_cache(maxsize=32)

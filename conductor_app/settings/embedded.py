@@ -7,7 +7,9 @@ from .base import *  # noqa: F403
 from .base import BASE_DIR, CONDUCTOR_PUBLIC_URL, ON_LOOPBACK, PAYLOAD_STORAGE, PORT, STORAGES
 
 VAR_DIR = Path(environment.text("VAR_DIR", str(BASE_DIR / "var"))).resolve()
-SECRET_KEY = environment.text("SECRET_KEY", "") or environment.load_or_create_secret(VAR_DIR / "secret_key")
+SECRET_KEY = environment.signing_key(
+    "SECRET_KEY", environment.text("SECRET_KEY", "") or environment.load_or_create_secret(VAR_DIR / "secret_key")
+)
 
 ALLOWED_HOSTS = environment.split_list(
     environment.text("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
@@ -20,7 +22,14 @@ CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = environment.networks(
     "HTTP_TASK_ALLOWED_NETWORKS", ("127.0.0.0/8", "::1/128") if ON_LOOPBACK else ()
 )
 
-DATABASES = {"default": services.sqlite(VAR_DIR / "conductor.sqlite3")}
+vars().update(services.https(environment.boolean("HTTPS", False)))
+
+DATABASES = {
+    "default": services.sqlite(
+        VAR_DIR / "conductor.sqlite3",
+        synchronous=environment.choice("SQLITE_SYNCHRONOUS", ("FULL", "NORMAL"), "FULL"),
+    )
+}
 STORAGES["payloads"] = services.payload_storage("PAYLOAD_STORAGE", PAYLOAD_STORAGE or str(VAR_DIR / "payloads"))
 CONDUCTOR_PAYLOAD_STORAGE = "payloads"
 CONDUCTOR_WAKEUPS = "conductor_app.notifications.sqlite"

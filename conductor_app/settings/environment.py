@@ -18,6 +18,9 @@ SQL_SCHEMES = ("postgresql://", "postgres://", "sqlite:///")
 WEB_THREADS = 256
 """The default number of threads of a web process."""
 
+SIGNING_KEY_LENGTH = 50
+"""The minimum length of SECRET_KEY: the limit of Django's own deployment check."""
+
 
 def text(name: str, default: str) -> str:
     """Return the variable's value, or the default if it is empty or not set."""
@@ -106,6 +109,20 @@ def groups(name: str) -> tuple[str, ...]:
     if any(len(group) > 257 or not group.strip("@-") for group in raw_value):
         raise ImproperlyConfigured(f"{name} is refused: it must be isolation groups such as blue,green or @east-blue")
     return tuple(dict.fromkeys(raw_value))
+
+
+def signing_key(name: str, value: str) -> str:
+    """Return a key that signs sessions, tokens and credentials. Errors do not contain it.
+
+    Raises:
+        ImproperlyConfigured: when the key is short or has few different characters.
+    """
+    if len(value) < SIGNING_KEY_LENGTH or len(set(value)) < 5:
+        raise ImproperlyConfigured(
+            f"{name} is refused: it must have at least {SIGNING_KEY_LENGTH} random characters. "
+            "Create one with: openssl rand -base64 48"
+        )
+    return value
 
 
 def secret_list(name: str, *, least: int) -> tuple[str, ...]:

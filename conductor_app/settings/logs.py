@@ -41,6 +41,16 @@ class RepeatedFailureFilter(logging.Filter):
         return True
 
 
+class RefusedRequestFilter(logging.Filter):
+    """Removes the traceback of refused requests (403, 404): the line names the reason, and any caller can cause it."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return True after the removal."""
+        if getattr(record, "status_code", 500) < 500:
+            record.exc_info = None
+        return True
+
+
 def logging_config(level: str, style: str) -> dict[str, Any]:
     """Return Django's LOGGING. All lines go to standard error; libraries only log warnings and errors."""
     structlog.configure(
@@ -66,9 +76,10 @@ def logging_config(level: str, style: str) -> dict[str, Any]:
         },
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
         "root": {"handlers": ["stderr"], "level": level},
-        "filters": {"once": {"()": RepeatedFailureFilter}},
+        "filters": {"once": {"()": RepeatedFailureFilter}, "refused": {"()": RefusedRequestFilter}},
         "loggers": {name: {"level": max(level, "WARNING", key=_severity)} for name in QUIET}
-        | {name: {"filters": ["once"]} for name in ("celery.app.trace", "celery.beat")},
+        | {name: {"filters": ["once"]} for name in ("celery.app.trace", "celery.beat")}
+        | {"django.request": {"level": max(level, "WARNING", key=_severity), "filters": ["refused"]}},
     }
 
 

@@ -23,6 +23,13 @@ from conductor_app.workers.socket_deadline import watch_socket
 IPV6_TRANSLATION = IPv6Network("64:ff9b::/96")
 # All allocated unicast addresses. The rest includes site-local ranges of earlier standards.
 IPV6_UNICAST = IPv6Network("2000::/3")
+# Addresses that the registries list as public, but that reach infrastructure: Azure's virtual host, relays of 6to4,
+# and networks for documentation, which older versions of `ipaddress` do not know.
+NOT_PUBLIC: tuple[IPv4Network | IPv6Network, ...] = (
+    IPv4Network("168.63.129.16/32"),
+    IPv4Network("192.88.99.0/24"),
+    IPv6Network("3fff::/20"),
+)
 # Each address may take a whole connection timeout, and a name server can return hundreds.
 MAX_ADDRESSES = 4
 
@@ -85,6 +92,8 @@ def embedded_ipv4(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Addre
 
 def is_public(address: IPv4Address | IPv6Address) -> bool:
     """Return True for a public unicast address."""
+    if any(address in network for network in NOT_PUBLIC):
+        return False
     if isinstance(address, IPv6Address):
         return address.is_global and address in IPV6_UNICAST
     return address.is_global and not address.is_multicast and not address.is_reserved

@@ -55,7 +55,7 @@ def sign_request(
 
 
 def sign_without_body_hash(given: dict[str, str], method: str, path: str) -> str:
-    """Return the Authorization header of a request whose signature has no body hash, as the JavaScript client sends it."""
+    """Return the Authorization header of a request without a body hash, as the JavaScript client sends it."""
     return _authorization_header(given, path, method, None, always_hash_content=False)
 
 

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from conductor_app.access.scope_roles import assumes_itself, expand_scopes
 from conductor_app.access.scopes import scope_set
+from conductor_app.core.errors import Forbidden
 from tests.hypothesis_profile import property_settings
 
 ROLES = {
@@ -70,6 +71,15 @@ def test_a_role_assumes(case):
     roles, is_endless = ENDLESS[case]
 
     assert assumes_itself("a" if "a" in roles else "a*", roles) is is_endless
+
+
+def test_roles_that_double_with_each_level_are_stopped_before_memory_is_exhausted():
+    doubling = {
+        f"r{level}:*": [f"assume:r{level + 1}:<..>a", f"assume:r{level + 1}:<..>b", "x:<..>"] for level in range(30)
+    }
+
+    with pytest.raises(Forbidden, match="more than 10000 scopes"):
+        expand_scopes(["assume:r0:x"], doubling)
 
 
 TEXT = st.text("ab:", max_size=3)

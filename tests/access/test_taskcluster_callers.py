@@ -171,7 +171,7 @@ def test_credentials_issued_for_a_task_are_valid_only_for_that_task(clock):
     given = dict(
         temporary_credentials.issue_credentials(
             clients.ISSUER_CLIENT_ID,
-            clients.issuing_key(),
+            clients.issuing_keys()[0],
             "task-client/x",
             ["queue:resolve-task:x/0"],
             start=now,
@@ -181,7 +181,7 @@ def test_credentials_issued_for_a_task_are_valid_only_for_that_task(clock):
 
     assert set(identified_caller(given).scope_list) == {"assume:anonymous", PUBLIC, "queue:resolve-task:x/0"}
     with pytest.raises(Unauthenticated):
-        identified_caller(credentials(clients.ISSUER_CLIENT_ID, clients.issuing_key()))
+        identified_caller(credentials(clients.ISSUER_CLIENT_ID, clients.issuing_keys()[0]))
 
 
 def test_a_client_cannot_have_the_name_of_the_issuer():

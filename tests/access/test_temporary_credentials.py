@@ -51,7 +51,7 @@ def test_credentials_that_the_official_client_makes_are_verified(name):
 
     certificate, authorized = read_ext(ext({"certificate": json.loads(made["certificate"])}))
 
-    verify_certificate(certificate, name or "me", KEY, START)
+    verify_certificate(certificate, name or "me", [KEY], START)
     assert temporary_key(certificate, KEY) == made["accessToken"].decode()
     assert (certificate.scopes, certificate.issuer, authorized) == (("a", "b:*"), "me" if name else None, None)
 
@@ -61,25 +61,25 @@ def test_credentials_issued_here_are_verified_here():
 
     certificate, _ = read_ext(ext({"certificate": json.loads(made["certificate"])}))
 
-    verify_certificate(certificate, made["clientId"], KEY, START)
+    verify_certificate(certificate, made["clientId"], [KEY], START)
     assert (made["clientId"], made["accessToken"]) == (NAME, temporary_key(certificate, KEY))
 
 
 def test_a_certificate_is_valid_from_start_to_expiry_with_five_minutes_tolerance():
-    verify_certificate(VECTOR, NAME, KEY, START - 5 * MINUTE)
-    verify_certificate(VECTOR, NAME, KEY, VECTOR.expiry + 5 * MINUTE)
+    verify_certificate(VECTOR, NAME, [KEY], START - 5 * MINUTE)
+    verify_certificate(VECTOR, NAME, [KEY], VECTOR.expiry + 5 * MINUTE)
     for moment in (START - 5 * MINUTE - 1, VECTOR.expiry + 5 * MINUTE + 1):
         with pytest.raises(Unauthenticated):
-            verify_certificate(VECTOR, NAME, KEY, moment)
+            verify_certificate(VECTOR, NAME, [KEY], moment)
 
 
 def test_no_certificate_is_valid_for_more_than_31_days():
     long = replace(VECTOR, expiry=START + 31 * 24 * 60 * MINUTE)
-    verify_certificate(replace(long, signature=sign_certificate(long, NAME, KEY)), NAME, KEY, START)
+    verify_certificate(replace(long, signature=sign_certificate(long, NAME, KEY)), NAME, [KEY], START)
 
     too_long = replace(long, expiry=long.expiry + 1)
     with pytest.raises(Unauthenticated, match="31 days"):
-        verify_certificate(replace(too_long, signature=sign_certificate(too_long, NAME, KEY)), NAME, KEY, START)
+        verify_certificate(replace(too_long, signature=sign_certificate(too_long, NAME, KEY)), NAME, [KEY], START)
 
 
 FORGED = {
@@ -100,14 +100,14 @@ def test_a_certificate_is_not_signed_for(case):
     changes, name = FORGED[case]
 
     with pytest.raises(Unauthenticated):
-        verify_certificate(replace(VECTOR, **changes), name, KEY, START)
+        verify_certificate(replace(VECTOR, **changes), name, [KEY], START)
 
 
 def test_a_client_cannot_issue_named_credentials_with_its_own_name():
     own = replace(VECTOR, issuer=NAME)
 
     with pytest.raises(Unauthenticated, match="issuer"):
-        verify_certificate(replace(own, signature=sign_certificate(own, NAME, KEY)), NAME, KEY, START)
+        verify_certificate(replace(own, signature=sign_certificate(own, NAME, KEY)), NAME, [KEY], START)
 
 
 WHOLE = {"version": 1, "scopes": ["a"], "start": 1, "expiry": 2, "seed": VECTOR.seed, "signature": "s", "issuer": "i"}

@@ -1,5 +1,8 @@
 """Error pages: not found, forbidden, and server errors."""
 
+import io
+import logging
+
 import pytest
 from django.db import OperationalError
 from django.test import Client
@@ -28,6 +31,20 @@ def test_an_unknown_address_displays_no_framework_text(operator):
 
     assert "It may never have existed" in shown
     assert "Resolver404" not in shown
+
+
+def test_a_refused_request_is_logged_in_one_line_without_a_traceback(client, django_user_model):
+    client.force_login(django_user_model.objects.create_user("nobody", is_staff=True))
+    stream = io.StringIO()
+    logger = logging.getLogger("django.request")
+    handler = logging.StreamHandler(stream)
+    logger.addHandler(handler)
+    try:
+        client.get("/admin/queues/")
+    finally:
+        logger.removeHandler(handler)
+
+    assert stream.getvalue().splitlines() == ["Forbidden (Permission denied): /admin/queues/"]
 
 
 def test_a_forbidden_page_names_the_permission_and_offers_navigation(client, django_user_model):

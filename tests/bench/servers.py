@@ -58,6 +58,7 @@ def postgresql_server(web_workers: int) -> Iterator[Server]:
             "DATABASE_URL": database.get_uri(),
             "REDIS_URL": f"redis://127.0.0.1:{cache.port}/0",
             "SECRET_KEY": "bench" * 10,
+            "HTTPS": "0",
             "ALLOWED_HOSTS": "127.0.0.1",
         }
         yield stack.enter_context(_start_server(environment, web_workers, database.get_uri(), has_tokens=True))

@@ -93,7 +93,7 @@ def answer_and_close(environ, start_response):
 
 
 def wait_for_open_requests() -> None:
-    """Wait for requests of disconnected clients, because their transactions would collide with the flush of the tables."""
+    """Wait for requests of disconnected clients, because their transactions would block the flush of the tables."""
     with _answering:
         assert _answering.wait_for(lambda: not _requests, 15)
 

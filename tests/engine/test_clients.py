@@ -147,6 +147,15 @@ class TestTheFirstClient:
         assert known.find_client_key("static/root").scopes == ("a", "b")
 
 
+def test_a_role_that_expands_to_too_many_scopes_cannot_be_saved():
+    for level in range(14, 0, -1):
+        scopes = [f"assume:r{level + 1}:<..>{letter}" for letter in "ab"] if level < 14 else ["x:<..>"]
+        scope_roles.create_role(f"r{level}:*", scopes, "", by="ann")
+
+    with pytest.raises(Invalid, match=r"r0 cannot be saved\. The scopes expand to more than 10000 scopes"):
+        scope_roles.create_role("r0", ["assume:r1:x"], "", by="ann")
+
+
 def test_public_artifacts_are_readable_by_default():
     assert known.expand_scopes(["assume:anonymous"]) == ["assume:anonymous", "queue:get-artifact:public/*"]
     scope_roles.update_role("anonymous", [], "", "olga")

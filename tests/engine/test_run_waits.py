@@ -1,4 +1,4 @@
-"""Requests that wait for a run: woken by its changes, without a database connection, and free of cost without waiters."""
+"""Requests that wait for a run: woken by its changes, without a connection, free of cost without waiters."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

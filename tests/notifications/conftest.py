@@ -96,6 +96,6 @@ def redis_peers(server: ValkeyServer) -> PeerProcesses:
         DJANGO_SETTINGS_MODULE="conductor_app.settings.cluster",
         DATABASE_URL="postgresql://nobody@127.0.0.1:1/nothing",
         REDIS_URL=server.connection_url,
-        SECRET_KEY="for tests",
+        SECRET_KEY="a-key-for-tests-" * 4,
         ALLOWED_HOSTS="localhost",
     )

@@ -1,4 +1,4 @@
-"""A second process of the same server, run as a script: it listens to a queue and prints notifications, or sends one."""
+"""A second process of the same server, run as a script: it prints the notifications of a queue, or sends one."""
 
 import sys
 

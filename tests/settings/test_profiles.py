@@ -9,7 +9,7 @@ import pytest
 CLUSTER = {
     "DATABASE_URL": "postgresql://nobody@127.0.0.1:1/nothing",
     "REDIS_URL": "redis://127.0.0.1:1/0",
-    "SECRET_KEY": "for tests",
+    "SECRET_KEY": "a-key-for-tests-" * 4,
     "ALLOWED_HOSTS": "localhost",
 }
 
@@ -62,3 +62,44 @@ def test_a_reachable_single_machine_requires_a_token_and_allowed_hosts(loaded):
         ALLOWED_HOSTS="conductor.example.org",
     )
     assert told == "token ()"
+
+
+@pytest.mark.parametrize("key", ["a", "a" * 60, "x7Gk2" * 9])
+@pytest.mark.parametrize("profile", ["cluster", "embedded"])
+def test_a_short_or_monotonous_secret_key_is_rejected_without_being_printed(loaded, profile, key):
+    error = loaded(profile, **CLUSTER | {"SECRET_KEY": key})
+
+    assert "SECRET_KEY is refused: it must have at least 50 random characters" in error
+    assert (
+        key not in error.removeprefix("django.core.exceptions.ImproperlyConfigured: SECRET_KEY is refused")
+        or key == "a"
+    )
+
+
+def test_previous_secret_keys_come_from_a_list(loaded):
+    assert loaded("embedded", "settings.SECRET_KEY_FALLBACKS", SECRET_KEY_FALLBACKS="one, two") == "['one', 'two']"
+
+
+DEPLOYMENT_CHECK = "__import__('django').core.checks.run_checks(include_deployment_checks=True)"
+HTTPS_SETTINGS = "settings.SESSION_COOKIE_SECURE, settings.CSRF_COOKIE_SECURE, settings.SECURE_HSTS_SECONDS > 0"
+
+
+def test_a_cluster_expects_https_unless_it_is_switched_off(loaded):
+    assert loaded("cluster", HTTPS_SETTINGS, **CLUSTER) == "True True True"
+    assert loaded("cluster", HTTPS_SETTINGS, **CLUSTER, HTTPS="0") == "False False False"
+
+
+def test_djangos_deployment_check_finds_nothing_in_a_cluster(loaded):
+    expression = (
+        f"[each.id for each in {DEPLOYMENT_CHECK} if each.id.startswith('security.') and not each.is_silenced()]"
+    )
+
+    assert loaded("cluster", expression, **CLUSTER) == "[]"
+
+
+def test_sqlite_keeps_every_commit_unless_it_is_told_otherwise(loaded):
+    pragma = "settings.DATABASES['default']['OPTIONS']['init_command']"
+
+    assert "synchronous=FULL" in loaded("embedded", pragma)
+    assert "synchronous=NORMAL" in loaded("embedded", pragma, SQLITE_SYNCHRONOUS="NORMAL")
+    assert "SQLITE_SYNCHRONOUS='OFF' is refused" in loaded("embedded", pragma, SQLITE_SYNCHRONOUS="OFF")

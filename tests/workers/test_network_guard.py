@@ -40,6 +40,9 @@ NOT_PUBLIC = {
     "loopback behind 6to4": "2002:7f00:1::",
     "private behind a translator": "64:ff9b::10.0.0.1",
     "metadata behind a translator": "64:ff9b::a9fe:a9fe",
+    "Azure's virtual host": "168.63.129.16",
+    "relays of 6to4": "192.88.99.1",
+    "IPv6 documentation of RFC 9637": "3fff::1",
     "Teredo": "2001:0:4136:e378:8000:63bf:3fff:fdd2",
 }
 PUBLIC = ("1.1.1.1", "8.8.8.8", "93.184.216.34", "2606:4700:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808")

@@ -56,9 +56,12 @@ class ConductorView(APIView):
                 kwargs = {name: value.replace("\0", "") for name, value in kwargs.items()}
             if SLASH_MARK in request.path_info:
                 kwargs = unmark_slashes(kwargs)
-            return self._authorize_and_handle(request, kwargs)
+            reply = self._authorize_and_handle(request, kwargs)
         except Exception as error:
-            return self.get_exception_handler()(error, {"request": request, "view": self})
+            reply = self.get_exception_handler()(error, {"request": request, "view": self})
+        # Replies depend on the caller's permissions and can contain secrets.
+        reply.headers.setdefault("Cache-Control", "no-store")
+        return reply
 
     def _authorize_and_handle(self, request: ConductorRequest, kwargs: dict[str, str]) -> HttpResponse:
         """Authenticate and authorize the caller, then call the handler."""

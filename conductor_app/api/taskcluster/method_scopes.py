@@ -145,7 +145,7 @@ def require_scopes(caller: Caller, template: ScopeTemplate, facts: Mapping[str, 
 
 def task_credentials(client_id: str, granted_scopes: Sequence[str], ends_at: int) -> Mapping[str, str]:
     """Return temporary credentials with these scopes for the worker of an attempt."""
-    key = clients.issuing_key()
+    key = clients.issuing_keys()[0]
     return temporary_credentials.issue_credentials(
         clients.ISSUER_CLIENT_ID, key, client_id, granted_scopes, start=clock.now(), expiry=ends_at
     )

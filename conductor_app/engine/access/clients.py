@@ -1,7 +1,7 @@
 """Commands on clients and their access tokens. A token is returned once, to the caller that creates or resets it."""
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from django.db import IntegrityError, transaction
@@ -40,6 +40,18 @@ def find_client(id: str) -> Client:
     if found is None:
         raise NotFound(f"There is no client {id}.")
     return found
+
+
+def _lock_client(id: str) -> Client:
+    """Return a client that no other transaction changes before this one ends.
+
+    Raises:
+        NotFound: when there is no such client.
+    """
+    row = Client.objects.select_for_update().filter(pk=id).first()
+    if row is None:
+        raise NotFound(f"There is no client {id}.")
+    return row
 
 
 def create_client(id: str, wanted: ClientSettings, by: str, reason: str = "", token: str = "") -> tuple[Client, str]:
@@ -85,6 +97,17 @@ def update_client(id: str, wanted: ClientSettings, by: str, reason: str = "") ->
         _save_client(row, wanted, by, clock.now())
         record_access_change(KIND, id, "change", by, reason, scopes=list(wanted.scopes))
     return row
+
+
+def authorize_and_update_client(id: str, authorize: Callable[[Client], ClientSettings], by: str) -> Client:
+    """Replace the settings of a client with those that `authorize` returns for its locked row.
+
+    Raises:
+        Invalid: when a setting is invalid.
+        NotFound: when there is no such client.
+    """
+    with transaction.atomic():
+        return update_client(id, authorize(_lock_client(id)), by)
 
 
 def set_disabled(id: str, is_disabled: bool, by: str, reason: str = "") -> Client:
@@ -157,13 +180,6 @@ def check_client(id: str, wanted: ClientSettings) -> None:
     if len(wanted.description) > MAX_DESCRIPTION_LENGTH or "\0" in wanted.description:
         raise Invalid(f"A description must have at most {MAX_DESCRIPTION_LENGTH} characters and no NUL.")
     check_scopes(wanted.scopes)
-
-
-def _lock_client(id: str) -> Client:
-    row = Client.objects.select_for_update().filter(pk=id).first()
-    if row is None:
-        raise NotFound(f"There is no client {id}.")
-    return row
 
 
 def _save_client(row: Client, wanted: ClientSettings, by: str, now: int, is_new: bool = False) -> None:

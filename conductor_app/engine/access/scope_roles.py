@@ -1,14 +1,14 @@
 """Commands on Taskcluster roles, which are sets of scopes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from django.db import transaction
 
 from ... import clock
 from ...access import change_signals
-from ...access.scope_roles import MAX_ID_LENGTH, assumes_itself, fill_in_star
+from ...access.scope_roles import ASSUME_PREFIX, MAX_ID_LENGTH, assumes_itself, expand_scopes, fill_in_star
 from ...access.scopes import ALL_SCOPES, SCOPE_PATTERN
-from ...core.errors import Conflict, Invalid, NotFound
+from ...core.errors import Conflict, Forbidden, Invalid, NotFound
 from ...models import ScopeRole
 from .access_audit import record_access_change
 from .clients import MAX_DESCRIPTION_LENGTH, check_scopes
@@ -50,8 +50,16 @@ def create_role(id: str, scopes: Sequence[str], description: str, by: str, reaso
     return row
 
 
-def update_role(id: str, scopes: Sequence[str], description: str, by: str, reason: str = "") -> ScopeRole:
-    """Replace the scopes and the description of a role.
+def update_role(
+    id: str,
+    scopes: Sequence[str],
+    description: str,
+    by: str,
+    reason: str = "",
+    *,
+    authorize: Callable[[ScopeRole], None] = lambda row: None,
+) -> ScopeRole:
+    """Replace the scopes and the description of a role, after `authorize` has accepted its locked row.
 
     Raises:
         Invalid: when a scope or the description is invalid.
@@ -61,6 +69,7 @@ def update_role(id: str, scopes: Sequence[str], description: str, by: str, reaso
         _lock_access_revision()
         check_role(id, scopes, description)
         row = find_role(id)
+        authorize(row)
         _save_role(row, scopes, description, by)
         record_access_change(KIND, id, "change", by, reason, scopes=list(scopes))
     return row
@@ -82,7 +91,7 @@ def check_role(id: str, scopes: Sequence[str], description: str) -> None:
     """Check the id, the scopes and the description of a role.
 
     Raises:
-        Invalid: when one of them is invalid, or the role would assume itself.
+        Invalid: when one of them is invalid, the role would assume itself, or it expands to too many scopes.
     """
     if not id or not SCOPE_PATTERN.match(id) or len(id) > MAX_ID_LENGTH:
         raise Invalid(f"A role id must have 1 to {MAX_ID_LENGTH} printable ASCII characters (got {id[:300]!r}).")
@@ -92,6 +101,10 @@ def check_role(id: str, scopes: Sequence[str], description: str) -> None:
     roles = dict(ScopeRole.objects.values_list("id", "scopes")) | {id: list(scopes)}
     if assumes_itself(id, roles):
         raise Invalid(f"The role {id} would assume itself, directly or through other roles.")
+    try:
+        expand_scopes([f"{ASSUME_PREFIX}{id}"], roles)
+    except Forbidden as refused:
+        raise Invalid(f"The role {id} cannot be saved. {refused.message}") from None
 
 
 def expand_role_scopes(id: str, scopes: Sequence[str]) -> list[str]:

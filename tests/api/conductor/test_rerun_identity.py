@@ -86,7 +86,7 @@ def test_a_canceled_sibling_reopens_under_its_own_id_when_a_child_next_to_it_is_
 
 @pytest.mark.parametrize("way", ["the child", "the parent"])
 def test_a_sibling_of_the_failed_child_continues(api, way):
-    """Both operations keep the sibling's task, its run and its completed tasks (compatibility: 19 of 28 differences)."""
+    """Both operations keep the sibling's task, its run and completed tasks (compatibility: 19 of 28 differences)."""
     api.put("/metadata/taskdefs", {"name": "charge", "retryCount": 0})
     api.define(simple("charge"), simple("ship"), name="child")
     branches = [[sub_workflow(ref)] for ref in CHILDREN]

@@ -28,6 +28,17 @@ def test_a_secret_is_stored_listed_by_name_and_deleted(kept):
     assert kept.get("/secrets/DB/exists").json() is False
 
 
+def test_no_cache_may_store_a_secret_a_token_or_any_other_reply(kept, settings):
+    replies = [
+        kept.get("/secrets/DB"),
+        kept.post("/token", {"keyId": "x", "keySecret": "y"}),
+        kept.get("/metadata/taskdefs"),
+        kept.get("/workflow/unknown"),
+    ]
+
+    assert {reply["Cache-Control"] for reply in replies} == {"no-store"}
+
+
 def test_an_existence_check_returns_null_for_clients_that_read_false_as_true(kept):
     for agent in ("node", "undici"):
         reply = kept.client.get("/api/secrets/NOTHING/exists", headers={"User-Agent": agent})

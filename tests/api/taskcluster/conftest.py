@@ -37,7 +37,7 @@ class Queue:
     def send(
         self, verb: str, path: str, body: Any = None, type: str = "application/json", **query: str
     ) -> HttpResponse:
-        """Send a request: a bytes body unchanged, any other body as JSON. A request without a body has no content type."""
+        """Send a request: bytes unchanged, any other body as JSON; without a body, also without a content type."""
         sent = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
         with run_commit_hooks():
             return self.client.generic(

@@ -41,7 +41,7 @@ def freeze_time_at(moment: int) -> Iterator[None]:
 
 
 def create_returns(now: int) -> None:
-    """Create the returns of each hour, today and a week ago. Since noon, they use the second version of the workflow."""
+    """Create the returns of each hour, today and a week ago. Since noon, they use the second version."""
     with freeze_time_at(now - 8 * DAY):
         register_definition(1, "first release")
     for hour in range(24, 0, -1):

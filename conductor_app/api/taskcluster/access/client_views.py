@@ -8,6 +8,7 @@ from django.http import HttpResponse
 from ....access.clients import expand_scopes
 from ....access.scopes import scope_set
 from ....engine.access import clients
+from ....engine.access.clients import ClientSettings
 from ....models import Client
 from ..method_scopes import CREATE_CLIENT_SCOPES, UPDATE_CLIENT_SCOPES, ApiMethod
 from ..pagination import PAGE_QUERY_OPTIONS, parse_page
@@ -54,10 +55,12 @@ class ClientOne(TaskclusterView):
         return Json(client_with_token(row, token))
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
-        row = clients.find_client(request.params["clientId"])
-        scopes = request.document.get("scopes", row.scopes)
-        request.require(scopes=added_scopes(scopes, row.scopes))
-        changed = clients.update_client(row.id, parse_client(request.document, scopes), request.caller.client_id)
+        def authorize(row: Client) -> ClientSettings:
+            scopes = request.document.get("scopes", row.scopes)
+            request.require(scopes=added_scopes(scopes, row.scopes))
+            return parse_client(request.document, scopes)
+
+        changed = clients.authorize_and_update_client(request.params["clientId"], authorize, request.caller.client_id)
         return Json(client_document(changed))
 
     def delete(self, request: TaskclusterRequest) -> HttpResponse:

@@ -65,16 +65,22 @@ class ScopeRoleOne(TaskclusterView):
     def put(self, request: TaskclusterRequest) -> HttpResponse:
         scopes = request.document["scopes"]
         request.require(scopes=scope_roles.expand_role_scopes(request.params["roleId"], scopes))
-        return self._save_and_reply(request, scope_roles.create_role)
+        by = request.caller.client_id
+        created = scope_roles.create_role(request.params["roleId"], scopes, request.document["description"], by)
+        return Json(role_document(created))
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
-        row, scopes = scope_roles.find_role(request.params["roleId"]), request.document["scopes"]
-        request.require(scopes=scope_roles.expand_role_scopes(row.id, added_scopes(scopes, row.scopes)))
-        return self._save_and_reply(request, scope_roles.update_role)
+        document = request.document
 
-    def _save_and_reply(self, request: TaskclusterRequest, write) -> HttpResponse:
-        document, by = request.document, request.caller.client_id
-        return Json(role_document(write(request.params["roleId"], document["scopes"], document["description"], by)))
+        def authorize(row: ScopeRole) -> None:
+            added = added_scopes(document["scopes"], row.scopes)
+            request.require(scopes=scope_roles.expand_role_scopes(row.id, added))
+
+        by = request.caller.client_id
+        changed = scope_roles.update_role(
+            request.params["roleId"], document["scopes"], document["description"], by, authorize=authorize
+        )
+        return Json(role_document(changed))
 
     def delete(self, request: TaskclusterRequest) -> HttpResponse:
         scope_roles.delete_role(request.params["roleId"], request.caller.client_id)

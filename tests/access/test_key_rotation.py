@@ -1,0 +1,96 @@
+"""Rotation of SECRET_KEY: what the previous key has signed stays valid while it is listed in SECRET_KEY_FALLBACKS."""
+
+import pytest
+from django.test import Client
+
+from conductor_app.access import access_keys, clients, permission_cache, signed_links, temporary_credentials, tokens
+from conductor_app.core.errors import Forbidden, Unauthenticated
+from conductor_app.models import AccessKey
+from tests.access.signing import identified_caller
+
+NEW_KEY = "the next key of this server"
+HASH_OF_VERSION_0_1 = "b89a17d2c9d909b364d08ae6bbefdf4298a75e206ee591370baf1e4dae24ce8b"
+"""The hash that version 0.1 stored for the secret "secret" under the SECRET_KEY "fixed"."""
+
+
+@pytest.fixture(autouse=True)
+def with_authentication(settings, db, monkeypatch):
+    settings.CONDUCTOR_API_ACCESS = "token"
+    monkeypatch.setattr(tokens, "_verified_tokens", tokens.VerifiedTokens())
+
+
+@pytest.fixture
+def rotate(settings, monkeypatch):
+    """Return a function that replaces SECRET_KEY and restarts the server, with or without the previous key."""
+
+    def rotate_key(*, with_fallback: bool) -> None:
+        settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY] if with_fallback else []
+        settings.SECRET_KEY = NEW_KEY
+        monkeypatch.setattr(tokens, "_verified_tokens", tokens.VerifiedTokens())
+        permission_cache.current_cache().clients.clear()
+
+    return rotate_key
+
+
+def exchange(key_id, secret):
+    return Client().post("/api/token", {"keyId": key_id, "keySecret": secret}, content_type="application/json")
+
+
+@pytest.mark.parametrize("with_fallback", [True, False])
+def test_access_keys_do_not_depend_on_the_secret_key(rotate, clock, with_fallback):
+    key = access_keys.create_key("billing")
+
+    rotate(with_fallback=with_fallback)
+
+    assert exchange(*key).status_code == 200
+
+
+def test_an_access_key_of_version_0_1_is_hashed_without_the_secret_key_at_its_next_use(rotate, settings, clock):
+    settings.SECRET_KEY = "fixed"
+    key_id, _ = access_keys.create_key("billing")
+    AccessKey.objects.update(secret_hash=HASH_OF_VERSION_0_1)
+    rotate(with_fallback=True)
+    assert exchange(key_id, "wrong").status_code == 401
+
+    assert exchange(key_id, "secret").status_code == 200
+
+    settings.SECRET_KEY_FALLBACKS = []
+    assert exchange(key_id, "secret").status_code == 200
+
+
+def test_a_token_is_valid_while_the_previous_key_is_listed(rotate, settings, clock):
+    token = exchange(*access_keys.create_key("billing")).json()["token"]
+    call = Client(headers={"X-Authorization": token})
+
+    rotate(with_fallback=True)
+    assert call.get("/api/metadata/taskdefs").status_code == 200
+
+    rotate(with_fallback=False)
+    assert call.get("/api/metadata/taskdefs").json()["error"] == "INVALID_TOKEN"
+
+
+def test_a_signed_link_is_valid_while_the_previous_key_is_listed(rotate, clock):
+    link = signed_links.sign_link("payload", "READ")
+
+    rotate(with_fallback=True)
+    signed_links.verify_link("payload", "READ", link)
+
+    rotate(with_fallback=False)
+    with pytest.raises(Forbidden):
+        signed_links.verify_link("payload", "READ", link)
+
+
+def test_credentials_of_a_claimed_task_are_valid_while_the_previous_key_is_listed(rotate, clock):
+    now, scope = clock.now(), "queue:resolve-task:x/0"
+    issued = dict(
+        temporary_credentials.issue_credentials(
+            clients.ISSUER_CLIENT_ID, clients.issuing_keys()[0], "task-client/x", [scope], start=now, expiry=now + 1000
+        )
+    )
+
+    rotate(with_fallback=True)
+    assert scope in identified_caller(issued).scope_list
+
+    rotate(with_fallback=False)
+    with pytest.raises(Unauthenticated):
+        identified_caller(issued)
