@@ -1,6 +1,7 @@
 """Keep-alive connections: a thread waits briefly for the next request of the connection that it served."""
 
 import os
+import selectors
 import socket
 from threading import Thread
 from time import monotonic
@@ -12,6 +13,7 @@ from gunicorn.glogging import Logger
 from gunicorn.workers.gthread import TConn
 
 from conductor_app import gunicorn_worker
+from conductor_app.request_framing import RequestState
 
 
 @pytest.fixture
@@ -59,10 +61,92 @@ def test_what_nobody_has_read_of_a_request_does_not_cost_its_connection(connecti
     request = b"POST /api/tasks HTTP/1.1\r\nHost: a\r\nContent-Length: 300000\r\n\r\n" + b"x" * 300_000
     sender = Thread(target=client.sendall, args=(request,))
     sender.start()
+    while refusing.receive(kept) and kept.buffered.state is RequestState.INCOMPLETE:
+        pass
 
-    assert refusing.handle(kept) is True
+    assert refusing.handle_large(kept) is True
 
     sender.join()
+
+
+def gunicorn_connection(serving, connection):
+    """Return gunicorn's connection for the server's end."""
+    serving.poller = selectors.DefaultSelector()
+    serving.method_queue.init()
+    serving.tpool = serving.get_thread_pool()
+    serving.nr_conns = 1
+    return TConn(serving.cfg, connection[0].sock, ("127.0.0.1", 1), ("127.0.0.1", 8000))
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\nHost: a", b"POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\n{"])
+def test_an_incomplete_request_occupies_no_thread_and_is_closed_at_its_deadline(connection, sent):
+    serving = worker(threads=4)
+    accepted = gunicorn_connection(serving, connection)
+    connection[1].sendall(sent)
+
+    serving.enqueue_req(accepted)
+
+    assert (list(serving.pending_conns), serving.tpool._work_queue.qsize()) == ([accepted], 0)
+    accepted.timeout = monotonic() - 1
+    serving.murder_pending()
+    assert (connection[1].recv(10), serving.nr_conns) == (b"", 0)
+
+
+def test_sending_one_byte_after_the_other_does_not_extend_the_deadline(connection):
+    serving = worker(threads=4)
+    accepted = gunicorn_connection(serving, connection)
+    serving.enqueue_req(accepted)
+    deadline = accepted.timeout
+
+    connection[1].sendall(b"G")
+    serving.on_pending_socket_readable(accepted, accepted.sock)
+
+    assert accepted.timeout == deadline
+
+
+def test_a_late_request_is_closed_even_if_a_later_deadline_was_registered_first(connection):
+    serving = worker(threads=4)
+    accepted = gunicorn_connection(serving, connection)
+    serving.enqueue_req(accepted)
+    accepted.timeout = monotonic() - 1
+    serving.pending_conns.appendleft(SimpleNamespace(timeout=monotonic() + 100))
+
+    serving.murder_pending()
+
+    assert connection[1].recv(10) == b""
+
+
+def test_a_large_body_that_arrives_too_slowly_closes_its_connection(connection, monkeypatch):
+    monkeypatch.setattr(gunicorn_worker, "BODY_SECONDS", -1)
+    serving = worker(threads=4)
+    serving.wsgi = lambda environ, start_response: environ["wsgi.input"].read()
+    accepted = gunicorn_connection(serving, connection)
+    connection[1].sendall(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 300000\r\n\r\nx")
+    serving.receive(accepted)
+
+    assert serving.handle_large(accepted) is False
+
+
+def test_large_bodies_occupy_at_most_half_of_the_threads(connection):
+    serving = worker(threads=2)
+    serving.handle_large = lambda conn: False
+    serving._free_large = 0
+    accepted = gunicorn_connection(serving, connection)
+    connection[1].sendall(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 300000\r\n\r\nx")
+
+    serving.enqueue_req(accepted)
+
+    assert (list(serving._queued_large), serving.tpool._work_queue.qsize()) == ([accepted], 0)
+
+
+def test_a_disconnected_client_is_released(connection):
+    serving = worker(threads=4)
+    accepted = gunicorn_connection(serving, connection)
+    connection[1].close()
+
+    serving.enqueue_req(accepted)
+
+    assert (serving.nr_conns, len(serving.pending_conns)) == (0, 0)
 
 
 def test_half_of_the_threads_are_never_kept_waiting(connection, monkeypatch):

@@ -3,6 +3,7 @@
 `gunicorn -c python:conductor_app.settings.gunicorn conductor_app.wsgi`
 """
 
+import resource
 import signal
 from threading import Thread
 from types import FrameType
@@ -23,6 +24,8 @@ worker_class = (
 workers = environment.number("WEB_WORKERS", 1, least=1)
 # Each waiting long poll needs a thread but no database connection. 256 sleeping threads use about 15 MB.
 threads = environment.number("WEB_THREADS", environment.WEB_THREADS, least=4)
+# The maximum number of connections of a process, most of which are idle or slow and need no thread.
+worker_connections = 4096
 # All processes must stop within 5 s. Waiting polls return at once; other requests are aborted after this time.
 graceful_timeout = 3
 # Workers poll continuously, so open connections save handshakes.
@@ -35,8 +38,14 @@ control_socket_disable = True
 
 
 def on_starting(server: Any) -> None:
-    """Prepare the shared metrics before the web processes start."""
+    """Prepare the shared metrics and allow enough open connections before the web processes start."""
     folder.empty_folder()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 2 * worker_connections
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(
+            resource.RLIMIT_NOFILE, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard)
+        )
 
 
 def on_exit(server: Any) -> None:
