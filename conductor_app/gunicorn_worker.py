@@ -148,8 +148,9 @@ class KeepAliveThreadWorker(ThreadWorker):
 
     def murder_pending(self) -> None:
         """Close the connections whose requests are late. A connection that sends slowly is registered repeatedly."""
-        if len(self.pending_conns) > 1:
-            self.pending_conns = deque(sorted(self.pending_conns, key=lambda conn: conn.timeout))
+        pending = sorted(self.pending_conns, key=lambda conn: conn.timeout)
+        self.pending_conns.clear()
+        self.pending_conns.extend(pending)
         super().murder_pending()
 
     def handle(self, conn: TConn) -> Any:

@@ -1,5 +1,6 @@
 """Detection of disconnected clients: an attempt that is given to one is blocked until its lease expires."""
 
+import select
 import socket
 from collections.abc import Callable
 
@@ -17,10 +18,15 @@ def disconnect_check(request: HttpRequest) -> Callable[[], bool]:
 
 def is_connection_closed(connection: socket.socket) -> bool:
     """Return True if the client has closed the connection. Received data stays in the socket."""
+    # A socket with a timeout would wait in `recv`, even with MSG_DONTWAIT.
+    poller = select.poll()
     try:
+        poller.register(connection, select.POLLIN)
+        if not poller.poll(0):
+            return False
         # Read below TLS, which cannot peek.
         return socket.socket.recv(connection, 1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
     except BlockingIOError:
         return False
-    except OSError:
+    except (OSError, ValueError):
         return True

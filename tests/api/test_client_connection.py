@@ -8,10 +8,11 @@ from django.test import RequestFactory
 from conductor_app.api.disconnect_check import SOCKET_KEY, disconnect_check
 
 
-@pytest.fixture
-def ends():
-    """Return both ends of a connection: the server's and the client's."""
+@pytest.fixture(params=[None, 30], ids=["blocking", "with a timeout"])
+def ends(request):
+    """Return both ends of a connection: the server's, with or without a timeout, and the client's."""
     ours, theirs = socket.socketpair()
+    ours.settimeout(request.param)
     yield ours, theirs
     ours.close()
     theirs.close()
