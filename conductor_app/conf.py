@@ -89,6 +89,8 @@ class Defaults:
     # Sweeps: the maximum number of rows per pass, and the interval of the checks for due rows.
     sweep_batch: int = 500
     sweep_tick_seconds: float = 0.5
+    # The folder of heartbeats of the processes of one machine. Empty: the processes use the database.
+    heartbeat_folder: str = ""
     # Raise errors in sweeps, for tests. Otherwise a sweep logs a failing item and skips it.
     raises_in_sweeps: bool = False
     # Refuse writes in a read snapshot on SQLite even inside a transaction, for tests.

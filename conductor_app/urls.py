@@ -7,7 +7,7 @@ from .admin.site import site
 from .api.conductor.events.webhook_views import IncomingWebhook
 from .api.conductor.openapi.pages import OpenApiDocument
 from .api.conductor.view import UnknownAddress
-from .api.health import actuator_health, actuator_info, health
+from .api.health import actuator_health, actuator_info, health, live, ready
 from .api.metrics import metrics
 
 urlpatterns = [
@@ -19,6 +19,8 @@ urlpatterns = [
     re_path(r"^api$", UnknownAddress.as_view()),
     path("webhook/<str:id>", IncomingWebhook.as_view()),
     path("health", health),
+    path("health/live", live),
+    path("health/ready", ready),
     path("actuator/health", actuator_health),
     path("actuator/info", actuator_info),
     path("api-docs", OpenApiDocument.as_view()),

@@ -1,4 +1,4 @@
-"""Middleware for pages only. Requests of API clients have no session and skip it."""
+"""Middleware for pages, which requests of API clients skip because they have no session, and the check of hosts."""
 
 from typing import Any
 
@@ -6,8 +6,11 @@ from django.contrib.auth.middleware import AuthenticationMiddleware
 from django.contrib.messages.middleware import MessageMiddleware
 from django.contrib.sessions.middleware import SessionMiddleware
 from django.http import HttpRequest
+from django.middleware.common import CommonMiddleware
 from django.middleware.csrf import CsrfViewMiddleware
 from django.utils.deprecation import MiddlewareMixin
+
+HEALTH_PATHS = ("/health", "/actuator/health")
 
 
 def is_client_request(request: HttpRequest) -> bool:
@@ -22,6 +25,15 @@ class PageOnlyMiddleware(MiddlewareMixin):
         if is_client_request(request):
             return self.get_response(request)
         return super().__call__(request)
+
+
+class HostMiddleware(CommonMiddleware):
+    """Checks the host of a request, except that of health checks: orchestrators use the address of a container."""
+
+    def process_request(self, request: HttpRequest) -> Any:
+        if request.path_info.startswith(HEALTH_PATHS):
+            return None
+        return super().process_request(request)
 
 
 class PageSessionMiddleware(PageOnlyMiddleware, SessionMiddleware):

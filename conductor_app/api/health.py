@@ -1,34 +1,99 @@
-"""Health checks for load balancers and for the command line client."""
+"""Health checks for load balancers, orchestrators and clients of Conductor.
 
-from django.db import DatabaseError, connection
+`/health/live`: this process replies. `/health/ready`: it can accept work. `/health` and `/actuator/health`: the same in
+the formats of Conductor and of Spring.
+"""
+
+from collections.abc import Sequence
+from threading import Lock
+from time import monotonic
+from typing import Any
+
+import orjson
+from django.db import connection
 from django.http import HttpRequest, HttpResponse
 
-HEALTHY = b'{"healthResults":[],"suppressedHealthResults":[],"healthy":true}'
-UNHEALTHY = (
-    b'{"healthResults":[{"healthy":false,"details":{"error":"The database does not answer."}}],'
-    b'"suppressedHealthResults":[],"healthy":false}'
-)
+from ..engine.readiness import ReadinessCheck, check_readiness
+
+CACHE_SECONDS = 1.0
+
+
+class CachedReadiness:
+    """The results of the checks, at most one second old, so that frequent requests cost no writes."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._checked_at = float("-inf")
+        self._checks: Sequence[ReadinessCheck] = ()
+
+    def checks(self) -> Sequence[ReadinessCheck]:
+        """Return the results."""
+        with self._lock:
+            if monotonic() - self._checked_at > CACHE_SECONDS:
+                self._checks, self._checked_at = check_readiness(), monotonic()
+            return self._checks
+
+
+_readiness = CachedReadiness()
+
+
+def live(request: HttpRequest) -> HttpResponse:
+    """GET /health/live: this process replies. It does not use the database."""
+    return _json({"status": "live"})
+
+
+def ready(request: HttpRequest) -> HttpResponse:
+    """GET /health/ready: the result of each check; 503 if a required one has failed."""
+    checks = _checks()
+    failed, degraded = _errors(checks, is_required=True), _errors(checks, is_required=False)
+    document = {
+        "status": "unavailable" if failed else "degraded" if degraded else "ready",
+        "checks": [
+            {"name": check.name, "healthy": not check.error} | ({"error": check.error} if check.error else {})
+            for check in checks
+        ],
+    }
+    return _json(document, failed)
 
 
 def health(request: HttpRequest) -> HttpResponse:
-    """GET /health: 200 as soon as work is accepted, 503 while the database does not answer."""
-    return _health_response(HEALTHY, UNHEALTHY)
+    """GET /health: the same in Conductor's format. Failed checks that leave the server ready are suppressed results."""
+    checks = _checks()
+    failed, degraded = _errors(checks, is_required=True), _errors(checks, is_required=False)
+    document = {"healthResults": failed, "suppressedHealthResults": degraded, "healthy": not failed}
+    return _json(document, failed)
 
 
 def actuator_health(request: HttpRequest) -> HttpResponse:
-    """GET /actuator/health: return the health at the address that monitoring of the original uses."""
-    return _health_response(b'{"status":"UP"}', b'{"status":"DOWN"}')
+    """GET /actuator/health: the same in Spring's format."""
+    failed = _errors(_checks(), is_required=True)
+    return _json({"status": "DOWN" if failed else "UP"}, failed)
 
 
 def actuator_info(request: HttpRequest) -> HttpResponse:
     """GET /actuator/info: return an empty document."""
-    return HttpResponse(b"{}", content_type="application/json")
+    return _json({})
 
 
-def _health_response(healthy_body: bytes, unhealthy_body: bytes) -> HttpResponse:
+def _checks() -> Sequence[ReadinessCheck]:
     try:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT 1")
-    except DatabaseError:
-        return HttpResponse(unhealthy_body, status=503, content_type="application/json")
-    return HttpResponse(healthy_body, content_type="application/json")
+        return _readiness.checks()
+    finally:
+        if connection.vendor == "postgresql" and not connection.in_atomic_block:
+            # These threads serve health checks only, and must not keep a connection of the pool.
+            connection.close()
+
+
+def _errors(checks: Sequence[ReadinessCheck], *, is_required: bool) -> list[dict[str, Any]]:
+    return [
+        {"healthy": False, "details": {"name": check.name, "error": check.error}}
+        for check in checks
+        if check.error and check.is_required == is_required
+    ]
+
+
+def _json(document: dict[str, Any], failed: Sequence[Any] = ()) -> HttpResponse:
+    status = 503 if failed else 200
+    return HttpResponse(
+        orjson.dumps(document), status=status, content_type="application/json", headers={"Cache-Control": "no-store"}
+    )

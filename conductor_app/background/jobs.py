@@ -10,7 +10,10 @@ from celery.signals import task_postrun, task_prerun, worker_ready, worker_shutt
 from django.conf import settings
 
 from conductor_app import clock, conf
+from conductor_app.background.sweep_watchdog import start_watchdog
 from conductor_app.celery import app
+from conductor_app.engine.heartbeats import heartbeat
+from conductor_app.insight.monitoring.liveness import SWEEPS
 from conductor_app.telemetry import log_context, pool_metrics
 
 THREADS_RESERVED_FOR_SWEEPS = 3
@@ -37,6 +40,8 @@ def sweep() -> None:
     # The next call blocks on the semaphore while this one still waits for due rows, so that sweeps run without a gap.
     with _acquire(_sweeping, seconds=tick) as is_mine:
         if is_mine:
+            beat_of_sweeps = heartbeat(SWEEPS)
+            beat_of_sweeps.beat(beat_of_sweeps.read())
             sweep_until(clock.now() + round(tick * 1000))
 
 
@@ -120,9 +125,14 @@ def unbind_job_name(**_: Any) -> None:
 
 
 @worker_ready.connect
-def start_pool_metrics(**_: Any) -> None:
-    """Start to measure the usage of the connection pool of this process."""
+def start_threads(**_: Any) -> None:
+    """Start to measure the usage of the connection pool, and to replace sweeps and jobs that Celery does not send."""
     pool_metrics.start_recording()
+    from conductor_app.engine.sweeps import sweep_until
+
+    start_watchdog(
+        sweep_until, process="worker", after_sweep=lambda: Thread(target=work, name="work", daemon=True).start()
+    )
 
 
 @worker_shutting_down.connect

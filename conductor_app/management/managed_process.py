@@ -7,11 +7,16 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from time import monotonic
+
+from conductor_app.insight.monitoring.liveness import Liveness
 
 FIRST_PAUSE, MAX_PAUSE = 0.5, 30.0
 # A child that has run for this time is healthy. The next restart begins with a short pause again.
 HEALTHY_SECONDS = 60.0
+# The time without a heartbeat after which a process is killed, and the time that its start may take.
+FROZEN_SECONDS, START_SECONDS = 10.0, 30.0
 PR_SET_PDEATHSIG = 1
 
 
@@ -26,6 +31,9 @@ class ManagedProcess:
     started_at: float = 0.0
     restart_at: float = 0.0
     pause: float = field(default=FIRST_PAUSE)
+    heartbeat: Path | None = None
+    """A file that the process touches at least once a second."""
+    liveness: Liveness = field(default_factory=Liveness)
 
     def start(self) -> None:
         """Start the process in a new session, so that only the parent receives Ctrl-C and stops all children."""
@@ -53,6 +61,17 @@ class ManagedProcess:
         elif monotonic() >= self.restart_at:
             self.restart_at = 0.0
             self.start()
+
+    def kill_if_frozen(self, report: Callable[[str], None]) -> None:
+        """Kill the process if its heartbeat has stopped. The next check restarts it."""
+        if self.heartbeat is None or not self.is_running:
+            return
+        revision = self.heartbeat.stat().st_mtime_ns if self.heartbeat.exists() else 0
+        silent_seconds = self.liveness.observe(self.name, revision)
+        if silent_seconds > FROZEN_SECONDS and monotonic() - self.started_at > START_SECONDS:
+            report(f"{self.name} has not responded for {silent_seconds:.0f} s and is killed.")
+            self.kill()
+            self.liveness = Liveness()
 
     def signal(self, number: int) -> None:
         """Send a signal to the process if it runs."""

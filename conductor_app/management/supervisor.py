@@ -37,6 +37,7 @@ class Supervisor:
     def _check_processes(self) -> None:
         for child in self.children:
             child.restart_if_ended(self.report)
+            child.kill_if_frozen(self.report)
 
     def _stop(self, *_: Any) -> None:
         self.is_stopping = True

@@ -17,6 +17,7 @@ from .history import HistoryEntry, TaskLog
 from .human_tasks import HumanTask
 from .inbox import InboxMessage
 from .labels import RunLabel
+from .leases import Lease
 from .outbox import Message, PulseMessage
 from .payloads import PayloadReference, StoredPayload
 from .preferences import Preference
@@ -65,6 +66,7 @@ __all__ = [
     "HourlyFailureCount",
     "HumanTask",
     "InboxMessage",
+    "Lease",
     "Message",
     "MinuteCount",
     "PayloadReference",

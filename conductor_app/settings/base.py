@@ -33,7 +33,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "conductor_app.access.page_middleware.PageSessionMiddleware",
-    "django.middleware.common.CommonMiddleware",
+    "conductor_app.access.page_middleware.HostMiddleware",
     "conductor_app.access.page_middleware.PageCsrfMiddleware",
     "conductor_app.access.page_middleware.PageAuthenticationMiddleware",
     "conductor_app.access.page_middleware.PageMessageMiddleware",
@@ -187,7 +187,7 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_REDIRECT_STDOUTS = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None
-CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
+CELERY_BEAT_SCHEDULER = "conductor_app.background.leader_scheduler:LeaderScheduler"
 CELERY_BEAT_MAX_LOOP_INTERVAL = 1
 # The number of jobs after which beat stores their last runs for the pages: about every ten seconds.
 CELERY_BEAT_SYNC_EVERY = 30

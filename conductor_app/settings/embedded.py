@@ -34,5 +34,7 @@ STORAGES["payloads"] = services.payload_storage("PAYLOAD_STORAGE", PAYLOAD_STORA
 CONDUCTOR_PAYLOAD_STORAGE = "payloads"
 CONDUCTOR_WAKEUPS = "conductor_app.notifications.sqlite"
 
+CONDUCTOR_HEARTBEAT_FOLDER = str(VAR_DIR / "heartbeats")
+
 CELERY_BROKER_URL = "folder://localhost/"
 CELERY_BROKER_TRANSPORT_OPTIONS = services.folder_broker(VAR_DIR / "broker")

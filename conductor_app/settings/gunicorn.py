@@ -56,10 +56,13 @@ def on_exit(server: Any) -> None:
 def post_worker_init(worker: Any) -> None:
     """Prepare a web process after it has loaded the application."""
     from conductor_app import gc_tuning, notifications
+    from conductor_app.background.sweep_watchdog import start_watchdog
+    from conductor_app.engine.sweeps import sweep_until
     from conductor_app.telemetry import pool_metrics
 
     notifications.prepare_backend()
     pool_metrics.start_recording()
+    start_watchdog(sweep_until)
     gc_tuning.tune_garbage_collection()
     end_polls_on_stop()
 

@@ -1,9 +1,11 @@
 """A child is started again, each time after a longer pause."""
 
+import os
 import sys
 
 import pytest
 
+from conductor_app.insight.monitoring.liveness import Liveness
 from conductor_app.management import managed_process
 from conductor_app.management.managed_process import ManagedProcess
 
@@ -77,3 +79,44 @@ def test_no_process_is_restarted_before_the_end_of_its_pause(child, told, time):
     child.restart_if_ended(told.append)
 
     assert not child.is_running
+
+
+@pytest.fixture
+def frozen(time, tmp_path):
+    """Return a process that runs without touching its heartbeat, and a function that lets seconds pass."""
+    seconds = [0.0]
+    heartbeat = tmp_path / "beat"
+    heartbeat.touch()
+    child = ManagedProcess("beat", [sys.executable, "-c", "import time; time.sleep(60)"], heartbeat=heartbeat)
+    child.liveness = Liveness(lambda: seconds[0])
+    child.start()
+
+    def pass_by(passed):
+        seconds[0] += passed
+        time(passed)
+
+    yield child, pass_by
+    child.kill()
+
+
+def test_a_process_whose_heartbeat_stops_is_killed(frozen, told):
+    child, pass_by = frozen
+    child.kill_if_frozen(told.append)
+    pass_by(40)
+
+    child.kill_if_frozen(told.append)
+
+    assert not child.is_running
+    assert told == ["beat has not responded for 40 s and is killed."]
+
+
+def test_a_process_that_still_starts_or_has_a_heartbeat_is_not_killed(frozen, told):
+    child, pass_by = frozen
+    child.kill_if_frozen(told.append)
+    pass_by(20)
+    child.kill_if_frozen(told.append)
+    pass_by(20)
+    os.utime(child.heartbeat, (1, 1))
+    child.kill_if_frozen(told.append)
+
+    assert (child.is_running, told) == (True, [])

@@ -132,6 +132,19 @@ def test_metrics_of_its_processes_are_summed(server):
     wait_until(ended_and_counted)
 
 
+def test_frozen_background_processes_stop_no_timer(server):
+    api(server, "POST", "/api/metadata/workflow", {"name": "frozen", "tasks": [WAIT]})
+    frozen = [server.child("beat"), server.child("worker")]
+    for process in frozen:
+        process.suspend()
+    try:
+        run = api(server, "POST", "/api/workflow/frozen", {}).decode()
+        wait_until(lambda: json.loads(api(server, "GET", f"/api/workflow/{run}", None))["status"] == "COMPLETED")
+    finally:
+        for process in frozen:
+            process.resume()
+
+
 def test_ctrl_c_answers_a_report_that_is_arriving_and_waits_for_no_poll(start):
     server = start().wait_until_up()
     connection = socket.create_connection(("127.0.0.1", server.port), timeout=10)

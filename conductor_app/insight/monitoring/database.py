@@ -40,10 +40,22 @@ class DatabaseStatus:
 
 def database_status() -> DatabaseStatus:
     """Return the current state of the database."""
+    return (_postgresql_status if connection.vendor == "postgresql" else _sqlite_status)(missing_migrations())
+
+
+def missing_migrations() -> list[str]:
+    """Return the migrations that are not applied."""
     executor = MigrationExecutor(connection)
     plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
-    missing = [f"{migration.app_label}.{migration.name}" for migration, _ in plan]
-    return (_postgresql_status if connection.vendor == "postgresql" else _sqlite_status)(missing)
+    return [f"{migration.app_label}.{migration.name}" for migration, _ in plan]
+
+
+def clock_skew_ms() -> int:
+    """Return how far the database's clock is ahead of this server's, in milliseconds."""
+    if connection.vendor != "postgresql":
+        return 0
+    [(now,)] = _fetch("SELECT (EXTRACT(EPOCH FROM clock_timestamp()) * 1000)::bigint")
+    return now - clock.now()
 
 
 def size_in_bytes() -> int:

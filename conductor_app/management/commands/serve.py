@@ -2,6 +2,7 @@
 
 import socket
 import sys
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -60,8 +61,12 @@ def managed_processes(listener: socket.socket) -> list[ManagedProcess]:
         ManagedProcess(
             "web", [*GUNICORN, "--bind", f"fd://{descriptor}", "conductor_app.wsgi"], inherits=(descriptor,)
         ),
-        ManagedProcess("worker", [*CELERY, "worker", "--without-gossip", "--without-mingle", "--without-heartbeat"]),
-        ManagedProcess("beat", [*CELERY, "beat"]),
+        ManagedProcess(
+            "worker",
+            [*CELERY, "worker", "--without-gossip", "--without-mingle", "--without-heartbeat"],
+            heartbeat=Path(conf.heartbeat_folder) / "worker",
+        ),
+        ManagedProcess("beat", [*CELERY, "beat"], heartbeat=Path(conf.heartbeat_folder) / "beat"),
         *event_processes,
         *group_processes,
     ]

@@ -1,0 +1,51 @@
+"""Leader election: one of several processes is active, and another one takes over when its heartbeat stops."""
+
+import logging
+from collections.abc import Callable
+from time import monotonic
+
+from conductor_app.engine.heartbeats import ProcessHeartbeat
+
+log = logging.getLogger(__name__)
+
+RENEW_SECONDS = 0.5
+TAKEOVER_SECONDS = 2.0
+"""The time without a heartbeat after which a standby takes over. Together with its checks, this is below 3 s."""
+
+
+class LeaderLease:
+    """This process's part in the election of a leader."""
+
+    def __init__(self, name: str, heartbeat: ProcessHeartbeat, clock: Callable[[], float] = monotonic) -> None:
+        self._name, self._heartbeat, self._clock = name, heartbeat, clock
+        self._seen = -1
+        self._seen_at = self._checked_at = float("-inf")
+        self._is_leader = False
+
+    def is_held(self) -> bool:
+        """Return True if this process is the leader. Renews or takes over the lease; call it at least once a second."""
+        now = self._clock()
+        if now - self._checked_at < RENEW_SECONDS:
+            return self._is_leader
+        self._checked_at = now
+        revision = self._heartbeat.read()
+        if revision != self._seen:
+            if self._is_leader:
+                log.warning("leadership_lost", extra={"lease": self._name})
+            self._seen, self._seen_at, self._is_leader = revision, now, False
+        if self._is_leader or revision == 0 or now - self._seen_at >= TAKEOVER_SECONDS:
+            self._advance(now)
+        return self._is_leader
+
+    def release(self) -> None:
+        """Give up the lease, if this process holds it."""
+        if self._is_leader:
+            self._heartbeat.release(self._seen)
+            self._is_leader = False
+
+    def _advance(self, now: float) -> None:
+        advanced = self._heartbeat.beat(self._seen)
+        if advanced and not self._is_leader:
+            log.info("leadership_taken", extra={"lease": self._name})
+        self._is_leader = bool(advanced)
+        self._seen, self._seen_at = advanced or self._seen, now

@@ -1,0 +1,43 @@
+"""The scheduler of Celery beat. Of any number of beats, one sends jobs; the others wait to take over."""
+
+import logging
+from contextlib import suppress
+from typing import Any
+
+from django.db import DatabaseError, connection
+from django_celery_beat.schedulers import DatabaseScheduler
+
+from conductor_app.engine.heartbeats import heartbeat
+from conductor_app.insight.monitoring.liveness import BEAT
+
+from .leader_lease import RENEW_SECONDS, LeaderLease
+
+log = logging.getLogger(__name__)
+
+
+class LeaderScheduler(DatabaseScheduler):
+    """Sends jobs while this process is the leader."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._lease = LeaderLease(BEAT, heartbeat(BEAT))
+        super().__init__(*args, **kwargs)
+
+    def tick(self, *args: Any, **kwargs: Any) -> float:
+        """Send the due jobs, if this process is the leader. Returns the seconds until the next call."""
+        if not self._is_leader():
+            return RENEW_SECONDS
+        return min(super().tick(*args, **kwargs), RENEW_SECONDS)
+
+    def close(self) -> None:
+        """Store the state of the schedule and release the lease."""
+        super().close()
+        with suppress(DatabaseError):
+            self._lease.release()
+
+    def _is_leader(self) -> bool:
+        try:
+            return self._lease.is_held()
+        except DatabaseError as error:
+            log.warning("The database cannot be reached, so no job is sent (%s).", error)
+            connection.close()
+            return False

@@ -1,0 +1,36 @@
+"""Leases: read the revision, and advance it if no other process has."""
+
+from django.db.models import F
+
+from ..models import Lease
+
+PROBE = "write probe"
+"""The row that health checks write."""
+
+
+def read_revision(name: str) -> int:
+    """Return the revision of a lease, 0 before its first holder."""
+    return Lease.objects.filter(pk=name).values_list("revision", flat=True).first() or 0
+
+
+def advance(name: str, holder: str, seen: int) -> int:
+    """Take or renew a lease whose revision is `seen`. Returns the new revision, 0 if another process was faster."""
+    if seen == 0:
+        Lease.objects.bulk_create([Lease(name=name)], ignore_conflicts=True)
+    is_advanced = Lease.objects.filter(pk=name, revision=seen).update(holder=holder[:255], revision=F("revision") + 1)
+    return seen + 1 if is_advanced else 0
+
+
+def release(name: str, seen: int) -> None:
+    """Release a lease whose revision is `seen`. The next holder need not wait until it is stale."""
+    Lease.objects.filter(pk=name, revision=seen).update(holder="", revision=0)
+
+
+def write_probe() -> None:
+    """Write a row, which fails on a full disk and on a database that accepts reads only.
+
+    Raises:
+        DatabaseError: when the database is unreachable or refuses the write.
+    """
+    if not Lease.objects.filter(pk=PROBE).update(revision=F("revision") + 1):
+        Lease.objects.bulk_create([Lease(name=PROBE)], ignore_conflicts=True)
