@@ -10,6 +10,10 @@ from django.middleware.common import CommonMiddleware
 from django.middleware.csrf import CsrfViewMiddleware
 from django.utils.deprecation import MiddlewareMixin
 
+from . import permission_cache
+from .conductor_auth import Actor
+from .current_actor import acting_as
+
 HEALTH_PATHS = ("/health", "/actuator/health")
 
 
@@ -45,7 +49,21 @@ class PageCsrfMiddleware(PageOnlyMiddleware, CsrfViewMiddleware):
 
 
 class PageAuthenticationMiddleware(PageOnlyMiddleware, AuthenticationMiddleware):
-    """Authentication of users by their session."""
+    """Authentication of users by their session. Commands of pages check the permissions of the user."""
+
+    def __call__(self, request: HttpRequest) -> Any:
+        if is_client_request(request):
+            return self.get_response(request)
+        self.process_request(request)
+        with acting_as(lambda: _actor_of(request)):
+            return self.get_response(request)
+
+
+def _actor_of(request: HttpRequest) -> Actor:
+    user = request.user
+    if not (user.is_authenticated and user.is_active and user.is_staff):
+        return Actor("anonymous")
+    return Actor(user.get_username(), permission_cache.permission_set_of(user.pk), user.pk)
 
 
 class PageMessageMiddleware(PageOnlyMiddleware, MessageMiddleware):

@@ -21,6 +21,7 @@ def new_child_run(effect: StartRun, parent: Run, now: int) -> Run:
             correlation_id=effect.correlation_id,
             priority=effect.priority,
             domains=effect.domains,
+            starter_id=parent.starter_id,
             parent_id=parent.id if waits else "",
             parent_attempt_id=effect.parent_attempt_id,
             root_id=(parent.root_id or parent.id) if waits else "",

@@ -234,8 +234,27 @@ class ActiveDomains(DataRequest):
 
 @dataclass(frozen=True, slots=True)
 class Environment(DataRequest):
-    """An allowed environment value (execution §9.2), or None. An empty name requests all of them."""
+    """The environment values that definitions may use, by name (execution §9.2).
 
+    `readable_by`: the user whose permissions limit them, 0 for no limit.
+    """
+
+    readable_by: int = 0
+
+
+WORKFLOW_TARGET, CONNECTION_TARGET = "WORKFLOW_DEF", "INTEGRATION"
+SECRET_TARGET, VARIABLE_TARGET = "SECRET_NAME", "ENV_VARIABLE"
+"""The target types of permissions on workflows, databases, secrets and environment values."""
+
+
+@dataclass(frozen=True, slots=True)
+class UsePermission(DataRequest):
+    """Whether the starter of the run may use an object that data names. Value: an error message, "" if it may.
+
+    A name in a definition needs no such check, because its author's permissions are checked when it is saved.
+    """
+
+    target_type: str
     name: str
 
 

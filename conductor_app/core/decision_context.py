@@ -18,9 +18,11 @@ from .data_requests import (
     ScriptEvaluation,
     ScriptResult,
     TaskPart,
+    UsePermission,
 )
 from .definition import Definition, Key, Step
 from .effects import Effect
+from .errors import StepRefused
 from .expressions import MISSING, needed_references, resolve_template
 from .frozen import fast_replace
 from .snapshot import UNKNOWN, Run, Task
@@ -41,6 +43,8 @@ class DecisionContext:
         self._sorted = TaskIndex(run)
         self._iteration_path: tuple[int, ...] = ()
         self._loops: list[Step | None] = []
+        # The expressions of a definition that came from data may read what the starter of the run may.
+        self._reader = run.starter_id if run.definition.allowed_secrets is not None else 0
 
     def at(self, step: Step, key: Key, source: Task | None = None, place: int = 0) -> "DecisionContext":
         """Return this context as seen from a step. In an item of a FOR_EACH, references mean the tasks of that item.
@@ -53,6 +57,29 @@ class DecisionContext:
         seen.run = fast_replace(self.run, next_seq=self.run.next_seq + place) if place else self.run
         seen._iteration_path, seen._loops = key.iteration_path, [self.run.step(ref, source) for ref in step.loops]
         return seen
+
+    def from_data(self) -> "DecisionContext":
+        """Return this context for the expressions of a step that came from data, such as the tasks of a dynamic fork.
+
+        They may read what the starter of the run may.
+        """
+        if self._reader == self.run.starter_id:
+            return self
+        limited = copy(self)
+        limited._reader = self.run.starter_id
+        return limited
+
+    def require_use(self, target_type: str, name: str, *, is_authored: bool) -> None:
+        """Check that the run may use an object: its author has named it, or its starter has the permission.
+
+        Raises:
+            StepRefused: when the name comes from data and the starter lacks the permission.
+        """
+        is_authored = is_authored and self.run.definition.allowed_secrets is None
+        if is_authored or not self.run.starter_id:
+            return
+        if refusal := self.require(UsePermission(target_type, name)):
+            raise StepRefused(refusal)
 
     def inside(self, loop: Key) -> Sequence[Task]:
         """Return the tasks of the snapshot directly inside a loop, in any iteration; not those of nested loops."""
@@ -181,7 +208,7 @@ class DecisionContext:
     def _run_request_for(self, key: str) -> DataRequest | None:
         if key in RUN_PAYLOADS and getattr(self.run, key) is UNKNOWN:
             return RunPayload(key)
-        return Environment("") if key == "env" else None
+        return Environment(self._reader) if key == "env" else None
 
     def _value(self, root: str, key: str, own: Mapping[str, Any]) -> Any:
         if root in own:
@@ -197,7 +224,7 @@ class DecisionContext:
         return self._task_value(task, key)
 
     def _environment(self, name: str) -> Any:
-        value = self.require(Environment("")).get(name) if name else None
+        value = self.require(Environment(self._reader)).get(name) if name else None
         return MISSING if value is None else value
 
     def _loaded_part(self, request: DataRequest, key: str) -> Any:
@@ -210,7 +237,7 @@ class DecisionContext:
         if key in RUN_PAYLOADS:
             return self._run_payload(key)
         if key == "env":
-            return self.require(Environment(""))
+            return self.require(Environment(self._reader))
         return RUN_FACTS[key](self.run) if key in RUN_FACTS else MISSING
 
     def _task_value(self, task: Task, key: str) -> Any:

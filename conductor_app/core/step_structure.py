@@ -111,6 +111,14 @@ class StepStructure:
         if self.required_inputs and not any(name in inputs for name in self.required_inputs for inputs in sources):
             yield f"inputParameters.{self.required_inputs[0]}"
 
+    def named_workflows(self, step: Document) -> Iterator[Any]:
+        """Yield the workflows that the step starts, as written: names, expressions, or invalid values."""
+        return iter(())
+
+    def named_connections(self, step: Document) -> Iterator[Any]:
+        """Yield the databases that the step connects to, as written: names, expressions, or invalid values."""
+        return iter(())
+
     def script_inputs(self, step: Document) -> set[str]:
         """Return the names that the script can read besides the step's inputs."""
         return set()

@@ -12,6 +12,7 @@ from django.db.models import TextField
 from django.db.models.functions import Cast
 
 from .. import clock
+from ..access.current_actor import acting_as
 from ..access.masking import decrypt_masked
 from ..core.errors import AlreadyResolved, Conflict, NotFound, RequestRefused
 from ..core.masking import MARK
@@ -48,10 +49,12 @@ def deliver_after_commit(ids: tuple[int, ...]) -> None:
         return
     _own.waiting = deque(ids)
     try:
-        for _ in range(AT_ONCE):
-            if not _own.waiting:
-                break
-            deliver(_own.waiting.popleft())
+        # Messages act on decisions that were authorized, not on behalf of the caller of this request.
+        with acting_as(None):
+            for _ in range(AT_ONCE):
+                if not _own.waiting:
+                    break
+                deliver(_own.waiting.popleft())
     finally:
         _own.waiting = None
 

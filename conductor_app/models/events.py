@@ -21,6 +21,7 @@ class EventHandler(Authored):
     name = models.CharField(max_length=MAX_NAME_LENGTH, unique=True)
     event = models.CharField(max_length=MAX_NAME_LENGTH)
     is_active = models.BooleanField(default=False)
+    owner_id = models.BigIntegerField(default=0, db_default=0)
     document = DocumentField(default=dict)
     revision = models.IntegerField(default=1)
 
@@ -87,6 +88,7 @@ class EventAction(models.Model):
     action = models.CharField(max_length=64)
     document = DocumentField(default=dict)
     status = models.CharField(max_length=16, default=IN_PROGRESS)
+    owner_id = models.BigIntegerField(default=0, db_default=0)
     created_at = MomentField()
     ended_at = MomentField(null=True)
     run_id = IdField(default="", blank=True)
@@ -135,6 +137,7 @@ class Webhook(models.Model):
 
     id = IdField(primary_key=True)
     name = models.CharField(max_length=200, unique=True)
+    owner_id = models.BigIntegerField(default=0, db_default=0)
     document = DocumentField(default=dict)
     sealed = models.TextField(default="", blank=True)
     refusals = models.IntegerField(default=0, db_default=0)

@@ -70,6 +70,8 @@ class Run(models.Model):
     parent_attempt_id = IdField(default="", blank=True)
     root_id = IdField(default="", db_default="", blank=True)
     depth = models.IntegerField(default=0, db_default=0)
+    # The user whose permissions the run has, without a foreign key: a deleted user has no permissions. 0: no limit.
+    starter_id = models.BigIntegerField(default=0, db_default=0)
     failed_attempt_id = IdField(default="", blank=True)
     failed_refs = DocumentField(default=list)
     failed_names = DocumentField(default=list)

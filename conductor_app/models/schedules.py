@@ -19,6 +19,7 @@ class Schedule(Authored):
     name = models.CharField(max_length=255, unique=True)
     document = DocumentField(default=dict)
     tags = DocumentField(default=list)
+    owner_id = models.BigIntegerField(default=0, db_default=0)
     workflow_name = models.CharField("definition", max_length=255)
     overlap = models.CharField(max_length=16, default="ALLOW")
     is_paused = models.BooleanField(default=False)

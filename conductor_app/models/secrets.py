@@ -24,8 +24,14 @@ class Secret(NamedValue):
 
     sealed = models.TextField()
 
+    class Meta(NamedValue.Meta):
+        permissions = [("execute_secret", "Can use secrets in definitions")]
+
 
 class Variable(NamedValue):
     """A value that any definition may read as `${workflow.env.NAME}`."""
 
     value = models.TextField(default="", blank=True)
+
+    class Meta(NamedValue.Meta):
+        permissions = [("execute_variable", "Can use variables in definitions")]

@@ -1,4 +1,4 @@
-"""The profile for several machines: PostgreSQL, Redis, one beat, and any number of web processes and workers."""
+"""The profile for several machines: PostgreSQL, Redis, and any number of web processes, workers and beats."""
 
 from . import environment, services
 from .base import *  # noqa: F403

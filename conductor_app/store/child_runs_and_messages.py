@@ -21,7 +21,7 @@ from .statement_batch import StatementBatch
 RUN_INSERTED = (
     "id", "name", "version", "resolved_definition_id", "status", "reason", "correlation_id", "priority",
     "created_at", "updated_at", "last_retried_at", "wake_at", "revision", "next_seq",
-    "has_skips", "parent_id", "parent_attempt_id", "root_id", "depth",
+    "has_skips", "parent_id", "parent_attempt_id", "root_id", "depth", "starter_id",
     "failed_attempt_id", "failed_refs", "failed_names", "domains", "limit_key", "is_held", "started_by", "event",
     "schedule", "idempotency_key", "request_id", "watched_as", "watched_until", "inbox",
     "input", "output", "variables", "input_size", "output_size", "variables_size",
@@ -70,7 +70,7 @@ def _run_columns(
     return [
         run.id, run.definition.name, run.definition.version, run.definition.hash, run.status, "",
         rows.strip_nul(run.correlation_id)[:512], run.priority, run.created_at, run.created_at,
-        0, run.wake_at, 0, 1, False, run.parent_id, run.parent_attempt_id, run.root_id, run.depth,
+        0, run.wake_at, 0, 1, False, run.parent_id, run.parent_attempt_id, run.root_id, run.depth, run.starter_id,
         "", "[]", "[]", dumps(dict(run.domains)), run.limit_key, run.is_held, rows.strip_nul(started_by)[:255],
         rows.strip_nul(event)[:255], schedule, idempotency_key, request_id, run.watched_as, run.watched_until, 0,
         input.text, "{}", variables, input.size, 2, len(variables),

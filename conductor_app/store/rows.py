@@ -103,6 +103,7 @@ RUN_COLUMNS = (
     "parent_attempt_id",
     "root_id",
     "depth",
+    "starter_id",
     "reason",
     "failed_attempt_id",
     "failed_refs",

@@ -36,7 +36,7 @@ def find_data_requests(*steps, **fields) -> set:
     [
         ([step("a", inputs={"n": "${workflow.input.n}"})], RunPayload("input")),
         ([step("a", inputs={"n": "${workflow.variables.n}"})], RunPayload("variables")),
-        ([step("a", inputs={"n": "${workflow.env.REGION}"})], Environment("")),
+        ([step("a", inputs={"n": "${workflow.env.REGION}"})], Environment()),
         ([set_variable("a", n=1)], RunPayload("variables")),
         (
             [inline("a", "1 + 1")],
@@ -87,7 +87,7 @@ def test_a_task_outside_the_snapshot_is_requested_by_its_reference():
 
 
 def test_a_task_missing_in_the_complete_run_is_absent():
-    ctx = DecisionContext(Run("run", plan(step("a")), "RUNNING", 0), {Environment(""): {}})
+    ctx = DecisionContext(Run("run", plan(step("a")), "RUNNING", 0), {Environment(): {}})
 
     assert ctx.resolve("${a.output.n}") is None
 

@@ -4,6 +4,7 @@ from ...access.access_types import (
     APPLICATION,
     CREATE,
     DELETE,
+    EVENT_HANDLER,
     EXECUTE,
     FORM_TEMPLATE,
     READ,
@@ -14,6 +15,7 @@ from ...access.access_types import (
     UPDATE,
     USER,
     VARIABLE,
+    WEBHOOK,
     WORKFLOW,
     WORKFLOW_DEF,
 )
@@ -91,6 +93,13 @@ can_delete_task_definition = requires(DELETE, TASK_DEF, targets.named_in_address
 can_create_application = requires(CREATE, APPLICATION, targets.no_target)
 can_delete_application = requires(DELETE, APPLICATION, targets.named_in_address(APPLICATION, "id"))
 can_view_application_of_key = requires(READ, APPLICATION, targets.application_of_key)
+can_save_handlers = RequiresDefinitionAccess(EVENT_HANDLER, targets.definitions_in_body(EVENT_HANDLER))
+can_view_handler = requires(READ, EVENT_HANDLER, targets.named_in_address(EVENT_HANDLER, "name"))
+can_delete_handler = requires(DELETE, EVENT_HANDLER, targets.named_in_address(EVENT_HANDLER, "event"))
+can_create_webhook = RequiresDefinitionAccess(WEBHOOK, targets.definitions_in_body(WEBHOOK))
+can_update_webhook = RequiresDefinitionAccess(WEBHOOK, targets.webhooks_named_before_and_after)
+can_view_webhook = requires(READ, WEBHOOK, targets.webhook_in_address)
+can_delete_webhook = requires(DELETE, WEBHOOK, targets.webhook_in_address)
 can_save_schedule = RequiresScheduleAccess()
 can_delete_schedule = requires(DELETE, SCHEDULE, targets.named_in_address(SCHEDULE, "name"))
 can_view_secret = requires(READ, SECRET, targets.named_in_address(SECRET, "key"))

@@ -7,12 +7,14 @@ from typing import Any
 from ...access.access_types import (
     APPLICATION,
     DOMAIN,
+    EVENT_HANDLER,
     FORM_TEMPLATE,
     SCHEDULE,
     SCHEMA,
     SECRET,
     TASK_DEF,
     VARIABLE,
+    WEBHOOK,
     WORKFLOW,
     WORKFLOW_DEF,
 )
@@ -21,6 +23,7 @@ from ...core.errors import Invalid
 from ...models import (
     AccessKey,
     Attempt,
+    EventHandler,
     FormTemplate,
     Run,
     Schedule,
@@ -28,6 +31,7 @@ from ...models import (
     Secret,
     TaskDefinition,
     Variable,
+    Webhook,
     WorkflowDefinition,
     WorkflowTest,
 )
@@ -44,6 +48,8 @@ MODEL_BY_TARGET_TYPE = {
     SECRET: Secret,
     VARIABLE: Variable,
     FORM_TEMPLATE: FormTemplate,
+    EVENT_HANDLER: EventHandler,
+    WEBHOOK: Webhook,
 }
 
 
@@ -66,6 +72,17 @@ def application_of_key(request: Any, url_kwargs: dict[str, str]) -> list[Target]
     """Return the application of an access key, or a target that no grant matches if there is no such key."""
     ids = AccessKey.objects.filter(pk=url_kwargs["key_id"]).values_list("application_id", flat=True)
     return [{APPLICATION: id} for id in ids] or [{}]
+
+
+def webhook_in_address(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
+    """Return the webhook with the id in the path, by its name. A missing one is reported by the view."""
+    names = Webhook.objects.filter(pk=url_kwargs["id"]).values_list("name", flat=True)
+    return [{WEBHOOK: name} for name in names]
+
+
+def webhooks_named_before_and_after(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
+    """Return the webhook with the id in the path, by its name and by the one in the body."""
+    return [*webhook_in_address(request, url_kwargs), *definitions_in_body(WEBHOOK)(request, url_kwargs)]
 
 
 def polled_queue(request: Any, url_kwargs: dict[str, str]) -> Target:

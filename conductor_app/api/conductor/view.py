@@ -8,6 +8,7 @@ from rest_framework.exceptions import MethodNotAllowed
 from rest_framework.views import APIView
 
 from ...access.conductor_auth import Actor, authenticate
+from ...access.current_actor import acting_as
 from ...core.errors import NotFound
 from ...engine.access.grants import grant_to_creator
 from .api_operation import ApiOperation
@@ -71,7 +72,8 @@ class ConductorView(APIView):
         request.actor = authenticate(request, changes_state=operation.changes_state)
         handler = self._find_handler(request)
         operation.permission.check(request, kwargs)
-        reply = handler(request, **kwargs)
+        with acting_as(lambda: request.actor):
+            reply = handler(request, **kwargs)
         if request.actor.user_id is not None and getattr(request, "created_targets", ()):
             grant_to_creator(request.actor, request.created_targets)
         return reply

@@ -5,7 +5,7 @@ from typing import Any
 
 from ..caching import cache_run_output
 from ..child_run import require_depth
-from ..data_requests import DataRequired, LastOutput, WholeRun
+from ..data_requests import WORKFLOW_TARGET, DataRequired, LastOutput, WholeRun
 from ..decision_context import DecisionContext
 from ..definition import Key
 from ..effects import Effect, ResolveTask, SendMessage, StartRun, TransitionAttempt, TransitionRun
@@ -112,7 +112,8 @@ def _start_failure_workflow(
         return
     try:
         require_depth(run)
-        name = _failure_workflow_name(name, ctx)
+        written, name = name, _failure_workflow_name(name, ctx)
+        ctx.require_use(WORKFLOW_TARGET, name, is_authored=written == name)
         version = run.definition.document.get("failureWorkflowVersion")
         definition = ctx.definition(name, int(version) if version else None)
     except (StepRefused, TypeError, ValueError) as error:

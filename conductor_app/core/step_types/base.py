@@ -230,7 +230,8 @@ def resolve_inputs(
     definitions: dict[Path, dict[str, Any]] = {}
     if holds_steps:
         written, definitions = extract_definitions(written)
-    resolved = restore_definitions(ctx.resolve(written, own), definitions)
+    seen = ctx if step.is_authored else ctx.from_data()
+    resolved = restore_definitions(seen.resolve(written, own), definitions)
     for name, fallback in template.items():
         if resolved.get(name) is None:
             resolved[name] = fallback

@@ -4,20 +4,24 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ..data_requests import InlineDefinition
+from ..data_requests import WORKFLOW_TARGET, InlineDefinition
 from ..decision_context import DecisionContext
 from ..definition import Definition
 from ..errors import StepRefused
 from ..schema_check import schema_violation
 
 
-def definition_of(param: Mapping[str, Any], ctx: DecisionContext, allowed_secrets: frozenset[str] | None) -> Definition:
+def definition_of(
+    param: Mapping[str, Any], ctx: DecisionContext, allowed_secrets: frozenset[str] | None, *, written_name: Any
+) -> Definition:
     """Return the definition of the child: inline, or found by name and version.
 
     `allowed_secrets`: the secrets that an inline definition may name; None for those of the author of the parent.
+    `written_name`: the name as the author of the step has written it, None if the step came from data.
 
     Raises:
-        StepRefused: when the inline definition is invalid, or there is no such definition.
+        StepRefused: when the inline definition is invalid, there is no such definition, or its name comes from data and
+            the starter of the run may not start it.
     """
     written = param.get("workflowDefinition")
     if isinstance(written, dict):
@@ -28,6 +32,7 @@ def definition_of(param: Mapping[str, Any], ctx: DecisionContext, allowed_secret
     name, version = param.get("name"), version_of(param.get("version"))
     if not isinstance(name, str) or not name:
         raise StepRefused(f"`subWorkflowParam.name` must be the name of a workflow, not {name!r}.")
+    ctx.require_use(WORKFLOW_TARGET, name, is_authored=written_name == name)
     found = ctx.definition(name, version)
     if found is None:
         raise StepRefused(f"No such workflow definition: {name}, version {version or 'latest'}.")

@@ -1,6 +1,6 @@
 """START_WORKFLOW: starts another run without waiting for it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..decision_context import DecisionContext
@@ -20,6 +20,12 @@ class StartWorkflow(StepType):
     output_members = {"workflowId": None}
     is_forked_by_type = True
 
+    def named_workflows(self, step: Mapping[str, Any]) -> Iterator[Any]:
+        inputs = step.get("inputParameters")
+        request = inputs.get("startWorkflow") if isinstance(inputs, Mapping) else None
+        if isinstance(request, Mapping) and not isinstance(request.get("workflowDef"), Mapping):
+            yield request.get("name")
+
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         inputs = resolve_inputs(step, ctx, key, ctx.run, now)
         request = inputs.get("startWorkflow")
@@ -28,7 +34,13 @@ class StartWorkflow(StepType):
                 "START_WORKFLOW requires an input 'startWorkflow' with the name of the workflow to start."
             )
         # The request may contain data. The author of the step has named only the step's own secrets.
-        definition = definition_of({**request, "workflowDefinition": request.get("workflowDef")}, ctx, step.secrets)
+        written_name = next(self.named_workflows({"inputParameters": step.inputs}), None)
+        definition = definition_of(
+            {**request, "workflowDefinition": request.get("workflowDef")},
+            ctx,
+            step.secrets,
+            written_name=written_name if step.is_authored else None,
+        )
         claim = claim_key(request, definition, ctx, key)
         new_id = derived_id(now, ctx.run.id, ctx.run.revision, ctx.run.next_seq, key, "started")
         run_id = claim.holder.id if claim.holder else new_id

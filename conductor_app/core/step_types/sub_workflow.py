@@ -27,12 +27,19 @@ class SubWorkflow(StepType):
     result_comes_from_outside = True
     is_completed_externally = True
 
+    def named_workflows(self, step: Mapping[str, Any]) -> Iterator[Any]:
+        param = step.get("subWorkflowParam")
+        if isinstance(param, Mapping) and not is_inline(param):
+            yield param.get("name")
+
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         inputs = child_input(resolve_inputs(step, ctx, key, ctx.run, now), is_given=ctx.input_override(key) is not None)
         require_depth(ctx.run)
         written_param = step.document.get("subWorkflowParam") or {}
         param = resolve_param(written_param, ctx)
-        definition = definition_of(param, ctx, _allowed_secrets(step, written_param, ctx))
+        written_name = written_param.get("name") if step.is_authored else None
+        allowed_secrets = _allowed_secrets(step, written_param, ctx)
+        definition = definition_of(param, ctx, allowed_secrets, written_name=written_name)
         claim = claim_key(param, definition, ctx, key)
         if claim.holder and claim.holder.is_awaited:
             raise StepRefused(f"The idempotency key belongs to run {claim.holder.id}, for which another task waits.")

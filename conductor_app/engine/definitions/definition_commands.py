@@ -6,6 +6,7 @@ from typing import Any
 from django.db import IntegrityError, transaction
 
 from ... import clock, conf
+from ...access.uses import require_uses
 from ...core.document import read_definition
 from ...core.document.checks import task_errors, workflow_errors
 from ...core.document.lint import LintContext, LintFinding, lint_definition, sort_by_severity
@@ -58,12 +59,15 @@ def save_workflows(documents: Sequence[Document], by: str) -> dict[str, Any]:
 
     Raises:
         ValidationFailed: when one of the documents is invalid. Nothing is saved then.
+        Forbidden: when the current actor may not use an object that one of them names. Nothing is saved then.
     """
     validation_errors = [
         each for number, document in enumerate(documents) for each in validate_workflow(document, f"[{number}].")
     ]
     if validation_errors:
         raise ValidationFailed(validation_errors)
+    for document in documents:
+        require_uses(document)
     saved, errors = [], {}
     for document in documents:
         try:
@@ -104,6 +108,7 @@ def _check_workflow(document: Document) -> None:
 
 
 def _save_workflow_row(document: Document, by: str, overwrite: bool, reason: str) -> None:
+    require_uses(document)
     now = clock.now()
     name, version = document["name"], int(document.get("version") or 1)
     document = {**document, "version": version}
@@ -223,6 +228,7 @@ def lint_task(document: Document) -> list[LintFinding]:
 
 
 def _save_task_row(document: Document, by: str, must_exist: bool, overwrite: bool, reason: str) -> None:
+    require_uses(document)
     now, name = clock.now(), document["name"]
     found = TaskDefinition.objects.select_for_update().filter(name=name).first()
     if found is None and must_exist:

@@ -6,6 +6,8 @@ from time import monotonic
 from typing import Any
 
 from ... import clock, randomness
+from ...access.current_actor import current_user_id
+from ...access.uses import readable_variables, require_uses, starter_refusal
 from ...core.data_requests import (
     ActiveDomains,
     CachedRunOutput,
@@ -18,6 +20,7 @@ from ...core.data_requests import (
     SchemaCheck,
     ScriptEvaluation,
     TaskDefinitionByName,
+    UsePermission,
 )
 from ...core.errors import Invalid, RequestRefused
 from ...core.simulation import SimulatedRun, Simulation
@@ -45,6 +48,8 @@ def simulate_workflow(request: StartRequest, script: Written) -> tuple[dict[str,
         ValidationFailed: when the inline definition or the input violates a check or schema.
         Invalid: when the simulation takes too long, or the engine cannot decide it.
     """
+    if request.document is not None:
+        require_uses(request.document)
     request = with_input(request)
     now, ends_at = clock.now(), monotonic() + MAX_SECONDS
     run = new_run(
@@ -94,5 +99,8 @@ def _load_one(question: DataRequest) -> Any:
             # There are no workers in a simulation: the first domain is used.
             return frozenset()
         case Environment():
-            return all_variables()
+            variables = all_variables()
+            return readable_variables(question.readable_by, variables) if question.readable_by else variables
+        case UsePermission():
+            return starter_refusal(current_user_id(), question.target_type, question.name)
     raise Invalid(f"A simulation cannot provide {type(question).__name__}, which this workflow needs.")

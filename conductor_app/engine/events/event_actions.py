@@ -9,7 +9,9 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from ... import clock
+from ...access.current_actor import acting_as_owner
 from ...access.masking import decrypt_masked
+from ...access.uses import require_run_control
 from ...core import commands, reports
 from ...core.errors import Busy, Invalid, NotFound, RequestRefused, ValidationFailed
 from ...core.events import expand_json_texts, resolve_event_template
@@ -84,7 +86,8 @@ def run_action(message: Message) -> None:
         return
     order = ActionRequest(message, row)
     try:
-        _dispatch_action(order)
+        with acting_as_owner(row.owner_id):
+            _dispatch_action(order)
     except AlreadyHandled:
         return
     except Exception as error:
@@ -164,6 +167,7 @@ def _fail_task(order: ActionRequest, params: Params) -> None:
 
 def _report_on_task(order: ActionRequest, params: Params, outcome: str) -> None:
     attempt = _find_attempt(params)
+    require_run_control(attempt.run_id or "", attempt.queue)
     found = {name: params.get(name) for name in ("workflowId", "taskId", "taskRefName")}
     reason = _text(params.get("reasonForIncompletion")) or ("" if outcome == "COMPLETED" else order.reason)
     takes_payload = order.row.document.get("takesPayload") and isinstance(order.payload, dict)
@@ -211,6 +215,7 @@ def _set_variables(order: ActionRequest, params: Params) -> None:
 
 
 def _change_run(order: ActionRequest, run_id: str, command: Any, reason: str, action: str) -> None:
+    require_run_control(run_id)
     change_run(
         RunCommand(
             run_id,

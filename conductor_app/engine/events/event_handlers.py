@@ -6,6 +6,8 @@ from typing import Any
 from django.db import IntegrityError, transaction
 
 from ... import clock
+from ...access.current_actor import current_user_id
+from ...access.uses import require_starts
 from ...core.errors import Conflict, NotFound
 from ...models import EventHandler
 from .. import audit
@@ -14,7 +16,7 @@ Document = dict[str, Any]
 
 
 def create_handlers(documents: Sequence[Document], by: str, reason: str = "") -> None:
-    """Create event handlers, all or none.
+    """Create event handlers, all or none. They act with the permissions of the current actor, their owner.
 
     Raises:
         Conflict: when a name is taken.
@@ -25,13 +27,15 @@ def create_handlers(documents: Sequence[Document], by: str, reason: str = "") ->
 
 
 def _create_handler(document: Document, by: str, reason: str) -> None:
+    _require_actions(document)
     name, now = document["name"], clock.now()
     taken = Conflict(f"EventHandler with name {name} already exists!")
     if EventHandler.objects.filter(name=name).exists():
         raise taken
     try:
         with transaction.atomic():
-            _save_handler(EventHandler(name=name, created_at=now, created_by=by, revision=0), document, by, reason)
+            row = EventHandler(name=name, created_at=now, created_by=by, revision=0, owner_id=current_user_id())
+            _save_handler(row, document, by, reason)
     except IntegrityError:
         # A concurrent request created the same row first.
         raise taken from None
@@ -43,11 +47,12 @@ def update_handler(document: Document, by: str, reason: str = "") -> None:
     Raises:
         NotFound: when there is no such handler.
     """
+    _require_actions(document)
     with transaction.atomic():
         row = EventHandler.objects.select_for_update().filter(name=document["name"]).first()
         if row is None:
             raise NotFound(f"EventHandler with name {document['name']} not found!")
-        row.updated_at, row.updated_by = clock.now(), by
+        row.updated_at, row.updated_by, row.owner_id = clock.now(), by, current_user_id()
         _save_handler(row, document, by, reason)
 
 
@@ -75,6 +80,19 @@ def delete_handler(name: str, by: str, reason: str = "") -> None:
         if not EventHandler.objects.filter(name=name).delete()[0]:
             raise NotFound(f"EventHandler with name {name} not found!")
         _record_change(name, "delete", by, reason)
+
+
+def _require_actions(document: Document) -> None:
+    """Check that the current actor may start the workflows that the handler starts by name.
+
+    Its other actions, and computed names, are checked when an event arrives.
+
+    Raises:
+        Forbidden: when it may not start one of them.
+    """
+    params = [action.get("start_workflow") for action in document.get("actions") or () if isinstance(action, dict)]
+    names = [param.get("name") for param in params if isinstance(param, dict)]
+    require_starts(name for name in names if isinstance(name, str) and name and "${" not in name)
 
 
 def _save_handler(row: EventHandler, document: Document, by: str, reason: str) -> None:

@@ -149,6 +149,7 @@ def save_verdicts(delivery: EventDelivery, verdicts: Sequence[HandlerVerdict], n
             position=position,
             action=str(action.get("action") or "")[:64],
             document=action,
+            owner_id=verdict.handler.owner_id,
             created_at=now,
         )
         for verdict in verdicts

@@ -10,6 +10,8 @@ from django.db.models import F, Q
 
 from ... import clock, randomness
 from ...access import vault, webhook_verifiers
+from ...access.current_actor import current_user_id
+from ...access.uses import require_starts
 from ...access.webhook_verifiers import ReceivedWebhook, WebhookSecrets
 from ...core.document.checks.webhook import read_webhook
 from ...core.errors import Conflict, Invalid, NotFound, Unauthenticated, ValidationFailed
@@ -35,6 +37,7 @@ def create_webhook(document: Document, by: str, reason: str = "") -> Webhook:
     read, validation_errors = read_webhook(document)
     if validation_errors:
         raise ValidationFailed(validation_errors)
+    _require_workflows(read)
     now = clock.now()
     row = Webhook(id=derived_id(now, randomness.random_hex()), created_at=now, created_by=by)
     return _save_webhook(row, read, by, "create", reason)
@@ -52,6 +55,7 @@ def update_webhook(id: str, document: Document, by: str, reason: str = "") -> We
     read, validation_errors = read_webhook(document, has_secret=_has_secret(row, document.get("verifier")))
     if validation_errors:
         raise ValidationFailed(validation_errors)
+    _require_workflows(read)
     row.updated_at, row.updated_by = clock.now(), by
     return _save_webhook(row, read, by, "overwrite", reason)
 
@@ -114,6 +118,7 @@ def _save_webhook(row: Webhook, read: Document, by: str, action: str, reason: st
     given = {name: value for name, value in secret.items() if value}
     row.sealed = _encrypt_secrets(row, {**stored, **given})
     redacted = dict.fromkeys(given.get("headers") or stored.get("headers") or {}, "")
+    row.owner_id = current_user_id()
     row.name, row.document = read["name"], {**read, "id": row.id, "headers": redacted}
     try:
         with transaction.atomic():
@@ -122,6 +127,15 @@ def _save_webhook(row: Webhook, read: Document, by: str, action: str, reason: st
     except IntegrityError:
         raise Conflict(f"A webhook with the name {row.name} already exists.") from None
     return row
+
+
+def _require_workflows(read: Document) -> None:
+    """Check that the current actor may start the workflows that the webhook starts, and those whose tasks it completes.
+
+    Raises:
+        Forbidden: when it may not start one of them.
+    """
+    require_starts([*(read.get("workflowsToStart") or {}), *(read.get("receiverWorkflowNamesToVersions") or {})])
 
 
 def _merge_kept_headers(headers: Mapping[str, str], stored: Mapping[str, str]) -> dict[str, str]:
@@ -227,7 +241,8 @@ def built_in_handlers(row: Webhook, payload: Document) -> list[EventHandler]:
         {"action": "complete_task", "complete_task": {"taskId": attempt_id}, "takesPayload": True}
         for attempt_id in matching_tasks(row, payload)
     ]
-    return [EventHandler(name=f"webhook {row.name}", document={"actions": actions})] if actions else []
+    handler = EventHandler(name=f"webhook {row.name}", owner_id=row.owner_id, document={"actions": actions})
+    return [handler] if actions else []
 
 
 def matching_tasks(row: Webhook, payload: Document) -> list[str]:

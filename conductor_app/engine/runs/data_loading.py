@@ -7,9 +7,11 @@ from typing import Any
 
 from ... import conf
 from ...access.masking import decrypt_masked
+from ...access.uses import readable_variables, starter_refusal
 from ...core.data_requests import (
     DataRequest,
     DefinitionByName,
+    Environment,
     InlineDefinition,
     ListItem,
     SchemaCheck,
@@ -18,6 +20,7 @@ from ...core.data_requests import (
     StoredPayloadContent,
     TaskDefinitionByName,
     TaskOutcome,
+    UsePermission,
 )
 from ...core.definition import Definition
 from ...core.errors import Busy
@@ -74,6 +77,10 @@ class LoadedData(dict[DataRequest, Any]):
                 self[request] = self.definition_by_name(request, now)
             elif isinstance(request, InlineDefinition):
                 self[request] = self.inline_definition(request, now)
+            elif isinstance(request, UsePermission):
+                self[request] = starter_refusal(run.starter_id, request.target_type, request.name)
+            elif isinstance(request, Environment) and request.readable_by:
+                self[request] = readable_variables(request.readable_by, self[request])
             elif isinstance(request, SchemaCheck):
                 self[request] = check_against_schema(request)
             elif isinstance(request, TaskDefinitionByName):

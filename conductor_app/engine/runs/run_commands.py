@@ -7,6 +7,8 @@ from typing import Any
 from django.db import transaction
 
 from ... import clock, conf, randomness
+from ...access.current_actor import current_user_id
+from ...access.uses import require_inline_definition, require_starts
 from ...core import commands
 from ...core.child_run import set_first_timer
 from ...core.decide import Decision, RevisionInfo, no_command
@@ -88,6 +90,7 @@ def start(request: StartRequest, by: str, within_transaction: Callable[[str], No
     `within_transaction`: writes in the transaction that creates the run. Its exceptions roll the start back.
 
     Raises:
+        Forbidden: when the current actor may not start it.
         NotFound: when there is no such definition.
         ValidationFailed: when the inline definition or the input violates a check or schema.
         Invalid: when another value is invalid, or a payload is too large.
@@ -98,6 +101,7 @@ def start(request: StartRequest, by: str, within_transaction: Callable[[str], No
     if request.starts_at > now + FARTHEST_MS:
         raise Invalid("`startAt` must be at most 366 days ahead.")
     request = replace(with_input(request), labels=tuple(labels.clean_labels(request.labels)))
+    require_start_request(request)
     definition = resolved_definitions.resolve_requested(request.name, request.version, request.document, now)
     if (earlier := _earlier(request, definition.name)) is not None:
         return earlier
@@ -179,6 +183,18 @@ class StartLoop(TransactionLoop):
         raise Busy(workflow=self.new_run.definition.name)
 
 
+def require_start_request(request: StartRequest) -> None:
+    """Check that the current actor may start the workflow, or may save and use what an inline definition names.
+
+    Raises:
+        Forbidden: when it may not; the message names the permission.
+    """
+    if request.document is None:
+        require_starts([request.name])
+    else:
+        require_inline_definition(request.document)
+
+
 def with_input(request: StartRequest) -> StartRequest:
     """Return the request with its input loaded.
 
@@ -233,6 +249,7 @@ def new_run(request: StartRequest, definition: Definition, now: int, seed: str) 
         correlation_id=request.correlation_id,
         priority=request.priority,
         domains=request.domains,
+        starter_id=current_user_id(),
     )
     _check_input(run)
     return set_first_timer(run, now)

@@ -7,6 +7,7 @@ from time import monotonic
 from typing import Any
 
 from ... import clock, conf, notifications
+from ...access.uses import may_control_run
 from ...core.reports import Report
 from ...core.states import RUN
 from ...store import run_tree
@@ -85,12 +86,15 @@ def check_wait_outcome(run_id: str, until_refs: Collection[str] = ()) -> WaitOut
 def signal_run(run_id: str, report: Report, by: str) -> str | None:
     """Report on the first open WAIT task of a run or of its live descendants. Returns its attempt id, or None.
 
+    Descendants that the current actor may not control are skipped.
+
     Raises:
         NotFound: when there is no such run.
     """
     run_tree.status_of(run_id)
     for _ in range(MAX_TRIES):
-        found = next(iter(run_tree.load_run_tree(run_id).waits), None)
+        waits = run_tree.load_run_tree(run_id).waits
+        found = next((wait for wait in waits if wait.run_id == run_id or may_control_run(wait.run_id)), None)
         if found is None:
             break
         if report_task(found.run_id, found.attempt_id, report, by):

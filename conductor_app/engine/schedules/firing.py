@@ -7,13 +7,15 @@ from collections.abc import Callable
 from django.db import transaction
 
 from ... import clock
-from ...core.errors import Busy, Conflict, NotFound, RequestRefused
+from ...access.current_actor import acting_as_owner
+from ...core.errors import Busy, Conflict, Forbidden, NotFound, RequestRefused
 from ...core.timetable import ScheduleSlot, Timetable
 from ...models import Schedule, ScheduleExecution
 from ...models.schedules import EXECUTED, FAILED, WAITING
 from ...store import schedules as store
 from ...store.rows import strip_nul
 from ..runs import run_commands
+from .pausing import pause_schedule
 from .requests import new_execution, start_request
 from .schedule_rows import next_slot, set_next_slot, timetable_of
 
@@ -115,12 +117,16 @@ def _start_run(schedule: Schedule, execution: ScheduleExecution, claim: Claim) -
         _save_execution(execution, EXECUTED, run_id=run_id)
 
     try:
-        run_id = run_commands.start(start_request(schedule, execution), BY, record_start)
+        with acting_as_owner(schedule.owner_id):
+            run_id = run_commands.start(start_request(schedule, execution), BY, record_start)
     except (SlotTaken, PreviousRunOpen):
         raise
     except Busy as busy:
         execution.waits_for_others = is_standalone
         _retry_later(execution, claim, busy)
+    except Forbidden as refused:
+        _record_failure(execution, claim, refused)
+        pause_schedule(schedule.name, BY, f"The owner lost a permission: {refused.message}")
     except Exception as fault:
         _record_failure(execution, claim, fault)
     else:

@@ -5,6 +5,7 @@ from itertools import islice
 from django.db import transaction
 
 from ... import clock, randomness
+from ...access.current_actor import acting_as_owner
 from ...core.errors import Conflict, Invalid, NotFound
 from ...core.ids import derived_id
 from ...core.timetable import ScheduleSlot, parse_timetable
@@ -37,7 +38,8 @@ def run_now(name: str, by: str, reason: str = "") -> str:
         execution.save(force_insert=True)
         record_schedule_change(name, "run now", by, now, reason, run=run_id)
 
-    return run_commands.start(start_request(schedule, execution), by, record_start)
+    with acting_as_owner(schedule.owner_id):
+        return run_commands.start(start_request(schedule, execution), by, record_start)
 
 
 def backfill(name: str, first: int, last: int, by: str, reason: str = "") -> int:

@@ -6,7 +6,9 @@ from django.db import IntegrityError, transaction
 
 from ... import clock
 from ...access.access_types import SCHEDULE
+from ...access.current_actor import current_user_id
 from ...access.masking import encrypt_masked
+from ...access.uses import require_inline_definition, require_starts
 from ...core.errors import Conflict
 from ...core.masking import mask_like_before, masked_names_of_document, redact_masked
 from ...core.timetable import parse_timetable
@@ -24,19 +26,27 @@ OWN_FIELDS = frozenset(
 
 
 def save_schedule(document: Document, by: str, reason: str = "") -> Schedule:
-    """Create or replace a schedule.
+    """Create or replace a schedule. It starts runs with the permissions of the current actor, its owner.
 
     Raises:
         Invalid: when a cron expression or time zone is invalid.
+        Forbidden: when the current actor may not start the workflow.
         Conflict: when a concurrent request creates the same schedule.
     """
     parse_timetable(document)
+    request = document["startWorkflowRequest"]
+    if request.get("workflowDef"):
+        require_inline_definition(request["workflowDef"])
+    else:
+        require_starts([request["name"]])
     with transaction.atomic():
         now = clock.now()
         found = Schedule.objects.select_for_update().filter(name=document["name"]).first()
         row = found or Schedule(name=document["name"], revision=0, created_at=now)
         row.created_by = row.created_by or str(document.get("createdBy") or by)[:255]
         row.updated_at, row.updated_by = now, str(document.get("updatedBy") or by)[:255]
+        # A change can make the schedule start another workflow, so its author becomes the owner.
+        row.owner_id = current_user_id()
         _fill_row(row, document, now, stored_document(found) if found else {})
         _save_row(row)
         row.document = redact_masked(row.document)

@@ -6,6 +6,8 @@ import pytest
 from django.contrib.auth.models import Group, User
 from django.test import Client
 
+from conductor_app.engine.access.grants import grant
+from conductor_app.engine.access.subjects import Subject
 from conductor_app.engine.events import event_handlers, event_intake
 from conductor_app.models import AuditEntry, EventAction, EventHandler, Run
 from tests.admin.page_text import html, page_text
@@ -19,9 +21,11 @@ START = {"action": "start_workflow", "start_workflow": {"name": "ship", "input":
 WRITTEN = {"name": "start", "event": PAID, "condition": "$.total > 100", "actions": [START], "active": True}
 
 
-def of(role: str) -> Client:
+def of(role: str, starts: str = "") -> Client:
     user = User.objects.create_user(role.lower(), is_staff=True)
     user.groups.add(Group.objects.get(name=role))
+    if starts:
+        grant(Subject(user_id=user.pk), "WORKFLOW_DEF", starts, ["EXECUTE"], role, "olga")
     client = Client()
     client.force_login(user)
     return client
@@ -48,7 +52,7 @@ def row() -> EventHandler:
 
 
 def test_an_author_creates_a_handler_and_a_viewer_cannot(clock):
-    author, onlooker = of("Authors"), of("Viewers")
+    author, onlooker = of("Authors", starts="*"), of("Viewers")
 
     saved(author, WRITTEN)
 

@@ -40,7 +40,7 @@ def page() -> str:
 
 
 def test_an_author_creates_a_webhook_whose_secret_is_displayed_once(clock):
-    author = of("Authors")
+    author = of("Authors", starts="*")
 
     secret = made(author)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from django.http import HttpResponse
 
 from ....access.access_types import EVENT_HANDLER
+from ....access.permissions import filter_readable
 from ....core.document.checks.event_handler import EVENT_HANDLER as EVENT_HANDLER_FIELDS
 from ....core.document.checks.values import read_mapping
 from ....core.errors import Invalid, NotFound
@@ -14,7 +15,8 @@ from ....engine.events import event_handlers, event_intake
 from ....models import EventHandler
 from .. import request_body
 from ..api_operation import EMPTY_REPLY, ApiOperation, ArrayOf
-from ..permission_rules import ADMINISTRATORS_ONLY
+from ..permission_rules import ADMINISTRATORS_ONLY, ALLOW_ALL
+from ..permissions import can_delete_handler, can_save_handlers, can_view_handler
 from ..replies import EmptyOk, Json
 from ..view import ConductorRequest, ConductorView
 from .event_handler_serializers import Document, event_handler_document, parse_changed_handler, parse_new_handlers
@@ -31,20 +33,20 @@ class EventHandlers(ConductorView):
     """GET, POST, PUT /api/event: all handlers, new ones, a changed one."""
 
     operations = {
-        # The actions of handlers and webhooks run with the permissions of the engine.
         "get": ApiOperation(
-            "List all event handlers", permission=ADMINISTRATORS_ONLY, reply=ArrayOf(EVENT_HANDLER_FIELDS)
+            "List the readable event handlers", permission=ALLOW_ALL, reply=ArrayOf(EVENT_HANDLER_FIELDS)
         ),
         "post": ApiOperation(
-            "Create an event handler", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY, body=EVENT_HANDLER_FIELDS
+            "Create an event handler", permission=can_save_handlers, reply=EMPTY_REPLY, body=EVENT_HANDLER_FIELDS
         ),
         "put": ApiOperation(
-            "Update an event handler", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY, body=EVENT_HANDLER_FIELDS
+            "Update an event handler", permission=can_save_handlers, reply=EMPTY_REPLY, body=EVENT_HANDLER_FIELDS
         ),
     }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        return Json(add_tags(EventHandler.objects.order_by("name")))
+        rows = EventHandler.objects.order_by("name")
+        return Json(add_tags(filter_readable(request.actor, rows, EVENT_HANDLER)))
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         event_handlers.create_handlers(parse_new_handlers(request_body.read_json(request)), request.actor.name)
@@ -63,16 +65,16 @@ class EventHandlerOne(ConductorView):
 
     operations = {
         "get": ApiOperation(
-            "List the handlers of an event",
-            permission=ADMINISTRATORS_ONLY,
+            "List the readable handlers of an event",
+            permission=ALLOW_ALL,
             reply=ArrayOf(EVENT_HANDLER_FIELDS),
             query={"activeOnly": bool},
         ),
-        "delete": ApiOperation("Delete an event handler", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY),
+        "delete": ApiOperation("Delete an event handler", permission=can_delete_handler, reply=EMPTY_REPLY),
     }
 
     def get(self, request: ConductorRequest, event: str) -> HttpResponse:
-        rows = EventHandler.objects.filter(event=event)
+        rows = filter_readable(request.actor, EventHandler.objects.filter(event=event), EVENT_HANDLER)
         if request.query.flag("activeOnly", True):
             rows = rows.filter(is_active=True)
         return Json(add_tags(rows.order_by("name")))
@@ -86,7 +88,7 @@ class EventHandlerNamed(ConductorView):
     """GET /api/event/handler/{name}: one handler."""
 
     operations = {
-        "get": ApiOperation("Get an event handler", permission=ADMINISTRATORS_ONLY, reply=EVENT_HANDLER_FIELDS),
+        "get": ApiOperation("Get an event handler", permission=can_view_handler, reply=EVENT_HANDLER_FIELDS),
     }
 
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:

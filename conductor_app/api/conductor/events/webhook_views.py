@@ -4,6 +4,7 @@ from django.http import HttpResponse
 
 from .... import conf
 from ....access.access_types import WEBHOOK
+from ....access.permissions import filter_readable
 from ....core.document.checks.values import read_mapping
 from ....core.document.checks.webhook import WEBHOOK as WEBHOOK_FIELDS
 from ....core.errors import PayloadTooLarge
@@ -13,7 +14,8 @@ from .. import request_body
 from ..api_operation import EMPTY_REPLY, ApiOperation, ArrayOf
 from ..definitions.tag_serializers import TAG
 from ..definitions.tag_views import WorkflowTags
-from ..permission_rules import ADMINISTRATORS_ONLY
+from ..permission_rules import ADMINISTRATORS_ONLY, ALLOW_ALL
+from ..permissions import can_create_webhook, can_delete_webhook, can_update_webhook, can_view_webhook
 from ..replies import EmptyOk, Json, PlainText
 from ..request_fields import errors_under
 from ..view import ConductorRequest, ConductorView
@@ -24,14 +26,15 @@ class Webhooks(ConductorView):
     """GET, POST /api/metadata/webhook: all webhooks, a new one."""
 
     operations = {
-        "get": ApiOperation("List all webhooks", permission=ADMINISTRATORS_ONLY, reply=ArrayOf(WEBHOOK_FIELDS)),
+        "get": ApiOperation("List the readable webhooks", permission=ALLOW_ALL, reply=ArrayOf(WEBHOOK_FIELDS)),
         "post": ApiOperation(
-            "Create a webhook", permission=ADMINISTRATORS_ONLY, reply=WEBHOOK_FIELDS, body=WEBHOOK_FIELDS
+            "Create a webhook", permission=can_create_webhook, reply=WEBHOOK_FIELDS, body=WEBHOOK_FIELDS
         ),
     }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        return Json([webhook_document(row) for row in Webhook.objects.order_by("name")])
+        rows = filter_readable(request.actor, Webhook.objects.order_by("name"), WEBHOOK)
+        return Json([webhook_document(row) for row in rows])
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         with errors_under("createWebhook.webhookConfig"):
@@ -44,11 +47,11 @@ class WebhookOne(ConductorView):
     """GET, PUT, DELETE /api/metadata/webhook/{id}: one webhook."""
 
     operations = {
-        "get": ApiOperation("Get a webhook", permission=ADMINISTRATORS_ONLY, reply=WEBHOOK_FIELDS),
+        "get": ApiOperation("Get a webhook", permission=can_view_webhook, reply=WEBHOOK_FIELDS),
         "put": ApiOperation(
-            "Update a webhook", permission=ADMINISTRATORS_ONLY, reply=WEBHOOK_FIELDS, body=WEBHOOK_FIELDS
+            "Update a webhook", permission=can_update_webhook, reply=WEBHOOK_FIELDS, body=WEBHOOK_FIELDS
         ),
-        "delete": ApiOperation("Delete a webhook", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY),
+        "delete": ApiOperation("Delete a webhook", permission=can_delete_webhook, reply=EMPTY_REPLY),
     }
 
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
