@@ -5,11 +5,13 @@ from typing import Any
 from django.contrib.auth.middleware import AuthenticationMiddleware
 from django.contrib.messages.middleware import MessageMiddleware
 from django.contrib.sessions.middleware import SessionMiddleware
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest
 from django.middleware.common import CommonMiddleware
 from django.middleware.csrf import CsrfViewMiddleware
 from django.utils.deprecation import MiddlewareMixin
 
+from ..core.errors import Forbidden
 from . import permission_cache
 from .conductor_auth import Actor
 from .current_actor import acting_as
@@ -57,6 +59,15 @@ class PageAuthenticationMiddleware(PageOnlyMiddleware, AuthenticationMiddleware)
         self.process_request(request)
         with acting_as(lambda: _actor_of(request)):
             return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> None:
+        """Show the page for missing permissions when a command of a page is refused.
+
+        Raises:
+            PermissionDenied: instead of Forbidden.
+        """
+        if isinstance(exception, Forbidden) and not is_client_request(request):
+            raise PermissionDenied(exception.message) from exception
 
 
 def _actor_of(request: HttpRequest) -> Actor:

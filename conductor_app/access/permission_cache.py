@@ -4,7 +4,7 @@ So most requests need no statement for authorization, and a revoked key or grant
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,13 +88,23 @@ def read_permission_set(user_id: int) -> PermissionSet:
         return NO_PERMISSIONS
     if user.is_superuser:
         return ALL_PERMISSIONS
-    groups = dict(effective_groups(user_id))
+    return _build_permission_set(Q(user=user_id), dict(effective_groups(user_id)))
+
+
+def read_group_permission_set(group_id: int) -> PermissionSet:
+    """Read the permissions that a group or a role gives its members from the database."""
+    groups = Group.objects.filter(Q(pk=group_id) | Q(given_to__group=group_id))
+    return _build_permission_set(Q(pk__in=()), dict(groups.values_list("id", "profile__role").distinct()))
+
+
+def _build_permission_set(of_user: Q, groups: Mapping[int, str | None]) -> PermissionSet:
+    """Return the permissions of a user and of its groups. `groups`: the role of each group by id."""
     if ADMIN in groups.values():
         return ALL_PERMISSIONS
-    permissions = Permission.objects.filter(Q(user=user_id) | Q(group__in=groups)).distinct()
+    permissions = Permission.objects.filter(of_user | Q(group__in=groups)).distinct()
     permission_names = (f"{app}.{name}" for app, name in permissions.values_list("content_type__app_label", "codename"))
     rights = frozenset(RIGHT_BY_PERMISSION[name] for name in permission_names if name in RIGHT_BY_PERMISSION)
-    grants = Grant.objects.filter(Q(user=user_id) | Q(group__in=groups))
+    grants = Grant.objects.filter(of_user | Q(group__in=groups))
     names_by_right = _names_by_right(grants.values_list("access", "target_type", "target_id"))
     return PermissionSet(rights=rights, names={right: name_patterns(ids) for right, ids in names_by_right.items()})
 

@@ -11,9 +11,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...access.access_types import ADMIN
+from ...core.errors import RequestRefused
 from ...engine.access import applications
-from ...models import AccessKey, Application
+from ...models import AccessKey
 from ..badges import relative_time
+from ..error_messages import show_refusal
 from ..read_only import ReadOnlyAdmin
 
 
@@ -61,22 +63,26 @@ class AccessKeyAdmin(ReadOnlyAdmin):
             raise PermissionDenied
         form = KeyForm(request.POST or None)
         if request.method == "POST" and form.is_valid():
-            return self._create_key(request, **form.cleaned_data)
+            try:
+                return self._create_key(request, **form.cleaned_data)
+            except RequestRefused as refused:
+                form.add_error(None, refused.message)
         return self._render_page(request, _("Create access key"), form=form)
 
     def _create_key(self, request: HttpRequest, application: str, may_do_all: bool) -> HttpResponse:
         by = request.user.get_username()
-        found = Application.objects.filter(name=application).order_by("created_at", "id").first()
-        if found is None:
-            found = applications.create_application(application, by, *([ADMIN] if may_do_all else []))
-        key_id, secret = applications.create_key(found.id, by)
+        key_id, secret = applications.create_key_of(application, [ADMIN] if may_do_all else [], by)
         return self._render_page(request, _("Key created"), application=application, key_id=key_id, secret=secret)
 
     @admin.action(description=gettext_lazy("Revoke / Restore"), permissions=["toggle"])
     def toggle(self, request: HttpRequest, queryset: QuerySet[AccessKey]) -> None:
         """Revoke the selected keys that are active, and restore those that are revoked."""
-        for key in queryset:
-            applications.toggle_key(key.application_id, key.pk, request.user.get_username())
+        try:
+            for key in queryset:
+                applications.toggle_key(key.application_id, key.pk, request.user.get_username())
+        except RequestRefused as refused:
+            show_refusal(request, refused)
+            return
         self.message_user(request, _("Done. Revoked keys are rejected within one second."))
 
     @admin.action(description=gettext_lazy("Delete"), permissions=["remove"])

@@ -14,7 +14,10 @@ from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy
 
-from ...access.access_types import SYSTEM_ROLES, USED_PERMISSIONS
+from ...access.access_types import RIGHT_BY_PERMISSION, SYSTEM_ROLES, USED_PERMISSIONS
+from ...access.escalation import may_give
+from ...access.permission_cache import read_group_permission_set, read_permission_set
+from ...access.permission_set import ALL_PERMISSIONS, PermissionSet
 from ...engine.access.access_audit import record_access_change
 from ..badges import relative_time
 from ..sidebar import page_name
@@ -113,14 +116,18 @@ class CheckboxAdmin:
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest | None = None, **kwargs: Any) -> Any:
         widget = CheckboxSelectMultiple if db_field.name == "groups" else PermissionCheckboxes
         field = super().formfield_for_manytomany(db_field, request, widget=widget(), **kwargs)  # type: ignore[misc]
+        # A user can give only permissions that it has itself.
         if db_field.name != "groups":
-            field.queryset = _required_permissions()
+            field.queryset = _required_permissions().filter(pk__in=_held_permission_ids())
+        else:
+            held = [group.pk for group in Group.objects.all() if may_give(read_group_permission_set(group.pk))]
+            field.queryset = Group.objects.filter(pk__in=held)
         return field
 
     def save_related(self, request: HttpRequest, form: Any, *args: Any) -> None:
         """Keep the permissions that the form does not show."""
         permissions = getattr(form.instance, self.permission_field)
-        unseen = list(permissions.exclude(pk__in=_required_permissions()))
+        unseen = list(permissions.exclude(pk__in=_required_permissions().filter(pk__in=_held_permission_ids())))
         super().save_related(request, form, *args)  # type: ignore[misc]
         permissions.add(*unseen)
 
@@ -131,6 +138,17 @@ def _required_permissions() -> QuerySet[Permission]:
     return Permission.objects.select_related("content_type").filter(which)
 
 
+def _held_permission_ids() -> list[int]:
+    """Return the ids of the permissions that the current user may give."""
+    ids = []
+    for id, app, codename in Permission.objects.values_list("id", "content_type__app_label", "codename"):
+        right = RIGHT_BY_PERMISSION.get(f"{app}.{codename}")
+        wanted = PermissionSet(rights=frozenset([right])) if right else ALL_PERMISSIONS
+        if may_give(wanted):
+            ids.append(id)
+    return ids
+
+
 class AuditedUserAdmin(AuditedAdmin, CheckboxAdmin, UserAdmin):
     """Users: people, and the users of applications."""
 
@@ -139,6 +157,20 @@ class AuditedUserAdmin(AuditedAdmin, CheckboxAdmin, UserAdmin):
     search_help_text = gettext_lazy("Part of a name or email address")
     readonly_fields = ("last_seen", "joined")
     fieldsets = (*UserAdmin.fieldsets[:-1], (gettext_lazy("Important dates"), {"fields": ("last_seen", "joined")}))
+
+    def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
+        """Return True if the user may change users, and has all permissions of this one: it could take them over."""
+        is_covered = obj is None or obj == request.user or may_give(read_permission_set(obj.pk))
+        return is_covered and super().has_change_permission(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
+        is_covered = obj is None or may_give(read_permission_set(obj.pk))
+        return is_covered and super().has_delete_permission(request, obj)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> tuple[str, ...]:
+        """Return the fields that only superusers may change, and those that nobody may."""
+        fields = tuple(super().get_readonly_fields(request, obj))
+        return fields if request.user.is_superuser else (*fields, "is_superuser")
 
     @display(description=gettext_lazy("last login"))
     def last_seen(self, row: User) -> SafeString:
@@ -162,6 +194,11 @@ class AuditedGroupAdmin(AuditedAdmin, CheckboxAdmin, GroupAdmin):
     def role(self, row: Group) -> str:
         """Return the built-in role that the group represents."""
         return getattr(getattr(row, "profile", None), "role", None) or "–"
+
+    def has_change_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
+        """Return True if the user may change groups, and has all permissions of this one."""
+        is_covered = obj is None or may_give(read_group_permission_set(obj.pk))
+        return is_covered and super().has_change_permission(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
         is_every_servers = obj is not None and self.role(obj) in SYSTEM_ROLES

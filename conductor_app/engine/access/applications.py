@@ -1,9 +1,12 @@
 """Commands on applications, their roles and their keys."""
 
+from collections.abc import Sequence
+
 from django.db import transaction
 
 from ... import clock
 from ...access import access_keys
+from ...access.escalation import require_group_permissions, require_user_permissions
 from ...access.roles import role_group
 from ...core.errors import NotFound
 from ...models import AccessKey, Application
@@ -70,10 +73,13 @@ def add_role(id: str, role: str, by: str) -> None:
     """Add a role to an application.
 
     Raises:
+        Forbidden: when the current actor does not have the permissions of the role.
         NotFound: when there is no such application or role.
     """
     with transaction.atomic():
-        find_application(id).user.groups.add(role_group(role))
+        group = role_group(role)
+        require_group_permissions([group])
+        find_application(id).user.groups.add(group)
         record_access_change(KIND, id, "add role", by, role=role)
 
 
@@ -92,12 +98,28 @@ def create_key(id: str, by: str) -> tuple[str, str]:
     """Create an access key of an application. Returns its id and its secret, which cannot be read again.
 
     Raises:
+        Forbidden: when the current actor does not have the permissions of the application.
         NotFound: when there is no such application.
     """
     with transaction.atomic():
-        key_id, secret = access_keys.new_key(find_application(id))
+        application = find_application(id)
+        # The holder of the key acts as the application.
+        require_user_permissions(application.user_id)
+        key_id, secret = access_keys.new_key(application)
         record_access_change(KIND, id, "create key", by, key=key_id)
     return key_id, secret
+
+
+def create_key_of(name: str, roles: Sequence[str], by: str) -> tuple[str, str]:
+    """Create an access key of the application with this name. A missing application is created with these roles.
+
+    Raises:
+        Forbidden: when the current actor does not have the permissions of the application.
+        NotFound: when one of the roles does not exist.
+    """
+    with transaction.atomic():
+        found = Application.objects.filter(name=name).order_by("created_at", "id").first()
+        return create_key((found or create_application(name, by, *roles)).id, by)
 
 
 def toggle_key(id: str, key_id: str, by: str) -> AccessKey:
@@ -109,6 +131,8 @@ def toggle_key(id: str, key_id: str, by: str) -> AccessKey:
     with transaction.atomic():
         key = _key(id, key_id)
         key.is_active = not key.is_active
+        if key.is_active:
+            require_user_permissions(key.application.user_id)
         key.save()
         record_access_change(KIND, id, "activate key" if key.is_active else "withdraw key", by, key=key_id)
     return key

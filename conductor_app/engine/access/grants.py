@@ -11,6 +11,7 @@ from ... import clock
 from ...access import change_signals
 from ...access.access_types import ACCESSES, TARGET_TYPES
 from ...access.conductor_auth import Actor
+from ...access.escalation import require_grant
 from ...models import Grant, GroupProfile
 from .access_audit import record_access_change
 from .subjects import Subject
@@ -18,6 +19,8 @@ from .subjects import Subject
 
 def grant(subject: Subject, target_type: str, target_id: str, accesses: Iterable[str], to: str, by: str) -> None:
     """Grant accesses to a target. Existing grants stay. `to`: the name of the subject in the audit log."""
+    accesses = [*accesses]
+    require_grant(target_type, target_id, accesses)
     with transaction.atomic():
         _insert_grants([subject], target_type, target_id, accesses, by)
         record_access_change("permission", f"{target_type}:{target_id}", "grant", by, to=to, access=sorted(accesses))

@@ -7,6 +7,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q
 
 from ...access.access_types import PERMISSION_BY_RIGHT, RIGHT_BY_NAME, SYSTEM_ROLES
+from ...access.escalation import require_rights
 from ...core.errors import Conflict, Forbidden, Invalid, NotFound
 from ...models import GroupProfile
 from .access_audit import record_access_change
@@ -25,6 +26,7 @@ def create_role(name: str, permissions: Sequence[str], by: str) -> None:
     if not name or len(name) > MAX_NAME_LENGTH:
         raise Invalid(f"The name of a role must have 1 to {MAX_NAME_LENGTH} characters.")
     wanted = _find_permissions(permissions)
+    require_rights(RIGHT_BY_NAME[name] for name in permissions)
     if name in SYSTEM_ROLES:
         raise Conflict(f"The role {name} already exists.")
     try:
@@ -45,8 +47,10 @@ def update_role(name: str, permissions: Sequence[str], by: str) -> None:
         NotFound: when there is no such role.
         Forbidden: when the role is built in.
     """
+    wanted = _find_permissions(permissions)
+    require_rights(RIGHT_BY_NAME[each] for each in permissions)
     with transaction.atomic():
-        _find_custom_role(name).permissions.set(_find_permissions(permissions))
+        _find_custom_role(name).permissions.set(wanted)
         record_access_change(KIND, name, "change", by, permissions=sorted(permissions))
 
 

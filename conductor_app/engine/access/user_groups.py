@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from django.contrib.auth.models import Group
 from django.db import IntegrityError, transaction
 
+from ...access.escalation import require_group_permissions
 from ...access.roles import role_group
 from ...core.errors import Conflict, Invalid
 from ...models import GroupProfile
@@ -45,7 +46,9 @@ def upsert_group(id: str, settings: GroupSettings, by: str) -> Group:
         facts.contact = dict(settings.contact)
         facts.save()
         if settings.roles is not None:
-            facts.roles.set([role_group(role) for role in settings.roles])
+            roles = [role_group(role) for role in settings.roles]
+            require_group_permissions(roles)
+            facts.roles.set(roles)
         record_access_change(
             KIND, id, "create" if is_new else "change", by, roles=settings.roles, shares=settings.default_access
         )
@@ -78,7 +81,9 @@ def add_users(id: str, user_ids: Sequence[str], by: str) -> None:
         NotFound: when there is no such group, or one of the users does not exist.
     """
     with transaction.atomic():
-        find_group(id).user_set.add(*(find_user(each) for each in user_ids))
+        group = find_group(id)
+        require_group_permissions([group])
+        group.user_set.add(*(find_user(each) for each in user_ids))
         record_access_change(KIND, id, "add users", by, users=list(user_ids))
 
 

@@ -10,6 +10,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
 from ...access.access_keys import APPLICATION_USER_PREFIX
+from ...access.escalation import require_group_permissions
 from ...access.roles import role_group
 from ...core.errors import Conflict, Invalid, NotFound
 from ...models import UserProfile
@@ -81,6 +82,7 @@ def _assign_memberships(user: User, facts: UserSettings) -> None:
 
 
 def _replace_memberships(user: User, among: QuerySet[Group], wanted: list[Group]) -> None:
+    require_group_permissions(group for group in wanted if not user.groups.filter(pk=group.pk).exists())
     leaves = among.filter(user=user).exclude(pk__in=[group.pk for group in wanted])
     user.groups.remove(*leaves)
     user.groups.add(*wanted)

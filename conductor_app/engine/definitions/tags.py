@@ -7,6 +7,7 @@ from django.db import transaction
 
 from ...access import change_signals
 from ...access.access_types import EVENT_HANDLER, TASK_DEF, WEBHOOK, WORKFLOW_DEF
+from ...access.escalation import require_tag
 from ...core.errors import Invalid, NotFound
 from ...models import EventHandler, Tag, TaskDefinition, Webhook, WorkflowDefinition
 from ..access.access_audit import record_access_change
@@ -78,6 +79,7 @@ def add_tags(target: str, name: str, tags: Iterable[Document], by: str) -> None:
                 )
             else:
                 _refuse_too_long(tag)
+                require_tag(target, name, tag["key"], tag["value"])
                 Tag.objects.get_or_create(object_type=target, object_name=name, key=tag["key"], value=tag["value"])
         _record_change(target, name, "tag", by)
 
@@ -114,14 +116,19 @@ def set_tags(target: str, name: str, tags: list[Document], by: str) -> None:
 
 
 def mirror_tags(target: str, name: str, tags: Iterable[Document]) -> None:
-    """Copy the tags of an object that stores them itself, so that grants on tags apply to it."""
+    """Copy the tags of an object that stores them itself, so that grants on tags apply to it.
+
+    Raises:
+        Forbidden: when a grant on one of them gives accesses that the current actor does not have.
+    """
+    tags = [tag for tag in tags if len(tag["key"]) <= MAX_LENGTH and len(tag["value"]) <= MAX_LENGTH]
+    present = set(Tag.objects.filter(object_type=target, object_name=name).values_list("key", "value"))
+    for tag in tags:
+        if (tag["key"], tag["value"]) not in present:
+            require_tag(target, name, tag["key"], tag["value"])
     Tag.objects.filter(object_type=target, object_name=name).delete()
     Tag.objects.bulk_create(
-        [
-            Tag(object_type=target, object_name=name, key=tag["key"], value=tag["value"])
-            for tag in tags
-            if len(tag["key"]) <= MAX_LENGTH and len(tag["value"]) <= MAX_LENGTH
-        ],
+        [Tag(object_type=target, object_name=name, key=tag["key"], value=tag["value"]) for tag in tags],
         ignore_conflicts=True,
     )
     # `bulk_create` sends no signals.

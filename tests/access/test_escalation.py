@@ -1,0 +1,165 @@
+"""An actor cannot give a permission that it does not have: keys, roles, groups, grants, tags, users and passwords."""
+
+import pytest
+from django.contrib.auth.models import Group, Permission, User
+
+from conductor_app.access.roles import role_group
+from conductor_app.models import Application, Grant
+from tests.access.users import api_client_of, create_application, grant_access, logged_in_client
+from tests.api.step_documents import simple
+
+
+@pytest.fixture(autouse=True)
+def required_logins(with_logins, clock):
+    pass
+
+
+@pytest.fixture
+def root():
+    return api_client_of(create_application("root", "ADMIN"))
+
+
+@pytest.fixture
+def manager():
+    """Return an application that may manage applications and users, but is no administrator."""
+    made = create_application("manager")
+    grant_access(made, "APPLICATION", "*", "CREATE", "READ", "UPDATE")
+    return made
+
+
+def permission(name):
+    app, codename = name.split(".")
+    return Permission.objects.get(content_type__app_label=app, codename=codename)
+
+
+def person(name, *permissions):
+    user = User.objects.create_user(name, password="s3cret-of-this-person", is_staff=True)
+    user.user_permissions.add(*map(permission, permissions))
+    return user
+
+
+def test_a_key_of_a_more_powerful_application_cannot_be_created(manager, root):
+    admin, plain = create_application("admin", "ADMIN"), create_application("plain")
+    api = api_client_of(manager)
+
+    refused = api.post(f"/applications/{admin.id}/accessKeys", {})
+    assert (refused.status_code, "cannot give a permission that it does not have" in refused.json()["message"]) == (
+        403,
+        True,
+    )
+    assert api.post(f"/applications/{plain.id}/accessKeys", {}).status_code == 200
+    assert root.post(f"/applications/{admin.id}/accessKeys", {}).status_code == 200
+
+
+def test_a_key_of_an_application_with_other_grants_cannot_be_created(manager):
+    other = create_application("other")
+    grant_access(other, "WORKFLOW_DEF", "payroll*", "EXECUTE")
+    api = api_client_of(manager)
+    assert api.post(f"/applications/{other.id}/accessKeys", {}).status_code == 403
+
+    grant_access(manager, "WORKFLOW_DEF", "pay*", "EXECUTE")
+    assert api_client_of(manager).post(f"/applications/{other.id}/accessKeys", {}).status_code == 200
+
+
+def test_a_revoked_key_of_a_more_powerful_application_cannot_be_restored(manager, root):
+    admin = create_application("admin", "ADMIN")
+    key = root.post(f"/applications/{admin.id}/accessKeys", {}).json()["id"]
+    root.post(f"/applications/{admin.id}/accessKeys/{key}/status", {})
+
+    assert api_client_of(manager).post(f"/applications/{admin.id}/accessKeys/{key}/status", {}).status_code == 403
+
+
+def test_a_role_with_other_permissions_cannot_be_given(manager):
+    own = Application.objects.get(name="manager")
+    api = api_client_of(manager)
+
+    for role in ("ADMIN", "METADATA_MANAGER", "WORKER"):
+        assert api.post(f"/applications/{own.id}/roles/{role}", {}).status_code == 403
+    assert not own.user.groups.exists()
+
+
+def test_a_tag_that_gives_access_to_its_setter_cannot_be_set(root):
+    root.define(simple("pay"), name="payroll")
+    team = create_application("team")
+    grant_access(team, "WORKFLOW_DEF", "payroll", "READ", "UPDATE")
+    grant_access(team, "TAG", "team:a", "EXECUTE")
+    tag = [{"key": "team", "value": "a", "type": "METADATA"}]
+    api = api_client_of(team)
+
+    refused = api.put("/metadata/workflow/payroll/tags", tag)
+
+    assert refused.status_code == 403
+    assert api.post("/workflow/payroll", {}).status_code == 403
+    assert api.put("/metadata/workflow/payroll/tags", [{**tag[0], "value": "b"}]).status_code == 200
+
+
+class TestPages:
+    """The same on the pages of users and groups."""
+
+    def test_a_user_with_the_permission_to_change_users_cannot_become_a_superuser(self):
+        ann = person("ann", "auth.view_user", "auth.change_user")
+        client, page = logged_in_client(ann), f"/admin/auth/user/{ann.pk}/change/"
+
+        client.post(page, {"username": "ann", "is_active": "on", "is_staff": "on", "is_superuser": "on"})
+
+        ann.refresh_from_db()
+        assert ann.is_superuser is False
+
+    @pytest.mark.parametrize("group", ["Administrators", "Authors"])
+    def test_a_user_cannot_join_a_group_with_more_permissions(self, group):
+        ann = person("ann", "auth.view_user", "auth.change_user")
+        role_group("ADMIN")
+        found = Group.objects.get(name=group)
+
+        logged_in_client(ann).post(
+            f"/admin/auth/user/{ann.pk}/change/",
+            {"username": "ann", "is_active": "on", "is_staff": "on", "groups": [found.pk]},
+        )
+
+        assert not ann.groups.exists()
+
+    def test_a_user_cannot_give_a_permission_that_it_lacks(self):
+        ann, bob = person("ann", "auth.view_user", "auth.change_user"), person("bob")
+        wanted = [permission(each).pk for each in ("conductor.view_secret", "auth.view_user")]
+
+        client = logged_in_client(ann)
+        page = f"/admin/auth/user/{bob.pk}/change/"
+        client.post(page, {"username": "bob", "is_active": "on", "user_permissions": wanted})
+        client.post(page, {"username": "bob", "is_active": "on", "user_permissions": wanted[1:]})
+
+        assert {each.codename for each in bob.user_permissions.all()} <= {"view_user"}
+        assert "view_secret" not in {each.codename for each in bob.user_permissions.all()}
+
+    @pytest.mark.parametrize("how", ["superuser", "ADMIN", "permissions"])
+    def test_a_user_cannot_set_the_password_of_a_more_powerful_one(self, how):
+        ann, boss = person("ann", "auth.view_user", "auth.change_user"), person("boss", "conductor.view_secret")
+        boss.is_superuser = how == "superuser"
+        boss.save()
+        if how == "ADMIN":
+            boss.groups.add(role_group("ADMIN"))
+        new = "another-long-password-1"
+
+        page = f"/admin/auth/user/{boss.pk}/password/"
+        reply = logged_in_client(ann).post(page, {"password1": new, "password2": new})
+
+        boss.refresh_from_db()
+        assert (reply.status_code, boss.check_password(new)) == (403, False)
+
+    def test_a_group_with_more_permissions_cannot_be_changed(self):
+        ann = person("ann", "auth.view_group", "auth.change_group")
+        role_group("ADMIN")
+        group = Group.objects.get(name="Authors")
+
+        reply = logged_in_client(ann).post(f"/admin/auth/group/{group.pk}/change/", {"name": "mine"})
+
+        assert reply.status_code == 403
+
+    def test_a_key_of_an_administrator_cannot_be_created_on_the_page(self):
+        ann = person("ann", "conductor.view_accesskey", "conductor.add_accesskey")
+        create_application("admin", "ADMIN")
+
+        logged_in_client(ann).post("/admin/conductor/accesskey/add/", {"application": "admin"})
+        logged_in_client(ann).post("/admin/conductor/accesskey/add/", {"application": "new", "may_do_all": "on"})
+
+        assert not Application.objects.filter(keys__isnull=False).exists()
+        assert not Grant.objects.exists()
