@@ -44,11 +44,15 @@ class DefinitionAdmin(EditorPages, ReadOnlyAdmin):
     def view_permission(self) -> str:
         return f"conductor.view_{self.opts.model_name}"
 
+    @property
+    def add_permission(self) -> str:
+        return self.change_permission.replace(".change_", ".add_")
+
     def may_edit(self, request: HttpRequest) -> bool:
         return request.user.has_perm(self.change_permission)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        return self.may_edit(request)
+        return request.user.has_perm(self.add_permission)
 
     def get_urls(self) -> list[URLPattern]:
         raw_view = path("<int:pk>/raw/", self.admin_site.admin_view(self.raw_view), name=f"{self.opts.model_name}_raw")

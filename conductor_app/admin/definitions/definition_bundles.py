@@ -17,7 +17,9 @@ from ..error_messages import require_permission
 from ..form_parsing import parse_json_value
 
 VIEW_PERMISSIONS = ("conductor.view_workflowdefinition", "conductor.view_taskdefinition")
-CHANGE_PERMISSIONS = ("conductor.change_workflowdefinition", "conductor.change_taskdefinition")
+CHANGE_PERMISSIONS = tuple(
+    f"conductor.{verb}_{model}" for verb in ("add", "change") for model in ("workflowdefinition", "taskdefinition")
+)
 TEMPLATE_VIEW_PERMISSION = "conductor.view_formtemplate"
 TEMPLATE_CHANGE_PERMISSIONS = ("conductor.add_formtemplate", "conductor.change_formtemplate")
 MAX_BYTES = 10_000_000

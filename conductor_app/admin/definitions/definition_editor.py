@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 
 from ...core.document.semantic_diff import semantic_changes
 from ...core.errors import RequestRefused, ValidationFailed
+from ...engine.access.grants import grant_to_current_actor
 from ...engine.definitions import drafts
 from ...insight.text_diff import diff_hunks
 from ...models import DefinitionDraft
@@ -35,6 +36,8 @@ class EditorPages:
     """Pages of the editor. The admin of each kind of definition implements saving and comparing."""
 
     kind = ""
+    target_type = ""
+    """The type of the definitions in permissions."""
     sample: dict[str, Any] = {}
     new_title: Any = ""
     saved_message: Any = ""
@@ -49,7 +52,7 @@ class EditorPages:
 
     def add_view(self, request: HttpRequest, *_: object, **__: object) -> HttpResponse:
         """Create a definition from the sample, or from another definition (`?like=…`)."""
-        require_permission(request, self.change_permission)
+        require_permission(request, self.add_permission)
         return self._handle_editor(request, None)
 
     def edit(self, request: HttpRequest, pk: int) -> HttpResponse:
@@ -59,12 +62,12 @@ class EditorPages:
 
     def check_view(self, request: HttpRequest) -> HttpResponse:
         """Return the findings for the current text."""
-        require_permission(request, self.change_permission)
+        self._require_edit_permission(request)
         return checks_response(request, self.kind) if request.method == "POST" else HttpResponseNotAllowed(["POST"])
 
     def draft(self, request: HttpRequest) -> HttpResponse:
         """Save the text as a draft, or discard the draft."""
-        require_permission(request, self.change_permission)
+        self._require_edit_permission(request)
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         name, by = request.GET.get("name", ""), request.user.get_username()
@@ -77,6 +80,15 @@ class EditorPages:
         except RequestRefused as refused:
             return JsonResponse({"message": refused.message}, status=413)
         return JsonResponse({"kept": True})
+
+    def _require_edit_permission(self, request: HttpRequest) -> None:
+        """Require the permission to create or to change definitions.
+
+        Raises:
+            PermissionDenied: when the user has neither.
+        """
+        if not request.user.has_perm(self.add_permission):
+            require_permission(request, self.change_permission)
 
     def _handle_editor(self, request: HttpRequest, row: Any) -> HttpResponse:
         editing_start = self._load_editing_start(request, row)
@@ -93,7 +105,13 @@ class EditorPages:
         if request.POST.get("step") == "review":
             self._keep_draft(request, row)
             return self._render_review(request, form, row)
+        name = form.cleaned_data["document"].get("name")
+        is_new = row is None and not self.model.objects.filter(name=name).exists()
+        if row is None and not is_new:
+            require_permission(request, self.change_permission)
         if self.try_to_save(request, form, row):
+            if is_new:
+                grant_to_current_actor([(self.target_type, name)])
             drafts.delete_draft(self.kind, row.name if row else "", request.user.get_username())
             return self.redirect_to_saved(form.cleaned_data["document"])
         return self._render_editor(request, form, row, editing_start)

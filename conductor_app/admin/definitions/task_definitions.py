@@ -11,6 +11,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from ...access.access_types import TASK_DEF
 from ...engine.definitions import definition_commands
 from ...insight.definitions.definition_usage import workflows_using_task
 from ...models import TaskDefinition
@@ -28,6 +29,7 @@ class TaskDefinitionAdmin(TaskFormPages, DefinitionAdmin):
     """Task definitions by name."""
 
     kind, sample, page_template = "task", NEW_TASK, "task"
+    target_type = TASK_DEF
     new_title, saved_message = gettext_lazy("New task definition"), gettext_lazy("Task definition saved.")
     list_display = ("title", "description", "owner_email", "used_by", "limits", "updated", "changed_by")
     list_filter = (ArchiveFilter,)

@@ -102,7 +102,7 @@ class TaskFormPages:
 
     def form_view(self, request: HttpRequest, pk: int | None = None) -> HttpResponse:
         """Edit a definition, or create one, in the form. It starts with the user's draft if there is one."""
-        require_permission(request, self.change_permission)
+        require_permission(request, self.add_permission if pk is None else self.change_permission)
         row = self.find_row(request, pk) if pk is not None else None
         if "document" in request.POST:
             # The review posts the document back to the page that opened it.

@@ -10,6 +10,7 @@ from django.urls import URLPattern
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from ...access.access_types import WORKFLOW_DEF
 from ...core.document.lint import LintFinding
 from ...core.document.semantic_diff import HOLDS_STEPS
 from ...core.errors import RequestRefused
@@ -39,6 +40,7 @@ class WorkflowDefinitionAdmin(CatalogColumns, BundlePages, StartPages, Simulator
     """Workflow definitions, newest version first."""
 
     kind, sample, page_template = "workflow", NEW_WORKFLOW, "workflow"
+    target_type = WORKFLOW_DEF
     new_title, saved_message = (
         gettext_lazy("New workflow definition"),
         gettext_lazy("Workflow definition saved."),

@@ -12,6 +12,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from ...access.access_types import EVENT_HANDLER
 from ...core.document.checks import read_handler
 from ...core.errors import RequestRefused, ValidationFailed
 from ...engine.events import event_handlers
@@ -49,7 +50,7 @@ class EventHandlerAdmin(DefinitionAdmin):
     """Admin of event handlers."""
 
     is_archivable = False
-    kind, sample, page_template = HANDLER, SAMPLE, "handler"
+    kind, sample, page_template, target_type = HANDLER, SAMPLE, "handler", EVENT_HANDLER
     change_permission, view_permission = "conductor.change_event_handler", "conductor.view_event_handler"
     new_title, saved_message = gettext_lazy("New event handler"), gettext_lazy("Event handler saved.")
     list_display = ("definition", "event", "state", "last_event", "updated", "changed_by")

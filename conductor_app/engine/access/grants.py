@@ -11,6 +11,7 @@ from ... import clock
 from ...access import change_signals
 from ...access.access_types import ACCESSES, TARGET_TYPES
 from ...access.conductor_auth import Actor
+from ...access.current_actor import current_actor
 from ...access.escalation import require_grant
 from ...models import Grant, GroupProfile
 from .access_audit import record_access_change
@@ -51,6 +52,13 @@ def grant_to_creator(actor: Actor, made: Sequence[tuple[str, str]]) -> None:
                     record_access_change(
                         "permission", f"{target_type}:{name}", "grant", actor.name, to=group.name, access=given
                     )
+
+
+def grant_to_current_actor(made: Sequence[tuple[str, str]]) -> None:
+    """Grant the user of a page all accesses to the objects that it has created."""
+    actor = current_actor()
+    if actor is not None and actor.user_id is not None:
+        grant_to_creator(actor, made)
 
 
 def _sharing_group_ids(user_id: int | None) -> list[tuple[Group, dict[str, Any]]]:
