@@ -20,6 +20,7 @@ class ConductorConfig(AppConfig):
 
     def ready(self) -> None:
         from .access import change_signals, masking
+        from .admin.sign_in import sign_in_signals
         from .background import job_trigger
         from .engine import message_handlers
         from .engine.access import cleanup_on_delete
@@ -30,6 +31,7 @@ class ConductorConfig(AppConfig):
         change_signals.connect_access_signals()
         cleanup_on_delete.connect_cleanup_signals()
         masking.register_decryption()
+        sign_in_signals.connect_sign_in_signals()
         message_handlers.connect_handlers()
         # The last app: when it has migrated, all tables and permissions exist.
         last = apps.get_app_config("django_celery_beat")

@@ -17,6 +17,26 @@ class Defaults:
     token_seconds: int = 86_400
     owner_email_mandatory: bool = False
 
+    # Sign-in: the failures of an account at an address that lock it, and for how long; the maximum idle time and age of
+    # a session; and whether users with a password need a second factor.
+    sign_in_attempts: int = 5
+    sign_in_lock_minutes: int = 15
+    session_idle_minutes: int = 120
+    session_hours: int = 12
+    second_factor_required: bool = False
+    local_sign_in: bool = True
+    # Proxies whose X-Forwarded-For header is trusted.
+    trusted_proxies: tuple[str, ...] = ("127.0.0.0/8", "::1/128")
+    # Single sign-on. `external_group_roles` maps groups of the provider or of LDAP to roles; `*` is every user.
+    oidc_issuer: str = ""
+    oidc_client_id: str = ""
+    oidc_client_secret: str = ""
+    oidc_scopes: str = "openid profile email"
+    oidc_name: str = "single sign-on"
+    oidc_username_claim: str = "preferred_username"
+    oidc_groups_claim: str = "groups"
+    external_group_roles: dict[str, list[str]] = {}
+
     # A client of Taskcluster with all scopes that is created at start. Empty: none.
     taskcluster_root_client_id: str = ""
     taskcluster_root_access_token: str = ""

@@ -37,7 +37,7 @@ def create_key(application: str) -> tuple[str, str]:
 
 
 def new_application(name: str, by: str = "") -> Application:
-    """Create an application without roles and keys, and its own user, which cannot log in."""
+    """Create an application without roles and keys, and its own user, which cannot sign in."""
     id = str(uuid.uuid4())
     user = get_user_model()(username=f"{APPLICATION_USER_PREFIX}{id}", first_name=name[:150])
     user.set_unusable_password()

@@ -15,6 +15,7 @@ from ..core.errors import Forbidden
 from . import permission_cache
 from .conductor_auth import Actor
 from .current_actor import acting_as
+from .session_limits import check_session
 
 HEALTH_PATHS = ("/health", "/actuator/health")
 
@@ -51,12 +52,13 @@ class PageCsrfMiddleware(PageOnlyMiddleware, CsrfViewMiddleware):
 
 
 class PageAuthenticationMiddleware(PageOnlyMiddleware, AuthenticationMiddleware):
-    """Authentication of users by their session. Commands of pages check the permissions of the user."""
+    """Authentication of users by unexpired sessions. Commands of pages check the permissions of the user."""
 
     def __call__(self, request: HttpRequest) -> Any:
         if is_client_request(request):
             return self.get_response(request)
         self.process_request(request)
+        check_session(request)
         with acting_as(lambda: _actor_of(request)):
             return self.get_response(request)
 

@@ -1,6 +1,6 @@
 """Error pages: 400, 403, 404, 500 and the CSRF failure.
 
-Users who are logged in keep the sidebar around the message. Anonymous users, scripts that load a part of a page, and
+Users who are signed in keep the sidebar around the message. Anonymous users, scripts that load a part of a page, and
 requests for which the sidebar itself cannot be rendered get the message alone.
 """
 

@@ -15,6 +15,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
+from django.utils.functional import Promise
 
 from .error_messages import require_permission
 from .fragments import fragment_response, html_revision
@@ -24,7 +25,7 @@ class Page:
     """One page: its name in the address, its title, its template, and the permission that it requires."""
 
     name = ""
-    title = ""
+    title: str | Promise = ""
     template = ""
     permission = ""
     live_template = ""

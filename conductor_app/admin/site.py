@@ -7,11 +7,15 @@ from django.conf import settings
 from django.contrib.admin import AdminSite
 from django.contrib.auth.models import Group, User
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver, include, path, reverse
+from django.utils.decorators import method_decorator
 from django.utils.translation import gettext_lazy as _
+from django.views.decorators.cache import never_cache
 
 from .. import clock, conf
+from ..access.session_limits import is_single_sign_on
 from ..insight.monitoring.health import engine_health
 from ..models import (
     AccessKey,
@@ -73,6 +77,10 @@ from .schedules.periodic_tasks import SCHEDULES
 from .schedules.schedule_calendar import CalendarPage
 from .schedules.schedule_lists import ScheduleAdmin, ScheduleExecutionAdmin
 from .sidebar import build_sections
+from .sign_in.openid import callback as openid_callback
+from .sign_in.openid import start as openid_start
+from .sign_in.second_factor_setup import SecondFactorPage
+from .sign_in.sign_in_pages import SignInView, second_factor, second_factor_required
 from .snapshot_pages import in_read_snapshot
 from .standalone.artifacts import ArtifactAdmin
 from .standalone.group_list import GroupAdmin
@@ -121,6 +129,7 @@ PAGES: tuple[Page, ...] = (
     SweepsPage(),
     PalettePage(),
     PreferencesPage(),
+    SecondFactorPage(),
     StatusBarPage(),
     *OBJECT_PAGES,
 )
@@ -150,7 +159,7 @@ MODEL_ADMINS = {
 
 
 UNRESTRICTED_PAGES = {page.name for page in PAGES if not page.permission}
-"""Pages that every user who may log in can open."""
+"""Pages that every user who may sign in can open."""
 
 
 FORMER_ADDRESSES = {"conductor/standalonetask/": "conductor/solo/", "conductor/taskgroup/": "conductor/group/"}
@@ -160,6 +169,16 @@ FORMER_ADDRESSES = {"conductor/standalonetask/": "conductor/solo/", "conductor/t
 def _keep_former_address(line: URLPattern | URLResolver) -> URLPattern | URLResolver:
     route = FORMER_ADDRESSES.get(str(line.pattern))
     return path(route, include(line.url_patterns)) if route and isinstance(line, URLResolver) else line
+
+
+def sign_in_urls() -> list[URLPattern]:
+    """Return the pages that a user opens before being signed in."""
+    return [
+        path("login/code/", never_cache(second_factor), name="sign_in_code"),
+        path("login/setup/", never_cache(second_factor_required), name="sign_in_setup"),
+        path("login/openid/", never_cache(openid_start), name="openid_start"),
+        path("login/openid/callback/", never_cache(openid_callback), name="openid_callback"),
+    ]
 
 
 class OperatorsSite(AdminSite):
@@ -172,7 +191,15 @@ class OperatorsSite(AdminSite):
 
     def get_urls(self) -> list[URLPattern | URLResolver]:
         models = (_keep_former_address(line) for line in super().get_urls())
-        return [*(line for page in PAGES for line in page.urls(self)), *models]
+        return [*sign_in_urls(), *(line for page in PAGES for line in page.urls(self)), *models]
+
+    @method_decorator(never_cache)
+    def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponseBase:
+        """Show the sign-in page, or the overview to users who are signed in."""
+        if request.method == "GET" and self.has_permission(request):
+            return HttpResponseRedirect(reverse("admin:index"))
+        request.current_app = self.name
+        return strip_nul_from_request(SignInView.as_view(extra_context=extra_context))(request)
 
     def admin_view(self, view: Callable[..., HttpResponse], cacheable: bool = False) -> Callable[..., HttpResponse]:
         return super().admin_view(in_read_snapshot(strip_nul_from_request(name_missing_permission(view))), cacheable)
@@ -185,6 +212,7 @@ class OperatorsSite(AdminSite):
                 "health": engine_health(clock.now()),
                 "languages": settings.LANGUAGES,
                 "zone_name": zone_of(request),
+                "is_single_sign_on": is_single_sign_on(request),
             }
         return context | {"environment": (conf.environment_name, conf.environment_colour)}
 

@@ -12,7 +12,7 @@ from .pages import Page
 
 
 class StatusBarPage(Page):
-    """Fragment with the engine's health, computed from measured lag. Open to every user who may log in."""
+    """Fragment with the engine's health, computed from measured lag. Open to every user who may sign in."""
 
     name = "strip"
 

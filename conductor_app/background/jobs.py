@@ -102,12 +102,19 @@ def alerts() -> None:
 @app.task(name="conductor_app.background.jobs.prune")
 def prune() -> None:
     """Remove runs and records older than their retention period."""
-    from conductor_app.engine.sweeps import expire_tasks, prune_events, prune_finished, run_and_record_sweep
+    from conductor_app.engine.sweeps import (
+        expire_tasks,
+        prune_events,
+        prune_finished,
+        prune_sessions,
+        run_and_record_sweep,
+    )
 
     for _ in range(MAX_PRUNE_PASSES):
         if run_and_record_sweep("prune_finished", prune_finished) < conf.sweep_batch:
             break
     run_and_record_sweep("prune_events", prune_events)
+    run_and_record_sweep("prune_sessions", prune_sessions)
     while run_and_record_sweep("expire_tasks", expire_tasks) and not _stopping.is_set():
         pass
 

@@ -10,7 +10,7 @@ from ..models import Poller, ScheduleExecution, SweepPass
 from ..store import due_rows, removal, webhook_waits
 from ..telemetry.log_context import bind
 from . import schedules, standalone
-from .access import client_maintenance
+from .access import client_maintenance, sign_ins
 from .definitions import workflow_tests
 from .delivery import deliver_due
 from .events import event_intake, outbox
@@ -113,6 +113,11 @@ def prune_events(limit: int) -> int:
         return 0
     before = clock.now() - conf.event_retention_days * DAY_MS
     return event_intake.prune_deliveries(before, limit) + outbox.prune_dead_letters(before)
+
+
+def prune_sessions(limit: int) -> int:
+    """Delete the expired sessions of users."""
+    return sign_ins.delete_expired_sessions()
 
 
 SWEEPS: dict[str, Callable[[int], int]] = {

@@ -28,6 +28,7 @@ from .runs import Attempt, Run, Task
 from .schedules import Schedule, ScheduleExecution, Scheduler
 from .schemas import SchemaDefinition
 from .secrets import Secret, Variable
+from .sign_in import ExternalIdentity, RecoveryCode, SecondFactor
 from .views import Alert, AlertFiring, SavedView
 from .webhook_waits import WebhookPaths, WebhookWait
 from .workflow_tests import WorkflowTest
@@ -54,6 +55,7 @@ __all__ = [
     "EventDelivery",
     "EventHandler",
     "EventListener",
+    "ExternalIdentity",
     "Failure",
     "FailureGroup",
     "FileHandle",
@@ -76,6 +78,7 @@ __all__ = [
     "PulseMessage",
     "Queue",
     "QueueHold",
+    "RecoveryCode",
     "ResolvedDefinition",
     "RetentionPolicy",
     "Run",
@@ -87,6 +90,7 @@ __all__ = [
     "Scheduler",
     "SchemaDefinition",
     "ScopeRole",
+    "SecondFactor",
     "Secret",
     "SimulationCase",
     "StandaloneTask",

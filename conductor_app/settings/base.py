@@ -5,6 +5,8 @@ from pathlib import Path
 from ..conf import COLORS
 from . import environment
 from .logs import logging_config
+from .sign_in import *  # noqa: F403
+from .sign_in import AXES_SILENCED_CHECKS
 
 BASE_DIR = Path(__file__).resolve().parents[2]
 ROOT_URLCONF = "conductor_app.urls"
@@ -16,6 +18,8 @@ PORT = environment.number("PORT", 8000, least=1, most=65_535)
 ON_LOOPBACK = environment.is_loopback(HOST)
 
 INSTALLED_APPS = [
+    # First, so that a failed sign-in is counted before it is recorded.
+    "axes",
     "conductor_app.apps.ConductorConfig",
     "django.contrib.admin.apps.SimpleAdminConfig",
     "django.contrib.auth",
@@ -93,6 +97,7 @@ WHITENOISE_AUTOREFRESH = False
 CONDUCTOR_MAX_REQUEST_BYTES = 20 * 1024 * 1024
 DATA_UPLOAD_MAX_MEMORY_SIZE = CONDUCTOR_MAX_REQUEST_BYTES + 64 * 1024
 
+SILENCED_SYSTEM_CHECKS = AXES_SILENCED_CHECKS
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 SECURE_CONTENT_TYPE_NOSNIFF = True

@@ -192,6 +192,34 @@ def connections(name: str) -> dict[str, str]:
     return raw_value
 
 
+def roles_by_group(name: str) -> dict[str, list[str]]:
+    """Return the roles of each group of a directory, from a JSON object such as {"operators": ["WORKFLOW_MANAGER"]}.
+
+    Raises:
+        ImproperlyConfigured: when the value is invalid.
+    """
+    try:
+        raw_value = json.loads(text(name, "{}"))
+        return {
+            str(group): [roles] if isinstance(roles, str) else list(map(str, roles))
+            for group, roles in raw_value.items()
+        }
+    except (ValueError, AttributeError, TypeError) as error:
+        raise ImproperlyConfigured(
+            f'{name} is refused: it must be a JSON object such as {{"operators": ["WORKFLOW_MANAGER"]}}.'
+        ) from error
+
+
+def require_together(*names: str) -> None:
+    """Check that all of these variables are set, or none.
+
+    Raises:
+        ImproperlyConfigured: when only some are set.
+    """
+    if (missing := [name for name in names if not text(name, "")]) and len(missing) < len(names):
+        raise ImproperlyConfigured(f"{', '.join(names)} must be set together. Not set: {', '.join(missing)}.")
+
+
 def address(name: str, *schemes: str) -> str:
     """Return an address with one of these schemes, or "". Errors do not contain it, because it may include a password.
 

@@ -10,7 +10,18 @@ from structlog.typing import Processor
 
 from conductor_app.telemetry.log_context import merge_context
 
-QUIET = ("django.request", "django.server", "celery", "celery.beat", "kombu", "urllib3", "gunicorn", "redis", "psycopg")
+QUIET = (
+    "django.request",
+    "django.server",
+    "celery",
+    "celery.beat",
+    "kombu",
+    "urllib3",
+    "gunicorn",
+    "redis",
+    "psycopg",
+    "axes",
+)
 
 SHARED: list[Processor] = [
     merge_context,

@@ -6,6 +6,8 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
+from .sign_in import AXES_SILENCED_CHECKS
+
 
 def https(is_on: bool) -> dict[str, Any]:
     """Return the settings of a server that browsers reach over HTTPS, through a proxy that sets X-Forwarded-Proto.
@@ -22,7 +24,7 @@ def https(is_on: bool) -> dict[str, Any]:
         "SECURE_SSL_REDIRECT": is_on,
         "SECURE_REDIRECT_EXEMPT": [r"^(?!admin(/|$))"],
         # W003: this project has its own middleware for CSRF. W005 and W021 would bind other hosts of the domain.
-        "SILENCED_SYSTEM_CHECKS": ["security.W003", "security.W005", "security.W021"],
+        "SILENCED_SYSTEM_CHECKS": ["security.W003", "security.W005", "security.W021", *AXES_SILENCED_CHECKS],
     }
 
 

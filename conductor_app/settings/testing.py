@@ -21,6 +21,8 @@ PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 STORAGES["payloads"] = services.payload_storage("PAYLOAD_STORAGE", str(Path(SCRATCH.name) / "payloads"))
 CONDUCTOR_PAYLOAD_STORAGE = "payloads"
 CONDUCTOR_API_ACCESS = "open"
+# Most tests move the time without regard to sessions.
+CONDUCTOR_SESSION_IDLE_MINUTES = CONDUCTOR_SESSION_HOURS = 10**9
 CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = ("127.0.0.0/8", "::1/128")
 CONDUCTOR_RAISES_IN_SWEEPS = True
 CONDUCTOR_CHECKS_READ_SNAPSHOTS = True

@@ -5,6 +5,13 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 
+@pytest.fixture(autouse=True)
+def clock_before_sessions(request: pytest.FixtureRequest) -> None:
+    """Freeze the time before users sign in, because a session stores its use again when time passes."""
+    if "clock" in request.fixturenames:
+        request.getfixturevalue("clock")
+
+
 @pytest.fixture
 def operator(db) -> Client:
     """Return a client of a user with all permissions."""

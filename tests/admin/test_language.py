@@ -28,10 +28,10 @@ def test_pages_follow_the_browser_language_until_a_user_selects_one(operator):
 def test_the_language_is_stored_for_the_next_login_and_returns_to_the_same_page(db):
     User.objects.create_superuser("olga", password="secret")
     client = Client()
-    client.login(username="olga", password="secret")
+    client.post("/admin/login/", {"username": "olga", "password": "secret"})
     answer = client.post(HERE, {"language": "de"}, headers={"Referer": "http://testserver/admin/queues/?x=1"})
     client.logout()
-    client.login(username="olga", password="secret")
+    client.post("/admin/login/", {"username": "olga", "password": "secret"})
 
     assert answer.headers["Location"] == "http://testserver/admin/queues/?x=1"
     assert '<html lang="de">' in client.get(HERE).text

@@ -128,7 +128,7 @@ CAPABILITIES = {
     "runs", "tasks", "definitions", "schedules", "events", "queues", "failures", "bulk", "access", "payloads",
     "standalone", "monitoring",
 }  # fmt: skip
-OTHER_PACKAGES = {"api/conductor": {"openapi"}}
+OTHER_PACKAGES = {"api/conductor": {"openapi"}, "admin": {"sign_in"}}
 
 
 @pytest.mark.parametrize("layer", ["engine", "insight", "admin", "api/conductor", "api/taskcluster"])

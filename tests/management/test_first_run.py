@@ -1,7 +1,7 @@
 """The first start with an empty database."""
 
 import pytest
-from django.contrib.auth import authenticate, get_user_model
+from django.contrib.auth import get_user_model
 
 from conductor_app.management.first_run import prepare_server
 
@@ -11,7 +11,8 @@ pytestmark = pytest.mark.django_db
 def test_the_first_start_creates_an_administrator_with_a_valid_password():
     administrator = prepare_server()
 
-    assert authenticate(username="admin", password=administrator.generated_password).is_superuser
+    user = get_user_model().objects.get(username="admin")
+    assert user.is_superuser and user.check_password(administrator.generated_password)
 
 
 def test_the_environment_can_define_the_administrator(monkeypatch):
@@ -22,7 +23,8 @@ def test_the_environment_can_define_the_administrator(monkeypatch):
     administrator = prepare_server()
 
     assert administrator.generated_password is None
-    assert authenticate(username="ops", password="a password of mine").email == "ops@example.org"
+    user = get_user_model().objects.get(username="ops", email="ops@example.org")
+    assert user.check_password("a password of mine")
 
 
 def test_there_is_no_second_administrator():

@@ -40,7 +40,7 @@ class KeyForm(forms.Form):
 
 
 class AccessKeyAdmin(ReadOnlyAdmin):
-    """Keys with which clients log in."""
+    """Keys with which clients sign in."""
 
     list_display = ("application", "id", "is_active", "created", "last_used")
     ordering = ("application__name", "id")

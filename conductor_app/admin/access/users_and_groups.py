@@ -21,6 +21,7 @@ from ...access.permission_set import ALL_PERMISSIONS, PermissionSet
 from ...engine.access.access_audit import record_access_change
 from ..badges import relative_time
 from ..sidebar import page_name
+from ..sign_in.user_fields import SignInFieldsMixin
 
 
 class AuditedAdmin:
@@ -149,14 +150,17 @@ def _held_permission_ids() -> list[int]:
     return ids
 
 
-class AuditedUserAdmin(AuditedAdmin, CheckboxAdmin, UserAdmin):
+class AuditedUserAdmin(AuditedAdmin, CheckboxAdmin, SignInFieldsMixin, UserAdmin):
     """Users: people, and the users of applications."""
 
     object_type, permission_field = "user", "user_permissions"
     show_facets = ShowFacets.NEVER
     search_help_text = gettext_lazy("Part of a name or email address")
-    readonly_fields = ("last_seen", "joined")
-    fieldsets = (*UserAdmin.fieldsets[:-1], (gettext_lazy("Important dates"), {"fields": ("last_seen", "joined")}))
+    readonly_fields = ("last_seen", "joined", "sign_in")
+    fieldsets = (
+        *UserAdmin.fieldsets[:-1],
+        (gettext_lazy("Sign-in"), {"fields": ("sign_in", "last_seen", "joined")}),
+    )
 
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
         """Return True if the user may change users, and has all permissions of this one: it could take them over."""

@@ -32,7 +32,7 @@ class UserSettings:
 
 
 def upsert_user(id: str, facts: UserSettings, by: str) -> User:
-    """Create or update a user. A new user cannot log in until an operator sets a password.
+    """Create or update a user. A new user cannot sign in until an operator sets a password.
 
     Raises:
         Invalid: when the id is invalid.

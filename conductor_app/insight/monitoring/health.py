@@ -15,6 +15,7 @@ LATE_AFTER_MS = MINUTE
 SWEEP_INTERVALS_MS = {
     "prune_finished": HOUR,
     "prune_events": HOUR,
+    "prune_sessions": HOUR,
     "measure_usual": MINUTE,
     "ring_alerts": MINUTE,
     "watch_groups": MINUTE,

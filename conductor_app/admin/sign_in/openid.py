@@ -1,0 +1,115 @@
+"""Sign-in with an OpenID Connect provider: authorization code flow with PKCE, by Authlib."""
+
+import logging
+from functools import lru_cache
+from typing import Any
+
+from authlib.integrations.base_client import OAuthError
+from authlib.integrations.django_client import OAuth
+from django.contrib.auth import login
+from django.contrib.auth.backends import ModelBackend
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from joserfc.errors import JoseError
+from requests import RequestException
+
+from ... import conf
+from ...access.client_address import client_address
+from ...access.session_limits import OPENID_BACKEND
+from ...core.errors import Forbidden
+from ...engine.access.sign_ins import ExternalUser, find_or_create_external_user, record_sign_in
+from .sign_in_pages import after_sign_in, next_address, refuse_sign_in
+
+NEXT = "sign_in_next"
+TIMEOUT_SECONDS = 10
+
+logger = logging.getLogger(__name__)
+
+
+class OpenIdBackend(ModelBackend):
+    """Marks sessions of users that the provider has authenticated. Passwords are not accepted."""
+
+    def authenticate(self, request: HttpRequest | None, *_: Any, **__: Any) -> None:
+        """Accept no password."""
+        return
+
+
+@lru_cache(maxsize=4)
+def _provider(issuer: str, client_id: str, client_secret: str, scopes: str) -> Any:
+    oauth = OAuth()
+    return oauth.register(
+        "openid",
+        server_metadata_url=f"{issuer.rstrip('/')}/.well-known/openid-configuration",
+        client_id=client_id,
+        client_secret=client_secret or None,
+        client_kwargs={
+            "scope": scopes,
+            "code_challenge_method": "S256",
+            "default_timeout": TIMEOUT_SECONDS,
+            **({} if client_secret else {"token_endpoint_auth_method": "none"}),
+        },
+    )
+
+
+def provider() -> Any:
+    """Return the client of the configured provider. It reads the provider's metadata at its first use."""
+    return _provider(conf.oidc_issuer, conf.oidc_client_id, conf.oidc_client_secret, conf.oidc_scopes)
+
+
+def start(request: HttpRequest) -> HttpResponseBase:
+    """Redirect to the sign-in page of the provider."""
+    request.session[NEXT] = next_address(request)
+    try:
+        return provider().authorize_redirect(request, _callback_address(request))
+    except (OAuthError, RequestException, ValueError, KeyError) as error:
+        return _refuse(request, _("The sign-in server does not respond. Try again in a minute."), error)
+
+
+def callback(request: HttpRequest) -> HttpResponse:
+    """Sign in the user with the code that the provider sent."""
+    try:
+        token = provider().authorize_access_token(request, leeway=60)
+        claims = token.get("userinfo") or {}
+        if conf.oidc_groups_claim not in claims or conf.oidc_username_claim not in claims:
+            claims = {**provider().userinfo(token=token), **claims}
+    except (OAuthError, JoseError, RequestException, ValueError, KeyError, RuntimeError) as error:
+        return _refuse(request, _("The sign-in was cancelled, has expired, or was not valid. Sign in again."), error)
+    if "sub" not in claims:
+        return _refuse(request, _("The sign-in server returned no user."), None)
+    try:
+        user = find_or_create_external_user(conf.oidc_issuer, str(claims["sub"])[:255], _external_user(claims))
+    except Forbidden as error:
+        return _refuse(request, error.message, error)
+    return _sign_in(request, user)
+
+
+def _sign_in(request: HttpRequest, user: User) -> HttpResponse:
+    target = request.session.pop(NEXT, "") or reverse("admin:index")
+    login(request, user, backend=OPENID_BACKEND)
+    return after_sign_in(request, target)
+
+
+def _external_user(claims: dict[str, Any]) -> ExternalUser:
+    groups = claims.get(conf.oidc_groups_claim) or ()
+    return ExternalUser(
+        username=str(claims.get(conf.oidc_username_claim) or ""),
+        email=str(claims.get("email") or "") if claims.get("email_verified", True) else "",
+        first_name=str(claims.get("given_name") or claims.get("name") or ""),
+        last_name=str(claims.get("family_name") or ""),
+        groups=tuple(map(str, [groups] if isinstance(groups, str) else groups)),
+    )
+
+
+def _callback_address(request: HttpRequest) -> str:
+    path = reverse("admin:openid_callback")
+    return f"{conf.public_url}{path}" if conf.public_url else request.build_absolute_uri(path)
+
+
+def _refuse(request: HttpRequest, message: str, error: Exception | None) -> HttpResponse:
+    # The text of the error can contain parts of the request of an anonymous client.
+    reason = str(error or message)[:300]
+    logger.warning("OpenID Connect sign-in refused: %s", reason)
+    record_sign_in("", "fail to sign in", client_address(request), reason="OpenID Connect: " + reason)
+    return refuse_sign_in(request, message)

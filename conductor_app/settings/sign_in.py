@@ -1,0 +1,89 @@
+"""Settings of sign-in: limits, sessions, single sign-on and LDAP."""
+
+import ssl
+from typing import Any
+
+from . import environment
+
+CONDUCTOR_SIGN_IN_ATTEMPTS = environment.number("SIGN_IN_ATTEMPTS", 5, least=1)
+CONDUCTOR_SIGN_IN_LOCK_MINUTES = environment.number("SIGN_IN_LOCK_MINUTES", 15, least=1)
+CONDUCTOR_SESSION_IDLE_MINUTES = environment.number("SESSION_IDLE_MINUTES", 120, least=1)
+CONDUCTOR_SESSION_HOURS = environment.number("SESSION_HOURS", 12, least=1)
+CONDUCTOR_SECOND_FACTOR_REQUIRED = environment.boolean("SECOND_FACTOR_REQUIRED", False)
+CONDUCTOR_LOCAL_SIGN_IN = environment.boolean("LOCAL_SIGN_IN", True)
+CONDUCTOR_TRUSTED_PROXIES = environment.networks("TRUSTED_PROXIES", ("127.0.0.0/8", "::1/128"))
+
+CONDUCTOR_OIDC_ISSUER = environment.address("OIDC_ISSUER", "https", "http")
+CONDUCTOR_OIDC_CLIENT_ID = environment.text("OIDC_CLIENT_ID", "")
+CONDUCTOR_OIDC_CLIENT_SECRET = environment.text("OIDC_CLIENT_SECRET", "")
+CONDUCTOR_OIDC_SCOPES = environment.text("OIDC_SCOPES", "openid profile email")
+CONDUCTOR_OIDC_NAME = environment.text("OIDC_NAME", "single sign-on")
+CONDUCTOR_OIDC_USERNAME_CLAIM = environment.text("OIDC_USERNAME_CLAIM", "preferred_username")
+CONDUCTOR_OIDC_GROUPS_CLAIM = environment.text("OIDC_GROUPS_CLAIM", "groups")
+CONDUCTOR_EXTERNAL_GROUP_ROLES = environment.roles_by_group("EXTERNAL_GROUP_ROLES")
+environment.require_together("OIDC_ISSUER", "OIDC_CLIENT_ID")
+
+# The age that browsers are told. The server checks the idle time and the age itself.
+SESSION_COOKIE_AGE = CONDUCTOR_SESSION_HOURS * 3600
+
+AXES_HANDLER = "conductor_app.admin.sign_in.throttle.SignInThrottle"
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"], "username", "ip_address"]
+AXES_FAILURE_LIMIT = "conductor_app.admin.sign_in.throttle.failure_limit"
+AXES_COOLOFF_TIME = "conductor_app.admin.sign_in.throttle.lock_time"
+AXES_CLIENT_IP_CALLABLE = "conductor_app.admin.sign_in.throttle.counted_address"
+AXES_RESET_ON_SUCCESS = True
+AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
+# The audit log of this server records sign-ins.
+AXES_DISABLE_ACCESS_LOG = True
+AXES_ENABLE_ADMIN = False
+AXES_VERBOSE = False
+# W002: the sign-in page answers locked requests itself. W006: reports a false alarm for combined parameters.
+AXES_SILENCED_CHECKS = ["axes.W002", "axes.W006"]
+
+AUTHENTICATION_BACKENDS = [
+    "axes.backends.AxesStandaloneBackend",
+    "django.contrib.auth.backends.ModelBackend",
+    "conductor_app.admin.sign_in.openid.OpenIdBackend",
+]
+
+
+def ldap(url: str) -> dict[str, Any]:
+    """Return the settings of django-python3-ldap, with verified certificates."""
+    verified = {"validate": ssl.CERT_REQUIRED, "ca_certs_file": environment.text("LDAP_CA_FILE", "") or None}
+    user_attribute = environment.text("LDAP_USER_ATTRIBUTE", "uid")
+    settings: dict[str, Any] = {
+        "LDAP_AUTH_URL": environment.split_list(url),
+        "LDAP_AUTH_USE_TLS": environment.boolean("LDAP_STARTTLS", url.startswith("ldap://")),
+        "LDAP_AUTH_TLS_VERSION": ssl.PROTOCOL_TLS_CLIENT,
+        "LDAP_AUTH_TLS_ARGS": verified,
+        "LDAP_AUTH_SEARCH_BASE": environment.require_value("LDAP_SEARCH_BASE", "ou=people,dc=example,dc=org"),
+        "LDAP_AUTH_OBJECT_CLASS": environment.text("LDAP_OBJECT_CLASS", "inetOrgPerson"),
+        "LDAP_AUTH_USER_FIELDS": {
+            "username": user_attribute,
+            "first_name": "givenName",
+            "last_name": "sn",
+            "email": "mail",
+        },
+        "LDAP_AUTH_CLEAN_USER_DATA": "conductor_app.admin.sign_in.ldap.clean_user_data",
+        "LDAP_AUTH_SYNC_USER_RELATIONS": "conductor_app.admin.sign_in.ldap.update_user",
+        "LDAP_AUTH_CONNECTION_USERNAME": environment.text("LDAP_BIND_USER", "") or None,
+        "LDAP_AUTH_CONNECTION_PASSWORD": environment.text("LDAP_BIND_PASSWORD", "") or None,
+        # Otherwise the library tries to connect without end.
+        "LDAP_AUTH_POOL_ACTIVE": 1,
+        "LDAP_AUTH_CONNECT_TIMEOUT": 5,
+        "LDAP_AUTH_RECEIVE_TIMEOUT": 10,
+    }
+    if domain := environment.text("LDAP_ACTIVE_DIRECTORY_DOMAIN", ""):
+        settings["LDAP_AUTH_FORMAT_USERNAME"] = "django_python3_ldap.utils.format_username_active_directory_principal"
+        settings["LDAP_AUTH_ACTIVE_DIRECTORY_DOMAIN"] = domain
+    if url.startswith("ldaps://"):
+        # Without this, the library does not verify certificates.
+        from ldap3 import Tls
+
+        settings["LDAP_AUTH_CONNECT_ARGS"] = {"tls": Tls(version=ssl.PROTOCOL_TLS_CLIENT, **verified)}
+    return settings
+
+
+if LDAP_URL := environment.text("LDAP_URL", ""):
+    vars().update(ldap(LDAP_URL))
+    AUTHENTICATION_BACKENDS.append("conductor_app.admin.sign_in.ldap.DirectoryBackend")
