@@ -1,9 +1,9 @@
 """Commands at sign-in: audit entries, and the users that an external directory vouches for."""
 
 import logging
-from typing import Any
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group, User
