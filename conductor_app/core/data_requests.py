@@ -149,12 +149,14 @@ class InboxMessages(DataRequest):
 class ScriptEvaluation(DataRequest):
     """The result of a script. Value: ScriptResult.
 
-    `inputs`: JSON text of the object that the script reads as `$`, or, in Python, as variables.
+    `inputs`: JSON text of the object that the script reads as `$`, or, in Python, as variables. `definition`: the name
+    of the workflow definition or event handler that it is part of. Definitions share the helper processes fairly.
     """
 
     language: str
     source: str
     inputs: str
+    definition: str = ""
     is_lasting = True
 
 

@@ -120,7 +120,8 @@ class DecisionContext:
 
     def script(self, language: str, source: str, inputs: Mapping[str, Any]) -> ScriptResult:
         """Return the result of a script."""
-        return self.require(ScriptEvaluation(language, source, json.dumps(inputs, default=str)))
+        text = json.dumps(inputs, default=str)
+        return self.require(ScriptEvaluation(language, source, text, self.run.definition.name))
 
     def definition(self, name: str, version: int | None) -> Definition | None:
         """Return the definition with this name, the newest if `version` is None; None if there is none."""

@@ -2,11 +2,13 @@
 
 It is started as `python -I helper.py ENGINE` with an empty environment, so that it can import only the engine. A
 request has two frames on stdin, the order and the inputs; a response is one frame on stdout. A frame has four bytes of
-length, followed by JSON.
+length, followed by JSON. The first response is the isolation of the process: for each kind, why it is off, or an empty
+text.
 """
 
 import json
 import os
+import pwd
 import resource
 import signal
 import struct
@@ -20,6 +22,8 @@ results = import_module("results")
 
 LENGTH = struct.Struct(">I")
 ADDRESS_SPACE = 600 << 20
+USER = "nobody"
+CAP_KILL = 5
 
 
 def evaluate(engine, order, inputs):
@@ -53,6 +57,45 @@ def lock_down(descriptors):
     sys.setrecursionlimit(results.MAX_RESULT_DEPTH + 30)
 
 
+def change_user(name, program):
+    """Give up all rights of root. Returns why this is impossible, or an empty text.
+
+    `program`: the file that the engine starts, or None. A server without CAP_KILL could not end the helper of another
+    user.
+    """
+    if os.geteuid():
+        return "the server does not run as root"
+    try:
+        user = pwd.getpwnam(name)
+        if not has_capability(CAP_KILL):
+            return "the server lacks the capability CAP_KILL"
+        if program and not can_execute(user, program):
+            return f"{name} cannot execute {program}"
+        os.setgroups([])
+        os.setresgid(user.pw_gid, user.pw_gid, user.pw_gid)
+        os.setresuid(user.pw_uid, user.pw_uid, user.pw_uid)
+    except KeyError:
+        return f"there is no user {name}"
+    except OSError as error:
+        return f"the kernel refuses it: {error.strerror}"
+    return ""
+
+
+def can_execute(user, program):
+    """Return True if this user can execute a program. Its group is not considered."""
+    os.seteuid(user.pw_uid)
+    try:
+        return os.access(program, os.X_OK, effective_ids=True)
+    finally:
+        os.seteuid(0)
+
+
+def has_capability(number):
+    """Return True if this process has the capability."""
+    (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("CapEff:"))
+    return bool(int(line.split()[1], 16) >> number & 1)
+
+
 def read_frame():
     """Return the next frame. Ends the process at the end of the input."""
     head = sys.stdin.buffer.read(LENGTH.size)
@@ -69,8 +112,8 @@ def write_frame(data):
 
 if __name__ == "__main__":
     engine = import_module(sys.argv[1])
+    user = change_user(USER, engine.PROGRAM)
     lock_down(engine.MAX_DESCRIPTORS)
-    engine.start()
-    write_frame(b"ready")
+    write_frame(json.dumps({"user": user, "filter": engine.start()}).encode())
     while True:
         write_frame(evaluate(engine, json.loads(read_frame()), read_frame()))

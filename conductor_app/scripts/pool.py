@@ -7,10 +7,10 @@ import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from threading import BoundedSemaphore
 from typing import Any
 
-from conductor_app.scripts.process import Helper, HelperDied, HelperTimedOut
+from conductor_app.scripts.helper_queue import HelperQueue
+from conductor_app.scripts.process import Helper, HelperDied, HelperTimedOut, Isolation
 
 ENGINES = {"javascript": "javascript_jq", "jq": "javascript_jq", "python": "monty"}
 """The engine of each language. A helper process runs one engine."""
@@ -34,14 +34,14 @@ class EvaluationResult:
 
 
 def evaluate(
-    language: str, source: str, inputs: Any, limit_seconds: float = 4.0, *, pool_size: int = 2
+    language: str, source: str, inputs: Any, limit_seconds: float = 4.0, *, pool_size: int = 2, key: str = ""
 ) -> EvaluationResult:
-    """Evaluate a script in the pool of this process.
+    """Evaluate a script in the pool of this process, which keys, such as names of definitions, share fairly.
 
     Raises:
         ScriptsUnavailable: when no helper process is available.
     """
-    return shared_pool(pool_size).evaluate(language, source, inputs, limit_seconds)
+    return shared_pool(pool_size).evaluate(language, source, inputs, limit_seconds, key)
 
 
 @cache
@@ -58,7 +58,9 @@ class Pool:
         self.drop_helpers()
         POOLS.add(self)
 
-    def evaluate(self, language: str, source: str, inputs: Any, limit_seconds: float = 4.0) -> "EvaluationResult":
+    def evaluate(
+        self, language: str, source: str, inputs: Any, limit_seconds: float = 4.0, key: str = ""
+    ) -> "EvaluationResult":
         """Evaluate `source` with `inputs`. Errors of the script are part of the result and not raised.
 
         Raises:
@@ -79,7 +81,14 @@ class Pool:
             return EvaluationResult(error=f"The script's inputs cannot be converted to JSON: {error}.")
         if len(text) + len(order_text) > MAX_INPUT_SIZE:
             return EvaluationResult(error="The script and its inputs are larger than 16 MB.")
-        return self._ask(language, (order_text, text), limit_seconds)
+        ticket, result = self._queue.enter(key), None
+        try:
+            if not ticket.granted.wait(self._queue_seconds):
+                raise ScriptsUnavailable(f"All {self._size} helper processes were busy for {self._queue_seconds:g} s.")
+            result = self._evaluate(language, (order_text, text), limit_seconds)
+        finally:
+            self._queue.leave(ticket, result and result.timed_out)
+        return result
 
     def idle_pids(self) -> list[int]:
         """Return the process ids of the idle helpers."""
@@ -94,31 +103,33 @@ class Pool:
     def drop_helpers(self) -> None:
         """Discard the helpers, because after a fork they belong to the parent."""
         self._idle: dict[str, list[Helper]] = {engine: [] for engine in ENGINES.values()}
-        self._permits = BoundedSemaphore(self._size)
+        self._queue = HelperQueue(self._size)
 
-    def _ask(self, language: str, frames: tuple[bytes, bytes], limit: float) -> EvaluationResult:
-        if not self._permits.acquire(timeout=self._queue_seconds):
-            raise ScriptsUnavailable(f"All {self._size} helper processes were busy for {self._queue_seconds:g} s.")
-        try:
-            return self._ask_helper(language, self._take(ENGINES[language]), frames, limit)
-        finally:
-            self._permits.release()
+    def _evaluate(self, language: str, frames: tuple[bytes, bytes], limit: float) -> EvaluationResult:
+        # The first helper may have lost its interpreter after an earlier script.
+        for _ in range(2):
+            if result := self._ask_helper(language, self._take(ENGINES[language]), frames, limit):
+                return result
+        raise ScriptsUnavailable("A helper process lost its interpreter.")
 
-    def _ask_helper(self, language: str, helper: Helper, frames: tuple[bytes, bytes], limit: float) -> EvaluationResult:
+    def _ask_helper(
+        self, language: str, helper: Helper, frames: tuple[bytes, bytes], limit: float
+    ) -> EvaluationResult | None:
+        """Return the result, or None if the helper cannot evaluate scripts anymore."""
         # A helper is reused only after a complete exchange. After an interruption, its pipes contain parts of frames.
-        answer = None
+        result = None
         try:
-            answer = helper.ask(frames, limit + GRACE_SECONDS)
+            result = parse_answer(helper.ask(frames, limit + GRACE_SECONDS), limit, is_exact=language == "python")
+            return result
         except HelperTimedOut:
             return EvaluationResult(error=timeout_message(limit), timed_out=True)
         except HelperDied as death:
             return EvaluationResult(error=f"The script crashed its helper process ({death}) and was stopped.")
         finally:
-            if answer is None:
+            if result is None:
                 helper.kill()
             else:
                 self._idle[ENGINES[language]].append(helper)
-        return parse_answer(answer, limit, is_exact=language == "python")
 
     def _take(self, engine: str) -> Helper:
         idle = self._idle[engine]
@@ -150,13 +161,24 @@ def start_helper(engine: str) -> Helper:
     return helper
 
 
+def probe_isolation(engine: str) -> Isolation:
+    """Return how helpers with this engine are isolated on this host. Starts one.
+
+    Raises:
+        ScriptsUnavailable: when it does not start.
+    """
+    helper = start_helper(engine)
+    helper.kill()
+    return helper.isolation
+
+
 def input_names(inputs: Any) -> list[str]:
     """Return the names of the inputs if they are an object."""
     return [name for name in inputs if isinstance(name, str)] if isinstance(inputs, dict) else []
 
 
-def parse_answer(answer: bytes, limit: float, is_exact: bool = False) -> EvaluationResult:
-    """Return the result in the response of a helper.
+def parse_answer(answer: bytes, limit: float, is_exact: bool = False) -> EvaluationResult | None:
+    """Return the result in the response of a helper, or None if it has not evaluated the script.
 
     `is_exact`: True if the language distinguishes 1 from 1.0 and has integers of any size.
     """
@@ -166,6 +188,8 @@ def parse_answer(answer: bytes, limit: float, is_exact: bool = False) -> Evaluat
         )
     except RecursionError:
         return EvaluationResult(error="The script's result is nested too deeply.")
+    if document is None:
+        return None
     timed_out = document.get("timed_out", False)
     error = timeout_message(limit) if timed_out else document.get("error")
     return EvaluationResult(document.get("value"), error, timed_out, tuple(document.get("logs", ())))

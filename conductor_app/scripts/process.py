@@ -1,6 +1,7 @@
 """Start a helper process, send it requests with a deadline, and kill it."""
 
 import contextlib
+import json
 import os
 import select
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable
+from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 
@@ -25,6 +27,17 @@ class HelperTimedOut(Exception):
 
 class HelperDied(Exception):
     """The helper process has ended without a response."""
+
+
+@dataclass(frozen=True)
+class Isolation:
+    """How a helper is isolated besides its limits: by another user, and by a filter of system calls.
+
+    Each field is an empty text, or why the helper is not isolated in this way.
+    """
+
+    user: str
+    filter: str
 
 
 class Helper:
@@ -59,7 +72,7 @@ class Helper:
 
     def await_ready(self) -> None:
         """Wait until the helper has loaded its engine, so that this time does not count for a script."""
-        self._receive_frame(time.monotonic() + START_SECONDS)
+        self.isolation = Isolation(**json.loads(self._receive_frame(time.monotonic() + START_SECONDS)))
 
     def ask(self, frames: Iterable[bytes], seconds: float) -> bytes:
         """Send the frames of one request, and return the response.

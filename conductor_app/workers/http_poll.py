@@ -131,7 +131,13 @@ def is_condition_met(condition: str, inputs: dict[str, Any], output: dict[str, A
     if not condition:
         return True, ""
     answer = evaluate(
-        "javascript", condition, condition_scope(inputs, output), conf.script_seconds, pool_size=conf.script_pool_size
+        "javascript",
+        condition,
+        condition_scope(inputs, output),
+        conf.script_seconds,
+        pool_size=conf.script_pool_size,
+        # A worker does not know the definition of its task, but most definitions have conditions of their own.
+        key=f"condition {condition}",
     )
     if answer.error:
         return False, answer.error

@@ -40,7 +40,9 @@ def find_data_requests(*steps, **fields) -> set:
         ([set_variable("a", n=1)], RunPayload("variables")),
         (
             [inline("a", "1 + 1")],
-            ScriptEvaluation("javascript", "1 + 1", '{"evaluatorType": "javascript", "expression": "1 + 1"}'),
+            ScriptEvaluation(
+                "javascript", "1 + 1", '{"evaluatorType": "javascript", "expression": "1 + 1"}', "order"
+            ),
         ),
         ([sub_workflow("a", "child", version=2)], DefinitionByName("child", 2)),
     ],
@@ -93,7 +95,9 @@ def test_a_task_missing_in_the_complete_run_is_absent():
 
 
 def test_a_decision_continues_with_the_loaded_data():
-    data_request = ScriptEvaluation("javascript", "1 + 1", '{"evaluatorType": "javascript", "expression": "1 + 1"}')
+    data_request = ScriptEvaluation(
+        "javascript", "1 + 1", '{"evaluatorType": "javascript", "expression": "1 + 1"}', "order"
+    )
     run = Run("run", plan(inline("a", "1 + 1"), noop("b")), "RUNNING", 0, input={}, variables={}, output={})
 
     decision = apply_command(run, no_command, {data_request: ScriptResult(2)}, 0)

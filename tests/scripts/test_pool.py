@@ -65,7 +65,7 @@ def test_a_caller_that_waits_too_long_for_a_helper_gets_an_error():
     pool = Pool(size=1, queue_seconds=0.05)
     busy = threading.Thread(target=pool.evaluate, args=("javascript", ENDLESS, {}, 0.5))
     busy.start()
-    while pool._permits._value:
+    while not pool._queue._granted:
         os.sched_yield()
 
     with pytest.raises(ScriptsUnavailable, match=r"All 1 helper processes were busy for 0\.05 s"):
@@ -73,6 +73,19 @@ def test_a_caller_that_waits_too_long_for_a_helper_gets_an_error():
 
     busy.join()
     pool.close()
+
+
+def test_endless_scripts_of_one_definition_leave_a_helper_to_others(pool):
+    for _ in range(2):
+        pool.evaluate("javascript", ENDLESS, {}, 0.1, "endless")
+
+    with ThreadPoolExecutor(3) as threads:
+        endless = [threads.submit(pool.evaluate, "javascript", ENDLESS, {}, 0.8, "endless") for _ in range(3)]
+        values = [pool.evaluate("javascript", "$.n", {"n": n}, 4, "other").value for n in range(20)]
+        has_one_ended = any(each.done() for each in endless)
+
+    assert values == list(range(20))
+    assert not has_one_ended
 
 
 def test_an_interrupted_script_leaves_its_helper_alive(pool):

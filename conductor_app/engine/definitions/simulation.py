@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from time import monotonic
 from typing import Any
 
@@ -83,7 +84,8 @@ def _load_data(questions: Iterable[DataRequest]) -> Mapping[DataRequest, Any]:
 def _load_one(question: DataRequest) -> Any:
     match question:
         case ScriptEvaluation():
-            return run_script(question)
+            # Endless scripts of a draft must not slow down the runs of the saved definition.
+            return run_script(replace(question, definition=f"simulation of {question.definition}"))
         case DefinitionByName():
             return resolved_definitions.read_unsaved(question.name, question.version)
         case InlineDefinition():

@@ -114,16 +114,17 @@ def evaluate_condition(handler: EventHandler, payload: Any) -> HandlerVerdict:
         events.expand_json_texts(redact_masked(payload)),
     )
     language = str(handler.document.get("evaluatorType") or "javascript")
-    answer = _run_condition(condition, language, readable)
+    answer = _run_condition(handler, condition, language, readable)
     if readable != visible:
         answer = replace(answer, value=events.is_true(answer.value))
     return HandlerVerdict(handler, answer, events.observed_values(condition, visible, language))
 
 
-def _run_condition(condition: str, language: str, payload: Any) -> ScriptResult:
+def _run_condition(handler: EventHandler, condition: str, language: str, payload: Any) -> ScriptResult:
     found = evaluator(language) or ScriptLanguage("javascript")
     if isinstance(found, ScriptLanguage):
-        return run_script(ScriptQuestion(found.language, condition, dumps(payload) or "null"))
+        inputs = dumps(payload) or "null"
+        return run_script(ScriptQuestion(found.language, condition, inputs, f"event handler {handler.name}"))
     return ScriptResult(value=found.evaluate(condition, payload if isinstance(payload, dict) else {}))
 
 

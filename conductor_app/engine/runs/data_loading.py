@@ -162,4 +162,5 @@ def _evaluate_script(request: ScriptEvaluation) -> EvaluationResult:
         json.loads(request.inputs),
         limit_seconds=conf.script_seconds,
         pool_size=conf.script_pool_size,
+        key=request.definition,
     )

@@ -1,23 +1,27 @@
 """The engine for Python, on Monty: an interpreter without files, network and environment, and with few modules.
 
-Monty runs its interpreter in a worker process, which this process starts, monitors and replaces. Inputs and results are
+Monty runs its interpreter in a worker process, which this process starts and monitors. Inputs and results are
 passed as JSON text. The interpreter parses and writes it faster than values are converted one by one. It also refuses
 values that are not JSON, which a conversion would replace by a description.
 """
 
 import ast
-import contextlib
 import json
 import keyword
 import re
 import resource
+import shutil
+import sysconfig
+from threading import Thread
 from typing import TypeGuard
 
 import pydantic_monty
+import system_call_filter
 from results import (
     LOG_LINE_LENGTH,
     LOG_LINES,
     MAX_RESULT_DEPTH,
+    NOT_EVALUATED,
     OUT_OF_MEMORY,
     SCRIPT_MEMORY,
     TOO_DEEP,
@@ -25,6 +29,7 @@ from results import (
 )
 
 MAX_DESCRIPTORS = 64
+PROGRAM = shutil.which("monty", path=sysconfig.get_path("scripts"))
 GRACE_SECONDS = 0.3
 SECONDS_TO_START = 5
 MAX_MESSAGE_LENGTH = 2000
@@ -40,6 +45,7 @@ LONE_SURROGATE = re.compile(r"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA
 UNSUPPORTED = re.compile(r"The monty syntax parser does not yet support (.*)", re.DOTALL)
 
 pool = pydantic_monty.Monty(
+    binary_path=PROGRAM,
     min_processes=1,
     max_processes=1,
     checkout_timeout=SECONDS_TO_START,
@@ -63,8 +69,30 @@ class OutputLines:
 
 
 def start():
-    """Start the worker process, which inherits the limits and the empty environment of this process."""
+    """Start the worker process, and restrict it and this process. Returns why there is no filter, or an empty text.
+
+    The worker inherits the limits, the empty environment, and the filter of the thread that starts it. That filter does
+    not allow to change the limits of another process, so the main thread does this before it has a filter itself. Its
+    own filter does not allow to start another worker: a helper whose worker has crashed is replaced.
+    """
+    refusals = []
+    thread = Thread(target=lambda: refusals.append(start_worker()))
+    thread.start()
+    thread.join()
+    with pool.checkout() as session:
+        worker = session.worker_pid
+    resource.prlimit(worker, resource.RLIMIT_NOFILE, NONE)
+    calls = system_call_filter.computing_calls(worker) | system_call_filter.thread_calls()
+    return refusals[0] or system_call_filter.restrict_thread(calls)
+
+
+def start_worker():
+    """Restrict this thread, and start the worker process in it. Returns why there is no filter, or an empty text."""
+    refusal = system_call_filter.restrict_thread(
+        system_call_filter.computing_calls() | system_call_filter.loading_calls()
+    )
     pool.__enter__()
+    return refusal
 
 
 def run_python(order, inputs):
@@ -82,12 +110,14 @@ def run_python(order, inputs):
     last_line = code.count("\n") + 1
     try:
         with pool.checkout(limits=limits, os_policy=OS_POLICY) as session:
-            limit_worker_descriptors(session.worker_pid)
             text = session.feed_run(code, inputs=variables, print_callback=printed)
     except pydantic_monty.MontyCrashedError as error:
         return crash_result(error, printed.text_to_keep())
     except pydantic_monty.MontyError as error:
         return failure_result(error, source, last_line, printed.text_to_keep())
+    except RuntimeError:
+        # The worker has ended after an earlier script, and the filter does not allow to start another one.
+        return NOT_EVALUATED
     return success_result(text, printed.text_to_keep())
 
 
@@ -142,14 +172,6 @@ def replace_lone_surrogates(text):
     return LONE_SURROGATE.sub(lambda match: "\\ufffd" if match[1] else match[0], text)
 
 
-def limit_worker_descriptors(pid):
-    """Prevent the worker process, which may be a new one, from opening descriptors. It needs no further ones."""
-    # If the process has ended, sending the script raises an error.
-    with contextlib.suppress(ProcessLookupError):
-        if resource.prlimit(pid, resource.RLIMIT_NOFILE) != NONE:
-            resource.prlimit(pid, resource.RLIMIT_NOFILE, NONE)
-
-
 def success_result(text, logs):
     """Return the result with the value of the script. NaN and Infinity become text, as in Conductor."""
     try:
@@ -178,7 +200,7 @@ def is_too_deep(value):
 
 
 def crash_result(error, logs):
-    """Return the result after the worker process has ended. The next script gets a new process."""
+    """Return the result after the worker process has ended."""
     if error.timed_out:
         return answer_document(timed_out=True, logs=logs)
     return answer_document(error="The script crashed its interpreter and was stopped.", logs=logs)

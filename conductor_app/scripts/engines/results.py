@@ -11,6 +11,10 @@ TOO_LARGE = "The script's result is larger than 10 MB."
 TOO_DEEP = f"The result is nested deeper than {MAX_RESULT_DEPTH} levels."
 
 
+NOT_EVALUATED = "null"
+"""The response of a helper that cannot evaluate another script. It has not evaluated this one."""
+
+
 def answer_document(value=None, error=None, timed_out=False, logs=()):
     """Return a result as JSON text."""
     return json.dumps({"value": value, "error": error, "timed_out": timed_out, "logs": list(logs)})
