@@ -1,10 +1,11 @@
 """The Django app of this project, with system checks of its settings."""
 
+import os
 from typing import Any
 
 from django.apps import AppConfig, apps
 from django.conf import settings
-from django.core.checks import Error, register
+from django.core.checks import Error, Warning, register
 from django.db import connections
 from django.db.models.signals import post_migrate, pre_migrate
 
@@ -41,6 +42,7 @@ class ConductorConfig(AppConfig):
         post_migrate.connect(sync_clients, sender=last)
         register(check_settings, conf.CHECKS)
         register(check_open_access, conf.CHECKS)
+        register(check_script_isolation, conf.CHECKS)
 
 
 def set_migration_timeouts(using: str, **_: Any) -> None:
@@ -90,3 +92,13 @@ def check_open_access(**_: Any) -> list[Error]:
             id="conductor.E002",
         )
     ]
+
+
+def check_script_isolation(**_: Any) -> list[Warning]:
+    """Check that the kernel isolates the helper processes of scripts, in the cluster profile."""
+    from .engine.script_isolation import isolation_warnings
+
+    if not conf.redis_url:
+        return []
+    hint = "Run the server on Linux, as a user other than root, and allow the system call seccomp."
+    return [Warning(each, hint=hint, id="conductor.W001") for each in isolation_warnings(os.geteuid() == 0)]

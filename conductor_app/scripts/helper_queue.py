@@ -1,4 +1,4 @@
-"""The order in which callers get helper processes: in turns by key, so that slow scripts of one key delay few others."""
+"""The order in which callers get helper processes: in turns by key, so that slow scripts delay few others."""
 
 from collections import Counter, deque
 from collections.abc import Hashable

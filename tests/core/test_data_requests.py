@@ -40,9 +40,7 @@ def find_data_requests(*steps, **fields) -> set:
         ([set_variable("a", n=1)], RunPayload("variables")),
         (
             [inline("a", "1 + 1")],
-            ScriptEvaluation(
-                "javascript", "1 + 1", '{"evaluatorType": "javascript", "expression": "1 + 1"}', "order"
-            ),
+            ScriptEvaluation("javascript", "1 + 1", '{"evaluatorType": "javascript", "expression": "1 + 1"}', "order"),
         ),
         ([sub_workflow("a", "child", version=2)], DefinitionByName("child", 2)),
     ],

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -326,7 +327,7 @@ def interpreter_pid(pool):
     """Return the process id of the interpreter of the pool's only helper."""
     (pid,) = pool.idle_pids()
     # A thread that has ended has started it, so that it belongs to any of the other threads.
-    children = (open(f"/proc/{pid}/task/{task}/children").read() for task in os.listdir(f"/proc/{pid}/task"))
+    children = ((task / "children").read_text() for task in Path(f"/proc/{pid}/task").iterdir())
     return int("".join(children))
 
 

@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ... import clock
+from ...engine.script_isolation import script_isolation
 from ...insight.monitoring.database import database_status
 from ...insight.monitoring.system import configuration, operator_advice, sweep_statuses
 from ..badges import mark_names, render_pill
@@ -40,6 +41,7 @@ class SystemPage(Page):
             "settings": sorted(configuration(), key=lambda setting: not setting.risk),
             "checks": [str(each.msg) for each in checks.run_checks(include_deployment_checks=False)],
             "versions": component_versions(),
+            "isolation": script_isolation().items(),
             "metrics": request.build_absolute_uri("/metrics"),
         }
 

@@ -1,9 +1,13 @@
 """The system page: background jobs, database, configuration, and recommended actions."""
 
+import os
+import sys
 from html import unescape
 
 import pytest
 
+from conductor_app.apps import check_script_isolation
+from conductor_app.engine.script_isolation import _probe, isolation_warnings, script_isolation
 from conductor_app.models import SweepPass
 from tests.admin.page_text import page_text
 
@@ -66,3 +70,48 @@ def test_the_page_requires_permission_and_takes_few_queries(operator, client, dj
     with django_assert_max_num_queries(15):
         operator.get(SYSTEM)
     assert client.get(SYSTEM).status_code == 302
+
+
+@pytest.mark.parametrize("name", ["JavaScript and jq", "Python"])
+def test_the_page_shows_how_scripts_are_isolated(operator, name):
+    isolation = script_isolation()[name]
+    user = f"Same user as the server: {isolation.user}." if isolation.user else "Own user."
+    filter = f"System calls are not filtered: {isolation.filter}." if isolation.filter else "System calls are filtered."
+
+    assert f"Scripts in {name} {user} {filter}" in unescape(page_text(operator.get(SYSTEM)))
+
+
+def test_a_host_that_does_not_isolate_scripts_is_reported(operator, settings, monkeypatch):
+    settings.CONDUCTOR_REDIS_URL = "redis://cache/0"
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    _probe.cache_clear()
+
+    page = unescape(page_text(operator.get(SYSTEM)))
+
+    reason = "A helper process could not be started: No such file or directory"
+    assert f"Same user as the server: {reason}. System calls are not filtered: {reason}." in page
+    assert f"Scripts in Python run without a filter of system calls: {reason}." in page
+
+
+def test_the_check_expects_another_user_only_of_a_server_that_runs_as_root(monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    _probe.cache_clear()
+
+    assert [each for each in isolation_warnings(is_root=True) if "run as root" in each] != []
+    assert [each for each in isolation_warnings(is_root=False) if "run as root" in each] == []
+
+
+def test_an_isolating_host_has_no_warning(settings):
+    settings.CONDUCTOR_REDIS_URL = "redis://cache/0"
+    is_isolating = not any(each.filter or each.user for each in script_isolation().values())
+
+    assert check_script_isolation() == [] or not is_isolating
+
+
+def test_only_the_cluster_profile_checks_the_isolation(settings, monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    _probe.cache_clear()
+
+    assert check_script_isolation() == []
+    settings.CONDUCTOR_REDIS_URL = "redis://cache/0"
+    assert [each.id for each in check_script_isolation()] == ["conductor.W001"] * (4 if os.geteuid() == 0 else 2)
