@@ -53,7 +53,10 @@ class RepeatedFailureFilter(logging.Filter):
 
 
 class RefusedRequestFilter(logging.Filter):
-    """Removes the traceback of refused requests (403, 404): the line names the reason, and any caller can cause it."""
+    """Removes the traceback of refused requests (400, 403, 404).
+
+    Their line names the reason, and any caller can cause it. A filter of a handler, because Django reports a wrong host under a logger of its own.
+    """
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Return True after the removal."""
@@ -85,12 +88,11 @@ def logging_config(level: str, style: str) -> dict[str, Any]:
                 "processors": [structlog.stdlib.ProcessorFormatter.remove_processors_meta, *_renderer(style)],
             }
         },
-        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["refused"]}},
         "root": {"handlers": ["stderr"], "level": level},
         "filters": {"once": {"()": RepeatedFailureFilter}, "refused": {"()": RefusedRequestFilter}},
         "loggers": {name: {"level": max(level, "WARNING", key=_severity)} for name in QUIET}
-        | {name: {"filters": ["once"]} for name in ("celery.app.trace", "celery.beat")}
-        | {"django.request": {"level": max(level, "WARNING", key=_severity), "filters": ["refused"]}},
+        | {name: {"filters": ["once"]} for name in ("celery.app.trace", "celery.beat")},
     }
 
 

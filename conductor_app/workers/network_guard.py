@@ -23,11 +23,14 @@ from conductor_app.workers.socket_deadline import watch_socket
 IPV6_TRANSLATION = IPv6Network("64:ff9b::/96")
 # All allocated unicast addresses. The rest includes site-local ranges of earlier standards.
 IPV6_UNICAST = IPv6Network("2000::/3")
-# Addresses that the registries list as public, but that reach infrastructure: Azure's virtual host, relays of 6to4,
-# and networks for documentation, which older versions of `ipaddress` do not know.
+# Addresses that the registries list as public, but that reach infrastructure: Azure's virtual host, relays of 6to4;
+# and networks of protocols and for documentation, which versions of `ipaddress` know only in part. One cloud keeps
+# credentials at 192.0.0.192.
 NOT_PUBLIC: tuple[IPv4Network | IPv6Network, ...] = (
     IPv4Network("168.63.129.16/32"),
+    IPv4Network("192.0.0.0/24"),
     IPv4Network("192.88.99.0/24"),
+    IPv6Network("2001::/23"),
     IPv6Network("3fff::/20"),
 )
 # Each address may take a whole connection timeout, and a name server can return hundreds.

@@ -33,18 +33,30 @@ def test_an_unknown_address_displays_no_framework_text(operator):
     assert "Resolver404" not in shown
 
 
-def test_a_refused_request_is_logged_in_one_line_without_a_traceback(client, django_user_model):
-    client.force_login(django_user_model.objects.create_user("nobody", is_staff=True))
+@pytest.fixture
+def log_lines():
+    """Return a function that returns the lines which the server has written to its log."""
+    (handler,) = (each for each in logging.getLogger().handlers if each.get_name() == "stderr")
     stream = io.StringIO()
-    logger = logging.getLogger("django.request")
-    handler = logging.StreamHandler(stream)
-    logger.addHandler(handler)
-    try:
-        client.get("/admin/queues/")
-    finally:
-        logger.removeHandler(handler)
+    before = handler.setStream(stream)
+    yield lambda: stream.getvalue().splitlines()
+    handler.setStream(before)
 
-    assert stream.getvalue().splitlines() == ["Forbidden (Permission denied): /admin/queues/"]
+
+@pytest.mark.parametrize(
+    ("host", "reason"), [("testserver", "Permission denied"), ("evil.example", "Invalid HTTP_HOST")]
+)
+def test_a_refused_request_is_logged_in_one_line_without_a_traceback(
+    client, django_user_model, log_lines, settings, host, reason
+):
+    client.force_login(django_user_model.objects.create_user("viewer", is_staff=True))
+    settings.ALLOWED_HOSTS = ["testserver"]
+    sign_in_lines = log_lines()
+
+    client.get("/admin/queues/", headers={"host": host})
+
+    [line] = log_lines()[len(sign_in_lines) :]
+    assert reason in line
 
 
 def test_a_forbidden_page_names_the_permission_and_offers_navigation(client, django_user_model):
