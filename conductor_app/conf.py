@@ -51,6 +51,10 @@ class Defaults:
     # The public address of the pages, for links in messages, such as https://conductor.example.org.
     public_url: str = ""
 
+    # The address of another host of this server, from which browsers load artifacts, such as
+    # https://artifacts.example.net. Empty: the host of the pages. Uploads always go to the host of the request.
+    artifact_url: str = ""
+
     # The name of this installation on the pages, and the color of its label: a group of status colors.
     environment_name: str = ""
     environment_colour: str = "stopped"

@@ -6,16 +6,18 @@ from django.contrib.auth.middleware import AuthenticationMiddleware
 from django.contrib.messages.middleware import MessageMiddleware
 from django.contrib.sessions.middleware import SessionMiddleware
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest
+from django.http import Http404, HttpRequest
 from django.middleware.common import CommonMiddleware
 from django.middleware.csrf import CsrfViewMiddleware
 from django.utils.deprecation import MiddlewareMixin
 
+from .. import conf
 from ..core.errors import Forbidden
 from . import permission_cache
 from .conductor_auth import Actor
 from .current_actor import acting_as
 from .session_limits import check_session
+from .signed_links import ARTIFACT_PREFIX, is_artifact_host
 
 HEALTH_PATHS = ("/health", "/actuator/health")
 
@@ -38,9 +40,19 @@ class HostMiddleware(CommonMiddleware):
     """Checks the host of a request, except that of health checks: orchestrators use the address of a container."""
 
     def process_request(self, request: HttpRequest) -> Any:
+        """Continue, unless the host is refused.
+
+        Raises:
+            DisallowedHost: when it is not one of ALLOWED_HOSTS.
+            Http404: when it is the host of artifacts, and the request is for another part of this server.
+        """
         if request.path_info.startswith(HEALTH_PATHS):
             return None
-        return super().process_request(request)
+        response = super().process_request(request)
+        is_artifact = request.path_info.startswith(ARTIFACT_PREFIX)
+        if conf.artifact_url and not is_artifact and is_artifact_host(request.get_host()):
+            raise Http404("This host has only artifacts.")
+        return response
 
 
 class PageSessionMiddleware(PageOnlyMiddleware, SessionMiddleware):

@@ -6,7 +6,7 @@ from django.conf import settings
 from django.core.signing import Signer
 from django.utils.crypto import constant_time_compare
 
-from .. import clock
+from .. import clock, conf
 from ..core.errors import Forbidden
 
 MINUTE_MS = 60_000
@@ -15,6 +15,12 @@ UPLOAD, DOWNLOAD = "send artifact", "fetch artifact"
 UPLOAD_VALID_MS, DOWNLOAD_VALID_MS = 45 * MINUTE_MS, 30 * MINUTE_MS
 """The lifetime of an address for the upload and for the download of an artifact, in milliseconds."""
 SALT = "conductor.payload"
+ARTIFACT_PREFIX = "/api/artifacts/"
+
+
+def is_artifact_host(host: str) -> bool:
+    """Return True if browsers load artifacts, and nothing else, from this host, which may have a port."""
+    return bool(conf.artifact_url) and host.lower() == conf.artifact_url.partition("://")[2]
 
 
 def sign_link(path: str, purpose: str, valid_ms: int = DEFAULT_VALID_MS) -> dict[str, str]:
@@ -24,10 +30,11 @@ def sign_link(path: str, purpose: str, valid_ms: int = DEFAULT_VALID_MS) -> dict
 
 
 def artifact_address(task_id: str, number: int, name: str, purpose: str) -> str:
-    """Return the address for the upload or download of an artifact's content."""
+    """Return the address for the upload or download of an artifact's content. Downloads may have their own host."""
     valid_ms = UPLOAD_VALID_MS if purpose == UPLOAD else DOWNLOAD_VALID_MS
     permission = sign_link(artifact_path(task_id, number, name), purpose, valid_ms)
-    return f"/api/artifacts/v1/{task_id}/{number}/{quote(name)}?{urlencode(permission)}"
+    host = conf.artifact_url if purpose == DOWNLOAD else ""
+    return f"{host}{ARTIFACT_PREFIX}v1/{task_id}/{number}/{quote(name)}?{urlencode(permission)}"
 
 
 def artifact_path(task_id: str, number: int, name: str) -> str:

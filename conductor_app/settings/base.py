@@ -158,6 +158,7 @@ CONDUCTOR_TASK_STATUS_LISTENER_URL = environment.address("TASK_STATUS_LISTENER_U
 CONDUCTOR_WORKFLOW_STATUS_LISTENER_URL = environment.address("WORKFLOW_STATUS_LISTENER_URL", "https", "http")
 CONDUCTOR_STATE_CHANGE_SINK = environment.text("STATE_CHANGE_SINK", "conductor")
 CONDUCTOR_PUBLIC_URL = environment.address("PUBLIC_URL", "https", "http").rstrip("/")
+CONDUCTOR_ARTIFACT_URL = environment.origin("ARTIFACT_URL", "https", "http")
 CONDUCTOR_ENVIRONMENT_NAME = environment.text("ENVIRONMENT_NAME", "")
 CONDUCTOR_ENVIRONMENT_COLOUR = COLORS[environment.choice("ENVIRONMENT_COLOUR", tuple(COLORS), "grey")]
 CONDUCTOR_TASKCLUSTER_CLAIM_TIMEOUT = environment.number("TASKCLUSTER_CLAIM_TIMEOUT", 1_200, least=1)

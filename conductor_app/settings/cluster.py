@@ -2,12 +2,15 @@
 
 from . import environment, services
 from .base import *  # noqa: F403
-from .base import PAYLOAD_STORAGE, STORAGES
+from .base import CONDUCTOR_ARTIFACT_URL, PAYLOAD_STORAGE, STORAGES
 
 SECRET_KEY = environment.signing_key(
     "SECRET_KEY", environment.require_value("SECRET_KEY", "$(openssl rand -base64 48)")
 )
-ALLOWED_HOSTS = environment.split_list(environment.require_value("ALLOWED_HOSTS", "conductor.example.org"))
+ALLOWED_HOSTS = [
+    *environment.split_list(environment.require_value("ALLOWED_HOSTS", "conductor.example.org")),
+    *environment.host_of(CONDUCTOR_ARTIFACT_URL),
+]
 
 # Plain HTTP is for a private network without browsers.
 vars().update(services.https(environment.boolean("HTTPS", True)))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from . import environment, services
 from .base import *  # noqa: F403
-from .base import BASE_DIR, CONDUCTOR_PUBLIC_URL, ON_LOOPBACK, PAYLOAD_STORAGE, PORT, STORAGES
+from .base import BASE_DIR, CONDUCTOR_ARTIFACT_URL, CONDUCTOR_PUBLIC_URL, ON_LOOPBACK, PAYLOAD_STORAGE, PORT, STORAGES
 
 VAR_DIR = Path(environment.text("VAR_DIR", str(BASE_DIR / "var"))).resolve()
 SECRET_KEY = environment.signing_key(
@@ -16,6 +16,7 @@ ALLOWED_HOSTS = environment.split_list(
     if ON_LOOPBACK
     else environment.require_value("ALLOWED_HOSTS", "conductor.example.org,10.0.0.5")
 )
+ALLOWED_HOSTS += environment.host_of(CONDUCTOR_ARTIFACT_URL)
 CONDUCTOR_API_ACCESS = environment.choice("CONDUCTOR_API_ACCESS", ("open", "token"), "open" if ON_LOOPBACK else "token")
 CONDUCTOR_PUBLIC_URL = CONDUCTOR_PUBLIC_URL or (f"http://127.0.0.1:{PORT}" if ON_LOOPBACK else "")
 CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = environment.networks(

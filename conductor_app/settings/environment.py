@@ -237,6 +237,25 @@ def address(name: str, *schemes: str) -> str:
     return raw_value
 
 
+def origin(name: str, *schemes: str) -> str:
+    """Return an address without path, user and query, or "".
+
+    Raises:
+        ImproperlyConfigured: when it is invalid or has more parts.
+    """
+    value = address(name, *schemes).rstrip("/")
+    parts = urlsplit(value)
+    if value and ("@" in parts.netloc or value != f"{parts.scheme}://{parts.netloc}"):
+        raise ImproperlyConfigured(f"{name} is refused: it must have no path, as in {schemes[0]}://host.example.org")
+    return value.lower()
+
+
+def host_of(url: str) -> list[str]:
+    """Return the host of an address for ALLOWED_HOSTS, in a list that is empty if there is no address."""
+    host = urlsplit(url).hostname
+    return [f"[{host}]" if ":" in host else host] if host else []
+
+
 def servers(name: str) -> str:
     """Return hosts with ports, such as one:9092,two:9092, or "".
 

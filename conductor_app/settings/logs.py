@@ -55,7 +55,8 @@ class RepeatedFailureFilter(logging.Filter):
 class RefusedRequestFilter(logging.Filter):
     """Removes the traceback of refused requests (400, 403, 404).
 
-    Their line names the reason, and any caller can cause it. A filter of a handler, because Django reports a wrong host under a logger of its own.
+    Their line names the reason, and any caller can cause it. The filter belongs to the handler, because Django reports
+    a wrong host under a logger of its own.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:

@@ -103,3 +103,17 @@ def test_sqlite_keeps_every_commit_unless_it_is_told_otherwise(loaded):
     assert "synchronous=FULL" in loaded("embedded", pragma)
     assert "synchronous=NORMAL" in loaded("embedded", pragma, SQLITE_SYNCHRONOUS="NORMAL")
     assert "SQLITE_SYNCHRONOUS='OFF' is refused" in loaded("embedded", pragma, SQLITE_SYNCHRONOUS="OFF")
+
+
+@pytest.mark.parametrize("profile", ["cluster", "embedded"])
+def test_the_host_of_artifacts_is_allowed_and_compared_in_small_letters(loaded, profile):
+    expression = "settings.CONDUCTOR_ARTIFACT_URL, 'files.example.net' in settings.ALLOWED_HOSTS"
+
+    assert loaded(profile, expression, **CLUSTER, ARTIFACT_URL="https://Files.example.net:8443/") == (
+        "https://files.example.net:8443 True"
+    )
+
+
+@pytest.mark.parametrize("url", ["https://files.example.net/a", "https://me@files.example.net", "files.example.net"])
+def test_an_artifact_host_is_an_address_without_further_parts(loaded, url):
+    assert "ARTIFACT_URL is refused" in loaded("embedded", ARTIFACT_URL=url)

@@ -4,7 +4,7 @@ import pytest
 
 from conductor_app.api.taskcluster import auth_urls, object_urls, schemas, urls
 
-from .conftest import LINUX, refusal_code
+from .conftest import HOUR, LINUX, refusal_code
 
 NONE = "V3Wzk-6rT9yQ1uY2o0nJ5A"
 MALFORMED, SCHEMA, INPUT = (400, "MalformedPayload"), (400, "InputValidationError"), (400, "InputError")
@@ -36,6 +36,20 @@ def test_responses_are_not_cached_and_have_an_id(queue):
     assert reply.json()["alive"] is True
     assert reply["Cache-Control"] == "no-store no-cache must-revalidate"
     assert (reply["x-for-trace-id"], len(reply["x-for-request-id"])) == ("abc123", 32)
+
+
+def test_no_cache_may_store_an_access_token_or_the_credentials_of_a_claim(queue):
+    client = {"expires": queue.at(HOUR), "description": "", "scopes": []}
+    replies = [
+        queue.claim_specific_task(queue.create()),
+        queue.client.put("/api/auth/v1/clients/fleet", client, content_type="application/json"),
+        # The first client ends open access.
+        queue.client.get("/api/auth/v1/clients/fleet"),
+    ]
+
+    assert [reply.status_code for reply in replies] == [200, 200, 403]
+    assert all("accessToken" in reply.content.decode() for reply in replies[:2])
+    assert {"no-store" in reply["Cache-Control"] for reply in replies} == {True}
 
 
 @pytest.mark.parametrize("trace", ["fN1SbArXTPSVFNUvaOlinQ-_", "0f8fad5b-d9cb-469f-a165-70867728950e", "x" * 128])

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, StreamingHttpResponse
 from django.utils.decorators import classonlymethod
 from django.views import View
 
 from .... import conf
-from ....access.signed_links import DOWNLOAD, UPLOAD, artifact_path, verify_link
+from ....access.signed_links import DOWNLOAD, UPLOAD, artifact_path, is_artifact_host, verify_link
 from ....core.errors import Busy, Invalid
 from ....engine.standalone import artifact_contents
 from ....models import Artifact
@@ -55,6 +55,9 @@ class ArtifactBytes(View):
 
     def get(self, request: HttpRequest, *key: Any) -> HttpResponse:
         verify_link(artifact_path(*key), DOWNLOAD, request.GET.dict())
+        if conf.artifact_url and not is_artifact_host(request.get_host()):
+            # The signature of a link does not include the host, so the link could be changed to that of the pages.
+            return HttpResponseRedirect(conf.artifact_url + request.get_full_path())
         row = artifact_contents.find_present(*key)
         part = requested_range(request, row)
         if part is not None and not part:
