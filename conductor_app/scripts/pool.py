@@ -87,7 +87,7 @@ class Pool:
                 raise ScriptsUnavailable(f"All {self._size} helper processes were busy for {self._queue_seconds:g} s.")
             result = self._evaluate(language, (order_text, text), limit_seconds)
         finally:
-            self._queue.leave(ticket, result and result.timed_out)
+            self._queue.leave(ticket, None if result is None else result.timed_out)
         return result
 
     def idle_pids(self) -> list[int]:

@@ -81,6 +81,7 @@ def start():
     thread.join()
     with pool.checkout() as session:
         worker = session.worker_pid
+    assert worker is not None
     resource.prlimit(worker, resource.RLIMIT_NOFILE, NONE)
     calls = system_call_filter.computing_calls(worker) | system_call_filter.thread_calls()
     return refusals[0] or system_call_filter.restrict_thread(calls)
