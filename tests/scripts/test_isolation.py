@@ -150,6 +150,39 @@ def start_as(*command):
     return json.loads(found.stdout[4:])
 
 
+WITHOUT_SECCOMP = f"""
+import os, platform, sys
+sys.path.append({str(SCRIPTS / "engines")!r})
+import system_call_filter as f
+f.filter_code = lambda *_: b"".join([
+    f.instruction(f.LOAD, f.OFFSET_OF_NUMBER),
+    f.instruction(f.EQUAL, f.SECCOMP[platform.machine()], 0, 1),
+    f.instruction(f.RETURN, f.NO_SUCH_CALL),
+    f.instruction(f.RETURN, f.ALLOW),
+])
+assert f.restrict_process({{}}) == ""
+os.execv({sys.executable!r}, [{sys.executable!r}, "-I", *sys.argv[1:]])
+"""
+"""A program that starts a helper on a kernel without the system call `seccomp`."""
+
+
+@pytest.mark.skipif(not NUMBERS, reason="no filter is defined for this processor")
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_kernel_without_filters_is_reported_and_scripts_still_run(engine):
+    language, source = ENGINES[engine]
+    order = json.dumps({"language": language, "source": source, "limit": 4, "names": []}).encode()
+    requests = b"".join(len(frame).to_bytes(4, "big") + frame for frame in (order, b"{}"))
+
+    found = subprocess.run(
+        [sys.executable, "-c", WITHOUT_SECCOMP, str(SCRIPTS / "helper.py"), engine],
+        input=requests, capture_output=True, check=True, env={},
+    )  # fmt: skip
+
+    size = int.from_bytes(found.stdout[:4], "big") + 4
+    assert json.loads(found.stdout[4:size])["filter"] == "the kernel refuses it: Function not implemented"
+    assert json.loads(found.stdout[size + 4 :])["value"] == 1
+
+
 needs_setpriv = pytest.mark.skipif(
     os.geteuid() != 0 or not shutil.which("setpriv"), reason="only root can give up rights, by the program setpriv"
 )
