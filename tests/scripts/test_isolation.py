@@ -166,21 +166,39 @@ os.execv({sys.executable!r}, [{sys.executable!r}, "-I", *sys.argv[1:]])
 """A program that starts a helper on a kernel without the system call `seccomp`."""
 
 
+def run_without_seccomp(engine, *sources):
+    """Return the responses of a helper on a kernel without filters: what it reports, and its results."""
+    language, _ = ENGINES[engine]
+    orders = ({"language": language, "source": source, "limit": 4, "names": []} for source in sources)
+    frames = [frame for order in orders for frame in (json.dumps(order).encode(), b"{}")]
+    found = subprocess.run(
+        [sys.executable, "-c", WITHOUT_SECCOMP, str(SCRIPTS / "helper.py"), engine],
+        input=b"".join(len(frame).to_bytes(4, "big") + frame for frame in frames),
+        capture_output=True, check=True, env={},
+    )  # fmt: skip
+    responses, rest = [], found.stdout
+    while rest:
+        size = int.from_bytes(rest[:4], "big") + 4
+        responses.append(json.loads(rest[4:size]))
+        rest = rest[size:]
+    return responses
+
+
 @pytest.mark.skipif(not NUMBERS, reason="no filter is defined for this processor")
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_kernel_without_filters_is_reported_and_scripts_still_run(engine):
-    language, source = ENGINES[engine]
-    order = json.dumps({"language": language, "source": source, "limit": 4, "names": []}).encode()
-    requests = b"".join(len(frame).to_bytes(4, "big") + frame for frame in (order, b"{}"))
+    isolation, result = run_without_seccomp(engine, ENGINES[engine][1])
 
-    found = subprocess.run(
-        [sys.executable, "-c", WITHOUT_SECCOMP, str(SCRIPTS / "helper.py"), engine],
-        input=requests, capture_output=True, check=True, env={},
-    )  # fmt: skip
+    assert isolation["filter"] == "the kernel refuses it: Function not implemented"
+    assert result["value"] == 1
 
-    size = int.from_bytes(found.stdout[:4], "big") + 4
-    assert json.loads(found.stdout[4:size])["filter"] == "the kernel refuses it: Function not implemented"
-    assert json.loads(found.stdout[size + 4 :])["value"] == 1
+
+@pytest.mark.skipif(not NUMBERS, reason="no filter is defined for this processor")
+def test_an_interpreter_without_limit_of_descriptors_evaluates_nothing():
+    hog, second = run_without_seccomp("monty", "return 'a'.join(['b' * 1000] * 10 ** 6)", "return 1")[1:]
+
+    assert "64 MB" in hog["error"]
+    assert second is None
 
 
 needs_setpriv = pytest.mark.skipif(

@@ -44,6 +44,8 @@ IMPORTABLE = (
 LONE_SURROGATE = re.compile(r"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F]..)|\\.", re.DOTALL)
 UNSUPPORTED = re.compile(r"The monty syntax parser does not yet support (.*)", re.DOTALL)
 
+worker: int | None = None
+"""The id of the worker process."""
 pool = pydantic_monty.Monty(
     binary_path=PROGRAM,
     min_processes=1,
@@ -73,15 +75,16 @@ def start():
 
     The worker inherits the limits, the empty environment, and the filter of the thread that starts it. That filter does
     not allow to change the limits of another process, so the main thread does this before it has a filter itself. Its
-    own filter does not allow to start another worker: a helper whose worker has crashed is replaced.
+    own filter does not allow to start another worker: a helper whose worker has ended is replaced.
     """
+    global worker
     refusals = []
     thread = Thread(target=lambda: refusals.append(start_worker()))
     thread.start()
     thread.join()
     with pool.checkout() as session:
         worker = session.worker_pid
-    assert worker is not None
+    assert worker
     resource.prlimit(worker, resource.RLIMIT_NOFILE, NONE)
     calls = system_call_filter.computing_calls(worker) | system_call_filter.thread_calls()
     return refusals[0] or system_call_filter.restrict_thread(calls)
@@ -111,6 +114,9 @@ def run_python(order, inputs):
     last_line = code.count("\n") + 1
     try:
         with pool.checkout(limits=limits, os_policy=OS_POLICY) as session:
+            if session.worker_pid != worker:
+                # Without a filter, Monty has started another worker, which has no limit of descriptors.
+                return NOT_EVALUATED
             text = session.feed_run(code, inputs=variables, print_callback=printed)
     except pydantic_monty.MontyCrashedError as error:
         return crash_result(error, printed.text_to_keep())
