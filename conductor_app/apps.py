@@ -6,8 +6,7 @@ from typing import Any
 from django.apps import AppConfig, apps
 from django.conf import settings
 from django.core.checks import Error, Warning, register
-from django.db import connections
-from django.db.models.signals import post_migrate, pre_migrate
+from django.db.models.signals import post_migrate
 
 from . import conf
 
@@ -36,23 +35,12 @@ class ConductorConfig(AppConfig):
         message_handlers.connect_handlers()
         # The last app: when it has migrated, all tables and permissions exist.
         last = apps.get_app_config("django_celery_beat")
-        pre_migrate.connect(set_migration_timeouts)
         post_migrate.connect(update_periodic_jobs, sender=last)
         post_migrate.connect(sync_roles, sender=last)
         post_migrate.connect(sync_clients, sender=last)
         register(check_settings, conf.CHECKS)
         register(check_open_access, conf.CHECKS)
         register(check_script_isolation, conf.CHECKS)
-
-
-def set_migration_timeouts(using: str, **_: Any) -> None:
-    """Give migrations unlimited time, but 5 s to get a lock, because other statements queue behind the waiting one."""
-    connection = connections[using]
-    if connection.vendor == "postgresql":
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT set_config('statement_timeout', '0', false), set_config('lock_timeout', '5s', false)"
-            )
 
 
 def update_periodic_jobs(**_: Any) -> None:

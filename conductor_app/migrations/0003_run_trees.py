@@ -3,13 +3,8 @@
 import conductor_app.models.fields
 from django.db import migrations, models
 
-from conductor_app.models.migration_operations import AddIndexWithoutLock
-
 
 class Migration(migrations.Migration):
-    # CREATE INDEX CONCURRENTLY cannot run in a transaction.
-    atomic = False
-
     dependencies = [
         ("conductor", "0002_standard_names"),
     ]
@@ -24,19 +19,5 @@ class Migration(migrations.Migration):
             model_name="run",
             name="root_id",
             field=conductor_app.models.fields.IdField(blank=True, db_default="", default="", max_length=64),
-        ),
-        AddIndexWithoutLock(
-            model_name="message",
-            index=models.Index(
-                condition=models.Q(("subject", "terminate")), fields=["to"], name="message_to_terminate"
-            ),
-        ),
-        AddIndexWithoutLock(
-            model_name="run",
-            index=models.Index(
-                condition=models.Q(("status__in", ["PAUSED", "RUNNING"]), models.Q(("root_id", ""), _negated=True)),
-                fields=["root_id"],
-                name="open_run_by_root",
-            ),
         ),
     ]

@@ -31,15 +31,15 @@ def wait_until(condition: Callable[[], object], seconds: float = 20) -> None:
 
 
 class Server:
-    """One start of the server in a folder."""
+    """One start of the server in a folder, with the code of this project or of another version in `root`."""
 
-    def __init__(self, folder: Path, **variables: str) -> None:
+    def __init__(self, folder: Path, root: Path = ROOT, **variables: str) -> None:
         self.port = free_port()
         self.said = folder / f"said.{uuid4()}"
         bare = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
         self.process = subprocess.Popen(
             [sys.executable, "manage.py", "serve"],
-            cwd=ROOT,
+            cwd=root,
             env=bare | {"VAR_DIR": str(folder / "var"), "PORT": str(self.port)} | variables,
             stdout=self.said.open("w"),
             stderr=subprocess.STDOUT,

@@ -1,0 +1,32 @@
+"""Migrate the database while other processes use it."""
+
+from typing import Any
+
+from django.core.management.base import CommandParser
+from django.core.management.commands import migrate
+from django.db import connections
+
+from conductor_app.management.migration_locks import LockPolicy, repeat_until_unlocked
+
+
+class Command(migrate.Command):
+    """`manage.py migrate`: Django's command. On PostgreSQL, it limits the wait for locks and repeats the migration."""
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        super().add_arguments(parser)
+        lock = parser.add_argument_group("locks on PostgreSQL")
+        lock.add_argument("--lock-wait", type=float, default=2, metavar="SECONDS", help="Maximum wait (default: 2).")
+        lock.add_argument("--lock-attempts", type=int, default=60, help="Attempts at a migration (default: 60).")
+        lock.add_argument("--lock-pause", type=float, default=5, metavar="SECONDS", help="Pause (default: 5).")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        connection = connections[options["database"]]
+        policy = LockPolicy(options.pop("lock_wait"), options.pop("lock_attempts"), options.pop("lock_pause"))
+        if connection.vendor != "postgresql":
+            super().handle(*args, **options)
+            return
+        repeat_until_unlocked(connection, policy, lambda: super(Command, self).handle(*args, **options), self._report)
+
+    def _report(self, text: str) -> None:
+        self.stdout.write(text)
+        self.stdout.flush()

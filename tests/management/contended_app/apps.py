@@ -1,0 +1,15 @@
+from django.apps import AppConfig, apps
+from django.db.models.signals import post_migrate
+
+from conductor_app.apps import sync_clients, sync_roles, update_periodic_jobs
+
+
+class ContendedConfig(AppConfig):
+    """The only app with tables in its database: without the rows that the server creates after a migration."""
+
+    name = "tests.management.contended_app"
+
+    def ready(self) -> None:
+        last = apps.get_app_config("django_celery_beat")
+        for handler in (update_periodic_jobs, sync_roles, sync_clients):
+            post_migrate.disconnect(handler, sender=last)

@@ -1,0 +1,9 @@
+from django.db import migrations, models
+
+from conductor_app.models.migration_operations import AddIndexWithoutLock
+
+
+class Migration(migrations.Migration):
+    atomic = False
+    dependencies = [("contended_app", "0002_column")]
+    operations = [AddIndexWithoutLock("entry", models.Index(fields=["text"], name="entry_by_text"))]
