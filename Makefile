@@ -58,6 +58,7 @@ lint: .venv/for-test
 	$(BIN) -m mypy conductor_app
 	$(BIN) manage.py check
 	$(BIN) manage.py makemigrations --check --dry-run
+	LOG_LEVEL=WARNING $(BIN) manage.py lintmigrations --settings=conductor_app.settings.linting --quiet ok ignore
 
 clean:
 	rm -rf .venv var .pytest_cache .ruff_cache .mypy_cache .hypothesis
