@@ -1,4 +1,4 @@
-"""The linter of migrations, which reads their statements on PostgreSQL: `make lint`. Its rules are in pyproject.toml."""
+"""The linter of migrations reads their statements on PostgreSQL in `make lint`. Its rules are in pyproject.toml."""
 
 from .testing_cluster import *  # noqa: F403
 from .testing_cluster import INSTALLED_APPS

@@ -7,6 +7,7 @@ from conductor_app.access import secret_cache, vault
 from conductor_app.access.redaction import redact, runtime_metadata, substitute_secrets
 from conductor_app.core.errors import Conflict, Forbidden, Invalid, NotFound
 from conductor_app.engine.access import secrets_and_variables
+from conductor_app.engine.events import webhooks
 from conductor_app.models import AuditEntry, Secret
 from tests.engine.test_statements import Counted
 from tests.scenario import ACTOR
@@ -152,6 +153,18 @@ def test_secrets_are_reencrypted_with_the_newest_key(settings, capsys):
     assert "1 secrets" in capsys.readouterr().out
     assert all(vault.is_current(row.sealed) for row in Secret.objects.all())
     assert vault.decrypt("A", Secret.objects.get(pk="A").sealed) == "aaaaaa"
+
+
+def test_secrets_of_webhooks_are_reencrypted_with_the_newest_key(settings):
+    document = {"name": "shop", "verifier": "HEADER_BASED", "headers": {"X-Key": "aaaaaaaa"}}
+    id = webhooks.create_webhook(document, ACTOR).pk
+    previous = settings.SECRET_KEY
+    settings.CONDUCTOR_SECRETS_KEYS = ("a key of the operator, long enough",)
+
+    call_command("reseal_secrets")
+    settings.SECRET_KEY = f"not {previous}"
+
+    webhooks.receive_webhook(id, {"x-key": "aaaaaaaa"}, b"{}")
 
 
 def test_resealing_names_the_secret_that_no_key_opens(settings):

@@ -25,14 +25,14 @@ ROOT = Path(__file__).parents[2]
 LINTER = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["django_migration_linter"]
 DATA = (migrations.RunPython, migrations.RunSQL)
 REPEATABLE = (AddIndexWithoutLock, ValidateConstraint)
-"""Operations that succeed when they are repeated after a failure. Only they may share a migration without transaction."""
+"""Operations that can be repeated after a failure. Only they may share a migration without a transaction."""
 
 
 def complaints(migration: type[migrations.Migration]) -> list[str]:
     """Return why the migration would block other processes or could not be repeated after a failure."""
     operations = migration.operations
     found = [
-        f"{type(one).__name__} checks all rows under a lock: add it NOT VALID on PostgreSQL, and validate it in the next one"
+        f"{type(one).__name__} checks all rows under a lock: add it NOT VALID, and validate it in the next migration"
         for one in operations
         if isinstance(one, migrations.AddConstraint)
         and not isinstance(one, AddConstraintNotValid)

@@ -161,6 +161,20 @@ def _decrypt_secrets(row: Webhook) -> dict[str, Any]:
     return json.loads(vault.decrypt(f"webhook {row.id}", row.sealed))
 
 
+def reencrypt_webhooks() -> int:
+    """Encrypt the secrets of every webhook with the newest key. Returns how many were encrypted with another one.
+
+    Raises:
+        vault.DecryptionFailed: when secrets cannot be decrypted with any configured key.
+    """
+    count = 0
+    for row in Webhook.objects.exclude(sealed="").order_by("pk"):
+        if not vault.is_current(row.sealed):
+            again = _encrypt_secrets(row, _decrypt_secrets(row))
+            count += Webhook.objects.filter(pk=row.pk, sealed=row.sealed).update(sealed=again)
+    return count
+
+
 def receive_webhook(id: str, headers: Mapping[str, str], body: bytes) -> str:
     """Verify a webhook request and receive it as the event `webhook:<name>`.
 
