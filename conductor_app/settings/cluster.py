@@ -8,7 +8,7 @@ SECRET_KEY = environment.signing_key(
     "SECRET_KEY", environment.require_value("SECRET_KEY", "$(openssl rand -base64 48)")
 )
 ALLOWED_HOSTS = [
-    *environment.split_list(environment.require_value("ALLOWED_HOSTS", "conductor.example.org")),
+    *environment.host_names("ALLOWED_HOSTS", environment.require_value("ALLOWED_HOSTS", "conductor.example.org")),
     *environment.host_of(CONDUCTOR_ARTIFACT_URL),
 ]
 

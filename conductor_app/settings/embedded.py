@@ -11,10 +11,11 @@ SECRET_KEY = environment.signing_key(
     "SECRET_KEY", environment.text("SECRET_KEY", "") or environment.load_or_create_secret(VAR_DIR / "secret_key")
 )
 
-ALLOWED_HOSTS = environment.split_list(
+ALLOWED_HOSTS = environment.host_names(
+    "ALLOWED_HOSTS",
     environment.text("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
     if ON_LOOPBACK
-    else environment.require_value("ALLOWED_HOSTS", "conductor.example.org,10.0.0.5")
+    else environment.require_value("ALLOWED_HOSTS", "conductor.example.org,10.0.0.5"),
 )
 ALLOWED_HOSTS += environment.host_of(CONDUCTOR_ARTIFACT_URL)
 CONDUCTOR_API_ACCESS = environment.choice("CONDUCTOR_API_ACCESS", ("open", "token"), "open" if ON_LOOPBACK else "token")

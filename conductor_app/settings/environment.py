@@ -99,6 +99,18 @@ def split_list(raw_value: str) -> list[str]:
     return [entry.strip() for entry in raw_value.split(",") if entry.strip()]
 
 
+def host_names(name: str, value: str) -> list[str]:
+    """Return the host names of a comma-separated list.
+
+    Raises:
+        ImproperlyConfigured: when one stands for all hosts: requests could then choose the host of links.
+    """
+    names = split_list(value)
+    if "*" in names:
+        raise ImproperlyConfigured(f"{name}=* is refused: it must list the names under which clients reach the server.")
+    return names
+
+
 def groups(name: str) -> tuple[str, ...]:
     """Return isolation groups in the format of queue names: `blue`, `@east`, `@east-blue`.
 

@@ -424,7 +424,7 @@ def open_database() -> Iterator[None]:
     with ExitStack() as stack:
         folder = os.environ.get("FOLDER") or stack.enter_context(TemporaryDirectory(prefix="conductor-search-"))
         os.makedirs(folder, exist_ok=True)
-        os.environ.update(SECRET_KEY="bench" * 10, ALLOWED_HOSTS="*", LOG_LEVEL="WARNING")
+        os.environ.update(SECRET_KEY="bench" * 10, ALLOWED_HOSTS="testserver", LOG_LEVEL="WARNING")
         if os.environ.get("DB") == "sqlite":
             os.environ.update(DJANGO_SETTINGS_MODULE="conductor_app.settings.embedded", VAR_DIR=folder)
         else:

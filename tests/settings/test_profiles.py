@@ -80,6 +80,11 @@ def test_previous_secret_keys_come_from_a_list(loaded):
     assert loaded("embedded", "settings.SECRET_KEY_FALLBACKS", SECRET_KEY_FALLBACKS="one, two") == "['one', 'two']"
 
 
+@pytest.mark.parametrize("profile", ["cluster", "embedded"])
+def test_the_wildcard_for_all_hosts_is_refused(loaded, profile):
+    assert "ALLOWED_HOSTS=* is refused" in loaded(profile, **CLUSTER | {"ALLOWED_HOSTS": "localhost,*"})
+
+
 DEPLOYMENT_CHECK = "__import__('django').core.checks.run_checks(include_deployment_checks=True)"
 HTTPS_SETTINGS = "settings.SESSION_COOKIE_SECURE, settings.CSRF_COOKIE_SECURE, settings.SECURE_HSTS_SECONDS > 0"
 

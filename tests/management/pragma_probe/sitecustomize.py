@@ -1,0 +1,15 @@
+"""Record the durability of each SQLite connection of this process. Python imports this module at its start."""
+
+import os
+import sys
+
+from django.db.backends.signals import connection_created
+
+
+def record(connection, **_):
+    [level] = connection.connection.execute("PRAGMA synchronous").fetchone()
+    with open(os.environ["PRAGMA_PROBE_FILE"], "a") as file:
+        file.write(f"{level} {' '.join(sys.orig_argv)}\n")
+
+
+connection_created.connect(record)
