@@ -34,7 +34,7 @@ class LockPolicy:
 
 
 def repeat_until_unlocked(
-    connection: BaseDatabaseWrapper, policy: LockPolicy, migrate: Callable[[], None], report: Callable[[str], None]
+    connection: BaseDatabaseWrapper, policy: LockPolicy, migrate: Callable[[], object], report: Callable[[str], None]
 ) -> None:
     """Migrate, and repeat that while another transaction blocks it. Migrations that are applied are not repeated."""
     for attempt in range(1, policy.attempts + 1):
