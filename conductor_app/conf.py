@@ -113,6 +113,8 @@ class Defaults:
     # Sweeps: the maximum number of rows per pass, and the interval of the checks for due rows.
     sweep_batch: int = 500
     sweep_tick_seconds: float = 0.5
+    # The difference between a host's clock and the database's, in milliseconds, above which it is reported. 0: never.
+    max_clock_skew_ms: int = 500
     # The folder of heartbeats of the processes of one machine. Empty: the processes use the database.
     heartbeat_folder: str = ""
     # Raise errors in sweeps, for tests. Otherwise a sweep logs a failing item and skips it.
@@ -152,11 +154,13 @@ class Defaults:
     workflow_payload_soft_bytes: int = 5 * MIB
 
     # Limits that stop a workflow which would never end. 0 means no limit. Depth: levels of sub-workflows and failure
-    # workflows below a started workflow. Descendants: open sub-workflows below it, checked every few seconds.
+    # workflows below a started workflow. Descendants: open sub-workflows below it, checked every few seconds. History:
+    # decisions about a run, of which each is an entry of at most 200 lines.
     max_workflow_depth: int = 100
     max_tasks_per_workflow: int = 200_000
     max_loop_iterations: int = 100_000
     max_open_descendants: int = 20_000
+    max_history_entries: int = 500_000
 
     # The maximum size of a file of a run.
     file_max_bytes: int = 1024 * MIB

@@ -90,12 +90,14 @@ class RunLimits:
     """Limits that stop a run which would never end. 0 means no limit.
 
     `max_depth`: levels of sub-workflows and failure workflows below a started run. `max_tasks`: tasks and retries that
-    a run creates. `max_iterations`: iterations of one loop.
+    a run creates. `max_iterations`: iterations of one loop. `max_history`: decisions about a run, of which each is an
+    entry of its history.
     """
 
     max_depth: int = 100
     max_tasks: int = 200_000
     max_iterations: int = 100_000
+    max_history: int = 500_000
 
 
 DEFAULT_LIMITS = RunLimits()

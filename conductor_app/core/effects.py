@@ -266,7 +266,8 @@ class DeleteTasks(Effect):
 
 
 MAX_KEYS = 50
-"""Maximum number of tasks that a line of history names."""
+"""Maximum number of tasks or variables that a line of history names."""
+MAX_NAME_LENGTH = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +280,8 @@ class SetVariables(Effect):
         builder.changes["variables"] = self.variables
 
     def to_history(self) -> dict[str, Any]:
-        return {"effect": "SetVariables", "names": sorted(map(str, self.variables))}
+        names = sorted(map(str, self.variables))
+        return {"effect": "SetVariables", "names": [name[:MAX_NAME_LENGTH] for name in names[:MAX_KEYS]]}
 
 
 @dataclass(frozen=True, slots=True)

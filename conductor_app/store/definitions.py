@@ -26,7 +26,9 @@ def load_definition(hash: str) -> Definition:
 
 def parse_document(document: dict[str, Any], hash: str = "") -> Definition:
     """Return the definition of a resolved document."""
-    limits = RunLimits(conf.max_workflow_depth, conf.max_tasks_per_workflow, conf.max_loop_iterations)
+    limits = RunLimits(
+        conf.max_workflow_depth, conf.max_tasks_per_workflow, conf.max_loop_iterations, conf.max_history_entries
+    )
     return read_definition(
         document, hash=hash, publishes_task_events=bool(conf.task_status_listener_url), limits=limits
     )

@@ -9,6 +9,7 @@ from django.db import IntegrityError
 from ..core.decide import Decision, RevisionInfo
 from ..core.effects import CreateTask, DeleteTasks, Effect, PruneIteration, SnapshotBuilder
 from ..core.frozen import fast_replace
+from ..core.reasons import shorten_reason
 from ..core.snapshot import UNKNOWN, Attempt, Run, Task
 from ..core.states import SKIPPED
 from ..core.step_types.event import EventStep
@@ -264,7 +265,7 @@ def _write_run(writes: StatementBatch, before: Run, after: Run, now: int) -> Non
 
 
 def _write_history(writes: StatementBatch, before: Run, effects: list[Effect], revision: RevisionInfo) -> None:
-    by, reason = rows.strip_nul(revision.by)[:255], rows.strip_nul(revision.reason)
+    by, reason = rows.strip_nul(revision.by)[:255], shorten_reason(rows.strip_nul(revision.reason))
     lines = [effect.to_history() for effect in effects]
     entries = (
         lines

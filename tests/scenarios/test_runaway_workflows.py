@@ -1,10 +1,11 @@
-"""Workflows that would never end are stopped: by depth, tasks, iterations and open descendants, with a clear reason."""
+"""Workflows that would never end are stopped: by depth, tasks, iterations, history and open descendants."""
 
 import pytest
 
-from conductor_app.models import Run
+from conductor_app.core.reasons import MAX_REASON_LENGTH
+from conductor_app.models import HistoryEntry, Run
 from conductor_app.store import definitions
-from tests.builders import definition, loop, set_variable, sub_workflow
+from tests.builders import definition, loop, set_variable, step, sub_workflow
 from tests.scenario import RunView, Scenario, clear_process_caches
 
 
@@ -76,8 +77,37 @@ def test_a_workflow_stops_at_the_maximum_number_of_tasks(clock, settings):
     assert scenario.reason == "The workflow has created 50 tasks, which is the maximum (MAX_TASKS_PER_WORKFLOW)."
 
 
+def test_a_workflow_stops_at_the_maximum_length_of_its_history(clock, settings):
+    settings.CONDUCTOR_MAX_HISTORY_ENTRIES = 20
+
+    scenario = Scenario(clock, step("work"))
+    for n in range(30):
+        if scenario.status == "RUNNING":
+            scenario.worker("work").in_progress(n=n)
+
+    assert scenario.status == "FAILED"
+    assert scenario.reason == (
+        "The history of the workflow has 20 entries, which is the maximum (MAX_HISTORY_ENTRIES). "
+        "Start a new workflow for the remaining work."
+    )
+    assert HistoryEntry.objects.filter(run_id=scenario.id).count() <= 22
+
+
+def test_an_entry_of_the_history_is_bounded(clock):
+    many = {f"variable-{n}-{'x' * 100}": n for n in range(1_000)}
+    scenario = Scenario(clock, set_variable("v", **many), step("work"))
+    scenario.worker("work").fails("why " * 10_000)
+    scenario.terminate("enough " * 10_000)
+
+    assert len(scenario.reason) == MAX_REASON_LENGTH
+    entries = list(HistoryEntry.objects.filter(run_id=scenario.id))
+    assert max(len(str(entry.effects)) for entry in entries) < 20_000
+    assert max(len(entry.reason) for entry in entries) == MAX_REASON_LENGTH
+
+
 def test_limits_of_zero_are_off(clock, settings):
     settings.CONDUCTOR_MAX_LOOP_ITERATIONS = settings.CONDUCTOR_MAX_TASKS_PER_WORKFLOW = 0
+    settings.CONDUCTOR_MAX_HISTORY_ENTRIES = 0
 
     scenario = Scenario(clock, loop("l", set_variable("v"), times=60))
     scenario.later(1)

@@ -6,6 +6,7 @@ from typing import Any
 from ..decision_context import Command, DecisionContext
 from ..effects import Effect, ResolveTask, TransitionRun, UpdateRun, UpdateTask, apply_effects
 from ..frozen import fast_replace
+from ..reasons import shorten_reason
 from ..rules.finish_run import end_run
 from ..rules.schedule_retry import give_up
 from ..snapshot import Run
@@ -33,7 +34,7 @@ def terminate_run(reason: str = "", with_failure: bool = False) -> Command:
             return
         if not run.is_open:
             RUN.after(run.status, "terminate")
-            yield TransitionRun("terminate", now, {"reason": reason or run.reason})
+            yield TransitionRun("terminate", now, {"reason": shorten_reason(reason) or run.reason})
             return
         yield from end_run(run, ctx, now, "terminate", reason, with_failure=with_failure)
 
