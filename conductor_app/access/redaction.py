@@ -11,7 +11,7 @@ from urllib.parse import quote, quote_plus
 from ..core.expressions import resolve_secrets
 from ..core.expressions.json_walk import replace_texts
 from ..core.masking import REDACTED
-from ..models import Variable
+from ..models import Secret, Variable
 from .secret_cache import cached_secrets
 
 SECRET_PREFIX, VARIABLE_PREFIX = "CONDUCTOR_SECRET_", "CONDUCTOR_ENV_"
@@ -74,6 +74,11 @@ def redact(value: Any, secret_names: Collection[str], extra_texts: Collection[st
         return value
     pattern = re.compile("|".join(map(re.escape, texts)))
     return replace_texts(value, lambda text: _redact_truncated_end(pattern.sub(REDACTED, text), texts), holding="")
+
+
+def redact_all(value: Any) -> Any:
+    """Return a copy of the value with all spellings of every secret of this server replaced by `***`, for a page."""
+    return redact(value, {*environment_secret_names(), *Secret.objects.values_list("pk", flat=True)})
 
 
 def _redact_truncated_end(text: str, secret_texts: list[str]) -> str:

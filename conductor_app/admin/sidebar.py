@@ -72,6 +72,7 @@ SECTIONS: dict[str, tuple[SidebarEntry, ...]] = {
     ),
     "system": (
         SidebarEntry("system", _("System"), "server"),
+        SidebarEntry("undelivered_messages", _("Undelivered messages"), "inbox"),
         SidebarEntry("retention", _("Retention"), "archive"),
         SidebarEntry("sweeps", _("Background jobs"), "sweeps"),
         SidebarEntry(PeriodicTask, _("Periodic tasks"), "beats"),

@@ -63,6 +63,7 @@ from .monitoring.overview_tiles import OverviewActivityPage
 from .monitoring.saved_views import AlertPage, TilesPage, ViewPage, ViewsPage
 from .monitoring.sweep_page import SweepsPage
 from .monitoring.system_page import SystemPage
+from .monitoring.undelivered_messages import UndeliveredMessagePage, UndeliveredMessagesPage
 from .pages import Page
 from .palette import PalettePage
 from .preferences import PreferencesPage
@@ -104,6 +105,8 @@ OBJECT_PAGES: tuple[Page, ...] = (
     WhyWaitingPage(),
     WorkersPage(),
     SystemPage(),
+    UndeliveredMessagesPage(),
+    UndeliveredMessagePage(),
     RetentionPage(),
     ViewsPage(),
     ViewPage(),

@@ -75,6 +75,12 @@ class DatabaseMetrics(Collector):
         yield GaugeMetricFamily("conductor_outbox_messages", "Messages between runs on their way.", waiting.count)
         oldest = waiting.age_seconds(self.now)
         yield GaugeMetricFamily("conductor_outbox_oldest_seconds", "Age of the oldest of them.", oldest)
+        undelivered = GaugeMetricFamily(
+            "conductor_undelivered_messages", "Messages that are not tried again.", labels=["receiver"]
+        )
+        for kind, count in load.undelivered.items():
+            undelivered.add_metric([kind], count)
+        yield undelivered
 
     def _sweep_metrics(self, load: EngineLoad) -> Iterator[Metric]:
         lag = GaugeMetricFamily("conductor_sweep_lag_seconds", "How late the last pass found it.", labels=["sweep"])

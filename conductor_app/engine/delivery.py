@@ -14,8 +14,9 @@ from django.db.models.functions import Cast
 from .. import clock
 from ..access.current_actor import acting_as
 from ..access.masking import decrypt_masked
-from ..core.errors import AlreadyResolved, Conflict, NotFound, RequestRefused
+from ..core.errors import AlreadyResolved, Conflict, Forbidden, Invalid, NotFound, RequestRefused, StepRefused
 from ..core.masking import MARK
+from ..core.snapshot import NEVER
 from ..models import Message
 from ..models.fields import loads_encrypted
 from ..store import outbox_messages, task_groups
@@ -32,6 +33,13 @@ log = logging.getLogger(__name__)
 AT_ONCE = 50
 """Messages that the sending process delivers itself; the sweep takes the rest, so no caller waits for thousands."""
 MAX_RETRY_DELAY_MS = 60_000
+MAX_TRIES = 500
+"""Tries of a message, about eight hours, so that it survives an outage overnight. Then operators decide about it."""
+LATE_MS = 30_000
+"""A message that is overdue by this time may have ended the process that delivered it."""
+FINAL_ERRORS = (Invalid, Forbidden, StepRefused)
+"""Errors that another try would raise again."""
+INTERRUPTED = "The process ended while it delivered the message."
 
 _own = local()
 
@@ -62,8 +70,10 @@ def deliver_after_commit(ids: tuple[int, ...]) -> None:
 def deliver(id: int) -> bool:
     """Deliver one message. Returns False if another process delivered it, or if it must be retried."""
     message = read_message(id)
-    if message is None:
-        return False
+    return message is not None and _deliver(message)
+
+
+def _deliver(message: Message) -> bool:
     with log_context(message.subject, run_id=message.to, message_id=message.pk):
         return _handle_and_delete(message)
 
@@ -93,13 +103,37 @@ def _handle_and_delete(message: Message) -> bool:
 
 
 def _schedule_redelivery(message: Message, error: Exception) -> None:
-    log.exception("message_not_delivered", extra={"message_id": message.pk, "subject": message.subject})
-    wait = min(1000 * 2 ** min(message.tries, 10), MAX_RETRY_DELAY_MS)
+    is_final = isinstance(error, FINAL_ERRORS)
+    due_at = NEVER if is_final else _next_try_at(message)
+    event = "message_undelivered" if due_at == NEVER else "message_not_delivered"
+    log.exception(event, extra={"message_id": message.pk, "subject": message.subject})
     failure = error.message if isinstance(error, RequestRefused) else type(error).__name__
-    outbox_messages.update_messages([message.pk], tries=message.tries + 1, due_at=clock.now() + wait, error=failure)
+    outbox_messages.update_messages([message.pk], tries=message.tries + 1, due_at=due_at, error=failure[:2000])
+
+
+def _next_try_at(message: Message) -> int:
+    """Return when a message is tried again if the present try fails: NEVER after the last one."""
+    if message.tries + 1 >= MAX_TRIES:
+        return NEVER
+    return clock.now() + min(1000 * 2 ** min(message.tries, 10), MAX_RETRY_DELAY_MS)
 
 
 def deliver_due(limit: int) -> int:
     """Deliver up to `limit` messages that were not delivered after their commit. Returns how many."""
     now = clock.now()
-    return task_groups.delete_premature_messages(now) + sum(deliver(id) for id in due_messages(now, limit))
+    return task_groups.delete_premature_messages(now) + sum(_deliver_again(id) for id in due_messages(now, limit))
+
+
+def _deliver_again(id: int) -> bool:
+    """Deliver a due message. A message that was tried before, or is late, counts this try before it.
+
+    Otherwise a message whose delivery ends the process, because its payload exhausts the memory, would be delivered
+    again without end.
+    """
+    message = read_message(id)
+    if message is None:
+        return False
+    if message.tries or clock.now() - message.due_at > LATE_MS:
+        error = message.error or INTERRUPTED
+        outbox_messages.update_messages([id], tries=message.tries + 1, due_at=_next_try_at(message), error=error)
+    return _deliver(message)

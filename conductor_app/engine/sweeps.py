@@ -7,13 +7,13 @@ from collections.abc import Callable
 from .. import clock, conf
 from ..core.decide import no_command
 from ..models import Poller, ScheduleExecution, SweepPass
-from ..store import due_rows, removal, webhook_waits
+from ..store import due_rows, outbox_messages, removal, webhook_waits
 from ..telemetry.log_context import bind
 from . import schedules, standalone
 from .access import client_maintenance, sign_ins
 from .definitions import workflow_tests
 from .delivery import deliver_due
-from .events import event_intake, outbox
+from .events import event_intake
 from .failures import failure_groups
 from .payloads import file_handles as files
 from .queues import throughput
@@ -112,7 +112,7 @@ def prune_events(limit: int) -> int:
     if conf.event_retention_days <= 0:
         return 0
     before = clock.now() - conf.event_retention_days * DAY_MS
-    return event_intake.prune_deliveries(before, limit) + outbox.prune_dead_letters(before)
+    return event_intake.prune_deliveries(before, limit) + outbox_messages.prune_undelivered(before)
 
 
 def prune_sessions(limit: int) -> int:

@@ -28,6 +28,7 @@ from .runs import Attempt, Run, Task
 from .schedules import Schedule, ScheduleExecution, Scheduler
 from .schemas import SchemaDefinition
 from .secrets import Secret, Variable
+from .server_clocks import ServerClock
 from .sign_in import ExternalIdentity, RecoveryCode, SecondFactor
 from .views import Alert, AlertFiring, SavedView
 from .webhook_waits import WebhookPaths, WebhookWait
@@ -92,6 +93,7 @@ __all__ = [
     "ScopeRole",
     "SecondFactor",
     "Secret",
+    "ServerClock",
     "SimulationCase",
     "StandaloneTask",
     "StoredPayload",

@@ -1,8 +1,9 @@
 """Outbox messages, deleted in the transaction that handles them."""
 
-from typing import Any
+from typing import Any, Self
 
 from django.db import models
+from django.db.models.expressions import RawSQL
 
 from ..core.snapshot import NEVER
 from .fields import DocumentField, IdField, MomentField
@@ -19,8 +20,20 @@ ABOUT_GROUP = "group"
 """The subject of messages about a task group whose tasks may all be resolved."""
 
 
+class MessageQuerySet(models.QuerySet["Message"]):
+    """Messages, and those that could not be delivered."""
+
+    def undelivered(self) -> Self:
+        """Return the messages that are not tried again unless an operator retries them."""
+        # SQLite uses a partial index only if the query repeats the condition of the index literally.
+        return self.filter(RawSQL(f"due_at = {NEVER}", (), output_field=models.BooleanField()))
+
+
 class Message(models.Model):
-    """A message to a run, a sink or a task group (`to`), or about a limit (`to` is empty)."""
+    """A message to a run, a sink or a task group (`to`), or about a limit (`to` is empty).
+
+    A message without further tries is never due (`due_at` is NEVER), and `error` has the reason.
+    """
 
     # Set by queries and commands that load more than the row.
     written: Any
@@ -33,12 +46,15 @@ class Message(models.Model):
     tries = models.IntegerField(default=0)
     error = models.TextField(default="", blank=True)
 
+    objects = MessageQuerySet.as_manager()
+
     class Meta:
         indexes = [
             models.Index(name="message_due", fields=["due_at", "id"], condition=~models.Q(subject=PUBLISH)),
             models.Index(name="message_to_publish", fields=["due_at", "id"], condition=models.Q(subject=PUBLISH)),
             models.Index(name="message_to_terminate", fields=["to"], condition=models.Q(subject="terminate")),
             models.Index(name="message_about_group", fields=["to"], condition=models.Q(subject=ABOUT_GROUP)),
+            models.Index(name="message_undelivered", fields=["to", "id"], condition=models.Q(due_at=NEVER)),
         ]
 
     def __str__(self) -> str:

@@ -6,6 +6,15 @@ from typing import Any
 from ..core.snapshot import NEVER
 from ..models import Message
 from ..models.outbox import PUBLISH
+from .due_rows import OPEN_RUN
+from .statements import execute
+
+EXPIRED_MESSAGES = f"""due_at = {NEVER} AND sent_at < %s AND (
+    subject IN ('publish', 'event', 'act')
+    OR (subject IN ('begin', 'child_ended', 'terminate', 'started', 'inbox') AND NOT EXISTS (
+        SELECT 1 FROM conductor_run r WHERE r.id = conductor_message."to" AND r.{OPEN_RUN})))"""
+"""Undelivered messages that have no effect any more, or only on other systems: not those to open runs, and not those
+that may reopen an ended run. These are deleted with their run, or by an operator."""
 
 
 def send(subject: str, now: int, *, to: str = "", facts: Mapping[str, Any] | None = None) -> Message:
@@ -38,6 +47,16 @@ def delay_sink(sink: str, now: int, due_at: int) -> None:
     Message.objects.filter(subject=PUBLISH, to=sink, due_at__lte=now).update(due_at=due_at)
 
 
-def delete_dead_letters(before: int) -> int:
-    """Delete messages to sinks that ran out of tries and were sent before a time. Returns how many."""
-    return Message.objects.filter(subject=PUBLISH, due_at=NEVER, sent_at__lt=before).delete()[0]
+def retry_undelivered(ids: Iterable[int], now: int) -> None:
+    """Make undelivered messages due, with all their tries. They retain the last error."""
+    Message.objects.undelivered().filter(pk__in=list(ids)).update(due_at=now, tries=0)
+
+
+def discard_undelivered(ids: Iterable[int]) -> None:
+    """Delete undelivered messages."""
+    Message.objects.undelivered().filter(pk__in=list(ids)).delete()
+
+
+def prune_undelivered(before: int) -> int:
+    """Delete undelivered messages that were sent before a time, and return how many. Open runs keep theirs."""
+    return execute(f"DELETE FROM conductor_message WHERE {EXPIRED_MESSAGES}", [before])

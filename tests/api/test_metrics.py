@@ -7,6 +7,7 @@ from django.test.utils import CaptureQueriesContext
 from prometheus_client.parser import text_string_to_metric_families
 
 from conductor_app.access import access_keys, tokens
+from conductor_app.core.snapshot import NEVER
 from conductor_app.engine import sweeps
 from conductor_app.insight.monitoring.engine_load import measure_load, waiting_by_queue
 from conductor_app.models import Message
@@ -130,6 +131,17 @@ def test_pending_messages_and_sweeps_are_exported(clock):
     assert found["conductor_sweep_failed", "wake_runs"] == 0
     assert found["conductor_sweep_lag_seconds", "wake_runs"] == 0
     assert found["conductor_sweep_last_pass_seconds", "wake_runs"] == 3
+
+
+def test_undelivered_messages_are_counted_by_receiver_and_not_as_pending(clock):
+    for subject in ("started", "begin", "publish", "a subject of a newer version"):
+        Message.objects.create(subject=subject, sent_at=1, due_at=NEVER)
+
+    found = scraped()
+
+    counts = {kind: found["conductor_undelivered_messages", kind] for kind in ("run", "sink", "event", "other")}
+    assert counts == {"run": 2, "sink": 1, "event": 0, "other": 1}
+    assert (found["conductor_outbox_messages",], found["conductor_outbox_oldest_seconds",]) == (0, 0)
 
 
 def test_metrics_are_served_without_the_database(clock):

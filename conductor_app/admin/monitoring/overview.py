@@ -34,6 +34,11 @@ def overview_context(health: EngineHealth) -> dict[str, Any]:
             _("Background jobs"), "ops/overview/failing_sweeps.html", lambda: {"rows": _sweep_rows(health, now)}
         ),
         build_tile(
+            _("Undelivered messages"),
+            "ops/overview/undelivered_messages.html",
+            lambda: {"count": health.undelivered},
+        ),
+        build_tile(
             _("Queues"), "ops/overview/queues_without_workers.html", lambda: {"rows": _unpolled_queues(states, now)}
         ),
         build_tile(_("Human tasks"), "ops/overview/human_tasks.html", lambda: _waiting_tasks_context(now)),
@@ -41,7 +46,7 @@ def overview_context(health: EngineHealth) -> dict[str, Any]:
         build_tile(_("Failures"), "ops/overview/failures.html", lambda: _failure_section(now, numbers.context)),
     ]
     if queue_tile.is_broken:
-        concerns[1] = queue_tile
+        concerns[2] = queue_tile
     return {
         "numbers": numbers,
         "concerns": concerns,

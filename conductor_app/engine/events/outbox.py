@@ -53,8 +53,3 @@ def _log_alert_delivery(message: Message, **facts: object) -> None:
 def release(messages: Sequence[Message], due_at: int) -> None:
     """Return claimed messages to the outbox without a try. They become due at `due_at`."""
     outbox_messages.update_messages((each.pk for each in messages), due_at=due_at)
-
-
-def prune_dead_letters(before: int) -> int:
-    """Delete messages that ran out of tries and were sent before `before` (milliseconds). Returns how many."""
-    return outbox_messages.delete_dead_letters(before)

@@ -21,6 +21,6 @@ def handle_dependency_resolved(message: Message) -> None:
         except NotFound:
             continue
     if len(page) == PAGE:
-        outbox_messages.update_messages([message.pk], due_at=clock.now())
+        outbox_messages.update_messages([message.pk], due_at=clock.now(), tries=0)
     else:
         outbox_messages.consume(message.pk)

@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from django.db.models import Count, Min
+from django.db.models import Count, Min, Q
 
+from ...core.snapshot import NEVER
 from ...models import Attempt, Message, SweepPass
+from .undelivered_messages import RECEIVER_KINDS, receiver_kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,17 +27,38 @@ class WaitingLoad:
 
 @dataclass(frozen=True, slots=True)
 class EngineLoad:
-    """Load of queues, outbox and sweeps at one time."""
+    """Load of queues, outbox and sweeps at one time. `undelivered`: messages by the kind of their receivers."""
 
     queues: dict[str, WaitingLoad]
     outbox: WaitingLoad
+    undelivered: dict[str, int]
     sweeps: Sequence[SweepPass]
 
 
 def measure_load(max_queues: int, others: str) -> EngineLoad:
     """Return the current load. Beyond the `max_queues` longest queues, all others count under the name `others`."""
-    message = Message.objects.aggregate(count=Count("pk"), since=Min("sent_at"))
-    return EngineLoad(_queue_load(max_queues, others), WaitingLoad(**message), list(SweepPass.objects.order_by("name")))
+    outbox, undelivered = _outbox_load()
+    return EngineLoad(_queue_load(max_queues, others), outbox, undelivered, list(SweepPass.objects.order_by("name")))
+
+
+def _outbox_load() -> tuple[WaitingLoad, dict[str, int]]:
+    """Return the messages on their way, and the number of undelivered ones by the kind of their receivers."""
+    is_undelivered = Q(due_at=NEVER)
+    rows = (
+        Message.objects.order_by()
+        .values_list("subject")
+        .annotate(
+            count=Count("pk", filter=~is_undelivered),
+            since=Min("sent_at", filter=~is_undelivered),
+            undelivered=Count("pk", filter=is_undelivered),
+        )
+    )
+    outbox, undelivered = WaitingLoad(), dict.fromkeys(RECEIVER_KINDS.values(), 0)
+    for subject, count, since, failed in rows:
+        outbox += WaitingLoad(count, since)
+        kind = receiver_kind(subject) or "other"
+        undelivered[kind] = undelivered.get(kind, 0) + failed
+    return outbox, undelivered
 
 
 def waiting_by_queue():

@@ -1,10 +1,10 @@
 """Health of the engine, computed from the sweeps and from overdue rows, for the status bar of every page."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from django.db.models import QuerySet, Subquery
+from django.db.models import Count, QuerySet, Subquery
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 
 from ...models import Attempt, Message, SweepPass
 from ...models.outbox import PUBLISH
@@ -33,25 +33,44 @@ MESSAGES = Message.objects.exclude(subject=PUBLISH)
 
 @dataclass(frozen=True, slots=True)
 class EngineHealth:
-    """Health of the engine: tone for the color, label, measured value, and the sweeps with problems."""
+    """Health of the engine: tone for the color, label, measured value, sweeps with problems, undelivered messages."""
 
     tone: str
     word: str
     sentence: str
     troubled_sweeps: tuple[SweepPass, ...] = ()
+    undelivered: int = 0
 
 
 def engine_health(now: int) -> EngineHealth:
     """Return the health of the engine. Runs one query."""
-    sweeps = list(SweepPass.objects.annotate(timer=_earliest(TIMERS), message=_earliest(MESSAGES)).order_by("name"))
+    rows = SweepPass.objects.annotate(
+        timer=_earliest(TIMERS), message=_earliest(MESSAGES), undelivered=_count_undelivered()
+    )
+    sweeps = list(rows.order_by("name"))
     if not sweeps:
         return EngineHealth("waiting", _("Engine not running"), _("no sweep has run yet"))
+    undelivered = sweeps[0].undelivered or 0
     troubles = [*_late_sentence(sweeps, now), *_failing_sentence(sweeps)]
     if troubles:
         troubled_sweeps = tuple(sweep for sweep in sweeps if is_sweep_late(sweep, now) or has_sweep_failed(sweep))
-        return EngineHealth("failed", _("Engine failing"), "; ".join(troubles[:2]), troubled_sweeps)
+        return EngineHealth("failed", _("Engine failing"), "; ".join(troubles[:2]), troubled_sweeps, undelivered)
     due = [moment for moment in (sweeps[0].timer, sweeps[0].message) if moment is not None]
-    return _measure_lag(max(now - min(due, default=now), 0))
+    health = _measure_lag(max(now - min(due, default=now), 0))
+    if undelivered and health.tone == "succeeded":
+        return _undelivered_health(undelivered)
+    return replace(health, undelivered=undelivered)
+
+
+def _undelivered_health(count: int) -> EngineHealth:
+    sentence = ngettext("%(n)s message could not be delivered", "%(n)s messages could not be delivered", count)
+    return EngineHealth("waiting", _("Undelivered messages"), sentence % {"n": count}, undelivered=count)
+
+
+def _count_undelivered() -> Subquery:
+    """Return a subquery for the number of messages that are not tried again."""
+    rows = Message.objects.undelivered().order_by().values("due_at")
+    return Subquery(rows.annotate(count=Count("pk")).values("count"))
 
 
 def _measure_lag(behind: int) -> EngineHealth:

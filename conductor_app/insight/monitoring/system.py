@@ -6,19 +6,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
+from django.db.models import Q
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from ... import conf
-from ...models import Failure, Message, SweepPass
+from ...models import Failure, Message, ServerClock, SweepPass
 from ...models.outbox import PUBLISH
 from ..durations import MINUTE, format_duration
 from .database import DatabaseStatus
 from .health import LEVELS, has_sweep_failed, is_sweep_late
+from .undelivered_messages import count_undelivered
 
 PRIVATE = ("key", "keys", "token", "tokens", "secret", "secrets", "url", "urls", "connections", "password")
 """Settings whose name ends in one of these words may contain credentials: their values are not shown."""
-MAX_SKEW_MS = 5_000
+MAX_HOSTS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,14 +142,37 @@ def _database_advice(database: DatabaseStatus) -> Iterator[OperatorAdvice]:
             len(database.missing),
         )
         yield OperatorAdvice("failed", sentence % {"n": len(database.missing)})
-    if abs(database.skew_ms) > MAX_SKEW_MS:
-        sentence = _("The database clock is off by %(span)s. Synchronize both servers with the same time server.")
-        yield OperatorAdvice("waiting", sentence % {"span": format_duration(abs(database.skew_ms))})
+    yield from _clock_advice()
     if any(statement.waits_for for statement in database.statements):
         yield OperatorAdvice("waiting", _("Database statements are waiting for locks. They are listed below."))
 
 
+def _clock_advice() -> Iterator[OperatorAdvice]:
+    tolerance = conf.max_clock_skew_ms
+    skewed = ServerClock.objects.filter(Q(ahead_ms__gt=tolerance) | Q(ahead_ms__lt=-tolerance)) if tolerance else ()
+    for row in skewed:
+        sentence = (
+            _("The clock of %(host)s is %(span)s ahead of the database's. Synchronize both (NTP).")
+            if row.ahead_ms > 0
+            else _("The clock of %(host)s is %(span)s behind the database's. Synchronize both (NTP).")
+        )
+        facts = {"host": row.host, "span": format_duration(abs(row.ahead_ms))}
+        yield OperatorAdvice("waiting", sentence % facts)
+
+
+def server_clocks() -> list[ServerClock]:
+    """Return the clocks of all hosts as last measured."""
+    return list(ServerClock.objects.order_by("host")[:MAX_HOSTS])
+
+
 def _backlog_advice(now: int) -> Iterator[OperatorAdvice]:
+    if undelivered := count_undelivered():
+        sentence = ngettext(
+            "%(n)s message could not be delivered and is not tried again. See Undelivered messages.",
+            "%(n)s messages could not be delivered and are not tried again. See Undelivered messages.",
+            undelivered,
+        )
+        yield OperatorAdvice("failed", sentence % {"n": undelivered})
     late = Message.objects.filter(due_at__lt=now - MINUTE).exclude(subject=PUBLISH)[:1_000].count()
     if late:
         sentence = ngettext(

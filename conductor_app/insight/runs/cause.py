@@ -11,6 +11,7 @@ from ...core.states import COMPLETED, FAILED, PAUSED, RUNNING, TERMINATED, TIMED
 from ...models import Attempt, Run
 from ..definitions.parsed_definitions import attempts_allowed, parsed_definition
 from ..durations import format_duration, format_elapsed, format_timestamp
+from ..monitoring.undelivered_messages import WaitingMessage, undelivered_to
 from ..queues.gate_verdicts import GateVerdict, verdicts_on
 from ..tasks.attempt_waits import describe_wait, first_line, interest_sort_key
 from .last_transition import last_transition
@@ -34,6 +35,8 @@ class Cause:
     verdicts: tuple[GateVerdict, ...] = ()
     is_waiting: bool = False
     """True if no worker holds the attempt that the sentence names."""
+    message_id: int = 0
+    """The undelivered message that the run waits for."""
 
 
 def run_cause(run: Run, now: int | None = None) -> Cause:
@@ -59,6 +62,8 @@ def _running_cause(run: Run, now: int) -> Cause:
         sentence = _("Waiting: workflow concurrency limit reached; the run continues when an earlier run ends")
         return Cause(sentence, is_waiting=True)
     attempts = sorted(_open_attempts(run), key=interest_sort_key)
+    if waited_for := _undelivered_messages(run, attempts):
+        return _undelivered_cause(run, waited_for[0])
     if not attempts:
         return Cause(_("Waiting: the engine is about to schedule the next step"), is_waiting=True)
     first, others = attempts[0], len(attempts) - 1
@@ -71,6 +76,30 @@ def _running_cause(run: Run, now: int) -> Cause:
     )
     whole = (_("Waiting: %(what)s") if is_waiting else _("Running: %(what)s")) % {"what": sentence + more}
     return Cause(whole, str(first.task), first.id, first.child_id, verdicts, is_waiting)
+
+
+def _undelivered_messages(run: Run, attempts: list[Attempt]) -> list[WaitingMessage]:
+    """Return the undelivered messages that the run may wait for. A run that only waits for workers needs none."""
+    if attempts and all(attempt.queue for attempt in attempts):
+        return []
+    return undelivered_to([run.pk, *(attempt.child_id for attempt in attempts if attempt.child_id)])
+
+
+def _undelivered_cause(run: Run, message: WaitingMessage) -> Cause:
+    """Return that the run waits for a message to it, or to one of its sub-workflows."""
+    if message.to == run.pk:
+        sentence = _(
+            "Waiting: the message `%(subject)s` to this run could not be delivered (%(error)s). "
+            "An operator can retry it."
+        )
+    else:
+        sentence = _(
+            "Waiting: the message `%(subject)s` to its sub-workflow could not be delivered (%(error)s). "
+            "An operator can retry it."
+        )
+    facts = {"subject": message.subject, "error": first_line(message.error) or _("no reason given")}
+    child_id = "" if message.to == run.pk else message.to
+    return Cause(sentence % facts, child_id=child_id, is_waiting=True, message_id=message.id)
 
 
 def _open_attempts(run: Run) -> list[Attempt]:
