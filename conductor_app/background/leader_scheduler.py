@@ -8,6 +8,7 @@ from django.db import DatabaseError, connection
 from django_celery_beat.schedulers import DatabaseScheduler
 
 from conductor_app.engine.heartbeats import heartbeat
+from conductor_app.engine.server_clocks import clock_check
 from conductor_app.insight.monitoring.liveness import BEAT
 
 from .leader_lease import RENEW_SECONDS, LeaderLease
@@ -36,6 +37,7 @@ class LeaderScheduler(DatabaseScheduler):
 
     def _is_leader(self) -> bool:
         try:
+            clock_check.check()
             return self._lease.is_held()
         except DatabaseError as error:
             log.warning("The database cannot be reached, so no job is sent (%s).", error)

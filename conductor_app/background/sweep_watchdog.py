@@ -9,6 +9,7 @@ from django.db import close_old_connections, connection
 
 from conductor_app import clock, conf
 from conductor_app.engine.heartbeats import FileHeartbeat, heartbeat
+from conductor_app.engine.server_clocks import clock_check
 from conductor_app.insight.monitoring.liveness import BEAT, SWEEPS, Liveness, liveness
 
 log = logging.getLogger(__name__)
@@ -63,17 +64,25 @@ def _watch_forever(sweep: Callable[[int], object], process: str, after_sweep: Ca
     watchdog, stopped = SweepWatchdog(sweep), Event()
     own = FileHeartbeat(Path(conf.heartbeat_folder) / process) if process and conf.heartbeat_folder else None
     while not stopped.wait(CHECK_SECONDS):
-        try:
-            if own:
-                own.beat(own.read())
-            close_old_connections()
-            if watchdog.check():
-                after_sweep()
-        except Exception as error:
-            # The database may be unreachable for a while.
-            log.warning("The sweep watchdog failed (%s: %s).", type(error).__name__, error)
-        finally:
-            _return_connection()
+        watch_once(watchdog, own, after_sweep)
+
+
+def watch_once(
+    watchdog: SweepWatchdog, own: FileHeartbeat | None = None, after_sweep: Callable[[], None] = lambda: None
+) -> None:
+    """Sweep if no other process does, and compare the clock of this host with the database's."""
+    try:
+        if own:
+            own.beat(own.read())
+        close_old_connections()
+        if watchdog.check():
+            after_sweep()
+        clock_check.check()
+    except Exception as error:
+        # The database may be unreachable for a while.
+        log.warning("The sweep watchdog failed (%s: %s).", type(error).__name__, error)
+    finally:
+        _return_connection()
 
 
 def _return_connection() -> None:

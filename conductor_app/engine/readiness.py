@@ -9,10 +9,9 @@ from django.db import DatabaseError
 from ..insight.monitoring.database import clock_skew_ms, missing_migrations
 from ..insight.monitoring.liveness import BEAT, SWEEPS, liveness
 from ..store.leases import write_probe
+from .server_clocks import is_skewed, skew_sentence
 
 MAX_SILENT_SECONDS = 10.0
-MAX_SKEW_MS = 1_000
-"""A timer is late by the skew between the clocks of the process that set it and of the process that handles it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +39,11 @@ def _database_checks() -> list[ReadinessCheck]:
     if not missing:
         # The table may be missing before.
         write_probe()
-    skew = abs(clock_skew_ms())
-    skew_error = f"This clock and the database's differ by {skew / 1000:.1f} s. Synchronize them (NTP)."
+    ahead_ms = -clock_skew_ms()
     return [
         ReadinessCheck("database"),
         ReadinessCheck("migrations", f"Run `manage.py migrate`: {', '.join(missing)[:300]}." if missing else ""),
-        ReadinessCheck("clock", skew_error if skew > MAX_SKEW_MS else "", is_required=False),
+        ReadinessCheck("clock", skew_sentence(ahead_ms) if is_skewed(ahead_ms) else "", is_required=False),
     ]
 
 

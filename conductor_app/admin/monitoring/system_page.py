@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy
 from ... import clock
 from ...engine.script_isolation import script_isolation
 from ...insight.monitoring.database import database_status
-from ...insight.monitoring.system import configuration, operator_advice, sweep_statuses
+from ...insight.monitoring.system import configuration, operator_advice, server_clocks, sweep_statuses
 from ..badges import mark_names, render_pill
 from ..pages import Page
 
@@ -37,6 +37,7 @@ class SystemPage(Page):
         return {
             "loops": [(loop.sweep, render_pill(loop.tone, LOOP_LABELS[loop.word])) for loop in statuses],
             "database": database,
+            "clocks": server_clocks(),
             "advice": [(each.tone, mark_names(each.sentence)) for each in advice],
             "settings": sorted(configuration(), key=lambda setting: not setting.risk),
             "checks": [str(each.msg) for each in checks.run_checks(include_deployment_checks=False)],
