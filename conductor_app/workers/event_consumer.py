@@ -10,6 +10,7 @@ from time import monotonic
 from django.db import connection, connections
 
 from .. import clock
+from ..core.errors import PayloadTooLarge
 from ..core.events import INTERNAL
 from ..engine.events import event_intake, event_listeners
 from ..models import EventHandler, EventListener
@@ -82,6 +83,11 @@ class QueueListener:
             try:
                 event_intake.receive_event(self.event, message_id, payload, self._provider.name)
                 self.facts.last_message_at = clock.now()
+                break
+            except PayloadTooLarge as refused:
+                # It would be refused again and block the messages behind it.
+                log.error("event_refused", extra={"event_name": self.event, "message_id": message_id})
+                self.facts.failed_at, self.facts.error = clock.now(), refused.message
                 break
             except Exception as error:
                 log.warning("event_not_processed", extra={"event_name": self.event, "why": type(error).__name__})

@@ -101,6 +101,20 @@ def test_a_message_published_to_a_broker_is_received_once(configured, provider):
     assert [payload for id, payload in heard(sink) if id == "m1"] == [{"n": 1}]
 
 
+def test_an_event_above_the_limit_is_refused_and_blocks_no_later_one(configured, settings):
+    settings.CONDUCTOR_WORKFLOW_PAYLOAD_MAX_BYTES = 20_000
+    configured("redis")
+    handle("redis:large")
+
+    with listening():
+        eventually(lambda: publish("redis:large", "first", {"n": 0}) or heard("redis:large"), 60)
+        publish("redis:large", "m1", {"text": "x" * 100_000})
+        publish("redis:large", "m2", {"n": 2})
+        eventually(lambda: "m2" in {id for id, _ in heard("redis:large")}, 20)
+
+    assert "m1" not in {id for id, _ in heard("redis:large")}
+
+
 @pytest.mark.parametrize("provider", SETTINGS)
 def test_an_event_task_is_published_by_a_built_in_worker(configured, provider, clock):
     configured(provider)

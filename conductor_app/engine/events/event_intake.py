@@ -10,7 +10,7 @@ from django.db import transaction
 from django.db.models import F, QuerySet, TextField
 from django.db.models.functions import Cast
 
-from ... import clock
+from ... import clock, conf
 from ...access.masking import decrypt_masked
 from ...core import events
 from ...core.data_requests import ScriptEvaluation as ScriptQuestion
@@ -23,6 +23,7 @@ from ...models.fields import dumps, loads_encrypted
 from ...store import outbox_messages
 from ...store.rows import strip_nul
 from ..delivery import deliver_after_commit
+from ..payloads.size_limits import payload_size, refuse_large
 from ..runs.data_loading import run_script
 
 PRUNED_AT_ONCE = 500
@@ -59,7 +60,11 @@ def receive_event(
 
     Raises:
         Busy: when no helper process can evaluate a condition.
+        PayloadTooLarge: when an event from outside is larger than the input of a workflow may be.
     """
+    # The parts of an internal event passed their checks when the run stored them.
+    most = conf.workflow_payload_max_bytes
+    size = payload_size(payload) if message is not None else refuse_large(payload, most, "The event")
     event, message_id = strip_nul(event)[:MAX_NAME_LENGTH], _bounded_message_id(strip_nul(message_id))
     known = EventDelivery.objects.filter(event=event, message_id=message_id)
     # Conditions run before the transaction, because scripts can be slow, and not at all for a known event.
@@ -72,7 +77,7 @@ def receive_event(
         if message is not None and not outbox_messages.consume(message):
             return False
         now = clock.now()
-        facts = {"source": source, "received_at": now, "payload": payload, "payload_size": len(dumps(payload) or "")}
+        facts = {"source": source, "received_at": now, "payload": payload, "payload_size": size}
         delivery, is_new = EventDelivery.objects.get_or_create(event=event, message_id=message_id, defaults=facts)
         if not is_new:
             known.update(duplicates=F("duplicates") + 1)

@@ -17,6 +17,7 @@ from ...models.fields import dumps
 from ...store.rows import parse_iteration_path
 from ..definitions import resolved_definitions
 from ..payloads import payload_storage
+from ..payloads.size_limits import refuse_large
 from . import workflow_rate_limits
 from .change import Audit, RunCommand, change_run
 
@@ -129,8 +130,8 @@ def rerun_command(
         Conflict: when the run, or a run between it and the task, is open.
         Invalid: when the attempt does not belong to the run, or an input is too large.
     """
-    _refuse_too_large(task_input, conf.task_payload_max_bytes)
-    _refuse_too_large(input, conf.workflow_payload_max_bytes)
+    refuse_large(task_input, conf.task_payload_max_bytes)
+    refuse_large(input, conf.workflow_payload_max_bytes)
     path = _runs_down_to(_find_run(run_id), attempt_id) if attempt_id else [run_id]
     _refuse_open(path)
     task_input = _restore_masked_input(task_input, attempt_id, payload_storage.load_stored_task_input)
@@ -166,12 +167,6 @@ def _restore_masked_input(
     if given is None or not id or f'"{REDACTED}"' not in (dumps(given) or ""):
         return given
     return decrypt_masked(restore_masked(given, load_stored(id)))
-
-
-def _refuse_too_large(payload: dict[str, Any] | None, most: int) -> None:
-    size = len(dumps(payload) or "") if payload is not None else 0
-    if size > most:
-        raise Invalid(f"The input has {size} bytes; the limit is {most} bytes.")
 
 
 def _locate_attempt(attempt_id: str) -> tuple[Key, commands.EarlierAttempt]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.db import transaction
 
-from ... import clock
+from ... import clock, conf
 from ...core import commands
 from ...core.commands.step_lookup import require_running
 from ...core.decide import no_command
@@ -17,6 +17,7 @@ from ...insight.runs.execution import find_run
 from ...store import runs as store
 from .. import audit
 from ..definitions import resolved_definitions
+from ..payloads.size_limits import refuse_large
 from ..tasks.task_commands import enforce_output_limit, find_open_task
 from .change import Audit, RunCommand, change_run
 from .decision import DecisionFailed
@@ -143,7 +144,11 @@ def upgrade_run(
         NotFound: when there is no such run or version.
         Invalid: when a value is invalid.
         Conflict: when the run cannot be moved; with the reasons.
+        PayloadTooLarge: when the input or an output is larger than the limit.
     """
+    refuse_large(input, conf.workflow_payload_max_bytes)
+    for ref, output in (outputs or {}).items():
+        refuse_large(output, conf.task_payload_max_bytes, f"The output of {ref}")
     definition = _definition(name, version)
     reason = reason or f"Move to version {definition.version}."
     _change_with_audit(run_id, commands.upgrade_run(definition, outputs, input), by, reason, "upgrade")

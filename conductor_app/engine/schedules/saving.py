@@ -4,7 +4,7 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 
-from ... import clock
+from ... import clock, conf
 from ...access.access_types import SCHEDULE
 from ...access.current_actor import current_user_id
 from ...access.masking import encrypt_masked
@@ -16,6 +16,7 @@ from ...models import Schedule, ScheduleExecution
 from ...models.schedules import WAITING
 from ..definitions import resolved_definitions
 from ..definitions.tags import mirror_tags
+from ..payloads.size_limits import refuse_large
 from .schedule_rows import lock_schedule, record_schedule_change, set_next_from_now, stored_document
 
 Document = dict[str, Any]
@@ -32,9 +33,11 @@ def save_schedule(document: Document, by: str, reason: str = "") -> Schedule:
         Invalid: when a cron expression or time zone is invalid.
         Forbidden: when the current actor may not start the workflow.
         Conflict: when a concurrent request creates the same schedule.
+        PayloadTooLarge: when the input of its runs is larger than the limit.
     """
     parse_timetable(document)
     request = document["startWorkflowRequest"]
+    refuse_large(request.get("input"), conf.workflow_payload_max_bytes)
     if request.get("workflowDef"):
         require_inline_definition(request["workflowDef"])
     else:

@@ -40,7 +40,9 @@ MAX_POLL_INTERVAL = 1.0
 Taken = TypeVar("Taken")
 HasLeft = Callable[[], bool]
 """Returns True if the client that polls has disconnected."""
+MAX_LOG_LINE_LENGTH = 64_000
 LOGS_A_REPORT = 10
+MAX_LOG_LINE_LENGTH = 64_000
 """The maximum number of stored log lines of one report (api §3.7)."""
 
 
@@ -295,6 +297,13 @@ def add_log(attempt_id: str, line: str) -> None:
 
 
 def add_logs(attempt_id: str, logs: Sequence[tuple[str, int]], now: int, named: Sequence[str] = ()) -> None:
-    """Save the first log lines of a report with the secrets in `named` redacted. A line without a time gets `now`."""
-    lines = [(redact_verbatim(line, named), at or now) for line, at in logs[:LOGS_A_REPORT]]
+    """Save the first log lines of a report with the secrets in `named` redacted. A line without a time gets `now`.
+
+    Long lines are cut, because a report must not fail for them.
+    """
+    lines = [(_cut_line(redact_verbatim(line, named)), at or now) for line, at in logs[:LOGS_A_REPORT]]
     task_logs.add_lines(attempt_id, lines)
+
+
+def _cut_line(line: str) -> str:
+    return line if len(line) <= MAX_LOG_LINE_LENGTH else f"{line[:MAX_LOG_LINE_LENGTH]}…"
