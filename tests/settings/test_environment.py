@@ -103,6 +103,23 @@ def test_a_database_address_is_parsed():
     assert database["OPTIONS"]["pool"]["max_size"] == 8
 
 
+def test_a_database_that_vanished_is_noticed_after_seconds():
+    options = services.postgresql("DATABASE_URL", "postgresql://me@db/flows?keepalives_idle=60")["OPTIONS"]
+
+    limits = {name: options[name] for name in ("connect_timeout", "keepalives", "tcp_user_timeout")}
+    assert limits == {"connect_timeout": "5", "keepalives": "1", "tcp_user_timeout": "20000"}
+    assert (options["keepalives_interval"], options["keepalives_count"]) == ("3", "3")
+    assert options["keepalives_idle"] == "60", "the address overrides the default"
+
+
+def test_statements_locks_and_pauses_of_a_transaction_have_limits():
+    database = services.postgresql("DATABASE_URL", "postgresql://me@db/flows", statement_seconds=60)
+
+    assert database["OPTIONS"]["options"] == (
+        "-c statement_timeout=60000 -c lock_timeout=20000 -c idle_in_transaction_session_timeout=60000"
+    )
+
+
 def test_a_database_address_may_name_the_folder_of_a_socket():
     assert services.postgresql("DATABASE_URL", "postgresql://postgres:@/flows?host=/run/pg")["HOST"] == "/run/pg"
 

@@ -102,6 +102,15 @@ def test_djangos_deployment_check_finds_nothing_in_a_cluster(loaded):
     assert loaded("cluster", expression, **CLUSTER) == "[]"
 
 
+def test_a_cluster_limits_statements_and_replaces_closed_connections_by_default(loaded):
+    database = "settings.DATABASES['default']"
+    expression = (
+        f"{database}['ENGINE'], {database}['OPTIONS']['options'].split()[1], {database}['OPTIONS']['keepalives']"
+    )
+
+    assert loaded("cluster", expression, **CLUSTER) == "conductor_app.store.postgresql statement_timeout=60000 1"
+
+
 def test_sqlite_keeps_every_commit_unless_it_is_told_otherwise(loaded):
     pragma = "settings.DATABASES['default']['OPTIONS']['init_command']"
 

@@ -11,6 +11,7 @@ from django.test import Client
 from django.urls import reverse
 
 from conductor_app.core.ids import derived_id
+from conductor_app.core.reasons import MAX_REASON_LENGTH
 from conductor_app.engine import sweeps
 from conductor_app.engine.payloads import file_contents, file_handles
 from conductor_app.engine.runs import retention, run_commands
@@ -344,6 +345,22 @@ def test_the_source_of_an_input_is_displayed_with_suggestions_for_typos(operator
     assert 'sku ${pick.output.shelf} pick output "B-12"' in page
     assert "no member custmer; did you mean customer?" in page
     assert "the value is null" in page
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_run_that_failed_because_of_its_child_names_the_origin_and_links_to_it(operator, clock):
+    define_task("charge", retryCount=0)
+    define_workflow("payment", step("charge"))
+    run = start_run_of(step("pay", "SUB_WORKFLOW", subWorkflowParam={"name": "payment", "version": 1}))
+    claim_and_report("charge", "FAILED", reason="no funds " * 1_000)
+    child = Run.objects.get(name="payment")
+
+    page = operator.get(run_url(run))
+
+    assert "sub-workflow failed at charge, attempt 1 of 1: no funds" in page_text(page)
+    assert f'<a href="{run_url(child)}">Open the sub-workflow\'s run</a>' in unescape(html(page))
+    reason = operator.get(f"/api/workflow/{run.pk}").json()["reasonForIncompletion"]
+    assert child.pk in reason and len(reason) <= MAX_REASON_LENGTH
 
 
 def test_sub_workflows_are_listed_among_the_tasks_on_request(operator, clock):
