@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from django.core.files.storage import storages
+from django.db import connection
 
 from conductor_app.core.errors import Invalid
 from conductor_app.core.snapshot import NEVER
@@ -258,3 +259,11 @@ def test_a_message_that_the_sweep_delivers_on_time_costs_no_further_statement(cl
     with django_assert_num_queries(3):
         # The premature checks of groups, the due messages, and the message itself.
         sweeps.deliver_messages(10)
+
+
+def test_undelivered_messages_are_found_by_their_index(clock):
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL enable_seqscan = off")
+
+    assert "message_undelivered" in Message.objects.undelivered().filter(to="some-run").explain()
