@@ -10,7 +10,7 @@ class Migration(migrations.Migration):
     atomic = False
 
     dependencies = [
-        ("conductor", "0006_sign_in"),
+        ("conductor", "0007_run_tree_indexes"),
     ]
 
     operations = [
