@@ -1,6 +1,5 @@
 from django.db import migrations, models
 
-import conductor_app.models.fields
 from conductor_app.core.snapshot import NEVER
 from conductor_app.models.migration_operations import AddIndexWithoutLock
 
@@ -10,18 +9,10 @@ class Migration(migrations.Migration):
     atomic = False
 
     dependencies = [
-        ("conductor", "0007_run_tree_indexes"),
+        ("conductor", "0008_server_clocks"),
     ]
 
     operations = [
-        migrations.CreateModel(
-            name="ServerClock",
-            fields=[
-                ("host", models.CharField(max_length=255, primary_key=True, serialize=False)),
-                ("ahead_ms", models.BigIntegerField()),
-                ("measured_at", conductor_app.models.fields.MomentField()),
-            ],
-        ),
         AddIndexWithoutLock(
             model_name="message",
             index=models.Index(condition=models.Q(("due_at", NEVER)), fields=["to", "id"], name="message_undelivered"),
