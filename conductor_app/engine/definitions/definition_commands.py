@@ -8,7 +8,7 @@ from django.db import IntegrityError, transaction
 from ... import clock, conf
 from ...access.uses import require_uses
 from ...core.document import read_definition
-from ...core.document.checks import task_errors, workflow_errors
+from ...core.document.checks import has_too_many_steps, task_errors, workflow_errors
 from ...core.document.lint import LintContext, LintFinding, lint_definition, sort_by_severity
 from ...core.errors import Conflict, NotFound, RequestRefused, ValidationError, ValidationFailed
 from ...models import TaskDefinition, WorkflowDefinition
@@ -89,7 +89,12 @@ def validate_workflow(document: Document, prefix: str = "") -> list[ValidationEr
 def lint_workflow(
     document: Document, known: LintContext | None = None, validation_errors: Iterable[ValidationError] = ()
 ) -> list[LintFinding]:
-    """Return the lint findings and validation errors of a workflow definition, most severe first."""
+    """Return the lint findings and validation errors of a workflow definition, most severe first.
+
+    A definition with too many steps has only its validation error.
+    """
+    if has_too_many_steps(document):
+        return lint_definition({}, known, validation_errors)
     return sort_by_severity([*lint_definition(document, known, validation_errors), *schemas.schema_findings(document)])
 
 

@@ -15,6 +15,11 @@ from .task_definition import check_policy
 from .values import DocumentPosition
 
 Document = dict[str, Any]
+MAX_STEPS = 10_000
+"""The maximum number of steps of a definition, nested steps and inline definitions included.
+
+The checks of 100,000 steps take 5 s. Workflows of this size use loops, dynamic forks and sub-workflows.
+"""
 
 
 def workflow_errors(
@@ -30,6 +35,9 @@ def workflow_errors(
     definitions, by name.
     """
     place = DocumentPosition()
+    if has_too_many_steps(document):
+        place.at("tasks").add_error(f"A workflow definition can have at most {MAX_STEPS} steps. Use sub-workflows.")
+        return place.validation_errors
     read = normalize_workflow(document, place)
     if not isinstance(document, dict):
         return place.validation_errors
@@ -39,6 +47,23 @@ def workflow_errors(
     if not place.validation_errors:
         check_expressions(read, set(document_references(read["tasks"])) | set(environment_names), place)
     return place.validation_errors
+
+
+def has_too_many_steps(document: Any) -> bool:
+    """Return True if a document, which may be invalid, has more than MAX_STEPS steps."""
+    count, pending = 0, [document]
+    while pending:
+        item = pending.pop()
+        steps = item.get("tasks") if isinstance(item, dict) else item
+        count += len(steps) if isinstance(steps, list) else 0
+        if count > MAX_STEPS:
+            return True
+        for step in steps if isinstance(steps, list) else ():
+            if isinstance(step, dict):
+                pending += [body.steps for body in bodies_of(step)]
+                param = step.get("subWorkflowParam")
+                pending += [param.get("workflowDefinition")] if isinstance(param, dict) else []
+    return False
 
 
 def _check_workflow_fields(

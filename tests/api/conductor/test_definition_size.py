@@ -1,0 +1,85 @@
+"""The number of steps of a definition is limited, before anything expensive is done with them."""
+
+import json
+
+import pytest
+
+from conductor_app.core.document.checks.workflow_checks import MAX_STEPS, has_too_many_steps, workflow_errors
+from conductor_app.core.errors import ValidationFailed
+from conductor_app.engine.definitions.bundles import plan_import
+from conductor_app.engine.definitions.definition_commands import lint_workflow
+from conductor_app.engine.definitions.resolved_definitions import resolve_document
+from conductor_app.models import Run, WorkflowDefinition
+from tests.api.step_documents import simple
+
+MESSAGE = f"A workflow definition can have at most {MAX_STEPS} steps. Use sub-workflows."
+
+
+def document(count: int = MAX_STEPS + 1) -> dict:
+    return {"name": "huge", "schemaVersion": 2, "tasks": [simple(f"a{number}") for number in range(count)]}
+
+
+def messages(reply) -> list[str]:
+    return [each["message"] for each in json.loads(reply.content)["validationErrors"]]
+
+
+@pytest.mark.parametrize("path", ["/metadata/workflow/validate", "/metadata/workflow"])
+def test_a_definition_with_too_many_steps_is_neither_valid_nor_saved(api, clock, path):
+    reply = api.post(path, document())
+
+    assert (reply.status_code, messages(reply)) == (400, [MESSAGE])
+    assert not WorkflowDefinition.objects.exists()
+
+
+def test_a_definition_with_too_many_steps_is_not_updated(api, clock):
+    reply = api.put("/metadata/workflow", [document()])
+
+    assert (reply.status_code, messages(reply)) == (400, [MESSAGE])
+
+
+def test_a_definition_with_too_many_steps_does_not_start(api, clock):
+    reply = api.post("/workflow", {"name": "huge", "workflowDef": document()})
+
+    assert (reply.status_code, messages(reply)) == (400, [MESSAGE])
+    assert not Run.objects.exists()
+
+
+def test_a_bundle_with_too_many_steps_is_not_imported(db):
+    [item] = plan_import({"workflows": [document()], "tasks": []})
+
+    assert [each.message for each in item.validation_errors] == [MESSAGE]
+
+
+def test_a_definition_with_the_maximum_number_of_steps_is_valid():
+    assert workflow_errors(document(MAX_STEPS)) == []
+
+
+def test_lint_stops_at_the_first_look_at_a_definition_with_too_many_steps(db):
+    assert lint_workflow({**document(), "outputParameters": {"x": "${nothing.output}"}}) == []
+
+
+def half() -> list[dict]:
+    return document(MAX_STEPS // 2)["tasks"]
+
+
+NESTED = {
+    "branches": {"type": "FORK_JOIN", "forkTasks": [half(), half()]},
+    "cases": {"type": "SWITCH", "decisionCases": {"x": half()}, "defaultCase": half()},
+    "a loop": {"type": "DO_WHILE", "loopOver": [*half(), *half()]},
+    "an inline definition": {"type": "SUB_WORKFLOW", "subWorkflowParam": {"workflowDefinition": document(MAX_STEPS)}},
+}
+
+
+@pytest.mark.parametrize("case", NESTED)
+def test_nested_steps_count(case):
+    assert has_too_many_steps({"tasks": [{"name": "n", "taskReferenceName": "n", **NESTED[case]}]})
+
+
+@pytest.mark.parametrize("tasks", [None, 1, {"tasks": 1}, [None], [[]], [{"subWorkflowParam": 1}], [{"type": []}]])
+def test_a_malformed_definition_is_counted_without_an_exception(tasks):
+    assert not has_too_many_steps({"tasks": tasks})
+
+
+def test_an_inline_definition_that_a_run_computes_is_limited(db):
+    with pytest.raises(ValidationFailed):
+        resolve_document(document())
