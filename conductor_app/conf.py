@@ -162,6 +162,9 @@ class Defaults:
     max_open_descendants: int = 20_000
     max_history_entries: int = 500_000
 
+    # The maximum size of the payloads of one caller that it has uploaded and no run uses yet, 0 for no limit.
+    unattached_upload_max_bytes: int = 1024 * MIB
+
     # The maximum size of a file of a run.
     file_max_bytes: int = 1024 * MIB
 

@@ -8,7 +8,17 @@ from django.db import transaction
 from django.db.models import F
 from django.db.models.signals import m2m_changed, post_delete, post_save
 
-from ..models import AccessKey, AccessRevision, Application, Client, Grant, GroupProfile, ScopeRole, Tag
+from ..models import (
+    AccessKey,
+    AccessRevision,
+    Application,
+    CallerQuota,
+    Client,
+    Grant,
+    GroupProfile,
+    ScopeRole,
+    Tag,
+)
 from . import permission_cache
 
 
@@ -18,6 +28,8 @@ def connect_access_signals() -> None:
     for model in (User, Group, AccessKey, Application, Client, Grant, GroupProfile, ScopeRole, Tag):
         for signal in (post_save, post_delete):
             signal.connect(_on_row, sender=model, dispatch_uid=f"access of {model.__name__}")
+    for signal in (post_save, post_delete):
+        signal.connect(_on_quota, sender=CallerQuota, dispatch_uid="quotas")
     for relation in (User.groups, User.user_permissions, Group.permissions, GroupProfile.roles):
         m2m_changed.connect(_on_relation, sender=relation.through, dispatch_uid=f"access by {relation.field.name}")
 
@@ -35,6 +47,11 @@ def _on_row(sender: type, update_fields: Any = None, **_: Any) -> None:
     # A login changes only its own timestamp.
     if update_fields is None or set(update_fields) != {"last_login"}:
         record_access_change()
+
+
+def _on_quota(sender: type, **_: Any) -> None:
+    record_access_change()
+    AccessRevision.objects.filter(pk=1).update(has_quotas=CallerQuota.objects.exists())
 
 
 def _on_relation(sender: type, action: str, **_: Any) -> None:

@@ -1,4 +1,4 @@
-"""Cache of keys and permissions, which is compared with the revision in the database once per second.
+"""Cache of keys, permissions and quotas, which is compared with the revision in the database once per second.
 
 So most requests need no statement for authorization, and a revoked key or grant loses its effect within one second.
 """
@@ -31,14 +31,17 @@ class KeyHolder:
 
 
 class PermissionCache:
-    """Keys and permissions as of one revision."""
+    """Keys, permissions and quotas as of one revision. `has_quotas`: there are quotas."""
 
-    def __init__(self, revision: int, now: int) -> None:
+    def __init__(self, revision: int, now: int, has_quotas: bool = False) -> None:
         self.revision, self.loaded_at, self.checked_at = revision, now, now
+        self.has_quotas = has_quotas
         self.keys: dict[str, KeyHolder | None] = {}
         self.permissions: dict[int, PermissionSet] = {}
         self.clients: dict[Hashable, Any] = {}
         """Values that `clients.py` has read at this revision."""
+        self.quotas: Any = None
+        """All quotas, which `quotas.py` has read at this revision."""
 
 
 _known = PermissionCache(-1, -MAX_AGE_MS)
@@ -50,9 +53,9 @@ def current_cache() -> PermissionCache:
     now, cache = clock.now(), _known
     if 0 <= now - cache.checked_at < RECHECK_MS:
         return cache
-    revision = AccessRevision.objects.values_list("revision", flat=True).first() or 0
+    revision, has_quotas = AccessRevision.objects.values_list("revision", "has_quotas").first() or (0, False)
     if revision != cache.revision or not 0 <= now - cache.loaded_at < MAX_AGE_MS:
-        _known = cache = PermissionCache(revision, now)
+        _known = cache = PermissionCache(revision, now, has_quotas)
     cache.checked_at = now
     return cache
 

@@ -32,6 +32,10 @@ class PermissionSet:
         """Return True if one of these rights applies to all objects of its type."""
         return self.is_admin or not self.rights.isdisjoint(rights)
 
+    def allows_any(self, *rights: Right) -> bool:
+        """Return True if one of these rights applies to any object."""
+        return self.allows_all(*rights) or any(right in self.names for right in rights)
+
     def allows(self, access: str, target_type: str, name: str) -> bool:
         """Return True if the access applies to the object with this name."""
         right = (access, target_type)

@@ -70,6 +70,15 @@ class PayloadMissing(Busy):
     """The stored payload is missing. Restore it, or restart the run."""
 
 
+class QuotaExceeded(Busy):
+    """The caller has exceeded a quota. Try again later."""
+
+    def __init__(self, message: str, retry_after: int) -> None:
+        """`retry_after`: the seconds after which a repeated request may succeed."""
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
 class QueueFull(RequestRefused):
     """The queue is full. Retry later."""
 

@@ -10,7 +10,7 @@ from ..models import Poller, ScheduleExecution, SweepPass
 from ..store import due_rows, outbox_messages, removal, webhook_waits
 from ..telemetry.log_context import bind
 from . import schedules, standalone
-from .access import client_maintenance, sign_ins
+from .access import client_maintenance, sign_ins, token_buckets
 from .definitions import workflow_tests
 from .delivery import deliver_due
 from .events import event_intake
@@ -74,6 +74,7 @@ def prune_finished(limit: int) -> int:
     now = clock.now()
     artifacts.expire(limit)
     client_maintenance.delete_expired_clients(limit)
+    token_buckets.delete_idle_buckets()
     files.delete_unfinished(limit)
     throughput.prune_counts()
     removal.delete_expired_results(now)

@@ -22,6 +22,7 @@ from .outbox import Message, PulseMessage
 from .payloads import PayloadReference, StoredPayload
 from .preferences import Preference
 from .queues import MinuteCount, Poller, Queue, QueueHold, SweepPass, Worker, WorkerHold
+from .quotas import CallerQuota, TokenBucket
 from .results import CachedResult
 from .retention import DailyStorage, RetentionPolicy
 from .runs import Attempt, Run, Task
@@ -46,6 +47,7 @@ __all__ = [
     "BulkItem",
     "BulkOperation",
     "CachedResult",
+    "CallerQuota",
     "Client",
     "DailyStorage",
     "DefinitionDraft",
@@ -103,6 +105,7 @@ __all__ = [
     "TaskDefinition",
     "TaskGroup",
     "TaskLog",
+    "TokenBucket",
     "UserProfile",
     "Variable",
     "Webhook",

@@ -137,7 +137,11 @@ class Tag(models.Model):
 
 
 class AccessRevision(models.Model):
-    """One row with a revision that every change of users, keys, roles, grants or tags increases, for caches."""
+    """One row with a revision that every change of users, keys, roles, grants, tags or quotas increases, for caches.
+
+    `has_quotas`: there are quotas. Without any, no process reads them.
+    """
 
     id = models.SmallIntegerField(primary_key=True, default=1)
     revision = models.BigIntegerField(default=0)
+    has_quotas = models.BooleanField(default=False, db_default=False)

@@ -4,12 +4,16 @@ from django.db import models
 from django.db.models import Q
 
 from .fields import DocumentField, IdField, MomentField
+from .quotas import MAX_CALLER_LENGTH
 
 UPLOADING, UPLOADED = "UPLOADING", "UPLOADED"
 
 
 class FileHandle(models.Model):
-    """A file of a run. `path`: the path of its content after the upload; `parts`: the uploaded parts."""
+    """A file of a run. `path`: the path of its content after the upload; `parts`: the uploaded parts.
+
+    `uploader`: the caller who created the handle.
+    """
 
     id = IdField(primary_key=True)
     run_id = IdField(db_index=True)
@@ -24,6 +28,7 @@ class FileHandle(models.Model):
     parts = DocumentField(default=dict)
     created_at = MomentField()
     updated_at = MomentField()
+    uploader = models.CharField(max_length=MAX_CALLER_LENGTH, default="", db_default="", blank=True)
 
     class Meta:
         indexes = [models.Index(name="file_unfinished", fields=["created_at"], condition=Q(status=UPLOADING))]

@@ -4,18 +4,30 @@ from django.db import models
 from django.db.models import Q
 
 from .fields import IdField, MomentField
+from .quotas import MAX_CALLER_LENGTH
 
 
 class StoredPayload(models.Model):
-    """A payload in blob storage. `size` is null during the upload; an unused payload is deleted at `expires_at`."""
+    """A payload in blob storage. `size` is null during the upload; an unused payload is deleted at `expires_at`.
+
+    `uploader`: the caller who requested the address of the upload, null for payloads that the server has stored itself.
+    """
 
     path = models.CharField(max_length=255, primary_key=True)
     size = models.BigIntegerField(null=True)
     created_at = MomentField()
     expires_at = MomentField(null=True)
+    uploader = models.CharField(max_length=MAX_CALLER_LENGTH, null=True, blank=True)
 
     class Meta:
-        indexes = [models.Index(name="payload_to_forget", fields=["expires_at"], condition=Q(expires_at__isnull=False))]
+        indexes = [
+            models.Index(name="payload_to_forget", fields=["expires_at"], condition=Q(expires_at__isnull=False)),
+            models.Index(
+                name="payload_by_uploader",
+                fields=["uploader", "expires_at", "size"],
+                condition=Q(uploader__isnull=False),
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.path

@@ -125,6 +125,9 @@ class Run(models.Model):
             ),
             models.Index(name="run_by_parent", fields=["parent_id", "-created_at"], condition=~Q(parent_id="")),
             models.Index(name="open_run_by_root", fields=["root_id"], condition=status_in(RUN.open) & ~Q(root_id="")),
+            models.Index(
+                name="open_run_by_starter", fields=["starter_id"], condition=status_in(RUN.open) & ~Q(starter_id=0)
+            ),
             models.Index(name="run_by_event", fields=["event", "-created_at"], condition=~Q(event="")),
             models.Index(name="run_by_limit_key", fields=["limit_key", "-created_at"], condition=~Q(limit_key="")),
             models.Index(name="run_with_reason", fields=["-created_at"], condition=~Q(reason="")),

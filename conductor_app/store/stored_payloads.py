@@ -5,9 +5,12 @@ from collections.abc import Iterable
 from ..models import PayloadReference, StoredPayload
 
 
-def reserve(path: str, now: int, expires_at: int) -> None:
-    """Write the row before the content is stored, so that all content in blob storage has a row."""
-    StoredPayload.objects.create(path=path, created_at=now, expires_at=expires_at)
+def reserve(path: str, now: int, expires_at: int, uploader: str | None = None) -> None:
+    """Write the row before the content is stored, so that all content in blob storage has a row.
+
+    `uploader`: the caller who sends the content, None for content of the server.
+    """
+    StoredPayload.objects.create(path=path, created_at=now, expires_at=expires_at, uploader=uploader)
 
 
 def is_reserved(path: str) -> bool:
@@ -15,9 +18,10 @@ def is_reserved(path: str) -> bool:
     return StoredPayload.objects.filter(pk=path).exists()
 
 
-def begin_upload(path: str) -> bool:
+def begin_upload(path: str, expires_at: int) -> bool:
     """Make the content unusable until its size is set. Returns False if it is in use and cannot be replaced."""
-    return bool(StoredPayload.objects.filter(pk=path, expires_at__isnull=False).update(size=None))
+    unused = StoredPayload.objects.filter(pk=path, expires_at__isnull=False)
+    return bool(unused.update(size=None, expires_at=expires_at))
 
 
 def set_size(path: str, size: int) -> None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from ...core.document.checks.document_fields import FieldTable
 from ...core.document.checks.values import Reader
+from ...engine.access.token_buckets import Rate
 from .permission_rules import ADMINISTRATORS_ONLY, PermissionRule
 
 
@@ -33,7 +34,7 @@ class ApiOperation(NamedTuple):
     `permission`: what the caller needs; administrators only unless it is declared. `reply`, `body`: the shape of the
     response and of the request; an operation without a reply is not published in the OpenAPI document.
     `query`: parameters with their types, required ones with an exclamation mark. `changes_state`: a GET that changes
-    something; a browser session may send it only with a CSRF token.
+    something; a browser session may send it only with a CSRF token. `rate`: the quota of callers that it counts for.
     """
 
     summary: str
@@ -44,6 +45,7 @@ class ApiOperation(NamedTuple):
     can_be_empty: bool = False
     status: int = 200
     changes_state: bool = False
+    rate: Rate | None = None
 
 
 POLL_QUERY = {"workerid": str, "domain": str}

@@ -19,6 +19,7 @@ from ...core.errors import (
     NotFound,
     PayloadTooLarge,
     QueueFull,
+    QuotaExceeded,
     RequestRefused,
     StepRefused,
     Unauthenticated,
@@ -37,6 +38,7 @@ STATUS_BY_ERROR: dict[type[Exception], int] = {
     Invalid: 400,
     StepRefused: 400,
     Busy: 503,
+    QuotaExceeded: 429,
     QueueFull: 429,
     Forbidden: 403,
     Unauthenticated: 401,
@@ -75,6 +77,8 @@ def exception_handler(error: Exception, context: Mapping[str, Any]) -> HttpRespo
     reply._has_been_logged = True  # logged by Django as a warning for every missing object that a client requests
     if status == 503:
         reply.headers["Retry-After"] = "1"
+    if isinstance(error, QuotaExceeded):
+        reply.headers["Retry-After"] = str(error.retry_after)
     if isinstance(error, MethodNotAllowed):
         reply.headers["Allow"] = ", ".join(context["view"].allowed_methods)
     return reply

@@ -4,14 +4,18 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from ...access.access_types import CREATE, DOMAIN, EXECUTE, SCHEDULE, TASK_DEF, UPDATE, WORKFLOW_DEF, Right
+from ...access.access_types import CREATE, DOMAIN, EXECUTE, SCHEDULE, TASK_DEF, UPDATE, WORKFLOW, WORKFLOW_DEF, Right
 from ...access.conductor_auth import Actor
+from ...access.payload_access import require_payload_read
 from ...access.permissions import Target, is_allowed, missing_permission_error, require_permission
+from ...blob_storage import is_storage_configured
 from ...core.errors import Forbidden
 from . import request_body, targets
 
 TargetFinder = Callable[[Any, dict[str, str]], Iterable[Target]]
 WORKER_RIGHTS = ((EXECUTE, TASK_DEF), (EXECUTE, DOMAIN))
+PAYLOAD_UPLOAD_RIGHTS = ((EXECUTE, WORKFLOW_DEF), *WORKER_RIGHTS, (EXECUTE, WORKFLOW), (UPDATE, WORKFLOW))
+"""One of these on any object permits uploads, because a client uploads before it names the workflow or task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,19 @@ class RequiresFileAccess:
                 raise missing_permission_error(actor, self.rights, target)
 
 
+class RequiresPayloadAccess:
+    """For an upload, a right to use its payload: to start a workflow or to report on a task. For a download, READ."""
+
+    def check(self, request: Any, url_kwargs: dict[str, str]) -> None:
+        """Raise Forbidden where the actor may not."""
+        actor, path = request.actor, request.query.text("path")
+        if request.query.text("operation").upper() == "WRITE":
+            if not actor.permissions.allows_any(*PAYLOAD_UPLOAD_RIGHTS):
+                raise missing_permission_error(actor, PAYLOAD_UPLOAD_RIGHTS, {})
+        elif is_storage_configured():
+            require_payload_read(actor, path)
+
+
 class RequiresStartAccess:
     """EXECUTE on the definition. An inline definition also requires the permission to create it."""
 
@@ -142,6 +159,7 @@ PermissionRule = (
     | RequiresPollAccess
     | RequiresStartAccess
     | RequiresFileAccess
+    | RequiresPayloadAccess
     | RequiresScheduleAccess
     | AllowAll
     | AdministratorsOnly

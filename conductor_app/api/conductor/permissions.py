@@ -26,6 +26,7 @@ from .permission_rules import (
     RequiresAccess,
     RequiresDefinitionAccess,
     RequiresFileAccess,
+    RequiresPayloadAccess,
     RequiresPollAccess,
     RequiresScheduleAccess,
     RequiresStartAccess,
@@ -75,6 +76,7 @@ can_view_human_task, can_complete_human_task = (
 )
 can_save_template = RequiresDefinitionAccess(FORM_TEMPLATE, targets.definitions_in_body(FORM_TEMPLATE))
 can_upload_files, can_view_files = RequiresFileAccess(RUN_CONTROL_RIGHTS), RequiresFileAccess(RUN_VIEW_RIGHTS)
+can_transfer_payload = RequiresPayloadAccess()
 can_view_task = RequiresAccess(TASK_VIEW_RIGHTS, targets.attempt_in_address("task_id"))
 can_report_by_reference = RequiresAccess(TASK_REPORT_RIGHTS, targets.open_tasks_by_reference("workflow_id"))
 can_log_task = RequiresAccess(TASK_REPORT_RIGHTS, targets.attempt_in_address("task_id", must_exist=True))

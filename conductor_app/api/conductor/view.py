@@ -9,8 +9,10 @@ from rest_framework.views import APIView
 
 from ...access.conductor_auth import Actor, authenticate
 from ...access.current_actor import acting_as
+from ...access.quotas import caller_of
 from ...core.errors import NotFound
 from ...engine.access.grants import grant_to_creator
+from ...engine.access.quota_checks import require_rate
 from .api_operation import ApiOperation
 from .errors import exception_handler
 from .names_with_slashes import SLASH_MARK, unmark_slashes
@@ -72,6 +74,8 @@ class ConductorView(APIView):
         request.actor = authenticate(request, changes_state=operation.changes_state)
         handler = self._find_handler(request)
         operation.permission.check(request, kwargs)
+        if operation.rate is not None:
+            require_rate(caller_of(request.actor), operation.rate)
         with acting_as(lambda: request.actor):
             reply = handler(request, **kwargs)
         if request.actor.user_id is not None and getattr(request, "created_targets", ()):

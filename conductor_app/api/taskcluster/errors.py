@@ -10,7 +10,7 @@ from django.db import DataError, InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 
 from ... import clock
-from ...core.errors import Busy, Conflict, Expired, Forbidden, Invalid, NotFound, Unauthenticated
+from ...core.errors import Busy, Conflict, Expired, Forbidden, Invalid, NotFound, QuotaExceeded, Unauthenticated
 from ...insight.standalone.task_status import format_timestamp
 from .replies import Json
 
@@ -50,6 +50,8 @@ CODE_BY_ERROR: dict[type[Exception], tuple[str, int]] = {
     Expired: ("ResourceExpired", 410),
     NotFound: ("ResourceNotFound", 404),
     Conflict: ("RequestConflict", 409),
+    # A code of this server: the original limits no caller.
+    QuotaExceeded: ("TooManyRequests", 429),
     # Clients repeat requests that get this status.
     Busy: ("InternalServerError", 503),
     OperationalError: ("InternalServerError", 503),
@@ -78,6 +80,8 @@ def error_response(
     reply = Json({"code": code, "message": f"{message}\n\n---\n\n{bullets}", "requestInfo": request_info}, status)
     if status == 401:
         reply.headers["www-authenticate"] = "hawk"
+    if isinstance(error, QuotaExceeded):
+        reply.headers["Retry-After"] = str(error.retry_after)
     reply._has_been_logged = True  # type: ignore[attr-defined]  # by Django, as a warning
     return reply
 

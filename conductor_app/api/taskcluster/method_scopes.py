@@ -13,9 +13,11 @@ from django.http import HttpRequest
 
 from ... import clock
 from ...access import clients, scopes, taskcluster_auth, temporary_credentials
+from ...access.quotas import ANONYMOUS, caller_of_client
 from ...access.taskcluster_auth import Caller
 from ...core.errors import Forbidden
 from ...engine.access.client_maintenance import record_client_use
+from ...engine.access.token_buckets import POLLS, SEARCHES, STARTS, Rate
 from .request_body import read_bytes
 
 ScopeTemplate = str | Mapping[str, Any]
@@ -44,6 +46,9 @@ def _with_granted_scopes(scope: str) -> ScopeTemplate:
     return {"AllOf": [scope, {"for": "scope", "in": "scopes", "each": "<scope>"}]}
 
 
+RATE_BY_METHOD = {"createTask": STARTS, "claimWork": POLLS, "claimTask": POLLS}
+
+
 class ApiMethod(NamedTuple):
     """A method of the API with its name in Taskcluster's reference.
 
@@ -55,6 +60,11 @@ class ApiMethod(NamedTuple):
     scopes: ScopeTemplate | None = None
     scopes_of_facts: ScopeTemplate | None = None
     is_public: bool = False
+
+    @property
+    def rate(self) -> Rate | None:
+        """Return the quota of callers that the method counts for."""
+        return SEARCHES if self.name.startswith("list") else RATE_BY_METHOD.get(self.name)
 
 
 GET_ARTIFACT_SCOPES: ScopeTemplate = _scope_for_each_id("queue:get-artifact:<each>")
@@ -124,6 +134,17 @@ def authenticate(request: HttpRequest) -> Caller:
     if caller.signing_client_id not in ("", clients.ISSUER_CLIENT_ID):
         record_client_use(caller.signing_client_id)
     return caller
+
+
+def quota_caller(caller: Caller) -> str:
+    """Return the caller whose quotas apply: the client, also for temporary credentials that it has issued.
+
+    The credentials of a task are a caller of their own.
+    """
+    if clients.is_access_open():
+        return ANONYMOUS
+    is_issued_by_client = caller.signing_client_id not in ("", clients.ISSUER_CLIENT_ID)
+    return caller_of_client(caller.signing_client_id if is_issued_by_client else caller.client_id)
 
 
 def require_scopes(caller: Caller, template: ScopeTemplate, facts: Mapping[str, Any]) -> None:

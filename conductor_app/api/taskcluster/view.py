@@ -10,6 +10,7 @@ from django.utils.decorators import classonlymethod
 from django.views import View
 
 from ...access import clients
+from ...engine.access.quota_checks import require_rate
 from . import identifier_patterns, method_scopes, request_body
 from .errors import error_response
 from .replies import Json, NoContent
@@ -79,6 +80,8 @@ class TaskclusterView(View):
         request.options = identifier_patterns.parse_options(request.META.get("QUERY_STRING", ""), self.known_options)
         request.document = request_body.validate_body(method.name, payload)
         request.caller, request.params = caller, params
+        if method.rate is not None:
+            require_rate(method_scopes.quota_caller(caller), method.rate)
 
         def require(**facts: Any) -> None:
             if method.scopes_of_facts is None:

@@ -7,18 +7,23 @@ from django.core.files.base import File
 
 from ... import blob_storage, clock
 from ...store import stored_payloads
+from ..access import quota_checks
 from .payload_storage import storage_errors
 
 
-def save_content(kind: str, content: "File[bytes]", expires_at: int) -> str:
+def save_content(kind: str, content: "File[bytes]", expires_at: int, uploader: str = "") -> str:
     """Store a file and return its path. A sweep deletes the file after `expires_at`, unless that was reset before.
 
+    `uploader`: the caller whose stored bytes it counts for.
+
     Raises:
+        QuotaExceeded: when the uploader has stored too much.
         Busy: when the storage cannot be reached.
     """
+    quota_checks.require_storage(uploader)
     path = f"{kind}/{uuid4()}"
     # The row is written first, so that no stored file is without a row.
-    stored_payloads.reserve(path, clock.now(), expires_at)
+    stored_payloads.reserve(path, clock.now(), expires_at, uploader or None)
     try:
         with storage_errors(path):
             blob_storage.put_payload(path, content)

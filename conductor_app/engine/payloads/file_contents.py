@@ -29,8 +29,8 @@ def store_content(run_id: str, file_id: str, content: "File[bytes]", digest: str
         Conflict: when the file is uploaded.
         Busy: when the storage cannot be reached.
     """
-    find_unfinished(run_id, file_id)
-    path = save_content("files", content, clock.now() + DAY_MS)
+    uploader = find_unfinished(run_id, file_id).uploader
+    path = save_content("files", content, clock.now() + DAY_MS, uploader)
     with _release_on_failure(path), transaction.atomic():
         row = lock_unfinished(file_id)
         before = row.path
@@ -122,8 +122,8 @@ def store_part(run_id: str, file_id: str, upload_id: str, number: int, content: 
         PayloadTooLarge: when the parts exceed the size limit of files.
         Busy: when the storage cannot be reached.
     """
-    find_part(run_id, file_id, upload_id, number)
-    path = save_content("files", content, clock.now() + DAY_MS)
+    uploader = find_part(run_id, file_id, upload_id, number).uploader
+    path = save_content("files", content, clock.now() + DAY_MS, uploader)
     with _release_on_failure(path), transaction.atomic():
         row = _require_multipart(lock_unfinished(file_id), upload_id)
         if before := row.parts.get(str(number)):
@@ -149,7 +149,7 @@ def complete_multipart(run_id: str, file_id: str, upload_id: str, digests: Seque
     if not parts or [part["digest"] for part in parts] != list(digests):
         raise Invalid(f"The tags do not match the {len(parts)} uploaded parts.")
     with _concatenate_parts(part["path"] for part in parts) as (whole, digest):
-        path = save_content("files", whole, clock.now() + DAY_MS)
+        path = save_content("files", whole, clock.now() + DAY_MS, row.uploader)
     with _release_on_failure(path), transaction.atomic():
         row = _require_multipart(lock_unfinished(file_id), upload_id)
         release_content(row.path)

@@ -5,10 +5,12 @@ from uuid import uuid4
 from django.db import transaction
 
 from ... import blob_storage, clock
+from ...access.quotas import current_caller
 from ...core.errors import Conflict, Forbidden, Invalid, NotFound
 from ...models import Attempt, FileHandle, Run
 from ...models.files import UPLOADED, UPLOADING
 from ...store import stored_payloads
+from ..access import quota_checks
 from .content_files import release_content
 from .payload_storage import DAY_MS
 
@@ -22,6 +24,7 @@ def create_handle(run_id: str, attempt_id: str, name: str, content_type: str) ->
     Raises:
         NotFound: when the server has no payload storage, or there is no such run or task.
         Invalid: when the run has too many files.
+        QuotaExceeded: when the current actor has stored too much.
     """
     if not blob_storage.is_storage_configured():
         raise NotFound("This server stores no files: PAYLOAD_STORAGE is not set.")
@@ -29,10 +32,12 @@ def create_handle(run_id: str, attempt_id: str, name: str, content_type: str) ->
         raise NotFound(f"No such workflow found by id: {run_id}")
     if attempt_id and not Attempt.objects.filter(pk=attempt_id, run_id=run_id).exists():
         raise NotFound(f"Task not found for taskId: {attempt_id}")
+    quota_checks.require_storage(uploader := current_caller())
     if FileHandle.objects.filter(run_id=run_id).count() >= MAX_FILES_PER_RUN:
         raise Invalid(f"A workflow can have at most {MAX_FILES_PER_RUN} files.")
     now = clock.now()
     facts = {"name": name, "content_type": content_type, "created_at": now, "updated_at": now}
+    facts["uploader"] = uploader
     return FileHandle.objects.create(id=str(uuid4()), run_id=run_id, attempt_id=attempt_id, **facts)
 
 

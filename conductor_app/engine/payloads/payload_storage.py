@@ -13,6 +13,8 @@ from django.db.models.functions import Cast
 
 from ... import blob_storage, clock, conf
 from ...access.masking import decrypt_masked, encrypt_masked
+from ...access.payload_access import require_payload_use
+from ...access.quotas import current_caller
 from ...core.errors import Busy, Conflict, Invalid, NotFound, PayloadMissing
 from ...core.masking import MARK
 from ...json_values import MAX_DEPTH, is_too_deep, loads_repaired
@@ -21,11 +23,14 @@ from ...models.fields import loads, loads_encrypted
 from ...store import payloads as rows
 from ...store import stored_payloads
 from ...store.payload_placement import PayloadPlacement
+from ..access import quota_checks
 
 log = logging.getLogger(__name__)
 
 DAY_MS = 86_400_000
 """The period after which an unused payload expires: an upload precedes the start or report that refers to it."""
+UPLOAD_BEGIN_MS = 20 * 60_000
+"""The period in which an upload begins. The address for it is valid for 15 minutes."""
 
 
 def new_placement(stored_paths: Mapping[str, str], uploaded_paths: Mapping[tuple[str, str], str]) -> PayloadPlacement:
@@ -44,10 +49,23 @@ def new_placement(stored_paths: Mapping[str, str], uploaded_paths: Mapping[tuple
 
 
 def reserve_path(kind: str) -> str:
-    """Reserve a path for a payload that is uploaded later, such as `task/output/….json`."""
+    """Reserve a path for a payload of the server, such as `task/output/….json`."""
     path, now = f"{kind}/{uuid4()}.json", clock.now()
     # The row is written first, so that no stored payload is without a row.
     stored_payloads.reserve(path, now, now + DAY_MS)
+    return path
+
+
+def reserve_upload(kind: str) -> str:
+    """Reserve a path for a payload that the current actor uploads. It expires soon, unless the upload begins.
+
+    Raises:
+        QuotaExceeded: when the actor has uploaded too much.
+    """
+    caller = current_caller()
+    quota_checks.require_upload(caller)
+    path, now = f"{kind}/{uuid4()}.json", clock.now()
+    stored_payloads.reserve(path, now, now + UPLOAD_BEGIN_MS, caller or None)
     return path
 
 
@@ -69,7 +87,7 @@ def store_reserved(path: str, content: "bytes | File[bytes]") -> None:
     if not stored_payloads.is_reserved(path):
         raise NotFound(f"There is no payload {path}.")
     # Without a size, the payload cannot be used until the upload is complete.
-    if not stored_payloads.begin_upload(path):
+    if not stored_payloads.begin_upload(path, clock.now() + DAY_MS):
         raise Conflict(f"The payload {path} is in use and cannot be replaced.")
     with storage_errors(path):
         # A client that received no response repeats its upload.
@@ -151,9 +169,11 @@ def load_client_payload(path: str, most: int) -> dict[str, Any]:
     """Return a payload that a client uploaded before and refers to by path. `most`: the size limit in bytes.
 
     Raises:
+        Forbidden: when the current actor has neither uploaded the payload nor may read it.
         Invalid: when the payload is missing, too large, not a JSON object, or contains masked values.
         Busy: when the storage cannot be reached.
     """
+    require_payload_use(path)
     try:
         if (size := _payload_size(path)) > most:
             raise Invalid(f"The payload {path} has {size} bytes; the limit is {most} bytes.")

@@ -29,6 +29,7 @@ from ...store.payloads import release_payloads
 from ...store.statement_batch import StaleRow
 from ...telemetry.log_context import log_context
 from .. import audit
+from ..access import quota_checks
 from ..definitions import resolved_definitions
 from ..definitions.json_schema import check_against_schema
 from ..payloads import file_handles as files
@@ -95,6 +96,7 @@ def start(request: StartRequest, by: str, within_transaction: Callable[[str], No
         ValidationFailed: when the inline definition or the input violates a check or schema.
         Invalid: when another value is invalid, or a payload is too large.
         Conflict: when the idempotency key was used before, depending on its strategy.
+        QuotaExceeded: when the current actor has started too many runs.
         Busy: when concurrent requests prevent the start.
     """
     now = clock.now()
@@ -105,6 +107,7 @@ def start(request: StartRequest, by: str, within_transaction: Callable[[str], No
     definition = resolved_definitions.resolve_requested(request.name, request.version, request.document, now)
     if (earlier := _earlier(request, definition.name)) is not None:
         return earlier
+    quota_checks.require_start()
     run = new_run(request, definition, now, randomness.random_hex())
     # An input that a template was merged into is no longer the one that the client uploaded.
     is_as_given = request.input_path and run.input == request.input

@@ -6,6 +6,7 @@ from functools import partial
 from django.http import HttpResponse
 
 from ....core.document.checks.values import texts
+from ....engine.access.token_buckets import SEARCHES
 from ....engine.bulk.bulk_runs import MAX_IDS, apply_to_each
 from ....engine.runs import removals, run_commands
 from ....insight.runs.execution import find_run, wire_runs
@@ -174,6 +175,7 @@ class BulkSearch(ConductorView):
             reply=shapes.BULK_WORKFLOWS,
             body=texts,
             query={"includeTasks": bool},
+            rate=SEARCHES,
         ),
     }
 

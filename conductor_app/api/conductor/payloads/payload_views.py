@@ -11,7 +11,7 @@ from ....core.errors import Invalid
 from ....engine.payloads import payload_storage
 from ..api_operation import EMPTY_REPLY, LINK_QUERY, ApiOperation
 from ..openapi import tables as shapes
-from ..permission_rules import ALLOW_ALL
+from ..permissions import can_transfer_payload
 from ..replies import EmptyOk, Json
 from ..uploads import receive_body
 from ..view import ConductorRequest, ConductorView
@@ -32,10 +32,9 @@ class PayloadLocation(ConductorView):
     """
 
     operations = {
-        # The path is random: knowing it gives access to the payload.
         "get": ApiOperation(
             "Get the address to upload or download a payload",
-            permission=ALLOW_ALL,
+            permission=can_transfer_payload,
             reply=shapes.LOCATION,
             query={"path!": str, "operation!": str, "payloadType!": str},
             changes_state=True,
@@ -52,7 +51,7 @@ class PayloadLocation(ConductorView):
         if not blob_storage.is_storage_configured():
             return Json({"path": path})
         if operation == "WRITE":
-            path = payload_storage.reserve_path(PATH_BY_PAYLOAD_TYPE[kind])
+            path = payload_storage.reserve_upload(PATH_BY_PAYLOAD_TYPE[kind])
         address = f"/api/payloads/{quote(path)}?{urlencode(sign_link(path, operation))}"
         return Json({"uri": request.build_absolute_uri(address), "path": path})
 

@@ -2,6 +2,7 @@
 
 from django.http import HttpResponse
 
+from ....engine.access.token_buckets import SEARCHES
 from ....insight.runs.execution import wire_runs, wire_tasks
 from ....insight.runs.search.by_tasks import runs_of_tasks
 from ....insight.runs.search.result_rows import attempt_lines, run_lines
@@ -22,7 +23,11 @@ class WorkflowSearch(ConductorView):
     operations = {
         # Searches find only what the actor may read.
         "get": ApiOperation(
-            "Search workflows", permission=ALLOW_ALL, reply=shapes.WORKFLOW_SUMMARY_PAGE, query=RUN_SEARCH_QUERY
+            "Search workflows",
+            permission=ALLOW_ALL,
+            reply=shapes.WORKFLOW_SUMMARY_PAGE,
+            query=RUN_SEARCH_QUERY,
+            rate=SEARCHES,
         ),
     }
 
@@ -42,6 +47,7 @@ class WorkflowSearchV2(ConductorView):
             permission=ALLOW_ALL,
             reply=shapes.WORKFLOW_PAGE,
             query=RUN_SEARCH_QUERY,
+            rate=SEARCHES,
         ),
     }
 
@@ -61,6 +67,7 @@ class WorkflowSearchByTasks(ConductorView):
             permission=ALLOW_ALL,
             reply=shapes.WORKFLOW_SUMMARY_PAGE,
             query=SEARCH_QUERY,
+            rate=SEARCHES,
         ),
     }
 
@@ -80,6 +87,7 @@ class WorkflowSearchByTasksV2(ConductorView):
             permission=ALLOW_ALL,
             reply=shapes.WORKFLOW_PAGE,
             query=SEARCH_QUERY,
+            rate=SEARCHES,
         ),
     }
 
@@ -94,7 +102,13 @@ class TaskSearch(ConductorView):
     """GET /api/tasks/search: tasks as summaries."""
 
     operations = {
-        "get": ApiOperation("Search tasks", permission=ALLOW_ALL, reply=shapes.TASK_SUMMARY_PAGE, query=SEARCH_QUERY),
+        "get": ApiOperation(
+            "Search tasks",
+            permission=ALLOW_ALL,
+            reply=shapes.TASK_SUMMARY_PAGE,
+            query=SEARCH_QUERY,
+            rate=SEARCHES,
+        ),
     }
 
     @read_snapshot()
@@ -109,7 +123,11 @@ class TaskSearchV2(ConductorView):
 
     operations = {
         "get": ApiOperation(
-            "Search tasks and get them in full", permission=ALLOW_ALL, reply=shapes.TASK_PAGE, query=SEARCH_QUERY
+            "Search tasks and get them in full",
+            permission=ALLOW_ALL,
+            reply=shapes.TASK_PAGE,
+            query=SEARCH_QUERY,
+            rate=SEARCHES,
         ),
     }
 

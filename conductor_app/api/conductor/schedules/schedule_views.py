@@ -8,6 +8,7 @@ from ....access.permissions import filter_readable
 from ....core.document.checks.values import texts
 from ....core.errors import NotFound, RequestRefused
 from ....engine import schedules
+from ....engine.access.token_buckets import SEARCHES
 from ....models import Schedule
 from .. import request_body
 from ..api_operation import EMPTY_REPLY, PAGE_QUERY, ApiOperation, ArrayOf
@@ -89,6 +90,7 @@ class ScheduleSearch(ConductorView):
             permission=ALLOW_ALL,
             reply=shapes.SCHEDULE_PAGE,
             query=PAGE_QUERY | {"workflowName": str, "scheduleName": str, "paused": bool},
+            rate=SEARCHES,
         ),
     }
 

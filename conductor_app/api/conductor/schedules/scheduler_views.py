@@ -8,6 +8,7 @@ from ....access.permissions import filter_readable
 from ....core.document.checks.values import IntegerOf, ListOf, read_mapping
 from ....core.errors import Invalid
 from ....engine import schedules
+from ....engine.access.token_buckets import SEARCHES
 from ..api_operation import PAGE_QUERY, PLAIN_TEXT, ApiOperation
 from ..openapi import tables as shapes
 from ..permission_rules import ADMINISTRATORS_ONLY, ALLOW_ALL
@@ -103,6 +104,7 @@ class ExecutionSearch(ConductorView):
             permission=ALLOW_ALL,
             reply=shapes.EXECUTION_PAGE,
             query=PAGE_QUERY | {"query": str},
+            rate=SEARCHES,
         ),
     }
 

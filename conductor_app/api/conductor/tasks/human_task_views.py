@@ -11,6 +11,7 @@ from ....access.human_tasks import visible_human_tasks
 from ....core.document.checks.values import read_mapping, texts
 from ....core.errors import Conflict, Invalid, NotFound
 from ....core.step_types.human import Human
+from ....engine.access.token_buckets import SEARCHES
 from ....engine.tasks import human_tasks
 from ....insight.definitions.form_templates import template_of
 from ....insight.runs.execution import wire_task
@@ -95,7 +96,11 @@ class HumanTaskSearch(ConductorView):
     operations = {
         # A search finds only tasks that the caller may see.
         "post": ApiOperation(
-            "Search human tasks", permission=ALLOW_ALL, reply=shapes.HUMAN_TASK_PAGE, body=HUMAN_SEARCH
+            "Search human tasks",
+            permission=ALLOW_ALL,
+            reply=shapes.HUMAN_TASK_PAGE,
+            body=HUMAN_SEARCH,
+            rate=SEARCHES,
         ),
     }
 

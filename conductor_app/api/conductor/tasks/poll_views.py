@@ -3,6 +3,7 @@
 from django.http import HttpResponse
 
 from ....core.errors import Invalid
+from ....engine.access.token_buckets import POLLS
 from ....engine.tasks.task_commands import claim_tasks
 from ...disconnect_check import disconnect_check
 from ..api_operation import POLL_QUERY, ApiOperation, ArrayOf
@@ -29,6 +30,7 @@ class BatchPoll(ConductorView):
             reply=ArrayOf(shapes.TASK),
             query=POLL_QUERY | {"count": int, "timeout": int},
             changes_state=True,
+            rate=POLLS,
         ),
     }
 
@@ -61,6 +63,7 @@ class Poll(ConductorView):
             query=POLL_QUERY,
             can_be_empty=True,
             changes_state=True,
+            rate=POLLS,
         ),
     }
 

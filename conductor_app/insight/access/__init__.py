@@ -1,0 +1,1 @@
+"""Queries about callers: the use of their quotas."""
