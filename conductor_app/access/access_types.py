@@ -76,7 +76,8 @@ PAGE_ONLY_PERMISSIONS = (
     *(f"conductor.{verb}_{model}" for verb in CRUD_VERBS for model in ("client", "scoperole")),
     *(f"conductor.{verb}_{model}" for verb in ("add", "view", "delete") for model in ("accesskey", "grant")),
     *(f"conductor.view_{model}" for model in ("taskgroup", "standalonetask")),
-    *(f"conductor.change_{model}" for model in ("accesskey", "retentionpolicy", "standalonetask")),
+    *(f"conductor.change_{model}" for model in ("accesskey", "callerquota", "retentionpolicy", "standalonetask")),
+    "conductor.view_callerquota",
     *(f"django_celery_beat.view_{model}" for model in ("periodictask", "intervalschedule", "crontabschedule")),
 )
 """Permissions on pages that are not rights of clients."""

@@ -83,6 +83,7 @@ SECTIONS: dict[str, tuple[SidebarEntry, ...]] = {
         SidebarEntry(Application, _("Applications"), "applications"),
         SidebarEntry(AccessKey, _("Access keys"), "keys"),
         SidebarEntry(Grant, _("Permissions"), "permissions"),
+        SidebarEntry("quotas", _("Quotas"), "filter"),
         SidebarEntry(Client, _("Taskcluster clients"), "keys"),
         SidebarEntry(ScopeRole, _("Taskcluster roles"), "permissions"),
         SidebarEntry(User, _("Users"), "person"),

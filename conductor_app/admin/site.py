@@ -39,6 +39,7 @@ from ..models import (
 )
 from .access.access_keys import AccessKeyAdmin
 from .access.applications import ApplicationAdmin, GrantAdmin
+from .access.caller_quotas import QuotasPage
 from .access.clients import ClientAdmin
 from .access.roles import ScopeRoleAdmin
 from .access.secrets_and_variables import SecretAdmin, VariableAdmin
@@ -108,6 +109,7 @@ OBJECT_PAGES: tuple[Page, ...] = (
     UndeliveredMessagesPage(),
     UndeliveredMessagePage(),
     RetentionPage(),
+    QuotasPage(),
     ViewsPage(),
     ViewPage(),
     AlertPage(),

@@ -72,6 +72,7 @@ PAGES = {
     "taskcluster-client-new": "conductor/client/add/",
     "system": "system/",
     "retention": "retention/",
+    "quotas": "quotas/",
     "sweeps": "sweeps/",
     "preferences": "preferences/",
     "find": "find/?q=return",

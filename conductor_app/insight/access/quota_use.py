@@ -1,5 +1,6 @@
 """What callers use of their quotas: open runs, stored bytes, and the tokens that are left of their rates."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from django.db import connection
@@ -32,6 +33,23 @@ def count_open_runs(user_id: int, limit: int) -> int:
         return int(cursor.fetchone()[0])
 
 
+def open_runs_by_user(user_ids: Sequence[int]) -> dict[int, int]:
+    """Return the number of open runs that have the permissions of each of these users."""
+    if not user_ids:
+        return {}
+    marks = ", ".join(["%s"] * len(user_ids))
+    sql = f"SELECT starter_id, count(*) FROM conductor_run WHERE starter_id IN ({marks}) AND {OPEN_RUN_OF_USER}"
+    with connection.cursor() as cursor:
+        cursor.execute(f"{sql} GROUP BY starter_id", user_ids)
+        return dict(cursor.fetchall())
+
+
+def stored_bytes_by_caller(callers: Sequence[str]) -> dict[str, int]:
+    """Return the bytes of the payloads and files that each of these callers has uploaded."""
+    rows = StoredPayload.objects.filter(uploader__in=callers).order_by().values("uploader")
+    return {row["uploader"]: row["total"] or 0 for row in rows.annotate(total=Sum("size"))}
+
+
 def stored_bytes(caller: str) -> int:
     """Return the bytes of the payloads and files that a caller has uploaded."""
     return StoredPayload.objects.filter(uploader=caller).aggregate(total=Sum("size"))["total"] or 0
@@ -55,7 +73,7 @@ def recent_callers() -> list[str]:
     return list(newest.values_list("caller", flat=True)[:MAX_CALLERS])
 
 
-def rate_use(callers: list[str]) -> dict[tuple[str, str], RateUse]:
+def rate_use(callers: Sequence[str]) -> dict[tuple[str, str], RateUse]:
     """Return the tokens of these callers, by caller and resource."""
     rows = TokenBucket.objects.filter(caller__in=callers)
     return {(row.caller, row.resource): RateUse(row.tokens, row.updated_at) for row in rows}
