@@ -7,8 +7,13 @@ from conductor.client.http.rest import AuthorizationException
 from conductor.client.orkes_clients import OrkesClients
 
 from conductor_app.access.access_keys import create_key
+from conductor_app.access.quotas import caller_of_user
+from conductor_app.engine.access import token_buckets
+from conductor_app.engine.access.quota_settings import save_quotas
+from conductor_app.models import Application
 from tests.clients import importable_workers as handled
 from tests.clients.shop_workflow import Shop, serve_tasks, worker
+from tests.clients.wait_until import eventually
 
 
 @pytest.fixture(autouse=True)
@@ -31,6 +36,20 @@ def test_workers_and_clients_with_a_key_are_let_in(with_key):
 
     with serve_tasks(with_key, worker("cut", handled.nothing)):
         run = shop.wait_for_end(run_id)
+
+    assert run.status == "COMPLETED"
+
+
+def test_a_worker_above_its_quota_of_polls_backs_off_and_polls_again(with_key):
+    shop = Shop(OrkesClients(with_key))
+    shop.define("cut")
+    application = Application.objects.get(name="tests")
+    save_quotas("application", "tests", {"polls_per_second": 1}, "olga")
+    lease = token_buckets._leases.find(caller_of_user(application.user_id), "polls")
+
+    with serve_tasks(with_key, worker("cut", handled.nothing)):
+        eventually(lambda: lease.refused_until)
+        run = shop.wait_for_end(shop.start())
 
     assert run.status == "COMPLETED"
 
