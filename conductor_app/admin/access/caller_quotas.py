@@ -8,6 +8,7 @@ from django.contrib import messages
 from django.contrib.auth import get_user_model
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
+from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -18,6 +19,7 @@ from ...engine.access import quota_settings
 from ...engine.access.token_buckets import RATES, Rate
 from ...insight.access import quota_use
 from ...models import CallerQuota
+from ..badges import format_count, format_size
 from ..error_messages import require_permission, show_refusal
 from ..pages import Page
 
@@ -32,7 +34,7 @@ KINDS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
+class QuotaCaller:
     """A caller as the page names it."""
 
     key: str
@@ -44,15 +46,28 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class QuotaCell:
-    """One quota and its use. `limit`: 0 for none, `used`: None if it is not counted, `is_own`: not the default."""
+    """One quota and its use. `limit`: 0 for none, `used`: None if it is not counted, `is_size`: in bytes."""
 
     limit: float
     used: float | None
-    is_own: bool
+    is_size: bool
 
     @property
     def is_used_up(self) -> bool:
         return bool(self.limit) and self.used is not None and self.used >= self.limit
+
+    @property
+    def limit_text(self) -> str:
+        return "" if not self.limit else self._format(self.limit)
+
+    @property
+    def used_text(self) -> str:
+        return "" if self.used is None or not (self.used or self.limit) else self._format(self.used)
+
+    def _format(self, value: float) -> str:
+        if self.is_size:
+            return format_size(int(value))
+        return format_count(int(value)) if value == int(value) else number_format(value)
 
 
 class QuotasPage(Page):
@@ -69,7 +84,8 @@ class QuotasPage(Page):
         return {
             "lines": _build_lines(callers, rows),
             "selected": selected,
-            "values": _form_values(rows.get(selected.key)) if selected else {},
+            "name": selected.name if selected else "",
+            "values": _form_values(rows.get(selected.key) if selected else None),
             "kinds": KINDS,
             "may_act": request.user.has_perm(PERMISSION),
             "permission": PERMISSION,
@@ -92,25 +108,25 @@ class QuotasPage(Page):
         return HttpResponseRedirect(reverse("admin:quotas"))
 
 
-def _name_callers(keys: Sequence[str]) -> Iterator[Caller]:
+def _name_callers(keys: Sequence[str]) -> Iterator[QuotaCaller]:
     """Yield the callers with their names. Deleted users are left out."""
     ids = [int(key.removeprefix("user ")) for key in keys if key.startswith("user ")]
     users = {user.pk: user for user in get_user_model().objects.filter(pk__in=ids).select_related("application")}
     for key in keys:
         kind, _separator, id = key.partition(" ")
         if not key:
-            yield Caller(key, quota_settings.EVERY_CALLER, "", _("all others"))
+            yield QuotaCaller(key, quota_settings.EVERY_CALLER, "", _("all others"))
         elif kind == "client":
-            yield Caller(key, quota_settings.CLIENT, id, id)
+            yield QuotaCaller(key, quota_settings.CLIENT, id, id)
         elif user := users.get(int(id)):
             application = getattr(user, "application", None)
             if application:
-                yield Caller(key, quota_settings.APPLICATION, application.pk, application.name, user.pk)
+                yield QuotaCaller(key, quota_settings.APPLICATION, application.pk, application.name, user.pk)
             else:
-                yield Caller(key, quota_settings.USER, user.get_username(), user.get_username(), user.pk)
+                yield QuotaCaller(key, quota_settings.USER, user.get_username(), user.get_username(), user.pk)
 
 
-def _build_lines(callers: Sequence[Caller], rows: dict[str, CallerQuota]) -> list[dict[str, Any]]:
+def _build_lines(callers: Sequence[QuotaCaller], rows: dict[str, CallerQuota]) -> list[dict[str, Any]]:
     keys, user_ids = [each.key for each in callers], [each.user_id for each in callers if each.user_id]
     open_runs, stored = quota_use.open_runs_by_user(user_ids), quota_use.stored_bytes_by_caller(keys)
     rates, now = quota_use.rate_use(keys), clock.now()
@@ -125,10 +141,7 @@ def _build_lines(callers: Sequence[Caller], rows: dict[str, CallerQuota]) -> lis
         }
         if caller.user_id:
             used |= {"open_runs": open_runs.get(caller.user_id, 0), "stored_bytes": stored.get(caller.key, 0)}
-        cells = {
-            field: QuotaCell(limits[field], used.get(field), getattr(row, field, None) is not None)
-            for field in QUOTA_FIELDS
-        }
+        cells = {field: QuotaCell(limits[field], used.get(field), field == "stored_bytes") for field in QUOTA_FIELDS}
         lines.append({"caller": caller, "row": row, **cells})
     return lines
 

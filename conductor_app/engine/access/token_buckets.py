@@ -80,7 +80,7 @@ def take_token(caller: str, rate: Rate, limit: float) -> None:
         Busy: when another request of the caller takes too long to count.
     """
     lease = _leases.find(caller, rate.name)
-    with _locked(lease):
+    with _lock(lease):
         now = clock.now()
         if lease.limit != limit:
             lease.limit, lease.tokens, lease.refused_until = limit, 0, 0
@@ -92,7 +92,7 @@ def take_token(caller: str, rate: Rate, limit: float) -> None:
 
 
 @contextmanager
-def _locked(lease: TokenLease) -> Iterator[None]:
+def _lock(lease: TokenLease) -> Iterator[None]:
     # Without a timeout, two transactions that count one caller in different orders could wait for each other for ever.
     if not lease.lock.acquire(timeout=MAX_WAIT_SECONDS):
         raise Busy("The quota of the caller cannot be checked now.")

@@ -12,7 +12,7 @@ from ...models import StoredPayload, TokenBucket
 # As in the index, word for word: SQLite does not use it otherwise.
 OPEN_RUN_OF_USER = "status IN ('PAUSED', 'RUNNING') AND NOT (starter_id = 0)"
 KEPT_WITH_OWNER = ("files/", "artifacts/")
-"""Beginnings of the paths of files and artifacts, whose content expires with their run or task."""
+"""Prefixes of the paths of files and artifacts, whose content expires with their run or task."""
 LEAST_BYTES = 64 * 1024
 """The bytes that an upload counts at least, because each one also has a row."""
 MAX_CALLERS = 50
@@ -46,8 +46,8 @@ def open_runs_by_user(user_ids: Sequence[int]) -> dict[int, int]:
 
 def stored_bytes_by_caller(callers: Sequence[str]) -> dict[str, int]:
     """Return the bytes of the payloads and files that each of these callers has uploaded."""
-    rows = StoredPayload.objects.filter(uploader__in=callers).order_by().values("uploader")
-    return {row["uploader"]: row["total"] or 0 for row in rows.annotate(total=Sum("size"))}
+    rows = StoredPayload.objects.filter(uploader__in=callers).order_by().values_list("uploader")
+    return {str(uploader): total or 0 for uploader, total in rows.annotate(total=Sum("size"))}
 
 
 def stored_bytes(caller: str) -> int:
@@ -61,8 +61,8 @@ def unattached_bytes(caller: str, payload_bytes: int) -> int:
     `payload_bytes`: the bytes that an address counts for which nothing has been uploaded yet.
     """
     rows = StoredPayload.objects.filter(uploader=caller, expires_at__isnull=False)
-    for beginning in KEPT_WITH_OWNER:
-        rows = rows.exclude(path__startswith=beginning)
+    for prefix in KEPT_WITH_OWNER:
+        rows = rows.exclude(path__startswith=prefix)
     size = Greatest(Coalesce(F("size"), payload_bytes), LEAST_BYTES)
     return rows.aggregate(total=Sum(size))["total"] or 0
 

@@ -55,9 +55,9 @@ def test_each_kind_of_caller_can_have_quotas(operator, shop, clock):
 
 
 REFUSED = {
-    "an unknown application": ({"kind": "application", "name": "nobody"}, "There is no application"),
+    "an unknown application": ({"kind": "application", "name": "none"}, "There is no application"),
     "an application as a user": ({"kind": "user", "name": "app-shop"}, "There is no user"),
-    "an unknown client": ({"kind": "client", "name": "nobody"}, "There is no client"),
+    "an unknown client": ({"kind": "client", "name": "none"}, "There is no client"),
     "an unknown kind": ({"kind": "robot"}, "The kind of caller must be one of"),
     "no number": ({"polls_per_second": "many"}, "Not a valid number"),
     "a negative number": ({"open_runs": "-1"}, "must be 0 (no limit) to"),
