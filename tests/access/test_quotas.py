@@ -245,14 +245,21 @@ def test_concurrent_requests_get_no_more_tokens_than_there_are(shop, clock):
     assert sum(at_once(take, 30)) == 10
 
 
+def test_concurrent_processes_get_no_more_tokens_than_there_are(shop, clock):
+    token_buckets._exchange("user 1", STARTS, 10, 0, 0)
+
+    assert sum(at_once(lambda number: token_buckets._exchange("user 1", STARTS, 10, 1, 0)[0], 30)) == 10
+
+
 def test_unused_tokens_return_to_the_bucket(shop, clock):
     for _ in range(12):
         token_buckets.take_token("user 1", SEARCHES, 600)
-    clock.advance(seconds=10)
+    # The process has taken 1, 2, 4 and 8 tokens, and keeps 3. Within 1.1 s, 11 are added.
+    clock.advance(seconds=1.1)
 
     token_buckets.take_token("user 1", SEARCHES, 600)
 
-    assert TokenBucket.objects.get().tokens == 599
+    assert TokenBucket.objects.get().tokens == 600 - 15 + 11 + 3 - 1
 
 
 def test_a_sweep_deletes_idle_buckets(shop, clock):
