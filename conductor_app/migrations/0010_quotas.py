@@ -8,7 +8,7 @@ import conductor_app.models.fields
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("conductor", "0006_sign_in"),
+        ("conductor", "0009_dead_letters"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
