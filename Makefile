@@ -9,16 +9,21 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 /usr/bi
 	$$python -c '$(FITS)' 2>/dev/null; done | sort -s -n -k 1,1 | head -n 1 | cut -d ' ' -f 2-)
 
 BIN := .venv/bin/python
-PIP := $(BIN) -m pip --disable-pip-version-check install --quiet --constraint requirements.lock
+PIP := $(BIN) -m pip --disable-pip-version-check
+# Lock files are complete and have the hash of each file, so pip resolves nothing. It builds nothing from sources either,
+# because a build runs code of packages that are not in the lock file.
+INSTALL := install --quiet --no-deps
+LOCKED := $(INSTALL) --only-binary :all: --require-hashes --requirement
+install = $(PIP) $(LOCKED) requirements/$(1).lock && $(PIP) $(INSTALL) --no-build-isolation --editable .
 # The tests of a file run in one process, so that they share fixtures. Two processes per database run at the same time,
 # because many tests wait.
 PYTEST := $(BIN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
-PINS := pyproject.toml requirements.lock
+SUPPLY_CHAIN := .venv/supply-chain/bin/python
 
 # Images may set this variable. Then each test process would compile every module that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run demo test test-java bench screenshots messages lint clean
+.PHONY: run demo test test-java bench screenshots messages lint lock licenses sbom audit clean
 
 run: .venv/for-run
 	@exec $(BIN) manage.py serve
@@ -60,6 +65,19 @@ lint: .venv/for-test
 	$(BIN) manage.py makemigrations --check --dry-run
 	LOG_LEVEL=WARNING $(BIN) manage.py lintmigrations --settings=conductor_app.settings.linting --quiet ok ignore
 
+# Keeps the pins. To upgrade: `make lock UPGRADE=all`, or `make lock UPGRADE=django,celery`.
+lock: .venv/for-supply-chain
+	@$(SUPPLY_CHAIN) -m tests.supply_chain.lock $(if $(UPGRADE),--upgrade $(UPGRADE))
+
+licenses: .venv/for-test
+	@$(BIN) -m tests.supply_chain.licenses
+
+sbom: .venv/for-supply-chain
+	@$(SUPPLY_CHAIN) -m tests.supply_chain.sbom
+
+audit: .venv/for-supply-chain
+	@$(SUPPLY_CHAIN) -m tests.supply_chain.audit
+
 clean:
 	rm -rf .venv var .pytest_cache .ruff_cache .mypy_cache .hypothesis
 
@@ -67,14 +85,20 @@ clean:
 	@test -n "$(PYTHON)" || { echo "No Python 3.11, 3.12 or 3.13 with the venv module was found. Install one, or set PYTHON." >&2; exit 1; }
 	@"$(PYTHON)" -m venv .venv
 
-.venv/for-run: $(BIN) $(PINS)
+.venv/for-run: $(BIN) pyproject.toml requirements/run.lock
 	@echo "Installing the packages of the server ..."
-	@$(PIP) --editable . && touch $@
+	@$(call install,run) && touch $@
 
-.venv/for-demo: $(BIN) $(PINS)
+.venv/for-demo: $(BIN) pyproject.toml requirements/demo.lock
 	@echo "Installing the packages of the demo ..."
-	@$(PIP) --editable ".[demo]" && touch $@ .venv/for-run
+	@$(call install,demo) && touch $@ .venv/for-run
 
-.venv/for-test: $(BIN) $(PINS)
+.venv/for-test: $(BIN) pyproject.toml requirements/test.lock
 	@echo "Installing the packages of the tests ..."
-	@$(PIP) --editable ".[test]" && touch $@ .venv/for-run .venv/for-demo
+	@$(call install,test) && touch $@ .venv/for-run .venv/for-demo
+
+# The tools have an environment of their own, so that their dependencies constrain no package of the server.
+.venv/for-supply-chain: requirements/supply-chain.lock $(BIN)
+	@echo "Installing the tools of the supply chain ..."
+	@"$(BIN)" -m venv --without-pip .venv/supply-chain
+	@$(PIP) --python $(SUPPLY_CHAIN) $(LOCKED) $< && touch $@
