@@ -1,11 +1,16 @@
 """The API's OpenAPI document."""
 
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 from django.contrib.staticfiles import finders
 
 from conductor_app.api.conductor import urls
 from conductor_app.api.conductor.view import ConductorView
+
+ROOT = Path(__file__).parents[3]
 
 
 def views():
@@ -24,6 +29,22 @@ def test_every_published_operation_has_a_summary_and_a_response():
 
     assert len(methods) > 200
     assert undescribed == []
+
+
+def test_the_document_is_built_by_one_thread_while_others_wait():
+    """In a process of its own, because the generator loads its extensions only once."""
+    code = """
+import sys, django
+django.setup()
+from concurrent.futures import ThreadPoolExecutor
+from conductor_app.api.conductor.openapi.pages import build_document
+sys.setswitchinterval(0.000001)
+with ThreadPoolExecutor(8) as pool:
+    assert len({id(document) for document in pool.map(lambda _: build_document(), range(8))}) == 1
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
+
+    assert done.returncode == 0, done.stderr[-2000:]
 
 
 def test_the_document_is_valid_and_declares_its_errors(api):

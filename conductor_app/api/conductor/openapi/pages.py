@@ -2,6 +2,7 @@
 
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from django.contrib.auth.views import redirect_to_login
@@ -24,9 +25,20 @@ PAGE_TEMPLATE = Path(__file__).with_name("page.html").read_text(encoding="utf-8"
 PAGE_SCRIPT = Path(__file__).with_name("page.js").read_text(encoding="utf-8")
 
 
-@cache
+_building = Lock()
+
+
 def build_document() -> dict[str, Any]:
-    """Build the document, once per process. The generator takes 5 MB and a quarter of a second."""
+    """Build the document, once per process. The generator takes 5 MB and a quarter of a second.
+
+    The generator loads its extensions when it first runs, and fails if a second thread enters it meanwhile.
+    """
+    with _building:
+        return _build_document()
+
+
+@cache
+def _build_document() -> dict[str, Any]:
     from drf_spectacular.generators import SchemaGenerator
     from drf_spectacular.settings import patched_settings
 
