@@ -13,13 +13,20 @@ def reject_cross_site_requests(request: HttpRequest) -> None:
     Raises:
         Forbidden: when a page of another site has sent the request.
     """
-    meta = request.META
-    origin = meta.get("HTTP_ORIGIN")
-    is_foreign = meta.get("HTTP_SEC_FETCH_SITE") == "cross-site" or (
-        origin and urlsplit(origin).netloc != _host_of(request)
+    origin = request.META.get("HTTP_ORIGIN")
+    is_foreign = request.META.get("HTTP_SEC_FETCH_SITE") == "cross-site" or (
+        origin and _network_location(origin) != _host_of(request)
     )
     if is_foreign:
         raise Forbidden("Requests from pages of other sites are not allowed.")
+
+
+def _network_location(origin: str) -> str | None:
+    """Return host and port of an origin, or None if it is not an address. Browsers send only addresses and `null`."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return None
 
 
 def _host_of(request: HttpRequest) -> str:

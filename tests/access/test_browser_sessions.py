@@ -62,6 +62,26 @@ def test_a_get_that_changes_state_requires_a_csrf_token(browser, address):
     assert not [each["sql"] for each in queries if re.match("INSERT|UPDATE|DELETE", each["sql"])]
 
 
+@pytest.mark.parametrize("origin", ["http://[", "http://[::1", "null", "x"])
+def test_an_origin_that_is_no_address_counts_as_another_site(browser, origin):
+    reply = browser.post("/api/workflow/order", headers={"Origin": origin})
+
+    assert (reply.status_code, "other sites" in reply.json()["message"]) == (403, True)
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    ["multipart/form-data", "multipart/form-data; boundary=é", "application/x-www-form-urlencoded; charset=latin-1"],
+)
+def test_a_form_that_cannot_be_read_is_refused(browser, content_type):
+    """The check of the CSRF token reads forms."""
+    browser.get("/admin/password_change/")
+
+    reply = browser.generic("POST", "/api/workflow/order", b"a=b", content_type=content_type)
+
+    assert reply.status_code == 400
+
+
 def test_a_page_of_this_site_may_send_it_with_its_token(browser):
     register_definitions(definition(step("a"), name="order"))
     browser.get("/admin/password_change/")

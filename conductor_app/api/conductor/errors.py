@@ -5,10 +5,11 @@ import socket
 from collections.abc import Mapping
 from typing import Any
 
-from django.core.exceptions import SuspiciousOperation
+from django.core.exceptions import BadRequest, SuspiciousOperation
 from django.core.signals import got_request_exception
 from django.db import DataError, InterfaceError, OperationalError
 from django.http import HttpResponse
+from django.http.multipartparser import MultiPartParserError
 from rest_framework.exceptions import MethodNotAllowed
 
 from ...core.errors import (
@@ -44,6 +45,9 @@ STATUS_BY_ERROR: dict[type[Exception], int] = {
     Unauthenticated: 401,
     MethodNotAllowed: 405,
     SuspiciousOperation: 400,
+    # Forms that the check of the CSRF token cannot read.
+    BadRequest: 400,
+    MultiPartParserError: 400,
     DataError: 400,
     OperationalError: 503,
     InterfaceError: 503,
