@@ -4,7 +4,8 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin
-from django.db.models import QuerySet
+from django.contrib.admin.widgets import AutocompleteSelect
+from django.db.models import ForeignKey, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
@@ -94,6 +95,14 @@ class GrantForm(forms.ModelForm):
         return cleaned
 
 
+class SubjectSelect(AutocompleteSelect):
+    """Field for a user or a group. Django's widget fails on a value that is not an id when the form is shown again."""
+
+    def optgroups(self, name: str, value: list[str], attr: Any = None) -> list[Any]:
+        """Return the option of the selected id, if it is one."""
+        return super().optgroups(name, [each for each in value if each.isdecimal() and len(each) < 19], attr)
+
+
 class GrantAdmin(ReadOnlyAdmin):
     """Grants on single targets. Roles grant access to all targets of a type."""
 
@@ -115,6 +124,9 @@ class GrantAdmin(ReadOnlyAdmin):
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         """Ignore the query string: Django would use a value that is no number as the id of a user and fail."""
         return {}
+
+    def formfield_for_foreignkey(self, db_field: ForeignKey, request: HttpRequest, **kwargs: Any) -> Any:
+        return super().formfield_for_foreignkey(db_field, request, widget=SubjectSelect(db_field, self.admin_site))
 
     def save_model(self, request: HttpRequest, obj: Grant, form: forms.ModelForm, change: bool) -> None:
         subject = Subject(user_id=obj.user_id, group_id=obj.group_id)
