@@ -8,6 +8,7 @@ from django.db import OperationalError
 from django.test import Client
 
 from conductor_app.admin.error_pages import server_error
+from conductor_app.settings.logs import logging_config
 from conductor_app.telemetry import log_context
 
 SIDEBAR = 'id="nav-sidebar"'
@@ -57,6 +58,24 @@ def test_a_refused_request_is_logged_in_one_line_without_a_traceback(
 
     [line] = log_lines()[len(sign_in_lines) :]
     assert reason in line
+
+
+def test_a_request_with_too_many_fields_is_logged_without_a_traceback(client):
+    """Any caller can send one, so that tracebacks of such requests could fill the log."""
+    config = logging_config("INFO", "json")
+    record_filter = config["filters"]["refused"]["()"]()
+    records: list[logging.LogRecord] = []
+    handler = logging.Handler()
+    handler.emit = records.append
+    logging.getLogger("django.security").addHandler(handler)
+    try:
+        reply = client.post("/admin/login/", "a=1&" * 2_000, content_type="application/x-www-form-urlencoded")
+    finally:
+        logging.getLogger("django.security").removeHandler(handler)
+
+    assert reply.status_code == 400
+    assert "refused" in config["handlers"]["stderr"]["filters"]
+    assert [(record_filter.filter(record), record.exc_info) for record in records] == [(True, None)]
 
 
 def test_a_forbidden_page_names_the_permission_and_offers_navigation(client, django_user_model):
