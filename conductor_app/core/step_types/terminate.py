@@ -58,7 +58,8 @@ class Terminate(StepType):
     def check(self, step: Document, template: Document) -> Iterator[str]:
         if step["optional"]:
             yield f"terminate task cannot be optional, taskName: {step.get('name', '')}"
-        if step["inputParameters"].get("terminationStatus") not in ENDS:
+        status = step["inputParameters"].get("terminationStatus")
+        if not isinstance(status, str) or status not in ENDS:
             yield (
                 "terminate task must have an terminationStatus parameter and must be set to COMPLETED, FAILED or "
                 f"TERMINATED, taskName: {step.get('name', '')}"

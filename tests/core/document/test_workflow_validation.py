@@ -205,6 +205,11 @@ REFUSED = {
         "terminate task must have an terminationStatus parameter and must be set to COMPLETED, FAILED or TERMINATED, "
         "taskName: a",
     ),
+    "a terminate whose status is no text": (
+        step("a", "TERMINATE", inputParameters={"terminationStatus": ["FAILED"]}),
+        "terminate task must have an terminationStatus parameter and must be set to COMPLETED, FAILED or TERMINATED, "
+        "taskName: a",
+    ),
     "a wait with two ends": (
         step("a", "WAIT", inputParameters={"duration": "1s", "until": "2027-01-01"}),
         "Both 'duration' and 'until' specified. Please provide only one input",
