@@ -75,7 +75,17 @@ def test_every_field_has_a_label(runs):
     assert selections.describe_selection({}) == "all runs"
 
 
-@pytest.mark.parametrize("selection", [{"x": 1}, {"status": "FAILED"}, {"version": True}, {"started_since": "now"}])
+@pytest.mark.parametrize(
+    "selection",
+    [
+        {"x": 1},
+        {"status": "FAILED"},
+        {"version": True},
+        {"started_since": "now"},
+        {"most_ms": 2**63},
+        {"version": -(2**64)},
+    ],
+)
 def test_invalid_values_are_rejected(clock, selection):
     with pytest.raises(Invalid):
         selections.selected_runs(selection)

@@ -25,6 +25,7 @@ START_PRESETS = {
     "24h": gettext_lazy("Last 24 hours"),
     "7d": gettext_lazy("Last 7 days"),
 }
+MAX_DURATION_MS = 36_500 * DAY
 UNIT_MS = {"ms": 1, "s": SECOND, "min": MINUTE, "m": MINUTE, "h": HOUR, "d": DAY}
 
 
@@ -54,8 +55,11 @@ def parse_duration(text: str) -> int:
     number = text.strip().rstrip("abcdefghijklmnopqrstuvwxyz ")
     unit = text.strip()[len(number) :].strip() or "s"
     try:
-        return int(float(number) * UNIT_MS[unit])
-    except (ValueError, KeyError, OverflowError) as error:
+        duration = float(number) * UNIT_MS[unit]
+        if not 0 <= duration <= MAX_DURATION_MS:
+            raise ValueError("out of range")
+        return int(duration)
+    except (ValueError, KeyError) as error:
         raise Invalid(
             _format_refusal(_("Not a valid duration: %(text)s. Use a format such as 30 s, 5 min or 2 h."), text)
         ) from error

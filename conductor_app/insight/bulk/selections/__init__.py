@@ -38,6 +38,8 @@ Filter = Callable[[QuerySet[Run], Any], QuerySet[Run] | ScannedRuns]
 FILTERS: dict[str, Filter] = {"search": search_runs, **INDEXED_FILTERS, **SCANNING_FILTERS}
 """All filters of runs. The scanning ones come last, so that the others leave fewer rows to scan."""
 MOMENTS = ("started_since", "started_before", "ended_since", "ended_before")
+MAX_INTEGER = 2**63 - 1
+"""The largest integer of a database."""
 TYPES: dict[str, type | tuple[type, ...]] = {
     "ids": (list, tuple),
     "status": (list, tuple),
@@ -104,13 +106,14 @@ def clean_selection(selection: Selection) -> dict[str, Any]:
     """Return the selection without empty filters.
 
     Raises:
-        Invalid: when a filter is unknown or has a value of the wrong type.
+        Invalid: when a filter is unknown or has a value of the wrong type or size.
     """
     if unknown := sorted(selection.keys() - FILTERS.keys()):
         raise Invalid(f"Unknown filter: {', '.join(unknown)}. Use: {', '.join(FILTERS)}.")
     cleaned = {name: value for name, value in selection.items() if value not in (None, "", [], ())}
     for name, value in cleaned.items():
-        if not isinstance(value, TYPES.get(name, str)) or isinstance(value, bool):
+        is_too_large = isinstance(value, int) and abs(value) > MAX_INTEGER
+        if not isinstance(value, TYPES.get(name, str)) or isinstance(value, bool) or is_too_large:
             raise Invalid(f"Invalid value of the filter {name}: {value!r}.")
     return cleaned
 
