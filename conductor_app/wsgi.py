@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from io import BytesIO
 from typing import Any
 
+from django.core.exceptions import SuspiciousOperation
 from django.core.wsgi import get_wsgi_application
 
 from .api.conductor.names_with_slashes import mark_slashes
@@ -52,4 +53,21 @@ def with_slashes_in_names(application: Application) -> Application:
     return handle
 
 
-application = with_slashes_in_names(with_chunked_bodies(get_wsgi_application()))
+def with_refusals(application: Application) -> Application:
+    """Answer requests that Django refuses before it has a request object, which its error handling requires.
+
+    An example is a query with too many fields, if the content type names a charset.
+    """
+
+    def handle(environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
+        try:
+            return application(environ, start_response)
+        except SuspiciousOperation:
+            body = b"Bad request."
+            start_response("400 Bad Request", [("Content-Type", "text/plain"), ("Content-Length", str(len(body)))])
+            return [body]
+
+    return handle
+
+
+application = with_slashes_in_names(with_chunked_bodies(with_refusals(get_wsgi_application())))

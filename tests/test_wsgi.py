@@ -1,13 +1,16 @@
 """WSGI application."""
 
+from collections.abc import Callable
 from io import BytesIO
 from urllib.parse import unquote, unquote_to_bytes
 
 import pytest
+from django.core.handlers.wsgi import WSGIRequest
+from django.test import RequestFactory
 
 from conductor_app import conf
 from conductor_app.api.conductor.names_with_slashes import SLASH_MARK, unmark_slashes
-from conductor_app.wsgi import with_chunked_bodies, with_slashes_in_names
+from conductor_app.wsgi import with_chunked_bodies, with_refusals, with_slashes_in_names
 
 
 def body_seen(**environ: object) -> bytes:
@@ -71,3 +74,19 @@ def test_the_content_of_an_artifact_is_not_read_before_it_is_asked_for():
         body_seen(HTTP_TRANSFER_ENCODING="chunked", PATH_INFO="/api/artifacts/v1/x", **{"wsgi.input": content}) == b""
     )
     assert content.read() == b"large"
+
+
+def test_a_request_that_django_cannot_create_is_refused():
+    """Django raises while it creates the request if a query has too many fields and the content type a charset."""
+
+    def create_request(environ: dict, start_response: Callable) -> list[bytes]:
+        WSGIRequest(environ)
+        return [b"created"]
+
+    environ = RequestFactory().get("/", {f"a{number}": "" for number in range(1_500)}).environ
+    environ["CONTENT_TYPE"] = "text/plain; charset=utf-8"
+    replies: list[str] = []
+
+    body = with_refusals(create_request)(environ, lambda status, headers: replies.append(status))
+
+    assert (replies, body) == (["400 Bad Request"], [b"Bad request."])
