@@ -82,7 +82,7 @@ def shipped_licenses() -> dict[Pin, str]:
 
 
 def license_of(package: str) -> str:
-    """Return the SPDX expression of an installed package, or the words of its metadata if they cannot be read as one."""
+    """Return the SPDX expression of an installed package, or the words of its metadata if they are no expression."""
     if package in READ_IN_THE_PACKAGE:
         return READ_IN_THE_PACKAGE[package]
     try:

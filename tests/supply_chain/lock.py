@@ -1,6 +1,7 @@
 """Entry point of `make lock`: compile the lock files from pyproject.toml, with the hash of each file of each package.
 
-Versions in the lock files stay, unless pyproject.toml excludes them or `--upgrade all` or `--upgrade NAME,NAME` is given.
+Versions in the lock files stay, unless pyproject.toml excludes them. `--upgrade all` upgrades all packages, and
+`--upgrade NAME,NAME` some.
 """
 
 import argparse

@@ -13,7 +13,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "demo": ("demo",),
     "run": (),
 }
-"""Each lock file of the application, with the extras that it adds. `test` is compiled first and constrains the others."""
+"""The lock files of the application with their extras. `test` is compiled first and constrains the others."""
 TOOLS = "supply-chain"
 """The lock file of the tools, and the dependency group of pyproject.toml that it is compiled from."""
 PIN = re.compile(r"^(?P<name>[\w.-]+)(\[[\w,-]+\])?==(?P<version>[^\s;]+)(?P<marker> ; [^\\]+)?", re.MULTILINE)

@@ -1,7 +1,7 @@
-"""Entry point of `make sbom`: write var/sbom.cdx.json, the packages of a server with all extras, in CycloneDX's format.
+"""Entry point of `make sbom`: write var/sbom.cdx.json, the packages of a server with all extras, as CycloneDX.
 
-The packages are installed from the lock file, with their hashes checked, into a temporary environment that holds nothing
-else. So the document has their licenses and dependencies, which a lock file does not have.
+The packages are installed from the lock file, with their hashes checked, into a temporary environment without other
+packages. So the document has their licenses and dependencies, which a lock file does not have.
 """
 
 import subprocess
