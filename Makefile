@@ -23,7 +23,7 @@ SUPPLY_CHAIN := .venv/supply-chain/bin/python
 # Images may set this variable. Then each test process would compile every module that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run demo test test-java bench screenshots messages lint lock licenses sbom audit clean
+.PHONY: run demo test test-java bench screenshots messages lint lock licenses sbom audit hostile clean
 
 run: .venv/for-run
 	@exec $(BIN) manage.py serve
@@ -43,6 +43,10 @@ test: .venv/for-test
 # Requires Maven and JDK 17 or later. `make test` includes it if they are installed.
 test-java: .venv/for-test
 	@exec $(BIN) -m pytest tests/clients/test_java_sdk.py
+
+# Sends hostile requests to every address of a server: `make hostile REQUESTS=100000 SEED=7 DB=postgresql`.
+hostile: .venv/for-test
+	@exec $(BIN) -m tests.hostile
 
 bench: .venv/for-test
 	@exec $(BIN) -m tests.bench
