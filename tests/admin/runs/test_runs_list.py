@@ -219,8 +219,8 @@ def test_each_field_of_the_bar_narrows_the_list(operator, orders, clock, asked, 
     "asked",
     [
         {"started_since": "yesterday"}, {"least": "a while"}, {"version": "one"}, {"task": "charge:BROKEN"},
-        {"inside": "colour=red"}, {"status": "SAD"}, {"failure_group": "x"}, {"most": "9223372036854775807"}, {"least": "inf"},
-        {"least": "nan"}, {"least": "-1"},
+        {"inside": "colour=red"}, {"status": "SAD"}, {"failure_group": "x"}, {"most": "9223372036854775807"},
+        {"least": "inf"}, {"least": "nan"}, {"least": "-1"},
     ],
     ids=str,
 )  # fmt: skip
