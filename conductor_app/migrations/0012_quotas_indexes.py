@@ -8,7 +8,7 @@ class Migration(migrations.Migration):
     atomic = False
 
     dependencies = [
-        ("conductor", "0010_quotas"),
+        ("conductor", "0011_uploaders"),
     ]
 
     operations = [
