@@ -1,4 +1,7 @@
-"""The linter is told to ignore this migration: all its indexes belong to tables that it creates, which are empty."""
+"""Create the tables of quotas.
+
+Exempt from the linter: all its indexes belong to tables that it creates, which are empty.
+"""
 
 import django.db.models.deletion
 import django.db.models.functions.comparison
