@@ -16,6 +16,7 @@ from conductor_app.engine.access import quota_checks, token_buckets
 from conductor_app.engine.definitions import resolved_definitions
 from conductor_app.engine.queues import pollers, throughput
 from conductor_app.engine.standalone import standalone_rows
+from conductor_app.insight.monitoring.liveness import liveness
 from conductor_app.store import environment_variables
 from tests import database_baseline as furniture
 
@@ -131,6 +132,7 @@ def disable_process_caches(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(throughput, "book", throughput.CountBuffer())
     patch.setattr(secret_cache, "_cache", secret_cache.SecretCache())
     patch.setattr(environment_variables, "_cache", environment_variables.VariableCache())
+    patch.setattr(liveness, "_seen", {})
     patch.setattr(token_buckets, "_leases", token_buckets.TokenLeases())
     patch.setattr(quota_checks, "_counts", quota_checks.OpenRunCounts())
     patch.setattr(permission_cache, "_known", permission_cache.PermissionCache(-1, -permission_cache.MAX_AGE_MS))
