@@ -32,9 +32,10 @@ class LeaderLease:
         if revision != self._seen:
             if self._is_leader:
                 log.warning("leadership_lost", extra={"lease": self._name})
-            self._seen, self._seen_at, self._is_leader = revision, now, False
+            # After a read that took seconds, `now` is long past, but the leader may have renewed the lease just before.
+            self._seen, self._seen_at, self._is_leader = revision, self._clock(), False
         if self._is_leader or revision == 0 or now - self._seen_at >= TAKEOVER_SECONDS:
-            self._advance(now)
+            self._advance()
         return self._is_leader
 
     def release(self) -> None:
@@ -43,9 +44,9 @@ class LeaderLease:
             self._heartbeat.release(self._seen)
             self._is_leader = False
 
-    def _advance(self, now: float) -> None:
+    def _advance(self) -> None:
         advanced = self._heartbeat.beat(self._seen)
         if advanced and not self._is_leader:
             log.info("leadership_taken", extra={"lease": self._name})
         self._is_leader = bool(advanced)
-        self._seen, self._seen_at = advanced or self._seen, now
+        self._seen, self._seen_at = advanced or self._seen, self._clock()

@@ -82,3 +82,26 @@ def test_a_standby_cannot_release_the_lease_of_the_leader(lease, time):
     standby.release()
 
     assert run(time, 5, leader, standby) == [True, False]
+
+
+def test_a_standby_whose_read_was_slow_does_not_replace_the_leader(tmp_path, time):
+    class SlowHeartbeat(FileHeartbeat):
+        """A heartbeat that is read from a database behind a network that drops packets for some time."""
+
+        delay = 0.0
+
+        def read(self):
+            time.seconds += self.delay
+            self.delay = 0.0
+            return super().read()
+
+    heartbeat = SlowHeartbeat(tmp_path / "beat")
+    leader, standby = LeaderLease("beat", FileHeartbeat(tmp_path / "beat"), time), LeaderLease("beat", heartbeat, time)
+    run(time, 5, leader, standby)
+    time.seconds += 0.5
+    assert leader.is_held()
+    heartbeat.delay = 3.0
+
+    assert not standby.is_held()
+    time.seconds += 0.5
+    assert not standby.is_held()
