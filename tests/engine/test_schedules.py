@@ -3,7 +3,7 @@
 from threading import Barrier, Thread
 
 import pytest
-from django.db import connections
+from django.db import OperationalError, connections
 
 from conductor_app.core.errors import Busy
 from conductor_app.engine import schedules, sweeps
@@ -97,6 +97,21 @@ def test_a_crash_before_the_commit_neither_loses_nor_repeats_a_slot(hour, monkey
     sweeps.fire_schedules(500)
 
     assert Run.objects.count() == 1
+    assert slot_outcomes() == [("EXECUTED", "")]
+
+
+def test_a_slot_whose_start_met_a_full_disk_stays_due(hour, monkeypatch, settings):
+    def fail(*_, **__):
+        raise OperationalError("could not extend file: No space left on device")
+
+    settings.CONDUCTOR_RAISES_IN_SWEEPS = False
+    with monkeypatch.context() as patched:
+        patched.setattr(run_commands, "start", fail)
+        sweeps.fire_schedules(500)
+    assert ScheduleExecution.objects.count() == 0
+
+    sweeps.fire_schedules(500)
+
     assert slot_outcomes() == [("EXECUTED", "")]
 
 

@@ -4,7 +4,7 @@ import logging
 import traceback
 from collections.abc import Callable
 
-from django.db import transaction
+from django.db import InterfaceError, OperationalError, transaction
 
 from ... import clock
 from ...access.current_actor import acting_as_owner
@@ -105,6 +105,8 @@ def _start_run(schedule: Schedule, execution: ScheduleExecution, claim: Claim) -
     Raises:
         SlotTaken: when another process handled the slot.
         PreviousRunOpen: when a run of the schedule is open and the policy does not allow two.
+        OperationalError: when the database cannot be reached or has no space. The slot stays due.
+        InterfaceError: when the connection to the database was lost.
     """
     is_standalone = schedule.overlap in EXCLUSIVE or execution.waits_for_others
     if is_standalone and _blocks_start(schedule, execution):
@@ -119,7 +121,7 @@ def _start_run(schedule: Schedule, execution: ScheduleExecution, claim: Claim) -
     try:
         with acting_as_owner(schedule.owner_id):
             run_id = run_commands.start(start_request(schedule, execution), BY, record_start)
-    except (SlotTaken, PreviousRunOpen):
+    except (SlotTaken, PreviousRunOpen, OperationalError, InterfaceError):
         raise
     except Busy as busy:
         execution.waits_for_others = is_standalone
