@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable
 from time import monotonic
 
+from conductor_app import fault_points
 from conductor_app.engine.heartbeats import ProcessHeartbeat
 
 log = logging.getLogger(__name__)
@@ -48,5 +49,6 @@ class LeaderLease:
         advanced = self._heartbeat.beat(self._seen)
         if advanced and not self._is_leader:
             log.info("leadership_taken", extra={"lease": self._name})
+            fault_points.reach("leadership-taken")
         self._is_leader = bool(advanced)
         self._seen, self._seen_at = advanced or self._seen, self._clock()

@@ -11,7 +11,7 @@ from threading import local
 from django.db.models import TextField
 from django.db.models.functions import Cast
 
-from .. import clock
+from .. import clock, fault_points
 from ..access.current_actor import acting_as
 from ..access.masking import decrypt_masked
 from ..core.errors import AlreadyResolved, Conflict, Forbidden, Invalid, NotFound, RequestRefused, StepRefused
@@ -55,6 +55,7 @@ def deliver_after_commit(ids: tuple[int, ...]) -> None:
     if waiting is not None:
         waiting.extend(ids)
         return
+    fault_points.reach("before-delivery")
     _own.waiting = deque(ids)
     try:
         # Messages act on decisions that were authorized, not on behalf of the caller of this request.
@@ -92,6 +93,7 @@ def read_message(id: int) -> Message | None:
 
 def _handle_and_delete(message: Message) -> bool:
     try:
+        fault_points.reach("in-delivery")
         HANDLERS[message.subject](message)
     except (AlreadyResolved, NotFound, Conflict):
         # The receiver has ended or was deleted: the message has no effect any more.

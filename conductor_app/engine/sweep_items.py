@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from .. import conf
+from .. import conf, fault_points
 from ..core.errors import NotFound
 from ..telemetry.log_context import log_context
 
@@ -22,6 +22,7 @@ def handle_each(found: Iterable[Any], handle: Callable[..., Any]) -> int:
 
 def _try_handle(item: object, handle: Callable[..., Any]) -> bool:
     try:
+        fault_points.reach("sweep-item")
         handle(item)
     except NotFound:
         return False

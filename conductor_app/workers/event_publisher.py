@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from django.core.mail import send_mail
 from django.urls import reverse
 
-from .. import clock, conf
+from .. import clock, conf, fault_points
 from ..core.step_types.http import HttpStep
 from ..engine.events import outbox
 from ..models import Message
@@ -28,6 +28,7 @@ def publish_due_events(is_stopping: Callable[[], bool] = lambda: False) -> int:
     """Publish all due messages. Returns the number of delivered messages."""
     delivered = 0
     while not is_stopping() and (messages := outbox.take_due(BATCH_SIZE)):
+        fault_points.reach("outbox-claimed")
         delivered += _publish_all(messages, is_stopping)
     return delivered
 
@@ -44,6 +45,7 @@ def _publish_all(messages: Sequence[Message], is_stopping: Callable[[], bool]) -
             continue
         try:
             _publish_one(message)
+            fault_points.reach("event-published")
             outbox.mark_delivered(message)
             delivered += 1
         except Exception as error:

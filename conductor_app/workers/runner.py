@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Iterable
 from socket import gethostname
 
+from .. import fault_points
 from ..access.redaction import redact
 from ..core.reports import Report
 from ..engine.tasks import task_commands
@@ -70,6 +71,7 @@ def release_unfinished() -> int:
 def _run_and_report(attempt: Attempt) -> bool:
     secret_names = attempt.task.step_state.get("secrets", ())
     outcome = _perform(attempt)
+    fault_points.reach("work-performed")
     if attempt.id not in _running_attempts and outcome.status != "COMPLETED":
         # The attempt was released in the meantime, so its failure may be due to the end of this process.
         return False

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db import transaction
 
-from ... import clock
+from ... import clock, fault_points
 from ...core.commands import FailUndecidableRun
 from ...core.data_requests import DataRequest, WholeRun
 from ...core.decide import Decision, RevisionInfo, no_command
@@ -158,6 +158,7 @@ class ChangeLoop(TransactionLoop):
             if request.within_transaction is not None:
                 request.within_transaction(now)
             self._save(before, decision, now)
+            fault_points.reach("before-commit")
             return decision
 
     def _save(self, before: Run, decision: Decision, now: int) -> None:

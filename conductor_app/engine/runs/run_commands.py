@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db import transaction
 
-from ... import clock, conf, randomness
+from ... import clock, conf, fault_points, randomness
 from ...access.current_actor import current_user_id
 from ...access.uses import require_inline_definition, require_starts
 from ...core import commands
@@ -160,6 +160,7 @@ class StartLoop(TransactionLoop):
             decision = decide_from_rows(run, no_command, self.data, now, saves_partially)
             if not decision.data_requests or decision.effects:
                 self._save(run, decision, now)
+                fault_points.reach("before-commit")
             return decision
 
     def _save(self, run: Run, decision: Decision, now: int) -> None:

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from django.db import connection, transaction
 
-from ... import clock, conf, notifications
+from ... import clock, conf, fault_points, notifications
 from ...access.masking import decrypt_masked, masked_texts
 from ...access.permissions import Target, task_target
 from ...access.redaction import redact_verbatim
@@ -107,6 +107,7 @@ def claim_now(queue: str, worker: str, count: int) -> list[Attempt]:
         ids = _claim_with_limits(queue, worker, count, now)
     taken = list(_with_inputs(load_claimed(ids))) if ids else []
     throughput.record_claims(taken)
+    fault_points.reach("claimed")
     return taken
 
 
@@ -213,6 +214,7 @@ def report_task(run_id: str, attempt_id: str, report: Report, by: str, options: 
         )
     except AlreadyResolved:
         return False
+    fault_points.reach("reported")
     return True
 
 
