@@ -52,8 +52,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rows-only", action="store_true", help="leave out the tests that no database can change")
 
 
-WAIT_FOR_OTHERS = ("management", "browser", "clients", "workers", "cluster", "notifications", "settings", "telemetry")
+WAIT_FOR_OTHERS = (
+    *("management", "browser", "clients", "workers", "cluster", "faults", "notifications", "settings", "telemetry"),
+)
 """Folders whose tests wait for processes of their own: done last, they would keep one core waiting."""
+WITH_CLUSTER = ("cluster", "faults")
+"""Folders whose tests start PostgreSQL themselves, once: beside the suite on PostgreSQL."""
 ROWLESS = ("architecture", "core", "scripts")
 """Folders in which no test touches rows."""
 
@@ -81,6 +85,8 @@ def pytest_collection_finish() -> None:
 
 def uses_database(item: pytest.Item) -> bool:
     """Return whether the test uses the database, by a mark or a fixture, in a way that the database can affect."""
+    if item.path.parent.name in WITH_CLUSTER:
+        return True
     if item.get_closest_marker("looks") or item.get_closest_marker("wire"):
         return False
     asks = {"db", "transactional_db", "live_server"} & set(getattr(item, "fixturenames", ()))
