@@ -23,7 +23,7 @@ SUPPLY_CHAIN := .venv/supply-chain/bin/python
 # Images may set this variable. Then each test process would compile every module that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run demo test test-java bench screenshots messages lint lock licenses sbom audit hostile clean
+.PHONY: run demo test test-java faults bench screenshots messages lint lock licenses sbom audit hostile clean
 
 run: .venv/for-run
 	@exec $(BIN) manage.py serve
@@ -47,6 +47,11 @@ test-java: .venv/for-test
 # Sends hostile requests to every address of a server: `make hostile REQUESTS=100000 SEED=7 DB=postgresql`.
 hostile: .venv/for-test
 	@exec $(BIN) -m tests.hostile
+
+# Injects faults into a server under load, and verifies the history. `MINUTES` (10), `SEED`, `PROFILE` (cluster, embedded
+# or both), `RATE` (workflows per second) and `KINDS` (a regular expression) may be set.
+faults: .venv/for-test
+	@exec $(BIN) -m tests.faults
 
 bench: .venv/for-test
 	@exec $(BIN) -m tests.bench
