@@ -39,7 +39,7 @@ class Endpoint:
 
     @property
     def can_wait(self) -> bool:
-        return bool(WAITING.search(self.template))
+        return bool(WAITING.search(self.template)) or any("waitForSeconds" in names for names in self.query.values())
 
 
 @contextmanager
