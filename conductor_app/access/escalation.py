@@ -1,4 +1,4 @@
-"""Protection against escalation: an actor can give nobody permissions that it does not have itself."""
+"""Protection against escalation: an actor cannot give permissions that it does not have itself."""
 
 from collections.abc import Iterable
 

@@ -23,7 +23,7 @@ CONDUCTOR_OIDC_GROUPS_CLAIM = environment.text("OIDC_GROUPS_CLAIM", "groups")
 CONDUCTOR_EXTERNAL_GROUP_ROLES = environment.roles_by_group("EXTERNAL_GROUP_ROLES")
 environment.require_together("OIDC_ISSUER", "OIDC_CLIENT_ID")
 
-# The age that browsers are told. The server checks the idle time and the age itself.
+# The age in the cookie. The server checks the idle time and the age itself.
 SESSION_COOKIE_AGE = CONDUCTOR_SESSION_HOURS * 3600
 
 AXES_HANDLER = "conductor_app.admin.sign_in.throttle.SignInThrottle"

@@ -172,7 +172,7 @@ class AuditedUserAdmin(AuditedAdmin, CheckboxAdmin, SignInFieldsMixin, UserAdmin
         return is_covered and super().has_delete_permission(request, obj)
 
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> tuple[str, ...]:
-        """Return the fields that only superusers may change, and those that nobody may."""
+        """Return the fields that only superusers may change, and those that no user may."""
         fields = tuple(super().get_readonly_fields(request, obj))
         return fields if request.user.is_superuser else (*fields, "is_superuser")
 

@@ -43,7 +43,7 @@ class SignInThrottle(AxesDatabaseHandler):
         return max(pair, account // ACCOUNT_FACTOR, by_address)
 
     def reset_user_attempts(self, request: HttpRequest, credentials: dict[str, Any] | None = None) -> int:
-        """Forget the failures of the account at this address only.
+        """Delete the failures of the account at this address only.
 
         Otherwise an attacker with an account could sign in to reset the count of an address.
         """
@@ -100,7 +100,7 @@ def is_account_locked(username: str) -> bool:
     return max(failures, default=0) >= conf.sign_in_attempts or sum(failures) >= conf.sign_in_attempts * ACCOUNT_FACTOR
 
 
-def forget_failures(username: str) -> int:
+def reset_failures(username: str) -> int:
     """Unlock an account for all addresses. Returns the number of removed counters."""
     count: int = AccessAttempt.objects.filter(username=username).delete()[0]
     return count

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy
 from ...access.session_limits import end_other_sessions
 from ...engine.access.second_factors import has_second_factor, remove_second_factor
 from ...engine.access.sign_ins import record_sign_in
-from .throttle import forget_failures, is_account_locked
+from .throttle import reset_failures, is_account_locked
 
 
 class SignInFieldsMixin:
@@ -38,7 +38,7 @@ class SignInFieldsMixin:
             end_other_sessions(user, request.session.session_key)
             messages.success(request, _("%(name)s signs in without a second step now.") % {"name": name})
         elif "_unlock" in request.POST:
-            forget_failures(name)
+            reset_failures(name)
             record_sign_in(name, "unlock sign-in", "", by=actor)
             messages.success(request, _("%(name)s can sign in again.") % {"name": name})
         elif "_end_sessions" in request.POST:

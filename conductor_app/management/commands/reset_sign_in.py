@@ -7,7 +7,7 @@ from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
 
 from conductor_app.access.session_limits import end_other_sessions
-from conductor_app.admin.sign_in.throttle import forget_failures
+from conductor_app.admin.sign_in.throttle import reset_failures
 from conductor_app.engine.access.second_factors import remove_second_factor
 
 
@@ -24,6 +24,6 @@ class Command(BaseCommand):
         if user is None:
             raise CommandError(f"There is no user {username}.")
         remove_second_factor(user, "manage.py")
-        forget_failures(username)
+        reset_failures(username)
         end_other_sessions(user, None)
         self.stdout.write(f"{username} signs in with the password alone.")
