@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy
 from ...access.session_limits import end_other_sessions
 from ...engine.access.second_factors import has_second_factor, remove_second_factor
 from ...engine.access.sign_ins import record_sign_in
-from .throttle import reset_failures, is_account_locked
+from .throttle import is_account_locked, reset_failures
 
 
 class SignInFieldsMixin:
