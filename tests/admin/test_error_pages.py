@@ -35,13 +35,13 @@ def test_an_unknown_address_displays_no_framework_text(operator):
 
 
 @pytest.fixture
-def log_lines():
+def log_lines(monkeypatch):
     """Return a function that returns the lines which the server has written to its log."""
     (handler,) = (each for each in logging.getLogger().handlers if each.get_name() == "stderr")
     stream = io.StringIO()
-    before = handler.setStream(stream)
-    yield lambda: stream.getvalue().splitlines()
-    handler.setStream(before)
+    # The stream of an earlier test may be closed, so it is not flushed.
+    monkeypatch.setattr(handler, "stream", stream)
+    return lambda: stream.getvalue().splitlines()
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from ...access.access_keys import APPLICATION_USER_PREFIX
 from ...access.roles import role_group
 from ...core.errors import Forbidden
 from ...models import ExternalIdentity
+from ...store.rows import strip_nul
 from .access_audit import record_access_change
 from .users import KIND, MAX_ID_LENGTH
 
@@ -41,6 +42,7 @@ def record_sign_in(username: str, action: str, address: str, reason: str = "", b
 
     The name of an unknown user is not recorded, because it can be a password in the wrong field.
     """
+    reason = strip_nul(reason)
     is_known = get_user_model().objects.filter(username=username).exists()
     name = username if is_known else UNKNOWN_USER
     with transaction.atomic():
