@@ -22,9 +22,12 @@ SELECTED_MODELS = (
     (Task, "t", _columns(Task)),
     (Run, "r", _columns(Run, *PAYLOAD_COLUMNS)),
 )
+ATTEMPT_COLUMNS = tuple(field.column for field in SELECTED_MODELS[0][2])
+CLAIMED_COLUMNS = ", ".join(f"{alias}.{field.column}" for _, alias, fields in SELECTED_MODELS for field in fields)
+"""The columns that `parse_claimed` reads, of an attempt `a`, its task `t` and its run `r`. The first is not null."""
 SQL = (
-    f"SELECT {', '.join(f'{alias}.{field.column}' for _, alias, fields in SELECTED_MODELS for field in fields)} "
-    "FROM conductor_attempt a JOIN conductor_task t ON t.id = a.task_id JOIN conductor_run r ON r.id = a.run_id "
+    f"SELECT {CLAIMED_COLUMNS} FROM conductor_attempt a JOIN conductor_task t ON t.id = a.task_id "
+    "JOIN conductor_run r ON r.id = a.run_id "
     "WHERE a.id IN "
 )
 
@@ -35,11 +38,12 @@ def load_claimed(ids: Sequence[str]) -> list[Attempt]:
     Sets `has_masked_values` to True on an attempt if a payload has encrypted parts.
     """
     rows = fetch(f"{SQL}({placeholders(ids)})", ids)
-    by_id = {attempt.id: attempt for attempt in map(_attempt, rows)}
+    by_id = {attempt.id: attempt for attempt in map(parse_claimed, rows)}
     return [by_id[id] for id in ids if id in by_id]
 
 
-def _attempt(row: tuple[Any, ...]) -> Attempt:
+def parse_claimed(row: tuple[Any, ...]) -> Attempt:
+    """Return an attempt with its task and run from a row with CLAIMED_COLUMNS."""
     attempt, task, run = _build_rows(row)
     attempt.task, attempt.run = task, run
     attempt.has_masked_values = any(isinstance(value, str) and MARK in value for value in row)

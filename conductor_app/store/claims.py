@@ -4,8 +4,11 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from ..models import Message
+from django.db import connection
+
+from ..models import Attempt, Message
 from ..models.gates import CONCURRENCY, RATE, GateFacts, free_capacity, open_condition, positional, usage_query
+from .claimed_attempts import ATTEMPT_COLUMNS, CLAIMED_COLUMNS, load_claimed, parse_claimed
 from .statements import execute, fetch, lock_clause, placeholders, serialize
 
 
@@ -64,17 +67,50 @@ def find_candidates(queue: str, worker: str, now: int, count: int) -> list[Candi
     return [Candidate(*row) for row in fetch(sql, [*claimable_params(queue, worker, now), count])]
 
 
-def claim_unlimited(queue: str, worker: str, now: int, count: int, names: Sequence[str]) -> list[str]:
-    """Claim attempts of these names, which have no limits and whose starts are not published, in one statement.
+def claim_unlimited(queue: str, worker: str, now: int, count: int) -> tuple[list[Attempt], bool]:
+    """Claim attempts if the next ones of the queue have no limit and their starts are not published.
 
-    Returns the ids.
+    Returns the attempts with their tasks and runs, and whether nothing was claimed because of a limit or a published
+    start. It takes one statement on PostgreSQL.
     """
+    if connection.vendor == "postgresql":
+        return _claim_and_load(queue, worker, now, count)
+    found = find_candidates(queue, worker, now, count)
+    if not all(candidate.is_plain for candidate in found):
+        return [], True
+    ids = _claim_plain(queue, worker, now, count, sorted({candidate.name for candidate in found})) if found else []
+    return load_claimed(ids) if ids else [], False
+
+
+def _claim_plain(queue: str, worker: str, now: int, count: int, names: Sequence[str]) -> list[str]:
     chosen = (
         f"SELECT a.id FROM conductor_attempt a WHERE {IS_CLAIMABLE} AND {BELONGS_TO_RUN} "
         f"AND a.name IN ({placeholders(names)}) AND NOT a.publishes_start {CLAIM_ORDER}"
-        f"{lock_clause('a', skip_locked=True)}"
     )
     return mark_claimed(chosen, [*claimable_params(queue, worker, now), *names, count], worker, now)
+
+
+CLAIM_AND_LOAD = (
+    "WITH candidates AS MATERIALIZED (SELECT a.id, NOT (a.publishes_start "
+    "OR COALESCE(d.concurrent_limit, a.concurrent_limit) > 0 OR (COALESCE(d.rate_count, a.rate_count) > 0 "
+    "AND COALESCE(d.rate_seconds, a.rate_seconds) > 0)) AS is_plain "
+    "FROM conductor_attempt a LEFT JOIN conductor_taskdefinition d ON d.name = a.name "
+    f"WHERE {IS_CLAIMABLE} AND {BELONGS_TO_RUN} {CLAIM_ORDER} FOR UPDATE OF a SKIP LOCKED), "
+    f"a AS ({CLAIM_ATTEMPTS} WHERE id IN (SELECT id FROM candidates) AND status = 'PENDING' "
+    "AND NOT EXISTS (SELECT 1 FROM candidates WHERE NOT is_plain) "
+    f"RETURNING {', '.join(ATTEMPT_COLUMNS)}) "
+    f"SELECT {CLAIMED_COLUMNS} FROM candidates c LEFT JOIN a ON a.id = c.id "
+    "LEFT JOIN conductor_task t ON t.id = a.task_id LEFT JOIN conductor_run r ON r.id = a.run_id "
+    "ORDER BY a.priority DESC, a.visible_at, a.id"
+)
+"""Claims in one statement, on PostgreSQL. A row without an attempt is a candidate that was not claimed."""
+
+
+def _claim_and_load(queue: str, worker: str, now: int, count: int) -> tuple[list[Attempt], bool]:
+    times = [worker, now, now, now, now, now, now]
+    rows = fetch(CLAIM_AND_LOAD, [*claimable_params(queue, worker, now), count, *times])
+    claimed = [row for row in rows if row[0] is not None]
+    return [parse_claimed(row) for row in claimed], len(claimed) < len(rows)
 
 
 def claim_limited(queue: str, worker: str, now: int, count: int) -> tuple[list[str], list[str]]:

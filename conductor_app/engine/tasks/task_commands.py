@@ -98,14 +98,13 @@ def long_poll(
 def claim_now(queue: str, worker: str, count: int) -> list[Attempt]:
     """Claim up to `count` attempts that the queue has now."""
     now = clock.now()
-    found = claims.find_candidates(queue, worker, now, count)
-    if not found:
-        return []
-    if all(candidate.is_plain for candidate in found):
-        ids = claims.claim_unlimited(queue, worker, now, count, sorted({candidate.name for candidate in found}))
-    else:
+    attempts, is_limited = claims.claim_unlimited(queue, worker, now, count)
+    if is_limited:
         ids = _claim_with_limits(queue, worker, count, now)
-    taken = list(_with_inputs(load_claimed(ids))) if ids else []
+        attempts = load_claimed(ids) if ids else []
+    if not attempts:
+        return []
+    taken = list(_with_inputs(attempts))
     throughput.record_claims(taken)
     fault_points.reach("claimed")
     return taken
