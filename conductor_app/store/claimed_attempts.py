@@ -22,7 +22,7 @@ SELECTED_MODELS = (
     (Task, "t", _columns(Task)),
     (Run, "r", _columns(Run, *PAYLOAD_COLUMNS)),
 )
-ATTEMPT_COLUMNS = tuple(field.column for field in SELECTED_MODELS[0][2])
+ATTEMPT_COLUMNS = tuple(str(field.column) for field in SELECTED_MODELS[0][2])
 CLAIMED_COLUMNS = ", ".join(f"{alias}.{field.column}" for _, alias, fields in SELECTED_MODELS for field in fields)
 """The columns that `parse_claimed` reads, of an attempt `a`, its task `t` and its run `r`. The first is not null."""
 SQL = (

@@ -23,6 +23,7 @@ Statement = tuple[str, Sequence[Any]]
 EncodedStatement = tuple[str, list[bytes | None]]
 OUTDATED_ERRORS = (FeatureNotSupported, InvalidSqlStatementName, DuplicatePreparedStatement)
 """Errors of a statement that was prepared before the columns of a table changed, or in another session."""
+COMMIT: Statement = ("COMMIT", ())
 MAX_PREPARED_PARAMS = 500
 """The maximum number of parameters of a prepared statement: each takes 400 bytes of the server, and larger statements
 rarely repeat."""
@@ -39,6 +40,15 @@ def execute_together(statements: Sequence[Statement]) -> list[int]:
         DatabaseError: as a cursor does.
     """
     return [result.command_tuples or 0 for result in _send_statements(statements)]
+
+
+def execute_and_commit(statements: Sequence[Statement]) -> None:
+    """Execute the statements and commit. The commit is not executed if a statement fails.
+
+    Raises:
+        DatabaseError: as a cursor does.
+    """
+    _send_statements([*statements, COMMIT])
 
 
 def fetch(sql: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:

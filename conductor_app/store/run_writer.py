@@ -57,12 +57,12 @@ def save_run(writes: StatementBatch, before: Run, decision: Decision, revision: 
     attach_children(writes, effects, after)
     insert_webhook_waits(writes, effects, after, now)
     write_cached_results(writes, effects)
+    messages = insert_messages(effects, after, now, writes.placement.seal)
     try:
         writes.send()
     except IntegrityError as error:
         # Another process has written a row with the same key; this decision was made on an older state.
         raise StaleRow from error
-    messages = insert_messages(effects, after, now, writes.placement.seal)
     # Messages to other systems are sent by the built-in workers, like the attempts of their queues.
     event_queues = frozenset({EVENT_QUEUE} if any(each.subject == PUBLISH for each in messages) else ())
     internal_messages = tuple(each.pk for each in messages if each.subject != PUBLISH)

@@ -3,25 +3,38 @@
 from collections.abc import Sequence
 from typing import Any
 
-from django.db import connection, models
+from django.db import DataError, connection, models
 
 from .payload_placement import PayloadPlacement
-from .statements import execute_together, insert_statements, update_statements
+from .statements import (
+    execute_and_commit,
+    execute_together,
+    insert_statements,
+    supports_commit_in_batch,
+    update_statements,
+)
 
 
 class StaleRow(Exception):
     """Another process changed a row between reading and writing; the decision must be repeated."""
 
 
+DIVISION_BY_ZERO = "22012"
+REQUIRE_COUNT = "WITH changed AS ({sql} RETURNING 1) SELECT 1 / CAST(COUNT(*) = {expected} AS integer) FROM changed"
+"""A statement that fails if it does not change the expected number of rows, because a commit follows it at once."""
 COPY_MIN_ROWS = 50
 """Larger inserts use COPY on PostgreSQL, because a statement with many parameters is slow to parse."""
 
 
 class StatementBatch:
-    """Statements that do not depend on one another's results."""
+    """Statements that do not depend on one another's results.
 
-    def __init__(self, placement: PayloadPlacement | None = None) -> None:
+    `ends_transaction`: nothing is written after this batch, so PostgreSQL gets the COMMIT in the same round trip.
+    """
+
+    def __init__(self, placement: PayloadPlacement | None = None, *, ends_transaction: bool = False) -> None:
         self.placement = placement or PayloadPlacement()
+        self.ends_transaction = ends_transaction
         self.statements: list[tuple[str, Sequence[Any], int | None]] = []
         self.copies: list[tuple[str, Sequence[str], Sequence[Sequence[Any]]]] = []
 
@@ -50,6 +63,9 @@ class StatementBatch:
             PayloadsTooLarge: before any write, when payloads must be stored first.
         """
         self.statements += self.placement.statements()
+        if self.ends_transaction and not self.copies and supports_commit_in_batch():
+            self._send_and_commit()
+            return
         # One round trip instead of about six.
         counts = execute_together([(sql, params) for sql, params, _ in self.statements])
         for (_, _, expected), count in zip(self.statements, counts, strict=True):
@@ -57,6 +73,18 @@ class StatementBatch:
                 raise StaleRow
         for copy in self.copies:
             _copy_rows(*copy)
+
+    def _send_and_commit(self) -> None:
+        statements = [
+            (sql if expected is None else REQUIRE_COUNT.format(sql=sql, expected=expected), params)
+            for sql, params, expected in self.statements
+        ]
+        try:
+            execute_and_commit(statements)
+        except DataError as error:
+            if getattr(error.__cause__, "sqlstate", "") == DIVISION_BY_ZERO:
+                raise StaleRow from error
+            raise
 
 
 def _copy_rows(table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:

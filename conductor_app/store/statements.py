@@ -40,6 +40,26 @@ def execute_together(statements: Sequence[tuple[str, Sequence[Any]]]) -> list[in
     return [_execute(sql, params) for sql, params in statements]
 
 
+def supports_commit_in_batch() -> bool:
+    """Return True if `execute_and_commit` is available: on PostgreSQL."""
+    return _bypasses_cursors()
+
+
+def execute_and_commit(statements: Sequence[tuple[str, Sequence[Any]]]) -> None:
+    """Execute the statements and commit, in one round trip. Nothing may be written in the transaction afterwards.
+
+    Django's own commit at the end of the block then finds no transaction, and runs the hooks.
+    """
+    from . import pg_pipeline
+
+    pg_pipeline.execute_and_commit(statements)
+
+
+def is_in_transaction() -> bool:
+    """Return True within a transaction."""
+    return bool(connection.in_atomic_block)
+
+
 def _execute(sql: str, params: Sequence[Any]) -> int:
     with connection.cursor() as cursor:
         cursor.execute(sql, params)

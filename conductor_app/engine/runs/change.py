@@ -20,6 +20,8 @@ from ...core.snapshot import Run
 from ...store import outbox_messages
 from ...store import runs as store
 from ...store.payload_placement import PayloadOverLimit
+from ...store.statement_batch import StatementBatch
+from ...store.statements import is_in_transaction
 from ...telemetry.log_context import log_context
 from .. import audit
 from ..stale_rows import MAX_STALE_ATTEMPTS
@@ -144,7 +146,7 @@ class ChangeLoop(TransactionLoop):
         self.stale_attempts = 0
 
     def run_transaction(self, saves_partially: bool) -> Decision:
-        request = self.request
+        request, is_outermost = self.request, not is_in_transaction()
         with transaction.atomic():
             now = clock.now()
             before = store.load_for_update(request.run_id, request.attempts)
@@ -157,22 +159,21 @@ class ChangeLoop(TransactionLoop):
                 return Decision((), before)
             if request.within_transaction is not None:
                 request.within_transaction(now)
-            self._save(before, decision, now)
             fault_points.reach("before-commit")
+            self._save(before, decision, now, new_batch(self.data, ends_transaction=is_outermost))
             return decision
 
-    def _save(self, before: Run, decision: Decision, now: int) -> None:
+    def _save(self, before: Run, decision: Decision, now: int, batch: StatementBatch) -> None:
         request = self.request
-        if decision.effects:
-            revision = RevisionInfo(now, request.actor, request.reason)
-            save_decision(before, decision, revision, new_batch(self.data))
-        elif decision.after.wake_at != before.wake_at:
-            store.set_timer(request.run_id, decision.after.wake_at)
         if request.audit is not None:
             facts = request.audit.facts
             audit.record(
                 "run", request.run_id, request.audit.action, request.actor, reason=request.reason, facts=facts, at=now
             )
+        if decision.effects:
+            save_decision(before, decision, RevisionInfo(now, request.actor, request.reason), batch)
+        elif decision.after.wake_at != before.wake_at:
+            store.set_timer(request.run_id, decision.after.wake_at)
 
     def load(self, requests: Iterable[DataRequest]) -> None:
         if WholeRun() in requests:

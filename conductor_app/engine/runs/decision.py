@@ -59,9 +59,12 @@ def _call_core(before: Run, command: Command, data: LoadedData, now: int, saves_
         raise DecisionFailed(fault, is_final=isinstance(command, FailUndecidableRun)) from fault
 
 
-def new_batch(data: LoadedData) -> StatementBatch:
-    """Return an empty statement batch that writes the paths of payloads that are in blob storage already."""
-    return StatementBatch(new_placement(data.stored_paths, data.named))
+def new_batch(data: LoadedData, *, ends_transaction: bool) -> StatementBatch:
+    """Return an empty statement batch that writes the paths of payloads that are in blob storage already.
+
+    `ends_transaction`: nothing is written after it.
+    """
+    return StatementBatch(new_placement(data.stored_paths, data.named), ends_transaction=ends_transaction)
 
 
 def save_decision(before: Run, decision: Decision, revision: RevisionInfo, writes: StatementBatch) -> None:

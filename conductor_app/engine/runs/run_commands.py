@@ -26,7 +26,8 @@ from ...store import child_runs_and_messages, removal
 from ...store import runs as store
 from ...store.payload_placement import PayloadOverLimit
 from ...store.payloads import release_payloads
-from ...store.statement_batch import StaleRow
+from ...store.statement_batch import StaleRow, StatementBatch
+from ...store.statements import is_in_transaction
 from ...telemetry.log_context import log_context
 from .. import audit
 from ..access import quota_checks
@@ -152,27 +153,27 @@ class StartLoop(TransactionLoop):
         self.new_run, self.request, self.actor, self.within_transaction = run, request, actor, within_transaction
 
     def run_transaction(self, saves_partially: bool) -> Decision:
-        run = self.new_run
+        run, is_outermost = self.new_run, not is_in_transaction()
         with transaction.atomic():
             now = clock.now()
             # A run that starts later is counted by its limit when its time has come.
             run = run if run.begins_later(now) else _apply_rate_limit(run)
             decision = decide_from_rows(run, no_command, self.data, now, saves_partially)
             if not decision.data_requests or decision.effects:
-                self._save(run, decision, now)
                 fault_points.reach("before-commit")
+                self._save(run, decision, now, new_batch(self.data, ends_transaction=is_outermost))
             return decision
 
-    def _save(self, run: Run, decision: Decision, now: int) -> None:
-        request, batch = self.request, new_batch(self.data)
+    def _save(self, run: Run, decision: Decision, now: int, batch: StatementBatch) -> None:
+        request = self.request
         starter = request.started_by or self.actor
         keys = {"idempotency_key": request.idempotency_key, "request_id": request.request_id}
         child_runs_and_messages.insert_run(batch, run, starter, event=request.event, schedule=request.schedule, **keys)
         if self.within_transaction is not None:
             self.within_transaction(run.id)
-        save_decision(run, decision, RevisionInfo(now, self.actor), batch)
         if request.labels:
             labels.save_labels(run.id, request.labels)
+        save_decision(run, decision, RevisionInfo(now, self.actor), batch)
 
     def on_stale(self) -> None:
         # Another process has started a run with the same key, or for the same request.

@@ -1,0 +1,80 @@
+"""The plans of the statements that claims and reports execute, on PostgreSQL."""
+
+import json
+
+import pytest
+from django.db import connection
+
+from conductor_app.store import claims, statements
+from tests.builders import step
+from tests.scenario import Scenario
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite plans each statement for its values."),
+]
+
+
+def test_prepared_statements_use_generic_plans():
+    [(mode,)] = statements.fetch("SELECT current_setting('plan_cache_mode')")
+
+    assert mode == "force_generic_plan"
+
+
+def test_a_claim_reads_only_the_first_attempts_of_its_queue(clock):
+    for _ in range(3):
+        Scenario(clock, step("a"))
+    fill_queues()
+
+    nodes = plan_of(claims.CLAIM_AND_LOAD)
+
+    indexes = {node.get("Index Name") for node in nodes if node.get("Relation Name") == "conductor_attempt"}
+    assert "attempt_to_claim" in indexes
+    assert not [node for node in nodes if node["Node Type"] == "Seq Scan" and node["Relation Name"] in LARGE_TABLES]
+
+
+LARGE_TABLES = ("conductor_attempt", "conductor_task", "conductor_run")
+
+
+def fill_queues() -> None:
+    """Add 20,000 pending attempts of ten queues, and let PostgreSQL count them."""
+    with connection.cursor() as cursor:
+        for table, key in (("conductor_task", "id"), ("conductor_attempt", "id")):
+            columns = column_names(table)
+            values = ", ".join({key: "o.id || '-' || n"}.get(name, f'o."{name}"') for name in columns)
+            if table == "conductor_task":
+                values = values.replace('o."ref"', "o.ref || n").replace('o."attempt_id"', "o.attempt_id || '-' || n")
+            else:
+                values = values.replace('o."task_id"', "o.task_id || '-' || n").replace(
+                    'o."queue"', "'queue' || n % 10"
+                )
+            names = ", ".join(f'"{name}"' for name in columns)
+            cursor.execute(
+                f"INSERT INTO {table} ({names}) SELECT {values} FROM "
+                f"(SELECT * FROM {table} ORDER BY id LIMIT 1) o, generate_series(1, 20000) n"
+            )
+            cursor.execute(f"ANALYZE {table}")
+
+
+def column_names(table: str) -> list[str]:
+    with connection.cursor() as cursor:
+        return [column.name for column in connection.introspection.get_table_description(cursor, table)]
+
+
+def plan_of(sql: str) -> list[dict]:
+    """Return the nodes of the generic plan of a statement."""
+    with connection.cursor() as cursor:
+        cursor.execute("EXPLAIN (GENERIC_PLAN, FORMAT JSON) " + statements_text(sql))
+        [(plan,)] = cursor.fetchall()
+    waiting = [(json.loads(plan) if isinstance(plan, str) else plan)[0]["Plan"]]
+    found = []
+    while waiting:
+        found.append(node := waiting.pop())
+        waiting += node.get("Plans", [])
+    return found
+
+
+def statements_text(sql: str) -> str:
+    from conductor_app.store.pg_pipeline import number_parameters
+
+    return number_parameters(sql).decode()
