@@ -116,7 +116,7 @@ def test_limits_of_zero_are_off(clock, settings):
 
 
 def test_a_tree_with_too_many_open_runs_begins_no_more(clock, settings):
-    settings.CONDUCTOR_MAX_OPEN_DESCENDANTS = 40
+    settings.CONDUCTOR_MAX_OPEN_DESCENDANTS = 12
     twice = definition(
         {
             "name": "fork",

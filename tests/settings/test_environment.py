@@ -116,6 +116,7 @@ def test_statements_locks_and_pauses_of_a_transaction_have_limits():
     database = services.postgresql("DATABASE_URL", "postgresql://me@db/flows", statement_seconds=60)
 
     assert database["OPTIONS"]["options"] == (
+        "-c plan_cache_mode=force_generic_plan "
         "-c statement_timeout=60000 -c lock_timeout=20000 -c idle_in_transaction_session_timeout=60000"
     )
 

@@ -105,7 +105,7 @@ def test_djangos_deployment_check_finds_nothing_in_a_cluster(loaded):
 def test_a_cluster_limits_statements_and_replaces_closed_connections_by_default(loaded):
     database = "settings.DATABASES['default']"
     expression = (
-        f"{database}['ENGINE'], {database}['OPTIONS']['options'].split()[1], {database}['OPTIONS']['keepalives']"
+        f"{database}['ENGINE'], {database}['OPTIONS']['options'].split()[3], {database}['OPTIONS']['keepalives']"
     )
 
     assert loaded("cluster", expression, **CLUSTER) == "conductor_app.store.postgresql statement_timeout=60000 1"
