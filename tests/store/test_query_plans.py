@@ -6,6 +6,7 @@ import pytest
 from django.db import connection
 
 from conductor_app.store import claims, statements
+from conductor_app.store.pg_pipeline import number_parameters
 from tests.builders import step
 from tests.scenario import Scenario
 
@@ -39,9 +40,9 @@ LARGE_TABLES = ("conductor_attempt", "conductor_task", "conductor_run")
 def fill_queues() -> None:
     """Add 20,000 pending attempts of ten queues, and let PostgreSQL count them."""
     with connection.cursor() as cursor:
-        for table, key in (("conductor_task", "id"), ("conductor_attempt", "id")):
+        for table in ("conductor_task", "conductor_attempt"):
             columns = column_names(table)
-            values = ", ".join({key: "o.id || '-' || n"}.get(name, f'o."{name}"') for name in columns)
+            values = ", ".join({"id": "o.id || '-' || n"}.get(name, f'o."{name}"') for name in columns)
             if table == "conductor_task":
                 values = values.replace('o."ref"', "o.ref || n").replace('o."attempt_id"', "o.attempt_id || '-' || n")
             else:
@@ -64,7 +65,7 @@ def column_names(table: str) -> list[str]:
 def plan_of(sql: str) -> list[dict]:
     """Return the nodes of the generic plan of a statement."""
     with connection.cursor() as cursor:
-        cursor.execute("EXPLAIN (GENERIC_PLAN, FORMAT JSON) " + statements_text(sql))
+        cursor.execute("EXPLAIN (GENERIC_PLAN, FORMAT JSON) " + number_parameters(sql).decode())
         [(plan,)] = cursor.fetchall()
     waiting = [(json.loads(plan) if isinstance(plan, str) else plan)[0]["Plan"]]
     found = []
@@ -72,9 +73,3 @@ def plan_of(sql: str) -> list[dict]:
         found.append(node := waiting.pop())
         waiting += node.get("Plans", [])
     return found
-
-
-def statements_text(sql: str) -> str:
-    from conductor_app.store.pg_pipeline import number_parameters
-
-    return number_parameters(sql).decode()

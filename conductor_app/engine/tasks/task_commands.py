@@ -40,10 +40,10 @@ MAX_POLL_INTERVAL = 1.0
 Taken = TypeVar("Taken")
 HasLeft = Callable[[], bool]
 """Returns True if the client that polls has disconnected."""
-MAX_LOG_LINE_LENGTH = 64_000
 LOGS_A_REPORT = 10
-MAX_LOG_LINE_LENGTH = 64_000
 """The maximum number of stored log lines of one report (api §3.7)."""
+MAX_LOG_LINE_LENGTH = 64_000
+"""The maximum number of characters of a stored log line."""
 
 
 def always_connected() -> bool:
