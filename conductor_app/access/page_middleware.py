@@ -24,7 +24,7 @@ HEALTH_PATHS = ("/health", "/actuator/health")
 
 def is_client_request(request: HttpRequest) -> bool:
     """Return True if a program calls the API. A request with cookies comes from a browser."""
-    return request.path_info.startswith("/api/") and "HTTP_COOKIE" not in request.META
+    return request.path_info.startswith("/api/") and not request.META.get("HTTP_COOKIE")
 
 
 class PageOnlyMiddleware(MiddlewareMixin):

@@ -34,6 +34,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "conductor_app.telemetry.requests.RequestContextMiddleware",
+    "conductor_app.api.client_requests.ClientRequestMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "conductor_app.access.page_middleware.PageSessionMiddleware",

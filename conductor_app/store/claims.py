@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 from django.db import connection
 
-from ..models import Attempt, Message
+from ..models import Message
+from ..models.claimed_attempts import ClaimedAttempt
 from ..models.gates import CONCURRENCY, RATE, GateFacts, free_capacity, open_condition, positional, usage_query
 from .claimed_attempts import ATTEMPT_COLUMNS, CLAIMED_COLUMNS, load_claimed, parse_claimed
 from .statements import execute, fetch, lock_clause, placeholders, serialize
@@ -67,7 +68,7 @@ def find_candidates(queue: str, worker: str, now: int, count: int) -> list[Candi
     return [Candidate(*row) for row in fetch(sql, [*claimable_params(queue, worker, now), count])]
 
 
-def claim_unlimited(queue: str, worker: str, now: int, count: int) -> tuple[list[Attempt], bool]:
+def claim_unlimited(queue: str, worker: str, now: int, count: int) -> tuple[list[ClaimedAttempt], bool]:
     """Claim attempts if the next ones of the queue have no limit and their starts are not published.
 
     Returns the attempts with their tasks and runs, and whether nothing was claimed because of a limit or a published
@@ -98,7 +99,7 @@ CLAIM_AND_LOAD = (
     f"WHERE {IS_CLAIMABLE} AND {BELONGS_TO_RUN} {CLAIM_ORDER} FOR UPDATE OF a SKIP LOCKED), "
     f"a AS ({CLAIM_ATTEMPTS} WHERE id IN (SELECT id FROM candidates) AND status = 'PENDING' "
     "AND NOT EXISTS (SELECT 1 FROM candidates WHERE NOT is_plain) "
-    f"RETURNING {', '.join(ATTEMPT_COLUMNS)}) "
+    f"RETURNING {', '.join(ATTEMPT_COLUMNS)}, priority, visible_at) "
     f"SELECT {CLAIMED_COLUMNS} FROM candidates c LEFT JOIN a ON a.id = c.id "
     "LEFT JOIN conductor_task t ON t.id = a.task_id LEFT JOIN conductor_run r ON r.id = a.run_id "
     "ORDER BY a.priority DESC, a.visible_at, a.id"
@@ -106,7 +107,7 @@ CLAIM_AND_LOAD = (
 """Claims in one statement, on PostgreSQL. A row without an attempt is a candidate that was not claimed."""
 
 
-def _claim_and_load(queue: str, worker: str, now: int, count: int) -> tuple[list[Attempt], bool]:
+def _claim_and_load(queue: str, worker: str, now: int, count: int) -> tuple[list[ClaimedAttempt], bool]:
     times = [worker, now, now, now, now, now, now]
     rows = fetch(CLAIM_AND_LOAD, [*claimable_params(queue, worker, now), count, *times])
     claimed = [row for row in rows if row[0] is not None]

@@ -4,7 +4,7 @@ from typing import Any
 
 from ..core.events import event_name
 from ..core.step_types.event import EventStep
-from ..models import Attempt
+from ..models.claimed_attempts import ClaimedAttempt
 from .sinks import SinkFailed, publish
 from .worker import BuiltInWorker, WorkResult
 
@@ -14,11 +14,10 @@ class EventWorker(BuiltInWorker):
 
     type = EventStep.type
 
-    def inputs_of(self, attempt: Attempt) -> dict[str, Any]:
+    def inputs_of(self, attempt: ClaimedAttempt) -> dict[str, Any]:
         """Return the event. Its payload becomes the output of the task, so secrets are not resolved."""
-        run = attempt.run
-        assert run is not None  # Built-in workers claim no standalone tasks.
-        event = event_name(str(attempt.input.get("sink")), run.name, attempt.task.ref)
+        run, input = attempt.run, attempt.input
+        event = event_name(str(input.get("sink")), run.name, attempt.task.ref)
         run_facts = {
             "workflowInstanceId": run.id,
             "workflowType": run.name,
@@ -26,7 +25,7 @@ class EventWorker(BuiltInWorker):
             "correlationId": run.correlation_id or None,
             "taskToDomain": run.domains,
         }
-        return {"id": attempt.id, "event": event, "payload": {**attempt.input, **run_facts, "event_produced": event}}
+        return {"id": attempt.id, "event": event, "payload": {**input, **run_facts, "event_produced": event}}
 
     def perform(self, inputs: dict[str, Any]) -> WorkResult:
         """Publish the event. With asyncComplete the task stays open until a client completes it."""

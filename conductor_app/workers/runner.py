@@ -8,7 +8,7 @@ from .. import fault_points
 from ..access.redaction import redact
 from ..core.reports import Report
 from ..engine.tasks import task_commands
-from ..models import Attempt
+from ..models.claimed_attempts import ClaimedAttempt
 from ..telemetry.log_context import log_context
 from . import WORKERS
 from .worker import WorkResult
@@ -16,7 +16,7 @@ from .worker import WorkResult
 log = logging.getLogger(__name__)
 
 WORKER_ID = f"built-in@{gethostname()}"
-_running_attempts: dict[str, Attempt] = {}
+_running_attempts: dict[str, ClaimedAttempt] = {}
 """The attempts that the threads of this process execute."""
 REPORT_STATUSES = {"FAILED_WITH_TERMINAL_ERROR": "FAILED_FOR_GOOD"}
 
@@ -34,14 +34,14 @@ def run_built_in_workers(
     return count
 
 
-def claim_one(queue: str, wait_ms: int = 0) -> list[Attempt]:
+def claim_one(queue: str, wait_ms: int = 0) -> list[ClaimedAttempt]:
     """Claim one task of a built-in worker's queue, or none."""
     return task_commands.claim_tasks(queue, worker=WORKER_ID, wait_ms=wait_ms)
 
 
-def run_attempt(attempt: Attempt) -> bool:
+def run_attempt(attempt: ClaimedAttempt) -> bool:
     """Execute an attempt and report its result. Returns False if the attempt had ended already."""
-    with log_context(attempt.task.type, run_id=attempt.run_id or "", task_id=attempt.task_id, attempt_id=attempt.id):
+    with log_context(attempt.task.type, run_id=attempt.run_id, task_id=attempt.task_id, attempt_id=attempt.id):
         _running_attempts[attempt.id] = attempt
         try:
             return _run_and_report(attempt)
@@ -60,7 +60,7 @@ def release_unfinished() -> int:
         lease = attempt.scheduled_at
         release = Report("IN_PROGRESS", worker=WORKER_ID, merges=True, is_kept=False, lease=lease)
         try:
-            released_count += task_commands.report_task(attempt.run_id or "", attempt.id, release, WORKER_ID)
+            released_count += task_commands.report_task(attempt.run_id, attempt.id, release, WORKER_ID)
             _running_attempts.pop(attempt.id, None)
         except Exception:
             # This attempt is released when its lease expires. The others can still be released now.
@@ -68,7 +68,7 @@ def release_unfinished() -> int:
     return released_count
 
 
-def _run_and_report(attempt: Attempt) -> bool:
+def _run_and_report(attempt: ClaimedAttempt) -> bool:
     secret_names = attempt.task.step_state.get("secrets", ())
     outcome = _perform(attempt)
     fault_points.reach("work-performed")
@@ -86,10 +86,10 @@ def _run_and_report(attempt: Attempt) -> bool:
         is_kept=not outcome.callback_seconds,
         lease=attempt.scheduled_at,
     )
-    return task_commands.report_task(attempt.run_id or "", attempt.id, report, WORKER_ID)
+    return task_commands.report_task(attempt.run_id, attempt.id, report, WORKER_ID)
 
 
-def _perform(attempt: Attempt) -> WorkResult:
+def _perform(attempt: ClaimedAttempt) -> WorkResult:
     kind = attempt.task.step_state.get("type", attempt.task.type)
     try:
         # The step state of a DYNAMIC step has the type that it executes.

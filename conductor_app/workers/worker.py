@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ..access.redaction import substitute_secrets
-from ..models import Attempt
+from ..models.claimed_attempts import ClaimedAttempt
 
 Status = Literal["COMPLETED", "FAILED", "FAILED_WITH_TERMINAL_ERROR", "IN_PROGRESS"]
 
@@ -26,7 +26,7 @@ class BuiltInWorker:
 
     type: str
 
-    def inputs_of(self, attempt: Attempt) -> dict[str, Any]:
+    def inputs_of(self, attempt: ClaimedAttempt) -> dict[str, Any]:
         """Return the input of an attempt, with the secrets resolved that the author of the step names."""
         return substitute_secrets(attempt.input, attempt.task.step_state.get("secrets", ()))
 

@@ -22,14 +22,14 @@ def hostile(operator, clock):
     define_workflow("order", document, description=EVIL)
     run = start_run("order", correlation_id=BREAKOUT, input={"x": EVIL, EVIL: [BREAKOUT]})
     attempt = claim_next("charge", worker=EVIL)
-    task_commands.add_log(attempt.pk, EVIL)
-    Attempt.objects.filter(pk=attempt.pk).update(worker=BREAKOUT)
+    task_commands.add_log(attempt.id, EVIL)
+    Attempt.objects.filter(pk=attempt.id).update(worker=BREAKOUT)
     run_commands.pause_run(run.pk, EVIL, f"{EVIL} `{EVIL}`")
     run_commands.resume_run(run.pk, BREAKOUT, BREAKOUT)
     from conductor_app.core.reports import Report
 
     task_commands.report_task(
-        run.pk, attempt.pk, Report("FAILED", reason=f"{EVIL}\n{BREAKOUT}", output={EVIL: EVIL}), EVIL
+        run.pk, attempt.id, Report("FAILED", reason=f"{EVIL}\n{BREAKOUT}", output={EVIL: EVIL}), EVIL
     )
     return run
 

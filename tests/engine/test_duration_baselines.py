@@ -21,7 +21,7 @@ def one_order(clock, seconds):
     clock.advance(seconds=1)
     attempt = claim_next("charge")
     clock.advance(seconds=seconds)
-    task_commands.report_task(run.pk, attempt.pk, Report("COMPLETED"), "w7")
+    task_commands.report_task(run.pk, attempt.id, Report("COMPLETED"), "w7")
     return run
 
 

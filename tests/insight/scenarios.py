@@ -8,6 +8,7 @@ from conductor_app.engine.runs import run_commands
 from conductor_app.engine.runs.run_commands import StartRequest
 from conductor_app.engine.tasks import task_commands
 from conductor_app.models import Attempt, Run
+from conductor_app.models.claimed_attempts import ClaimedAttempt
 
 
 def step(ref: str, type: str = "SIMPLE", **more: Any) -> dict[str, Any]:
@@ -35,7 +36,7 @@ def start_run_of(*steps: dict[str, Any], name: str = "order", **request: Any) ->
     return start_run(name, **request)
 
 
-def claim_next(queue: str, worker: str = "w7") -> Attempt | None:
+def claim_next(queue: str, worker: str = "w7") -> ClaimedAttempt | None:
     """Claim the next attempt of the queue; return None if there is none."""
     claimed = task_commands.claim_tasks(queue, worker=worker, wait_ms=0)
     return claimed[0] if claimed else None
@@ -45,7 +46,7 @@ def claim_and_report(queue: str, outcome: str = "COMPLETED", worker: str = "w7",
     """Claim the next attempt of the queue and report on it."""
     attempt = claim_next(queue, worker)
     assert attempt is not None, f"no attempt is pending in queue {queue}"
-    task_commands.report_task(attempt.run_id, attempt.pk, Report(outcome, **fields), worker)
+    task_commands.report_task(attempt.run_id, attempt.id, Report(outcome, **fields), worker)
 
 
 def newest_attempt_of(run: Run, ref: str) -> Attempt:

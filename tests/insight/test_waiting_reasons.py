@@ -99,7 +99,7 @@ def test_a_paused_run_is_reported_without_blocking_attempts(clock):
 
     assert any("The run is paused" in sentence for sentence in sentences)
     assert closed_sentences(waiting) == {}
-    assert claim_next("ship").pk == waiting.pk
+    assert claim_next("ship").id == waiting.pk
 
 
 def test_an_attempt_is_dispatched_only_if_every_gate_is_open(clock):
@@ -111,7 +111,7 @@ def test_an_attempt_is_dispatched_only_if_every_gate_is_open(clock):
     second = newest_attempt_of(start_run("order"), "ship")
 
     assert closed_sentences(first) == {}
-    assert claim_next("ship").pk == first.pk
+    assert claim_next("ship").id == first.id
     assert list(closed_sentences(second)) == ["concurrency"]
     assert claim_next("ship") is None
 

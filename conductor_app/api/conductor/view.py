@@ -48,6 +48,8 @@ class ConductorView(APIView):
     """The operation of each method. A method that is not declared is for administrators only."""
     schema = _LazySchema()
     needs_login = True
+    serves_clients = True
+    """Its requests without cookies skip the middleware for pages."""
     authentication_classes = permission_classes = throttle_classes = parser_classes = renderer_classes = ()
 
     def dispatch(self, request: ConductorRequest, *args: Any, **kwargs: Any) -> HttpResponse:

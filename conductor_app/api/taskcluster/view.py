@@ -44,6 +44,8 @@ class TaskclusterView(View):
 
     methods: Mapping[str, method_scopes.ApiMethod] = {}
     known_options: tuple[str, ...] = ()
+    serves_clients = True
+    """Its requests without cookies skip the middleware for pages."""
 
     @classonlymethod
     def as_view(cls, **initkwargs: Any) -> Callable[..., HttpResponse]:

@@ -17,8 +17,8 @@ from ...core.effects import CreateTask, OpenAttempt, TransitionAttempt
 from ...core.snapshot import Attempt, Run
 from ...core.standalone import effects as standalone_effects
 from ...core.standalone.snapshot import StandaloneTask
-from ...models import Attempt as AttemptRow
 from ...models import MinuteCount
+from ...models.claimed_attempts import ClaimedAttempt
 from ...store import throughput_counts as store
 
 log = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ class CountBuffer:
 book = CountBuffer()
 
 
-def record_claims(taken: Iterable[AttemptRow | Attempt]) -> None:
+def record_claims(taken: Iterable[ClaimedAttempt | Attempt]) -> None:
     """Count claimed attempts."""
     now = clock.now()
     for attempt in taken:

@@ -19,7 +19,8 @@ from ...core.effects import Effect
 from ...core.errors import AlreadyResolved, PayloadMissing, RequestRefused
 from ...core.reports import Report
 from ...core.snapshot import Run
-from ...models import Attempt, Task
+from ...models import Task
+from ...models.claimed_attempts import ClaimedAttempt
 from ...models.fields import dumps
 from ...store import claims, task_logs
 from ...store.claimed_attempts import load_claimed
@@ -59,7 +60,7 @@ def claim_tasks(
     count: int = 1,
     wait_ms: int = 100,
     has_left: HasLeft = always_connected,
-) -> list[Attempt]:
+) -> list[ClaimedAttempt]:
     """Claim up to `count` attempts of a type for a worker, waiting up to `wait_ms` milliseconds for the first."""
     queue = f"{domain}:{task_type}" if domain else task_type
     worker = strip_nul(worker)[:255]
@@ -95,7 +96,7 @@ def long_poll(
 
 
 @metrics.CLAIM_SECONDS.of
-def claim_now(queue: str, worker: str, count: int) -> list[Attempt]:
+def claim_now(queue: str, worker: str, count: int) -> list[ClaimedAttempt]:
     """Claim up to `count` attempts that the queue has now."""
     now = clock.now()
     attempts, is_limited = claims.claim_unlimited(queue, worker, now, count)
@@ -110,7 +111,7 @@ def claim_now(queue: str, worker: str, count: int) -> list[Attempt]:
     return taken
 
 
-def _with_inputs(attempts: Iterable[Attempt]) -> Iterator[Attempt]:
+def _with_inputs(attempts: Iterable[ClaimedAttempt]) -> Iterator[ClaimedAttempt]:
     """Yield the attempts with inputs from blob storage loaded and masked values decrypted.
 
     The server loads the inputs because only one SDK can fetch them itself.
@@ -128,7 +129,7 @@ def _with_inputs(attempts: Iterable[Attempt]) -> Iterator[Attempt]:
         yield attempt
 
 
-def _postpone_claim(attempt: Attempt, why: RequestRefused) -> None:
+def _postpone_claim(attempt: ClaimedAttempt, why: RequestRefused) -> None:
     """Fail an attempt whose input is missing, or release it with a delay if the storage cannot be reached."""
     facts = {"attempt_id": attempt.id, "path": attempt.input_path}
     log.warning("input_not_read", extra={**facts, "why": why.message})
@@ -137,7 +138,7 @@ def _postpone_claim(attempt: Attempt, why: RequestRefused) -> None:
     else:
         report = Report("IN_PROGRESS", callback_seconds=STORAGE_SECONDS, merges=True, is_kept=False)
     try:
-        report_task(attempt.run_id or "", attempt.id, report, "engine")
+        report_task(attempt.run_id, attempt.id, report, "engine")
     except RequestRefused:
         # The lease expires, and workers can claim the attempt again.
         log.exception("input_not_read", extra=facts)

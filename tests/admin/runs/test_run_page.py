@@ -37,8 +37,8 @@ def failed(clock, db):
     run = start_run_of(step("reserve"), step("charge"), input={"order": 4711})
     claim_and_report("reserve", output={"shelf": "B-12"})
     attempt = claim_next("charge")
-    task_commands.add_log(attempt.pk, "calling the gateway")
-    task_commands.report_task(run.pk, attempt.pk, _failure("timeout"), "w7")
+    task_commands.add_log(attempt.id, "calling the gateway")
+    task_commands.report_task(run.pk, attempt.id, _failure("timeout"), "w7")
     claim_and_report("charge", "FAILED", reason="502 from gateway\n  at charge.py, line 42")
     return reload_run(run)
 

@@ -19,8 +19,8 @@ from ....core.document.checks.values import (
 from ....core.errors import Invalid
 from ....core.expressions.json_walk import expression_texts as texts_in
 from ....core.reports import Report
-from ....insight.runs.execution import wire_task_and_definition
-from ....models import Attempt
+from ....insight.runs.execution import wire_claimed_task
+from ....models.claimed_attempts import ClaimedAttempt
 from ..request_fields import read_request
 
 OUTCOME_BY_STATUS = {
@@ -107,16 +107,18 @@ def parse_outcome(status: str) -> str:
     return OUTCOME_BY_STATUS[status]
 
 
-def claimed_task_document(attempt: Attempt) -> dict[str, Any]:
+def claimed_task_document(attempt: ClaimedAttempt) -> dict[str, Any]:
     """Return a Task for its worker, with the values of its secrets. No other document has them."""
-    task, definition = wire_task_and_definition(attempt)
-    if any("workflow.secrets" in each for each in texts_in(attempt.input)):
-        task["inputData"] = substitute_secrets(attempt.input, attempt.task.step_state.get("secrets", ()))
+    task, definition = wire_claimed_task(attempt)
+    if "workflow.secrets" in attempt.input_text:
+        input = attempt.input
+        if any("workflow.secrets" in each for each in texts_in(input)):
+            task["inputData"] = substitute_secrets(input, attempt.task.step_state.get("secrets", ()))
     if names := definition.get("runtimeMetadata"):
         task["runtimeMetadata"] = runtime_metadata(names)
     return task
 
 
-def claimed_task_documents(attempts: Iterable[Attempt]) -> list[dict[str, Any]]:
+def claimed_task_documents(attempts: Iterable[ClaimedAttempt]) -> list[dict[str, Any]]:
     """Return claimed attempts as Tasks for their worker."""
     return [claimed_task_document(attempt) for attempt in attempts]

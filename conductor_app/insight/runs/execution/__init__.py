@@ -3,7 +3,7 @@
 from .attempt_rows import attempts_of, load_rows, run_facts_of
 from .lookups import find_attempt, find_run, load_logs
 from .simulated_documents import simulated_document
-from .task_documents import task_document, task_documents, wire_task, wire_task_and_definition, wire_tasks
+from .task_documents import task_document, task_documents, wire_claimed_task, wire_task, wire_tasks
 from .workflow_documents import run_document, wire_run, wire_runs
 
 __all__ = [
@@ -17,9 +17,9 @@ __all__ = [
     "simulated_document",
     "task_document",
     "task_documents",
+    "wire_claimed_task",
     "wire_run",
     "wire_runs",
     "wire_task",
-    "wire_task_and_definition",
     "wire_tasks",
 ]

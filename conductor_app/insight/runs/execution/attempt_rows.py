@@ -4,10 +4,12 @@ from collections.abc import Iterable
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+import orjson
 from django.db.models import QuerySet, TextField, Value
 from django.db.models.functions import Cast
 
 from ....models import Attempt, Run
+from ....models.claimed_attempts import ClaimedAttempt
 from ...row_types import row_type
 
 ROW_COLUMNS = (
@@ -25,6 +27,7 @@ else:
     Row = row_type("Row", [name.replace("task__", "task_") for name in ROW_COLUMNS] + ["input", "output", "step_state"])
     RunFacts = row_type("RunFacts", RUN_FACTS)
 
+_column_values = attrgetter(*(name.replace("__", ".") for name in ROW_COLUMNS))
 _attempt_values = attrgetter(*(name.replace("__", ".") for name in ROW_COLUMNS), "input", "output", "task.step_state")
 _run_values = attrgetter(*RUN_FACTS)
 _TEXT_COLUMNS = {"input_text": "input", "output_text": "output", "step_state_text": "task__step_state"}
@@ -33,6 +36,12 @@ _TEXT_COLUMNS = {"input_text": "input", "output_text": "output", "step_state_tex
 def to_row(attempt: Attempt) -> Row:
     """Return the row of an attempt that was loaded as an object."""
     return Row._make(_attempt_values(attempt))
+
+
+def claimed_row(attempt: ClaimedAttempt) -> Row:
+    """Return the row of a claimed attempt. Its payloads are serialized JSON."""
+    input, output = orjson.Fragment(attempt.input_text), orjson.Fragment(attempt.output_text)
+    return Row._make((*_column_values(attempt), input, output, attempt.task.step_state_text))
 
 
 def load_rows(attempts: "QuerySet[Attempt]", *, with_payloads: bool = True) -> list[Row]:

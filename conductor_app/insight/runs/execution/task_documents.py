@@ -17,9 +17,10 @@ from ....core.step_types.sub_workflow import SubWorkflow
 from ....core.step_types.switch import Switch
 from ....core.step_types.wait import Wait
 from ....models import Attempt
+from ....models.claimed_attempts import ClaimedAttempt
 from ....models.fields import loads
 from . import definition_documents
-from .attempt_rows import Row, RunFacts, load_rows, run_facts, run_facts_of, to_row
+from .attempt_rows import Row, RunFacts, claimed_row, load_rows, run_facts, run_facts_of, to_row
 from .branches import dynamic_branches, dynamic_branches_by_run
 
 EXECUTED_STATUSES = frozenset((COMPLETED, COMPLETED_WITH_ERRORS, SKIPPED))
@@ -37,13 +38,14 @@ def task_document(attempt: Attempt) -> dict[str, Any]:
 
 
 def wire_task(attempt: Attempt) -> dict[str, Any]:
-    """Return an attempt for an API reply."""
-    return wire_task_and_definition(attempt)[0]
-
-
-def wire_task_and_definition(attempt: Attempt) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return an attempt for an API reply, with its step as serialized JSON, and the task definition of its step."""
+    """Return an attempt for an API reply, with its step as serialized JSON."""
     row, run = to_row(attempt), run_facts_of(attempt.run)
+    return task_fields(row, run, step_of(row, run, dynamic_branches([row])), clock.now(), as_json=True)
+
+
+def wire_claimed_task(attempt: ClaimedAttempt) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a claimed attempt for an API reply, and the task definition of its step."""
+    row, run = claimed_row(attempt), run_facts_of(attempt.run)
     step = step_of(row, run, dynamic_branches([row]))
     document = task_fields(row, run, step, clock.now(), as_json=True)
     return document, step.task_definition.document or {}
