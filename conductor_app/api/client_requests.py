@@ -5,7 +5,7 @@ The middleware for pages does nothing for these requests, but its layers took as
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 from django.core.handlers.exception import convert_exception_to_response
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -41,7 +41,7 @@ class ClientRequestMiddleware:
             return self._get_response(request)
         request.resolver_match = match
         log_context.bind(**ids_in_address(match.kwargs))
-        response = self._respond(request)
+        response = cast(HttpResponse, self._respond(request))
         response.headers.setdefault("Content-Security-Policy", POLICY)
         self._frames.process_response(request, response)
         return self._security.process_response(request, response)
@@ -50,7 +50,8 @@ class ClientRequestMiddleware:
         refusal = self._security.process_request(request) or self._host.process_request(request)
         if refusal is not None:
             return refusal
-        match: ResolverMatch = request.resolver_match
+        match = request.resolver_match
+        assert match is not None
         response: HttpResponse = match.func(request, *match.args, **match.kwargs)
         return response
 

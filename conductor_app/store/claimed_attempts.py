@@ -39,4 +39,4 @@ def load_claimed(ids: Sequence[str]) -> list[ClaimedAttempt]:
 def parse_claimed(row: tuple[Any, ...]) -> ClaimedAttempt:
     """Return an attempt with its task and run from a row with CLAIMED_COLUMNS."""
     task, run = ClaimedAttemptTask._make(row[ATTEMPT_END:TASK_END]), ClaimedAttemptRun._make(row[TASK_END:])
-    return ClaimedAttempt(*row[:ATTEMPT_END], task, run)
+    return ClaimedAttempt(*(*row[:ATTEMPT_END], task, run))

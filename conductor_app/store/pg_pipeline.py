@@ -57,8 +57,22 @@ def fetch(sql: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
     Raises:
         DatabaseError: as a cursor does.
     """
-    [result] = _send_statements([(sql, params)])
+    [rows] = fetch_together([(sql, params)])
+    return rows
+
+
+def fetch_together(queries: Sequence[Statement]) -> list[list[tuple[Any, ...]]]:
+    """Return all rows of each query.
+
+    Raises:
+        DatabaseError: as a cursor does.
+    """
+    results = _send_statements(queries)
     reader = Transformer(connection.connection)
+    return [_load_rows(reader, result) for result in results]
+
+
+def _load_rows(reader: Any, result: PGresult) -> list[tuple[Any, ...]]:
     reader.set_pgresult(result)
     return reader.load_rows(0, result.ntuples, tuple)
 

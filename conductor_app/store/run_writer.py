@@ -42,6 +42,17 @@ def save_run(writes: StatementBatch, before: Run, decision: Decision, revision: 
         StaleRow: when another process has changed a row
         PayloadsTooLarge: when payloads must be stored in blob storage first.
     """
+    pending = add_run(writes, before, decision, revision)
+    try:
+        writes.send()
+    except IntegrityError as error:
+        # Another process has written a row with the same key; this decision was made on an older state.
+        raise StaleRow from error
+    return pending
+
+
+def add_run(writes: StatementBatch, before: Run, decision: Decision, revision: RevisionInfo) -> PendingNotifications:
+    """Add the statements that write the effects of a decision. Only messages, which need ids, are written at once."""
     effects, after, now = list(decision.effects), decision.after, revision.at
     attempts = _touched_attempts(before, effects)
     # Deletions come first: the same decision may create deleted tasks again, with the same reference and id.
@@ -58,11 +69,6 @@ def save_run(writes: StatementBatch, before: Run, decision: Decision, revision: 
     insert_webhook_waits(writes, effects, after, now)
     write_cached_results(writes, effects)
     messages = insert_messages(effects, after, now, writes.placement.seal)
-    try:
-        writes.send()
-    except IntegrityError as error:
-        # Another process has written a row with the same key; this decision was made on an older state.
-        raise StaleRow from error
     # Messages to other systems are sent by the built-in workers, like the attempts of their queues.
     event_queues = frozenset({EVENT_QUEUE} if any(each.subject == PUBLISH for each in messages) else ())
     internal_messages = tuple(each.pk for each in messages if each.subject != PUBLISH)

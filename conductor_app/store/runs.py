@@ -1,6 +1,6 @@
 """Loading of runs: a whole run as a snapshot, or the tasks that a change of some attempts can affect."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -25,7 +25,7 @@ from .rows import (
     parse_iteration_path,
     parse_task,
 )
-from .statements import execute, fetch, lock_clause, placeholders
+from .statements import execute, fetch, fetch_together, lock_clause, placeholders
 
 CHUNK = 300
 """The maximum number of keys per query: SQLite parses at most 1000 conditions."""
@@ -78,17 +78,38 @@ def _load_whole(run_id: str, is_locked: bool) -> Run:
     return fast_replace(run, tasks=_parse_tasks(run, fetch(f"{TASK_SQL} ORDER BY t.seq", [run_id])))
 
 
+NEIGHBORHOOD_SQL = (
+    f"{RUN_SQL}, seen.revision, {TASK_AND_ATTEMPT} FROM conductor_attempt given "
+    "JOIN conductor_task t ON t.id = given.task_id JOIN conductor_attempt a ON a.id = t.attempt_id "
+    "JOIN conductor_run r ON r.id = given.run_id JOIN conductor_run seen ON seen.id = given.run_id WHERE "
+)
+
+
+def lock_available(attempts: Mapping[str, str]) -> dict[str, Run]:
+    """Lock the runs that no other transaction has locked, in one round trip on PostgreSQL.
+
+    `attempts`: an attempt id by run id. Returns the snapshots of `load_for_update` around these attempts, by run id.
+    """
+    # One statement for all runs would need a plan that is good for one attempt and for many.
+    sql = f"{NEIGHBORHOOD_SQL}given.id = %s AND given.run_id = %s{lock_clause('r', skip_locked=True)}"
+    rows_of_runs = fetch_together([(sql, [attempt_id, run_id]) for run_id, attempt_id in attempts.items()])
+    return {run_id: _complete_neighborhood(rows) for run_id, rows in zip(attempts, rows_of_runs, strict=True) if rows}
+
+
 def _load_neighborhood(run_id: str, attempt_ids: list[str], is_locked: bool) -> Run:
     rows = fetch(
-        f"{RUN_SQL}, seen.revision, {TASK_AND_ATTEMPT} FROM conductor_attempt given "
-        "JOIN conductor_task t ON t.id = given.task_id JOIN conductor_attempt a ON a.id = t.attempt_id "
-        "JOIN conductor_run r ON r.id = given.run_id JOIN conductor_run seen ON seen.id = given.run_id "
-        f"WHERE given.id IN ({placeholders(attempt_ids)}) AND given.run_id = %s{lock_clause('r') if is_locked else ''}",
+        f"{NEIGHBORHOOD_SQL}given.id IN ({placeholders(attempt_ids)}) AND given.run_id = %s"
+        f"{lock_clause('r') if is_locked else ''}",
         [*attempt_ids, run_id],
     )
     if not rows:
         _load_whole(run_id, is_locked=False)
         raise NotFound(f"Task not found for taskId: {', '.join(attempt_ids)}")
+    return _complete_neighborhood(rows)
+
+
+def _complete_neighborhood(rows: list[tuple[Any, ...]]) -> Run:
+    """Return the snapshot of a run from the rows of NEIGHBORHOOD_SQL, with the other tasks that it needs."""
     *columns, has_skips, input, variables, revision = rows[0][:RUN_WIDTH]
     run = fast_replace(_parse_run((*columns, has_skips, input, variables)), is_whole=False)
     task_rows = list({row[0]: row for row in (row[RUN_WIDTH:] for row in rows)}.values())

@@ -55,6 +55,15 @@ class StatementBatch:
         """Add a statement. `expected`: the number of rows that it must change, or None for any."""
         self.statements.append((sql, params, expected))
 
+    def add_all(self, other: "StatementBatch") -> None:
+        """Add the statements of another decision, with those for its payloads.
+
+        Raises:
+            PayloadsTooLarge: when payloads of that decision must be stored first.
+        """
+        self.statements += [*other.statements, *other.placement.statements()]
+        self.copies += other.copies
+
     def send(self) -> None:
         """Execute all statements.
 

@@ -25,6 +25,15 @@ def fetch(sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         return cursor.fetchall()
 
 
+def fetch_together(queries: Sequence[tuple[str, Sequence[Any]]]) -> list[list[tuple[Any, ...]]]:
+    """Return all rows of each query, in one round trip on PostgreSQL."""
+    if _bypasses_cursors():
+        from . import pg_pipeline
+
+        return pg_pipeline.fetch_together(queries)
+    return [fetch(sql, params) for sql, params in queries]
+
+
 def execute(sql: str, params: Sequence[Any] = ()) -> int:
     """Execute a statement. Returns the number of changed rows."""
     [count] = execute_together([(sql, params)])

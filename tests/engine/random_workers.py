@@ -83,7 +83,7 @@ class RandomWorkers:
 
     @staticmethod
     def is_in(attempt: Attempt, *statuses: str) -> bool:
-        return Attempt.objects.filter(pk=attempt.pk, status__in=statuses).exists()
+        return Attempt.objects.filter(pk=attempt.id, status__in=statuses).exists()
 
     def report(self) -> None:
         stale = self.ended and self.random.random() < 0.15

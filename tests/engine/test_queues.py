@@ -109,7 +109,7 @@ def test_attempts_with_higher_priority_are_dispatched_first(clock):
 
     do(queue_commands.prioritize, third.pk, 7, reason="a good customer")
 
-    assert scenario.worker("ship").polls() and scenario.worker("ship").held.pk == third.pk
+    assert scenario.worker("ship").polls() and scenario.worker("ship").held.id == third.pk
     assert HistoryEntry.objects.filter(run_id=third.run_id).last().effects == [
         {"effect": "RequeueAttempt", "task": "ship", "priority": 7}
     ]
@@ -125,7 +125,7 @@ def test_an_attempt_moved_to_the_front_is_dispatched_next(clock):
 
     assert queue_position(Attempt.objects.get(pk=third.pk), clock.now()).ahead == 0
     scenario.worker("ship").polls()
-    assert scenario.worker("ship").held.pk == third.pk
+    assert scenario.worker("ship").held.id == third.pk
 
 
 def test_a_delayed_retry_moved_to_the_front_is_dispatched_immediately(clock):
@@ -172,7 +172,7 @@ def test_the_queue_position_follows_the_dispatch_order(clock):
     for _ in attempts:
         scenario.worker("ship").held = None
         scenario.worker("ship").polls()
-        order.append(scenario.worker("ship").held.pk)
+        order.append(scenario.worker("ship").held.id)
 
     assert sorted(places, key=places.get) == order
     assert queue_position(Attempt.objects.get(pk=order[0]), now) is None

@@ -21,12 +21,14 @@ from ...store import outbox_messages
 from ...store import runs as store
 from ...store.payload_placement import PayloadOverLimit
 from ...store.statement_batch import StatementBatch
-from ...store.statements import is_in_transaction
+from ...store.statements import is_in_transaction, supports_commit_in_batch
 from ...telemetry.log_context import log_context
 from .. import audit
 from ..stale_rows import MAX_STALE_ATTEMPTS
+from . import group_commit
 from .data_loading import LoadedData
 from .decision import DecisionFailed, decide_from_rows, new_batch, save_decision
+from .group_commit import GroupedChange
 from .transaction_loop import TransactionLoop
 
 
@@ -70,6 +72,15 @@ class RunCommand:
         """True if an error that prevents the run from continuing is raised to the operator instead of failing it."""
         return self.audit is not None or self.is_last_resort
 
+    def as_grouped_change(self) -> GroupedChange | None:
+        """Return the change that can share a transaction with others, or None if it needs its own."""
+        is_plain = self.audit is None and self.consumes is None and self.within_transaction is None
+        is_plain = is_plain and not self.payload_paths and self.expected_revision is None
+        if not (is_plain and self.attempts and len(self.attempts) == 1 and supports_commit_in_batch()):
+            return None
+        change = GroupedChange(self.run_id, self.attempts[0], self.command, self.actor, self.reason)
+        return change if change.has_valid_ids and not is_in_transaction() else None
+
 
 def change_run(request: RunCommand) -> tuple[Effect, ...]:
     """Change one run in one transaction. Returns the effects.
@@ -103,6 +114,9 @@ def _change_or_fail(request: RunCommand) -> tuple[Effect, ...]:
         Conflict: when a payload is too large
         PayloadMissing: when a payload is missing.
     """
+    change = request.as_grouped_change()
+    if change is not None and (effects := group_commit.GROUPS.change(change)) is not None:
+        return effects
     loop = ChangeLoop(request)
     try:
         return loop.run()

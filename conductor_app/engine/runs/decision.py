@@ -1,6 +1,7 @@
 """One decision inside a transaction: evaluate it with data from rows, and save it."""
 
 import logging
+from collections.abc import Callable
 from functools import partial
 
 from django.db import transaction
@@ -13,6 +14,8 @@ from ...core.decision_context import Command
 from ...core.errors import RequestRefused
 from ...core.snapshot import Run
 from ...store import run_writer
+from ...store.payload_placement import PayloadOverLimit, PayloadsTooLarge
+from ...store.run_writer import PendingNotifications
 from ...store.statement_batch import StatementBatch
 from ..delivery import deliver_after_commit
 from ..payloads.payload_storage import new_placement
@@ -75,10 +78,33 @@ def save_decision(before: Run, decision: Decision, revision: RevisionInfo, write
         PayloadsTooLarge: when payloads must be stored in blob storage first.
     """
     pending = run_writer.save_run(writes, before, decision, revision)
-    transaction.on_commit(partial(count_decision, before, decision))
+    transaction.on_commit(partial(_notify, before, decision, revision.at, pending))
+
+
+def add_decision(
+    before: Run, decision: Decision, revision: RevisionInfo, writes: StatementBatch
+) -> Callable[[], None] | None:
+    """Add the statements of a decision to those of others.
+
+    Returns a function that sends notifications and messages, to be called after the commit; None if the decision needs
+    its own transaction.
+    """
+    own = new_batch(LoadedData(), ends_transaction=False)
+    try:
+        pending = run_writer.add_run(own, before, decision, revision)
+        if own.copies:
+            return None
+        writes.add_all(own)
+    except (PayloadsTooLarge, PayloadOverLimit):
+        return None
+    return partial(_notify, before, decision, revision.at, pending)
+
+
+def _notify(before: Run, decision: Decision, now: int, pending: PendingNotifications) -> None:
+    """Count a committed decision, announce its queues, and deliver its messages."""
+    count_decision(before, decision)
     # Topics are only needed while a client waits for the run; the mark was read with the run.
-    topics = [notifications.broadcast_topic(before.watched_as)] if before.watched_until > revision.at else []
-    if pending.queues or topics:
-        transaction.on_commit(partial(notifications.announce, [*pending.queues, *topics]))
+    topics = [notifications.broadcast_topic(before.watched_as)] if before.watched_until > now else []
+    notifications.announce([*pending.queues, *topics])
     if pending.messages:
-        transaction.on_commit(partial(deliver_after_commit, pending.messages))
+        deliver_after_commit(pending.messages)

@@ -1,0 +1,204 @@
+"""Group commit: reports that wait at the same time share a transaction, and none affects another."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from threading import Event
+
+import pytest
+from django.db import connection, transaction
+
+from conductor_app.core.errors import AlreadyResolved
+from conductor_app.core.reports import Report, apply_report
+from conductor_app.engine.runs import group_commit
+from conductor_app.engine.runs.group_commit import GroupCommit, GroupedChange, GroupedCommand, commit_group
+from conductor_app.models import HistoryEntry
+from conductor_app.store import runs as store
+from tests.builders import step
+from tests.scenario import ACTOR, Scenario
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.skipif("connection.vendor != 'postgresql'", reason="On SQLite, one transaction writes at a time."),
+]
+
+
+@pytest.fixture
+def scenarios(clock) -> list[Scenario]:
+    """Return runs whose first task is claimed."""
+    found = [Scenario(clock, step("a"), step("b"), name=f"order{number}") for number in range(4)]
+    for _ in found:
+        found[0].worker("a").polls()
+    return found
+
+
+def completion(scenario: Scenario) -> GroupedChange:
+    attempt = scenario.task("a").id
+    return GroupedChange(scenario.id, attempt, apply_report(attempt, Report("COMPLETED")), ACTOR, "")
+
+
+class HeldGroups:
+    """Groups whose first transaction begins only after `count` further changes wait."""
+
+    def __init__(self, count: int) -> None:
+        self.sizes: list[int] = []
+        self.count, self._has_begun = count, Event()
+        self.groups = GroupCommit(self._commit)
+        self.commit: Callable[[Sequence[GroupedCommand]], None] = commit_group
+
+    def _commit(self, members: Sequence[GroupedCommand]) -> None:
+        if not self.sizes:
+            self._has_begun.set()
+            while len(self.groups._waiting) < self.count:
+                Event().wait(0.001)
+        self.sizes.append(len(members))
+        self.commit(members)
+
+    def change_all(self, changes: Sequence[GroupedChange]) -> list[Future]:
+        """Start all changes, the first one before the others, and return their results."""
+        with ThreadPoolExecutor(len(changes)) as pool:
+            first = pool.submit(self._change, changes[0])
+            self._has_begun.wait(30)
+            others = [pool.submit(self._change, change) for change in changes[1:]]
+        return [first, *others]
+
+    def _change(self, change: GroupedChange):
+        try:
+            return self.groups.change(change)
+        finally:
+            connection.close()
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch):
+    monkeypatch.setattr(group_commit, "MAX_ACTIVE_GROUPS", 1)
+    monkeypatch.setattr(group_commit, "MAX_WAIT_SECONDS", 60)
+
+
+def test_changes_that_wait_share_a_transaction(scenarios):
+    held = HeldGroups(count=3)
+
+    results = held.change_all([completion(scenario) for scenario in scenarios])
+
+    assert held.sizes == [1, 3]
+    assert all(result.result() for result in results)
+    for scenario in scenarios:
+        assert scenario.statuses == {"a": "COMPLETED", "b": "SCHEDULED"}
+        assert HistoryEntry.objects.filter(run_id=scenario.id, reason="").count() == 2
+
+
+def test_a_refused_report_does_not_affect_the_others_of_its_group(scenarios):
+    late = completion(scenarios[1])
+    scenarios[1].terminate()
+
+    first, refused, *others = HeldGroups(count=3).change_all(
+        [completion(scenarios[0]), late, completion(scenarios[2]), completion(scenarios[3])]
+    )
+
+    with pytest.raises(AlreadyResolved):
+        refused.result()
+    assert all(result.result() for result in (first, *others))
+    assert [scenario.task("a").status for scenario in scenarios] == ["COMPLETED", "CANCELED", "COMPLETED", "COMPLETED"]
+
+
+def test_two_reports_on_one_run_are_in_different_groups(scenarios):
+    held = HeldGroups(count=2)
+    change = completion(scenarios[1])
+
+    _, *results = held.change_all([completion(scenarios[0]), change, change])
+
+    assert held.sizes == [1, 1, 1]
+    assert sorted(type(result.exception()) is AlreadyResolved for result in results) == [False, True]
+
+
+def test_a_run_that_another_transaction_has_locked_is_left_to_its_own_transaction(scenarios):
+    members = [GroupedCommand(completion(scenario)) for scenario in scenarios[:2]]
+
+    with locked(scenarios[0]):
+        commit_group(members)
+
+    assert members[0].saved is None
+    assert members[1].saved is not None
+    assert scenarios[0].task("a").status == "LEASED"
+    assert scenarios[1].task("a").status == "COMPLETED"
+
+
+@contextmanager
+def locked(scenario: Scenario):
+    """Hold the lock of a run in another session."""
+    is_locked, release = Event(), Event()
+
+    def hold() -> None:
+        with transaction.atomic():
+            store.load_for_update(scenario.id)
+            is_locked.set()
+            release.wait(60)
+        connection.close()
+
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(hold)
+        is_locked.wait(60)
+        try:
+            yield
+        finally:
+            release.set()
+        future.result()
+
+
+def test_the_members_of_a_failed_group_are_left_to_their_own_transactions(scenarios):
+    def lose(members: Sequence[GroupedCommand]) -> None:
+        commit_group(members)
+        raise ConnectionError
+
+    held = HeldGroups(count=0)
+    held.commit = lose
+
+    [result] = held.change_all([completion(scenarios[0])])
+
+    assert result.result() is None
+
+
+def test_a_conflict_in_a_group_changes_none_of_its_runs(scenarios, monkeypatch):
+    members = [GroupedCommand(completion(scenario)) for scenario in scenarios[:2]]
+    before = store.lock_available
+
+    def outdated(attempts):
+        found = before(attempts)
+        scenario = scenarios[1].id
+        return found | {scenario: store.fast_replace(found[scenario], revision=99)}
+
+    monkeypatch.setattr(store, "lock_available", outdated)
+
+    held = HeldGroups(count=0)
+    held.groups._commit = lambda _: commit_group(members)
+    assert held.groups.change(completion(scenarios[2])) is None
+
+    assert [scenario.task("a").status for scenario in scenarios[:2]] == ["LEASED", "LEASED"]
+
+
+def test_a_change_does_not_wait_longer_for_a_slow_group(scenarios, monkeypatch):
+    monkeypatch.setattr(group_commit, "MAX_WAIT_SECONDS", 0.001)
+    has_begun, release = Event(), Event()
+
+    def commit(members: Sequence[GroupedCommand]) -> None:
+        has_begun.set()
+        release.wait(60)
+
+    groups = GroupCommit(commit)
+    with ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(groups.change, completion(scenarios[0]))
+        has_begun.wait(60)
+        assert groups.change(completion(scenarios[1])) is None
+        release.set()
+    assert slow.result() is None
+
+
+def test_reports_of_workers_use_groups_and_commands_with_an_audit_entry_do_not(scenarios, monkeypatch):
+    changes = []
+    monkeypatch.setattr(group_commit.GROUPS, "change", lambda change: changes.append(change.run_id))
+
+    scenarios[0].worker("a", "w").polls()
+    scenarios[3].reports("a")
+    scenarios[2].pause()
+
+    assert changes == [scenarios[3].id]
