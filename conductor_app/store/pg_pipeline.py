@@ -10,7 +10,8 @@ from functools import lru_cache
 from itertools import count
 from typing import Any
 
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg import Connection, DataError, OperationalError, capabilities
 from psycopg.adapt import Transformer
 from psycopg.errors import DuplicatePreparedStatement, FeatureNotSupported, InvalidSqlStatementName, error_from_result
@@ -39,7 +40,7 @@ def execute_together(statements: Sequence[Statement]) -> list[int]:
     Raises:
         DatabaseError: as a cursor does.
     """
-    return [result.command_tuples or 0 for result in _send_statements(statements)]
+    return [result.command_tuples or 0 for result in _send_statements(statements, connections[DEFAULT_DB_ALIAS])]
 
 
 def execute_and_commit(statements: Sequence[Statement]) -> None:
@@ -48,7 +49,7 @@ def execute_and_commit(statements: Sequence[Statement]) -> None:
     Raises:
         DatabaseError: as a cursor does.
     """
-    _send_statements([*statements, COMMIT])
+    _send_statements([*statements, COMMIT], connections[DEFAULT_DB_ALIAS])
 
 
 def fetch(sql: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
@@ -67,8 +68,9 @@ def fetch_together(queries: Sequence[Statement]) -> list[list[tuple[Any, ...]]]:
     Raises:
         DatabaseError: as a cursor does.
     """
-    results = _send_statements(queries)
-    reader = Transformer(connection.connection)
+    database = connections[DEFAULT_DB_ALIAS]
+    results = _send_statements(queries, database)
+    reader = Transformer(database.connection)
     return [_load_rows(reader, result) for result in results]
 
 
@@ -77,24 +79,25 @@ def _load_rows(reader: Any, result: PGresult) -> list[tuple[Any, ...]]:
     return reader.load_rows(0, result.ntuples, tuple)
 
 
-def _send_statements(statements: Sequence[Statement]) -> list[PGresult]:
-    connection.ensure_connection()
-    with connection.wrap_database_errors:
-        psycopg_connection = connection.connection
-        encoded = [(sql, [_encode_parameter(value) for value in params]) for sql, params in statements]
+def _send_statements(statements: Sequence[Statement], database: BaseDatabaseWrapper) -> list[PGresult]:
+    database.ensure_connection()
+    with database.wrap_database_errors:
+        psycopg_connection = database.connection
+        encoded = [(sql, _encode_parameters(params)) for sql, params in statements]
         is_first = psycopg_connection.pgconn.transaction_status == TransactionStatus.IDLE
         try:
-            return _read_results(psycopg_connection, encoded)
+            return _read_results(database, encoded)
         except OUTDATED_ERRORS:
             psycopg_internals.discard_prepared(psycopg_connection)
             if not is_first:
                 raise
             # These statements began the transaction, so nothing is lost.
             psycopg_connection.rollback()
-            return _read_results(psycopg_connection, encoded)
+            return _read_results(database, encoded)
 
 
-def _read_results(psycopg_connection: Connection, statements: Sequence[EncodedStatement]) -> list[PGresult]:
+def _read_results(database: BaseDatabaseWrapper, statements: Sequence[EncodedStatement]) -> list[PGresult]:
+    psycopg_connection = database.connection
     try:
         psycopg_connection.pgconn.enter_pipeline_mode()
         exchange = _PipelineExchange(psycopg_connection)
@@ -105,8 +108,8 @@ def _read_results(psycopg_connection: Connection, statements: Sequence[EncodedSt
     except BaseException:
         # Sent statements cannot be revoked: a later statement would receive their results.
         psycopg_connection.close()
-        if not connection.in_atomic_block:
-            connection.close()
+        if not database.in_atomic_block:
+            database.close()
         raise
     for result in results:
         if result.status == ExecStatus.FATAL_ERROR:
@@ -212,24 +215,43 @@ def number_parameters(sql: str) -> bytes:
 _number_parameters_cached = lru_cache(2000)(number_parameters)
 
 
-def _encode_parameter(value: Any) -> bytes | None:
-    """Return a parameter as text; the server knows its type.
+def _encode_parameters(params: Sequence[Any]) -> list[bytes | None]:
+    """Return parameters as text; the server knows their types.
 
     Raises:
-        DataError: when PostgreSQL cannot store the text
-        TypeError: when the type is not supported.
+        DataError: when PostgreSQL cannot store a text
+        TypeError: when a type is not supported.
     """
-    if value is None:
-        return None
+    encoded: list[bytes | None] = []
+    # One loop over the exact types: a call for each of the 140 parameters of a task took a twentieth of its time.
+    for value in params:
+        kind = type(value)
+        if kind is str:
+            encoded.append(_encode_text(value) if "\0" in value or not value.isascii() else value.encode())
+        elif value is None:
+            encoded.append(None)
+        elif kind is int:
+            encoded.append(b"%d" % value)
+        elif kind is bool:
+            encoded.append(b"t" if value else b"f")
+        else:
+            encoded.append(_encode_other(value))
+    return encoded
+
+
+def _encode_text(value: str) -> bytes:
+    if "\0" in value:
+        raise DataError("PostgreSQL cannot store NUL in a text.")
+    try:
+        return value.encode()
+    except UnicodeEncodeError as error:
+        raise DataError("PostgreSQL cannot store a lone surrogate in a text.") from error
+
+
+def _encode_other(value: Any) -> bytes:
+    """Return a parameter of a subclass, such as a string enumeration, or of a rare type."""
     if isinstance(value, str):
-        if "\0" in value:
-            raise DataError("PostgreSQL cannot store NUL in a text.")
-        try:
-            return value.encode()
-        except UnicodeEncodeError as error:
-            raise DataError("PostgreSQL cannot store a lone surrogate in a text.") from error
-    if isinstance(value, bool):
-        return b"t" if value else b"f"
+        return _encode_text(str.__str__(value))
     if isinstance(value, int | float):
         return repr(value).encode()
     raise TypeError(f"Unsupported parameter type {type(value).__name__}.")

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
-from django.db import connection, models
+from django.db import DEFAULT_DB_ALIAS, connection, connections, models
 
 from .. import conf
 
@@ -77,9 +77,11 @@ def _execute(sql: str, params: Sequence[Any]) -> int:
 
 def _bypasses_cursors() -> bool:
     """Return True if statements bypass Django's cursors: on PostgreSQL, unless queries are logged or wrapped."""
+    # Each attribute of `connection` finds the connection of the thread again.
+    database = connections[DEFAULT_DB_ALIAS]
     return (
-        connection.vendor == "postgresql"
-        and not (connection.queries_logged or connection.execute_wrappers)
+        database.vendor == "postgresql"
+        and not (database.queries_logged or database.execute_wrappers)
         and conf.sql_pipeline
         and _supports_pipeline()
     )
