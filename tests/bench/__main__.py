@@ -1,7 +1,8 @@
 """Entry point of `make bench`: start the server, send it the requests of workers and print a table.
 
 DB=sqlite measures the embedded profile; URL=http://host:port/api measures another Conductor-compatible server;
-ONLY=chain,loop selects workloads; WEB_WORKERS=2 sets the number of web processes.
+ONLY=chain,loop selects workloads; WEB_WORKERS=2 sets the number of web processes. PEERS=1 compares this server with
+others (`tests.bench.peers.comparison`), and WEB_WORKERS=2,4,8 compares numbers of web processes.
 """
 
 import os
@@ -190,6 +191,16 @@ WORKLOADS = {
 
 def main() -> None:
     """Run the selected workloads and print the table."""
+    if os.environ.get("PEERS"):
+        from .peers import comparison
+
+        comparison.main()
+        return
+    if "," in os.environ.get("WEB_WORKERS", ""):
+        from .peers import web_processes
+
+        web_processes.main()
+        return
     url, workers = os.environ.get("URL"), int(os.environ.get("WEB_WORKERS", "2"))
     selected = os.environ.get("ONLY", ",".join(WORKLOADS)).split(",")
     if unknown := set(selected) - WORKLOADS.keys():

@@ -9,15 +9,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import groups
 from .client import Client
+from .processes import cpu_seconds, peak_mb
 
 ROOT = Path(__file__).resolve().parents[2]
-TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass
@@ -28,16 +28,16 @@ class Server:
     token: str = ""
     database_url: str = ""
     environment: dict[str, str] = field(default_factory=dict)
-    web: list[subprocess.Popen] = field(default_factory=list)
-    others: list[subprocess.Popen] = field(default_factory=list)
+    processes: dict[str, subprocess.Popen] = field(default_factory=dict)
+    """The processes that this module started, by name: web, worker and beat. Each has descendants."""
 
     def cpu_seconds(self) -> float:
         """Return the CPU time so far of the web and Celery processes, without the database."""
-        return sum(_cpu(pid) for process in (*self.web, *self.others) for pid in _process_tree(process.pid))
+        return sum(cpu_seconds(process.pid) for process in self.processes.values())
 
     def web_peak_mb(self) -> float:
         """Return the peak memory of the largest web process."""
-        return max((_peak_mb(pid) for process in self.web for pid in _process_tree(process.pid)), default=0.0)
+        return peak_mb(self.processes["web"].pid) if self.processes else 0.0
 
 
 @contextmanager
@@ -61,7 +61,7 @@ def postgresql_server(web_workers: int) -> Iterator[Server]:
             "HTTPS": "0",
             "ALLOWED_HOSTS": "127.0.0.1",
         }
-        yield stack.enter_context(_start_server(environment, web_workers, database.get_uri(), has_tokens=True))
+        yield stack.enter_context(start_server(environment, web_workers, database.get_uri(), has_tokens=True))
 
 
 @contextmanager
@@ -69,14 +69,20 @@ def sqlite_server(web_workers: int) -> Iterator[Server]:
     """Start the embedded profile."""
     with tempfile.TemporaryDirectory(prefix="conductor-bench-") as folder:
         environment = {"DJANGO_SETTINGS_MODULE": "conductor_app.settings.embedded", "VAR_DIR": folder}
-        with _start_server(
+        with start_server(
             environment, web_workers, f"sqlite:///{folder}/conductor.sqlite3", has_tokens=False
         ) as server:
             yield server
 
 
 @contextmanager
-def _start_server(extra: dict[str, str], web_workers: int, database_url: str, has_tokens: bool) -> Iterator[Server]:
+def start_server(
+    extra: dict[str, str], web_workers: int, database_url: str, has_tokens: bool, log: Path | None = None
+) -> Iterator[Server]:
+    """Migrate the database, and start web processes, a Celery worker and Celery beat.
+
+    `log`: the file that receives the output of the processes. Without it, they print.
+    """
     port = free_port()
     environment = (
         os.environ
@@ -87,29 +93,23 @@ def _start_server(extra: dict[str, str], web_workers: int, database_url: str, ha
     manage = [sys.executable, "manage.py"]
     subprocess.run([*manage, "migrate", "--verbosity=0"], cwd=ROOT, env=environment, check=True)
     server = Server(f"http://127.0.0.1:{port}/api", database_url=database_url, environment=environment)
+    celery = ["-m", "celery", "-A", "conductor_app"]
+    commands = {
+        "web": ["-m", "gunicorn", "-c", "python:conductor_app.settings.gunicorn", "conductor_app.wsgi"],
+        "worker": [*celery, "worker", "--loglevel=WARNING"],
+        "beat": [*celery, "beat", "--loglevel=WARNING", "-s", f"/tmp/beat-{port}"],
+    }
     try:
-        server.web.append(
-            _spawn(
-                ["-m", "gunicorn", "-c", "python:conductor_app.settings.gunicorn", "conductor_app.wsgi"], environment
-            )
-        )
-        server.others.append(
-            _spawn(["-m", "celery", "-A", "conductor_app", "worker", "--loglevel=WARNING"], environment)
-        )
-        server.others.append(
-            _spawn(
-                ["-m", "celery", "-A", "conductor_app", "beat", "--loglevel=WARNING", "-s", f"/tmp/beat-{port}"],
-                environment,
-            )
-        )
+        for name, command in commands.items():
+            server.processes[name] = _spawn(command, environment, log)
         _wait_for(server)
         if has_tokens:
             server.token = _create_token(server, manage, environment)
         yield server
     finally:
-        for process in (*server.others, *server.web):
+        for process in server.processes.values():
             process.send_signal(signal.SIGTERM)
-        for process in (*server.others, *server.web):
+        for process in server.processes.values():
             process.wait(30)
 
 
@@ -129,8 +129,17 @@ def count_statements_per_task(server: Server) -> dict[str, float]:
     return json.loads(counted.stdout)
 
 
-def _spawn(arguments: list[str], environment: dict[str, str]) -> subprocess.Popen:
-    return subprocess.Popen([sys.executable, *arguments], cwd=ROOT, env=environment)
+def _spawn(arguments: list[str], environment: dict[str, str], log: Path | None) -> subprocess.Popen:
+    """Start a process in a session of its own: Ctrl-C interrupts only the benchmark, which stops its servers."""
+    with log.open("a") if log else nullcontext() as output:
+        return subprocess.Popen(
+            [sys.executable, *arguments],
+            cwd=ROOT,
+            env=environment,
+            start_new_session=True,
+            stdout=output,
+            stderr=subprocess.STDOUT if output else None,
+        )
 
 
 def _create_token(server: Server, manage: list[str], environment: dict[str, str]) -> str:
@@ -161,28 +170,3 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
-
-
-def _process_tree(pid: int) -> list[int]:
-    """Return the ids of a process and its descendants."""
-    try:
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    except OSError:
-        return [pid]
-    return [pid, *(each for child in children for each in _process_tree(int(child)))]
-
-
-def _cpu(pid: int) -> float:
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) / TICKS
-
-
-def _peak_mb(pid: int) -> float:
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    except OSError:
-        return 0.0
-    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM")), 0.0)

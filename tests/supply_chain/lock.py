@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tomllib
 
-from tests.supply_chain.lock_files import EXTRAS, FOLDER, ROOT, TOOLS
+from tests.supply_chain.lock_files import EXTRAS, FOLDER, GROUPS, ROOT
 
 # `--universal` resolves for all platforms. The index that the machine uses, which may be a mirror, is not written.
 COMPILE = (
@@ -30,7 +30,8 @@ def main() -> None:
     for name, extras in EXTRAS.items():
         constraint = [] if name == "test" else [f"--constraint={everything}"]
         compile_lock(name, *(f"--extra={extra}" for extra in extras), *upgrades, *constraint, "pyproject.toml", "-")
-    compile_lock(TOOLS, f"--group={TOOLS}", *upgrades)
+    for name in GROUPS:
+        compile_lock(name, f"--group={name}", *upgrades)
 
 
 def compile_lock(name: str, *arguments: str) -> None:

@@ -14,8 +14,8 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "run": (),
 }
 """The lock files of the application with their extras. `test` is compiled first and constrains the others."""
-TOOLS = "supply-chain"
-"""The lock file of the tools, and the dependency group of pyproject.toml that it is compiled from."""
+GROUPS = ("supply-chain", "peers")
+"""The lock files of separate environments. Each is compiled from the dependency group of this name."""
 PIN = re.compile(r"^(?P<name>[\w.-]+)(\[[\w,-]+\])?==(?P<version>[^\s;]+)(?P<marker> ; [^\\]+)?", re.MULTILINE)
 
 

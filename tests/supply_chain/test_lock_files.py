@@ -7,7 +7,7 @@ from importlib.metadata import distributions
 import pytest
 from packaging.requirements import Requirement
 
-from tests.supply_chain.lock_files import EXTRAS, FOLDER, ROOT, TOOLS, normalize, read
+from tests.supply_chain.lock_files import EXTRAS, FOLDER, GROUPS, ROOT, normalize, read
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
@@ -37,9 +37,10 @@ def test_a_lock_file_has_each_requirement_in_a_permitted_version(lock):
     assert wrong == []
 
 
-def test_the_lock_file_of_the_tools_has_each_requirement_in_a_permitted_version():
-    pins = {pin.name: pin.version for pin in read(TOOLS)}
-    required = map(Requirement, PROJECT["dependency-groups"][TOOLS])
+@pytest.mark.parametrize("group", GROUPS)
+def test_the_lock_file_of_a_group_has_each_requirement_in_a_permitted_version(group):
+    pins = {pin.name: pin.version for pin in read(group)}
+    required = map(Requirement, PROJECT["dependency-groups"][group])
 
     assert [str(each) for each in required if not each.specifier.contains(pins.get(normalize(each.name), "0"))] == []
 
@@ -52,12 +53,12 @@ def test_a_server_and_the_demo_run_the_versions_that_are_tested():
     assert {lock: found for lock, found in others.items() if found} == {}
 
 
-@pytest.mark.parametrize("lock", [*EXTRAS, TOOLS])
+@pytest.mark.parametrize("lock", [*EXTRAS, *GROUPS])
 def test_every_package_has_hashes(lock):
     assert [pin.name for pin in read(lock) if not pin.hashes] == []
 
 
-@pytest.mark.parametrize("lock", [*EXTRAS, TOOLS])
+@pytest.mark.parametrize("lock", [*EXTRAS, *GROUPS])
 def test_a_lock_file_names_no_index(lock):
     """The hashes say which files are installed. Where they come from is a matter of each machine."""
     lines = (FOLDER / f"{lock}.lock").read_text().splitlines()

@@ -1,0 +1,1 @@
+"""Comparison of this server with other engines: `make bench PEERS=1`."""

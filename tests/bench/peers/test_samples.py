@@ -1,0 +1,72 @@
+"""Arithmetic and tables of the comparison."""
+
+import pytest
+
+from .connections import join_chunks
+from .report import render
+from .samples import Sample, Span, format_ratio, percentile
+from .systems import CONDUCTOR_OSS, THIS
+
+FACTS = {
+    "date": "2026-01-01 00:00 UTC", "commit": "abc", "machine": "2 cores", "python": "3.11", "postgresql": "defaults",
+    "rounds": 2, "web_workers": 2, "seconds": 8.0, "warm_up": 60.0, "workers": {THIS: 16},
+}  # fmt: skip
+
+
+def sample(system: str, number: int, rate: float, workload: str = "chain", **values) -> Sample:
+    cpu = {"web": 2.0, "Redis": 0.5, "PostgreSQL": 1.0}
+    changes = dict.fromkeys(("inserted", "updated", "updated_hot", "deleted"), 100)
+    return Sample(
+        workload, system, number, rate, 1000, 10.0, cpu=cpu, peak_mb={"server": 300.0, "database": 100.0},
+        latency_ms=[4.0, 9.0], rows=changes, **values,
+    )  # fmt: skip
+
+
+def results(*samples: Sample, **values) -> dict:
+    empty = {"facts": FACTS, "limits": [], "engines": {}, "missing": {}}
+    return empty | {"samples": [vars(each) for each in samples]} | values
+
+
+def test_a_ratio_whose_range_includes_one_is_no_result():
+    assert format_ratio([0.9, 1.2, 1.5]) == "no result (1.20 (0.90 … 1.50))"
+    assert format_ratio([1.1, 1.2, 1.5]) == "**1.20 (1.10 … 1.50)**"
+
+
+def test_a_span_has_the_median_and_the_range():
+    assert Span([30.0, 10.0, 20.0]).format() == "20 (10 … 30)"
+    assert Span([10.0]).format(1) == "10.0"
+
+
+@pytest.mark.parametrize(("share", "value"), [(0.5, 50.0), (0.99, 99.0), (1.0, 100.0)])
+def test_a_percentile_is_a_measured_value(share, value):
+    assert percentile([float(number) for number in range(1, 101)], share) == value
+
+
+def test_a_ratio_divides_the_rates_of_the_same_round():
+    measured = results(
+        sample(THIS, 1, 300.0), sample(THIS, 2, 100.0), sample(CONDUCTOR_OSS, 2, 50.0), sample(CONDUCTOR_OSS, 1, 100.0)
+    )
+
+    assert "| chain of 5, tasks/s | 200 (100 … 300) | 75 (50 … 100) | **2.50 (2.00 … 3.00)** |" in render(measured)
+
+
+def test_the_cpu_time_of_the_database_is_not_that_of_the_server():
+    table = render(results(sample(THIS, 1, 300.0)))
+
+    assert "| chain of 5 | 2.50 | 1.00 | 300 |" in table
+    assert "| chain of 5 | 3.50 | 57 % | 14 % | 29 % |" in table
+
+
+def test_a_fan_out_that_reached_the_time_limit_is_marked():
+    measured = results(sample(THIS, 1, 20.0, "fan_out_wide"), sample(CONDUCTOR_OSS, 1, 2.0, "fan_out_wide"))
+    measured["samples"][1]["is_complete"] = False
+
+    assert "| 20 | 2 † |" in render(measured)
+
+
+def test_the_report_says_why_a_peer_is_missing():
+    assert "Not measured: conductor-oss. No JDK." in render(results(missing={CONDUCTOR_OSS: "No JDK."}))
+
+
+def test_a_chunked_body_is_joined():
+    assert join_chunks(b"4\r\n[{}]\r\n2\r\n\r\n\r\n0\r\n\r\n") == b"[{}]\r\n"
