@@ -243,7 +243,7 @@ def announce(text: str) -> None:
 
 def main() -> None:
     """Run the comparison, print its tables in Markdown, and stop all processes, after an interruption as well."""
-    comparison = read_options()
+    comparison, is_interrupted = read_options(), False
     signal.signal(signal.SIGTERM, exit_on_signal)
     try:
         with tempfile.TemporaryDirectory(prefix="conductor-bench-", ignore_cleanup_errors=True) as name:
@@ -259,10 +259,13 @@ def main() -> None:
                     measure_round(comparison, systems, number)
             measure_engines(comparison, folder)
     except KeyboardInterrupt:
+        is_interrupted = True
         announce("Interrupted. All processes are stopped; the tables have what was measured before.")
     finally:
         comparison.save()
-    print(render(comparison.as_json()))
+    print(render(comparison.as_json()), flush=True)
+    if is_interrupted:
+        sys.exit(130)
 
 
 def exit_on_signal(*_: object) -> NoReturn:

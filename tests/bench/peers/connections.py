@@ -3,13 +3,15 @@
 import re
 import select
 import socket
-from collections.abc import Generator, Iterable
+import time
+from collections.abc import Callable, Generator, Iterable
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 CONTENT_LENGTH = re.compile(rb"content-length: *(\d+)")
 LAST_CHUNK = b"\r\n0\r\n\r\n"
 RECEIVED_BYTES = 1 << 18
+GRACE_SECONDS = 6.0
 
 
 class Reply(NamedTuple):
@@ -111,14 +113,22 @@ def join_chunks(data: bytes) -> bytes:
         data = data[size + 2 :]
 
 
-def run_scripts(url: str, scripts: Iterable[Script]) -> None:
-    """Execute the scripts at the same time, each on a connection of its own, until all have ended."""
+def run_scripts(url: str, scripts: Iterable[Script], has_ended: Callable[[], bool]) -> None:
+    """Execute the scripts at the same time, each on a connection of its own, until all have ended.
+
+    Scripts that wait for a reply when the load has ended may receive it for `GRACE_SECONDS`.
+    """
     parts = urlsplit(url)
     address = (parts.hostname or "127.0.0.1", parts.port or 80)
     epoll = select.epoll()
     paused = [(Connection(address, script, epoll), None) for script in scripts]
     waiting: dict[int, Connection] = {}
+    ends_at = 0.0
     while waiting or paused:
+        if has_ended():
+            ends_at = ends_at or time.monotonic() + GRACE_SECONDS
+            if time.monotonic() > ends_at:
+                break
         ready: list[tuple[Connection, Reply | None]] = list(paused)
         paused = []
         for descriptor, _ in epoll.poll(0.005 if ready else 1):

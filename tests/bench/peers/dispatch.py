@@ -45,6 +45,7 @@ class Prober:
         run_scripts(
             self.dispatch.url,
             [self.start(), self.receive(), *(self.wait_in_vain(number) for number in range(self.dispatch.idle))],
+            lambda: self.has_ended,
         )
         return self.latencies
 

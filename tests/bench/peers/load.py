@@ -82,7 +82,7 @@ class Clients:
             scripts += [self.work(load.types[number % len(load.types)], number) for number in range(load.workers)]
         cpu = time.process_time()
         self.began = time.perf_counter()
-        run_scripts(load.url, scripts)
+        run_scripts(load.url, scripts, lambda: self.has_ended)
         outcome.client_cpu = time.process_time() - cpu
         return outcome
 

@@ -124,6 +124,10 @@ def render_cost(samples: Samples) -> str:
             cells.append(_span(measured, lambda sample: sample.cpu_ms_per_task()[0], 2))
             cells.append(_span(measured, lambda sample: sample.cpu_ms_per_task()[1], 2))
             cells.append(_span(measured, lambda sample: sample.peak_mb["server"], 0))
+        ratios = _ratios(
+            samples[name, THIS], samples[name, CONDUCTOR_OSS], lambda mine, other: _cpu(other) / _cpu(mine)
+        )
+        cells.append(ratios)
         cells.append(_span(samples[name, THIS], lambda sample: 100 * sample.client_cpu / sample.seconds, 0))
         rows.append(cells)
     head = [
@@ -133,9 +137,14 @@ def render_cost(samples: Samples) -> str:
             for system in (THIS, CONDUCTOR_OSS)
             for text in ("server CPU s per 1,000 tasks", "database CPU s", "peak memory MB (PSS)")
         ),
+        f"CPU of {CONDUCTOR_OSS} with database / of {THIS}",
         "CPU of the client, % of a core",
     ]
     return table(head, rows)
+
+
+def _cpu(sample: Sample) -> float:
+    return sum(sample.cpu_ms_per_task())
 
 
 def render_parts(samples: Samples) -> str:
@@ -148,7 +157,7 @@ def render_parts(samples: Samples) -> str:
         for part in parts:
             values = [100 * each.cpu[part] / (sum(each.cpu.values()) or 1) for each in samples[name, THIS]]
             shares.append(f"{median(values):.0f} %")
-        total = _span(samples[name, THIS], lambda sample: sum(sample.cpu_ms_per_task()), 2)
+        total = _span(samples[name, THIS], _cpu, 2)
         rows.append([LABELS[name], total, *shares])
     return table(["CPU of this server", "ms per task", *parts], rows)
 
