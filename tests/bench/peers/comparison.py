@@ -2,8 +2,7 @@
 
 PEERS=1 measures all peers, PEERS=conductor-oss,dbos,celery,temporal some. ROUNDS (3), DURATION (8 s for a load),
 WARM_UP (60 s of load for the JVM), ONLY=chain,fan_out, WEB_WORKERS (2), WORKERS=16 (connections that poll, instead of
-the best number for each server), JSON=FILE (results) and BENCH_LOCK=FILE (a lock to hold during each pair of
-measurements) may be set.
+the best number for each server), JSON=FILE (results) and BENCH_LOCK=FILE (a lock to hold while measuring) may be set.
 """
 
 import json
@@ -14,8 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,6 +22,7 @@ from typing import Any, NoReturn
 from tests.bench.database_baseline import measure_baseline
 from tests.bench.servers import ROOT
 
+from .machine_lock import MachineLock
 from .measurements import CHAIN, WORKLOADS, Options, Workload, register
 from .other_engines import ENGINES, Engine, measure_engine, prepare_environment
 from .report import render
@@ -55,6 +54,7 @@ class Comparison:
     workloads: list[Workload]
     peers: list[str]
     file: Path | None
+    lock: MachineLock
     facts: dict[str, Any] = field(default_factory=dict)
     samples: list[Sample] = field(default_factory=list)
     limits: list[float] = field(default_factory=list)
@@ -96,6 +96,7 @@ def read_options() -> Comparison:
         workloads=[by_name[name] for name in selected],
         peers=peers,
         file=Path(os.environ["JSON"]) if os.environ.get("JSON") else None,
+        lock=MachineLock.of_environment(),
     )
     comparison.facts = {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
@@ -135,20 +136,6 @@ def describe_machine() -> str:
     return f"{cores} cores ({model}), {memory:.0f} GiB, {platform.system()} {platform.release().partition('-')[0]}"
 
 
-@contextmanager
-def hold_lock() -> Iterator[None]:
-    """Hold the lock of BENCH_LOCK, so that measurements of several programs on one machine do not overlap."""
-    path = os.environ.get("BENCH_LOCK")
-    if not path:
-        yield
-        return
-    import fcntl
-
-    with open(path, "a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
 def start_systems(stack: ExitStack, comparison: Comparison, folder: Path) -> list[System]:
     """Start this server and, if it is selected and available, conductor-oss."""
     announce("Starting this server")
@@ -173,7 +160,7 @@ def warm_up(system: System, comparison: Comparison) -> None:
     register(system, [*workloads, CHAIN])
     announce(f"Warming up {system.name} for {seconds:.0f} s")
     options = Options(seconds / len(workloads), {system.name: WORKERS[1]})
-    with hold_lock():
+    with comparison.lock.hold():
         for workload in workloads:
             workload.measure(workload, system, options)
 
@@ -183,7 +170,7 @@ def choose_workers(system: System, comparison: Comparison) -> None:
     if system.name in comparison.options.workers:
         return
     rates = {}
-    with hold_lock():
+    with comparison.lock.hold():
         for count in WORKERS:
             [sample] = CHAIN.measure(CHAIN, system, Options(WORKERS_SECONDS, {system.name: count}))
             rates[count] = sample.rate
@@ -194,10 +181,10 @@ def choose_workers(system: System, comparison: Comparison) -> None:
 
 def measure_round(comparison: Comparison, systems: list[System], number: int) -> None:
     """Measure each workload on each server, in another order in each round."""
-    with hold_lock():
+    with comparison.lock.hold():
         comparison.limits.append(measure_baseline(systems[0].database.url))
     for workload in comparison.workloads:
-        with hold_lock():
+        with comparison.lock.hold():
             for system in systems if number % 2 else systems[::-1]:
                 for sample in workload.measure(workload, system, comparison.options):
                     sample.round = number
@@ -226,7 +213,7 @@ def measure_engines(comparison: Comparison, folder: Path) -> None:
 
 def measure_engine_once(comparison: Comparison, engine: Engine, python: Path, folder: Path) -> None:
     try:
-        with hold_lock():
+        with comparison.lock.hold():
             results = measure_engine(engine, python, folder, comparison.options.seconds)
     except NotAvailable as missing:
         comparison.missing[engine.name] = str(missing)
@@ -257,11 +244,13 @@ def main() -> None:
                     choose_workers(system, comparison)
                 for number in range(1, comparison.rounds + 1):
                     measure_round(comparison, systems, number)
+                comparison.lock.release()
             measure_engines(comparison, folder)
     except KeyboardInterrupt:
         is_interrupted = True
         announce("Interrupted. All processes are stopped; the tables have what was measured before.")
     finally:
+        comparison.lock.release()
         comparison.save()
     print(render(comparison.as_json()), flush=True)
     if is_interrupted:

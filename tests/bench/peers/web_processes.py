@@ -12,7 +12,8 @@ import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
-from .comparison import announce, describe_commit, describe_machine, exit_on_signal, hold_lock
+from .comparison import announce, describe_commit, describe_machine, exit_on_signal
+from .machine_lock import MachineLock
 from .measurements import CHAIN, Options, register
 from .report import table
 from .samples import Sample, Span
@@ -28,12 +29,14 @@ def main() -> None:
     counts = [int(word) for word in os.environ["WEB_WORKERS"].split(",") if word]
     rounds, seconds = int(os.environ.get("ROUNDS", "3")), float(os.environ.get("DURATION", "8"))
     signal.signal(signal.SIGTERM, exit_on_signal)
+    lock = MachineLock.of_environment()
     samples: dict[int, list[Sample]] = {count: [] for count in counts}
     try:
         for number in range(1, rounds + 1):
             for count in counts if number % 2 else counts[::-1]:
-                sample = measure_chain(count, seconds)
+                sample = measure_chain(count, seconds, lock)
                 samples[count].append(sample)
+                lock.release()
                 announce(f"Round {number}: {count} web processes: {sample.rate:.0f} tasks/s")
     except KeyboardInterrupt:
         announce("Interrupted. All processes are stopped; the table has what was measured before.")
@@ -44,12 +47,12 @@ def main() -> None:
     print(render(samples))
 
 
-def measure_chain(web_workers: int, seconds: float) -> Sample:
+def measure_chain(web_workers: int, seconds: float, lock: MachineLock) -> Sample:
     """Start a server, warm it up and measure the chain of five."""
     with tempfile.TemporaryDirectory(prefix="conductor-bench-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         folder.chmod(0o755)
-        with start_this_server(folder / "this", web_workers) as system, hold_lock():
+        with start_this_server(folder / "this", web_workers) as system, lock.hold():
             register(system, [CHAIN])
             CHAIN.measure(CHAIN, system, Options(WARM_UP_SECONDS, WORKERS))
             [sample] = CHAIN.measure(CHAIN, system, Options(seconds, WORKERS))
