@@ -40,6 +40,7 @@ from .systems import (
 WORKERS = (8, 16, 32, 64)
 """The numbers of connections that poll. Each server is measured with the one that gives it the highest rate."""
 WORKERS_SECONDS = 4.0
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 PEERS = (CONDUCTOR_OSS, *ENGINES)
 
 
@@ -231,7 +232,7 @@ def announce(text: str) -> None:
 def main() -> None:
     """Run the comparison, print its tables in Markdown, and stop all processes, after an interruption as well."""
     comparison, is_interrupted = read_options(), False
-    signal.signal(signal.SIGTERM, exit_on_signal)
+    interrupt_once()
     try:
         with tempfile.TemporaryDirectory(prefix="conductor-bench-", ignore_cleanup_errors=True) as name:
             folder = Path(name)
@@ -257,5 +258,13 @@ def main() -> None:
         sys.exit(130)
 
 
-def exit_on_signal(*_: object) -> NoReturn:
-    sys.exit(143)
+def interrupt_once() -> None:
+    """Let SIGINT and SIGTERM interrupt the program once. Further ones must not disturb the end of its processes."""
+
+    def interrupt(*_: object) -> NoReturn:
+        for each in STOP_SIGNALS:
+            signal.signal(each, lambda *_: None)
+        raise KeyboardInterrupt
+
+    for each in STOP_SIGNALS:
+        signal.signal(each, interrupt)

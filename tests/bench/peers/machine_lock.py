@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO
 
-LONGEST_SECONDS = 100.0
+LONGEST_SECONDS = 140.0
 
 
 class MachineLock:
-    """A file lock that is kept from one measurement to the next, until others have waited for a while.
+    """A file lock that consecutive measurements share for a while, so that they wait for it only once.
 
     Without a path, it locks nothing.
     """

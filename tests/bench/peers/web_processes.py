@@ -7,12 +7,11 @@ may be set.
 
 import json
 import os
-import signal
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
-from .comparison import announce, describe_commit, describe_machine, exit_on_signal
+from .comparison import announce, describe_commit, describe_machine, interrupt_once
 from .machine_lock import MachineLock
 from .measurements import CHAIN, Options, register
 from .report import table
@@ -28,7 +27,7 @@ def main() -> None:
     """Measure and print a table, after an interruption as well."""
     counts = [int(word) for word in os.environ["WEB_WORKERS"].split(",") if word]
     rounds, seconds = int(os.environ.get("ROUNDS", "3")), float(os.environ.get("DURATION", "8"))
-    signal.signal(signal.SIGTERM, exit_on_signal)
+    interrupt_once()
     lock = MachineLock.of_environment()
     samples: dict[int, list[Sample]] = {count: [] for count in counts}
     try:
