@@ -18,6 +18,16 @@ from .client import Client
 from .processes import cpu_seconds, peak_mb
 
 ROOT = Path(__file__).resolve().parents[2]
+START_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class Installation:
+    """The checkout whose server is started, and the file that receives its output. Without a file, it prints."""
+
+    root: Path = ROOT
+    python: str = sys.executable
+    log: Path | None = None
 
 
 @dataclass
@@ -38,6 +48,9 @@ class Server:
     def web_peak_mb(self) -> float:
         """Return the peak memory of the largest web process."""
         return peak_mb(self.processes["web"].pid) if self.processes else 0.0
+
+
+HERE = Installation()
 
 
 @contextmanager
@@ -77,12 +90,9 @@ def sqlite_server(web_workers: int) -> Iterator[Server]:
 
 @contextmanager
 def start_server(
-    extra: dict[str, str], web_workers: int, database_url: str, has_tokens: bool, log: Path | None = None
+    extra: dict[str, str], web_workers: int, database_url: str, has_tokens: bool, installed: Installation = HERE
 ) -> Iterator[Server]:
-    """Migrate the database, and start web processes, a Celery worker and Celery beat.
-
-    `log`: the file that receives the output of the processes. Without it, they print.
-    """
+    """Migrate the database, and start web processes, a Celery worker and Celery beat."""
     port = free_port()
     environment = (
         os.environ
@@ -90,8 +100,8 @@ def start_server(
         | {"TASKCLUSTER_ROOT_CLIENT_ID": groups.CLIENT_ID, "TASKCLUSTER_ROOT_ACCESS_TOKEN": groups.KEY}
         | {"HOST": "127.0.0.1", "PORT": str(port), "WEB_WORKERS": str(web_workers), "LOG_LEVEL": "WARNING"}
     )
-    manage = [sys.executable, "manage.py"]
-    subprocess.run([*manage, "migrate", "--verbosity=0"], cwd=ROOT, env=environment, check=True)
+    manage = [installed.python, "manage.py"]
+    subprocess.run([*manage, "migrate", "--verbosity=0"], cwd=installed.root, env=environment, check=True)
     server = Server(f"http://127.0.0.1:{port}/api", database_url=database_url, environment=environment)
     celery = ["-m", "celery", "-A", "conductor_app"]
     commands = {
@@ -101,10 +111,10 @@ def start_server(
     }
     try:
         for name, command in commands.items():
-            server.processes[name] = _spawn(command, environment, log)
+            server.processes[name] = _spawn(command, environment, installed)
         _wait_for(server)
         if has_tokens:
-            server.token = _create_token(server, manage, environment)
+            server.token = _create_token(server, manage, installed.root)
         yield server
     finally:
         for process in server.processes.values():
@@ -129,12 +139,12 @@ def count_statements_per_task(server: Server) -> dict[str, float]:
     return json.loads(counted.stdout)
 
 
-def _spawn(arguments: list[str], environment: dict[str, str], log: Path | None) -> subprocess.Popen:
+def _spawn(arguments: list[str], environment: dict[str, str], installed: Installation) -> subprocess.Popen:
     """Start a process in a session of its own: Ctrl-C interrupts only the benchmark, which stops its servers."""
-    with log.open("a") if log else nullcontext() as output:
+    with installed.log.open("a") if installed.log else nullcontext() as output:
         return subprocess.Popen(
-            [sys.executable, *arguments],
-            cwd=ROOT,
+            [installed.python, *arguments],
+            cwd=installed.root,
             env=environment,
             start_new_session=True,
             stdout=output,
@@ -142,12 +152,11 @@ def _spawn(arguments: list[str], environment: dict[str, str], log: Path | None) 
         )
 
 
-def _create_token(server: Server, manage: list[str], environment: dict[str, str]) -> str:
+def _create_token(server: Server, manage: list[str], root: Path) -> str:
     import orjson
 
-    made = subprocess.run(
-        [*manage, "create_access_key", "bench"], cwd=ROOT, env=environment, check=True, capture_output=True, text=True
-    )
+    command = [*manage, "create_access_key", "bench"]
+    made = subprocess.run(command, cwd=root, env=server.environment, check=True, capture_output=True, text=True)
     _, key, _, secret = made.stdout.split()
     status, body = Client(server.url).post("/token", {"keyId": key, "keySecret": secret})
     assert status == 200, body
@@ -155,14 +164,14 @@ def _create_token(server: Server, manage: list[str], environment: dict[str, str]
 
 
 def _wait_for(server: Server) -> None:
-    ends_at = time.monotonic() + 30
+    ends_at = time.monotonic() + START_SECONDS
     while time.monotonic() < ends_at:
         try:
             if Client(server.url).get("/health")[0] == 200:
                 return
         except OSError:
             time.sleep(0.05)
-    raise SystemExit("The server did not answer within 30 s.")
+    raise SystemExit(f"The server did not answer within {START_SECONDS} s.")
 
 
 def free_port() -> int:

@@ -2,7 +2,8 @@
 
 PEERS=1 measures all peers, PEERS=conductor-oss,dbos,celery,temporal some. ROUNDS (3), DURATION (8 s for a load),
 WARM_UP (60 s of load for the JVM), ONLY=chain,fan_out, WEB_WORKERS (2), WORKERS=16 (connections that poll, instead of
-the best number for each server), JSON=FILE (results) and BENCH_LOCK=FILE (a lock to hold while measuring) may be set.
+the best number for each server), JSON=FILE (results), BASE=FOLDER (another checkout of
+this server, which is measured as well) and BENCH_LOCK=FILE (a lock to hold while measuring) may be set.
 """
 
 import json
@@ -16,6 +17,7 @@ import time
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -28,6 +30,7 @@ from .other_engines import ENGINES, Engine, measure_engine, prepare_environment
 from .report import render
 from .samples import Sample
 from .systems import (
+    BASE,
     CONDUCTOR_OSS,
     THIS,
     NotAvailable,
@@ -54,6 +57,7 @@ class Comparison:
     options: Options
     workloads: list[Workload]
     peers: list[str]
+    base: Path | None
     file: Path | None
     lock: MachineLock
     facts: dict[str, Any] = field(default_factory=dict)
@@ -93,15 +97,17 @@ def read_options() -> Comparison:
         rounds=int(os.environ.get("ROUNDS", "3")),
         web_workers=int(os.environ.get("WEB_WORKERS", "2")),
         warm_up=float(os.environ.get("WARM_UP", "60")),
-        options=Options(seconds, dict.fromkeys((THIS, CONDUCTOR_OSS), workers) if workers else {}),
+        options=Options(seconds, dict.fromkeys((THIS, BASE, CONDUCTOR_OSS), workers) if workers else {}),
         workloads=[by_name[name] for name in selected],
         peers=peers,
+        base=Path(os.environ["BASE"]).resolve() if os.environ.get("BASE") else None,
         file=Path(os.environ["JSON"]) if os.environ.get("JSON") else None,
         lock=MachineLock.of_environment(),
     )
     comparison.facts = {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "commit": describe_commit(),
+        "commit": describe_commit(ROOT),
+        "base": describe_commit(comparison.base) if comparison.base else "",
         "machine": describe_machine(),
         "python": platform.python_version(),
         "postgresql": describe_settings(),
@@ -121,10 +127,9 @@ def _read_list(name: str, known: list[str]) -> list[str]:
     return words
 
 
-def describe_commit() -> str:
-    done = subprocess.run(
-        ["git", "describe", "--always", "--dirty", "--exclude=*"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+def describe_commit(folder: Path) -> str:
+    command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     return done.stdout.strip() or "unknown"
 
 
@@ -138,16 +143,20 @@ def describe_machine() -> str:
 
 
 def start_systems(stack: ExitStack, comparison: Comparison, folder: Path) -> list[System]:
-    """Start this server and, if it is selected and available, conductor-oss."""
-    announce("Starting this server")
-    systems = [stack.enter_context(start_this_server(folder / "this", comparison.web_workers))]
+    """Start this server and, if they are selected and available, its base and conductor-oss."""
+    starts = {THIS: partial(start_this_server, folder / "this", comparison.web_workers)}
+    if comparison.base:
+        starts[BASE] = partial(start_this_server, folder / "base", comparison.web_workers, comparison.base)
     if CONDUCTOR_OSS in comparison.peers:
-        announce("Starting conductor-oss")
+        starts[CONDUCTOR_OSS] = partial(start_conductor_oss, folder / "conductor-oss")
+    systems = []
+    for name, start in starts.items():
+        announce(f"Starting {name}")
         try:
-            systems.append(stack.enter_context(start_conductor_oss(folder / "conductor-oss")))
+            systems.append(stack.enter_context(start()))
         except NotAvailable as missing:
-            comparison.missing[CONDUCTOR_OSS] = str(missing)
-            announce(f"conductor-oss is not measured: {missing}")
+            comparison.missing[name] = str(missing)
+            announce(f"{name} is not measured: {missing}")
     for system in systems:
         register(system, comparison.workloads)
     return systems
@@ -187,11 +196,21 @@ def measure_round(comparison: Comparison, systems: list[System], number: int) ->
     for workload in comparison.workloads:
         with comparison.lock.hold():
             for system in systems if number % 2 else systems[::-1]:
-                for sample in workload.measure(workload, system, comparison.options):
+                for sample in measure_if_possible(comparison, workload, system):
                     sample.round = number
                     comparison.samples.append(sample)
                     announce(f"Round {number}: {sample.workload}, {sample.system}: {sample.rate:.1f}/s")
         comparison.save()
+
+
+def measure_if_possible(comparison: Comparison, workload: Workload, system: System) -> list[Sample]:
+    """Measure a workload on a server. After a failure, the other workloads are still measured."""
+    try:
+        return workload.measure(workload, system, comparison.options)
+    except (OSError, EOFError, RuntimeError, ZeroDivisionError) as error:
+        comparison.missing[f"{workload.label} on {system.name}"] = str(error)
+        announce(f"{system.name}, {workload.name}: {error}")
+        return []
 
 
 def measure_engines(comparison: Comparison, folder: Path) -> None:

@@ -1,4 +1,7 @@
-"""Tables of a comparison in Markdown: `python -m tests.bench.peers.report FILE` prints them from a file of results."""
+"""Tables of a comparison in Markdown: `python -m tests.bench.peers.report FILE [PAGE]`.
+
+It prints them from a file of results, and writes them into a page.
+"""
 
 import json
 import sys
@@ -10,10 +13,11 @@ from typing import Any
 
 from .measurements import LABELS, WIDTH
 from .samples import Sample, Span, format_ratio
-from .systems import CONDUCTOR_OSS, THIS
+from .systems import BASE, CONDUCTOR_OSS, THIS
 
 Samples = dict[tuple[str, str], list[Sample]]
 """Samples by workload and server, in the order of the rounds."""
+BEGIN, END = "<!-- results -->", "<!-- /results -->"
 DISPATCH = ("dispatch", "dispatch_idle")
 
 
@@ -45,28 +49,36 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 def render_facts(facts: dict[str, Any]) -> str:
     workers = ", ".join(f"{count} for {name}" for name, count in facts["workers"].items())
+    base = f" (base: {facts['base']})" if facts["base"] else ""
     return (
-        f"Measured {facts['date']} at commit {facts['commit']} on {facts['machine']}; Python {facts['python']}; "
+        f"Measured {facts['date']} at commit {facts['commit']}{base} on {facts['machine']}; Python {facts['python']}; "
         f"{facts['rounds']} rounds of {facts['seconds']:g} s; {facts['web_workers']} web processes; connections that "
         f"poll: {workers}; {facts['warm_up']:g} s of load before. PostgreSQL: {facts['postgresql']}."
     )
 
 
 def render_speed(samples: Samples) -> str:
+    systems = _systems(samples)
     rows = []
     for name in _names(samples):
-        ours, theirs = samples[name, THIS], samples[name, CONDUCTOR_OSS]
+        measured = [samples[name, system] for system in systems]
         if name in DISPATCH:
             for place, share in ((0, "p50"), (1, "p99")):
                 pick = _latency(place)
-                ratios = _ratios(ours, theirs, lambda mine, other, pick=pick: pick(other) / pick(mine))
-                rows.append([f"{LABELS[name]}, {share}, ms", _span(ours, pick, 1), _span(theirs, pick, 1), ratios])
+                ratios = [_latency_ratios(measured[0], other, pick) for other in measured[1:]]
+                rows.append([f"{LABELS[name]}, {share}, ms", *(_span(each, pick, 1) for each in measured), *ratios])
         else:
-            ratios = _ratios(ours, theirs, lambda mine, other: mine.rate / other.rate)
+            ratios = [_ratios(measured[0], other, lambda mine, its: mine.rate / its.rate) for other in measured[1:]]
             unit = "starts/s" if name == "starts" else "tasks/s"
-            rows.append([f"{LABELS[name]}, {unit}", _rates(ours), _rates(theirs), ratios])
-    rows += _width_rows(samples)
-    return table(["workload", THIS, CONDUCTOR_OSS, "ratio (lowest … highest of the rounds)"], rows)
+            rows.append([f"{LABELS[name]}, {unit}", *map(_rates, measured), *ratios])
+    rows += _width_rows(samples, systems)
+    return table(["workload", *systems, *(f"ratio to {system}" for system in systems[1:])], rows)
+
+
+def _systems(samples: Samples) -> list[str]:
+    """Return the servers that were measured, this one first."""
+    measured = {system for (_, system), values in samples.items() if values}
+    return [system for system in (THIS, BASE, CONDUCTOR_OSS) if system in measured]
 
 
 def _names(samples: Samples) -> list[str]:
@@ -84,6 +96,10 @@ def _latency(place: int) -> Callable[[Sample], float]:
     return lambda sample: sample.latency_ms[place]
 
 
+def _latency_ratios(ours: list[Sample], theirs: list[Sample], pick: Callable[[Sample], float]) -> str:
+    return _ratios(ours, theirs, lambda mine, its: pick(its) / pick(mine))
+
+
 def _span(samples: list[Sample], pick: Callable[[Sample], float], digits: int) -> str:
     return Span([pick(sample) for sample in samples]).format(digits)
 
@@ -94,14 +110,19 @@ def _ratios(ours: list[Sample], theirs: list[Sample], divide: Callable[[Sample, 
     return format_ratio([divide(mine, other) for mine, other in pairs if mine.rate and other.rate])
 
 
-def _width_rows(samples: Samples) -> list[list[str]]:
+def _width_rows(samples: Samples, systems: list[str]) -> list[list[str]]:
     """Return the row of the time per task of a wide fan-out, relative to that of a narrow one."""
     columns = []
-    for system in (THIS, CONDUCTOR_OSS):
+    for system in systems:
         narrow = {sample.round: sample.rate for sample in samples["fan_out", system]}
         wide = [each for each in samples["fan_out_wide", system] if each.round in narrow and each.rate]
         columns.append(Span([narrow[each.round] / each.rate for each in wide]).format(2))
-    return [[f"time per task: fan-out of {WIDTH:,} relative to 50", *columns, ""]] if columns[0] != "–" else []
+    ratios = [""] * (len(systems) - 1)
+    return [[f"time per task: {WIDTH:,} relative to 50", *columns, *ratios]] if any(map(_has_value, columns)) else []
+
+
+def _has_value(cell: str) -> bool:
+    return cell != "–"
 
 
 def render_limit(samples: Samples, limits: list[float]) -> str:
@@ -113,34 +134,34 @@ def render_limit(samples: Samples, limits: list[float]) -> str:
 
 
 def render_cost(samples: Samples) -> str:
-    """Return CPU seconds per 1,000 tasks, the peak memory and the share of the client in all CPU time."""
+    """Return CPU seconds per 1,000 tasks and the peak memory."""
+    systems = _systems(samples)
     rows = []
-    for name in _names(samples):
-        if name in DISPATCH:
-            continue
-        cells = [LABELS[name]]
-        for system in (THIS, CONDUCTOR_OSS):
+    for name in _loads(samples):
+        mine = samples[name, THIS]
+        for system in systems:
             measured = samples[name, system]
-            cells.append(_span(measured, lambda sample: sample.cpu_ms_per_task()[0], 2))
-            cells.append(_span(measured, lambda sample: sample.cpu_ms_per_task()[1], 2))
-            cells.append(_span(measured, lambda sample: sample.peak_mb["server"], 0))
-        ratios = _ratios(
-            samples[name, THIS], samples[name, CONDUCTOR_OSS], lambda mine, other: _cpu(other) / _cpu(mine)
-        )
-        cells.append(ratios)
-        cells.append(_span(samples[name, THIS], lambda sample: 100 * sample.client_cpu / sample.seconds, 0))
-        rows.append(cells)
+            rows.append(
+                [
+                    LABELS[name],
+                    system,
+                    _span(measured, lambda sample: sample.cpu_ms_per_task()[0], 2),
+                    _span(measured, lambda sample: sample.cpu_ms_per_task()[1], 2),
+                    "" if system == THIS else _ratios(mine, measured, lambda one, other: _cpu(other) / _cpu(one)),
+                    _span(measured, lambda sample: sample.peak_mb["server"], 0),
+                    _span(measured, lambda sample: sample.peak_mb["database"], 0),
+                    _span(measured, lambda sample: 100 * sample.client_cpu / sample.seconds, 0),
+                ]
+            )
     head = [
-        "workload",
-        *(
-            f"{system}: {text}"
-            for system in (THIS, CONDUCTOR_OSS)
-            for text in ("server CPU s per 1,000 tasks", "database CPU s", "peak memory MB (PSS)")
-        ),
-        f"CPU of {CONDUCTOR_OSS} with database / of {THIS}",
-        "CPU of the client, % of a core",
-    ]
+        "CPU seconds per 1,000 tasks, and memory", "", "server", "database", f"both, relative to {THIS}",
+        "server MB (PSS)", "database MB (PSS)", "client, % of a core",
+    ]  # fmt: skip
     return table(head, rows)
+
+
+def _loads(samples: Samples) -> list[str]:
+    return [name for name in _names(samples) if name not in DISPATCH]
 
 
 def _cpu(sample: Sample) -> float:
@@ -149,7 +170,7 @@ def _cpu(sample: Sample) -> float:
 
 def render_parts(samples: Samples) -> str:
     """Return where the CPU time of this server goes."""
-    names = [name for name in _names(samples) if name not in DISPATCH]
+    names = _loads(samples)
     parts = next((list(sample.cpu) for name in names for sample in samples[name, THIS]), [])
     rows = []
     for name in names:
@@ -164,11 +185,9 @@ def render_parts(samples: Samples) -> str:
 
 def render_writes(samples: Samples) -> str:
     rows = []
-    for name in _names(samples):
-        for system in (THIS, CONDUCTOR_OSS):
+    for name in _loads(samples):
+        for system in _systems(samples):
             measured = samples[name, system]
-            if name in DISPATCH or not measured:
-                continue
             rows.append(
                 [
                     f"{LABELS[name]}, {system}",
@@ -189,12 +208,12 @@ def render_writes(samples: Samples) -> str:
 
 
 def _per_task(samples: list[Sample], pick: Callable[[Sample], float]) -> str:
-    return f"{median(pick(sample) / max(sample.tasks, 1) for sample in samples):.2f}"
+    return f"{median(pick(sample) / max(sample.tasks, 1) for sample in samples):.2f}" if samples else "–"
 
 
 def render_engines(results: dict[str, Any], samples: Samples) -> str:
     rows = []
-    for system in (THIS, CONDUCTOR_OSS):
+    for system in _systems(samples):
         if measured := samples["chain", system]:
             cpu, database = (
                 _span(measured, lambda sample, place=place: sample.cpu_ms_per_task()[place], 2) for place in (0, 1)
@@ -211,5 +230,22 @@ def render_engines(results: dict[str, Any], samples: Samples) -> str:
     return table(head, rows)
 
 
+def write_page(page: Path, tables: str) -> None:
+    """Replace the tables of a page: the text between its two markers."""
+    before, begin, rest = page.read_text().partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not end:
+        sys.exit(f"{page} does not have the lines {BEGIN} and {END}.")
+    page.write_text(f"{before}{begin}\n{tables.strip()}\n{end}{after}")
+
+
+def main() -> None:
+    file, *pages = map(Path, sys.argv[1:])
+    tables = render(json.loads(file.read_text()))
+    print(tables)
+    for page in pages:
+        write_page(page, tables)
+
+
 if __name__ == "__main__":
-    print(render(json.loads(Path(sys.argv[1]).read_text())))
+    main()

@@ -12,16 +12,17 @@ from pathlib import Path
 
 from tests.bench.client import Client
 from tests.bench.processes import cpu_seconds, pss_mb
-from tests.bench.servers import free_port, start_server
+from tests.bench.servers import Installation, free_port, start_server
 from tests.faults.backends import Redis, wait_until
 from tests.faults.processes import Member
 
 from .database import SETTINGS, Database, start_database
 
-THIS, CONDUCTOR_OSS = "this server", "conductor-oss"
+THIS, BASE, CONDUCTOR_OSS = "this server", "this server, base", "conductor-oss"
+"""The servers. The base is this server of another checkout: the state before a change."""
 ARTIFACT = "org.conductoross:conductor-server:3.32.1:jar:boot"
 LEAST_JAVA = 21
-HEAP = "2g"
+HEAP, START_SECONDS = "2g", 600
 
 
 class NotAvailable(Exception):
@@ -49,9 +50,17 @@ class System:
 
 
 @contextmanager
-def start_this_server(folder: Path, web_workers: int) -> Iterator[System]:
-    """Start the cluster profile. Its callers have a token."""
+def start_this_server(folder: Path, web_workers: int, base: Path | None = None) -> Iterator[System]:
+    """Start the cluster profile, of this checkout or of a base. Its callers have a token.
+
+    Raises:
+        NotAvailable: the base has no environment.
+    """
     folder.mkdir()
+    log = folder / "server.log"
+    installed = Installation(log=log) if base is None else Installation(base, str(base / ".venv/bin/python"), log)
+    if not os.access(installed.python, os.X_OK):
+        raise NotAvailable(f"There is no {installed.python}. Run `make .venv/for-run` in {base}.")
     with ExitStack() as stack:
         database = stack.enter_context(start_database(folder))
         redis = Redis(folder, folder / "redis.log")
@@ -65,12 +74,10 @@ def start_this_server(folder: Path, web_workers: int) -> Iterator[System]:
             "HTTPS": "0",
             "ALLOWED_HOSTS": "127.0.0.1",
         }
-        log = folder / "server.log"
-        server = stack.enter_context(start_server(environment, web_workers, database.url, has_tokens=True, log=log))
+        server = stack.enter_context(start_server(environment, web_workers, database.url, True, installed))
         parts = {name: process.pid for name, process in server.processes.items()}
-        yield System(
-            THIS, server.url, server.token, database, parts | {"Redis": redis.member.pid, "PostgreSQL": database.pid}
-        )
+        parts |= {"Redis": redis.member.pid, "PostgreSQL": database.pid}
+        yield System(BASE if base else THIS, server.url, server.token, database, parts)
 
 
 @contextmanager
@@ -93,7 +100,7 @@ def start_conductor_oss(folder: Path) -> Iterator[System]:
         stack.callback(member.terminate)
         url = f"http://127.0.0.1:{port}/api"
         try:
-            wait_until(lambda: not member.is_alive or _is_healthy(port), 180, CONDUCTOR_OSS)
+            wait_until(lambda: not member.is_alive or _is_healthy(port), START_SECONDS, CONDUCTOR_OSS)
         except TimeoutError as error:
             raise NotAvailable(f"{error} {_end_of(log)}") from None
         if not member.is_alive:

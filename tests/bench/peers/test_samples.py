@@ -3,13 +3,13 @@
 import pytest
 
 from .connections import join_chunks
-from .report import render
+from .report import render, write_page
 from .samples import Sample, Span, format_ratio, percentile
-from .systems import CONDUCTOR_OSS, THIS
+from .systems import BASE, CONDUCTOR_OSS, THIS
 
 FACTS = {
     "date": "2026-01-01 00:00 UTC", "commit": "abc", "machine": "2 cores", "python": "3.11", "postgresql": "defaults",
-    "rounds": 2, "web_workers": 2, "seconds": 8.0, "warm_up": 60.0, "workers": {THIS: 16},
+    "rounds": 2, "web_workers": 2, "seconds": 8.0, "warm_up": 60.0, "workers": {THIS: 16}, "base": "",
 }  # fmt: skip
 
 
@@ -53,7 +53,7 @@ def test_a_ratio_divides_the_rates_of_the_same_round():
 def test_the_cpu_time_of_the_database_is_not_that_of_the_server():
     table = render(results(sample(THIS, 1, 300.0)))
 
-    assert "| chain of 5 | 2.50 | 1.00 | 300 |" in table
+    assert "| chain of 5 | this server | 2.50 | 1.00 |  | 300 | 100 |" in table
     assert "| chain of 5 | 3.50 | 57 % | 14 % | 29 % |" in table
 
 
@@ -66,6 +66,21 @@ def test_a_fan_out_that_reached_the_time_limit_is_marked():
 
 def test_the_report_says_why_a_peer_is_missing():
     assert "Not measured: conductor-oss. No JDK." in render(results(missing={CONDUCTOR_OSS: "No JDK."}))
+
+
+def test_a_base_has_a_column_of_its_own():
+    measured = results(sample(THIS, 1, 300.0), sample(BASE, 1, 200.0), sample(CONDUCTOR_OSS, 1, 100.0))
+
+    assert "| chain of 5, tasks/s | 300 | 200 | 100 | **1.50** | **3.00** |" in render(measured)
+
+
+def test_tables_replace_those_of_a_page(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("Before\n<!-- results -->\nold\n<!-- /results -->\nAfter\n")
+
+    write_page(page, "| new |\n")
+
+    assert page.read_text() == "Before\n<!-- results -->\n| new |\n<!-- /results -->\nAfter\n"
 
 
 def test_a_chunked_body_is_joined():

@@ -11,6 +11,8 @@ import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
+from tests.bench.servers import ROOT
+
 from .comparison import announce, describe_commit, describe_machine, interrupt_once
 from .machine_lock import MachineLock
 from .measurements import CHAIN, Options, register
@@ -41,8 +43,8 @@ def main() -> None:
         announce("Interrupted. All processes are stopped; the table has what was measured before.")
     if path := os.environ.get("JSON"):
         stored = {str(count): [asdict(sample) for sample in measured] for count, measured in samples.items()}
-        Path(path).write_text(json.dumps({"commit": describe_commit(), "samples": stored}, indent=1) + "\n")
-    print(f"Commit {describe_commit()} on {describe_machine()}; {rounds} rounds of {seconds:g} s.\n")
+        Path(path).write_text(json.dumps({"commit": describe_commit(ROOT), "samples": stored}, indent=1) + "\n")
+    print(f"Commit {describe_commit(ROOT)} on {describe_machine()}; {rounds} rounds of {seconds:g} s.\n")
     print(render(samples))
 
 
