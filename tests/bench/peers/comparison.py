@@ -2,8 +2,8 @@
 
 PEERS=1 measures all peers, PEERS=conductor-oss,dbos,celery,temporal some. ROUNDS (3), DURATION (8 s for a load),
 WARM_UP (60 s of load for the JVM), ONLY=chain,fan_out, WEB_WORKERS (2), WORKERS=16 (connections that poll, instead of
-the best number for each server), JSON=FILE (results), BASE=FOLDER (another checkout of
-this server, which is measured as well) and BENCH_LOCK=FILE (a lock to hold while measuring) may be set.
+the best number for each server), BASE=FOLDER (another checkout of this server, which is measured as well), JSON=FILE
+(results) and BENCH_LOCK=FILE (a lock to hold while measuring) may be set.
 """
 
 import json
@@ -166,13 +166,12 @@ def warm_up(system: System, comparison: Comparison) -> None:
     """Put load on a server until it has reached its speed: all workloads in turn, the largest one excepted."""
     seconds = comparison.warm_up if system.name == CONDUCTOR_OSS else comparison.warm_up / 6
     workloads = [each for each in comparison.workloads if each.name not in {"fan_out_wide", "dispatch", "starts"}]
-    workloads = workloads or [CHAIN]
-    register(system, [*workloads, CHAIN])
+    register(system, [CHAIN])
     announce(f"Warming up {system.name} for {seconds:.0f} s")
-    options = Options(seconds / len(workloads), {system.name: WORKERS[1]})
+    options = Options(seconds / max(len(workloads), 1), {system.name: WORKERS[1]})
     with comparison.lock.hold():
-        for workload in workloads:
-            workload.measure(workload, system, options)
+        for workload in workloads or [CHAIN]:
+            measure_if_possible(comparison, workload, system, options)
 
 
 def choose_workers(system: System, comparison: Comparison) -> None:
@@ -196,17 +195,17 @@ def measure_round(comparison: Comparison, systems: list[System], number: int) ->
     for workload in comparison.workloads:
         with comparison.lock.hold():
             for system in systems if number % 2 else systems[::-1]:
-                for sample in measure_if_possible(comparison, workload, system):
+                for sample in measure_if_possible(comparison, workload, system, comparison.options):
                     sample.round = number
                     comparison.samples.append(sample)
                     announce(f"Round {number}: {sample.workload}, {sample.system}: {sample.rate:.1f}/s")
         comparison.save()
 
 
-def measure_if_possible(comparison: Comparison, workload: Workload, system: System) -> list[Sample]:
+def measure_if_possible(comparison: Comparison, workload: Workload, system: System, options: Options) -> list[Sample]:
     """Measure a workload on a server. After a failure, the other workloads are still measured."""
     try:
-        return workload.measure(workload, system, comparison.options)
+        return workload.measure(workload, system, options)
     except (OSError, EOFError, RuntimeError, ZeroDivisionError) as error:
         comparison.missing[f"{workload.label} on {system.name}"] = str(error)
         announce(f"{system.name}, {workload.name}: {error}")
@@ -235,7 +234,7 @@ def measure_engine_once(comparison: Comparison, engine: Engine, python: Path, fo
     try:
         with comparison.lock.hold():
             results = measure_engine(engine, python, folder, comparison.options.seconds)
-    except NotAvailable as missing:
+    except (NotAvailable, OSError, subprocess.SubprocessError) as missing:
         comparison.missing[engine.name] = str(missing)
         announce(f"{engine.name} is not measured: {missing}")
         return

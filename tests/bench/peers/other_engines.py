@@ -6,6 +6,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from .systems import NotAvailable
 PROGRAMS = Path(__file__).parent / "engines"
 ENVIRONMENT = ROOT / ".venv" / "peers"
 LOCK = ROOT / "requirements" / "peers.lock"
-WARM_UP_SECONDS = 3.0
+WARM_UP_SECONDS, LONGEST_SECONDS = 3.0, 300.0
 CELERY_PROCESSES = 2
 
 
@@ -150,10 +151,13 @@ def measure_engine(engine: Engine, python: Path, folder: Path, seconds: float) -
         program = subprocess.Popen(
             command, cwd=folder, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True
         )
+        watchdog = threading.Timer(LONGEST_SECONDS, program.kill)
+        watchdog.start()
         try:
             results = list(_read_results(program, backend))
             failed = program.wait(60)
         finally:
+            watchdog.cancel()
             program.kill()
             program.wait()
         if failed or not results:
