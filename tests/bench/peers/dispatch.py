@@ -16,7 +16,7 @@ from .load import IDS
 
 LONG_POLL_MS = 5000
 IDLE_QUEUES = 10
-PAUSE_SECONDS = 0.02
+ARRIVAL_SECONDS, PAUSE_SECONDS = 2.0, 0.02
 
 
 @dataclass
@@ -52,7 +52,7 @@ class Prober:
     def start(self) -> Script:
         request = self.requests.post(f"/workflow/{self.dispatch.definition}", orjson.dumps({"order": 1}))
         # The long polls must have arrived, and the ones of earlier measurements must have ended.
-        yield from _pause(1.0)
+        yield from _pause(ARRIVAL_SECONDS)
         ends_at = time.perf_counter() + self.dispatch.seconds
         while len(self.latencies) < self.dispatch.samples and time.perf_counter() < ends_at:
             yield from _pause(PAUSE_SECONDS)
