@@ -332,7 +332,7 @@ class UpdateRun(Effect):
 
 @dataclass(frozen=True, slots=True)
 class StartRun(Effect):
-    """Create another run in the same transaction. A message starts it.
+    """Create another run in the same transaction. A message makes it begin, unless it `has_begun`.
 
     `parent_attempt_id` is set if an attempt of this run waits for it.
     """
@@ -347,6 +347,7 @@ class StartRun(Effect):
     is_failure_workflow: bool = False
     idempotency_key: str = ""
     releases_key_of: str = ""  # the run that loses the key to this one
+    has_begun: bool = False  # its first decision is saved in the same transaction
 
     def to_history(self) -> dict[str, Any]:
         return {

@@ -5,7 +5,8 @@ This module is a leaf of the engine: `message_handlers` registers what each mess
 
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from threading import local
 
 from django.db.models import TextField
@@ -39,6 +40,11 @@ LATE_MS = 30_000
 """A message that is overdue by this time may have ended the process that delivered it."""
 FINAL_ERRORS = (Invalid, Forbidden, StepRefused)
 """Errors that another try would raise again."""
+CONSUMED_AT_ONCE = frozenset(("begin", "child_ended", "terminate"))
+"""Subjects whose handlers delete the message in the transaction of its only effect, so that a message which another
+process has delivered changes nothing. The sending process need not read them, and they have no masked facts."""
+FACTS_OF_OTHER_TRANSACTIONS = frozenset(("about", "is_limited"))
+"""Facts with which a message has an effect before the transaction that deletes it."""
 INTERRUPTED = "The process ended while it delivered the message."
 
 _own = local()
@@ -51,19 +57,35 @@ def register_handlers(handlers: Mapping[str, Handler]) -> None:
 
 def deliver_after_commit(ids: tuple[int, ...]) -> None:
     """Deliver messages after the commit, in this thread, one after another. The sweep delivers those that fail."""
+    _deliver_in_turn([partial(deliver, id) for id in ids])
+
+
+def deliver_sent(messages: Sequence[Message]) -> None:
+    """Deliver messages that this process has sent, like `deliver_after_commit`, and without reading some of them."""
+    _deliver_in_turn([partial(_deliver_sent, message) for message in messages])
+
+
+def _deliver_sent(message: Message) -> None:
+    if message.subject in CONSUMED_AT_ONCE and not message.facts.keys() & FACTS_OF_OTHER_TRANSACTIONS:
+        _deliver(message)
+    else:
+        deliver(message.pk)
+
+
+def _deliver_in_turn(deliveries: Iterable[Callable[[], object]]) -> None:
     waiting = getattr(_own, "waiting", None)
     if waiting is not None:
-        waiting.extend(ids)
+        waiting.extend(deliveries)
         return
     fault_points.reach("before-delivery")
-    _own.waiting = deque(ids)
+    _own.waiting = deque(deliveries)
     try:
         # Messages act on decisions that were authorized, not on behalf of the caller of this request.
         with acting_as(None):
             for _ in range(AT_ONCE):
                 if not _own.waiting:
                     break
-                deliver(_own.waiting.popleft())
+                _own.waiting.popleft()()
     finally:
         _own.waiting = None
 

@@ -10,6 +10,7 @@ from ..models import Attempt, Message, Run
 from ..models.outbox import ABOUT_GROUP
 from ..store import inbox, outbox_messages
 from ..store import runs as store
+from ..store.child_results import load_child_result
 from .delivery import Handler, register_handlers
 from .events import event_actions, event_intake
 from .payloads import payload_storage
@@ -41,20 +42,17 @@ def _attach_failed_execution(run_id: str, about: str) -> None:
 
 def _child_ended(message: Message) -> None:
     """Resolve the task that waits for a child run with the child's result."""
-    id, attempt = message.facts["child"], message.facts["attempt"]
-    child = Run.objects.filter(pk=id).first() or Run(
-        id=id, name="?", status="TERMINATED", reason="The child workflow was removed."
-    )
-    _end_waiting_task(message, child, message.to, attempt)
+    _end_waiting_task(message, message.facts["child"], message.to, message.facts["attempt"])
 
 
-def _end_waiting_task(message: Message, child: Run, run_id: str, attempt: str) -> None:
+def _end_waiting_task(message: Message, child_id: str, run_id: str, attempt: str) -> None:
     """Resolve the task that waits for this child with the child's result.
 
     Raises:
-        NotFound: when the child was removed.
+        NotFound: when the attempt was removed.
     """
-    if not Attempt.objects.filter(pk=attempt).exists():
+    child = load_child_result(child_id, attempt)
+    if not child.is_awaited:
         raise NotFound
     if child.status in RUN.open:
         # The child was reopened since. It sends this message again when it ends.
@@ -66,7 +64,7 @@ def _end_waiting_task(message: Message, child: Run, run_id: str, attempt: str) -
         "version": child.version,
         "status": child.status,
         "reason": child.reason,
-        "output": payload_storage.load_unmasked_output(child.id) if child.created_at else {},
+        "output": payload_storage.unmask_stored(child.output, child.output_path),
     }
     change_run(
         RunCommand(run_id, reports.child_ended(attempt, facts), "engine", attempts=[attempt], consumes=message.pk)
@@ -97,7 +95,7 @@ def _resume_child(message: Message) -> None:
                 )
             )
         except Conflict:
-            _end_waiting_task(message, child, parent, attempt)
+            _end_waiting_task(message, child.id, parent, attempt)
 
 
 def is_awaited(run_id: str, attempt_id: str) -> bool:

@@ -1,7 +1,6 @@
 """Field types: times, JSON documents stored as text, and authorship columns."""
 
 import json
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -9,8 +8,7 @@ import orjson
 from django.db import models
 
 from ..core.masking import MARK, redact_masked
-
-LONG_NUMBER = re.compile(r"\d{19}")
+from ..json_values import has_long_number
 
 
 class MomentField(models.BigIntegerField):
@@ -92,10 +90,8 @@ def loads_encrypted(text: str | None) -> Any:
     """Return the JSON value of a text as stored, with its encrypted parts; None stays None."""
     if text is None:
         return None
-    # orjson reads integers beyond 64 bits as floats, and has a lower limit on nesting than the json module.
-    if LONG_NUMBER.search(text):
-        return json.loads(text)
     try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError:
+        # orjson reads integers beyond 64 bits as floats, and has a lower limit on nesting than the json module.
+        return json.loads(text) if has_long_number(body := text.encode()) else orjson.loads(body)
+    except (orjson.JSONDecodeError, UnicodeEncodeError):
         return json.loads(text)

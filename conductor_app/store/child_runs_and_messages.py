@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from .. import conf
@@ -11,6 +12,7 @@ from ..core.events import INTERNAL, is_internal
 from ..core.listener_events import STATE, STATUS, TASK
 from ..core.masking import mask_encrypt, masked_names
 from ..core.snapshot import Run
+from ..core.states import SKIPPED
 from ..models import Message
 from ..models import Run as RunRow
 from ..models.fields import dumps
@@ -20,7 +22,7 @@ from .statement_batch import StatementBatch
 
 RUN_INSERTED = (
     "id", "name", "version", "resolved_definition_id", "status", "reason", "correlation_id", "priority",
-    "created_at", "updated_at", "last_retried_at", "wake_at", "revision", "next_seq",
+    "created_at", "updated_at", "ended_at", "last_retried_at", "wake_at", "revision", "next_seq",
     "has_skips", "parent_id", "parent_attempt_id", "root_id", "depth", "starter_id",
     "failed_attempt_id", "failed_refs", "failed_names", "domains", "limit_key", "is_held", "started_by", "event",
     "schedule", "idempotency_key", "request_id", "watched_as", "watched_until", "inbox",
@@ -41,46 +43,46 @@ WEBHOOK_WAIT_SQL = (
 Seal = Callable[[str], str]
 
 
-def insert_run(
-    writes: StatementBatch,
-    run: Run,
-    started_by: str,
-    *,
-    event: str = "",
-    schedule: str = "",
-    idempotency_key: str | None = None,
-    request_id: str | None = None,
-) -> None:
-    """Insert a new run."""
-    row = _run_columns(writes, run, started_by, event, schedule, idempotency_key, request_id)
-    writes.insert(RunRow, RUN_INSERTED, [row])
+@dataclass(frozen=True, slots=True)
+class RunOrigin:
+    """Facts about the start of a run that its row stores and decisions do not need.
+
+    `masked`: names whose values are masked in its input, besides those of its definition.
+    """
+
+    started_by: str
+    event: str = ""
+    schedule: str = ""
+    idempotency_key: str | None = None
+    request_id: str | None = None
+    masked: frozenset[str] = frozenset()
 
 
-def _run_columns(
-    writes: StatementBatch,
-    run: Run,
-    started_by: str,
-    event: str = "",
-    schedule: str = "",
-    idempotency_key: str | None = None,
-    request_id: str | None = None,
-    masked: frozenset[str] = frozenset(),
-) -> list[Any]:
-    input, variables = writes.placement.of_run(run, "input", masked), writes.placement.variables(run)
+def insert_run(writes: StatementBatch, run: Run, origin: RunOrigin, now: int) -> None:
+    """Insert a new run in the state after its first decision."""
+    writes.insert(RunRow, RUN_INSERTED, [_run_columns(writes, run, origin, now, revision=1)])
+
+
+def _run_columns(writes: StatementBatch, run: Run, origin: RunOrigin, now: int, *, revision: int) -> list[Any]:
+    placement, variables = writes.placement, writes.placement.variables(run)
+    input, output = placement.of_run(run, "input", origin.masked), placement.of_run(run, "output")
+    has_skips = any(run.tasks[key].status == SKIPPED for key in run.touched if key in run.tasks)
     return [
-        run.id, run.definition.name, run.definition.version, run.definition.hash, run.status, "",
-        rows.strip_nul(run.correlation_id)[:512], run.priority, run.created_at, run.created_at,
-        0, run.wake_at, 0, 1, False, run.parent_id, run.parent_attempt_id, run.root_id, run.depth, run.starter_id,
-        "", "[]", "[]", dumps(dict(run.domains)), run.limit_key, run.is_held, rows.strip_nul(started_by)[:255],
-        rows.strip_nul(event)[:255], schedule, idempotency_key, request_id, run.watched_as, run.watched_until, 0,
-        input.text, "{}", variables, input.size, 2, len(variables),
-        input.path, "",
+        run.id, run.definition.name, run.definition.version, run.definition.hash, run.status,
+        rows.strip_nul(run.reason), rows.strip_nul(run.correlation_id)[:512], run.priority, run.created_at, now,
+        run.ended_at, run.last_retried_at, run.wake_at, revision, run.next_seq,
+        has_skips, run.parent_id, run.parent_attempt_id, run.root_id, run.depth, run.starter_id,
+        run.failed_attempt_id, dumps(list(run.failed_refs)), dumps(list(run.failed_names)), dumps(dict(run.domains)),
+        run.limit_key, run.is_held, rows.strip_nul(origin.started_by)[:255], rows.strip_nul(origin.event)[:255],
+        origin.schedule, origin.idempotency_key, origin.request_id, run.watched_as, run.watched_until, run.inbox,
+        input.text, output.text, variables, input.size, output.size, len(variables),
+        input.path, output.path,
     ]  # fmt: skip
 
 
 def insert_started_runs(writes: StatementBatch, effects: Iterable[Effect], run: Run, now: int) -> None:
-    """Insert the runs that the decision starts."""
-    starts = [effect for effect in effects if isinstance(effect, StartRun)]
+    """Insert the runs that the decision starts and that have not begun."""
+    starts = [effect for effect in effects if isinstance(effect, StartRun) and not effect.has_begun]
     if starts:
         for freed in filter(None, (effect.releases_key_of for effect in starts)):
             writes.run("UPDATE conductor_run SET idempotency_key = NULL WHERE id = %s", [freed])
@@ -88,10 +90,14 @@ def insert_started_runs(writes: StatementBatch, effects: Iterable[Effect], run: 
 
 
 def _insert_started_run(writes: StatementBatch, effect: StartRun, run: Run, now: int) -> list[Any]:
+    return _run_columns(writes, new_child_run(effect, run, now), origin_of_start(effect, run), now, revision=0)
+
+
+def origin_of_start(effect: StartRun, run: Run) -> RunOrigin:
+    """Return the origin of a run that this run starts."""
     # A failure workflow gets the whole input of this run, so the values that this definition masks stay masked.
     masked = masked_names(run.definition) if effect.is_failure_workflow else frozenset()
-    key = effect.idempotency_key or None
-    return _run_columns(writes, new_child_run(effect, run, now), "engine", idempotency_key=key, masked=masked)
+    return RunOrigin("engine", idempotency_key=effect.idempotency_key or None, masked=masked)
 
 
 def attach_children(writes: StatementBatch, effects: Iterable[Effect], run: Run) -> None:
@@ -112,11 +118,19 @@ def insert_webhook_waits(writes: StatementBatch, effects: Iterable[Effect], run:
             writes.run(WEBHOOK_WAIT_SQL, [effect.attempt_id, name, version, effect.digest, now])
 
 
-def insert_messages(effects: Iterable[Effect], run: Run, now: int, seal: Seal) -> list[Message]:
-    """Write the messages of these effects, including those that make started runs begin."""
-    senders = [effect for effect in effects if isinstance(effect, StartRun | AttachChild | SendMessage | PublishEvent)]
-    messages = [message for effect in senders if (message := _message_row(effect, run, now, seal)) is not None]
-    return Message.objects.bulk_create(messages, batch_size=500) if messages else []
+def insert_messages(writes: StatementBatch, effects: Iterable[Effect], run: Run, now: int) -> list[Message]:
+    """Insert the messages of these effects, including those that make started runs begin."""
+    senders = [effect for effect in effects if _sends_message(effect)]
+    rows = (_message_row(effect, run, now, writes.placement.seal) for effect in senders)
+    messages = [row for row in rows if row is not None]
+    writes.insert_messages(messages)
+    return messages
+
+
+def _sends_message(effect: Effect) -> bool:
+    if isinstance(effect, StartRun):
+        return not effect.has_begun
+    return isinstance(effect, AttachChild | SendMessage | PublishEvent)
 
 
 def _message_row(

@@ -7,8 +7,10 @@ from ..core.snapshot import NEVER
 from ..models import Message
 from ..models.outbox import PUBLISH
 from .due_rows import OPEN_RUN
+from .statement_batch import StatementBatch
 from .statements import execute
 
+CONSUME = "DELETE FROM conductor_message WHERE id = %s"
 EXPIRED_MESSAGES = f"""due_at = {NEVER} AND sent_at < %s AND (
     subject IN ('publish', 'event', 'act')
     OR (subject IN ('begin', 'child_ended', 'terminate', 'started', 'inbox') AND NOT EXISTS (
@@ -29,7 +31,12 @@ def send_all(messages: Sequence[Message]) -> list[Message]:
 
 def consume(id: int) -> bool:
     """Delete a handled message. Returns False if another process has handled it."""
-    return bool(Message.objects.filter(pk=id).delete()[0])
+    return bool(execute(CONSUME, [id]))
+
+
+def consume_with(writes: StatementBatch, id: int) -> None:
+    """Delete a handled message together with other statements, which fail if another process has handled it."""
+    writes.run(CONSUME, [id], expected=1)
 
 
 def delete_messages_to(address: str) -> None:

@@ -14,13 +14,20 @@ from ..core.snapshot import UNKNOWN, Attempt, Run, Task
 from ..core.states import SKIPPED
 from ..core.step_types.event import EventStep
 from ..models import Attempt as AttemptRow
-from ..models import HistoryEntry
+from ..models import HistoryEntry, Message
 from ..models import Task as TaskRow
 from ..models.fields import dumps
 from ..models.outbox import PUBLISH
 from . import failures, rows
 from .cached_results import write_cached_results
-from .child_runs_and_messages import attach_children, insert_messages, insert_started_runs, insert_webhook_waits
+from .child_runs_and_messages import (
+    RunOrigin,
+    attach_children,
+    insert_messages,
+    insert_run,
+    insert_started_runs,
+    insert_webhook_waits,
+)
 from .statement_batch import StaleRow, StatementBatch
 from .statements import CHUNK, placeholders
 
@@ -32,28 +39,38 @@ class PendingNotifications:
     """Notifications to send after the commit: queues with new attempts, and messages to deliver."""
 
     queues: frozenset[str]
-    messages: tuple[int, ...]
+    messages: tuple[Message, ...]
 
 
-def save_run(writes: StatementBatch, before: Run, decision: Decision, revision: RevisionInfo) -> PendingNotifications:
-    """Write the effects of a decision, after the statements in `writes`.
+def send(writes: StatementBatch) -> None:
+    """Execute the statements.
 
     Raises:
         StaleRow: when another process has changed a row
         PayloadsTooLarge: when payloads must be stored in blob storage first.
     """
-    pending = add_run(writes, before, decision, revision)
     try:
         writes.send()
     except IntegrityError as error:
         # Another process has written a row with the same key; this decision was made on an older state.
         raise StaleRow from error
-    return pending
 
 
-def add_run(writes: StatementBatch, before: Run, decision: Decision, revision: RevisionInfo) -> PendingNotifications:
-    """Add the statements that write the effects of a decision. Only messages, which need ids, are written at once."""
+def add_changes(
+    writes: StatementBatch,
+    before: Run,
+    decision: Decision,
+    revision: RevisionInfo,
+    origin: RunOrigin | None = None,
+) -> PendingNotifications:
+    """Add the statements that write the effects of a decision, after those in `writes`. `origin`: the run is new.
+
+    Raises:
+        PayloadOverLimit: when a payload exceeds the maximum size.
+    """
     effects, after, now = list(decision.effects), decision.after, revision.at
+    if origin is not None:
+        insert_run(writes, after, origin, now)
     attempts = _touched_attempts(before, effects)
     # Deletions come first: the same decision may create deleted tasks again, with the same reference and id.
     before = _delete_tasks(writes, before, effects)
@@ -61,17 +78,18 @@ def add_run(writes: StatementBatch, before: Run, decision: Decision, revision: R
     _write_tasks(writes, before, after)
     _prune_iterations(writes, before, effects)
     _empty_inbox(writes, before, after)
-    _write_run(writes, before, after, now)
+    if origin is None:
+        _write_run(writes, before, after, now)
     _write_history(writes, before, effects, revision)
     failures.write_failures(writes, before, attempts, after, now)
     insert_started_runs(writes, effects, after, now)
     attach_children(writes, effects, after)
     insert_webhook_waits(writes, effects, after, now)
     write_cached_results(writes, effects)
-    messages = insert_messages(effects, after, now, writes.placement.seal)
+    messages = insert_messages(writes, effects, after, now)
     # Messages to other systems are sent by the built-in workers, like the attempts of their queues.
     event_queues = frozenset({EVENT_QUEUE} if any(each.subject == PUBLISH for each in messages) else ())
-    internal_messages = tuple(each.pk for each in messages if each.subject != PUBLISH)
+    internal_messages = tuple(each for each in messages if each.subject != PUBLISH)
     return PendingNotifications(_affected_queues(before, attempts, after) | event_queues, internal_messages)
 
 

@@ -75,6 +75,8 @@ def _load_whole(run_id: str, is_locked: bool) -> Run:
     if not rows:
         raise NotFound(f"No such workflow found by id: {run_id}")
     run = _parse_run(rows[0])
+    if not run.has_begun:
+        return run
     return fast_replace(run, tasks=_parse_tasks(run, fetch(f"{TASK_SQL} ORDER BY t.seq", [run_id])))
 
 
@@ -127,7 +129,9 @@ def _complete_neighborhood(rows: list[tuple[Any, ...]]) -> Run:
         }
         needed_keys |= {key for task in tasks.values() for key in _branch_dependent_keys(run, task)}
         if not needed_keys - loaded_keys:
-            return fast_replace(run, tasks=_parse_tasks(run, sorted(task_rows, key=_seq_of)))
+            tasks = _parse_tasks(run, sorted(task_rows, key=_seq_of))
+            # Each task has a sequence number of its own, so a short run is often known to be whole.
+            return fast_replace(run, tasks=tasks, is_whole=len(tasks) == run.next_seq - 1)
 
 
 def _parse_key(row: tuple[Any, ...]) -> Key:

@@ -5,10 +5,13 @@ from typing import Any
 
 from django.db import DataError, connection, models
 
+from ..models import Message
+from ..models.fields import dumps
 from .payload_placement import PayloadPlacement
 from .statements import (
-    execute_and_commit,
-    execute_together,
+    CHUNK,
+    StatementResult,
+    execute_batch,
     insert_statements,
     supports_commit_in_batch,
     update_statements,
@@ -24,6 +27,7 @@ REQUIRE_COUNT = "WITH changed AS ({sql} RETURNING 1) SELECT 1 / CAST(COUNT(*) = 
 """A statement that fails if it does not change the expected number of rows, because a commit follows it at once."""
 COPY_MIN_ROWS = 50
 """Larger inserts use COPY on PostgreSQL, because a statement with many parameters is slow to parse."""
+MESSAGE_COLUMNS = ('"to"', "subject", "facts", "sent_at", "due_at", "tries", "error")
 
 
 class StatementBatch:
@@ -37,6 +41,7 @@ class StatementBatch:
         self.ends_transaction = ends_transaction
         self.statements: list[tuple[str, Sequence[Any], int | None]] = []
         self.copies: list[tuple[str, Sequence[str], Sequence[Sequence[Any]]]] = []
+        self.messages: dict[int, Sequence[Message]] = {}
 
     def insert(self, model: type[models.Model], columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """Add an insert of rows."""
@@ -51,18 +56,34 @@ class StatementBatch:
         """Add an update. `rows`: for each row its id, its expected status, and the new values."""
         self.statements += update_statements(model, columns, rows)
 
+    def insert_messages(self, messages: Sequence[Message]) -> None:
+        """Add an insert of outbox messages. `send` sets their ids."""
+        for start in range(0, len(messages), CHUNK):
+            chunk = messages[start : start + CHUNK]
+            values = [[each.to, each.subject, dumps(each.facts), each.sent_at, each.due_at, 0, ""] for each in chunk]
+            [(sql, params)] = insert_statements(Message, MESSAGE_COLUMNS, values)
+            self.messages[len(self.statements)] = chunk
+            self.run(f"{sql} RETURNING id", params)
+
+    def append(self, batch: "StatementBatch") -> None:
+        """Add the statements of another batch with the same placement."""
+        first = len(self.statements)
+        self.messages |= {first + position: messages for position, messages in batch.messages.items()}
+        self.statements += batch.statements
+        self.copies += batch.copies
+
+    def append_with_payloads(self, batch: "StatementBatch") -> None:
+        """Add the statements of another batch, with those for its payloads.
+
+        Raises:
+            PayloadsTooLarge: when payloads of that batch must be stored first.
+        """
+        batch.statements += batch.placement.statements()
+        self.append(batch)
+
     def run(self, sql: str, params: Sequence[Any], expected: int | None = None) -> None:
         """Add a statement. `expected`: the number of rows that it must change, or None for any."""
         self.statements.append((sql, params, expected))
-
-    def add_all(self, other: "StatementBatch") -> None:
-        """Add the statements of another decision, with those for its payloads.
-
-        Raises:
-            PayloadsTooLarge: when payloads of that decision must be stored first.
-        """
-        self.statements += [*other.statements, *other.placement.statements()]
-        self.copies += other.copies
 
     def send(self) -> None:
         """Execute all statements.
@@ -76,12 +97,13 @@ class StatementBatch:
             self._send_and_commit()
             return
         # One round trip instead of about six.
-        counts = execute_together([(sql, params) for sql, params, _ in self.statements])
-        for (_, _, expected), count in zip(self.statements, counts, strict=True):
+        results = execute_batch([(sql, params) for sql, params, _ in self.statements])
+        for (_, _, expected), (count, _) in zip(self.statements, results, strict=True):
             if expected is not None and count != expected:
                 raise StaleRow
         for copy in self.copies:
             _copy_rows(*copy)
+        self._set_message_ids(results)
 
     def _send_and_commit(self) -> None:
         statements = [
@@ -89,11 +111,16 @@ class StatementBatch:
             for sql, params, expected in self.statements
         ]
         try:
-            execute_and_commit(statements)
+            self._set_message_ids(execute_batch(statements, commits=True))
         except DataError as error:
             if getattr(error.__cause__, "sqlstate", "") == DIVISION_BY_ZERO:
                 raise StaleRow from error
             raise
+
+    def _set_message_ids(self, results: Sequence[StatementResult]) -> None:
+        for position, messages in self.messages.items():
+            for message, id in zip(messages, results[position].ids, strict=True):
+                message.pk = id
 
 
 def _copy_rows(table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import DEFAULT_DB_ALIAS, connection, connections, models
 
@@ -12,6 +12,13 @@ CHUNK = 500
 """The maximum number of rows per statement. Longer lists are split."""
 CACHED_SHAPES = 1000
 """The number of cached statements, each for one number of rows. The longest have 100 kB."""
+
+
+class StatementResult(NamedTuple):
+    """The number of rows that a statement changed, and the ids that it returned."""
+
+    count: int
+    ids: list[int]
 
 
 def fetch(sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
@@ -42,26 +49,27 @@ def execute(sql: str, params: Sequence[Any] = ()) -> int:
 
 def execute_together(statements: Sequence[tuple[str, Sequence[Any]]]) -> list[int]:
     """Execute the statements in order. Returns the number of rows that each changed."""
+    return [result.count for result in execute_batch(statements)]
+
+
+def execute_batch(
+    statements: Sequence[tuple[str, Sequence[Any]]], *, commits: bool = False
+) -> Sequence[StatementResult]:
+    """Execute the statements in order, in one round trip if possible. A statement may end with `RETURNING id`.
+
+    `commits`: commit in the same round trip. Nothing may be written in the transaction afterwards. Django's own commit
+    at the end of the block then finds no transaction, and runs the hooks.
+    """
     if _bypasses_cursors():
         from . import pg_pipeline
 
-        return pg_pipeline.execute_together(statements)
+        return [StatementResult(*result) for result in pg_pipeline.execute_batch(statements, commits=commits)]
     return [_execute(sql, params) for sql, params in statements]
 
 
 def supports_commit_in_batch() -> bool:
-    """Return True if `execute_and_commit` is available: on PostgreSQL."""
+    """Return True if `execute_batch` can commit: on PostgreSQL."""
     return _bypasses_cursors()
-
-
-def execute_and_commit(statements: Sequence[tuple[str, Sequence[Any]]]) -> None:
-    """Execute the statements and commit, in one round trip. Nothing may be written in the transaction afterwards.
-
-    Django's own commit at the end of the block then finds no transaction, and runs the hooks.
-    """
-    from . import pg_pipeline
-
-    pg_pipeline.execute_and_commit(statements)
 
 
 def is_in_transaction() -> bool:
@@ -69,10 +77,11 @@ def is_in_transaction() -> bool:
     return bool(connection.in_atomic_block)
 
 
-def _execute(sql: str, params: Sequence[Any]) -> int:
+def _execute(sql: str, params: Sequence[Any]) -> StatementResult:
     with connection.cursor() as cursor:
         cursor.execute(sql, params)
-        return cursor.rowcount
+        ids = [row[0] for row in cursor.fetchall()] if cursor.description else []
+        return StatementResult(cursor.rowcount, ids)
 
 
 def _bypasses_cursors() -> bool:

@@ -25,7 +25,9 @@ def save_after(scenario: Scenario, command: Command, meanwhile) -> None:
         before = store.load_for_update(scenario.id)
         decision, _ = decide_command(scenario.id, None, command)
         meanwhile()
-        run_writer.save_run(StatementBatch(), before, decision, RevisionInfo(product_clock.now(), ACTOR))
+        writes = StatementBatch()
+        run_writer.add_changes(writes, before, decision, RevisionInfo(product_clock.now(), ACTOR))
+        run_writer.send(writes)
 
 
 def test_a_concurrently_changed_run_is_not_written(clock):

@@ -137,7 +137,15 @@ def load_unmasked_output(run_id: str) -> Any:
     """Return the output of a run for its parent, with masked values decrypted."""
     text = Cast("output", TextField())
     written, path = Run.objects.annotate(text=text).values_list("text", "output_path").get(pk=run_id)
-    return load_unmasked_payload(path) if path else decrypt_masked(loads_encrypted(written))
+    return unmask_stored(written, path)
+
+
+def unmask_stored(written: str, path: str) -> Any:
+    """Return a payload from its columns, with masked values decrypted."""
+    if path:
+        return load_unmasked_payload(path)
+    value = loads_encrypted(written)
+    return decrypt_masked(value) if MARK in written else value
 
 
 def load_stored_input(run_id: str) -> Any:

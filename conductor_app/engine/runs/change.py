@@ -168,14 +168,26 @@ class ChangeLoop(TransactionLoop):
             decision = decide_from_rows(before, request.command, self.data, now, saves_partially)
             if decision.data_requests and not decision.effects:
                 return decision
-            if request.consumes is not None and not outbox_messages.consume(request.consumes):
+            batch = new_batch(self.data, ends_transaction=is_outermost)
+            if not self._consume_message(decision, batch):
                 # Another process has delivered the message.
                 return Decision((), before)
             if request.within_transaction is not None:
                 request.within_transaction(now)
             fault_points.reach("before-commit")
-            self._save(before, decision, now, new_batch(self.data, ends_transaction=is_outermost))
+            self._save(before, decision, now, batch)
             return decision
+
+    def _consume_message(self, decision: Decision, batch: StatementBatch) -> bool:
+        """Delete the message that causes the command. Return False if another process has handled it.
+
+        At the first attempt it is deleted together with the writes of the decision.
+        """
+        id = self.request.consumes
+        if id is not None and decision.effects and not self.stale_attempts:
+            outbox_messages.consume_with(batch, id)
+            return True
+        return id is None or outbox_messages.consume(id)
 
     def _save(self, before: Run, decision: Decision, now: int, batch: StatementBatch) -> None:
         request = self.request
@@ -185,7 +197,8 @@ class ChangeLoop(TransactionLoop):
                 "run", request.run_id, request.audit.action, request.actor, reason=request.reason, facts=facts, at=now
             )
         if decision.effects:
-            save_decision(before, decision, RevisionInfo(now, request.actor, request.reason), batch)
+            revision, starts = RevisionInfo(now, request.actor, request.reason), self.new_child_starts(batch, now)
+            save_decision(before, decision, revision, starts)
         elif decision.after.wake_at != before.wake_at:
             store.set_timer(request.run_id, decision.after.wake_at)
 

@@ -14,7 +14,7 @@ from threading import Lock
 from django.db import transaction
 
 from ... import clock, fault_points
-from ...core.decide import RevisionInfo, apply_command
+from ...core.decide import RevisionInfo
 from ...core.decision_context import Command
 from ...core.effects import Effect
 from ...core.errors import RequestRefused
@@ -22,7 +22,7 @@ from ...core.snapshot import Run
 from ...store import runs as store
 from ...store.statement_batch import StatementBatch
 from .data_loading import LoadedData
-from .decision import add_decision
+from .decision import add_decision, decide_from_rows
 
 MAX_GROUP = 16
 """The maximum number of changes in one transaction."""
@@ -90,7 +90,7 @@ class GroupedCommand:
     def _decide(self, before: Run, now: int, writes: StatementBatch) -> None:
         change = self.change
         try:
-            decision = apply_command(before, change.command, LoadedData(), now)
+            decision = decide_from_rows(before, change.command, LoadedData(), now)
         except RequestRefused as refusal:
             self.refusal = refusal
             return

@@ -22,8 +22,9 @@ from ...core.states import RUN, RUNNING
 from ...models import Failure
 from ...models import Run as RunRow
 from ...models.fields import dumps
-from ...store import child_runs_and_messages, removal
+from ...store import removal
 from ...store import runs as store
+from ...store.child_runs_and_messages import RunOrigin
 from ...store.payload_placement import PayloadOverLimit
 from ...store.payloads import release_payloads
 from ...store.statement_batch import StaleRow, StatementBatch
@@ -166,14 +167,18 @@ class StartLoop(TransactionLoop):
 
     def _save(self, run: Run, decision: Decision, now: int, batch: StatementBatch) -> None:
         request = self.request
-        starter = request.started_by or self.actor
-        keys = {"idempotency_key": request.idempotency_key, "request_id": request.request_id}
-        child_runs_and_messages.insert_run(batch, run, starter, event=request.event, schedule=request.schedule, **keys)
+        origin = RunOrigin(
+            request.started_by or self.actor,
+            event=request.event,
+            schedule=request.schedule,
+            idempotency_key=request.idempotency_key,
+            request_id=request.request_id,
+        )
         if self.within_transaction is not None:
             self.within_transaction(run.id)
         if request.labels:
             labels.save_labels(run.id, request.labels)
-        save_decision(run, decision, RevisionInfo(now, self.actor), batch)
+        save_decision(run, decision, RevisionInfo(now, self.actor), self.new_child_starts(batch, now), origin)
 
     def on_stale(self) -> None:
         # Another process has started a run with the same key, or for the same request.

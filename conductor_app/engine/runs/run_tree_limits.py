@@ -12,6 +12,15 @@ CHECKED_DEPTH = 3
 """The depth from which a beginning run looks at the runs above it. Shallower trees are terminated in time."""
 
 
+def is_checked(run_id: str, depth: int) -> bool:
+    """Return True if a run at this depth looks at its tree before it begins."""
+    return depth >= CHECKED_DEPTH or _counts_descendants(run_id)
+
+
+def _counts_descendants(run_id: str) -> bool:
+    return bool(conf.max_open_descendants) and int(run_id[-2:], 16) % SAMPLE == 0
+
+
 def reason_not_to_begin(run_id: str) -> str:
     """Return why a run must not begin, or an empty text.
 
@@ -25,6 +34,6 @@ def reason_not_to_begin(run_id: str) -> str:
     if depth >= CHECKED_DEPTH and run_tree.is_being_terminated(parent_id):
         return "A workflow above this one was terminated."
     limit = conf.max_open_descendants
-    if limit and int(run_id[-2:], 16) % SAMPLE == 0 and run_tree.has_open_descendants(root_id, limit):
+    if _counts_descendants(run_id) and run_tree.has_open_descendants(root_id, limit):
         return f"Workflow {root_id} has more than {limit} open sub-workflows, the maximum (MAX_OPEN_DESCENDANTS)."
     return ""

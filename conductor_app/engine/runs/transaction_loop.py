@@ -3,12 +3,15 @@
 from abc import abstractmethod
 from collections.abc import Iterable
 
+from django.db import DataError, InternalError
+
 from ...core.data_requests import DataRequest
 from ...core.decide import Decision
 from ...core.decision_loop import DecisionLoop
 from ...store.payload_placement import PayloadsTooLarge
-from ...store.statement_batch import StaleRow
+from ...store.statement_batch import StaleRow, StatementBatch
 from .data_loading import LoadedData
+from .decision import ChildStarts
 
 
 class TransactionLoop(DecisionLoop):
@@ -17,6 +20,13 @@ class TransactionLoop(DecisionLoop):
     def __init__(self, data: LoadedData) -> None:
         super().__init__()
         self.data = data
+        self.child_starts: ChildStarts | None = None
+        self.begins_children = True
+
+    def new_child_starts(self, writes: StatementBatch, now: int) -> ChildStarts:
+        """Return the runs that begin together with the decision of this attempt."""
+        self.child_starts = ChildStarts(writes, now, is_enabled=self.begins_children)
+        return self.child_starts
 
     @abstractmethod
     def run_transaction(self, saves_partially: bool) -> Decision:
@@ -32,10 +42,18 @@ class TransactionLoop(DecisionLoop):
         """Prepare the next attempt after another process changed a row, or raise."""
 
     def attempt(self, saves_partially: bool) -> Decision | None:
+        self.child_starts = None
         try:
             return self.run_transaction(saves_partially)
-        except StaleRow:
-            self.on_stale()
+        except (StaleRow, DataError, InternalError) as error:
+            if self.child_starts and self.child_starts.begun:
+                # A child may be the cause. Repeat without them: they begin in transactions of their own.
+                self.begins_children = False
+                self.data.forget_transient()
+            elif isinstance(error, StaleRow):
+                self.on_stale()
+            else:
+                raise
         except PayloadsTooLarge as found:
             # Stored now, they are found by their digests: the next attempt writes their paths.
             self.data.forget_transient()
