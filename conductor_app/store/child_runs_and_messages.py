@@ -120,17 +120,11 @@ def insert_webhook_waits(writes: StatementBatch, effects: Iterable[Effect], run:
 
 def insert_messages(writes: StatementBatch, effects: Iterable[Effect], run: Run, now: int) -> list[Message]:
     """Insert the messages of these effects, including those that make started runs begin."""
-    senders = [effect for effect in effects if _sends_message(effect)]
+    senders = [effect for effect in effects if isinstance(effect, StartRun | AttachChild | SendMessage | PublishEvent)]
     rows = (_message_row(effect, run, now, writes.placement.seal) for effect in senders)
     messages = [row for row in rows if row is not None]
     writes.insert_messages(messages)
     return messages
-
-
-def _sends_message(effect: Effect) -> bool:
-    if isinstance(effect, StartRun):
-        return not effect.has_begun
-    return isinstance(effect, AttachChild | SendMessage | PublishEvent)
 
 
 def _message_row(
@@ -145,6 +139,8 @@ def _message_row(
         # `asked` is an operator's command for the parent. Which names the parent's definition masks is unknown here.
         facts = mask_encrypt(effect.facts, frozenset(("asked",)), seal)
         return Message(to=effect.to, subject=effect.subject, facts=facts, sent_at=now, due_at=now)
+    if effect.has_begun:
+        return None
     facts = {"about": run.id} if effect.is_failure_workflow else {}
     facts |= {"is_limited": True} if effect.definition.document.get("rateLimitConfig") else {}
     return Message(to=effect.id, subject="begin", facts=facts, sent_at=now, due_at=now)

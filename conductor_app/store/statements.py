@@ -17,7 +17,7 @@ CACHED_SHAPES = 1000
 class StatementResult(NamedTuple):
     """The number of rows that a statement changed, and the ids that it returned."""
 
-    count: int
+    changed: int
     ids: list[int]
 
 
@@ -49,7 +49,7 @@ def execute(sql: str, params: Sequence[Any] = ()) -> int:
 
 def execute_together(statements: Sequence[tuple[str, Sequence[Any]]]) -> list[int]:
     """Execute the statements in order. Returns the number of rows that each changed."""
-    return [result.count for result in execute_batch(statements)]
+    return [result.changed for result in execute_batch(statements)]
 
 
 def execute_batch(
