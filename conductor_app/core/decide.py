@@ -16,8 +16,14 @@ from .snapshot import Run
 from .states import PAUSED
 from .timers import is_due, next_run_timer, run_ends_at
 
-BUDGET = 5_000
-"""Effects after which a decision stops and continues in a new transaction, so that an endless loop cannot block it."""
+MAX_EFFECTS = 5_000
+MAX_TASKS_EXAMINED = 300_000
+"""The limits of a decision: effects, and tasks that its rules have examined, counted once for each pass.
+
+After them it continues in a new transaction, so that a long loop without workers does not hold the lock of its run.
+"""
+MIN_PASSES = 50
+"""Passes of the rules that every decision may have, however many tasks its run has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,20 +64,42 @@ def apply_command(
         return Decision((), run, missing.data_requests)
 
 
+class RuleBudget:
+    """The limits of one decision, applied to its passes of the rules."""
+
+    def __init__(self) -> None:
+        self.effects: list[Effect] = []
+        self._passes = self._tasks = 0
+
+    @property
+    def is_spent(self) -> bool:
+        """Return True if no further pass is allowed."""
+        return len(self.effects) >= MAX_EFFECTS or (self._passes >= MIN_PASSES and self._tasks >= MAX_TASKS_EXAMINED)
+
+    def allows_pass(self, run: Run) -> bool:
+        """Return True if a pass is allowed, and count it."""
+        if self.is_spent:
+            return False
+        self._passes += 1
+        self._tasks += len(run.tasks)
+        return True
+
+
 def _apply(run: Run, command: Command, data: Mapping[DataRequest, Any], now: int, saves_partially: bool) -> Decision:
-    effects: list[Effect] = []
-    before = _run_rules(run, data, now, effects) if _is_anything_due(run, now) else run
+    budget = RuleBudget()
+    effects = budget.effects
+    before = _run_rules(run, data, now, budget) if _is_anything_due(run, now) else run
     command_effects = list(command(before, DecisionContext(before, data), now))
     effects += command_effects
     after = apply_effects(before, command_effects)
     try:
-        after = _run_rules(after, data, now, effects)
+        after = _run_rules(after, data, now, budget)
     except DataRequired as missing:
         if not (saves_partially and _can_save_partially(effects, missing)):
             raise
         after = fast_replace(apply_effects(run, effects), wake_at=now)
         return Decision(_with_listener_events(run, effects, after, data, now), after, missing.data_requests)
-    return Decision(_with_listener_events(run, effects, after, data, now), _set_wake_up(after, now, len(effects)))
+    return Decision(_with_listener_events(run, effects, after, data, now), _set_wake_up(after, now, budget))
 
 
 def _with_listener_events(
@@ -102,9 +130,13 @@ def _is_anything_due(run: Run, now: int) -> bool:
     return run.is_open and (run_ends_at(run) <= now or any(is_due(task, now) for task in run.tasks.values()))
 
 
-def _run_rules(run: Run, data: Mapping[DataRequest, Any], now: int, effects: list[Effect]) -> Run:
-    """Apply rules until none fires, and return the last snapshot. Appends to `effects`."""
-    return run_to_fixpoint(run, effects, lambda each: _first_firing_rule(each, data, now), apply_effects, BUDGET)
+def _run_rules(run: Run, data: Mapping[DataRequest, Any], now: int, budget: RuleBudget) -> Run:
+    """Apply rules until none fires, and return the last snapshot. Appends to the effects of the budget."""
+
+    def first_firing_rule(each: Run) -> list[Effect]:
+        return _first_firing_rule(each, data, now) if budget.allows_pass(each) else []
+
+    return run_to_fixpoint(run, budget.effects, first_firing_rule, apply_effects, MAX_EFFECTS)
 
 
 def _first_firing_rule(run: Run, data: Mapping[DataRequest, Any], now: int) -> list[Effect]:
@@ -117,7 +149,7 @@ def _first_firing_rule(run: Run, data: Mapping[DataRequest, Any], now: int) -> l
     return []
 
 
-def _set_wake_up(run: Run, now: int, count: int) -> Run:
+def _set_wake_up(run: Run, now: int, budget: RuleBudget) -> Run:
     if not run.is_open:
         return run
-    return fast_replace(run, wake_at=now if count >= BUDGET else next_run_timer(run, now))
+    return fast_replace(run, wake_at=now if budget.is_spent else next_run_timer(run, now))

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from typing import Any
 
@@ -23,7 +24,7 @@ from .data_requests import (
 from .definition import Definition, Key, Step
 from .effects import Effect
 from .errors import StepRefused
-from .expressions import MISSING, needed_references, resolve_template
+from .expressions import MISSING, NeedsQuickJS, evaluate_in_process, needed_references, resolve_template
 from .frozen import fast_replace
 from .snapshot import UNKNOWN, Run, Task
 from .step_structure import STEP_STRUCTURES, structure_of
@@ -119,7 +120,14 @@ class DecisionContext:
         return resolve_template(template, lambda root, key: self._value(root, key, known))
 
     def script(self, language: str, source: str, inputs: Mapping[str, Any]) -> ScriptResult:
-        """Return the result of a script."""
+        """Return the result of a script.
+
+        Raises:
+            DataRequired: when a helper process must evaluate it.
+        """
+        if language == "javascript":
+            with suppress(NeedsQuickJS):
+                return ScriptResult(evaluate_in_process(source, inputs))
         text = json.dumps(inputs, default=str)
         return self.require(ScriptEvaluation(language, source, text, self.run.definition.name))
 

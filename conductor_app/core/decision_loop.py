@@ -11,7 +11,7 @@ from .decide import Decision
 from .effects import Effect
 
 MAX_ROUNDS = 500
-"""Rounds of one loop. A DO_WHILE requests the value of its condition in each iteration."""
+"""Rounds of one loop. A DO_WHILE may request the value of its condition in each iteration."""
 ROUNDS_BEFORE_PARTIAL_SAVE = 8
 """Rounds that decide from the beginning. After them, effects are saved while the next script runs."""
 

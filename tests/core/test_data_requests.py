@@ -18,6 +18,7 @@ from conductor_app.core.data_requests import (
 )
 from conductor_app.core.decide import apply_command, decide
 from conductor_app.core.decision_context import DecisionContext
+from conductor_app.core.definition import Key
 from conductor_app.core.snapshot import UNKNOWN, Run
 from tests.builders import fork, inline, noop, plan, set_variable, step, sub_workflow
 from tests.core.simulated_run import RunInMemory
@@ -39,8 +40,8 @@ def find_data_requests(*steps, **fields) -> set:
         ([step("a", inputs={"n": "${workflow.env.REGION}"})], Environment()),
         ([set_variable("a", n=1)], RunPayload("variables")),
         (
-            [inline("a", "1 + 1")],
-            ScriptEvaluation("javascript", "1 + 1", '{"evaluatorType": "javascript", "expression": "1 + 1"}', "order"),
+            [inline("a", "sum()")],
+            ScriptEvaluation("javascript", "sum()", '{"evaluatorType": "javascript", "expression": "sum()"}', "order"),
         ),
         ([sub_workflow("a", "child", version=2)], DefinitionByName("child", 2)),
     ],
@@ -53,6 +54,15 @@ def test_a_step_without_references_requests_no_data():
     run = Run("run", plan(step("a", inputs={"n": 1, "id": "${workflow.workflowId}"})), "RUNNING", 0)
 
     assert decide(run, {}, 0).data_requests == frozenset()
+
+
+def test_a_simple_script_requests_no_data():
+    run = Run("run", plan(inline("a", "$.n * 2", inputs={"n": 4})), "RUNNING", 0, input={}, output={}, variables={})
+
+    decision = decide(run, {}, 0)
+
+    assert not decision.data_requests
+    assert decision.after.tasks[Key("a")].attempt.output == {"result": 8}
 
 
 def test_the_requests_of_all_branches_are_raised_together():
@@ -94,9 +104,9 @@ def test_a_task_missing_in_the_complete_run_is_absent():
 
 def test_a_decision_continues_with_the_loaded_data():
     data_request = ScriptEvaluation(
-        "javascript", "1 + 1", '{"evaluatorType": "javascript", "expression": "1 + 1"}', "order"
+        "javascript", "sum()", '{"evaluatorType": "javascript", "expression": "sum()"}', "order"
     )
-    run = Run("run", plan(inline("a", "1 + 1"), noop("b")), "RUNNING", 0, input={}, variables={}, output={})
+    run = Run("run", plan(inline("a", "sum()"), noop("b")), "RUNNING", 0, input={}, variables={}, output={})
 
     decision = apply_command(run, no_command, {data_request: ScriptResult(2)}, 0)
 

@@ -85,10 +85,12 @@ def test_a_preview_of_a_rerun_includes_the_new_child(clock):
 
 
 def test_a_preview_evaluates_scripts(clock):
-    scenario = Scenario(clock, inline("i", "$.n * 2", inputs={"n": "${workflow.input.n}"}), step("a"), input={"n": 1})
+    scenario = Scenario(
+        clock, inline("i", "Math.abs($.n)", inputs={"n": "${workflow.input.n}"}), step("a"), input={"n": 1}
+    )
     scenario.worker("a").completes()
 
-    seen = preview(scenario.id, commands.Rerun(Key("i"), input={"n": 4}))
+    seen = preview(scenario.id, commands.Rerun(Key("i"), input={"n": -8}))
 
     assert seen.runs[scenario.id].after.tasks[Key("i")].attempt.output == {"result": 8}
 

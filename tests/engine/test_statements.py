@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from tests.builders import dynamic_fork, each, fork, loop, policy, step, step_without_policy, switch
+from tests.builders import dynamic_fork, each, fork, inline, loop, policy, step, step_without_policy, switch
 from tests.scenario import Scenario
 
 pytestmark = pytest.mark.django_db
@@ -84,6 +84,22 @@ def test_a_report_in_a_sequence_takes_seven_statements(clock):
         scenario.worker("a").completes(n=1)
 
     assert counted.count <= 7, counted.statements
+
+
+def test_a_report_that_ends_an_iteration_with_scripts_reads_the_run_once(clock):
+    total = inline("total", "$.n * 2", inputs={"n": "${l.output.iteration}"})
+    way = switch("way", {"yes": [step("b")]}, evaluatorType="javascript", expression="$.n < 9 ? 'yes' : 'no'")
+    body = [total, way | {"inputParameters": {"n": "${total.output.result}"}}]
+    scenario = Scenario(clock, loop("l", *body, loopCondition="if ($.l['iteration'] < 3) { true; } else { false; }"))
+    scenario.worker("b").polls()
+
+    with Counted() as counted:
+        scenario.worker("b").completes(n=1)
+
+    assert scenario.task("way__2").output["selectedCase"] == "yes"
+    assert scenario.queue("b")
+    assert len([sql for sql in counted.statements if sql.startswith("SELECT r.id,")]) == 1
+    assert counted.count <= 11, counted.statements
 
 
 def test_a_referenced_payload_takes_two_more_statements(clock):

@@ -6,6 +6,7 @@ from types import ModuleType
 from . import value_param
 from .checking import ExpressionError, check_template, expression_roots
 from .java_text import java_text
+from .javascript import NeedsQuickJS, evaluate_in_process
 from .jsonpath import ABSENT, BadPath, Path, compile_path
 from .provenance import Provenance, trace_expressions
 from .python_text import script_names, without_texts
@@ -16,7 +17,11 @@ from .template import needed_references, resolve_template
 
 @dataclass(frozen=True)
 class ScriptLanguage:
-    """Language whose scripts the core does not execute. It requests the result and decides again when it is loaded."""
+    """Language whose scripts helper processes execute.
+
+    The core requests the result and decides again when it is loaded. Simple scripts in JavaScript are an exception:
+    `evaluate_in_process` evaluates them.
+    """
 
     language: str
 
@@ -40,12 +45,14 @@ __all__ = [
     "MISSING",
     "BadPath",
     "ExpressionError",
+    "NeedsQuickJS",
     "Path",
     "Provenance",
     "Scope",
     "ScriptLanguage",
     "check_template",
     "compile_path",
+    "evaluate_in_process",
     "evaluator",
     "expression_roots",
     "java_text",

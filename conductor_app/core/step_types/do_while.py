@@ -1,6 +1,6 @@
 """DO_WHILE: repeats its body while a condition holds or a list has items.
 
-`RunLimits.max_iterations` limits the iterations of a loop. One decision applies at most `BUDGET` effects
+`RunLimits.max_iterations` limits the iterations of a loop. The effects of one decision are limited as well
 (`core/decide.py`); a longer loop continues in the next decision.
 """
 

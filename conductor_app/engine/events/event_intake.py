@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -15,7 +16,7 @@ from ...access.masking import decrypt_masked
 from ...core import events
 from ...core.data_requests import ScriptEvaluation as ScriptQuestion
 from ...core.data_requests import ScriptResult
-from ...core.expressions import ScriptLanguage, evaluator
+from ...core.expressions import NeedsQuickJS, ScriptLanguage, evaluate_in_process, evaluator
 from ...core.masking import redact_masked
 from ...models import EventAction, EventDelivery, EventHandler, HandlerEvaluation, Message
 from ...models.events import FAILED, MATCHED, MAX_NAME_LENGTH, NOT_MATCHED
@@ -128,6 +129,9 @@ def evaluate_condition(handler: EventHandler, payload: Any) -> HandlerVerdict:
 def _run_condition(handler: EventHandler, condition: str, language: str, payload: Any) -> ScriptResult:
     found = evaluator(language) or ScriptLanguage("javascript")
     if isinstance(found, ScriptLanguage):
+        if found.language == "javascript":
+            with suppress(NeedsQuickJS):
+                return ScriptResult(evaluate_in_process(condition, payload))
         inputs = dumps(payload) or "null"
         return run_script(ScriptQuestion(found.language, condition, inputs, f"event handler {handler.name}"))
     return ScriptResult(value=found.evaluate(condition, payload if isinstance(payload, dict) else {}))

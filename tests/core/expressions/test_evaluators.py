@@ -14,7 +14,7 @@ def test_value_param_returns_null_for_an_absent_input():
 
 
 @pytest.mark.parametrize(("name", "language"), [("javascript",) * 2, ("graaljs", "javascript"), ("python",) * 2])
-def test_script_languages_are_evaluated_outside_of_the_core(name, language):
+def test_script_languages_are_evaluated_by_helper_processes(name, language):
     assert evaluator(name) == ScriptLanguage(language)
 
 

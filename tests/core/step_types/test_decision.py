@@ -43,9 +43,9 @@ def test_its_output_is_only_the_case():
 
 
 def test_a_script_may_choose():
-    scripted = plan(decision("way", CASES, caseExpression="$.way + 1"))
+    scripted = plan(decision("way", CASES, caseExpression="choose($.way)"))
 
-    assert RunInMemory(scripted, {"way": 0}, scripts={"$.way + 1": 1.0}).waiting == ["first"]
+    assert RunInMemory(scripted, {"way": 0}, scripts={"choose($.way)": 1.0}).waiting == ["first"]
 
 
 def test_a_script_that_fails_fails_the_run():

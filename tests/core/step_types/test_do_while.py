@@ -3,6 +3,9 @@
 import pytest
 
 from conductor_app.core.data_requests import ScriptResult
+from conductor_app.core.decide import decide
+from conductor_app.core.definition import Key
+from conductor_app.core.snapshot import Run
 from tests.builders import fork, loop, noop, plan, policy, step, switch, wait
 from tests.core.simulated_run import RunInMemory
 
@@ -34,6 +37,18 @@ def test_a_truth_or_a_number_above_zero_continues(answer, continues):
     run = RunInMemory(plan(loop("l", step("a"), loopCondition="again")), scripts={"again": answer}).completes("a__1")
 
     assert ("a__2" in run.statuses) == continues
+
+
+def test_a_long_loop_without_workers_continues_in_further_decisions():
+    definition = plan(loop("l", noop("n"), times=700), step("after"))
+    run, decisions = Run("run", definition, "RUNNING", 0, input={}, output={}, variables={}), 0
+    while not (decisions and run.wake_at > 0):
+        decision = decide(run, {}, 0)
+        run, decisions = decision.after, decisions + 1
+
+    assert 1 < decisions < 10
+    assert run.tasks[Key("l")].iteration == 700
+    assert run.tasks[Key("after")].is_open
 
 
 def test_the_condition_can_read_inputs_outputs_and_the_loop():

@@ -58,8 +58,8 @@ def test_cases_can_contain_switches():
 
 @pytest.mark.parametrize(("answer", "case"), [("a", "a"), (1.0, "1"), (True, "true"), (None, "null")])
 def test_a_script_may_choose(answer, case):
-    scripted = {"evaluatorType": "javascript", "expression": "$.way + 1"}
-    chosen = RunInMemory(plan(switch("way", CASES, **scripted)), {"way": 0}, scripts={"$.way + 1": answer})
+    scripted = {"evaluatorType": "javascript", "expression": "choose($.way)"}
+    chosen = RunInMemory(plan(switch("way", CASES, **scripted)), {"way": 0}, scripts={"choose($.way)": answer})
 
     assert chosen.task("way").attempt.output["selectedCase"] == case
 
