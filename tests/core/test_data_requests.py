@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from conductor_app.core import reports
 from conductor_app.core.commands import no_command
 from conductor_app.core.data_requests import (
     ActiveDomains,
@@ -11,6 +12,7 @@ from conductor_app.core.data_requests import (
     DataRequired,
     DefinitionByName,
     Environment,
+    IterationOutcomes,
     RunPayload,
     ScriptEvaluation,
     ScriptResult,
@@ -20,7 +22,7 @@ from conductor_app.core.decide import apply_command, decide
 from conductor_app.core.decision_context import DecisionContext
 from conductor_app.core.definition import Key
 from conductor_app.core.snapshot import UNKNOWN, Run
-from tests.builders import fork, inline, noop, plan, set_variable, step, sub_workflow
+from tests.builders import fork, inline, loop, noop, plan, set_variable, step, sub_workflow
 from tests.core.simulated_run import RunInMemory
 
 
@@ -63,6 +65,21 @@ def test_a_simple_script_requests_no_data():
 
     assert not decision.data_requests
     assert decision.after.tasks[Key("a")].attempt.output == {"result": 8}
+
+
+def test_the_data_for_the_end_of_an_iteration_is_requested_together():
+    run = RunInMemory(plan(loop("l", step("a"), times=2, inputs={"most": "${workflow.input.most}"})))
+    snapshot = replace(run.snapshot, is_whole=False, input=UNKNOWN)
+    tasks = {key: without_output(task) if key.ref == "l" else task for key, task in snapshot.tasks.items()}
+    command = reports.apply_report(run.task("a__1").attempt.id, reports.Report("COMPLETED", {}))
+
+    requests = apply_command(replace(snapshot, tasks=tasks), command, {}, 0).data_requests
+
+    assert requests == {
+        IterationOutcomes(Key("l"), 1, frozenset({Key("a", (1,))})),
+        AttemptPayload(run.task("l").attempt.id, "output"),
+        RunPayload("input"),
+    }
 
 
 def test_the_requests_of_all_branches_are_raised_together():

@@ -6,10 +6,11 @@
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
-from ..data_requests import TaskOutcome
-from ..decision_context import DecisionContext
+from ..data_requests import DataRequest, DataRequired, TaskOutcome
+from ..decision_context import DecisionContext, gather_values
 from ..definition import Key, Step
 from ..effects import Effect, PruneIteration, UpdateTask
 from ..errors import StepRefused
@@ -70,7 +71,10 @@ class DoWhile(StepType):
         )
 
     def progress(self, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        outcomes = outcomes_of_iteration(task, ctx)
+        try:
+            outcomes = outcomes_of_iteration(task, ctx)
+        except DataRequired as missing:
+            raise DataRequired(missing.data_requests | _requests_at_end(task, ctx, now)) from None
         if outcomes is None or not outcomes:
             return
         failure = first_failure(outcomes)
@@ -118,6 +122,20 @@ class DoWhile(StepType):
             yield Key(task.step.heads[0], (*task.key.iteration_path, task.iteration))
         else:
             yield from super().successors(task)
+
+
+def _requests_at_end(task: Task, ctx: DecisionContext, now: int) -> frozenset[DataRequest]:
+    """Return the requests for the output and the inputs of a loop, which are read when an iteration has ended."""
+    try:
+        gather_values(
+            [
+                partial(ctx.attempt_payload, task, "output"),
+                partial(resolve_inputs, task.step, ctx, task.key, ctx.run, now),
+            ]
+        )
+    except DataRequired as missing:
+        return missing.data_requests
+    return frozenset()
 
 
 def iteration_output(output: dict[str, Any], iteration: int, items: list[Any] | None) -> dict[str, Any]:
