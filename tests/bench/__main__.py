@@ -155,11 +155,12 @@ def measure_nested(bench: LoadedServer) -> list[Result]:
 
 def measure_idle(bench: LoadedServer) -> list[Result]:
     bench.register(workloads.workflow("bench_dispatch", workloads.simple("bench_rare")), tasks=["bench_rare"])
-    share, latencies = long_polls.measure(bench.server, lambda: bench.start("bench_dispatch", {"order": 1}))
-    print(
-        f"100 idle long polls: server CPU {100 * share:.1f} %; "
-        f"start to claim {format_percentiles(latencies).strip()} ms"
-    )
+    for case, share, latencies in long_polls.measure(bench.server, lambda: bench.start("bench_dispatch", {"order": 1})):
+        print(
+            f"dispatch {case}: start to arrival p50/p95/p99 {format_percentiles(latencies).strip()} ms; "
+            f"CPU of the web processes meanwhile {100 * share:.1f} %",
+            flush=True,
+        )
     return []
 
 

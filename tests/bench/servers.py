@@ -45,6 +45,10 @@ class Server:
         """Return the CPU time so far of the web and Celery processes, without the database."""
         return sum(cpu_seconds(process.pid) for process in self.processes.values())
 
+    def web_cpu_seconds(self) -> float:
+        """Return the CPU time so far of the web processes."""
+        return cpu_seconds(self.processes["web"].pid) if self.processes else 0.0
+
     def web_peak_mb(self) -> float:
         """Return the peak memory of the largest web process."""
         return peak_mb(self.processes["web"].pid) if self.processes else 0.0
