@@ -133,7 +133,7 @@ def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
 def disable_process_caches(patch: pytest.MonkeyPatch) -> None:
     """Disable the process's database caches, because the database is reset between tests."""
     patch.setattr(resolved_definitions, "_known", resolved_definitions.DefinitionCache(-1))
-    patch.setattr(pollers, "_recorded_at", {})
+    patch.setattr(pollers, "_buffer", pollers.PollerBuffer())
     patch.setattr(standalone_rows, "_read_at", {})
     patch.setattr(throughput, "book", throughput.CountBuffer())
     patch.setattr(secret_cache, "_cache", secret_cache.SecretCache())

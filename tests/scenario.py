@@ -22,7 +22,7 @@ ACTOR = "a test"
 def clear_process_caches() -> None:
     """Clear the process's caches of rows, because the rows of another test no longer exist."""
     resolved_definitions._known = resolved_definitions.DefinitionCache(-1)
-    pollers._recorded_at.clear()
+    pollers._buffer = pollers.PollerBuffer()
     sweeps._recorded_at.clear()
 
 
