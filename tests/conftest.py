@@ -17,6 +17,7 @@ from conductor_app.engine.definitions import resolved_definitions
 from conductor_app.engine.queues import pollers, throughput
 from conductor_app.engine.standalone import standalone_rows
 from conductor_app.insight.monitoring.liveness import liveness
+from conductor_app.notifications import WAITERS
 from conductor_app.store import environment_variables
 from tests import database_baseline as furniture
 
@@ -134,6 +135,7 @@ def disable_process_caches(patch: pytest.MonkeyPatch) -> None:
     """Disable the process's database caches, because the database is reset between tests."""
     patch.setattr(resolved_definitions, "_known", resolved_definitions.DefinitionCache(-1))
     patch.setattr(pollers, "_buffer", pollers.PollerBuffer())
+    WAITERS.discard_lookups()
     patch.setattr(standalone_rows, "_read_at", {})
     patch.setattr(throughput, "book", throughput.CountBuffer())
     patch.setattr(secret_cache, "_cache", secret_cache.SecretCache())

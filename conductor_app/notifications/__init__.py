@@ -1,9 +1,13 @@
-"""Notifications about new work. A notification may be lost, so waiting polls also read their queue every second."""
+"""Notifications about new work. They may be lost, so the queues of waiting polls are also read every second."""
 
 from .channel import announce, count_waiting, is_closing, on_announce, prepare_backend, subscribe, wake_all_and_close
-from .waiters import broadcast_topic
+from .waiters import WAITERS, Waiter, WaiterRegistry, always_connected, broadcast_topic
 
 __all__ = [
+    "WAITERS",
+    "Waiter",
+    "WaiterRegistry",
+    "always_connected",
     "announce",
     "broadcast_topic",
     "count_waiting",

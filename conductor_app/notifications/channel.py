@@ -1,15 +1,16 @@
 """Announce new work in queues after a commit, and subscribe to queues while waiting."""
 
 import logging
-from collections.abc import Callable, Collection, Iterable
-from contextlib import AbstractContextManager
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 from conductor_app import conf
 
-from .waiters import WAITERS, Waiter
+from .waiters import WAITERS, Waiter, always_connected
 
 log = logging.getLogger(__name__)
 AnnouncementListener = Callable[[Collection[str]], None]
@@ -19,8 +20,8 @@ _announcement_listeners: list[AnnouncementListener] = []
 class Backend(Protocol):
     """Transport of notifications to other processes."""
 
-    def publish(self, queues: Collection[str]) -> None:
-        """Send the notification, or drop it if it cannot be sent."""
+    def publish(self, announced: Mapping[str, int]) -> None:
+        """Send the notification with the number of attempts by queue, or drop it if it cannot be sent."""
 
     def start_listening(self) -> None:
         """Start to receive the notifications of other processes."""
@@ -35,22 +36,38 @@ def announce(queues: Iterable[str]) -> None:
     if not announced:
         return
     # If a waiter of this process is woken, it claims the work, and other processes need no notification.
-    not_woken = WAITERS.wake(announced)
-    for notify, queues in (
-        (_backend(conf.wakeups).publish, not_woken),
-        *((notify, announced) for notify in _announcement_listeners),
-    ):
-        try:
-            if queues:
-                notify(queues)
-        except Exception:
-            log.exception("notification_lost", extra={"queues": announced[:5]})
+    _publish(WAITERS.wake(Counter(announced)))
+    for listener in _announcement_listeners:
+        _notify(listener, announced)
 
 
-def subscribe(*queues: str) -> AbstractContextManager[Waiter]:
-    """Subscribe to queues. Subscribe before reading the queue, so that no notification is missed in between."""
+def _publish(announced: Mapping[str, int]) -> None:
+    if announced:
+        _notify(_backend(conf.wakeups).publish, announced)
+
+
+def _notify(notify: Callable[[Any], None], announced: Collection[str]) -> None:
+    try:
+        notify(announced)
+    except Exception:
+        log.exception("notification_lost", extra={"queues": list(announced)[:5]})
+
+
+@contextmanager
+def subscribe(*queues: str, most: int = 1, has_left: Callable[[], bool] = always_connected) -> Iterator[Waiter]:
+    """Subscribe to queues. Subscribe before reading the queue, so that no notification is missed in between.
+
+    `most`: the number of attempts that the waiter can claim at once. `has_left`: returns True if its client has
+    disconnected. Attempts that were announced to the waiter, and that it has not claimed, are announced to others.
+    """
     _backend(conf.wakeups).start_listening()
-    return WAITERS.subscribe(*queues)
+    waiter = None
+    try:
+        with WAITERS.subscribe(*queues, most=most, has_left=has_left) as waiter:
+            yield waiter
+    finally:
+        if waiter is not None and waiter.unclaimed:
+            _publish({queues[0]: waiter.unclaimed})
 
 
 def prepare_backend() -> None:

@@ -1,9 +1,10 @@
-"""Notifications between the processes of a cluster: messages on a Redis channel that name queues."""
+"""Notifications between the processes of a cluster: messages on a Redis channel with the new attempts of queues."""
 
 import atexit
 import logging
 import secrets
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from queue import Empty, SimpleQueue
@@ -21,7 +22,8 @@ from .waiters import WAITERS
 
 log = logging.getLogger(__name__)
 
-CHANNEL = "conductor:wakeups"
+# Not `conductor:wakeups`, on which previous versions send lists of queues.
+CHANNEL = "conductor:announcements"
 # The pause after Redis could not be reached, so that requests do not wait for it repeatedly.
 RETRY_SECONDS = 2.0
 MAX_RETRY_SECONDS = 5.0
@@ -31,9 +33,9 @@ PACE_SECONDS = 0.02
 PROCESS_ID = secrets.token_hex(8)
 
 
-def publish(queues: Collection[str]) -> None:
+def publish(announced: Mapping[str, int]) -> None:
     """Send the notification from a thread, which combines several notifications into one message."""
-    _publisher().enqueue(queues)
+    _publisher().enqueue(announced)
 
 
 def start_listening() -> None:
@@ -48,36 +50,36 @@ class RedisPublisher:
     def __init__(self, client: redis.Redis) -> None:
         self._client = client
         self._paused_until = 0.0
-        self._waiting: SimpleQueue[Collection[str]] = SimpleQueue()
+        self._waiting: SimpleQueue[Mapping[str, int]] = SimpleQueue()
         Thread(target=self._send_forever, name="wakeups-out", daemon=True).start()
         # Send pending notifications before a short-lived process ends.
         atexit.register(self._send_waiting)
 
-    def enqueue(self, queues: Collection[str]) -> None:
-        self._waiting.put(queues)
+    def enqueue(self, announced: Mapping[str, int]) -> None:
+        self._waiting.put(announced)
 
     def _send_forever(self) -> None:
         while True:
-            self._publish([*self._waiting.get(), *self._take_waiting()])
+            self._publish(Counter(self._waiting.get()) + self._take_waiting())
             sleep(PACE_SECONDS)
 
     def _send_waiting(self) -> None:
         if pending := self._take_waiting():
             self._publish(pending)
 
-    def _take_waiting(self) -> list[str]:
-        """Return the collected queues. Repetitions are significant, because each entry wakes one waiter."""
-        queues: list[str] = []
+    def _take_waiting(self) -> Counter[str]:
+        """Return the collected attempts by queue."""
+        announced: Counter[str] = Counter()
         with suppress(Empty):
-            while len(queues) < MAX_BATCH:
-                queues += self._waiting.get_nowait()
-        return queues
+            while len(announced) < MAX_BATCH:
+                announced.update(self._waiting.get_nowait())
+        return announced
 
-    def _publish(self, queues: Collection[str]) -> None:
+    def _publish(self, announced: Mapping[str, int]) -> None:
         if monotonic() < self._paused_until:
             return
         try:
-            self._client.publish(CHANNEL, orjson.dumps([PROCESS_ID, *queues]))
+            self._client.publish(CHANNEL, orjson.dumps([PROCESS_ID, announced]))
         except redis.RedisError as error:
             if not self._paused_until:
                 log.warning(
@@ -131,9 +133,9 @@ _listener = RedisListener()
 
 
 def _receive_hint(hint: bytes) -> None:
-    sender, *queues = orjson.loads(hint)
+    sender, announced = orjson.loads(hint)
     if sender != PROCESS_ID:
-        WAITERS.wake(queues)
+        WAITERS.wake(announced)
 
 
 @cache

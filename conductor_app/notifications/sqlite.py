@@ -1,4 +1,4 @@
-"""Notifications between processes that share a SQLite file: datagrams that name queues.
+"""Notifications between processes that share a SQLite file: datagrams with the new attempts of queues.
 
 SQLite itself can only report that the file has changed (`PRAGMA data_version`). A process would have to poll that 200
 times per second, and every waiter would read its queue after every commit. Datagrams cost nothing on an idle server.
@@ -11,7 +11,7 @@ import os
 import secrets
 import socket
 import tempfile
-from collections.abc import Collection
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -24,7 +24,7 @@ from .waiters import WAITERS
 
 log = logging.getLogger(__name__)
 
-# Replaces a list of queues that exceeds the size of a datagram. It wakes all waiters.
+# Replaces a notification that exceeds the size of a datagram. It wakes all waiters.
 WAKE_EVERYONE = b"*"
 MAX_HINT_BYTES = 60_000
 MAX_SOCKET_PATH = 80
@@ -32,9 +32,9 @@ MAX_SOCKET_PATH = 80
 SEND_TIMEOUT_SECONDS = 0.02
 
 
-def publish(queues: Collection[str]) -> None:
+def publish(announced: Mapping[str, int]) -> None:
     """Send the notification to all other listening processes."""
-    hint = orjson.dumps(list(queues))
+    hint = orjson.dumps(announced)
     for inbox in _socket_folder().iterdir():
         if inbox != _inbox.path:
             _send_hint(hint if len(hint) <= MAX_HINT_BYTES else WAKE_EVERYONE, inbox)
@@ -71,7 +71,8 @@ _inbox = HintInbox()
 def _receive_hints(receiver: socket.socket) -> None:
     while True:
         hint = receiver.recv(MAX_HINT_BYTES)
-        with suppress(orjson.JSONDecodeError):
+        # A process of the previous version sends a list of queues.
+        with suppress(orjson.JSONDecodeError, AttributeError):
             WAITERS.wake_all() if hint == WAKE_EVERYONE else WAITERS.wake(orjson.loads(hint))
 
 

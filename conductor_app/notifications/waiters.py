@@ -1,7 +1,7 @@
 """The waiters of this process, by queue."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import Event, Lock
 
@@ -14,10 +14,25 @@ def broadcast_topic(name: str) -> str:
     return f"{TOPIC_PREFIX}{name}"
 
 
-class Waiter:
-    """One waiter, for one queue or several."""
+def always_connected() -> bool:
+    """Return False: a caller within this process does not disconnect."""
+    return False
 
-    def __init__(self) -> None:
+
+class Waiter:
+    """One waiter, for one queue or several. It reads its queue after it has subscribed, and whenever a wait ends.
+
+    `most`: the number of attempts that it can claim at once. `has_left`: returns True if its client has disconnected.
+    """
+
+    def __init__(self, registry: "WaiterRegistry", queue: str, most: int, has_left: Callable[[], bool]) -> None:
+        self.most, self.has_left = most, has_left
+        self._registry, self._queue = registry, queue
+        self.is_waiting = False
+        # Attempts that were announced to this waiter: before its last wait ended, and since then.
+        self.expected = self.announced = 0
+        # Whether a lookup has woken this waiter, or it has claimed nothing, since the last timed lookup of its queue.
+        self.was_tried = False
         self._notified = Event()
 
     @property
@@ -25,23 +40,48 @@ class Waiter:
         """Return True if there is an unconsumed notification."""
         return self._notified.is_set()
 
+    @property
+    def unclaimed(self) -> int:
+        """Return the number of announced attempts for which this waiter has not finished a claim."""
+        return self.expected + self.announced
+
     def wait(self, seconds: float) -> bool:
         """Wait for a notification, at most `seconds`, and consume it. Returns True if there was one."""
-        woken = self._notified.wait(seconds)
-        self._notified.clear()
+        with self._registry.lock:
+            self.is_waiting, self.expected = True, 0
+        self._notified.wait(seconds)
+        with self._registry.lock:
+            # A notification may have arrived after the time was over.
+            woken = self._notified.is_set()
+            self._notified.clear()
+            self.is_waiting, self.expected, self.announced = False, self.announced, 0
         return woken
+
+    def finish_claim(self, count: int) -> int:
+        """Record a claim of `count` attempts. Returns the number of announced attempts that it has missed.
+
+        A waiter that claims nothing becomes the last one of its queue: its worker may be drained.
+        """
+        with self._registry.lock:
+            missed, self.expected = max(self.expected - count, 0), 0
+            if not count:
+                self.was_tried = True
+                self._registry.move_to_end(self._queue, self)
+        return missed
 
     def notify(self) -> None:
         self._notified.set()
 
 
 class WaiterRegistry:
-    """All waiters of a process. New work wakes the waiter that has waited longest; a broadcast wakes all."""
+    """All waiters of a process. New work wakes the waiters that have waited longest; a broadcast wakes all."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        self.lock = Lock()
         self._queues: dict[str, deque[Waiter]] = {}
         self._count = 0
+        # The monotonic time until which a lookup is valid that has found no attempt in a queue.
+        self._empty_until: dict[str, float] = {}
         self.is_closing = False
 
     @property
@@ -50,32 +90,101 @@ class WaiterRegistry:
         return self._count
 
     @contextmanager
-    def subscribe(self, *queues: str) -> Iterator[Waiter]:
-        """Subscribe to queues during the block."""
-        waiter = Waiter()
-        with self._lock:
+    def subscribe(
+        self, *queues: str, most: int = 1, has_left: Callable[[], bool] = always_connected
+    ) -> Iterator[Waiter]:
+        """Subscribe to queues during the block.
+
+        Announced attempts that the waiter has not claimed are passed on to the next waiters. Afterwards, its
+        `unclaimed` are those that no other waiter of this process was notified of.
+        """
+        waiter = Waiter(self, queues[0], most, has_left)
+        with self.lock:
             for queue in queues:
                 self._queues.setdefault(queue, deque()).append(waiter)
             self._count += 1
         try:
             yield waiter
         finally:
-            with self._lock:
+            with self.lock:
                 self._count -= 1
                 for queue in queues:
                     self._leave(queue, waiter)
+                if waiter.unclaimed:
+                    waiter.expected, waiter.announced = 0, self._pass_on(queues[0], waiter.unclaimed)
 
-    def wake(self, queues: Iterable[str]) -> list[str]:
-        """Wake one waiter for each entry of its queue. Returns the entries that other processes must receive.
+    def wake(self, announced: Mapping[str, int]) -> dict[str, int]:
+        """Wake waiters for the announced number of attempts of each queue.
 
-        These are the entries without a waiter in this process, and all broadcasts.
+        Returns the attempts that other processes must be notified of: those without a waiter in this process, and all
+        broadcasts.
         """
-        with self._lock:
-            return [queue for queue in queues if not self._wake(queue)]
+        with self.lock:
+            rest = {queue: self._pass_on(queue, count) for queue, count in announced.items()}
+        return {queue: count for queue, count in rest.items() if count > 0}
+
+    def waiting_queues(self) -> dict[str, int]:
+        """Return the number of attempts that the waiters of each queue can claim."""
+        with self.lock:
+            return {
+                queue: sum(waiter.most for waiter in waiters)
+                for queue, waiters in self._queues.items()
+                if not queue.startswith(TOPIC_PREFIX)
+            }
+
+    def begin_lookup(self, queues: Iterable[str]) -> None:
+        """Begin a lookup. An announcement from now on may be of an attempt that the lookup does not find."""
+        with self.lock:
+            self._empty_until |= dict.fromkeys(queues, 0.0)
+
+    def mark_empty(self, queue: str, until: float) -> None:
+        """Record that a lookup has found no attempt, unless one has been announced since its begin.
+
+        `until`: the monotonic time of the next lookup.
+        """
+        with self.lock:
+            if queue in self._empty_until:
+                self._empty_until[queue] = until
+
+    def is_empty(self, queue: str, moment: float) -> bool:
+        """Return True if a current lookup has found no attempt, and waiters were woken for all announced ones.
+
+        A waiter that has subscribed before needs no claim of its own: it would wait beside those that found nothing.
+        """
+        with self.lock:
+            return moment < self._empty_until.get(queue, 0.0)
+
+    def discard_lookups(self) -> None:
+        """Discard the results of lookups, because no poll waits any more."""
+        with self.lock:
+            self._empty_until.clear()
+
+    def offer(self, queue: str, claimable: int, *, repeated: bool = False) -> None:
+        """Wake waiters for the attempts that a lookup has found, except those that were announced already.
+
+        `repeated`: the lookup follows a claim that found less than announced. Then the waiters that were tried since
+        the last timed lookup are not woken, because the attempts may not be for their workers.
+        """
+        with self.lock:
+            waiters = self._queues.get(queue, ())
+            claimable -= sum(waiter.unclaimed for waiter in waiters)
+            for waiter in waiters:
+                waiter.was_tried = waiter.was_tried and repeated
+                if claimable > 0 and waiter.is_waiting and not waiter.announced and not waiter.was_tried:
+                    waiter.was_tried = True
+                    claimable = _announce_to(waiter, claimable)
+
+    def wake_disconnected(self) -> None:
+        """Wake the waiters whose clients have disconnected, so that their threads become free."""
+        with self.lock:
+            waiters = {waiter for queue_waiters in self._queues.values() for waiter in queue_waiters}
+        for waiter in waiters:
+            if waiter.is_waiting and waiter.has_left():
+                waiter.notify()
 
     def wake_all(self) -> None:
         """Wake every waiter, because notifications may have been missed."""
-        with self._lock:
+        with self.lock:
             for queue_waiters in self._queues.values():
                 for waiter in queue_waiters:
                     waiter.notify()
@@ -85,28 +194,46 @@ class WaiterRegistry:
         self.is_closing = True
         self.wake_all()
 
-    def _wake(self, queue: str) -> bool:
-        if not queue.startswith(TOPIC_PREFIX):
-            return self._wake_one(queue)
-        for waiter in self._queues.get(queue, ()):
-            waiter.notify()
-        return False
+    def move_to_end(self, queue: str, waiter: Waiter) -> None:
+        """Make a waiter the last one of its queue. The caller holds the lock."""
+        waiters = self._queues[queue]
+        if waiters[-1] is not waiter:
+            waiters.remove(waiter)
+            waiters.append(waiter)
 
-    def _wake_one(self, queue: str) -> bool:
-        for waiter in self._queues.get(queue, ()):
-            if not waiter.was_notified:
+    def _pass_on(self, queue: str, count: int) -> int:
+        """Wake waiters, and remember that the queue is not empty if there are too few."""
+        rest = self._wake(queue, count)
+        if rest > 0:
+            self._empty_until.pop(queue, None)
+        return rest
+
+    def _wake(self, queue: str, count: int) -> int:
+        """Wake waiters of a queue, or all waiters of a topic. Returns the number of attempts without a waiter."""
+        waiters = self._queues.get(queue, ())
+        if queue.startswith(TOPIC_PREFIX):
+            for waiter in waiters:
                 waiter.notify()
-                return True
-        return False
+            return count
+        # A waiter that is claiming reads its queue again afterwards, or passes the notification on.
+        for is_waiting in (True, False):
+            for waiter in waiters:
+                if count > 0 and waiter.is_waiting is is_waiting and not waiter.announced:
+                    count = _announce_to(waiter, count)
+        return count
 
     def _leave(self, queue: str, waiter: Waiter) -> None:
         queue_waiters = self._queues[queue]
         queue_waiters.remove(waiter)
         if not queue_waiters:
             del self._queues[queue]
-        # A notification that arrived after the end of the wait belongs to the next waiter.
-        elif waiter.was_notified:
-            self._wake_one(queue)
+
+
+def _announce_to(waiter: Waiter, count: int) -> int:
+    """Notify a waiter of as many attempts as it can claim. Returns the number of the others."""
+    waiter.announced = min(count, waiter.most)
+    waiter.notify()
+    return count - waiter.announced
 
 
 WAITERS = WaiterRegistry()

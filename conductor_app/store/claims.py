@@ -228,11 +228,3 @@ def mark_claimed(chosen: str, params: Sequence[Any], worker: str, now: int) -> l
     )
     sql = f"WITH chosen AS MATERIALIZED ({chosen}) {claim}"
     return [id for *_, id in sorted(fetch(sql, [*params, worker, now, now, now, now, now, now]))]
-
-
-def next_visible_at(queue: str) -> int | None:
-    """Return the time at which the next attempt of the queue becomes visible."""
-    [(moment,)] = fetch(
-        "SELECT MIN(visible_at) FROM conductor_attempt WHERE queue = %s AND status = 'PENDING' AND queue <> ''", [queue]
-    )
-    return moment

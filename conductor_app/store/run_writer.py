@@ -36,9 +36,9 @@ EVENT_QUEUE = EventStep.type
 
 @dataclass(frozen=True, slots=True)
 class PendingNotifications:
-    """Notifications to send after the commit: queues with new attempts, and messages to deliver."""
+    """Notifications to send after the commit: the queue of each new attempt, and messages to deliver."""
 
-    queues: frozenset[str]
+    queues: tuple[str, ...]
     messages: tuple[Message, ...]
 
 
@@ -88,9 +88,9 @@ def add_changes(
     write_cached_results(writes, effects)
     messages = insert_messages(writes, effects, after, now)
     # Messages to other systems are sent by the built-in workers, like the attempts of their queues.
-    event_queues = frozenset({EVENT_QUEUE} if any(each.subject == PUBLISH for each in messages) else ())
+    event_queues = tuple(EVENT_QUEUE for each in messages if each.subject == PUBLISH)
     internal_messages = tuple(each for each in messages if each.subject != PUBLISH)
-    return PendingNotifications(_affected_queues(before, attempts, after) | event_queues, internal_messages)
+    return PendingNotifications(_affected_queues(before, attempts, now) + event_queues, internal_messages)
 
 
 def _touched_attempts(before: Run, effects: list[Effect]) -> dict[str, tuple[Attempt, Task]]:
@@ -303,16 +303,22 @@ def _write_history(writes: StatementBatch, before: Run, effects: list[Effect], r
     )
 
 
+UNANNOUNCED_DELAY_MS = 1000
+"""The minimum delay of an attempt that is not announced."""
 MAX_HISTORY_LINES = 200
 """The maximum number of effects per history entry. The last line of a longer entry counts the rest."""
 
 
-def _affected_queues(before: Run, touched: Mapping[str, tuple[Attempt, Task]], after: Run) -> frozenset[str]:
-    """Return the queues with new attempts, and those whose limit may have a free slot again."""
+def _affected_queues(before: Run, touched: Mapping[str, tuple[Attempt, Task]], now: int) -> tuple[str, ...]:
+    """Return the queue of each new attempt, and of each that ended and whose limit may have a free slot again.
+
+    Attempts that become visible later are omitted, because waiting polls look for them every second.
+    """
     previous = {task.attempt.id: task.attempt for task in before.tasks.values()}
-    queues = set()
+    queues = []
     for id, (attempt, task) in touched.items():
         is_freed = id in previous and previous[id].is_open and not attempt.is_open and task.step.policy.concurrent_limit
-        if attempt.queue and (attempt.status == "PENDING" or is_freed):
-            queues.add(attempt.queue)
-    return frozenset(queues)
+        is_new = attempt.status == "PENDING" and attempt.visible_at < now + UNANNOUNCED_DELAY_MS
+        if attempt.queue and (is_new or is_freed):
+            queues.append(attempt.queue)
+    return tuple(queues)

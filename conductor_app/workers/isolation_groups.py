@@ -9,7 +9,7 @@ from django.db import connections
 
 from .. import conf, notifications
 from ..core.step_structure import types_where
-from ..engine.tasks.task_commands import release_connection
+from ..engine.queues.queue_lookups import release_connection
 from . import runner
 
 log = logging.getLogger(__name__)

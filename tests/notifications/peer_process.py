@@ -21,5 +21,11 @@ def announce(queue: str) -> None:
     notifications.announce([queue])
 
 
+def pass_on(queue: str) -> None:
+    """Receive a notification of this process, and leave it unused."""
+    with notifications.subscribe(queue):
+        notifications.announce([queue])
+
+
 if __name__ == "__main__":
-    {"listen": listen, "announce": announce}[sys.argv[1]](sys.argv[2])
+    {"listen": listen, "announce": announce, "pass_on": pass_on}[sys.argv[1]](sys.argv[2])

@@ -21,6 +21,15 @@ def test_every_process_is_notified_of_new_work(sqlite_peers):
     assert [listener.read_line() for listener in listeners] == ["heard", "heard"]
 
 
+def test_an_unused_notification_is_passed_on_to_other_processes(sqlite_peers):
+    listener = sqlite_peers.listener("pay")
+    assert listener.read_line() == "listening"
+
+    sqlite_peers.start("pass_on", "pay")
+
+    assert listener.read_line() == "heard"
+
+
 def test_a_killed_process_does_not_affect_the_others(sqlite_peers):
     dead, alive = sqlite_peers.listener("pay"), sqlite_peers.listener("pay")
     assert [dead.read_line(), alive.read_line()] == ["listening", "listening"]

@@ -5,7 +5,7 @@ import json
 import pytest
 from django.db import connection
 
-from conductor_app.store import claims, statements
+from conductor_app.store import claims, queue_lookups, statements
 from conductor_app.store.pg_pipeline import number_parameters
 from tests.builders import step
 from tests.scenario import Scenario
@@ -27,13 +27,28 @@ def test_a_claim_reads_only_the_first_attempts_of_its_queue(clock):
         Scenario(clock, step("a"))
     fill_queues()
 
-    nodes = plan_of(claims.CLAIM_AND_LOAD)
+    assert_reads_queue_by_index(plan_of(claims.CLAIM_AND_LOAD))
 
+
+def test_a_lookup_reads_only_the_attempts_of_the_queues_of_waiting_polls(clock):
+    Scenario(clock, step("a"))
+    assert plan_of(queue_lookups.NEXT_VISIBLE_OF_QUEUES["postgresql"])[0]["Total Cost"] < JIT_ABOVE_COST
+    fill_queues()
+
+    nodes = plan_of(queue_lookups.NEXT_VISIBLE_OF_QUEUES["postgresql"])
+
+    assert_reads_queue_by_index(nodes)
+    assert nodes[0]["Total Cost"] < JIT_ABOVE_COST
+
+
+def assert_reads_queue_by_index(nodes: list[dict]) -> None:
     indexes = {node.get("Index Name") for node in nodes if node.get("Relation Name") == "conductor_attempt"}
-    assert "attempt_to_claim" in indexes
+    assert "attempt_to_claim" in indexes, nodes
     assert not [node for node in nodes if node["Node Type"] == "Seq Scan" and node["Relation Name"] in LARGE_TABLES]
 
 
+JIT_ABOVE_COST = 100_000
+"""PostgreSQL's default of the cost above which it compiles a statement, which takes longer than most statements."""
 LARGE_TABLES = ("conductor_attempt", "conductor_task", "conductor_run")
 
 

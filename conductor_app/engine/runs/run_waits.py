@@ -11,8 +11,11 @@ from ...access.uses import may_control_run
 from ...core.reports import Report
 from ...core.states import RUN
 from ...store import run_tree
-from ..tasks.task_commands import MAX_POLL_INTERVAL, release_connection, report_task
+from ..queues.queue_lookups import release_connection
+from ..tasks.task_commands import report_task
 
+MAX_POLL_INTERVAL = 1.0
+"""Seconds after which a wait reads its run again: the longest delay by a lost notification."""
 MAX_TRIES = 5
 """Tries of a signal to find an open task when another request resolves the found one first."""
 

@@ -13,6 +13,7 @@ from ...core.states import PENDING
 from ...store import standalone_tasks
 from ...store.statement_batch import StatementBatch
 from ...telemetry.log_context import log_context
+from ..queues.queue_lookups import standalone_queue
 from ..runs.counting import count_standalone
 from ..stale_rows import repeat_while_stale
 from . import resolution
@@ -62,7 +63,7 @@ def save_decision(
     standalone_tasks.save_task(writes, before, effects, after, notices, now, is_new)
     resolution.enqueue_resolution(before, effects)
     transaction.on_commit(partial(count_standalone, before, effects))
-    queues = [after.queue] if after.attempt is not None and after.attempt.status == PENDING else []
+    queues = [standalone_queue(after.queue)] if after.attempt is not None and after.attempt.status == PENDING else []
     queues += [PUBLISHERS] if any(notice.due_at <= now for notice in notices) else []
     if queues:
         transaction.on_commit(partial(notifications.announce, queues))

@@ -4,12 +4,10 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from time import monotonic
-from typing import TypeVar
 
-from django.db import connection, transaction
+from django.db import transaction
 
-from ... import clock, conf, fault_points, notifications
+from ... import clock, conf, fault_points
 from ...access.masking import decrypt_masked, masked_texts
 from ...access.permissions import Target, task_target
 from ...access.redaction import redact_verbatim
@@ -22,6 +20,7 @@ from ...core.snapshot import Run
 from ...models import Task
 from ...models.claimed_attempts import ClaimedAttempt
 from ...models.fields import dumps
+from ...notifications import always_connected
 from ...store import claims, task_logs
 from ...store.claimed_attempts import load_claimed
 from ...store.rows import strip_nul
@@ -31,25 +30,16 @@ from ..payloads import payload_storage
 from ..queues import throughput
 from ..queues.pollers import record_poll
 from ..runs.change import RunCommand, change_run
+from .long_polls import LongPoll, long_poll
 
 log = logging.getLogger(__name__)
 
 STORAGE_SECONDS = 30
 """Delay of an attempt whose input is in a storage that cannot be reached."""
-MAX_POLL_INTERVAL = 1.0
-"""Seconds after which a long poll reads its queue again: the longest delay by a lost notification."""
-Taken = TypeVar("Taken")
-HasLeft = Callable[[], bool]
-"""Returns True if the client that polls has disconnected."""
 LOGS_A_REPORT = 10
 """The maximum number of stored log lines of one report (api §3.7)."""
 MAX_LOG_LINE_LENGTH = 64_000
 """The maximum number of characters of a stored log line."""
-
-
-def always_connected() -> bool:
-    """Return False: a caller within this process does not disconnect."""
-    return False
 
 
 def claim_tasks(
@@ -59,40 +49,13 @@ def claim_tasks(
     domain: str = "",
     count: int = 1,
     wait_ms: int = 100,
-    has_left: HasLeft = always_connected,
+    has_left: Callable[[], bool] = always_connected,
 ) -> list[ClaimedAttempt]:
     """Claim up to `count` attempts of a type for a worker, waiting up to `wait_ms` milliseconds for the first."""
     queue = f"{domain}:{task_type}" if domain else task_type
     worker = strip_nul(worker)[:255]
     record_poll(task_type, domain, worker)
-    return long_poll(queue, wait_ms, lambda: claim_now(queue, worker, count), has_left)
-
-
-def long_poll(
-    queue: str, wait_ms: int, take: Callable[[], list[Taken]], has_left: HasLeft = always_connected
-) -> list[Taken]:
-    """Return what `take` claims from a queue, waiting up to `wait_ms` milliseconds for the first attempt.
-
-    Returns at once if `conf.most_waiting_polls` requests are already waiting. Nothing is claimed for a client that has
-    disconnected: the attempt would be blocked until its lease expires.
-    """
-    if wait_ms <= 0 or notifications.count_waiting() >= conf.most_waiting_polls:
-        return [] if has_left() else take()
-    ends_at, is_woken = monotonic() + wait_ms / 1000, False
-    while not has_left():
-        with notifications.subscribe(queue) as waiter:
-            taken = take()
-            left = ends_at - monotonic()
-            if taken or left <= 0 or notifications.is_closing():
-                return taken
-            nap = min(left, MAX_POLL_INTERVAL, _seconds_until_next(queue) if wait_ms > 200 else MAX_POLL_INTERVAL)
-            release_connection()
-            with metrics.gauge_waiting():
-                is_woken = waiter.wait(nap)
-    if is_woken:
-        # This poll has consumed a notification and claims nothing: notify the next one.
-        notifications.announce([queue])
-    return []
+    return long_poll(LongPoll(queue, wait_ms, count, has_left), lambda: claim_now(queue, worker, count))
 
 
 @metrics.CLAIM_SECONDS.of
@@ -151,20 +114,6 @@ def _claim_with_limits(queue: str, worker: str, count: int, now: int) -> list[st
         if published:
             transaction.on_commit(partial(deliver_after_commit, claims.write_start_messages(published, now)))
     return ids
-
-
-def _seconds_until_next(queue: str) -> float:
-    """Return the seconds until the next attempt of the queue becomes visible, or MAX_POLL_INTERVAL if unknown."""
-    moment = claims.next_visible_at(queue)
-    now = clock.now()
-    return MAX_POLL_INTERVAL if moment is None or moment <= now else (moment - now) / 1000
-
-
-def release_connection() -> None:
-    """Close the database connection before a wait, so that a waiting poll holds none."""
-    # An open SQLite file costs nothing, but opening it every second does.
-    if connection.vendor != "sqlite" and not connection.in_atomic_block:
-        connection.close()
 
 
 Guard = Callable[[Target], None]

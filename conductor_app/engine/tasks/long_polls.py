@@ -1,0 +1,71 @@
+"""Long polls: claims that wait for work without a database connection."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import random
+from time import monotonic
+from typing import TypeVar
+
+from ... import conf, notifications
+from ...telemetry import metrics
+from ..queues.queue_lookups import LOOKUPS, release_connection
+
+SHORT_WAIT_MS = 200
+"""The maximum wait of a poll whose queue is not looked up in the meantime. It claims again at its end instead."""
+MOST_EARLY = 0.1
+"""The share of its wait by which a poll may end early."""
+Taken = TypeVar("Taken")
+
+
+@dataclass(frozen=True, slots=True)
+class LongPoll:
+    """A poll of a queue, for up to `count` attempts, that waits up to `wait_ms` milliseconds for the first.
+
+    `has_left`: returns True if the client has disconnected.
+    """
+
+    queue: str
+    wait_ms: int
+    count: int = 1
+    has_left: Callable[[], bool] = notifications.always_connected
+
+
+def long_poll(poll: LongPoll, take: Callable[[], list[Taken]]) -> list[Taken]:
+    """Return what `take` claims from the queue, at once or when the poll is woken.
+
+    Returns at once if `conf.most_waiting_polls` requests are already waiting. Nothing is claimed for a client that has
+    disconnected: the attempt would be blocked until its lease expires.
+    """
+    if poll.has_left():
+        return []
+    if poll.wait_ms <= 0 or notifications.count_waiting() >= conf.most_waiting_polls:
+        return take()
+    # Polls that begin together, such as after a restart, would end and begin together for a long time.
+    ends_at = monotonic() + poll.wait_ms / 1000 * (1 - random() * MOST_EARLY)
+    with notifications.subscribe(poll.queue, most=poll.count, has_left=poll.has_left) as waiter:
+        taken = [] if _is_known_to_be_empty(poll) else take()
+        waiter.finish_claim(len(taken))
+        while not taken and _wait(poll, waiter, ends_at):
+            taken = take()
+            if waiter.finish_claim(len(taken)):
+                LOOKUPS.repeat(poll.queue)
+        return taken
+
+
+def _is_known_to_be_empty(poll: LongPoll) -> bool:
+    """Return True if a lookup for other polls has found nothing, and this poll waits for the next one."""
+    return poll.wait_ms > SHORT_WAIT_MS and notifications.WAITERS.is_empty(poll.queue, monotonic())
+
+
+def _wait(poll: LongPoll, waiter: notifications.Waiter, ends_at: float) -> bool:
+    """Wait for a notification without a database connection. Returns True if the poll must claim again."""
+    left, is_short = ends_at - monotonic(), poll.wait_ms <= SHORT_WAIT_MS
+    if left <= 0 or notifications.is_closing():
+        return False
+    if not is_short:
+        LOOKUPS.watch(poll.queue)
+    release_connection()
+    with metrics.gauge_waiting():
+        is_woken = waiter.wait(left)
+    # A poll that does not claim passes its notification on when it unsubscribes.
+    return (is_woken or is_short) and not (poll.has_left() or notifications.is_closing())
