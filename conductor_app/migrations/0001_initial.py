@@ -10,24 +10,6 @@ from django.db import migrations, models
 import conductor_app.models.fields
 import conductor_app.telemetry.log_context
 
-TABLES = ("conductor_run", "conductor_task", "conductor_attempt")
-"""Tables that every change writes. Their primary key serves lookups of whole ids and of the beginning of an id."""
-SECOND_INDEX = (
-    "SELECT indexname FROM pg_indexes WHERE schemaname = current_schema() AND tablename = %s "
-    "AND indexdef LIKE '%%(id varchar_pattern_ops)'"
-)
-
-
-def drop_second_indexes(apps, schema_editor):
-    """Drop the index that Django creates on PostgreSQL beside a textual primary key: two entries less per change."""
-    if schema_editor.connection.vendor != "postgresql":
-        return
-    with schema_editor.connection.cursor() as cursor:
-        for table in TABLES:
-            cursor.execute(SECOND_INDEX, [table])
-            for (name,) in cursor.fetchall():
-                cursor.execute(f"DROP INDEX {schema_editor.quote_name(name)}")
-
 
 class Migration(migrations.Migration):
     """Create all tables as version 0.1.0 had them; it replaces the 55 migrations of that version."""
@@ -1239,53 +1221,6 @@ class Migration(migrations.Migration):
             name="Attempt",
             fields=[
                 ("id", conductor_app.models.fields.IdField(max_length=64, primary_key=True, serialize=False)),
-                ("number", models.IntegerField(default=0)),
-                ("seq", models.IntegerField()),
-                ("status", models.CharField(max_length=24)),
-                ("queue", models.CharField(blank=True, default="", max_length=640)),
-                ("domain", models.CharField(blank=True, default="", max_length=128)),
-                ("name", models.CharField(blank=True, default="", max_length=512)),
-                ("priority", models.SmallIntegerField(default=0)),
-                ("scheduled_at", conductor_app.models.fields.MomentField()),
-                ("visible_at", conductor_app.models.fields.MomentField()),
-                ("pending_since", conductor_app.models.fields.MomentField()),
-                ("started_at", conductor_app.models.fields.MomentField(null=True)),
-                ("claimed_at", conductor_app.models.fields.MomentField(null=True)),
-                ("updated_at", conductor_app.models.fields.MomentField(null=True)),
-                ("ended_at", conductor_app.models.fields.MomentField(null=True)),
-                ("lease_ends_at", conductor_app.models.fields.MomentField(null=True)),
-                ("due_at", conductor_app.models.fields.MomentField(default=9007199254740991)),
-                ("ends_at", conductor_app.models.fields.MomentField(default=9007199254740991)),
-                ("total_ends_at", conductor_app.models.fields.MomentField(default=9007199254740991)),
-                ("lease_ms", models.BigIntegerField(default=0)),
-                ("timeout_ms", models.BigIntegerField(default=0)),
-                ("delay_ms", models.BigIntegerField(default=0)),
-                ("callback_ms", models.BigIntegerField(default=0)),
-                ("concurrent_limit", models.IntegerField(default=0)),
-                ("rate_count", models.IntegerField(default=0)),
-                ("rate_seconds", models.IntegerField(default=1)),
-                ("poll_count", models.IntegerField(default=0)),
-                ("worker", models.CharField(blank=True, default="", max_length=255)),
-                ("reason", models.TextField(blank=True, default="")),
-                ("previous_id", conductor_app.models.fields.IdField(blank=True, default="", max_length=64)),
-                ("child_id", conductor_app.models.fields.IdField(blank=True, default="", max_length=64)),
-                ("input", conductor_app.models.fields.DocumentField(default=dict)),
-                ("output", conductor_app.models.fields.DocumentField(default=dict)),
-                ("input_size", models.IntegerField(default=0)),
-                ("output_size", models.IntegerField(default=0)),
-                ("input_path", models.CharField(blank=True, default="", max_length=255)),
-                ("output_path", models.CharField(blank=True, default="", max_length=255)),
-                ("tells_start", models.BooleanField(default=False)),
-                ("cause", models.CharField(blank=True, db_default="", default="", max_length=16)),
-                (
-                    "task",
-                    models.ForeignKey(
-                        db_index=False,
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="attempts",
-                        to="conductor.task",
-                    ),
-                ),
                 (
                     "run",
                     models.ForeignKey(
@@ -1296,6 +1231,55 @@ class Migration(migrations.Migration):
                         to="conductor.run",
                     ),
                 ),
+                (
+                    "task",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="attempts",
+                        to="conductor.task",
+                    ),
+                ),
+                ("number", models.IntegerField(default=0)),
+                ("seq", models.IntegerField()),
+                ("name", models.CharField(blank=True, default="", max_length=512)),
+                ("domain", models.CharField(blank=True, default="", max_length=128)),
+                ("queue", models.CharField(blank=True, default="", max_length=640)),
+                ("priority", models.SmallIntegerField(default=0)),
+                ("scheduled_at", conductor_app.models.fields.MomentField()),
+                ("visible_at", conductor_app.models.fields.MomentField()),
+                ("pending_since", conductor_app.models.fields.MomentField()),
+                ("ends_at", conductor_app.models.fields.MomentField(default=9007199254740991)),
+                ("total_ends_at", conductor_app.models.fields.MomentField(default=9007199254740991)),
+                ("lease_ms", models.BigIntegerField(default=0)),
+                ("timeout_ms", models.BigIntegerField(default=0)),
+                ("delay_ms", models.BigIntegerField(default=0)),
+                ("concurrent_limit", models.IntegerField(default=0)),
+                ("rate_count", models.IntegerField(default=0)),
+                ("rate_seconds", models.IntegerField(default=1)),
+                ("input_size", models.IntegerField(default=0)),
+                ("tells_start", models.BooleanField(default=False)),
+                ("previous_id", conductor_app.models.fields.IdField(blank=True, default="", max_length=64)),
+                ("child_id", conductor_app.models.fields.IdField(blank=True, default="", max_length=64)),
+                ("input", conductor_app.models.fields.DocumentField(default=dict)),
+                ("input_path", models.CharField(blank=True, default="", max_length=255)),
+                ("cause", models.CharField(blank=True, db_default="", default="", max_length=16)),
+                # The columns that a claim and a report change come last: PostgreSQL logs an update from the first
+                # changed byte of a row to the last one.
+                ("status", models.CharField(max_length=24)),
+                ("worker", models.CharField(blank=True, default="", max_length=255)),
+                ("callback_ms", models.BigIntegerField(default=0)),
+                ("started_at", conductor_app.models.fields.MomentField(null=True)),
+                ("claimed_at", conductor_app.models.fields.MomentField(null=True)),
+                ("updated_at", conductor_app.models.fields.MomentField(null=True)),
+                ("ended_at", conductor_app.models.fields.MomentField(null=True)),
+                ("lease_ends_at", conductor_app.models.fields.MomentField(null=True)),
+                ("due_at", conductor_app.models.fields.MomentField(default=9007199254740991)),
+                ("poll_count", models.IntegerField(default=0)),
+                ("output_size", models.IntegerField(default=0)),
+                ("output", conductor_app.models.fields.DocumentField(default=dict)),
+                ("output_path", models.CharField(blank=True, default="", max_length=255)),
+                ("reason", models.TextField(blank=True, default="")),
             ],
         ),
         migrations.CreateModel(
@@ -2156,5 +2140,4 @@ class Migration(migrations.Migration):
             model_name="payloaduse",
             constraint=models.UniqueConstraint(fields=("payload", "run_id"), name="one_use_per_payload_and_run"),
         ),
-        migrations.RunPython(drop_second_indexes, migrations.RunPython.noop),
     ]

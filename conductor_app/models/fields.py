@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 from django.db import models
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ..core.masking import MARK, redact_masked
 from ..json_values import has_long_number
@@ -20,6 +21,15 @@ class IdField(models.CharField):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **{"max_length": 64, **kwargs})
+
+    def db_type(self, connection: BaseDatabaseWrapper) -> str:
+        """Return the type of the column, on PostgreSQL by its other name.
+
+        Django creates a second index, for patterns, beside each unique or indexed column of the type `varchar`. Ids are
+        not searched by patterns: the beginning of an id is a range of the first index.
+        """
+        name = "character varying" if connection.vendor == "postgresql" else "varchar"
+        return f"{name}({self.max_length})"
 
 
 class Authored(models.Model):

@@ -9,7 +9,7 @@ from .runs import Run
 class HistoryEntry(models.Model):
     """One decision: its effects, its author and its reason."""
 
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="history", db_index=False)
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="history", db_index=False, db_constraint=False)
     revision = models.IntegerField()
     at = MomentField()
     by = models.CharField(max_length=255, default="", blank=True)

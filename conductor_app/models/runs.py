@@ -163,7 +163,9 @@ class Task(models.Model):
 
     id = IdField(primary_key=True)
     # A standalone task has no run: see groups.py.
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="tasks", db_index=False, null=True)
+    run = models.ForeignKey(
+        Run, on_delete=models.CASCADE, related_name="tasks", db_index=False, db_constraint=False, null=True
+    )
     ref = models.CharField(max_length=512)
     iteration_path = models.CharField(max_length=128, default="", blank=True)
     name = models.CharField(max_length=512)
@@ -242,8 +244,12 @@ class Attempt(models.Model):
     is_chosen: bool
 
     id = IdField(primary_key=True)
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="attempts", db_index=False, null=True)
-    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="attempts", db_index=False)
+    run = models.ForeignKey(
+        Run, on_delete=models.CASCADE, related_name="attempts", db_index=False, db_constraint=False, null=True
+    )
+    task = models.ForeignKey(
+        Task, on_delete=models.CASCADE, related_name="attempts", db_index=False, db_constraint=False
+    )
     number = models.IntegerField(default=0)
     seq = models.IntegerField()
     status = models.CharField(max_length=24)
@@ -308,7 +314,10 @@ class Attempt(models.Model):
                 fields=["queue", "-priority", "visible_at", "id"],
                 condition=Q(status="PENDING") & ~Q(queue=""),
             ),
-            models.Index(name="attempt_due", fields=["due_at"], condition=status_in(ATTEMPT.open)),
+            # Most pending attempts have no timer.
+            models.Index(
+                name="attempt_with_timer", fields=["due_at"], condition=status_in(ATTEMPT.open) & Q(due_at__lt=NEVER)
+            ),
             models.Index(name="attempt_retrying", fields=["id"], condition=Q(ended_at__isnull=True, number__gt=0)),
             models.Index(name="attempt_leased", fields=["name"], condition=Q(status="LEASED") & ~Q(queue="")),
             # For the lists of standalone tasks by age and by worker.

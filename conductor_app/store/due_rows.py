@@ -9,6 +9,7 @@ from .statements import execute, fetch, lock_clause, placeholders
 OPEN = "status IN ('LEASED', 'PENDING')"
 OPEN_RUN = "status IN ('PAUSED', 'RUNNING')"
 
+HAS_TIMER = f"due_at < {NEVER}"
 HAS_WAKE_TIME = f"wake_at < {NEVER}"
 
 IS_INTERNAL_MESSAGE = "NOT (subject = 'publish')"
@@ -27,7 +28,7 @@ def due_attempts(now: int, limit: int) -> list[DueAttempts]:
     """Return open attempts with a due timer, the longest overdue first."""
     rows = fetch(
         "SELECT COALESCE(run_id, ''), CASE WHEN run_id IS NULL THEN task_id ELSE '' END, id FROM conductor_attempt "
-        f"WHERE {OPEN} AND due_at <= %s ORDER BY due_at LIMIT %s",
+        f"WHERE {OPEN} AND {HAS_TIMER} AND due_at <= %s ORDER BY due_at LIMIT %s",
         [now, limit],
     )
     return [
@@ -102,7 +103,7 @@ EARLIEST_DUE = {
         f"SELECT MIN(next_run_at) FROM conductor_schedule WHERE next_run_at IS NOT NULL AND {SCHEDULER_IS_RUNNING}"
     ),
     "start_waiting_slots": f"SELECT MIN(e.executed_at) FROM conductor_scheduleexecution e WHERE {SLOT_CAN_START}",
-    "expire_leases": f"SELECT MIN(due_at) FROM conductor_attempt WHERE {OPEN}",
+    "expire_leases": f"SELECT MIN(due_at) FROM conductor_attempt WHERE {OPEN} AND {HAS_TIMER}",
     "pass_deadlines": f"SELECT MIN(wake_at) FROM conductor_standalonetask WHERE {HAS_WAKE_TIME}",
     "wake_runs": f"SELECT MIN(wake_at) FROM conductor_run WHERE {OPEN_RUN}",
     "deliver_messages": f"SELECT MIN(due_at) FROM conductor_message WHERE {IS_INTERNAL_MESSAGE}",

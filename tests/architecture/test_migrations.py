@@ -19,12 +19,25 @@ from django.contrib.postgres.operations import AddConstraintNotValid, ValidateCo
 from django.db import migrations, models
 
 import conductor_app.migrations
-from conductor_app.models.migration_operations import AddIndexWithoutLock
+from conductor_app.models.migration_operations import (
+    AddIndexWithoutLock,
+    DropForeignKeyCheck,
+    DropPatternIndexesOfIds,
+    RemoveIndexWithoutLock,
+    SetFillFactor,
+)
 
 ROOT = Path(__file__).parents[2]
 LINTER = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["django_migration_linter"]
 DATA = (migrations.RunPython, migrations.RunSQL)
-REPEATABLE = (AddIndexWithoutLock, ValidateConstraint)
+REPEATABLE = (
+    AddIndexWithoutLock,
+    RemoveIndexWithoutLock,
+    DropPatternIndexesOfIds,
+    DropForeignKeyCheck,
+    SetFillFactor,
+    ValidateConstraint,
+)
 """Operations that can be repeated after a failure. Only they may share a migration without a transaction."""
 
 
