@@ -143,6 +143,8 @@ class Defaults:
 
     # Send statements to PostgreSQL through libpq in one round trip, instead of psycopg's cursors.
     sql_pipeline: bool = True
+    # Prepared statements of the pipeline. They belong to a connection, which a pooler may change between transactions.
+    sql_prepared: bool = True
 
     # Sizes. A request may be larger than a payload because of escapes and its other fields.
     task_payload_max_bytes: int = 10 * MIB

@@ -15,6 +15,9 @@ ALLOWED_HOSTS = [
 # Plain HTTP is for a private network without browsers.
 vars().update(services.https(environment.boolean("HTTPS", True)))
 
+# "transaction": a pooler such as PgBouncer is in between, and may give each transaction another connection.
+IS_POOLED = environment.choice("DATABASE_POOLER", ("none", "transaction"), "none") == "transaction"
+CONDUCTOR_SQL_PREPARED = not IS_POOLED
 DATABASES = {
     "default": services.postgresql(
         "DATABASE_URL",
@@ -22,6 +25,7 @@ DATABASES = {
         # The total over all processes must stay below the connection limit of the database server.
         pool=environment.number("DATABASE_POOL", 8, least=2),
         statement_seconds=environment.number("DATABASE_STATEMENT_SECONDS", 60, least=0),
+        is_pooled=IS_POOLED,
     )
 }
 

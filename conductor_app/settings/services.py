@@ -68,11 +68,14 @@ Only the statements of `store` are prepared. Django's queries carry their values
 """
 
 
-def postgresql(name: str, url: str, *, pool: int = 0, statement_seconds: int = 0) -> dict[str, Any]:
+def postgresql(
+    name: str, url: str, *, pool: int = 0, statement_seconds: int = 0, is_pooled: bool = False
+) -> dict[str, Any]:
     """Return the PostgreSQL database at this address, optionally with a connection pool per process.
 
     `statement_seconds`: the maximum duration of a statement, or of a pause within a transaction; a lock is awaited for
-    a third of it. 0 means no limit.
+    a third of it. 0 means no limit. `is_pooled`: True if a pooler may give each transaction another connection. It
+    refuses parameters of the session, so the role must have these limits (docs/how-to/use-pgbouncer.md).
 
     Raises:
         ImproperlyConfigured: when the address is invalid.
@@ -81,8 +84,9 @@ def postgresql(name: str, url: str, *, pool: int = 0, statement_seconds: int = 0
     if len(parts.path) < 2:
         raise ImproperlyConfigured(f"{name} is refused: it has no database name after the last slash.")
     options: dict[str, Any] = CONNECTION_DEFAULTS | dict(parse_qsl(parts.query))
-    session = GENERIC_PLANS | (_session_limits(statement_seconds * 1000) if statement_seconds else {})
-    options["options"] = f"{_session_options(session)} {options.get('options', '')}".strip()
+    if not is_pooled:
+        session = GENERIC_PLANS | (_session_limits(statement_seconds * 1000) if statement_seconds else {})
+        options["options"] = f"{_session_options(session)} {options.get('options', '')}".strip()
     host, port = options.pop("host", parts.hostname), options.pop("port", parts.port)
     if pool:
         options["pool"] = {"min_size": 2, "max_size": pool, "timeout": 10}
@@ -94,6 +98,8 @@ def postgresql(name: str, url: str, *, pool: int = 0, statement_seconds: int = 0
         "HOST": host or "",
         "PORT": str(port or ""),
         "CONN_MAX_AGE": 0,
+        # A cursor on the server outlives its transaction.
+        "DISABLE_SERVER_SIDE_CURSORS": is_pooled,
         "OPTIONS": options,
     }
 

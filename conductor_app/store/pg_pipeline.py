@@ -18,6 +18,7 @@ from psycopg.errors import DuplicatePreparedStatement, FeatureNotSupported, Inva
 from psycopg.pq import ConnStatus, ExecStatus, TransactionStatus
 from psycopg.pq.abc import PGconn, PGresult
 
+from .. import conf
 from . import psycopg_internals
 
 Statement = tuple[str, Sequence[Any]]
@@ -128,6 +129,7 @@ class _PipelineExchange:
         self.server: PGconn = psycopg_connection.pgconn
         self.names = psycopg_internals.prepared_names(psycopg_connection)
         self.max_prepared = psycopg_connection.prepared_max
+        self.max_prepared_params = MAX_PREPARED_PARAMS if conf.sql_prepared else -1
         self.result_positions: list[int] = []
         self.new: list[tuple[bytes, tuple[Any, ...]]] = []
         self.sent_count = 0
@@ -139,7 +141,7 @@ class _PipelineExchange:
 
     def add_statement(self, sql: str, params: list[bytes | None]) -> None:
         """Send a statement and append the position of its result to `result_positions`."""
-        if len(params) > MAX_PREPARED_PARAMS:
+        if len(params) > self.max_prepared_params:
             self.server.send_query_params(number_parameters(sql), params)
         else:
             self.server.send_query_prepared(self._prepare(sql), params)

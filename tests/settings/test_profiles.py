@@ -43,6 +43,14 @@ def test_a_cluster_requires_a_token_and_notifies_over_redis(loaded):
     assert told == "token conductor_app.notifications.redis"
 
 
+def test_a_pooled_database_gets_neither_session_parameters_nor_prepared_statements(loaded):
+    expression = "'options' in settings.DATABASES['default']['OPTIONS'], settings.CONDUCTOR_SQL_PREPARED"
+
+    assert loaded("cluster", expression, **CLUSTER) == "True True"
+    assert loaded("cluster", expression, DATABASE_POOLER="transaction", **CLUSTER) == "False False"
+    assert "DATABASE_POOLER='session' is refused" in loaded("cluster", DATABASE_POOLER="session", **CLUSTER)
+
+
 def test_a_cluster_rejects_an_invalid_redis_address(loaded):
     assert "REDIS_URL is refused" in loaded("cluster", **CLUSTER | {"REDIS_URL": "127.0.0.1:6379"})
 

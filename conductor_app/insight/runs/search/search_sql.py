@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models import BigIntegerField, BooleanField, Expression, F, Func, Value
 from django.db.models.lookups import Exact, GreaterThan, GreaterThanOrEqual, In, LessThan, LessThanOrEqual
 
@@ -24,12 +24,11 @@ def disable_bulk_joins() -> Iterator[None]:
     if connection.vendor != "postgresql":
         yield
         return
-    with connection.cursor() as cursor:
-        cursor.execute("; ".join(f"SET {way} = 0" for way in BULK_JOIN_SETTINGS))
-        try:
-            yield
-        finally:
-            cursor.execute("; ".join(f"RESET {way}" for way in BULK_JOIN_SETTINGS))
+    # In a transaction, because the next one may have another connection of a pooler.
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("; ".join(f"SET LOCAL {way} = 0" for way in BULK_JOIN_SETTINGS))
+        yield
+        cursor.execute("; ".join(f"SET LOCAL {way} = DEFAULT" for way in BULK_JOIN_SETTINGS))
 
 
 class UnindexedColumn(Func):
