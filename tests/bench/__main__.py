@@ -3,6 +3,7 @@
 DB=sqlite measures the embedded profile; URL=http://host:port/api measures another Conductor-compatible server;
 ONLY=chain,loop selects workloads; WEB_WORKERS=2 sets the number of web processes. PEERS=1 compares this server with
 others (`tests.bench.peers.comparison`), and WEB_WORKERS=2,4,8 compares numbers of web processes.
+SCALE=10m compares the costs with many stored runs instead (`tests.bench.scale`).
 """
 
 import os
@@ -20,7 +21,7 @@ import orjson
 
 from tests.bench.database_baseline import measure_baseline
 
-from . import groups, long_polls, workloads
+from . import groups, long_polls, scale, workloads
 from .client import Client
 from .load import Measurements, run_in_processes, serve
 from .servers import Server, count_statements_per_task, postgresql_server, sqlite_server
@@ -192,6 +193,9 @@ WORKLOADS = {
 
 def main() -> None:
     """Run the selected workloads and print the table."""
+    if "SCALE" in os.environ:
+        scale.main()
+        return
     if os.environ.get("PEERS"):
         from .peers import comparison
 

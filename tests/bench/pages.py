@@ -21,6 +21,7 @@ from .search import (
     insert_statement,
     measure_request,
     open_database,
+    reset_sequences,
 )
 
 MAX_STATEMENTS, MAX_CPU_MS = 15, 200
@@ -50,7 +51,7 @@ def list_run_pages() -> dict[str, str]:
         "took at most": "most=5 min",
         "correlation id": "correlation_id=c-77",
         "idempotency key": "idempotency_key=k-5000",
-        "parent": f"parent={id_of(10_000)}",
+        "parent": f"parent={id_of(RUNS // 100)}",
         "started by, rare": "started_by=alice",
         "started by, never": "started_by=nobody",
         "started by, all": "started_by=shop",
@@ -225,6 +226,7 @@ def fill_other_tables() -> None:
     with connection.cursor() as cursor:
         for statement in fill_statements(SqlDialect(connection.vendor)):
             cursor.execute(statement.replace("%", "%%"), [])
+        reset_sequences(cursor)
         if connection.vendor == "postgresql":
             cursor.execute("ANALYZE")
 

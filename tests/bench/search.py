@@ -1,8 +1,8 @@
 """Benchmark of searches over a million runs with three tasks each: `python -m tests.bench.search`.
 
-DB=sqlite measures the database of the embedded profile; RUNS=100000 reduces the number of runs; FOLDER=/tmp/filled
-keeps the database for the next time; EXPLAIN=1 prints the query plans; ONLY=text selects the rows whose name contains
-the text.
+DB=sqlite measures the database of the embedded profile; RUNS=100000 reduces the number of runs, TASKS=10000 that of
+their tasks; DAYS=365 spreads them over a year; FOLDER=/tmp/filled keeps the database for the next time; EXPLAIN=1
+prints the query plans; ONLY=text selects the rows whose name contains the text.
 """
 
 import os
@@ -16,11 +16,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 RUNS = int(os.environ.get("RUNS", "1000000"))
+TASKS_OF_ALL_RUNS = int(os.environ.get("TASKS", RUNS * 3))
+"""The number of tasks: three per run, or one in each of as many runs at equal distances."""
 TRIES = int(os.environ.get("TRIES", "15"))
 DAY_MS = 86_400_000
-SPAN_MS = 30 * DAY_MS
+SPAN_MS = int(os.environ.get("DAYS", "30")) * DAY_MS
 END = 1_803_902_400_000
-"""Start of the newest run, in epoch milliseconds; the others started in the thirty days before it."""
+"""Start of the newest run, in epoch milliseconds; the others started in the DAYS days (30) before it."""
 
 
 def started_at_of(number: int) -> int:
@@ -62,7 +64,7 @@ WORKFLOWS = {
     "updateTime, one hour": {"query": f"updateTime > {END - 3_600_000}"},
     "updateTime, most": {"query": f"updateTime > {END - 25 * DAY_MS}"},
     "modifiedTime < long ago": {"query": f"modifiedTime < {END - 29 * DAY_MS}"},
-    "parentWorkflowId": {"query": f"parentWorkflowId = {id_of(100_000 // 10)}"},
+    "parentWorkflowId": {"query": f"parentWorkflowId = {id_of(RUNS // 100)}"},
     "top level": {"topLevelOnly": "true"},
     "idempotencyKey": {"query": "idempotencyKey = k-5000"},
     "priority": {"query": "priority = 7"},
@@ -177,13 +179,14 @@ def literal(field: Any, dialect: SqlDialect) -> str:
 
 def fill_statements(dialect: SqlDialect) -> list[str]:
     """Return statements that fill the tables; each row is computed from its number `n`."""
-    from conductor_app.models import Attempt, Run, Task
+    from conductor_app.models import Attempt, HistoryEntry, Run, Task
 
-    runs, tasks = dialect.series(RUNS), dialect.series(RUNS * 3)
+    runs, tasks = dialect.series(RUNS), dialect.series(TASKS_OF_ALL_RUNS)
     return [
         insert_statement(Run, run_columns(dialect), runs, dialect),
         insert_statement(Task, task_columns(dialect), tasks, dialect),
         insert_statement(Attempt, attempt_columns(dialect), tasks, dialect),
+        insert_statement(HistoryEntry, history_columns(dialect), dialect.series(TASKS_OF_ALL_RUNS * 3), dialect),
         "INSERT INTO conductor_resolveddefinition (hash, name, version, document, created_at) "
         'SELECT \'bench\' || name, name, 1, \'{"name":"flow","tasks":[]}\', 0 '
         "FROM (SELECT DISTINCT name FROM conductor_run) AS names",
@@ -238,9 +241,11 @@ def run_columns(dialect: SqlDialect) -> dict[str, str]:
     }
 
 
-TASK_STARTED_AT = f"({started_at_expression('n / 3')} + (n % 3) * 100)"
+HAS_FEW_TASKS = TASKS_OF_ALL_RUNS < RUNS
+RUN_OF_TASK = f"n * {RUNS // TASKS_OF_ALL_RUNS}" if HAS_FEW_TASKS else "n / 3"
+TASK_STARTED_AT = f"({started_at_expression(RUN_OF_TASK)} + (n % 3) * 100)"
 TASK_NAME = "CASE WHEN n % 100000 = 5 THEN 'task_rare' ELSE 'task_00' || CAST(n % 10 AS VARCHAR) END"
-IS_OPEN = f"n > {RUNS * 3 - RUNS // 100} AND n % 3 = 2"
+IS_OPEN = f"n > {TASKS_OF_ALL_RUNS - TASKS_OF_ALL_RUNS // 300} AND n % 3 = 2"
 
 
 def task_columns(dialect: SqlDialect) -> dict[str, str]:
@@ -248,7 +253,7 @@ def task_columns(dialect: SqlDialect) -> dict[str, str]:
     id = dialect.id(TASK_STARTED_AT, "n")
     return {
         "id": id,
-        "run_id": dialect.id(started_at_expression("n / 3"), "n / 3"),
+        "run_id": dialect.id(started_at_expression(RUN_OF_TASK), RUN_OF_TASK),
         "ref": "'step_' || CAST(n % 3 AS VARCHAR)",
         "name": TASK_NAME,
         "type": "CASE WHEN n % 30 = 4 THEN 'HTTP' WHEN n % 30 = 5 THEN 'INLINE' ELSE 'SIMPLE' END",
@@ -269,7 +274,7 @@ def attempt_columns(dialect: SqlDialect) -> dict[str, str]:
     )
     return SIZES | {
         "id": id,
-        "run_id": dialect.id(started_at_expression("n / 3"), "n / 3"),
+        "run_id": dialect.id(started_at_expression(RUN_OF_TASK), RUN_OF_TASK),
         "task_id": id,
         "number": "CASE WHEN n % 5000 = 33 THEN 1 ELSE 0 END",
         "seq": "n % 3 + 1",
@@ -288,6 +293,18 @@ def attempt_columns(dialect: SqlDialect) -> dict[str, str]:
     }
 
 
+def history_columns(dialect: SqlDialect) -> dict[str, str]:
+    """Return columns of history: three entries per task."""
+    run = RUN_OF_TASK.replace("n", "(n / 3)")
+    return {
+        "id": "n + 1",
+        "run_id": dialect.id(started_at_expression(run), run),
+        "revision": "n % 3 + 1",
+        "at": f"{started_at_expression(run)} + (n % 3) * 100",
+        "effects": '\'[{"effect":"TransitionAttempt","task":"step_0","event":"complete","worker":"w"}]\'',
+    }
+
+
 def two_digits_expression(value: str) -> str:
     return f"CASE WHEN {value} < 10 THEN '0' ELSE '' END || CAST({value} AS VARCHAR)"
 
@@ -300,6 +317,9 @@ def fill() -> None:
     dialect = SqlDialect(connection.vendor)
     with connection.cursor() as cursor:
         if dialect.is_postgresql:
+            cursor.execute("SET maintenance_work_mem = '1GB'; SET synchronous_commit = off; SET jit = off")
+            cursor.execute("ALTER SYSTEM SET max_wal_size = '16GB'")
+            cursor.execute("SELECT pg_reload_conf()")
             cursor.execute(
                 "SELECT indexname, indexdef FROM pg_indexes LEFT JOIN pg_constraint ON conname = indexname "
                 "WHERE tablename LIKE 'conductor_%' AND conname IS NULL"
@@ -318,9 +338,21 @@ def fill() -> None:
         for _, sql in indexes:
             cursor.execute(sql.replace("%", "%%"), [])
         print(f"  indexed after {time.perf_counter() - began:.0f} s", flush=True)
+        reset_sequences(cursor)
         if dialect.is_postgresql:
             cursor.execute("VACUUM ANALYZE")
         print(f"  ready after {time.perf_counter() - began:.0f} s", flush=True)
+
+
+def reset_sequences(cursor: Any) -> None:
+    """Let the next generated key of each table follow the largest one."""
+    from django.apps import apps
+    from django.core.management.color import no_style
+    from django.db import connection
+
+    models = apps.get_app_config("conductor").get_models()
+    for statement in connection.ops.sequence_reset_sql(no_style(), list(models)):
+        cursor.execute(statement)
 
 
 def is_filled() -> bool:
@@ -333,6 +365,7 @@ def cpu_ms() -> float:
     """Return the CPU time so far of this process and of the database process of its connection."""
     from django.db import connection
 
+    connection.ensure_connection()
     own = time.process_time()
     if connection.vendor == "postgresql":
         with open(f"/proc/{connection.connection.info.backend_pid}/schedstat") as file:
@@ -424,7 +457,9 @@ def open_database() -> Iterator[None]:
     with ExitStack() as stack:
         folder = os.environ.get("FOLDER") or stack.enter_context(TemporaryDirectory(prefix="conductor-search-"))
         os.makedirs(folder, exist_ok=True)
-        os.environ.update(SECRET_KEY="bench" * 10, ALLOWED_HOSTS="testserver", LOG_LEVEL="WARNING")
+        os.environ.update(SECRET_KEY="bench" * 10, ALLOWED_HOSTS="testserver", LOG_LEVEL="ERROR", HTTPS="0")
+        # Filling takes longer than a statement of a server may.
+        os.environ["DATABASE_STATEMENT_SECONDS"] = "0"
         if os.environ.get("DB") == "sqlite":
             os.environ.update(DJANGO_SETTINGS_MODULE="conductor_app.settings.embedded", VAR_DIR=folder)
         else:
@@ -440,7 +475,7 @@ def open_database() -> Iterator[None]:
             )
         prepare()
         if not is_filled():
-            print(f"Filling {RUNS} runs with {3 * RUNS} tasks.")
+            print(f"Filling {RUNS} runs with {TASKS_OF_ALL_RUNS} tasks.")
             fill()
         yield
 
