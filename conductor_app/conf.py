@@ -141,6 +141,9 @@ class Defaults:
     isolation_groups: tuple[str, ...] = ()
     isolation_threads: int = 4
 
+    # The lag of the replica above which pages and searches read the primary.
+    replica_max_lag_seconds: int = 10
+
     # Send statements to PostgreSQL through libpq in one round trip, instead of psycopg's cursors.
     sql_pipeline: bool = True
     # Prepared statements of the pipeline. They belong to a connection, which a pooler may change between transactions.

@@ -11,6 +11,7 @@ from .. import clock
 from ..access.metrics_access import require_metrics_access
 from ..core.errors import Forbidden, Unauthenticated
 from ..insight.monitoring.engine_load import EngineLoad, measure_load
+from ..models import replica
 from ..telemetry import pool_metrics
 from ..telemetry.metrics import MAX_NAMES, OTHER_NAMES, render_metrics
 
@@ -54,6 +55,7 @@ class DatabaseMetrics(Collector):
         up = GaugeMetricFamily("conductor_database_up", "Whether the database answers.")
         up.add_metric([], int(self.load is not None))
         yield up
+        yield from self._replica_metrics()
         if self.load is not None:
             yield from self._queue_metrics(self.load)
             yield from self._outbox_metrics(self.load)
@@ -61,6 +63,16 @@ class DatabaseMetrics(Collector):
 
     def describe(self) -> Iterator[Metric]:
         return iter(())
+
+    @staticmethod
+    def _replica_metrics() -> Iterator[Metric]:
+        if not replica.is_configured():
+            return
+        state = replica.cached_state.state()
+        up = "Whether pages and searches read the replica: it answers, and its lag is within the limit."
+        yield GaugeMetricFamily("conductor_replica_up", up, int(state.is_usable))
+        if state.lag_seconds is not None:
+            yield GaugeMetricFamily("conductor_replica_lag_seconds", "Lag of the replica.", state.lag_seconds)
 
     def _queue_metrics(self, load: EngineLoad) -> Iterator[Metric]:
         depth = GaugeMetricFamily("conductor_queue_depth", "Attempts that wait in a queue.", labels=["queue"])

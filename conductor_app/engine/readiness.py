@@ -8,6 +8,7 @@ from django.db import DatabaseError
 
 from ..insight.monitoring.database import clock_skew_ms, missing_migrations
 from ..insight.monitoring.liveness import BEAT, SWEEPS, liveness
+from ..models import replica
 from ..store.leases import write_probe
 from .server_clocks import is_skewed, skew_sentence
 
@@ -31,7 +32,7 @@ def check_readiness() -> list[ReadinessCheck]:
         # The text of the error can contain the address of the database.
         error = "The database does not answer or refuses writes. Check its address and its disk space."
         database_checks = [ReadinessCheck("database", error)]
-    return [*database_checks, *_process_checks()]
+    return [*database_checks, *_replica_checks(), *_process_checks()]
 
 
 def _database_checks() -> list[ReadinessCheck]:
@@ -45,6 +46,18 @@ def _database_checks() -> list[ReadinessCheck]:
         ReadinessCheck("migrations", f"Run `manage.py migrate`: {', '.join(missing)[:300]}." if missing else ""),
         ReadinessCheck("clock", skew_sentence(ahead_ms) if is_skewed(ahead_ms) else "", is_required=False),
     ]
+
+
+def _replica_checks() -> Iterator[ReadinessCheck]:
+    """Yield the check of the replica, if there is one. Pages and searches read the primary while it is not usable."""
+    if not replica.is_configured():
+        return
+    state = replica.cached_state.state()
+    if state.lag_seconds is None:
+        error = "The replica does not answer, or is no replica."
+    else:
+        error = "" if state.is_usable else f"The replica is {state.lag_seconds:.0f} s behind."
+    yield ReadinessCheck("replica", error, is_required=False)
 
 
 def _unapplied_migrations() -> list[str]:

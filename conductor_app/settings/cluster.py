@@ -2,7 +2,7 @@
 
 from . import environment, services
 from .base import *  # noqa: F403
-from .base import CONDUCTOR_ARTIFACT_URL, PAYLOAD_STORAGE, STORAGES
+from .base import CONDUCTOR_ARTIFACT_URL, MIDDLEWARE, PAYLOAD_STORAGE, STORAGES
 
 SECRET_KEY = environment.signing_key(
     "SECRET_KEY", environment.require_value("SECRET_KEY", "$(openssl rand -base64 48)")
@@ -28,6 +28,18 @@ DATABASES = {
         is_pooled=IS_POOLED,
     )
 }
+
+# A streaming replica of the database, which serves pages and searches.
+if replica_url := environment.text("DATABASE_REPLICA_URL", ""):
+    DATABASES["replica"] = services.postgresql(
+        "DATABASE_REPLICA_URL",
+        replica_url,
+        pool=environment.number("DATABASE_POOL", 8, least=2),
+        pool_wait_seconds=1,
+        statement_seconds=environment.number("DATABASE_STATEMENT_SECONDS", 60, least=0),
+    )
+    MIDDLEWARE = [*MIDDLEWARE, "conductor_app.access.replica_middleware.replica_middleware"]
+CONDUCTOR_REPLICA_MAX_LAG_SECONDS = environment.number("DATABASE_REPLICA_MAX_LAG_SECONDS", 10, least=1)
 
 if PAYLOAD_STORAGE:
     STORAGES["payloads"] = services.payload_storage("PAYLOAD_STORAGE", PAYLOAD_STORAGE)

@@ -69,13 +69,20 @@ Only the statements of `store` are prepared. Django's queries carry their values
 
 
 def postgresql(
-    name: str, url: str, *, pool: int = 0, statement_seconds: int = 0, is_pooled: bool = False
+    name: str,
+    url: str,
+    *,
+    pool: int = 0,
+    pool_wait_seconds: int = 10,
+    statement_seconds: int = 0,
+    is_pooled: bool = False,
 ) -> dict[str, Any]:
     """Return the PostgreSQL database at this address, optionally with a connection pool per process.
 
-    `statement_seconds`: the maximum duration of a statement, or of a pause within a transaction; a lock is awaited for
-    a third of it. 0 means no limit. `is_pooled`: True if a pooler may give each transaction another connection. It
-    refuses parameters of the session, so the role must have these limits (docs/how-to/use-pgbouncer.md).
+    `pool_wait_seconds`: the maximum wait for a connection. `statement_seconds`: the maximum duration of a statement, or
+    of a pause within a transaction; a lock is awaited for a third of it. 0 means no limit. `is_pooled`: True if a
+    pooler may give each transaction another connection. It refuses parameters of the session, so the role must have
+    these limits (docs/how-to/use-pgbouncer.md).
 
     Raises:
         ImproperlyConfigured: when the address is invalid.
@@ -89,7 +96,7 @@ def postgresql(
         options["options"] = f"{_session_options(session)} {options.get('options', '')}".strip()
     host, port = options.pop("host", parts.hostname), options.pop("port", parts.port)
     if pool:
-        options["pool"] = {"min_size": 2, "max_size": pool, "timeout": 10}
+        options["pool"] = {"min_size": 2, "max_size": pool, "timeout": pool_wait_seconds}
     return {
         "ENGINE": "conductor_app.store.postgresql",
         "NAME": unquote(parts.path[1:]),

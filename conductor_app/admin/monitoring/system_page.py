@@ -14,6 +14,7 @@ from ... import clock
 from ...engine.script_isolation import script_isolation
 from ...insight.monitoring.database import database_status
 from ...insight.monitoring.system import configuration, operator_advice, server_clocks, sweep_statuses
+from ...models import replica
 from ..badges import mark_names, render_pill
 from ..pages import Page
 
@@ -37,6 +38,7 @@ class SystemPage(Page):
         return {
             "loops": [(loop.sweep, render_pill(loop.tone, LOOP_LABELS[loop.word])) for loop in statuses],
             "database": database,
+            "replica": replica.cached_state.state() if replica.is_configured() else None,
             "clocks": server_clocks(),
             "advice": [(each.tone, mark_names(each.sentence)) for each in advice],
             "settings": sorted(configuration(), key=lambda setting: not setting.risk),
