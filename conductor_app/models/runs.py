@@ -120,6 +120,7 @@ class Run(models.Model):
             ),
             models.Index(name="run_by_definition", fields=["name", "-created_at", "version", "status"]),
             models.Index(name="run_by_status", fields=["status", "-created_at"]),
+            models.Index(name="run_by_creator", fields=["started_by", "-created_at"]),
             models.Index(
                 name="run_by_correlation", fields=["correlation_id", "-created_at"], condition=~Q(correlation_id="")
             ),
@@ -130,7 +131,7 @@ class Run(models.Model):
             ),
             models.Index(name="run_by_event", fields=["event", "-created_at"], condition=~Q(event="")),
             models.Index(name="run_by_limit_key", fields=["limit_key", "-created_at"], condition=~Q(limit_key="")),
-            models.Index(name="run_with_reason", fields=["-created_at"], condition=~Q(reason="")),
+            models.Index(name="run_with_reason_by_start", fields=["-created_at", "name"], condition=~Q(reason="")),
             models.Index(name="run_with_failures", fields=["-created_at"], condition=~Q(failed_refs=[])),
             models.Index(name="run_by_end", fields=["ended_at", "status"], condition=Q(ended_at__isnull=False)),
             models.Index(name="run_by_schedule", fields=["schedule"], condition=status_in(RUN.open) & ~Q(schedule="")),

@@ -9,7 +9,16 @@ import sys
 
 import psycopg
 
-PAGES = ["", "conductor/run/", "queues/", "workers/", "failures/", "conductor/attempt/", "waiting/", "conductor/schedule/"]
+PAGES = [
+    "",
+    "conductor/run/",
+    "queues/",
+    "workers/",
+    "failures/",
+    "conductor/attempt/",
+    "waiting/",
+    "conductor/schedule/",
+]
 
 
 def main() -> None:

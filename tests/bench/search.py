@@ -362,15 +362,25 @@ def is_filled() -> bool:
 
 
 def cpu_ms() -> float:
-    """Return the CPU time so far of this process and of the database process of its connection."""
+    """Return the CPU time so far of this process and of the processes of its connections to the database."""
     from django.db import connection
 
     connection.ensure_connection()
     own = time.process_time()
     if connection.vendor == "postgresql":
-        with open(f"/proc/{connection.connection.info.backend_pid}/schedstat") as file:
-            own += int(file.read().split()[0]) / 1e9
+        pid = connection.connection.info.backend_pid
+        # A pool may give each request another connection, whose process has worked before.
+        _cpu_before.setdefault(pid, _cpu_of_process(pid))
+        own += sum(_cpu_of_process(pid) - before for pid, before in _cpu_before.items())
     return 1000 * own
+
+
+_cpu_before: dict[int, float] = {}
+
+
+def _cpu_of_process(pid: int) -> float:
+    with open(f"/proc/{pid}/schedstat") as file:
+        return int(file.read().split()[0]) / 1e9
 
 
 def measure_request(send_request: Any) -> tuple[list[float], list[float], Any]:

@@ -6,6 +6,7 @@ from django.db.models import Count, QuerySet, Subquery
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from ...core.snapshot import NEVER
 from ...models import Attempt, Message, SweepPass
 from ...models.outbox import PUBLISH
 from ..durations import HOUR, MINUTE, SECOND, format_duration
@@ -27,7 +28,7 @@ LEVELS = (
     (0, "succeeded", gettext_lazy("Healthy")),
 )
 """Minimum lag, tone and label of each level. Due rows are normally processed within a second."""
-TIMERS = Attempt.objects.open()
+TIMERS = Attempt.objects.open().filter(due_at__lt=NEVER)
 MESSAGES = Message.objects.exclude(subject=PUBLISH)
 
 

@@ -84,7 +84,7 @@ FIELDS: dict[str, SearchField] = {
     "updateTime": UPDATED,
     "modifiedTime": UPDATED,
     "priority": IntegerField("priority", covered_by=COVERED_BY_ALL_ROWS),
-    "createdBy": SearchField("started_by", covered_by=COVERED_BY_ALL_ROWS),
+    "createdBy": SearchField("started_by", rank=5, covered_by=COVERED_BY_ALL_ROWS),
     "event": SearchField("event", rank=1, has_partial_index=True),
     "rateLimitKey": SearchField("limit_key", rank=1, has_partial_index=True),
     "failedReferenceTaskNames": NameListField("failed_refs", rank=6),
