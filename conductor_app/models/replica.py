@@ -3,7 +3,7 @@
 A block that reads the replica reads nothing else: its snapshots, its queries and its raw SQL use one connection.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Lock
@@ -65,7 +65,7 @@ def measure_state() -> ReplicaState:
     Otherwise the lag is the age of the last transaction that it has replayed, which is never too small.
     """
     try:
-        [(written,)] = _fetch(DEFAULT_DB_ALIAS, "SELECT pg_current_wal_lsn()", [])
+        [(written,)] = _fetch(DEFAULT_DB_ALIAS, "SELECT pg_current_wal_lsn()")
         [(is_complete, seconds)] = _fetch(
             REPLICA,
             "SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn, "
@@ -77,7 +77,7 @@ def measure_state() -> ReplicaState:
     return ReplicaState(0.0 if is_complete else seconds)
 
 
-def _fetch(alias: str, sql: str, params: list[object]) -> list[tuple]:
+def _fetch(alias: str, sql: str, params: Sequence[str] = ()) -> list[tuple]:
     with connections[alias].cursor() as cursor:
         cursor.execute(sql, params)
         return cursor.fetchall()
