@@ -80,5 +80,5 @@ def test_counting_tasks_joins_runs_by_primary_key():
 
     statements = [query["sql"] for query in captured]
     [counted] = [place for place, sql in enumerate(statements) if sql.startswith("SELECT COUNT")]
-    assert statements[counted - 1].startswith("SET enable_hashjoin = 0;")
+    assert statements[counted - 1].startswith("SET LOCAL enable_hashjoin = 0;")
     assert fetch("SHOW enable_hashjoin") == [("on",)]

@@ -4,9 +4,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import connection
 from django.db.models import BigIntegerField, BooleanField, Expression, F, Func, Value
 from django.db.models.lookups import Exact, GreaterThan, GreaterThanOrEqual, In, LessThan, LessThanOrEqual
+
+from ....models.snapshots import read_snapshot
 
 COMPARED = {"=": Exact, ">": GreaterThan, ">=": GreaterThanOrEqual, "<": LessThan, "<=": LessThanOrEqual}
 MAX_STARS, MAX_PATTERN_LENGTH = 5, 1_000
@@ -24,8 +26,8 @@ def disable_bulk_joins() -> Iterator[None]:
     if connection.vendor != "postgresql":
         yield
         return
-    # In a transaction, because the next one may have another connection of a pooler.
-    with transaction.atomic(), connection.cursor() as cursor:
+    # In one transaction, because the next may have another connection of a pooler.
+    with read_snapshot(), connection.cursor() as cursor:
         cursor.execute("; ".join(f"SET LOCAL {way} = 0" for way in BULK_JOIN_SETTINGS))
         yield
         cursor.execute("; ".join(f"SET LOCAL {way} = DEFAULT" for way in BULK_JOIN_SETTINGS))
