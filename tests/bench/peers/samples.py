@@ -74,6 +74,8 @@ def format_ratio(ratios: list[float]) -> str:
     if not ratios:
         return "–"
     span = Span(ratios)
+    if len(ratios) == 1:
+        return f"{span.format(2)}, one round"
     return f"{NO_RESULT} ({span.format(2)})" if span.includes_one else f"**{span.format(2)}**"
 
 
