@@ -1,22 +1,30 @@
 """Celery jobs. A job may run at any time and any number of times, because the state is in the database."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import BoundedSemaphore, Event, Thread
-from time import sleep
+from time import monotonic, sleep
 from typing import Any
 
 from celery.signals import task_postrun, task_prerun, worker_ready, worker_shutting_down
 from django.conf import settings
+from django.db import connections
 
 from conductor_app import clock, conf
+from conductor_app.background.periodic_jobs import SWEEP_SECONDS
+from conductor_app.background.sweep_loop import sweep_until_time
 from conductor_app.background.sweep_watchdog import start_watchdog
 from conductor_app.celery import app
-from conductor_app.engine.heartbeats import heartbeat
-from conductor_app.insight.monitoring.liveness import SWEEPS
+from conductor_app.engine.sweeps import due_jobs
 from conductor_app.telemetry import log_context, pool_metrics
+from conductor_app.workers import WORKERS
+
+log = logging.getLogger(__name__)
 
 THREADS_RESERVED_FOR_SWEEPS = 3
+OVERLAP_SECONDS = 0.5
+"""The time for which a call of `sweep` continues after the next one is due, which then waits."""
 MAX_PRUNE_PASSES = 100
 """The maximum number of passes per call."""
 MAX_BULK_MS = 5_000
@@ -32,17 +40,28 @@ _stopping = Event()
 
 
 @app.task(name="conductor_app.background.jobs.sweep")
-def sweep() -> None:
-    """Handle due rows, and rows that become due before the next call. One call runs at a time per process."""
-    from conductor_app.engine.sweeps import sweep_until
-
-    tick = conf.sweep_tick_seconds
+def sweep(seconds: float = SWEEP_SECONDS + OVERLAP_SECONDS) -> None:
+    """Handle due rows until the next call. One call runs at a time per process."""
+    ends_at = monotonic() + seconds
     # The next call blocks on the semaphore while this one still waits for due rows, so that sweeps run without a gap.
-    with _acquire(_sweeping, seconds=tick) as is_mine:
+    with _acquire(_sweeping, seconds=seconds) as is_mine:
         if is_mine:
-            beat_of_sweeps = heartbeat(SWEEPS)
-            beat_of_sweeps.beat(beat_of_sweeps.read())
-            sweep_until(clock.now() + round(tick * 1000))
+            sweep_until_time(ends_at, _stopping, start_due_jobs)
+
+
+def start_due_jobs() -> None:
+    """Start the jobs that have something to do in threads of this process, without the broker."""
+    for name in due_jobs(tuple(WORKERS)):
+        Thread(target=_run_job, args=(name,), name=name).start()
+
+
+def _run_job(name: str) -> None:
+    try:
+        {"work": work, "bulk": bulk}[name]()
+    except Exception:
+        log.exception("job_failed", extra={"job": name})
+    finally:
+        connections.close_all()
 
 
 @app.task(name="conductor_app.background.jobs.work")
@@ -137,9 +156,7 @@ def start_threads(**_: Any) -> None:
     pool_metrics.start_recording()
     from conductor_app.engine.sweeps import sweep_until
 
-    start_watchdog(
-        sweep_until, process="worker", after_sweep=lambda: Thread(target=work, name="work", daemon=True).start()
-    )
+    start_watchdog(sweep_until, process="worker", after_sweep=start_due_jobs)
 
 
 @worker_shutting_down.connect

@@ -29,14 +29,10 @@ class LeaderLease:
         if now - self._checked_at < RENEW_SECONDS:
             return self._is_leader
         self._checked_at = now
-        revision = self._heartbeat.read()
-        if revision != self._seen:
-            if self._is_leader:
-                log.warning("leadership_lost", extra={"lease": self._name})
-            # After a read that took seconds, `now` is long past, but the leader may have renewed the lease just before.
-            self._seen, self._seen_at, self._is_leader = revision, self._clock(), False
-        if self._is_leader or revision == 0 or now - self._seen_at >= TAKEOVER_SECONDS:
-            self._advance()
+        if self._is_leader:
+            self._renew()
+        if not self._is_leader:
+            self._take_over_if_free(now)
         return self._is_leader
 
     def release(self) -> None:
@@ -45,10 +41,24 @@ class LeaderLease:
             self._heartbeat.release(self._seen)
             self._is_leader = False
 
+    def _renew(self) -> None:
+        """Renew the lease with one statement, which fails if another process has taken it over."""
+        self._advance()
+        if not self._is_leader:
+            log.warning("leadership_lost", extra={"lease": self._name})
+
+    def _take_over_if_free(self, now: float) -> None:
+        revision = self._heartbeat.read()
+        if revision != self._seen:
+            # After a read that took seconds, `now` is long past, but the leader may have renewed the lease just before.
+            self._seen, self._seen_at = revision, self._clock()
+        if revision == 0 or now - self._seen_at >= TAKEOVER_SECONDS:
+            self._advance()
+            if self._is_leader:
+                log.info("leadership_taken", extra={"lease": self._name})
+                fault_points.reach("leadership-taken")
+
     def _advance(self) -> None:
         advanced = self._heartbeat.beat(self._seen)
-        if advanced and not self._is_leader:
-            log.info("leadership_taken", extra={"lease": self._name})
-            fault_points.reach("leadership-taken")
         self._is_leader = bool(advanced)
         self._seen, self._seen_at = advanced or self._seen, self._clock()

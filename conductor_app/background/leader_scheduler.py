@@ -2,6 +2,7 @@
 
 import logging
 from contextlib import suppress
+from time import monotonic
 from typing import Any
 
 from django.db import DatabaseError, connection
@@ -15,12 +16,16 @@ from .leader_lease import RENEW_SECONDS, LeaderLease
 
 log = logging.getLogger(__name__)
 
+CHANGES_SECONDS = 5.0
+"""The time between two checks for changes of the schedule, which django-celery-beat would check at every call."""
+
 
 class LeaderScheduler(DatabaseScheduler):
     """Sends jobs while this process is the leader."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._lease = LeaderLease(BEAT, heartbeat(BEAT))
+        self._changes_checked_at = float("-inf")
         super().__init__(*args, **kwargs)
 
     def tick(self, *args: Any, **kwargs: Any) -> float:
@@ -28,6 +33,13 @@ class LeaderScheduler(DatabaseScheduler):
         if not self._is_leader():
             return RENEW_SECONDS
         return min(super().tick(*args, **kwargs), RENEW_SECONDS)
+
+    def schedule_changed(self) -> bool:
+        """Return True if an operator has changed the schedule since the last check."""
+        if monotonic() - self._changes_checked_at < CHANGES_SECONDS:
+            return False
+        self._changes_checked_at = monotonic()
+        return bool(super().schedule_changed())
 
     def close(self) -> None:
         """Store the state of the schedule and release the lease."""

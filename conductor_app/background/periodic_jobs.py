@@ -1,7 +1,6 @@
 """The periodic jobs and their intervals."""
 
 from dataclasses import dataclass
-from math import ceil
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -10,26 +9,32 @@ if TYPE_CHECKING:
 JOBS = "conductor_app.background.jobs"
 
 
+SWEEP_SECONDS = 5
+"""The duration of one call of the job `sweep`. The next call continues."""
+
+
 @dataclass(frozen=True)
 class PeriodicJob:
     """A job and the interval of its calls in seconds."""
 
     job: str
-    every_seconds: float
+    every_seconds: int
     description: str
 
     @property
     def expire_seconds(self) -> int:
         """Return the age in seconds at which an undelivered message is dropped. A newer one has replaced it."""
-        return max(1, ceil(self.every_seconds * 2))
+        return self.every_seconds * 2
 
 
 PERIODIC_JOBS = {
     "sweep": PeriodicJob(
-        f"{JOBS}.sweep", 0.5, "Ends expired leases, evaluates runs with due timers, and delivers messages."
+        f"{JOBS}.sweep",
+        SWEEP_SECONDS,
+        "Ends expired leases, evaluates runs with due timers, delivers messages, and starts the jobs that are due.",
     ),
-    "work": PeriodicJob(f"{JOBS}.work", 1, "Runs the built-in workers, in case a notification was lost."),
-    "bulk": PeriodicJob(f"{JOBS}.bulk", 0.5, "Continues bulk operations at their rate."),
+    "work": PeriodicJob(f"{JOBS}.work", 10, "Runs the built-in workers, which sweeps start when a task is due."),
+    "bulk": PeriodicJob(f"{JOBS}.bulk", 10, "Continues bulk operations, which sweeps start when they are due."),
     "measure": PeriodicJob(f"{JOBS}.measure", 60, "Measures the typical durations of runs and steps."),
     "alerts": PeriodicJob(f"{JOBS}.alerts", 30, "Checks due alerts and watched task groups."),
     "prune": PeriodicJob(f"{JOBS}.prune", 3600, "Deletes runs and records that exceed their retention period."),
@@ -52,13 +57,9 @@ def sync_periodic_jobs() -> None:
             PeriodicTask.objects.update_or_create(name=name, defaults=values)
 
 
-def _interval_schedule(seconds: float) -> "IntervalSchedule":
+def _interval_schedule(seconds: int) -> "IntervalSchedule":
     from django_celery_beat.models import IntervalSchedule
 
-    period, every = (
-        (IntervalSchedule.MICROSECONDS, round(seconds * 1_000_000))
-        if seconds % 1
-        else (IntervalSchedule.SECONDS, int(seconds))
-    )
-    schedule = IntervalSchedule.objects.filter(period=period, every=every).first()
-    return schedule or IntervalSchedule.objects.create(period=period, every=every)
+    period = IntervalSchedule.SECONDS
+    schedule = IntervalSchedule.objects.filter(period=period, every=seconds).first()
+    return schedule or IntervalSchedule.objects.create(period=period, every=seconds)

@@ -8,7 +8,7 @@ from threading import Event, Thread
 from django.db import close_old_connections, connection
 
 from conductor_app import clock, conf
-from conductor_app.engine.heartbeats import FileHeartbeat, heartbeat
+from conductor_app.engine.heartbeats import FileHeartbeat, heartbeat, read_heartbeats
 from conductor_app.engine.server_clocks import clock_check
 from conductor_app.insight.monitoring.liveness import BEAT, SWEEPS, Liveness, liveness
 
@@ -27,13 +27,13 @@ class SweepWatchdog:
 
     def __init__(self, sweep: Callable[[int], object], observed: Liveness = liveness) -> None:
         self._sweep, self._liveness = sweep, observed
-        self._beat, self._sweeps = heartbeat(BEAT), heartbeat(SWEEPS)
+        self._sweeps = heartbeat(SWEEPS)
         self._own_revision = -1
 
     def check(self) -> bool:
         """Observe the heartbeats once, and sweep if no other process does. Returns True after a sweep."""
-        self._liveness.observe(BEAT, self._beat.read())
-        revision = self._sweeps.read()
+        beat_revision, revision = read_heartbeats(BEAT, SWEEPS)
+        self._liveness.observe(BEAT, beat_revision)
         silent_seconds = self._liveness.observe(SWEEPS, revision)
         is_own = revision == self._own_revision
         if not is_own and silent_seconds < STALE_SECONDS:

@@ -11,7 +11,7 @@ from typing import Protocol
 from .. import conf
 from ..store import leases
 
-PROCESS_NAME = f"{socket.gethostname()}:{os.getpid()}"
+HOST = socket.gethostname()
 
 
 class ProcessHeartbeat(Protocol):
@@ -64,7 +64,7 @@ class LeaseHeartbeat:
         return leases.read_revision(self._name)
 
     def beat(self, seen: int) -> int:
-        return leases.advance(self._name, PROCESS_NAME, seen)
+        return leases.advance(self._name, f"{HOST}:{os.getpid()}", seen)
 
     def release(self, seen: int) -> None:
         leases.release(self._name, seen)
@@ -75,3 +75,10 @@ def heartbeat(name: str) -> ProcessHeartbeat:
     if conf.heartbeat_folder:
         return FileHeartbeat(Path(conf.heartbeat_folder) / name)
     return LeaseHeartbeat(name)
+
+
+def read_heartbeats(*names: str) -> list[int]:
+    """Return the numbers of several heartbeats, with at most one statement."""
+    if conf.heartbeat_folder:
+        return [heartbeat(name).read() for name in names]
+    return leases.read_revisions(names)

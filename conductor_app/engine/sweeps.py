@@ -2,10 +2,11 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 from .. import clock, conf
 from ..core.decide import no_command
+from ..core.snapshot import NEVER
 from ..models import Poller, ScheduleExecution, SweepPass
 from ..store import due_rows, outbox_messages, removal, webhook_waits
 from ..telemetry.log_context import bind
@@ -133,48 +134,68 @@ SWEEPS: dict[str, Callable[[int], int]] = {
 
 
 def sweep_once() -> int:
-    """Run one pass of every sweep. Returns how many items were handled."""
-    return sum(run_and_record_sweep(name, sweep) for name, sweep in SWEEPS.items())
+    """Run one pass of every sweep with due rows. Returns how many items were handled."""
+    return _sweep_due(due_rows.due_times())
 
 
 def sweep_until(horizon_ms: int) -> int:
-    """Run sweeps until nothing is due before `horizon_ms`. Returns how many items were handled."""
-    handled = sweep_once()
-    while (moment := due_rows.next_due_moment()) is not None and moment <= horizon_ms:
-        time.sleep(max(moment - clock.now(), 0) / 1000)
-        count = sweep_once()
+    """Run sweeps until nothing is due before `horizon_ms`. Returns how many items were handled.
+
+    If nothing is due, it executes one statement.
+    """
+    _record_idle_passes(clock.now())
+    handled = 0
+    while min((moments := due_rows.due_times()).values(), default=NEVER) <= horizon_ms:
+        time.sleep(max(min(moments.values()) - clock.now(), 0) / 1000)
+        count = _sweep_due(moments)
         handled += count
         if not count:
             break
     return handled
 
 
-def run_and_record_sweep(name: str, sweep: Callable[[int], int]) -> int:
-    """Run one pass of a sweep and record it, with its error if it failed. Returns how many items were handled."""
+def _sweep_due(moments: Mapping[str, int]) -> int:
+    """Run one pass of each sweep whose earliest row is due."""
+    now = clock.now()
+    return sum(
+        run_and_record_sweep(name, sweep, lag_ms=now - moments[name])
+        for name, sweep in SWEEPS.items()
+        if moments.get(name, NEVER) <= now
+    )
+
+
+def due_jobs(queues: Sequence[str]) -> list[str]:
+    """Return which of the jobs "work" and "bulk" have something to do. `queues`: those of the built-in workers."""
+    return due_rows.due_jobs(clock.now(), queues)
+
+
+def run_and_record_sweep(name: str, sweep: Callable[[int], int], lag_ms: int = 0) -> int:
+    """Run one pass of a sweep and record it, with its error if it failed. Returns how many items were handled.
+
+    `lag_ms`: the milliseconds by which the oldest due item is late.
+    """
     began, error, handled = clock.now(), "", 0
-    lag = _overdue_ms(name, began)
     try:
         bind(sweep=name)
         handled = sweep(conf.sweep_batch)
     except Exception as caught:
         log.exception("sweep_failed", extra={"sweep": name})
         error = f"{type(caught).__name__}: {caught}"[:500]
-    _record_pass(name, began, handled, error, lag)
+    _record_pass(name, began, handled, error, lag_ms)
     return handled
 
 
 _recorded_at: dict[str, int] = {}
 
 
-def _overdue_ms(name: str, now: int) -> int:
-    """Return the milliseconds by which the oldest due item of a sweep is late."""
-    moment = due_rows.earliest_due(name)
-    return max(now - moment, 0) if moment is not None else 0
+def _is_recorded(name: str, now: int) -> bool:
+    """Return True if a pass that handled nothing need not be recorded yet."""
+    return abs(now - _recorded_at.get(name, 0)) < NOTED_EVERY_MS
 
 
 def _record_pass(name: str, began: int, handled: int, error: str, lag: int) -> None:
     """Save the last pass for the admin pages; a pass that handled nothing only every NOTED_EVERY_MS."""
-    if not handled and not error and abs(began - _recorded_at.get(name, 0)) < NOTED_EVERY_MS:
+    if not handled and not error and _is_recorded(name, began):
         return
     _recorded_at[name] = began
     row, _ = SweepPass.objects.get_or_create(name=name)
@@ -185,3 +206,14 @@ def _record_pass(name: str, began: int, handled: int, error: str, lag: int) -> N
     if error:
         row.error, row.failed_at = error, began
     row.save()
+
+
+def _record_idle_passes(now: int) -> None:
+    """Save that sweeps without due rows were checked, for the admin pages, every NOTED_EVERY_MS."""
+    idle = [name for name in SWEEPS if not _is_recorded(name, now)]
+    if not idle:
+        return
+    _recorded_at.update(dict.fromkeys(idle, now))
+    checked = {"began_at": now, "ended_at": now, "handled": 0, "lag_ms": 0}
+    if SweepPass.objects.filter(name__in=idle).update(**checked) < len(idle):
+        SweepPass.objects.bulk_create([SweepPass(name=name, **checked) for name in idle], ignore_conflicts=True)

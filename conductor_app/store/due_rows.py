@@ -1,9 +1,11 @@
 """Queries for due rows, each over a partial index."""
 
+from collections.abc import Sequence
 from itertools import groupby
 from typing import NamedTuple
 
 from ..core.snapshot import NEVER
+from ..core.states import BULK
 from .statements import execute, fetch, lock_clause, placeholders
 
 OPEN = "status IN ('LEASED', 'PENDING')"
@@ -110,17 +112,37 @@ EARLIEST_DUE = {
     "group_failures": "SELECT MIN(at) FROM conductor_failure WHERE group_id IS NULL",
 }
 """Queries for the earliest due time of each sweep."""
+SELECT_DUE_TIMES = f"SELECT ({'), ('.join(EARLIEST_DUE.values())})"
 
 
-def earliest_due(sweep: str) -> int | None:
-    """Return the time at which the sweep is due next; None if it has no rows."""
-    return fetch(EARLIEST_DUE[sweep])[0][0] if sweep in EARLIEST_DUE else None
+def due_times() -> dict[str, int]:
+    """Return the earliest due time of each sweep that has rows."""
+    [row] = fetch(SELECT_DUE_TIMES)
+    return {name: moment for name, moment in zip(EARLIEST_DUE, row, strict=True) if moment is not None}
 
 
 def next_due_moment() -> int | None:
     """Return the earliest due time of all sweeps."""
-    [row] = fetch(f"SELECT ({'), ('.join(EARLIEST_DUE.values())})")
-    return min((moment for moment in row if moment is not None), default=None)
+    return min(due_times().values(), default=None)
+
+
+DUE_WORK = (
+    "EXISTS (SELECT 1 FROM conductor_attempt WHERE queue IN ({queues}) AND status = 'PENDING' AND queue <> '' "
+    "AND visible_at <= %s) "
+    "OR EXISTS (SELECT 1 FROM conductor_message WHERE subject = 'publish' AND due_at <= %s) "
+    f"OR EXISTS (SELECT 1 FROM conductor_pulsemessage WHERE due_at <= %s AND due_at < {NEVER})"
+)
+DUE_BULK = (
+    f"EXISTS (SELECT 1 FROM conductor_bulkoperation WHERE state IN ({', '.join(map(repr, sorted(BULK.open)))}) "
+    "AND due_at <= %s AND held_until <= %s)"
+)
+
+
+def due_jobs(now: int, queues: Sequence[str]) -> list[str]:
+    """Return which of the jobs "work" and "bulk" have something to do. `queues`: those of the built-in workers."""
+    work = DUE_WORK.format(queues=placeholders(queues))
+    [row] = fetch(f"SELECT {work}, {DUE_BULK}", [*queues, now, now, now, now, now])
+    return [name for name, is_due in zip(("work", "bulk"), row, strict=True) if is_due]
 
 
 def expired_slots(before: int, limit: int) -> list[str]:

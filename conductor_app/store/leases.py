@@ -1,8 +1,11 @@
 """Leases: read the revision, and advance it if no other process has."""
 
+from collections.abc import Sequence
+
 from django.db.models import F
 
 from ..models import Lease
+from .statements import execute, fetch, placeholders
 
 PROBE = "write probe"
 """The row that health checks write."""
@@ -10,14 +13,25 @@ PROBE = "write probe"
 
 def read_revision(name: str) -> int:
     """Return the revision of a lease, 0 before its first holder."""
-    return Lease.objects.filter(pk=name).values_list("revision", flat=True).first() or 0
+    [revision] = read_revisions([name])
+    return revision
+
+
+def read_revisions(names: Sequence[str]) -> list[int]:
+    """Return the revisions of several leases, in order."""
+    rows = fetch(f"SELECT name, revision FROM conductor_lease WHERE name IN ({placeholders(names)})", names)
+    found = dict(rows)
+    return [found.get(name, 0) for name in names]
 
 
 def advance(name: str, holder: str, seen: int) -> int:
     """Take or renew a lease whose revision is `seen`. Returns the new revision, 0 if another process was faster."""
     if seen == 0:
         Lease.objects.bulk_create([Lease(name=name)], ignore_conflicts=True)
-    is_advanced = Lease.objects.filter(pk=name, revision=seen).update(holder=holder[:255], revision=F("revision") + 1)
+    is_advanced = execute(
+        "UPDATE conductor_lease SET holder = %s, revision = revision + 1 WHERE name = %s AND revision = %s",
+        [holder[:255], name, seen],
+    )
     return seen + 1 if is_advanced else 0
 
 

@@ -9,7 +9,7 @@ from conductor_app.background import jobs
 
 @pytest.mark.django_db
 def test_a_sweep_without_work_ends_at_once():
-    jobs.sweep()
+    jobs.sweep(0)
 
 
 @pytest.mark.django_db

@@ -60,6 +60,14 @@ def test_a_standby_takes_over_within_three_seconds(lease, time):
     assert run(time, 1.5, standby) == [True]
 
 
+def test_a_leader_renews_its_lease_with_one_statement(time, django_assert_num_queries):
+    leader = LeaderLease("beat", LeaseHeartbeat("beat"), time)
+    run(time, 1, leader)
+
+    with django_assert_num_queries(1):
+        assert run(time, 0.5, leader) == [True]
+
+
 def test_a_leader_that_was_suspended_notices_that_it_was_replaced(lease, time):
     leader, standby = lease(), lease()
     run(time, 5, leader, standby)

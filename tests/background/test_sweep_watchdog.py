@@ -53,7 +53,7 @@ def test_no_process_sweeps_while_celery_does(clock, seconds, db):
     process = Process(seconds)
 
     for _ in range(10):
-        jobs.sweep()
+        jobs.sweep(0)
         check(seconds, 1, process)
 
     assert process.sweeps == 0
@@ -61,7 +61,7 @@ def test_no_process_sweeps_while_celery_does(clock, seconds, db):
 
 def test_sweeps_are_replaced_after_two_seconds_until_celery_returns(clock, seconds, db):
     process = Process(seconds)
-    jobs.sweep()
+    jobs.sweep(0)
     check(seconds, 4, process)
     assert process.sweeps == 0
 
@@ -70,7 +70,7 @@ def test_sweeps_are_replaced_after_two_seconds_until_celery_returns(clock, secon
 
     swept = process.sweeps
     for _ in range(4):
-        jobs.sweep()
+        jobs.sweep(0)
         check(seconds, 1, process)
     assert process.sweeps == swept
 

@@ -1,0 +1,114 @@
+"""Sweeps cost one statement while nothing is due, and run only where rows are due."""
+
+import pytest
+
+from conductor_app import clock as product_clock
+from conductor_app.engine import bulk, sweeps
+from conductor_app.engine.bulk import BulkRequest
+from conductor_app.models import Lease, SweepPass
+from conductor_app.store import due_rows, leases
+from conductor_app.store.outbox_messages import send
+from tests.builders import step, wait
+from tests.scenario import ACTOR, Scenario
+
+pytestmark = pytest.mark.django_db
+
+QUEUES = ("HTTP", "EVENT")
+
+
+def test_an_idle_sweep_executes_one_statement(clock, django_assert_num_queries):
+    sweeps.sweep_until(product_clock.now() + 500)
+
+    with django_assert_num_queries(1):
+        sweeps.sweep_until(product_clock.now() + 500)
+
+
+def test_a_sweep_without_due_rows_is_recorded_every_ten_seconds(clock):
+    clock.advance(seconds=20)
+    sweeps.sweep_until(product_clock.now())
+    first = dict(SweepPass.objects.values_list("name", "began_at"))
+    clock.advance(seconds=5)
+    sweeps.sweep_until(product_clock.now())
+    second = dict(SweepPass.objects.values_list("name", "began_at"))
+    clock.advance(seconds=6)
+    sweeps.sweep_until(product_clock.now())
+
+    assert set(first) == set(sweeps.SWEEPS)
+    assert second == first
+    assert set(SweepPass.objects.values_list("began_at", flat=True)) == {product_clock.now()}
+
+
+def test_only_sweeps_with_due_rows_run(clock, monkeypatch):
+    scenario = Scenario(clock, wait("w", duration="5 seconds"))
+    ran = []
+    observed = {name: observe(ran, name, sweep) for name, sweep in sweeps.SWEEPS.items()}
+    monkeypatch.setattr(sweeps, "SWEEPS", observed)
+
+    sweeps.sweep_until(product_clock.now())
+    assert ran == []
+    clock.advance(seconds=5)
+    sweeps.sweep_until(product_clock.now())
+
+    assert ran == ["expire_leases"]
+    assert scenario.status == "COMPLETED"
+
+
+def observe(ran, name, sweep):
+    def run(limit: int) -> int:
+        ran.append(name)
+        return sweep(limit)
+
+    return run
+
+
+def test_a_timer_is_handled_by_the_sweep_that_precedes_it(clock):
+    scenario = Scenario(clock, wait("w", duration="5 seconds"))
+    clock.advance(seconds=4.9)
+
+    # The test's clock stands still, so the sweep meets its time only if it is due.
+    assert sweeps.sweep_until(product_clock.now() + 50) == 0
+    clock.advance(seconds=0.1)
+    assert sweeps.sweep_until(product_clock.now() + 500) == 1
+    assert scenario.status == "COMPLETED"
+
+
+def test_no_job_is_due_on_an_idle_server(clock, django_assert_num_queries):
+    with django_assert_num_queries(1):
+        assert due_rows.due_jobs(product_clock.now(), QUEUES) == []
+
+
+def test_built_in_work_is_due_when_an_attempt_is_visible(clock):
+    task = step("call", startDelay=30, inputs={"uri": "http://127.0.0.1/"}) | {"type": "HTTP"}
+    Scenario(clock, task)
+    before = due_rows.due_jobs(product_clock.now(), QUEUES)
+
+    clock.advance(seconds=30)
+
+    assert (before, due_rows.due_jobs(product_clock.now(), QUEUES)) == ([], ["work"])
+
+
+def test_attempts_for_other_workers_start_no_job(clock):
+    Scenario(clock, step("pay"))
+
+    assert due_rows.due_jobs(product_clock.now(), QUEUES) == []
+
+
+def test_built_in_work_is_due_when_a_message_to_another_system_is(clock):
+    send("publish", product_clock.now(), to="sink")
+
+    assert due_rows.due_jobs(product_clock.now(), QUEUES) == ["work"]
+
+
+def test_bulk_work_is_due_when_an_operation_is(clock):
+    Scenario(clock, step("pay"))
+    selection = {"definition": "order", "status": ["RUNNING"]}
+    bulk.start(BulkRequest("terminate", selection, rate=1000.0), ACTOR)
+
+    assert due_rows.due_jobs(product_clock.now(), QUEUES) == ["bulk"]
+
+
+def test_heartbeats_of_several_processes_are_read_with_one_statement(db, django_assert_num_queries):
+    Lease.objects.create(name="beat", revision=7)
+
+    with django_assert_num_queries(1):
+        assert leases.read_revisions(["beat", "sweeps"]) == [7, 0]
