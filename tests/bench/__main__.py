@@ -21,7 +21,7 @@ import orjson
 
 from tests.bench.database_baseline import measure_baseline
 
-from . import groups, long_polls, scale, workloads
+from . import groups, long_polls, rest, scale, workloads
 from .client import Client
 from .load import Measurements, run_in_processes, serve
 from .servers import Server, count_statements_per_task, postgresql_server, sqlite_server
@@ -181,7 +181,16 @@ def measure_standalone_tasks(bench: LoadedServer) -> list[Result]:
     return [Result("claimWork, report", STANDALONE_TASKS, 0, seconds, measured, used, peak, None)]
 
 
+def measure_rest(bench: LoadedServer) -> list[Result]:
+    """Print the resources of a server without load. It runs first, since other workloads leave caches and rows."""
+    if bench.server.services:
+        print(rest.measure_cluster(bench.server))
+    print(*rest.measure_embedded(), sep="\n")
+    return []
+
+
 WORKLOADS = {
+    "rest": measure_rest,
     "chain": measure_chain,
     "fan_out": measure_fan_out,
     "loop": measure_loop,

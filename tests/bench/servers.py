@@ -15,10 +15,11 @@ from pathlib import Path
 
 from . import groups
 from .client import Client
-from .processes import cpu_seconds, peak_mb
+from .processes import cpu_seconds, peak_mb, process_tree
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 60
+WORKER_OPTIONS = ("--without-gossip", "--without-mingle", "--without-heartbeat")
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,8 @@ class Server:
     environment: dict[str, str] = field(default_factory=dict)
     processes: dict[str, subprocess.Popen] = field(default_factory=dict)
     """The processes that this module started, by name: web, worker and beat. Each has descendants."""
+    services: list[int] = field(default_factory=list)
+    """The process ids of PostgreSQL and Redis."""
 
     def cpu_seconds(self) -> float:
         """Return the CPU time so far of the web and Celery processes, without the database."""
@@ -78,7 +81,18 @@ def postgresql_server(web_workers: int) -> Iterator[Server]:
             "HTTPS": "0",
             "ALLOWED_HOSTS": "127.0.0.1",
         }
-        yield stack.enter_context(start_server(environment, web_workers, database.get_uri(), has_tokens=True))
+        server = stack.enter_context(start_server(environment, web_workers, database.get_uri(), has_tokens=True))
+        server.services += [_postmaster(folder), *_children_named("valkey")]
+        yield server
+
+
+def _postmaster(folder: str) -> int:
+    return int(Path(f"{folder}/postgres/postmaster.pid").read_text().split()[0])
+
+
+def _children_named(word: str) -> list[int]:
+    """Return the child processes of this process whose name contains the word."""
+    return [pid for pid in process_tree(os.getpid())[1:] if word in Path(f"/proc/{pid}/comm").read_text()]
 
 
 @contextmanager
@@ -110,7 +124,7 @@ def start_server(
     celery = ["-m", "celery", "-A", "conductor_app"]
     commands = {
         "web": ["-m", "gunicorn", "-c", "python:conductor_app.settings.gunicorn", "conductor_app.wsgi"],
-        "worker": [*celery, "worker", "--loglevel=WARNING"],
+        "worker": [*celery, "worker", "--loglevel=WARNING", *WORKER_OPTIONS],
         "beat": [*celery, "beat", "--loglevel=WARNING", "-s", f"/tmp/beat-{port}"],
     }
     try:
