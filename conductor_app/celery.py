@@ -4,17 +4,19 @@ import os
 from typing import Any
 
 from celery import Celery
-from celery.signals import beat_init, setup_logging, worker_ready
+from celery.signals import beat_init, setup_logging, worker_init, worker_ready
 from kombu.transport import TRANSPORT_ALIASES
 
-from . import gc_tuning
+from . import memory_tuning
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "conductor_app.settings.embedded")
 TRANSPORT_ALIASES["folder"] = "conductor_app.background.filesystem_broker:Transport"
 app = Celery("conductor")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 for ready in (worker_ready, beat_init):
-    ready.connect(gc_tuning.tune_garbage_collection)
+    ready.connect(memory_tuning.tune_garbage_collection)
+for begin in (worker_init, beat_init):
+    begin.connect(memory_tuning.tune_malloc)
 
 
 @setup_logging.connect

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from conductor_app import clock as product_clock
-from conductor_app import gc_tuning
+from conductor_app import memory_tuning
 from conductor_app import randomness as product_chance
 from conductor_app.access import permission_cache, secret_cache
 from conductor_app.engine.access import quota_checks, token_buckets
@@ -81,7 +81,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish() -> None:
     """Exclude the imported modules from garbage collection, which would otherwise traverse them repeatedly."""
-    gc_tuning.tune_garbage_collection()
+    memory_tuning.tune_garbage_collection()
 
 
 def uses_database(item: pytest.Item) -> bool:

@@ -1,23 +1,28 @@
-"""Start, monitor, restart and stop one child process."""
+"""Fork, monitor, restart and stop one child process."""
 
+import atexit
 import ctypes
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from multiprocessing.context import ForkProcess
 from pathlib import Path
 from time import monotonic
 
 from conductor_app.insight.monitoring.liveness import Liveness
+from conductor_app.management.forked_call import FORK
 
 FIRST_PAUSE, MAX_PAUSE = 0.5, 30.0
 # A child that has run for this time is healthy. The next restart begins with a short pause again.
 HEALTHY_SECONDS = 60.0
 # The time without a heartbeat after which a process is killed, and the time that its start may take.
 FROZEN_SECONDS, START_SECONDS = 10.0, 30.0
-PR_SET_PDEATHSIG = 1
+PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15
+STANDARD_OUTPUT = 1
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @dataclass
@@ -25,9 +30,8 @@ class ManagedProcess:
     """A process that is restarted whenever it ends."""
 
     name: str
-    command: list[str]
-    inherits: tuple[int, ...] = ()
-    process: subprocess.Popen[bytes] | None = None
+    run: Callable[[], object]
+    process: ForkProcess | None = None
     started_at: float = 0.0
     restart_at: float = 0.0
     pause: float = field(default=FIRST_PAUSE)
@@ -36,21 +40,18 @@ class ManagedProcess:
     liveness: Liveness = field(default_factory=Liveness)
 
     def start(self) -> None:
-        """Start the process in a new session, so that only the parent receives Ctrl-C and stops all children."""
+        """Fork the process. A stop signal that arrives meanwhile waits until both processes handle it."""
         self.started_at = monotonic()
-        self.process = subprocess.Popen(
-            self.command,
-            start_new_session=True,
-            pass_fds=self.inherits,
-            stdin=subprocess.DEVNULL,
-            # Logs go to standard error. Standard output has only banners.
-            stdout=subprocess.DEVNULL,
-            preexec_fn=_die_with_parent(os.getpid()),
-        )
+        self.process = FORK.Process(target=_run_child, args=(self.name, self.run, os.getpid()), name=self.name)
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+        try:
+            self.process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
     @property
     def is_running(self) -> bool:
-        return self.process is not None and self.process.poll() is None
+        return self.process is not None and self.process.is_alive()
 
     def restart_if_ended(self, report: Callable[[str], None]) -> None:
         """Restart the process if it has ended, after a pause that doubles with each restart."""
@@ -75,37 +76,49 @@ class ManagedProcess:
 
     def signal(self, number: int) -> None:
         """Send a signal to the process if it runs."""
-        if self.is_running and self.process:
-            self.process.send_signal(number)
+        if self.is_running and self.process and self.process.pid:
+            with suppress(ProcessLookupError):
+                os.kill(self.process.pid, number)
 
     def kill(self) -> None:
         """Kill the process and its children."""
-        if self.process:
-            try:
+        if self.process and self.process.pid:
+            with suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                return
-            self.process.wait()
+            self.process.join()
 
     def _plan_restart(self, report: Callable[[str], None]) -> None:
         if monotonic() - self.started_at > HEALTHY_SECONDS:
             self.pause = FIRST_PAUSE
-        code = self.process.returncode if self.process else None
+        code = self.process.exitcode if self.process else None
         report(f"{self.name} ended with code {code}. Restarting in {self.pause:g} s.")
         self.restart_at = monotonic() + self.pause
         self.pause = min(self.pause * 2, MAX_PAUSE)
 
 
-def _die_with_parent(parent: int) -> Callable[[], None]:
-    """Return a function that makes the kernel stop the child when the parent dies."""
+def _run_child(name: str, run: Callable[[], object], parent: int) -> None:
+    """Execute `run` in a session of its own, so that only the parent receives Ctrl-C and stops all children."""
+    os.setsid()
+    _name_process(f"serve: {name}", parent)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
+    # Logs go to standard error. Standard output has only banners.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), STANDARD_OUTPUT)
+    try:
+        run()
+    finally:
+        # A forked process of `multiprocessing` does not call them.
+        atexit._run_exitfuncs()
+
+
+def _name_process(name: str, parent: int) -> None:
+    """Name this process for `ps` and `top`, and make the kernel stop it when the parent dies."""
     if sys.platform != "linux":
-        return lambda: None
+        return
     prctl = ctypes.CDLL(None, use_errno=True).prctl
-
-    def in_child() -> None:
-        prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-        # The parent may have died before the call of prctl.
-        if os.getppid() != parent:
-            os._exit(1)
-
-    return in_child
+    prctl(PR_SET_NAME, name.encode())
+    prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    # The parent may have died before the call of prctl.
+    if os.getppid() != parent:
+        os._exit(1)

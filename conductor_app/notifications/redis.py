@@ -30,7 +30,6 @@ MAX_RETRY_SECONDS = 5.0
 MAX_BATCH = 1000
 # The first notification is sent at once. Later ones are collected, because every process reads each message.
 PACE_SECONDS = 0.02
-PROCESS_ID = secrets.token_hex(8)
 
 
 def publish(announced: Mapping[str, int]) -> None:
@@ -79,7 +78,7 @@ class RedisPublisher:
         if monotonic() < self._paused_until:
             return
         try:
-            self._client.publish(CHANNEL, orjson.dumps([PROCESS_ID, announced]))
+            self._client.publish(CHANNEL, orjson.dumps([process_id(), announced]))
         except redis.RedisError as error:
             if not self._paused_until:
                 log.warning(
@@ -134,8 +133,14 @@ _listener = RedisListener()
 
 def _receive_hint(hint: bytes) -> None:
     sender, announced = orjson.loads(hint)
-    if sender != PROCESS_ID:
+    if sender != process_id():
         WAITERS.wake(announced)
+
+
+@cache
+def process_id() -> str:
+    """Return the id by which this process recognizes its own messages. Created on demand, after a fork."""
+    return secrets.token_hex(8)
 
 
 @cache

@@ -38,8 +38,18 @@ control_socket_disable = True
 
 
 def on_starting(server: Any) -> None:
-    """Prepare the shared metrics and allow enough open connections before the web processes start."""
+    """Prepare what the web processes share: metrics, the limit of open connections, and loaded modules."""
+    from django.urls import get_resolver
+
+    from conductor_app import memory_tuning
+
     folder.empty_folder()
+    memory_tuning.tune_malloc()
+    # `preload_app` would load the application before the folder of the metrics exists.
+    server.app.wsgi()
+    # Django would load the views and pages with the first request, in each process.
+    _ = get_resolver().url_patterns
+    memory_tuning.tune_garbage_collection()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 2 * worker_connections
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -55,7 +65,7 @@ def on_exit(server: Any) -> None:
 
 def post_worker_init(worker: Any) -> None:
     """Prepare a web process after it has loaded the application."""
-    from conductor_app import gc_tuning, notifications
+    from conductor_app import memory_tuning, notifications
     from conductor_app.background.sweep_watchdog import start_watchdog
     from conductor_app.engine.sweeps import sweep_until
     from conductor_app.telemetry import pool_metrics
@@ -63,7 +73,7 @@ def post_worker_init(worker: Any) -> None:
     notifications.prepare_backend()
     pool_metrics.start_recording()
     start_watchdog(sweep_until)
-    gc_tuning.tune_garbage_collection()
+    memory_tuning.tune_garbage_collection()
     end_polls_on_stop()
 
 

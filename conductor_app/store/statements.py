@@ -10,8 +10,8 @@ from .. import conf
 
 CHUNK = 500
 """The maximum number of rows per statement. Longer lists are split."""
-CACHED_SHAPES = 1000
-"""The number of cached statements, each for one number of rows. The longest have 100 kB."""
+CACHED_SHAPES = 100
+"""The number of cached statements, each for one number of rows. The longest have 100 kB or more."""
 
 
 class StatementResult(NamedTuple):

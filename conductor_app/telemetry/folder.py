@@ -10,7 +10,8 @@ from django.core.exceptions import ImproperlyConfigured
 VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 """The variable with the folder. The library prometheus_client reads it once, at its import."""
 
-_temporary_folder: list[str] = []
+_temporary_folder: list[tuple[int, str]] = []
+"""The folder that this process has created, with its id. A forked process must not delete it."""
 
 
 def folder_path() -> Path | None:
@@ -39,7 +40,7 @@ def empty_folder() -> None:
     """
     if (folder := folder_path()) is None:
         os.environ[VARIABLE] = mkdtemp(prefix="conductor-metrics-")
-        _temporary_folder.append(os.environ[VARIABLE])
+        _temporary_folder.append((os.getpid(), os.environ[VARIABLE]))
         return
     create_folder()
     remove_stale_files(folder)
@@ -48,7 +49,9 @@ def empty_folder() -> None:
 def remove_folder() -> None:
     """Delete the temporary folder, if any, after all child processes have ended."""
     while _temporary_folder:
-        rmtree(_temporary_folder.pop(), ignore_errors=True)
+        process, path = _temporary_folder.pop()
+        if process == os.getpid():
+            rmtree(path, ignore_errors=True)
 
 
 def remove_stale_files(folder: Path, pattern: str = "*.db") -> None:

@@ -234,7 +234,7 @@ class EmbeddedServer(ServerUnderTest):
     """`manage.py serve` on SQLite. It restarts its own processes."""
 
     profile = "embedded"
-    KINDS = {"web": b"gunicorn", "worker": b"worker", "beat": b"beat"}
+    KINDS = ("web", "worker", "beat")
 
     def __init__(self, folder: Path, history: History, listener_url: str) -> None:
         super().__init__(folder, history, listener_url)
@@ -266,7 +266,7 @@ class EmbeddedServer(ServerUnderTest):
         found = []
         for pid in process_tree(self.members[0].pid)[1:]:
             with suppress(OSError):
-                if self.KINDS[kind] in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"):
+                if Path(f"/proc/{pid}/comm").read_text() == f"serve: {kind}\n":
                     found.append(pid)
         return found
 

@@ -68,9 +68,9 @@ class Server:
     def children(self) -> list[psutil.Process]:
         return psutil.Process(self.process.pid).children()
 
-    def child(self, word: str) -> psutil.Process:
-        """Return the child process whose command contains the word."""
-        return next(child for child in self.children() if word in child.cmdline())
+    def child(self, name: str) -> psutil.Process:
+        """Return the child process with this name."""
+        return next(child for child in self.children() if child.name() == f"serve: {name}")
 
     def is_gone(self) -> bool:
         """Return whether none of its processes runs."""

@@ -1,7 +1,8 @@
 """A child is started again, each time after a longer pause."""
 
 import os
-import sys
+from functools import partial
+from time import sleep
 
 import pytest
 
@@ -32,7 +33,7 @@ def told():
 @pytest.fixture
 def child(time):
     """Return a child that ends at once with code 3."""
-    child = ManagedProcess("web", [sys.executable, "-c", "raise SystemExit(3)"])
+    child = ManagedProcess("web", partial(os._exit, 3))
     child.start()
     yield child
     child.kill()
@@ -87,7 +88,7 @@ def frozen(time, tmp_path):
     seconds = [0.0]
     heartbeat = tmp_path / "beat"
     heartbeat.touch()
-    child = ManagedProcess("beat", [sys.executable, "-c", "import time; time.sleep(60)"], heartbeat=heartbeat)
+    child = ManagedProcess("beat", partial(sleep, 60), heartbeat=heartbeat)
     child.liveness = Liveness(lambda: seconds[0])
     child.start()
 

@@ -1,19 +1,14 @@
-"""Sign-in with an OpenID Connect provider: authorization code flow with PKCE, by Authlib."""
+"""Sign-in with an OpenID Connect provider: authorization code flow with PKCE."""
 
 import logging
-from functools import lru_cache
 from typing import Any
 
-from authlib.integrations.base_client import OAuthError
-from authlib.integrations.django_client import OAuth
 from django.contrib.auth import login
 from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from joserfc.errors import JoseError
-from requests import RequestException
 
 from ... import conf
 from ...access.client_address import client_address
@@ -23,7 +18,6 @@ from ...engine.access.sign_ins import ExternalUser, find_or_create_external_user
 from .sign_in_pages import after_sign_in, next_address, refuse_sign_in
 
 NEXT = "sign_in_next"
-TIMEOUT_SECONDS = 10
 
 logger = logging.getLogger(__name__)
 
@@ -36,45 +30,24 @@ class OpenIdBackend(ModelBackend):
         return
 
 
-@lru_cache(maxsize=4)
-def _provider(issuer: str, client_id: str, client_secret: str, scopes: str) -> Any:
-    oauth = OAuth()
-    return oauth.register(
-        "openid",
-        server_metadata_url=f"{issuer.rstrip('/')}/.well-known/openid-configuration",
-        client_id=client_id,
-        client_secret=client_secret or None,
-        client_kwargs={
-            "scope": scopes,
-            "code_challenge_method": "S256",
-            "default_timeout": TIMEOUT_SECONDS,
-            **({} if client_secret else {"token_endpoint_auth_method": "none"}),
-        },
-    )
-
-
-def provider() -> Any:
-    """Return the client of the configured provider. It reads the provider's metadata at its first use."""
-    return _provider(conf.oidc_issuer, conf.oidc_client_id, conf.oidc_client_secret, conf.oidc_scopes)
-
-
 def start(request: HttpRequest) -> HttpResponseBase:
     """Redirect to the sign-in page of the provider."""
+    from . import openid_provider
+
     request.session[NEXT] = next_address(request)
     try:
-        return provider().authorize_redirect(request, _callback_address(request))
-    except (OAuthError, RequestException, ValueError, KeyError) as error:
+        return openid_provider.redirect_to_provider(request, _callback_address(request))
+    except openid_provider.ProviderFailed as error:
         return _refuse(request, _("The sign-in server does not respond. Try again in a minute."), error)
 
 
 def callback(request: HttpRequest) -> HttpResponse:
     """Sign in the user with the code that the provider sent."""
+    from . import openid_provider
+
     try:
-        token = provider().authorize_access_token(request, leeway=60)
-        claims = token.get("userinfo") or {}
-        if conf.oidc_groups_claim not in claims or conf.oidc_username_claim not in claims:
-            claims = {**provider().userinfo(token=token), **claims}
-    except (OAuthError, JoseError, RequestException, ValueError, KeyError, RuntimeError) as error:
+        claims = openid_provider.fetch_claims(request)
+    except openid_provider.ProviderFailed as error:
         return _refuse(request, _("The sign-in was cancelled, has expired, or was not valid. Sign in again."), error)
     if "sub" not in claims:
         return _refuse(request, _("The sign-in server returned no user."), None)

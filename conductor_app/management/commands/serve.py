@@ -1,7 +1,7 @@
 """Run a whole server on one machine: migrate, then start and supervise web, Celery worker and beat."""
 
 import socket
-import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,20 +9,14 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.db import connections
 
-from conductor_app import conf, gc_tuning
+from conductor_app import conf, memory_tuning
+from conductor_app.management import process_roles
 from conductor_app.management.first_run import prepare_server
+from conductor_app.management.forked_call import ForkedCall
 from conductor_app.management.managed_process import ManagedProcess
 from conductor_app.management.startup_banner import StartupBanner, listening_socket
 from conductor_app.management.supervisor import Supervisor
-from conductor_app.telemetry import folder
 from conductor_app.workers.event_consumer import has_configured_system
-
-PYTHON = (sys.executable, "-W", "ignore", "-m")
-GUNICORN = (*PYTHON, "gunicorn", "-c", "python:conductor_app.settings.gunicorn")
-LISTEN = (*PYTHON, "django", "listen_events")
-GROUPS = (*PYTHON, "django", "serve_groups")
-CELERY = (*PYTHON, "celery", "--quiet", "--skip-checks", "-A", "conductor_app")
-"""The Celery command. It skips the system checks, which `serve` has run and which would load all pages."""
 
 
 class Command(BaseCommand):
@@ -33,15 +27,14 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         with listening_socket(settings.HOST, settings.PORT) as listener:
-            administrator = prepare_server()
             connections.close_all()
-            folder.empty_folder()
-            gc_tuning.tune_garbage_collection()
+            preparation = ForkedCall(prepare_server)
+            process_roles.load_modules()
+            administrator = preparation.result()
+            memory_tuning.tune_malloc()
+            memory_tuning.tune_garbage_collection()
             banner = StartupBanner(settings.HOST, settings.PORT, administrator, self._say)
-            try:
-                Supervisor(managed_processes(listener), self.stderr.write).run(on_check=banner.print_when_ready)
-            finally:
-                folder.remove_folder()
+            Supervisor(managed_processes(listener), self.stderr.write).run(on_check=banner.print_when_ready)
         self._say("Stopped.")
 
     def _say(self, text: str) -> None:
@@ -54,19 +47,17 @@ def managed_processes(listener: socket.socket) -> list[ManagedProcess]:
 
     Beat has its own process. Inside the worker, it would survive when the worker is killed.
     """
-    descriptor = listener.fileno()
-    event_processes = [ManagedProcess("events", [*LISTEN])] if has_configured_system() else []
-    group_processes = [ManagedProcess("groups", [*GROUPS])] if conf.isolation_groups else []
+    heartbeats = Path(conf.heartbeat_folder)
     return [
-        ManagedProcess(
-            "web", [*GUNICORN, "--bind", f"fd://{descriptor}", "conductor_app.wsgi"], inherits=(descriptor,)
+        ManagedProcess("web", partial(process_roles.run_web, listener)),
+        ManagedProcess("worker", partial(process_roles.run_worker, listener), heartbeat=heartbeats / "worker"),
+        ManagedProcess("beat", partial(process_roles.run_beat, listener), heartbeat=heartbeats / "beat"),
+        *(
+            ManagedProcess(name, partial(process_roles.run_command, listener, command))
+            for name, command, is_configured in (
+                ("events", "listen_events", has_configured_system()),
+                ("groups", "serve_groups", bool(conf.isolation_groups)),
+            )
+            if is_configured
         ),
-        ManagedProcess(
-            "worker",
-            [*CELERY, "worker", "--without-gossip", "--without-mingle", "--without-heartbeat"],
-            heartbeat=Path(conf.heartbeat_folder) / "worker",
-        ),
-        ManagedProcess("beat", [*CELERY, "beat"], heartbeat=Path(conf.heartbeat_folder) / "beat"),
-        *event_processes,
-        *group_processes,
     ]

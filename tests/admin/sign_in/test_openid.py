@@ -17,7 +17,7 @@ from django.test import Client
 
 from conductor_app.access.permission_cache import permission_set_of
 from conductor_app.access.roles import role_group
-from conductor_app.admin.sign_in import openid
+from conductor_app.admin.sign_in import openid_provider
 from conductor_app.models import AuditEntry, ExternalIdentity
 
 START, CALLBACK = "/admin/login/openid/", "/admin/login/openid/callback/"
@@ -85,7 +85,7 @@ def _wait_until_it_answers(address: str, process: subprocess.Popen) -> None:
 
 @pytest.fixture
 def provider(running_provider: Provider, settings: Any) -> Provider:
-    openid._provider.cache_clear()
+    openid_provider.configured_client.cache_clear()
     settings.CONDUCTOR_OIDC_ISSUER = running_provider.issuer
     settings.CONDUCTOR_OIDC_CLIENT_ID, settings.CONDUCTOR_OIDC_CLIENT_SECRET = "conductor", "client-secret"
     settings.CONDUCTOR_OIDC_NAME = "Example Inc."
