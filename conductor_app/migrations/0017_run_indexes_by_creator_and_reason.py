@@ -8,7 +8,7 @@ class Migration(migrations.Migration):
     atomic = False
 
     dependencies = [
-        ("conductor", "0023_room_for_updates"),
+        ("conductor", "0016_room_for_updates"),
     ]
 
     operations = [

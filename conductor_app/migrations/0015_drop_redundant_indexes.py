@@ -13,7 +13,7 @@ class Migration(migrations.Migration):
     atomic = False
 
     dependencies = [
-        ("conductor", "0021_attempt_timer_index"),
+        ("conductor", "0014_attempt_timer_index"),
     ]
 
     operations = [

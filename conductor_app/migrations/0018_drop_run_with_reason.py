@@ -10,7 +10,7 @@ class Migration(migrations.Migration):
     atomic = False
 
     dependencies = [
-        ("conductor", "0024_run_indexes_by_creator_and_reason"),
+        ("conductor", "0017_run_indexes_by_creator_and_reason"),
     ]
 
     operations = [RemoveIndexWithoutLock(model_name="run", name="run_with_reason")]

@@ -10,7 +10,7 @@ class Migration(migrations.Migration):
     atomic = False
 
     dependencies = [
-        ("conductor", "0022_drop_redundant_indexes"),
+        ("conductor", "0015_drop_redundant_indexes"),
     ]
 
     operations = [SetFillFactor(model_name, 90) for model_name in ("run", "task", "attempt")]

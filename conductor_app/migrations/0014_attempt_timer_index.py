@@ -8,7 +8,7 @@ class Migration(migrations.Migration):
     atomic = False
 
     dependencies = [
-        ("conductor", "0020_without_foreign_key_checks"),
+        ("conductor", "0013_without_foreign_key_checks"),
     ]
 
     operations = [
