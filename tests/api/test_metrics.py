@@ -121,7 +121,7 @@ def test_names_above_the_limit_are_counted_together(monkeypatch):
 
 def test_pending_messages_and_sweeps_are_exported(clock):
     clear_process_caches()
-    sweeps.sweep_once()
+    sweeps.sweep_until(0)
     Message.objects.create(subject="release", sent_at=clock.now(), due_at=clock.now() + 60_000, facts={})
     clock.advance(seconds=3)
 

@@ -45,7 +45,7 @@ def test_a_child_and_its_child_begin_in_the_transaction_of_their_parent(clock, d
     "child",
     [
         definition(step("x"), name="child", rateLimitConfig={"rateLimitKey": "k", "concurrentExecLimit": 1}),
-        definition(inline("x", "1 + 1"), name="child"),
+        definition(inline("x", "Math.max(1, 2)"), name="child"),
     ],
     ids=["rate limit", "script"],
 )

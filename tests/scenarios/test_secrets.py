@@ -9,7 +9,7 @@ from conductor_app.access.redaction import substitute_secrets
 from conductor_app.core.reports import Report
 from conductor_app.engine.access import secrets_and_variables
 from conductor_app.engine.tasks import task_commands
-from conductor_app.models import TaskLog, Variable
+from conductor_app.models import Attempt, TaskLog, Variable
 from conductor_app.workers.runner import run_built_in_workers
 from tests.builders import policy, set_variable, step
 from tests.recording_web_server import json_answer, running_web_server
@@ -109,7 +109,7 @@ def test_a_secret_in_a_report_is_removed_before_storage(clock):
     )
     task_commands.add_log(worker.held.id, f"it was {SECRET}")
 
-    assert worker.held.task.attempts.get(number=0).output == {"tried": ["key=***!"]}
+    assert Attempt.objects.get(pk=worker.held.id).output == {"tried": ["key=***!"]}
     assert SECRET not in everything_in_tables()
     assert sorted(TaskLog.objects.values_list("line", flat=True)) == ["it was ***", "with ***"]
 
