@@ -62,10 +62,15 @@ def claimable_params(queue: str, worker: str, now: int) -> list[Any]:
     return [values[name] for name in CLAIMABLE_PARAMETERS]
 
 
-def find_candidates(queue: str, worker: str, now: int, count: int) -> list[Candidate]:
-    """Return the due attempts of the queue in dispatch order, without locks."""
-    sql = f"{SELECT_CANDIDATES}{IS_CLAIMABLE} AND {BELONGS_TO_RUN} {CLAIM_ORDER}"
-    return [Candidate(*row) for row in fetch(sql, [*claimable_params(queue, worker, now), count])]
+def find_candidates(queue: str, worker: str, now: int, count: int, full: Sequence[str] = ()) -> list[Candidate]:
+    """Return the due attempts of the queue in dispatch order, without locks and without the names in `full`."""
+    return [Candidate(*row) for row in fetch(*_candidates_query(queue, worker, now, count, full))]
+
+
+def _candidates_query(queue: str, worker: str, now: int, count: int, full: Sequence[str]) -> tuple[str, list[Any]]:
+    but = f" AND a.name NOT IN ({placeholders(full)})" if full else ""
+    sql = f"{SELECT_CANDIDATES}{IS_CLAIMABLE} AND {BELONGS_TO_RUN}{but} {CLAIM_ORDER}"
+    return sql, [*claimable_params(queue, worker, now), *full, count]
 
 
 def claim_unlimited(queue: str, worker: str, now: int, count: int) -> tuple[list[ClaimedAttempt], bool]:
@@ -172,11 +177,8 @@ def _store_rate_limits(candidates: list[Candidate], chosen: list[str]) -> None:
 
 
 def _lock_candidates(queue: str, worker: str, now: int, count: int, full: list[str]) -> list[Candidate]:
-    but = f" AND a.name NOT IN ({placeholders(full)})" if full else ""
-    sql = (
-        f"{SELECT_CANDIDATES}{IS_CLAIMABLE} AND {BELONGS_TO_RUN}{but} {CLAIM_ORDER}{lock_clause('a', skip_locked=True)}"
-    )
-    return [Candidate(*row) for row in fetch(sql, [*claimable_params(queue, worker, now), *full, count])]
+    sql, params = _candidates_query(queue, worker, now, count, full)
+    return [Candidate(*row) for row in fetch(sql + lock_clause("a", skip_locked=True), params)]
 
 
 def _apply_limits(candidates: list[Candidate], now: int) -> tuple[list[str], list[str]]:

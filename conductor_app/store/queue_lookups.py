@@ -1,22 +1,19 @@
 """Look up queues for waiting polls: the next attempts, and how many of them could be claimed. Takes no locks."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 from django.db import connection
 
 from ..models.fields import dumps
 from ..models.gates import free_capacity
 from .claims import (
-    BELONGS_TO_RUN,
-    CLAIM_ORDER,
     IS_CLAIMABLE,
-    SELECT_CANDIDATES,
-    Candidate,
     claimable_params,
+    find_candidates,
     load_limit_facts,
 )
-from .statements import fetch, placeholders
+from .statements import fetch
 
 NO_WORKER = ""
 """The name of a worker that is not drained."""
@@ -51,7 +48,7 @@ def count_claimable(queue: str, now: int, most: int) -> int:
     """Return how many attempts of runs, at most `most`, the gates would let polls claim now."""
     full: dict[str, int] = {}
     while True:
-        candidates = _find_candidates(queue, now, most, list(full))
+        candidates = find_candidates(queue, NO_WORKER, now, most, list(full))
         found = Counter(candidate.name for candidate in candidates)
         filled = {}
         for limits in {candidate.name: candidate for candidate in candidates}.values():
@@ -68,9 +65,3 @@ def count_claimable_standalone(queue: str, now: int, most: int) -> int:
     """Return how many attempts of standalone tasks, at most `most`, the gates would let workers claim now."""
     sql = f"SELECT a.id FROM conductor_attempt a WHERE {IS_CLAIMABLE} AND a.run_id IS NULL LIMIT %s"
     return len(fetch(sql, [*claimable_params(queue, NO_WORKER, now), most]))
-
-
-def _find_candidates(queue: str, now: int, most: int, full: Sequence[str]) -> list[Candidate]:
-    but = f" AND a.name NOT IN ({placeholders(full)})" if full else ""
-    sql = f"{SELECT_CANDIDATES}{IS_CLAIMABLE} AND {BELONGS_TO_RUN}{but} {CLAIM_ORDER}"
-    return [Candidate(*row) for row in fetch(sql, [*claimable_params(queue, NO_WORKER, now), *full, most])]

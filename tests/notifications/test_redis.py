@@ -67,9 +67,9 @@ def test_announcements_in_quick_succession_are_batched(redis_server):
         for _ in range(200):
             sender.enqueue({"pay": 1})
 
-        messages, told = 0, 0
-        while told < 200:
+        messages, received = 0, 0
+        while received < 200:
             _, announced = orjson.loads(channel.get_message(timeout=10)["data"])
-            messages, told = messages + 1, told + announced["pay"]
-    assert told == 200
+            messages, received = messages + 1, received + announced["pay"]
+    assert received == 200
     assert messages < 100
