@@ -1,7 +1,10 @@
 """Time-ordered ids in the layout of UUID version 7, derived from their inputs instead of random."""
 
+import re
 from base64 import urlsafe_b64encode
 from hashlib import blake2b
+
+ID_PATTERN = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def derived_id(now: int, *parts: object, place: int | None = None) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 
+from ..core.ids import ID_PATTERN
 from . import log_context, spans
 
 log = logging.getLogger(__name__)
@@ -16,7 +17,6 @@ log = logging.getLogger(__name__)
 REQUEST_ID_PATTERN = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
 ID_PARAMETERS = {"workflow_id": "run_id", "workflow": "run_id", "task_id": "attempt_id"}
 """The names in log lines and spans, by path parameter. Some paths have a workflow name instead of an id."""
-ID_PATTERN = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class RequestContextMiddleware:

@@ -4,7 +4,6 @@ Each decision sees only its own run. A run that another transaction has locked, 
 every member of a group whose transaction fails are changed in transactions of their own, as without a group.
 """
 
-import re
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextvars import Context, copy_context
@@ -18,6 +17,7 @@ from ...core.decide import RevisionInfo
 from ...core.decision_context import Command
 from ...core.effects import Effect
 from ...core.errors import RequestRefused
+from ...core.ids import ID_PATTERN
 from ...core.snapshot import Run
 from ...store import runs as store
 from ...store.statement_batch import StatementBatch
@@ -30,7 +30,6 @@ MAX_ACTIVE_GROUPS = 2
 """The number of groups at the same time: one decides while the database executes the statements of another."""
 MAX_WAIT_SECONDS = 0.05
 """The time after which a change does not wait for a group any more. A group takes a few milliseconds."""
-ID_PATTERN = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +44,7 @@ class GroupedChange:
 
     @property
     def has_valid_ids(self) -> bool:
+        """True if the database accepts the ids. A text that it cannot store would fail the whole group."""
         return bool(ID_PATTERN.fullmatch(self.run_id) and ID_PATTERN.fullmatch(self.attempt_id))
 
 
