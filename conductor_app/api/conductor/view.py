@@ -13,6 +13,7 @@ from ...access.quotas import caller_of
 from ...core.errors import NotFound
 from ...engine.access.grants import grant_to_creator
 from ...engine.access.quota_checks import require_rate
+from ..client_views import ClientView
 from .api_operation import ApiOperation
 from .errors import exception_handler
 from .names_with_slashes import SLASH_MARK, unmark_slashes
@@ -37,7 +38,7 @@ class _LazySchema:
         return ConductorSchema().__get__(view, kind)
 
 
-class ConductorView(APIView):
+class ConductorView(ClientView, APIView):
     """Base class of views. The HTTP method selects the handler; exceptions become responses in Conductor's format.
 
     The framework's steps before a handler (negotiation, parsers, authenticators, throttles) have a fixed result here
@@ -48,12 +49,9 @@ class ConductorView(APIView):
     """The operation of each method. A method that is not declared is for administrators only."""
     schema = _LazySchema()
     needs_login = True
-    serves_clients = True
-    """Its requests without cookies skip the middleware for pages."""
     authentication_classes = permission_classes = throttle_classes = parser_classes = renderer_classes = ()
 
     def dispatch(self, request: ConductorRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        self.request = request
         try:
             request.query = QueryParameters(request)
             if "\0" in request.path_info:
@@ -90,7 +88,7 @@ class ConductorView(APIView):
         return cls.operations.get("get" if method == "head" else method, UNDECLARED)
 
     def _find_handler(self, request: HttpRequest) -> Callable[..., HttpResponse]:
-        name = str(request.method).lower()
+        name = "get" if request.method == "HEAD" else str(request.method).lower()
         handler = getattr(self, name, None) if name in HANDLED_METHODS else None
         if handler is None:
             raise MethodNotAllowed(request.method, f"Request method '{request.method}' is not supported")
@@ -101,11 +99,12 @@ class ConductorView(APIView):
 
     @property
     def allowed_methods(self) -> list[str]:
-        return [name.upper() for name in HANDLED_METHODS if hasattr(self, name)]
+        names = [name.upper() for name in HANDLED_METHODS if hasattr(self, name)]
+        return [*names, "HEAD"] if "GET" in names else names
 
 
 UNDECLARED = ApiOperation("")
-HANDLED_METHODS = ("get", "head", "post", "put", "delete")
+HANDLED_METHODS = ("get", "post", "put", "delete")
 
 
 class UnknownAddress(ConductorView):

@@ -7,10 +7,10 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.utils.decorators import classonlymethod
-from django.views import View
 
 from ...access import clients
 from ...engine.access.quota_checks import require_rate
+from ..client_views import ClientView
 from . import identifier_patterns, method_scopes, request_body
 from .errors import error_response
 from .replies import Json, NoContent
@@ -39,13 +39,11 @@ class TaskclusterRequest(HttpRequest):
     """Raise Forbidden unless the caller has the scopes that the method requires, given these facts."""
 
 
-class TaskclusterView(View):
+class TaskclusterView(ClientView):
     """One address: the verb names the handler, whatever a handler raises becomes the dialect's error."""
 
     methods: Mapping[str, method_scopes.ApiMethod] = {}
     known_options: tuple[str, ...] = ()
-    serves_clients = True
-    """Its requests without cookies skip the middleware for pages."""
 
     @classonlymethod
     def as_view(cls, **initkwargs: Any) -> Callable[..., HttpResponse]:

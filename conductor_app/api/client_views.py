@@ -1,0 +1,21 @@
+"""Base class of the views for API clients."""
+
+from typing import Any
+
+from django.http import HttpRequest
+from django.views import View
+
+
+class ClientView(View):
+    """Base class of the views for API clients."""
+
+    serves_clients = True
+    """Its requests without cookies skip the middleware for pages."""
+
+    def setup(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
+        """Store the request.
+
+        Django also stores the view's method `get` in the view as `head`. This reference cycle would keep each request
+        and its body in memory until Python collects garbage, which happens after about a thousand requests.
+        """
+        self.request = request
