@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext
 
 from ..core.snapshot import NEVER
+from .index_hints import index_hint
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,14 +140,16 @@ GATES: tuple[Gate, ...] = (
             % {"leased": f.leased, "limit": f.concurrent_limit}
         ),
         gettext_lazy("The concurrency limit is not reached."),
-        usage="SELECT COUNT(*) FROM conductor_attempt WHERE name = :name AND status = 'LEASED' AND queue <> ''",
+        usage=f"SELECT COUNT(*) FROM conductor_attempt{index_hint('attempt_leased')} "
+        "WHERE name = :name AND status = 'LEASED' AND NOT (queue = '')",
     ),
     Gate(
         "rate",
         lambda f: _remaining(f.starts, f.rate_count if f.rate_seconds > 0 else 0),
         _rate_limit_sentence,
         gettext_lazy("The rate limit is not reached."),
-        usage="SELECT COUNT(*) FROM conductor_attempt WHERE name = :name AND rate_count > 0 AND claimed_at > :since",
+        usage=f"SELECT COUNT(*) FROM conductor_attempt{index_hint('attempt_by_claim')} "
+        "WHERE name = :name AND rate_count > 0 AND claimed_at > :since",
     ),
 )
 CONCURRENCY, RATE = GATES[-2:]

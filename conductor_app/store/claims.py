@@ -34,7 +34,7 @@ class Candidate(NamedTuple):
 
 
 IS_CLAIMABLE, CLAIMABLE_PARAMETERS = positional(
-    f"a.queue = :queue AND a.status = 'PENDING' AND a.queue <> '' AND {open_condition()} "
+    f"a.queue = :queue AND a.status = 'PENDING' AND NOT (a.queue = '') AND {open_condition()} "
     "AND NOT EXISTS (SELECT 1 FROM conductor_workerhold w WHERE w.worker = :worker)"
 )
 """The condition that an attempt passes the gates without a limit, and that the worker is not drained."""

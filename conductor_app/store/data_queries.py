@@ -163,7 +163,7 @@ def _joined_outcomes(run: Run, requests: list[JoinedOutcomes], now: int) -> dict
 
 def _load_joined_outcomes(run: Run, request: JoinedOutcomes) -> list[TaskOutcome] | str | None:
     where, params = (
-        "t.joined_by = %s AND t.joined_by <> '' AND t.iteration_path = %s",
+        "t.joined_by = %s AND NOT (t.joined_by = '') AND t.iteration_path = %s",
         [request.join.ref, format_iteration_path(request.join.iteration_path)],
     )
     if _is_any_open(run, where, params, request.known):
@@ -186,7 +186,7 @@ def _iteration_outcomes(run: Run, requests: list[IterationOutcomes], now: int) -
 def _load_iteration_outcomes(run: Run, request: IterationOutcomes) -> list[TaskOutcome] | None:
     iteration_path = format_iteration_path((*request.loop.iteration_path, request.iteration))
     where, params = (
-        "t.loop_ref = %s AND t.loop_ref <> '' AND t.iteration_path = %s",
+        "t.loop_ref = %s AND NOT (t.loop_ref = '') AND t.iteration_path = %s",
         [request.loop.ref, iteration_path],
     )
     if _is_any_open(run, where, params, request.known):
@@ -211,7 +211,7 @@ def _is_open_inside(run: Run, request: OpenTaskInside) -> bool:
         sorted(request.refs),
         _iteration_condition("t", (*request.scope.iteration_path, request.iteration)),
     )
-    where = f"t.loop_ref IN ({placeholders(refs)}) AND t.loop_ref <> ''{path_condition}"
+    where = f"t.loop_ref IN ({placeholders(refs)}) AND NOT (t.loop_ref = ''){path_condition}"
     return _is_any_open(run, where, [*refs, *path_params], request.known)
 
 

@@ -6,10 +6,12 @@ from typing import NamedTuple
 
 from ..core.snapshot import NEVER
 from ..core.states import BULK
+from ..models.index_hints import index_hint
 from .statements import execute, fetch, lock_clause, placeholders
 
 OPEN = "status IN ('LEASED', 'PENDING')"
 OPEN_RUN = "status IN ('PAUSED', 'RUNNING')"
+RUNS_TO_WAKE = f"conductor_run{index_hint('run_to_wake')} WHERE {OPEN_RUN}"
 
 HAS_TIMER = f"due_at < {NEVER}"
 HAS_WAKE_TIME = f"wake_at < {NEVER}"
@@ -52,7 +54,7 @@ def due_standalone_tasks(now: int, limit: int) -> list[str]:
 def due_runs(now: int, limit: int) -> list[str]:
     """Return open runs with a due timer, the longest overdue first."""
     rows = fetch(
-        f"SELECT id FROM conductor_run WHERE {OPEN_RUN} AND wake_at <= %s ORDER BY wake_at LIMIT %s", [now, limit]
+        f"SELECT id FROM {RUNS_TO_WAKE} AND wake_at <= %s ORDER BY wake_at LIMIT %s", [now, limit]
     )
     return [id for (id,) in rows]
 
@@ -73,7 +75,8 @@ SCHEDULER_IS_RUNNING = "NOT EXISTS (SELECT 1 FROM conductor_scheduler WHERE is_p
 SLOT_CAN_START = f"""e.state = 'POLLED'
     AND EXISTS (SELECT 1 FROM conductor_schedule s WHERE s.name = e.schedule_name AND NOT s.is_paused)
     AND NOT (e.waits_for_others AND (
-        EXISTS (SELECT 1 FROM conductor_run r WHERE r.schedule = e.schedule_name AND r.schedule <> '' AND r.{OPEN_RUN})
+        EXISTS (SELECT 1 FROM conductor_run r
+                WHERE r.schedule = e.schedule_name AND NOT (r.schedule = '') AND r.{OPEN_RUN})
         OR EXISTS (SELECT 1 FROM conductor_scheduleexecution o WHERE o.state = 'POLLED'
                    AND o.schedule_name = e.schedule_name AND (o.slot_at, o.id) < (e.slot_at, e.id))))
     AND {SCHEDULER_IS_RUNNING}"""
@@ -107,7 +110,7 @@ EARLIEST_DUE = {
     "start_waiting_slots": f"SELECT MIN(e.executed_at) FROM conductor_scheduleexecution e WHERE {SLOT_CAN_START}",
     "expire_leases": f"SELECT MIN(due_at) FROM conductor_attempt WHERE {OPEN} AND {HAS_TIMER}",
     "pass_deadlines": f"SELECT MIN(wake_at) FROM conductor_standalonetask WHERE {HAS_WAKE_TIME}",
-    "wake_runs": f"SELECT MIN(wake_at) FROM conductor_run WHERE {OPEN_RUN}",
+    "wake_runs": f"SELECT MIN(wake_at) FROM {RUNS_TO_WAKE}",
     "deliver_messages": f"SELECT MIN(due_at) FROM conductor_message WHERE {IS_INTERNAL_MESSAGE}",
     "group_failures": "SELECT MIN(at) FROM conductor_failure WHERE group_id IS NULL",
 }
@@ -127,7 +130,7 @@ def next_due_moment() -> int | None:
 
 
 DUE_WORK = (
-    "EXISTS (SELECT 1 FROM conductor_attempt WHERE queue IN ({queues}) AND status = 'PENDING' AND queue <> '' "
+    "EXISTS (SELECT 1 FROM conductor_attempt WHERE queue IN ({queues}) AND status = 'PENDING' AND NOT (queue = '') "
     "AND visible_at <= %s) "
     "OR EXISTS (SELECT 1 FROM conductor_message WHERE subject = 'publish' AND due_at <= %s) "
     f"OR EXISTS (SELECT 1 FROM conductor_pulsemessage WHERE due_at <= %s AND due_at < {NEVER})"

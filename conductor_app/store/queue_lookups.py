@@ -17,7 +17,7 @@ from .statements import fetch
 
 NO_WORKER = ""
 """The name of a worker that is not drained."""
-PENDING = "FROM conductor_attempt a WHERE a.status = 'PENDING' AND a.queue <> '' AND a.queue ="
+PENDING = "FROM conductor_attempt a WHERE a.status = 'PENDING' AND NOT (a.queue = '') AND a.queue ="
 NEXT_VISIBLE_OF_QUEUES = {
     vendor: (
         "WITH RECURSIVE p(queue, priority) AS ("

@@ -10,7 +10,7 @@ from .statements import fetch, placeholders
 
 # Must equal the condition of the index; otherwise the database does not use it.
 TASK_IS_OPEN = "t.status IN ('ACTIVE', 'BLOCKED')"
-RUN_IS_OPEN = "status IN ('RUNNING', 'PAUSED') AND root_id <> ''"
+RUN_IS_OPEN = "status IN ('PAUSED', 'RUNNING') AND NOT (root_id = '')"
 MAX_RUNS = 1000
 """The maximum number of runs to read. Later children are read when earlier ones have ended."""
 CHUNK = 300
