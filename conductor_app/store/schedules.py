@@ -7,7 +7,8 @@ from .statements import fetch
 def open_runs_of(schedule: str) -> list[str]:
     """Return the open runs of a schedule, earliest first."""
     rows = fetch(
-        f"SELECT id FROM conductor_run WHERE schedule = %s AND NOT (schedule = '') AND {OPEN_RUN} ORDER BY created_at, id",
+        f"SELECT id FROM conductor_run WHERE schedule = %s AND NOT (schedule = '') AND {OPEN_RUN} "
+        "ORDER BY created_at, id",
         [schedule],
     )
     return [id for (id,) in rows]
