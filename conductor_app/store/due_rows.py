@@ -53,9 +53,7 @@ def due_standalone_tasks(now: int, limit: int) -> list[str]:
 
 def due_runs(now: int, limit: int) -> list[str]:
     """Return open runs with a due timer, the longest overdue first."""
-    rows = fetch(
-        f"SELECT id FROM {RUNS_TO_WAKE} AND wake_at <= %s ORDER BY wake_at LIMIT %s", [now, limit]
-    )
+    rows = fetch(f"SELECT id FROM {RUNS_TO_WAKE} AND wake_at <= %s ORDER BY wake_at LIMIT %s", [now, limit])
     return [id for (id,) in rows]
 
 
