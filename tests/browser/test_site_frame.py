@@ -27,6 +27,15 @@ def test_screens_fit_obey_their_policy_and_are_accessible(page, orders):
         assert_usable_by_everybody(page, path)
 
 
+def test_pages_use_the_bundled_font(page, orders):
+    page.goto("/admin/")
+    page.evaluate("document.fonts.ready")
+
+    assert page.evaluate("[...document.fonts].filter(font => font.status === 'loaded').map(font => font.family)") == [
+        "Inter"
+    ]
+
+
 def test_keyboard_shortcuts_find_a_run_and_select_rows_and_are_off_in_text_fields(page, orders):
     page.goto("/admin/conductor/run/")
     page.keyboard.press("/")

@@ -41,6 +41,12 @@ def fail_to_sign_in(times: int, name: str = "olga", address: str = "192.0.2.7") 
     return [sign_in(Client(), "wrong", name, address).status_code for _ in range(times)]
 
 
+def test_the_sign_in_page_names_the_environment(client, settings):
+    settings.CONDUCTOR_ENVIRONMENT_NAME = "staging"
+
+    assert ">staging</p>" in client.get(LOGIN).content.decode()
+
+
 def test_a_user_signs_in_and_opens_the_requested_page(user):
     client = Client()
 
