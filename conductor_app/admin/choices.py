@@ -10,6 +10,8 @@ from django.http import HttpRequest
 from ..models import Preference
 
 SESSION_KEY = "ops_choices"
+COMFORTABLE, COMPACT = DENSITIES = ("comfortable", "compact")
+"""The heights of rows in tables."""
 
 
 @receiver(user_logged_in)
@@ -23,6 +25,11 @@ def restore_preferences(request: HttpRequest, user: AbstractBaseUser, **_: Any) 
 def saved_preferences(request: HttpRequest) -> dict[str, Any]:
     """Return the user's preferences by name."""
     return request.session.get(SESSION_KEY, {})
+
+
+def is_compact(request: HttpRequest) -> bool:
+    """Return True if the rows of tables are compact."""
+    return saved_preferences(request).get("density") == COMPACT
 
 
 def save_preference(request: HttpRequest, **changes: Any) -> None:

@@ -1,4 +1,4 @@
-"""Preferences of the user: time zone and language."""
+"""Preferences of the user: time zone, language and density of tables."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from .choices import save_preference
+from .choices import DENSITIES, save_preference
 from .pages import Page
 from .user_locale import all_zones, chosen_language, language_of, zone_of
 
@@ -34,6 +34,8 @@ class PreferencesPage(Page):
             _use_language(request, request.POST["language"])
         if "zone" in request.POST:
             _use_time_zone(request, request.POST["zone"].strip())
+        if "density" in request.POST:
+            _use_density(request, request.POST["density"])
         after = request.headers.get("Referer", "")
         is_local = url_has_allowed_host_and_scheme(after, {request.get_host()}, require_https=request.is_secure())
         return HttpResponseRedirect(after if is_local else reverse("admin:preferences"))
@@ -47,6 +49,13 @@ def _use_language(request: HttpRequest, language: str) -> None:
         # The message below must already be in the new language.
         translation.activate(language_of(request))
         messages.success(request, _("Language changed to English."))
+
+
+def _use_density(request: HttpRequest, density: str) -> None:
+    if density in DENSITIES:
+        save_preference(request, density=density)
+    else:
+        messages.error(request, _("Unsupported density: %(density)r.") % {"density": density[:20]})
 
 
 def _use_time_zone(request: HttpRequest, zone: str) -> None:

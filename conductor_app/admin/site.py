@@ -48,6 +48,7 @@ from .audit_log import AuditAdmin
 from .bulk.bulk_operation_pages import BulkExportPage, BulkOperationPage, BulkPage
 from .bulk.bulk_plan import BulkPlanPage
 from .bulk.planner import PlannerPage
+from .choices import is_compact
 from .definitions.form_templates import FormTemplatePage, FormTemplatesPage, NewFormTemplatePage
 from .definitions.task_definitions import TaskDefinitionAdmin
 from .definitions.workflow_definitions import WorkflowDefinitionAdmin
@@ -217,6 +218,7 @@ class OperatorsSite(AdminSite):
                 "health": engine_health(clock.now()),
                 "languages": settings.LANGUAGES,
                 "zone_name": zone_of(request),
+                "is_compact": is_compact(request),
                 "is_single_sign_on": is_single_sign_on(request),
             }
         return context | {"environment": (conf.environment_name, conf.environment_colour)}
