@@ -9,12 +9,12 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from ...core.informative_lines import informative_line
 from ...core.step_types.human import Human
 from ...insight.definitions.parsed_definitions import parsed_definition
 from ...insight.durations import format_duration
 from ...insight.failures.failure_inbox import shared_group_of
 from ...insight.queues.gate_verdicts import GateVerdict, verdicts_on
-from ...insight.tasks.attempt_waits import first_line
 from ...insight.tasks.input_provenance import InputOrigin, input_origins
 from ...models import Attempt, FailureGroup, Run, Task
 from ...models.fields import DocumentField, dumps
@@ -27,7 +27,8 @@ from .task_actions import step_after_task
 DOCUMENTS = ("input", "output")
 KnownVerdicts = Mapping[str, Sequence[GateVerdict]]
 MAX_VALUE_LENGTH = 200
-MAX_REASON_LENGTH = 8_000
+MAX_ERROR_LINES = 12
+"""Lines of an error that the panel shows at once."""
 MAX_ATTEMPTS = 50
 
 
@@ -73,14 +74,16 @@ class TaskPanel:
     """The step to jump to in order to skip the task."""
 
     @property
-    def first_line(self) -> str:
-        return first_line(self.attempt.reason) if self.attempt else ""
+    def error_line(self) -> str:
+        return informative_line(self.attempt.reason) if self.attempt else ""
 
     @property
-    def stack(self) -> str:
-        """Return the error without its first line."""
+    def error_text(self) -> tuple[str, str, int]:
+        """Return the first lines of the error, the other lines and their number. Empty if `error_line` has it all."""
         text = self.attempt.reason.strip() if self.attempt else ""
-        return text[:MAX_REASON_LENGTH] if text != self.first_line else ""
+        lines = text.splitlines() if text != self.error_line else []
+        others = lines[MAX_ERROR_LINES:]
+        return "\n".join(lines[:MAX_ERROR_LINES]), "\n".join(others), len(others)
 
     @property
     def similar_failures(self) -> int:
@@ -199,7 +202,7 @@ def _attempt_column(attempt: Attempt, selected: Attempt | None, now: int, addres
         attempt.number + 1,
         format_duration(started_at - attempt.scheduled_at),
         format_duration(end - started_at) if attempt.started_at is not None else "–",
-        first_line(attempt.reason, 160),
+        informative_line(attempt.reason, 160),
         selected is not None and selected.pk == attempt.pk,
         address,
     )
