@@ -7,7 +7,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from ...models import Attempt, Dependency, StandaloneTask, Worker
-from ..queues.gate_verdicts import closed_gates, verdicts_on
+from ..queues.gate_verdicts import closed_gates, gate_facts, verdicts_on
 from ..queues.queue_position import queue_position
 
 MAX_NAMED = 200
@@ -90,9 +90,15 @@ def _blocked_sentence(standalone: StandaloneTask, needed: list[RequiredTaskView]
 
 
 def _in_its_queue(standalone: StandaloneTask, attempt: Attempt, now: int) -> list[str]:
-    closed = [verdict.sentence for verdict in closed_gates(verdicts_on(attempt, now))]
-    place = queue_position(attempt, now)
-    return [*closed, *_quarantine(standalone.queue, now), *([place.sentence] if place else [])]
+    facts = gate_facts(attempt, now)
+    closed = closed_gates(verdicts_on(attempt, now, facts))
+    is_polled = all(verdict.gate != "polled" for verdict in closed)
+    place = queue_position(attempt, now, facts, is_polled=is_polled)
+    return [
+        *(verdict.sentence for verdict in closed),
+        *_quarantine(standalone.queue, now),
+        *([place.sentence] if place else []),
+    ]
 
 
 def _quarantine(queue: str, now: int) -> list[str]:
