@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from ...core.informative_lines import informative_line
+from ...core.step_structure import structure_of
 from ...core.step_types.human import Human
 from ...insight.definitions.parsed_definitions import parsed_definition
 from ...insight.durations import format_duration
@@ -151,12 +152,21 @@ def attempt_panel(
         attempt_facts(attempt, now),
         [(verdict, mark_names(verdict.sentence)) for verdict in verdicts],
         payload_documents(attempt, DOCUMENTS),
-        log_view(attempt, query) if attempt.poll_count else None,
+        _worker_log(attempt, query),
         origin_views(attempt),
         attempt.child_id,
         shared_group_of(attempt),
         step_after_task(attempt),
     )
+
+
+def _worker_log(attempt: Attempt, query: RunPageQuery) -> LogView | None:
+    """Return the log of an attempt, or None for one that has no log: no worker executes it, or a built-in one."""
+    if not attempt.queue:
+        return None
+    view = log_view(attempt, query)
+    is_of_worker = attempt.poll_count > 0 and not structure_of(attempt.task.type).is_built_in
+    return view if is_of_worker or not view.is_empty else None
 
 
 def attempt_facts(attempt: Attempt, now: int) -> list[tuple[str, Any]]:
