@@ -48,6 +48,7 @@ from .audit_log import AuditAdmin
 from .bulk.bulk_operation_pages import BulkExportPage, BulkOperationPage, BulkPage
 from .bulk.bulk_plan import BulkPlanPage
 from .bulk.planner import PlannerPage
+from .clean_addresses import without_empty_parameters
 from .definitions.form_templates import FormTemplatePage, FormTemplatesPage, NewFormTemplatePage
 from .definitions.task_definitions import TaskDefinitionAdmin
 from .definitions.workflow_definitions import WorkflowDefinitionAdmin
@@ -207,7 +208,8 @@ class OperatorsSite(AdminSite):
         return strip_nul_from_request(SignInView.as_view(extra_context=extra_context))(request)
 
     def admin_view(self, view: Callable[..., HttpResponse], cacheable: bool = False) -> Callable[..., HttpResponse]:
-        return super().admin_view(in_read_snapshot(strip_nul_from_request(name_missing_permission(view))), cacheable)
+        checked = strip_nul_from_request(name_missing_permission(view))
+        return super().admin_view(without_empty_parameters(in_read_snapshot(checked)), cacheable)
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
         """Return the context that every page shares: sidebar, environment, engine health, time zone."""
