@@ -221,7 +221,7 @@ class OperatorsSite(AdminSite):
                 "zone_name": zone_of(request),
                 "is_single_sign_on": is_single_sign_on(request),
             }
-        return context | {"environment": (conf.environment_name, conf.environment_colour)}
+        return context | {"environment": (conf.environment_name, conf.COLORS[conf.environment_colour])}
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[dict[str, Any]]:
         """Return the sections of the sidebar."""
