@@ -161,12 +161,11 @@ def attempt_panel(
 
 
 def _worker_log(attempt: Attempt, query: RunPageQuery) -> LogView | None:
-    """Return the log of an attempt, or None for one that has no log: no worker executes it, or a built-in one."""
-    if not attempt.queue:
+    """Return the log of an attempt, or None if no worker has claimed it, or a built-in one that sent no lines."""
+    if not attempt.poll_count:
         return None
     view = log_view(attempt, query)
-    is_of_worker = attempt.poll_count > 0 and not structure_of(attempt.task.type).is_built_in
-    return view if is_of_worker or not view.is_empty else None
+    return view if not structure_of(attempt.task.type).is_built_in or not view.is_empty else None
 
 
 def attempt_facts(attempt: Attempt, now: int) -> list[tuple[str, Any]]:

@@ -171,6 +171,7 @@ def test_a_task_without_a_worker_of_yours_has_no_log(operator, clock, document):
 
 def test_lines_of_a_built_in_worker_are_displayed(operator, clock):
     run = start_run_of(step("call", "HTTP", inputParameters={"http_request": {"uri": "http://127.0.0.1:9/"}}))
+    claim_next("HTTP")
     logged(newest_attempt_of(run, "call"), 1)
 
     assert "line 0" in page_text(operator.get(run_url(run, task="call")))
