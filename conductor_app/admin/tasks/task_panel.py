@@ -57,6 +57,20 @@ class AttemptColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class ErrorText:
+    """Lines of an error: those that the panel shows at once, and the folded ones before or after them."""
+
+    shown: str
+    folded: str = ""
+    folded_count: int = 0
+    is_cause_last: bool = False
+
+    @property
+    def is_trace(self) -> bool:
+        return "\n" in self.shown
+
+
+@dataclass(frozen=True, slots=True)
 class TaskPanel:
     """View model of one task."""
 
@@ -79,12 +93,19 @@ class TaskPanel:
         return informative_line(self.attempt.reason) if self.attempt else ""
 
     @property
-    def error_text(self) -> tuple[str, str, int]:
-        """Return the first lines of the error, the other lines and their number. Empty if `error_line` has it all."""
+    def error_text(self) -> ErrorText | None:
+        """Return the whole error, or None if `error_line` has it all."""
         text = self.attempt.reason.strip() if self.attempt else ""
-        lines = text.splitlines() if text != self.error_line else []
-        others = lines[MAX_ERROR_LINES:]
-        return "\n".join(lines[:MAX_ERROR_LINES]), "\n".join(others), len(others)
+        if text == self.error_line:
+            return None
+        lines = text.splitlines()
+        # A traceback ends with its cause, other errors begin with it.
+        is_cause_last = lines[-1].strip() == self.error_line
+        cut = max(len(lines) - MAX_ERROR_LINES, 0) if is_cause_last else MAX_ERROR_LINES
+        head, tail = "\n".join(lines[:cut]), "\n".join(lines[cut:])
+        if is_cause_last:
+            return ErrorText(tail, head, cut, is_cause_last=True)
+        return ErrorText(head, tail, max(len(lines) - cut, 0))
 
     @property
     def similar_failures(self) -> int:

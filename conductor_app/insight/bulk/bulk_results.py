@@ -79,7 +79,7 @@ def canary_failures(operation: BulkOperation) -> list[BulkItem]:
     tried = operation.items.exclude(outcome__in=(BulkItem.WAITING, BulkItem.WITHDRAWN)).order_by("number")
     failed = Q(outcome=BulkItem.REFUSED)
     if operation.action in REOPENING_ACTIONS:
-        failed |= _has_failed_run()
+        failed |= Q(_has_failed_run())
     canary = operation.items.filter(pk__in=tried.values("pk")[: operation.canary_size])
     return list(canary.filter(failed).order_by("number")[:MAX_CANARY_FAILURES])
 

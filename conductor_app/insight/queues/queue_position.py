@@ -40,7 +40,10 @@ class QueuePosition:
     @property
     def sentence(self) -> str:
         parts = [_("Position %(place)s") % {"place": self.place}]
-        parts.append(_("no dispatches in the last five minutes") if self.rate is None else format_rate(self.rate))
+        if self.rate is not None:
+            parts.append(format_rate(self.rate))
+        elif not self.earliest_ms:
+            parts.append(_("no dispatches in the last five minutes"))
         if self.eta_ms is not None:
             parts.append(_("ETA ~%(span)s") % {"span": format_duration(self.eta_ms)})
         elif self.earliest_ms:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from html import unescape
 
 import pytest
 from django.urls import reverse
@@ -62,14 +63,39 @@ def test_clients_receive_the_beginning_of_the_reason_as_from_conductor(operator,
     assert task["reasonForIncompletion"] == TRACEBACK[:500]
 
 
-def test_the_panel_shows_twelve_lines_of_a_traceback_and_folds_the_others(operator, clock):
+JAVA = "java.io.IOException: no van\n" + "\tat com.example.Van.book(Van.java:7)\n" * 41
+
+
+@pytest.mark.parametrize(
+    ("reason", "line", "folded", "last_shown"),
+    [
+        (TRACEBACK, "KeyError: 'zip'", "30 earlier lines", "KeyError: 'zip'"),
+        (JAVA, "java.io.IOException: no van", "30 more lines", "\tat com.example.Van.book(Van.java:7)"),
+    ],
+    ids=["Python", "Java"],
+)
+def test_the_panel_shows_the_twelve_lines_at_the_cause_and_folds_the_others(
+    operator, clock, reason, line, folded, last_shown
+):
     define_task("book_van", retryCount=0)
     run = start_run_of(step("book_van"))
-    claim_and_report("book_van", "FAILED", reason=TRACEBACK)
+    claim_and_report("book_van", "FAILED", reason=reason)
+
+    page = unescape(operator.get(run_url(run, task="book_van")).content.decode())
+    box = page.partition('<div class="reason-box">')[2].partition("</div>")[0]
+    blocks = [block.splitlines() for block in re.findall("<pre[^>]*>(.*?)</pre>", box, re.DOTALL)]
+    shown = re.sub("<details.*?</details>", "", box, flags=re.DOTALL).partition("<pre")[2].partition(">")[2]
+
+    assert f"<p>{line}</p>" in box and folded in box
+    assert sorted(map(len, blocks)) == [12, 30]
+    assert shown.partition("</pre>")[0].splitlines()[-1] == last_shown
+
+
+def test_an_error_of_one_line_is_not_repeated(operator, clock):
+    define_task("book_van", retryCount=0)
+    run = start_run_of(step("book_van"))
+    claim_and_report("book_van", "FAILED", reason="no van")
 
     page = operator.get(run_url(run, task="book_van")).content.decode()
-    box = page.partition('<div class="reason-box">')[2].partition("</div>")[0]
-    shown, folded = re.findall("<pre[^>]*>(.*?)</pre>", box, re.DOTALL)
 
-    assert "<p>KeyError: &#x27;zip&#x27;</p>" in box and "30 more lines" in box
-    assert len(shown.splitlines()) == 12 and folded.endswith("KeyError: &#x27;zip&#x27;")
+    assert "<pre" not in page.partition('<div class="reason-box">')[2].partition("</div>")[0]
