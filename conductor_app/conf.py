@@ -57,7 +57,7 @@ class Defaults:
 
     # The name of this installation on the pages, and the color of its label: a group of status colors.
     environment_name: str = ""
-    environment_colour: str = "stopped"
+    environment_colour: str = "grey"
 
     # The lease of a task without a task definition, as in the open-source Conductor.
     lease_seconds: int = 3_600
@@ -192,7 +192,7 @@ COLORS = {
 """The colors of the environment label, with the status group that has this color on the pages."""
 CHOICES = {
     "api_access": ("open", "token"),
-    "environment_colour": tuple(COLORS.values()),
+    "environment_colour": tuple(COLORS),
     "taskcluster_exception_messages": ("final", "every"),
 }
 

@@ -18,8 +18,8 @@ from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, gettext_noop
 
+from ..core.informative_lines import informative_line
 from ..core.step_types.queued import queue_name
-from ..insight.tasks.attempt_waits import first_line
 from ..models import Poller, Run, TaskDefinition, WorkflowDefinition
 from .badges import STATUS_TONES, format_status
 from .pages import Page
@@ -93,7 +93,7 @@ def find_errors(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
     newest = Run.objects.exclude(reason="").order_by("-created_at").values("pk")[:MAX_SCANNED_REASONS]
     found = Run.objects.filter(pk__in=newest, reason__icontains=term).order_by("-created_at")
     for run in found.only("id", "name", "version", "status", "reason")[:MAX_PER_SOURCE]:
-        yield _run_hit(run, first_line(run.reason, 100))
+        yield _run_hit(run, informative_line(run.reason, 100))
 
 
 def find_definitions(request: HttpRequest, term: str) -> Iterator[PaletteHit]:

@@ -49,6 +49,7 @@ from .bulk.bulk_operation_pages import BulkExportPage, BulkOperationPage, BulkPa
 from .bulk.bulk_plan import BulkPlanPage
 from .bulk.planner import PlannerPage
 from .choices import is_compact
+from .clean_addresses import without_empty_parameters
 from .definitions.form_templates import FormTemplatePage, FormTemplatesPage, NewFormTemplatePage
 from .definitions.task_definitions import TaskDefinitionAdmin
 from .definitions.workflow_definitions import WorkflowDefinitionAdmin
@@ -208,7 +209,8 @@ class OperatorsSite(AdminSite):
         return strip_nul_from_request(SignInView.as_view(extra_context=extra_context))(request)
 
     def admin_view(self, view: Callable[..., HttpResponse], cacheable: bool = False) -> Callable[..., HttpResponse]:
-        return super().admin_view(in_read_snapshot(strip_nul_from_request(name_missing_permission(view))), cacheable)
+        checked = strip_nul_from_request(name_missing_permission(view))
+        return super().admin_view(without_empty_parameters(in_read_snapshot(checked)), cacheable)
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
         """Return the context that every page shares: sidebar, environment, engine health, time zone."""
@@ -221,7 +223,7 @@ class OperatorsSite(AdminSite):
                 "is_compact": is_compact(request),
                 "is_single_sign_on": is_single_sign_on(request),
             }
-        return context | {"environment": (conf.environment_name, conf.environment_colour)}
+        return context | {"environment": (conf.environment_name, conf.COLORS[conf.environment_colour])}
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[dict[str, Any]]:
         """Return the sections of the sidebar."""

@@ -26,6 +26,7 @@ from .effects import Effect
 from .errors import StepRefused
 from .expressions import MISSING, NeedsQuickJS, evaluate_in_process, needed_references, resolve_template
 from .frozen import fast_replace
+from .reasons import CONDUCTOR_LENGTH
 from .snapshot import UNKNOWN, Run, Task
 from .step_structure import STEP_STRUCTURES, structure_of
 from .task_index import TaskIndex
@@ -329,7 +330,7 @@ TASK_FACTS: dict[str, Callable[[Run, Task], Any]] = {
     "endTime": lambda run, task: task.attempt.ended_at or 0,
     "workflowInstanceId": lambda run, task: run.id,
     "taskId": lambda run, task: task.attempt.id,
-    "reasonForIncompletion": lambda run, task: task.attempt.reason or None,
+    "reasonForIncompletion": lambda run, task: task.attempt.reason[:CONDUCTOR_LENGTH] or None,
     "callbackAfterSeconds": lambda run, task: task.attempt.callback_ms // 1000,
     "workerId": lambda run, task: task.attempt.worker or None,
     "iteration": lambda run, task: task.key.iteration_path[-1] if task.key.iteration_path else task.iteration,

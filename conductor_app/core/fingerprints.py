@@ -3,6 +3,8 @@
 import re
 from hashlib import blake2b
 
+from .informative_lines import informative_line
+
 MAX_LENGTH = 1000
 """Maximum number of characters of a message that are compared."""
 
@@ -32,7 +34,8 @@ _REPLACED: tuple[tuple[re.Pattern[str], str], ...] = (
 
 def normalize_message(message: str) -> str:
     """Return the message with ids, numbers, times, quotations and the like replaced by placeholders."""
-    text = _LEADING_STATUS.sub(lambda found: _placeholder(found[1]), telling_line(message))
+    line = informative_line(_PLACEHOLDER.sub("", message), MAX_LENGTH)
+    text = _LEADING_STATUS.sub(lambda found: _placeholder(found[1]), line)
     text = _STATUS.sub(lambda found: found[1] + _placeholder(found[2]), text)
     for pattern, name in _REPLACED:
         text = pattern.sub(name, text)
@@ -42,15 +45,6 @@ def normalize_message(message: str) -> str:
 
 def _placeholder(code: str) -> str:
     return chr(_PRIVATE + int(code))
-
-
-def telling_line(message: str) -> str:
-    """Return the line that names the error: the first one, or the last of a Python traceback."""
-    lines = [line.strip() for line in _PLACEHOLDER.sub("", message[: 8 * MAX_LENGTH]).splitlines() if line.strip()]
-    if not lines:
-        return ""
-    is_traceback = lines[0].startswith("Traceback (most recent call last)")
-    return (lines[-1] if is_traceback else lines[0])[:MAX_LENGTH]
 
 
 def fingerprint(definition: str, ref: str, message: str) -> str:

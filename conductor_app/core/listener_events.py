@@ -12,6 +12,7 @@ from .effects import CreateTask, Effect, OpenAttempt, PublishEvent, SnapshotBuil
 from .events import event_name, is_internal, run_event_facts
 from .ids import derived_id
 from .masking import redact_for_listeners
+from .reasons import CONDUCTOR_LENGTH
 from .snapshot import Run, Task
 from .states import COMPLETED, PENDING, RUN
 
@@ -115,7 +116,7 @@ def _task_status(task: Task, ctx: DecisionContext, now: int, number: int) -> Ite
         "retryCount": attempt.number,
         "workerId": attempt.worker or None,
         "domain": attempt.domain or None,
-        "reasonForIncompletion": attempt.reason or None,
+        "reasonForIncompletion": attempt.reason[:CONDUCTOR_LENGTH] or None,
         "scheduledTime": attempt.scheduled_at,
         "startTime": attempt.started_at or 0,
         "updateTime": now,

@@ -21,8 +21,8 @@ class GateFacts:
     """The facts that gates evaluate. Times are epoch milliseconds.
 
     `leased`: claimed attempts of the same name. `starts`: attempts started in the current rate window.
-    `rate_reopens_at`: the time at which the first of them leaves the window. `queue_held_until`: the end of the pause
-    of the queue.
+    `start_times`: the newest of them, at most as many as the limit allows, earliest first. `queue_held_until`: the end
+    of the pause of the queue.
     """
 
     now: int
@@ -34,10 +34,16 @@ class GateFacts:
     rate_count: int = 0
     rate_seconds: int = 1
     starts: int = 0
-    rate_reopens_at: int = 0
+    start_times: tuple[int, ...] = ()
     queue_held_until: int = 0
     queue_held_by: str = ""
     queue_held_because: str = ""
+
+    @property
+    def rate_reopens_at(self) -> int:
+        """Return when the rate limit lets the next attempt pass if it does not now."""
+        is_full = self.rate_count > 0 and len(self.start_times) >= self.rate_count
+        return self.start_times[0] + self.rate_seconds * 1000 if is_full else 0
 
 
 @dataclass(frozen=True, slots=True)

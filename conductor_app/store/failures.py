@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..core.fingerprints import MAX_LENGTH, build_of, fingerprint, normalize_message, telling_line
+from ..core.fingerprints import MAX_LENGTH, build_of, fingerprint, normalize_message
+from ..core.informative_lines import informative_line
 from ..core.snapshot import Attempt, Run, Task
 from ..core.standalone.snapshot import StandaloneTask
 from ..core.states import EXPIRED, FAILED, FAILED_FOR_GOOD, RUN
@@ -61,7 +62,7 @@ def _run_failure(before: Run, after: Run, now: int) -> Iterator[list[Any]]:
 
 def _failure_row(of: Run, ref: str, attempt_id: str, reason: str, queue: str, worker: str, now: int) -> list[Any]:
     name = of.definition.name
-    message = rows.strip_nul(telling_line(reason))[:MAX_LENGTH]
+    message = rows.strip_nul(informative_line(reason, MAX_LENGTH))
     return [
         fingerprint(name, ref, message), of.id, attempt_id, name, of.definition.version, ref, message,
         queue, worker, build_of(worker), now, "",

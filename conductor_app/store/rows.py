@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from ..core.definition import Key, Step
 from ..core.input_overrides import INPUT_OVERRIDE_KEY, override_inputs
 from ..core.listener_events import publishes_start
+from ..core.reasons import MAX_ATTEMPT_REASON_LENGTH, shorten_reason
 from ..core.snapshot import UNKNOWN, Attempt, Run, Task
 from ..models.fields import dumps, loads_decrypted
 
@@ -137,8 +138,6 @@ RUN_RARELY_UPDATED: dict[str, Callable[[Run], Any]] = {
     "limit_key": lambda run: run.limit_key,
 }
 """Columns of a run that are written only if they have changed, for example by a restart or a rerun."""
-MAX_REASON_LENGTH = 500
-"""The maximum length of a reason (api §3.6)."""
 
 
 def format_iteration_path(iteration_path: tuple[int, ...]) -> str:
@@ -246,7 +245,7 @@ def attempt_insert_values(
     return [
         *values,
         strip_nul(attempt.worker),
-        strip_nul(attempt.reason)[:MAX_REASON_LENGTH],
+        shorten_reason(strip_nul(attempt.reason), MAX_ATTEMPT_REASON_LENGTH),
         attempt.previous_id,
         attempt.child_id,
         run.id,
@@ -268,11 +267,8 @@ def attempt_insert_values(
 def attempt_update_values(attempt: Attempt) -> list[Any]:
     """Return the values of ATTEMPT_UPDATED."""
     values = {column: getattr(attempt, column) for column in ATTEMPT_UPDATED}
-    return list(
-        (
-            values | {"worker": strip_nul(attempt.worker), "reason": strip_nul(attempt.reason)[:MAX_REASON_LENGTH]}
-        ).values()
-    )
+    reason = shorten_reason(strip_nul(attempt.reason), MAX_ATTEMPT_REASON_LENGTH)
+    return list((values | {"worker": strip_nul(attempt.worker), "reason": reason}).values())
 
 
 def run_update_values(run: Run) -> list[Any]:

@@ -61,6 +61,12 @@
     }
   });
 
+  // A search adds only the fields that have a value to the address. Without scripts, the server redirects.
+  document.addEventListener("formdata", ({ target, formData }) => {
+    if (target.method !== "get") return;
+    for (const name of new Set(formData.keys())) if (formData.getAll(name).every((value) => value === "")) formData.delete(name);
+  });
+
   const system = document.getElementById("nav-system");
   if (system) {
     system.open = system.querySelector("[aria-current]") !== null || localStorage.getItem("ops.system") === "open";

@@ -59,6 +59,18 @@ def test_keyboard_shortcuts_find_a_run_and_select_rows_and_are_off_in_text_field
     assert page.url.endswith(f"/run/{orders.pk}/change/")
 
 
+def test_a_search_writes_only_its_filled_fields_into_the_address(page, orders):
+    page.goto("/admin/conductor/run/")
+    navigations = []
+    page.on("request", lambda request: navigations.append(request.url) if request.is_navigation_request() else None)
+    page.locator("#searchbar").fill("order")
+    page.locator("input[name=status][value=FAILED]").check(force=True)
+    page.locator("#searchbar").press("Enter")
+    page.wait_for_url("**/run/?q=order&status=FAILED")
+
+    assert [url.partition("?")[2] for url in navigations] == ["q=order&status=FAILED"]
+
+
 def test_a_narrow_page_opens_its_side(pages, olga, orders):
     page = pages.open(olga, size=NARROW)
     page.goto("/admin/")

@@ -1,7 +1,8 @@
 """Bulk operations: their list, and the page that shows the progress and the results of one operation."""
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from django.contrib import messages
@@ -17,16 +18,27 @@ from ...core.states import BULK, PAUSED
 from ...engine import bulk
 from ...insight.bulk import selections
 from ...insight.bulk.bulk_operations import frequent_answers
+from ...insight.bulk.bulk_results import (
+    FAILED_AGAIN,
+    MAX_EXAMINED,
+    REOPENING_ACTIONS,
+    RunResult,
+    canary_failures,
+    failed_again,
+    run_results,
+)
 from ...models import AuditEntry, BulkItem, BulkOperation, FailureGroup
-from ..badges import render_pill
+from ..badges import render_badge, render_pill
 from ..error_messages import require_permission, show_refusal
 from ..object_pages import ObjectPage, get_or_404
 from ..pages import Page
+from ..runs.run_export import CsvBuffer, escape_formula
 from .bulk_plan import ACTION_LABELS, selection_parameters
 
 PERMISSION = "conductor.change_run"
 PAGE_SIZE = 100
 MAX_LISTED = 50
+CSV_BATCH = 500
 STATE_PILLS = {
     "GATHERING": ("active", "search", gettext_lazy("Collecting")),
     "CANARY": ("active", "active", gettext_lazy("Canary")),
@@ -43,6 +55,17 @@ OUTCOME_LABELS = {
     BulkItem.REFUSED: ("failed", gettext_lazy("Rejected")),
     BulkItem.WITHDRAWN: ("stopped", gettext_lazy("Excluded")),
 }
+FAILED_AGAIN_LABEL = gettext_lazy("Failed again")
+CSV_COLUMNS = ("number", "run", "outcome", "answer", "at", "run_status", "failed_task", "failure")
+
+
+@dataclass(frozen=True, slots=True)
+class ItemRow:
+    """One run of an operation: its result, and the state that it has reached since."""
+
+    item: BulkItem
+    badge: SafeString
+    result: RunResult | None = None
 
 
 def render_state_pill(row: BulkOperation) -> SafeString:
@@ -77,8 +100,12 @@ class BulkOperationPage(ObjectPage):
     def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
         row = _find_operation(url_kwargs["operation_id"])
         outcome, after = request.GET.get("outcome", ""), request.GET.get("after", "")
-        outcome = outcome if outcome in OUTCOME_LABELS else ""
+        outcome = outcome if outcome in OUTCOME_LABELS or outcome == FAILED_AGAIN else ""
         items = _load_items(row, outcome, int(after) if after.isdecimal() and len(after) < 10 else 0)
+        canary = canary_failures(row) if row.verdict else []
+        results = run_results([*items[:PAGE_SIZE], *canary])
+        item_rows = [_item_row(row, item, results) for item in items[:PAGE_SIZE]]
+        is_open = row.state in BULK.open
         return {
             "title": operation_title(row),
             "operation": row,
@@ -86,7 +113,9 @@ class BulkOperationPage(ObjectPage):
             "words": _selection_text(row),
             "cause": _failure_group_of(row),
             "paused": _pause_entry(row),
-            "is_open": row.state in BULK.open,
+            "canary_failures": [_item_row(row, item, results) for item in canary],
+            "is_open": is_open,
+            "is_final": not is_open and not any(each.result and each.result.is_open for each in item_rows),
             "may_pause": BULK.allows(row.state, "pause"),
             "may_resume": bool(row.resume_state) and not row.is_waiting_for_approval,
             "is_own": row.by == request.user.get_username(),
@@ -98,10 +127,11 @@ class BulkOperationPage(ObjectPage):
                 (render_pill(*OUTCOME_LABELS[outcome]), answer, count)
                 for outcome, answer, count in frequent_answers(row)
             ],
-            "items": [(item, render_pill(*OUTCOME_LABELS[item.outcome])) for item in items[:PAGE_SIZE]],
+            "items": item_rows,
+            "max_examined": MAX_EXAMINED if outcome == FAILED_AGAIN and row.done > MAX_EXAMINED else 0,
             "next": items[PAGE_SIZE - 1].number if len(items) > PAGE_SIZE else None,
             "outcome": outcome,
-            "outcomes": [(name, label, _outcome_count(row, name)) for name, (_, label) in OUTCOME_LABELS.items()],
+            "outcomes": _outcome_filters(row),
             "plan_address": reverse("admin:bulk_plan", query=_plan_parameters(row)),
             "export": reverse("admin:bulk_export", args=[row.pk]),
             "audit": _audit_address(row) if request.user.has_perm("conductor.view_auditentry") else "",
@@ -183,8 +213,32 @@ def _pause_entry(row: BulkOperation) -> AuditEntry | None:
 
 
 def _load_items(row: BulkOperation, outcome: str, after: int) -> list[BulkItem]:
-    items: QuerySet[BulkItem] = row.items.filter(number__gt=after).order_by("number")
-    return list((items.filter(outcome=outcome) if outcome else items)[: PAGE_SIZE + 1])
+    items: QuerySet[BulkItem] = failed_again(row) if outcome == FAILED_AGAIN else row.items.all()
+    if outcome in OUTCOME_LABELS:
+        items = items.filter(outcome=outcome)
+    return list(items.filter(number__gt=after).order_by("number")[: PAGE_SIZE + 1])
+
+
+def _item_row(row: BulkOperation, item: BulkItem, results: Mapping[str, RunResult]) -> ItemRow:
+    """Return an item with the state of its run if the action reopened it, otherwise with its outcome."""
+    badge = render_pill(*OUTCOME_LABELS[item.outcome])
+    if item.outcome != BulkItem.DONE or row.action not in REOPENING_ACTIONS:
+        return ItemRow(item, badge)
+    result = results.get(item.run_id)
+    if result is None:
+        return ItemRow(item, render_pill("stopped", _("Removed")))
+    if result.has_failed:
+        return ItemRow(item, render_pill("failed", str(FAILED_AGAIN_LABEL)), result)
+    return ItemRow(item, render_badge(result.status), result)
+
+
+def _outcome_filters(row: BulkOperation) -> list[tuple[str, str, int]]:
+    """Return the filters of the list of runs, with the number of runs of each."""
+    filters = [(name, str(label), _outcome_count(row, name)) for name, (_, label) in OUTCOME_LABELS.items()]
+    if row.action in REOPENING_ACTIONS:
+        place = list(OUTCOME_LABELS).index(BulkItem.DONE) + 1
+        filters.insert(place, (FAILED_AGAIN, str(FAILED_AGAIN_LABEL), failed_again(row).count()))
+    return filters
 
 
 def _plan_parameters(row: BulkOperation) -> dict[str, str]:
@@ -219,29 +273,17 @@ def _outcome_count(row: BulkOperation, outcome: str) -> int:
 
 
 def _csv_lines(row: BulkOperation) -> Iterator[str]:
-    writer = csv.writer(_CsvEcho())
-    yield writer.writerow(["number", "run", "outcome", "answer", "at"])
-    for item in _iterate_items(row):
-        yield writer.writerow([item.number, item.run_id, item.outcome, _escape_formula(item.answer), item.at or ""])
-
-
-def _iterate_items(row: BulkOperation) -> Iterator[BulkItem]:
+    writer = csv.writer(CsvBuffer())
+    yield writer.writerow(CSV_COLUMNS)
     after = 0
-    while found := list(row.items.filter(number__gt=after).order_by("number")[:2_000]):
-        yield from found
-        after = found[-1].number
-
-
-def _escape_formula(text: str) -> str:
-    """Quote text that a spreadsheet would evaluate as a formula."""
-    return f"'{text}" if text[:1] in "=+-@\t\r" else text
-
-
-class _CsvEcho:
-    """File that returns the written text, for `csv.writer`."""
-
-    def write(self, value: str) -> str:
-        return value
+    while items := list(row.items.filter(number__gt=after).order_by("number")[:CSV_BATCH]):
+        results = run_results(items)
+        for item in items:
+            result = results.get(item.run_id, RunResult(""))
+            texts = [escape_formula(text) for text in (result.task, result.reason)]
+            facts = [item.number, item.run_id, item.outcome, escape_formula(item.answer), item.at or ""]
+            yield writer.writerow([*facts, result.status, *texts])
+        after = items[-1].number
 
 
 def _selection_text(row: BulkOperation) -> str:

@@ -1,7 +1,7 @@
 """The view model of a plan: counts, a diagram of the run, and a table for each affected run."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,7 +100,7 @@ def _count_in_words(name: str, count: int) -> str:
 
 def _render_run_part(run: PlannedRun) -> PlannedRunPart:
     counts = Counter(impact.name for impact in run.impacts)
-    ordered = sorted(run.impacts, key=lambda impact: IMPACT_RANK[impact.name])
+    ordered = sorted(run.impacts, key=_rank)
     return PlannedRunPart(
         run,
         render_badge(run.status),
@@ -126,41 +126,64 @@ def _render_task_row(impact: TaskImpact) -> PlannedTaskRow:
 
 
 def _draw_plan(plan: OperationPlan, run: Run) -> Diagram | None:
-    """Return the diagram with the impact on each step. Several iterations show the impact with the highest rank."""
+    """Return the diagram with the impact on each step. A box links to the task of the table that it shows first."""
     definition = definition_of(run.resolved_definition_id)
     own = next((part for part in plan.runs if part.run_id == run.pk), None)
     if definition is None or own is None:
         return None
     impacts = _impacts_by_step(own.impacts)
-    marks = {ref: _step_mark(impact, count) for ref, (impact, count) in impacts.items()}
-    seen = StepMarks(marks, _branch_marks(own.impacts))
-    picture = diagram(definition.document, seen, link=lambda ref, path: f"#task-{ref}")
+    seen = StepMarks({ref: _step_mark(tasks) for ref, tasks in impacts.items()}, _branch_marks(own.impacts))
+    picture = diagram(
+        definition.document,
+        seen,
+        link=lambda ref, path: f"#task-{impacts[ref][0].key if ref in impacts else ref}",
+    )
     for node in picture.nodes:
-        impact = impacts[node.ref][0].name if node.ref in impacts else node.status
-        if impact in IMPACT_PILLS:
-            node.tone, node.icon = IMPACT_PILLS[impact]
+        names = [impact.name for impact in impacts.get(node.ref, ())] or _branch_impact(node.status)
+        if node.ref in impacts and names != [REUSED]:
+            # A note such as "1 of 2 done" describes one iteration before the operation.
+            node.note = ""
+        if names:
+            tone, node.icon = IMPACT_PILLS[names[0]]
+            node.tone = tone if len(set(names)) == 1 else f"{tone} partly"
     return picture
 
 
 def _branch_marks(impacts: Iterable[TaskImpact]) -> dict[str, dict[str, int]]:
     """Return the number of branches per impact for each join of a dynamic fork, highest rank first."""
     found: dict[str, dict[str, int]] = {}
-    for impact in sorted((each for each in impacts if each.joined_by), key=lambda each: IMPACT_RANK[each.name]):
-        counts = found.setdefault(impact.joined_by, {})
-        counts[impact.name] = counts.get(impact.name, 0) + 1
+    for impact in sorted((each for each in impacts if each.joined_by), key=_rank):
+        counts, label = found.setdefault(impact.joined_by, {}), str(SHORT_LABELS[impact.name])
+        counts[label] = counts.get(label, 0) + 1
     return found
 
 
-def _step_mark(impact: TaskImpact, count: int) -> StepMark:
-    """Return the mark of a step. A reused result is drawn as completed, together with the way taken after it."""
-    return StepMark(
-        impact.status if impact.name == REUSED else impact.name, count, status_text=str(SHORT_LABELS[impact.name])
-    )
+def _branch_impact(label: str) -> list[str]:
+    """Return the impact that the box of all dynamic branches shows. Its status is a short label."""
+    return [name for name, short in SHORT_LABELS.items() if str(short) == label]
 
 
-def _impacts_by_step(impacts: Iterable[TaskImpact]) -> dict[str, tuple[TaskImpact, int]]:
-    found: dict[str, tuple[TaskImpact, int]] = {}
-    for impact in impacts:
-        best, count = found.get(impact.key.ref, (impact, 0))
-        found[impact.key.ref] = (min(best, impact, key=lambda each: IMPACT_RANK[each.name]), count + 1)
+def _step_mark(tasks: Sequence[TaskImpact]) -> StepMark:
+    """Return the mark of a step from the impacts on its tasks, the highest rank first.
+
+    If the impacts differ, the mark says how many tasks have the first one. A reused result is drawn as completed,
+    together with the way taken after it.
+    """
+    first, label = tasks[0], str(SHORT_LABELS[tasks[0].name])
+    count = sum(task.name == first.name for task in tasks)
+    if count < len(tasks):
+        facts = {"count": format_count(count), "total": format_count(len(tasks)), "impact": label}
+        return StepMark(first.name, status_text=_("%(count)s of %(total)s %(impact)s") % facts)
+    return StepMark(first.status if first.name == REUSED else first.name, len(tasks), status_text=label)
+
+
+def _impacts_by_step(impacts: Iterable[TaskImpact]) -> dict[str, list[TaskImpact]]:
+    """Return the impacts on the tasks of each step, the highest rank first."""
+    found: dict[str, list[TaskImpact]] = {}
+    for impact in sorted(impacts, key=_rank):
+        found.setdefault(impact.key.ref, []).append(impact)
     return found
+
+
+def _rank(impact: TaskImpact) -> int:
+    return IMPACT_RANK[impact.name]

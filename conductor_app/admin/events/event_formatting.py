@@ -10,8 +10,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from ...core.events import INTERNAL
+from ...core.informative_lines import informative_line
 from ...insight.events.event_search import ACTION_FAILED, DUPLICATE, UNHANDLED, DeliveredEvent
-from ...insight.tasks.attempt_waits import first_line
 from ...models import EventAction, HandlerEvaluation
 from ...models.events import COMPLETED, FAILED, MATCHED, NOT_MATCHED
 from ...models.fields import dumps
@@ -89,7 +89,7 @@ def action_result(action: EventAction) -> SafeString:
     """Return the result of an action, with a link to its run."""
     if action.status == FAILED:
         label = _("invalid input") if is_input_invalid(action) else _("action failed")
-        return format_html("{} {}", render_pill("failed", label), first_line(action.error, 160))
+        return format_html("{} {}", render_pill("failed", label), informative_line(action.error, 160))
     if action.status != COMPLETED:
         return render_pill("active", _("in progress"))
     run = format_html('<a href="{}"><code class="id">{}</code></a>', run_address(action.run_id), action.run_id)
@@ -116,7 +116,7 @@ def handler_outcomes(delivered: DeliveredEvent) -> list[HandlerOutcome]:
             each.verdict.handler,
             verdict_label(each.verdict),
             observed_values_text(each.verdict),
-            first_line(each.verdict.error, 160),
+            informative_line(each.verdict.error, 160),
             [action_result(action) for action in each.actions],
             each.verdict,
         )

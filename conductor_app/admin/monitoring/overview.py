@@ -5,12 +5,12 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from ... import clock
+from ...core.informative_lines import informative_line
 from ...core.states import FAILURE
 from ...insight.durations import format_duration
 from ...insight.monitoring.health import EngineHealth, is_sweep_late
 from ...insight.queues.queue_states import QueueState, list_queues
 from ...insight.runs.cause import failure_reasons
-from ...insight.tasks.attempt_waits import first_line
 from ...insight.tasks.waiting_for_people import count_overdue, waiting_attempts
 from ...models import BulkOperation, FailureGroup, QueueHold, Run, WorkflowDefinition
 from ..badges import format_lower_bound, relative_time, render_badge
@@ -130,7 +130,7 @@ def _failed_run_rows(now: int) -> list[dict[str, Any]]:
     )
     runs = list(defer_payloads.order_by("-created_at")[:MAX_FAILURES])
     failed = failure_reasons(runs) if runs else {}
-    return [_failed_run_row(run, *failed.get(run.pk, ("", first_line(run.reason, 200))), now) for run in runs]
+    return [_failed_run_row(run, *failed.get(run.pk, ("", informative_line(run.reason, 200))), now) for run in runs]
 
 
 def _failed_run_row(run: Run, task: str, reason: str, now: int) -> dict[str, Any]:

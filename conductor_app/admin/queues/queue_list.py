@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy
 from ... import clock
 from ...insight.durations import format_duration
 from ...insight.queues.queue_position import format_rate, queue_rates
-from ...insight.queues.queue_states import QueueState, limits_used, list_queues
+from ...insight.queues.queue_states import QueueState, limits_used, list_queues, rate_limits
 from ...insight.queues.throughput import HourOfMinutes, last_hour
 from ...models import MinuteCount, QueueHold
 from ..badges import relative_time, render_pill
@@ -31,7 +31,8 @@ class QueuesPage(Page):
         now = clock.now()
         found = list_queues()
         names = [queue.name for queue in found]
-        hours, speeds = last_hour(MinuteCount.QUEUE, names, now), queue_rates(names, now)
+        hours, fastest = last_hour(MinuteCount.QUEUE, names, now), rate_limits(found)
+        speeds = {name: min(rate, fastest.get(name, rate)) for name, rate in queue_rates(names, now).items()}
         holds, limits = QueueHold.objects.filter(until_at__gt=now).in_bulk(), limits_used(found)
         return {
             "queues": [
@@ -39,7 +40,7 @@ class QueuesPage(Page):
                 | {"state": _state_pill(each, holds.get(each.name), limits.get(each.name), now)}
                 | {
                     "limit": limits.get(each.name),
-                    "eta": _format_eta(each, speeds.get(each.name), holds.get(each.name)),
+                    "eta": _format_eta(each, speeds.get(each.name), holds.get(each.name), now),
                 }
                 for each in found
             ]
@@ -61,9 +62,9 @@ def _queue_row(queue: QueueState, hour: HourOfMinutes, speed: float | None, now:
     }
 
 
-def _format_eta(queue: QueueState, speed: float | None, hold: QueueHold | None) -> str:
+def _format_eta(queue: QueueState, speed: float | None, hold: QueueHold | None, now: int) -> str:
     """Return when the queue will be empty at its rate of the last minutes."""
-    if not (speed and queue.pending and hold is None):
+    if not (speed and queue.pending and hold is None and queue.is_polled(now)):
         return "–"
     needs = format_duration(round(queue.counted / speed * 1000))
     return _("more than %(span)s") % {"span": needs} if queue.has_more else needs

@@ -40,7 +40,7 @@ class QueuePage(ObjectPage):
             "queue": name,
             "detail": detail,
             "state": _state_sentence(detail, now),
-            "rate_sentence": _speed_sentence(detail, now),
+            "rate_sentence": _speed_sentence(detail),
             "chart": stacked_bars([(kind, hour.minutes[kind]) for kind in FIELDS], str(CHART_LABEL)),
             "highest": max(count for kind in FIELDS for count in hour.minutes[kind]),
             "marks": [
@@ -117,13 +117,13 @@ def _pause_sentence(hold: QueueHold) -> str:
     return message % facts
 
 
-def _speed_sentence(detail: QueueDetail, now: int) -> str:
+def _speed_sentence(detail: QueueDetail) -> str:
     """Return the dispatch rate of the queue, and when the queue will be empty."""
     if not detail.rate:
         return ""
-    facts = {"rate": format_rate(detail.rate), "span": format_duration(round(detail.pending / detail.rate * 1000))}
-    if detail.pending and detail.hold is None and any(is_polling(poller, now) for poller in detail.pollers):
-        return _("%(rate)s, drains in about %(span)s.") % facts
+    facts = {"rate": format_rate(detail.rate)}
+    if detail.drains_in_ms is not None:
+        return _("%(rate)s, drains in about %(span)s.") % {**facts, "span": format_duration(detail.drains_in_ms)}
     return _("%(rate)s.") % facts
 
 

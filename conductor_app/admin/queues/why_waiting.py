@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 
 from ... import clock
 from ...core.errors import NotFound
-from ...insight.queues.gate_verdicts import closed_gates, verdicts_on
+from ...insight.queues.gate_verdicts import closed_gates, gate_facts, verdicts_on
 from ...insight.queues.queue_position import attempts_ahead, queue_position
 from ...models import Attempt, TaskDefinition
 from ..badges import mark_names, render_badge
@@ -42,9 +42,11 @@ class WhyWaitingPage(ObjectPage):
         attempt = attempts_for_panel().filter(pk=url_kwargs["attempt_id"]).first()
         if attempt is None:
             raise NotFound(f"No such task: {url_kwargs['attempt_id'][:64]}.")
-        verdicts = verdicts_on(attempt, now)
+        facts = gate_facts(attempt, now)
+        verdicts = verdicts_on(attempt, now, facts)
         closed = closed_gates(verdicts)
-        position = queue_position(attempt, now)
+        is_polled = all(verdict.gate != "polled" for verdict in closed)
+        position = queue_position(attempt, now, facts, is_polled=is_polled)
         ahead = _load_attempts_ahead(attempt, now) if position and position.ahead else []
         definition = TaskDefinition.objects.filter(name=attempt.name).only("pk").first()
         return {

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from ...core.effects import effect_name
-from ...insight.tasks.attempt_waits import first_line
+from ...core.informative_lines import informative_line
 from ..badges import mark_names
 
 MAX_SENTENCES = 12
@@ -70,7 +70,7 @@ def _fact_sentence(sentence: Any, **names: str) -> Callable[[EffectLine], str]:
 
 
 def _reason_suffix(line: EffectLine) -> str:
-    return f" — {first_line(str(line['reason']))}" if line.get("reason") else ""
+    return f" — {informative_line(str(line['reason']))}" if line.get("reason") else ""
 
 
 def _requeue_sentence(line: EffectLine) -> str:

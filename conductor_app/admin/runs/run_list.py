@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy
 
 from ... import clock
 from ...core.errors import Invalid
-from ...insight.tasks.attempt_waits import first_line
+from ...core.informative_lines import informative_line
 from ...models import Run
 from ..badges import exact_time, relative_time, render_badge, running_time
 from ..bulk.selected_runs import make_bulk_action, make_planned_action
@@ -235,7 +235,7 @@ class RunAdmin(ReadOnlyAdmin):
         if run.is_held:
             return _("waiting: workflow concurrency limit reached")
         if run.failure is None:
-            return first_line(run.reason, 200)
+            return informative_line(run.reason, 200)
         return format_html("<code>{}</code> {}", *run.failure)
 
 

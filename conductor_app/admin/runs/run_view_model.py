@@ -11,7 +11,6 @@ from django.utils.translation import gettext as _
 from ... import clock
 from ...core.states import RUN
 from ...insight.definitions.duration_baselines import TypicalDuration, typical_step_durations
-from ...insight.durations import format_duration
 from ...insight.queues.gate_verdicts import GateVerdict
 from ...insight.runs.cause import Cause, run_cause
 from ...insight.tasks.task_list import find_task
@@ -98,12 +97,7 @@ def _run_facts(view_model: RunViewModel) -> list[tuple[str, Any]]:
     later = run.begins_later(view_model.now)
     facts = [
         (_("Duration"), "" if later else running_time(run.created_at, run.ended_at)),
-        (
-            _("Typical"),
-            _("%(median)s (p95 %(p95)s)") % {"median": format_duration(usual.p50), "p95": format_duration(usual.p95)}
-            if usual
-            else "",
-        ),
+        (_("Typical"), str(usual or "")),
         (_("Comparison"), _("slower than typical") if usual and usual.is_slow(end - run.created_at) else ""),
         (_("Starts") if later else _("Started"), relative_time(run.created_at, view_model.now)),
         (_("Ended"), relative_time(run.ended_at, view_model.now) if run.ended_at else ""),

@@ -9,8 +9,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ... import clock
+from ...core.informative_lines import informative_line
 from ...insight.schedules.schedule_forecast import LATE_MS
-from ...insight.tasks.attempt_waits import first_line
 from ...models import Schedule, ScheduleExecution
 from ..badges import relative_time, render_badge, render_pill
 from ..read_only import ReadOnlyAdmin
@@ -47,7 +47,7 @@ class ScheduleAdmin(SchedulePages, ReadOnlyAdmin):
 
     @admin.display(description=gettext_lazy("cron"))
     def cron(self, row: Schedule) -> str:
-        return first_line(
+        return informative_line(
             "; ".join(f"{each.expression} ({each.zone_id})" for each in schedule_clocks(row.document)), 200
         )
 
@@ -106,4 +106,4 @@ class ScheduleExecutionAdmin(ReadOnlyAdmin):
 
     @admin.display(description=gettext_lazy("reason"))
     def error(self, row: ScheduleExecution) -> str:
-        return first_line(row.reason, 160)
+        return informative_line(row.reason, 160)

@@ -22,7 +22,7 @@ from ...insight.standalone.standalone_waits import (
     requirements_of,
     waits_for_schedule,
 )
-from ...insight.standalone.task_status import NAMES_OF_PRIORITIES
+from ...insight.standalone.task_status import NAMES_OF_PRIORITIES, displayed_state
 from ...models import Artifact, Attempt, FailureGroup, StandaloneTask
 from ..badges import ACTIVE, mark_names, render_badge, status_tone
 from ..queues.queue_list import queue_address
@@ -48,9 +48,7 @@ class TaskViewModel:
 
     @property
     def state(self) -> str:
-        """Return the task's status or the attempt's, whichever is more specific."""
-        last = self.attempts[-1] if self.attempts else None
-        return last.status if last and self.standalone.task.status == "ACTIVE" else self.standalone.task.status
+        return displayed_state(self.standalone.task.status, self.attempts[-1].status if self.attempts else None)
 
     @cached_property
     def attempts(self) -> list[Attempt]:

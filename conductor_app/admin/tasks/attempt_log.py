@@ -60,6 +60,11 @@ class LogView:
     follows: bool
     """True if new lines may arrive. The panel then shows them as they arrive."""
 
+    @property
+    def is_empty(self) -> bool:
+        """Return True if the attempt has no log."""
+        return not (self.lines or self.find or self.newest)
+
 
 def parse_log_request(query: RunPageQuery) -> LogRequest:
     """Return the lines that an address requests.

@@ -17,10 +17,10 @@ from django.utils.translation import gettext_lazy
 
 from ... import clock
 from ...core.errors import RequestRefused
+from ...core.informative_lines import informative_line
 from ...core.states import ATTEMPT
 from ...insight import keyset_pages
 from ...insight.bulk.selections import LAST
-from ...insight.tasks.attempt_waits import first_line
 from ...models import Attempt
 from ..badges import relative_time, render_badge
 from ..documents import json_file_response
@@ -213,7 +213,7 @@ class AttemptAdmin(ReadOnlyAdmin):
 
     @admin.display(description=gettext_lazy("reason"))
     def reason_text(self, attempt: Attempt) -> str:
-        return first_line(attempt.reason, 160)
+        return informative_line(attempt.reason, 160)
 
 
 def _return_address(attempt: Attempt, to: str) -> str:

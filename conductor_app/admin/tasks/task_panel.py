@@ -9,12 +9,13 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from ...core.informative_lines import informative_line
+from ...core.step_structure import structure_of
 from ...core.step_types.human import Human
 from ...insight.definitions.parsed_definitions import parsed_definition
 from ...insight.durations import format_duration
 from ...insight.failures.failure_inbox import shared_group_of
 from ...insight.queues.gate_verdicts import GateVerdict, verdicts_on
-from ...insight.tasks.attempt_waits import first_line
 from ...insight.tasks.input_provenance import InputOrigin, input_origins
 from ...models import Attempt, FailureGroup, Run, Task
 from ...models.fields import DocumentField, dumps
@@ -27,7 +28,8 @@ from .task_actions import step_after_task
 DOCUMENTS = ("input", "output")
 KnownVerdicts = Mapping[str, Sequence[GateVerdict]]
 MAX_VALUE_LENGTH = 200
-MAX_REASON_LENGTH = 8_000
+MAX_ERROR_LINES = 12
+"""Lines of an error that the panel shows at once."""
 MAX_ATTEMPTS = 50
 
 
@@ -55,6 +57,20 @@ class AttemptColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class ErrorText:
+    """Lines of an error: those that the panel shows at once, and the folded ones before or after them."""
+
+    shown: str
+    folded: str = ""
+    folded_count: int = 0
+    is_cause_last: bool = False
+
+    @property
+    def is_trace(self) -> bool:
+        return "\n" in self.shown
+
+
+@dataclass(frozen=True, slots=True)
 class TaskPanel:
     """View model of one task."""
 
@@ -73,14 +89,23 @@ class TaskPanel:
     """The step to jump to in order to skip the task."""
 
     @property
-    def first_line(self) -> str:
-        return first_line(self.attempt.reason) if self.attempt else ""
+    def error_line(self) -> str:
+        return informative_line(self.attempt.reason) if self.attempt else ""
 
     @property
-    def stack(self) -> str:
-        """Return the error without its first line."""
+    def error_text(self) -> ErrorText | None:
+        """Return the whole error, or None if `error_line` has it all."""
         text = self.attempt.reason.strip() if self.attempt else ""
-        return text[:MAX_REASON_LENGTH] if text != self.first_line else ""
+        if text == self.error_line:
+            return None
+        lines = text.splitlines()
+        # A traceback ends with its cause, other errors begin with it.
+        is_cause_last = lines[-1].strip() == self.error_line
+        cut = max(len(lines) - MAX_ERROR_LINES, 0) if is_cause_last else MAX_ERROR_LINES
+        head, tail = "\n".join(lines[:cut]), "\n".join(lines[cut:])
+        if is_cause_last:
+            return ErrorText(tail, head, cut, is_cause_last=True)
+        return ErrorText(head, tail, max(len(lines) - cut, 0))
 
     @property
     def similar_failures(self) -> int:
@@ -148,12 +173,20 @@ def attempt_panel(
         attempt_facts(attempt, now),
         [(verdict, mark_names(verdict.sentence)) for verdict in verdicts],
         payload_documents(attempt, DOCUMENTS),
-        log_view(attempt, query) if attempt.poll_count else None,
+        _worker_log(attempt, query),
         origin_views(attempt),
         attempt.child_id,
         shared_group_of(attempt),
         step_after_task(attempt),
     )
+
+
+def _worker_log(attempt: Attempt, query: RunPageQuery) -> LogView | None:
+    """Return the log of an attempt, or None if no worker has claimed it, or a built-in one that sent no lines."""
+    if not attempt.poll_count:
+        return None
+    view = log_view(attempt, query)
+    return view if not structure_of(attempt.task.type).is_built_in or not view.is_empty else None
 
 
 def attempt_facts(attempt: Attempt, now: int) -> list[tuple[str, Any]]:
@@ -199,7 +232,7 @@ def _attempt_column(attempt: Attempt, selected: Attempt | None, now: int, addres
         attempt.number + 1,
         format_duration(started_at - attempt.scheduled_at),
         format_duration(end - started_at) if attempt.started_at is not None else "–",
-        first_line(attempt.reason, 160),
+        informative_line(attempt.reason, 160),
         selected is not None and selected.pk == attempt.pk,
         address,
     )

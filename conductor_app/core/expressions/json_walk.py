@@ -53,6 +53,23 @@ def expression_texts_by_path(value: Any) -> Iterator[tuple[str, str]]:
             pending.extend(reversed([((place, key), inner) for key, inner in _container_items(item)]))
 
 
+def expression_texts_with_results(template: Any, resolved: Any) -> Iterator[tuple[str, str, Any]]:
+    """Yield the path of every text that contains `${`, the text, and what the resolved template has in its place.
+
+    Texts without a place in the resolved template are left out.
+    """
+    pending: list[tuple[Any, Any, Any]] = [(None, template, resolved)]
+    while pending:
+        place, item, result = pending.pop()
+        if isinstance(item, str):
+            if "${" in item:
+                yield _path_text(place), item, result
+        elif isinstance(item, dict) and isinstance(result, dict):
+            pending.extend(((place, key), inner, result[key]) for key, inner in item.items() if key in result)
+        elif isinstance(item, list) and isinstance(result, list):
+            pending.extend(((place, at), inner, result[at]) for at, inner in enumerate(item) if at < len(result))
+
+
 def _container_items(container: Any) -> Iterable[tuple[Any, Any]]:
     return container.items() if isinstance(container, dict) else enumerate(container)
 

@@ -14,6 +14,7 @@ from ...core.ids import lowest_id_at
 from ...core.snapshot import NEVER
 from ...core.states import BULK, CANARY, GATHERING, RUN, WATCHING, WORKING
 from ...insight.bulk import selections
+from ...insight.bulk.bulk_results import REOPENING_ACTIONS, UNSUCCESSFUL_STATUSES
 from ...models import BulkItem, BulkOperation, Run
 from ...store import bulk_items as store
 from ..sweep_items import handle_each
@@ -36,9 +37,6 @@ WATCHED_MS = 60_000
 CHECK_INTERVAL_MS = 1_000
 PUT_OFF_MS = 10_000
 """Delay of an operation after an unexpected exception."""
-REOPENING_ACTIONS = ("retry", "rerun", "restart")
-"""Actions whose success is known only when the run ends."""
-BAD = ("FAILED", "TIMED_OUT")
 
 
 class ItemNoLongerWaiting(Exception):
@@ -234,7 +232,7 @@ def _count_canary_outcomes(row: BulkOperation) -> tuple[int, int, int]:
     if row.action not in REOPENING_ACTIONS:
         return len(done), len(outcomes) - len(done), 0
     statuses = dict(Run.objects.filter(pk__in=done).values_list("pk", "status"))
-    bad = sum(statuses.get(id) in BAD for id in done)
+    bad = sum(statuses.get(id) in UNSUCCESSFUL_STATUSES for id in done)
     going_on = sum(statuses.get(id) in RUN.open for id in done)
     return len(done) - bad - going_on, bad + len(outcomes) - len(done), going_on
 

@@ -12,7 +12,7 @@ from ... import clock
 from ...core.alerts import ALERT_KINDS, DAY_MINUTES, MINUTE_MS, SHARE, QuietHours
 from ...core.errors import Conflict, Invalid, NotFound
 from ...insight.bulk import selections
-from ...insight.failures.alerts import measure_alert, rule_of
+from ...insight.failures.alerts import measure_alert, newest_failure, rule_of
 from ...models import Alert, AlertFiring, SavedView
 from ...models.outbox import ALERT, PUBLISH
 from ...store import outbox_messages
@@ -139,9 +139,10 @@ def _check_alert(alert_id: int) -> None:
         return
     hits, total = measure_alert(alert, now)
     if rule.is_met(hits, total):
+        sentence, cause = rule.sentence(hits, total), newest_failure(alert, now)
         with transaction.atomic():
             Alert.objects.filter(pk=alert_id).update(last_fired_at=now)
-            _send_alert(alert, rule.sentence(hits, total), now)
+            _send_alert(alert, f"{sentence}. Latest failure: {cause}" if cause else sentence, now)
 
 
 def _send_alert(alert: Alert, sentence: str, now: int) -> None:

@@ -21,10 +21,13 @@ class TypicalDuration:
     p50: int
     p95: int
 
+    def __str__(self) -> str:
+        return f"p50 {format_duration(self.p50)} · p95 {format_duration(self.p95)}"
+
     @property
     def sentence(self) -> str:
-        facts = {"median": format_duration(self.p50), "p95": format_duration(self.p95), "count": self.count}
-        return _("typical %(median)s (p95 %(p95)s, %(count)s samples)") % facts
+        facts = {"durations": self, "count": self.count}
+        return _("typical duration: %(durations)s (%(count)s samples)") % facts
 
     def is_slow(self, duration_ms: int) -> bool:
         """Return True if a duration is well above the baseline."""

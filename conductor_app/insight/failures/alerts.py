@@ -3,13 +3,16 @@
 from django.db.models import QuerySet
 
 from ...core.alerts import AGE, SHARE, AlertRule, QuietHours, find_alert_times
+from ...core.informative_lines import informative_line
 from ...core.states import RUN
 from ...models import Alert, Run
 from ..bulk import selections
 from ..durations import DAY, MINUTE
+from ..runs.cause import failure_reasons
 
 BACK_MS = 7 * DAY
 MAX_CHECKS = 50_000
+FAILED_STATUSES = ("FAILED", "TIMED_OUT")
 
 
 def rule_of(alert: Alert) -> AlertRule:
@@ -36,6 +39,18 @@ def measure_alert(alert: Alert, now: int) -> tuple[int, int]:
     after = now - alert.window_minutes * MINUTE
     hits, total = _selected_and_all(alert)
     return _count_runs(hits, after, now), _count_runs(total, after, now) if total is not None else 0
+
+
+def newest_failure(alert: Alert, now: int) -> str:
+    """Return the failed task and the error of the newest failed run in the window of an alert, or an empty text."""
+    rows, column = _selected_and_all(alert)[0]
+    after = now - rule_of(alert).window_ms
+    failed = rows.filter(status__in=FAILED_STATUSES, **{f"{column}__gt": after, f"{column}__lte": now})
+    run = failed.order_by(f"-{column}").only("reason", "failed_attempt_id").first() if alert.kind != AGE else None
+    if run is None:
+        return ""
+    task, reason = failure_reasons([run]).get(run.pk, ("", informative_line(run.reason)))
+    return f"{task}: {reason}" if task else reason
 
 
 def recent_firings(alert: Alert, now: int) -> list[tuple[int, int]]:

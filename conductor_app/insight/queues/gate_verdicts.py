@@ -46,11 +46,19 @@ def explain_attempt(attempt_id: str) -> list[GateVerdict]:
     return verdicts_on(attempt, clock.now()) if attempt else []
 
 
-def verdicts_on(attempt: Attempt, now: int) -> list[GateVerdict]:
-    """Return the verdicts on an attempt that was loaded with its run. Empty if it is not pending."""
-    if attempt.status != "PENDING" or not attempt.queue:
+def verdicts_on(attempt: Attempt, now: int, facts: GateFacts | None = None) -> list[GateVerdict]:
+    """Return the verdicts on an attempt that was loaded with its run. Empty if it is not pending.
+
+    `facts`: of the attempt, if they have been loaded.
+    """
+    if not is_queued(attempt):
         return []
-    return [*gate_verdicts(attempt, now), polling_verdict(attempt, now), run_pause_verdict(attempt)]
+    return [*gate_verdicts(attempt, now, facts), polling_verdict(attempt, now), run_pause_verdict(attempt)]
+
+
+def is_queued(attempt: Attempt) -> bool:
+    """Return True if the attempt waits in a queue."""
+    return attempt.status == "PENDING" and bool(attempt.queue)
 
 
 def closed_gates(verdicts: Iterable[GateVerdict]) -> list[GateVerdict]:
@@ -58,9 +66,9 @@ def closed_gates(verdicts: Iterable[GateVerdict]) -> list[GateVerdict]:
     return [verdict for verdict in verdicts if not verdict.is_open]
 
 
-def gate_verdicts(attempt: Attempt, now: int) -> list[GateVerdict]:
-    """Evaluate each gate that a claim checks."""
-    facts = gate_facts(attempt, now)
+def gate_verdicts(attempt: Attempt, now: int, facts: GateFacts | None = None) -> list[GateVerdict]:
+    """Evaluate each gate that a claim checks. `facts`: of the attempt, if they have been loaded."""
+    facts = facts or gate_facts(attempt, now)
     return [
         GateVerdict(gate.name, True, str(gate.open_sentence))
         if gate.lets_pass(facts)
@@ -125,16 +133,17 @@ def _count_leased(name: str) -> int:
     return int(count)
 
 
-def _recent_starts(name: str, count: int, seconds: int, now: int) -> dict[str, int]:
-    """Return the number of starts in the rate limit window, and when the next slot opens if none is free."""
+def _recent_starts(name: str, count: int, seconds: int, now: int) -> dict[str, Any]:
+    """Return the number of starts in the rate limit window, and the times of those that count against the limit."""
     claimed = Attempt.objects.filter(name=name, rate_count__gt=0, claimed_at__gt=now - seconds * 1000)
     newest = list(claimed.order_by("-claimed_at").values_list("claimed_at", flat=True)[:count])
+    start_times = tuple(reversed(newest))
     if len(newest) < count:
-        return {"starts": len(newest)}
+        return {"starts": len(newest), "start_times": start_times}
     with connection.cursor() as cursor:
         cursor.execute(*usage_query(RATE, name, since=now - seconds * 1000))
         [(starts,)] = cursor.fetchall()
-    return {"starts": int(starts), "rate_reopens_at": newest[-1] + seconds * 1000}
+    return {"starts": int(starts), "start_times": start_times}
 
 
 def polling_verdict(attempt: Attempt, now: int) -> GateVerdict:

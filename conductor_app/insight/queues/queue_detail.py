@@ -6,6 +6,8 @@ from django.db.models import Count, Q, QuerySet
 from django.utils.translation import gettext as _
 
 from ...models import Attempt, MinuteCount, Poller, QueueHold, TaskDefinition
+from ...models.gates import GateFacts
+from .dispatch_estimates import cap_rate, estimate_dispatch_ms
 from .gate_verdicts import LimitHolder, gate_facts, limit_holders
 from .queue_position import queue_rate
 from .queue_states import QUIET_AFTER_MS, list_pollers
@@ -31,7 +33,7 @@ class QueueLimit:
 
 @dataclass(frozen=True, slots=True)
 class WaitingAttempt:
-    """One pending attempt with its position. `eta_ms`: None if the queue dispatches nothing."""
+    """One pending attempt with its position. `eta_ms`: the estimated remaining wait, None if it is unknown."""
 
     attempt: Attempt
     place: int
@@ -40,7 +42,7 @@ class WaitingAttempt:
 
 @dataclass(frozen=True, slots=True)
 class QueueDetail:
-    """Details of one queue."""
+    """Details of one queue. `drains_in_ms`: the estimated time until it is empty, None if that is unknown."""
 
     name: str
     hold: QueueHold | None
@@ -54,6 +56,7 @@ class QueueDetail:
     pollers: list[Poller]
     limits: list[QueueLimit] = field(default_factory=list)
     definition: TaskDefinition | None = None
+    drains_in_ms: int | None = None
 
 
 def queue_detail(name: str, now: int) -> QueueDetail:
@@ -68,19 +71,26 @@ def queue_detail(name: str, now: int) -> QueueDetail:
     hold = QueueHold.objects.filter(pk=name, until_at__gt=now).first()
     sample = waiting[0] if waiting else running[0] if running else None
     definition = TaskDefinition.objects.filter(name=sample.name if sample else name).first()
+    facts, pollers = gate_facts(sample, now) if sample else None, list_pollers(name)
+    is_polled = any(is_polling(poller, now) for poller in pollers)
+    drains_in_ms = estimate_dispatch_ms(counted["ready"], speed, facts) if waiting and facts and is_polled else None
     return QueueDetail(
         name,
         hold,
         last_hour(MinuteCount.QUEUE, [name], now).get(name, HourOfMinutes()),
-        speed,
+        cap_rate(speed, facts) if facts else speed,
         counted["ready"],
         counted["delayed"],
-        [WaitingAttempt(each, place, _eta(place, speed, hold)) for place, each in enumerate(waiting, 1)],
+        [
+            WaitingAttempt(each, place, estimate_dispatch_ms(place, speed, facts) if facts and is_polled else None)
+            for place, each in enumerate(waiting, 1)
+        ],
         running,
         leased.count() if len(running) == MAX_RUNNING else len(running),
-        list_pollers(name)[:MAX_POLLERS],
-        _limits(sample, now) if sample is not None else [],
+        pollers[:MAX_POLLERS],
+        _limits(sample, facts) if sample and facts else [],
         definition,
+        drains_in_ms,
     )
 
 
@@ -90,13 +100,9 @@ def _without_payloads(attempts: QuerySet[Attempt]) -> QuerySet[Attempt]:
     return attempts.select_related("task", "run").defer("input", "output", "task__step_state", *payloads)
 
 
-def _eta(place: int, speed: float | None, hold: QueueHold | None) -> int | None:
-    return round(place / speed * 1000) if speed and hold is None else None
-
-
-def _limits(sample: Attempt, now: int) -> list[QueueLimit]:
+def _limits(sample: Attempt, facts: GateFacts) -> list[QueueLimit]:
     """Return the limits that apply to the attempts of the queue."""
-    facts, found = gate_facts(sample, now), []
+    found = []
     if facts.concurrent_limit:
         holders = limit_holders("concurrency", sample)
         found.append(

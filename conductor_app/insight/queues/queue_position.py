@@ -6,7 +6,10 @@ from django.db.models import Min, Q, QuerySet, Sum
 from django.utils.translation import gettext as _
 
 from ...models import Attempt, MinuteCount
+from ...models.gates import GateFacts
 from ..durations import MINUTE, format_decimal, format_duration
+from .dispatch_estimates import cap_rate, earliest_dispatch_ms, estimate_dispatch_ms
+from .gate_verdicts import gate_facts, is_queued
 
 WINDOW_MS = 5 * MINUTE
 MAX_COUNTED = 10_000
@@ -16,11 +19,15 @@ MAX_COUNTED = 10_000
 class QueuePosition:
     """Position of an attempt among those that can be claimed now.
 
-    `ahead`: attempts before it, counted up to MAX_COUNTED; `rate`: claims per second, None without recent claims.
+    `ahead`: attempts before it, counted up to MAX_COUNTED. `rate`: claims per second, None without recent claims.
+    `earliest_ms`: how long its gates keep it waiting, None if that is unknown. `eta_ms`: the estimated remaining wait,
+    None if it is unknown.
     """
 
     ahead: int
     rate: float | None
+    earliest_ms: int | None
+    eta_ms: int | None
 
     @property
     def is_capped(self) -> bool:
@@ -31,26 +38,33 @@ class QueuePosition:
         return f"{MAX_COUNTED:,}+" if self.is_capped else f"{self.ahead + 1:,}"
 
     @property
-    def eta_ms(self) -> int | None:
-        """Return the remaining wait at the current rate, in milliseconds."""
-        return round((self.ahead + 1) / self.rate * 1000) if self.rate else None
-
-    @property
     def sentence(self) -> str:
-        if self.rate is None:
-            return _("Position %(place)s · no dispatches in the last five minutes") % {"place": self.place}
-        return _("Position %(place)s · %(rate)s · ETA ~%(span)s") % {
-            "place": self.place,
-            "rate": format_rate(self.rate),
-            "span": format_duration(self.eta_ms or 0),
-        }
+        parts = [_("Position %(place)s") % {"place": self.place}]
+        if self.rate is not None:
+            parts.append(format_rate(self.rate))
+        elif not self.earliest_ms:
+            parts.append(_("no dispatches in the last five minutes"))
+        if self.eta_ms is not None:
+            parts.append(_("ETA ~%(span)s") % {"span": format_duration(self.eta_ms)})
+        elif self.earliest_ms:
+            parts.append(_("no earlier than in %(span)s") % {"span": format_duration(self.earliest_ms)})
+        return " · ".join(parts)
 
 
-def queue_position(attempt: Attempt, now: int) -> QueuePosition | None:
-    """Return the position of a pending attempt, or None if it is not in a queue."""
-    if attempt.status != "PENDING" or not attempt.queue:
+def queue_position(
+    attempt: Attempt, now: int, facts: GateFacts | None = None, *, is_polled: bool = True
+) -> QueuePosition | None:
+    """Return the position of a pending attempt, or None if it is not in a queue.
+
+    `facts`: of the attempt, if they have been loaded. `is_polled`: False if no worker would claim it now.
+    """
+    if not is_queued(attempt):
         return None
-    return QueuePosition(attempts_ahead(attempt, now).order_by()[:MAX_COUNTED].count(), queue_rate(attempt.queue, now))
+    facts = facts or gate_facts(attempt, now)
+    ahead = attempts_ahead(attempt, now).order_by()[:MAX_COUNTED].count()
+    rate = cap_rate(queue_rate(attempt.queue, now), facts)
+    eta = estimate_dispatch_ms(ahead + 1, rate, facts) if is_polled else None
+    return QueuePosition(ahead, rate, earliest_dispatch_ms(ahead + 1, facts), eta)
 
 
 def attempts_ahead(attempt: Attempt, now: int) -> QuerySet[Attempt]:

@@ -70,6 +70,14 @@ def limits_used(states: Collection[QueueState]) -> dict[str, tuple[int, int]]:
     return {queue: (used[kind], limits[kind]) for queue, kind in kinds.items() if kind in limits}
 
 
+def rate_limits(states: Collection[QueueState]) -> dict[str, float]:
+    """Return the limit of starts per second for each queue whose task definition has one."""
+    kinds = {queue.name: queue.name.rpartition(":")[2] for queue in states}
+    rows = TaskDefinition.objects.filter(name__in=set(kinds.values()), rate_count__gt=0, rate_seconds__gt=0)
+    limits = {name: count / seconds for name, count, seconds in rows.values_list("name", "rate_count", "rate_seconds")}
+    return {queue: limits[kind] for queue, kind in kinds.items() if kind in limits}
+
+
 def list_queues() -> list[QueueState]:
     """Return every queue that has attempts or was ever polled, the one with the oldest pending attempt first."""
     pending, leased, polls = _pending_by_queue(), _leased_by_queue(), last_polls()

@@ -7,13 +7,14 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from ... import clock
+from ...core.informative_lines import informative_line
 from ...core.states import COMPLETED, FAILED, PAUSED, RUNNING, TERMINATED, TIMED_OUT
 from ...models import Attempt, Run
 from ..definitions.parsed_definitions import attempts_allowed, parsed_definition
 from ..durations import format_duration, format_elapsed, format_timestamp
 from ..monitoring.undelivered_messages import WaitingMessage, undelivered_to
 from ..queues.gate_verdicts import GateVerdict, verdicts_on
-from ..tasks.attempt_waits import describe_wait, first_line, interest_sort_key
+from ..tasks.attempt_waits import describe_wait, interest_sort_key
 from .last_transition import last_transition
 
 MAX_DEPTH = 3
@@ -45,11 +46,11 @@ def run_cause(run: Run, now: int | None = None) -> Cause:
 
 
 def failure_reasons(runs: Iterable[Run]) -> dict[str, tuple[str, str]]:
-    """Return the failed task and the first line of its reason for each failed run, by run id. Runs one query."""
+    """Return the failed task and the informative line of its reason for each failed run, by run id. Runs one query."""
     failed = {run.failed_attempt_id: run.pk for run in runs if run.failed_attempt_id}
     attempts = Attempt.objects.defer_payloads().filter(pk__in=list(failed)).select_related("task") if failed else ()
     return {
-        failed[attempt.pk]: (str(attempt.task), first_line(attempt.reason, 200) or str(NO_REASON))
+        failed[attempt.pk]: (str(attempt.task), informative_line(attempt.reason, 200) or str(NO_REASON))
         for attempt in attempts
     }
 
@@ -97,7 +98,7 @@ def _undelivered_cause(run: Run, message: WaitingMessage) -> Cause:
             "Waiting: the message `%(subject)s` to its sub-workflow could not be delivered (%(error)s). "
             "An operator can retry it."
         )
-    facts = {"subject": message.subject, "error": first_line(message.error) or _("no reason given")}
+    facts = {"subject": message.subject, "error": informative_line(message.error) or _("no reason given")}
     child_id = "" if message.to == run.pk else message.to
     return Cause(sentence % facts, child_id=child_id, is_waiting=True, message_id=message.id)
 
@@ -123,9 +124,9 @@ def _failure_cause(run: Run, now: int, without_task: str, with_task: str, depth:
     """Return `with_task` if the failed task is known, otherwise `without_task` with the run's reason."""
     attempt = Attempt.objects.defer_payloads().filter(pk=run.failed_attempt_id).select_related("task").first()
     if attempt is None:
-        return Cause(without_task % {"reason": first_line(run.reason) or _("no reason given")})
+        return Cause(without_task % {"reason": informative_line(run.reason) or _("no reason given")})
     which = _name_attempt(attempt, attempts_allowed(parsed_definition(run.resolved_definition_id), attempt.task))
-    reason = _failure_inside(attempt, now, depth) or first_line(attempt.reason) or _("no reason given")
+    reason = _failure_inside(attempt, now, depth) or informative_line(attempt.reason) or _("no reason given")
     sentence = with_task % {"task": attempt.task, "which": which, "reason": reason}
     return Cause(sentence, str(attempt.task), attempt.id, attempt.child_id)
 
@@ -169,7 +170,7 @@ def _paused_cause(run: Run, now: int) -> Cause:
 
 
 def _add_reason(sentence: str, reason: str) -> str:
-    return f"{sentence}: {first_line(reason)}" if reason else sentence
+    return f"{sentence}: {informative_line(reason)}" if reason else sentence
 
 
 def _completed_cause(run: Run, now: int) -> Cause:

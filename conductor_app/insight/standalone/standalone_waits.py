@@ -1,14 +1,16 @@
 """Explanation of why a standalone task is waiting: deadline, dependencies, gates of its queue, quarantined workers."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from django.db.models import Count, Q
+from django.db.models import Count, OuterRef, Q, Subquery
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from ...models import Attempt, Dependency, StandaloneTask, Worker
-from ..queues.gate_verdicts import closed_gates, verdicts_on
+from ..queues.gate_verdicts import closed_gates, gate_facts, verdicts_on
 from ..queues.queue_position import queue_position
+from .task_status import displayed_state
 
 MAX_NAMED = 200
 
@@ -28,8 +30,7 @@ def requirements_of(standalone: StandaloneTask) -> list[RequiredTaskView]:
     """Return the dependencies of a task, unsatisfied ones first, without the task itself."""
     edges = Dependency.objects.filter(task_id=standalone.pk).exclude(required_id=standalone.pk)
     rows = list(edges.order_by("is_satisfied", "required_id").values_list("required_id", "is_satisfied")[:MAX_NAMED])
-    there = StandaloneTask.objects.filter(pk__in=[id for id, _met in rows])
-    facts = {id: (name, status) for id, name, status in there.values_list("pk", "task__name", "task__status")}
+    facts = {id: (name, state) for id, name, state in _names_and_states([id for id, _met in rows])}
     found = []
     for id, is_satisfied in rows:
         name, status = facts.get(id, ("", ""))
@@ -46,8 +47,15 @@ def dependents_of(task_id: str) -> list[RequiredTaskView]:
         .order_by("task_id")
         .values_list("task_id", "is_satisfied")[:MAX_NAMED]
     )
-    rows = StandaloneTask.objects.filter(pk__in=edges).order_by("pk").values_list("pk", "task__name", "task__status")
-    return [RequiredTaskView(id, name or id, status, edges[id]) for id, name, status in rows]
+    return [RequiredTaskView(id, name or id, state, edges[id]) for id, name, state in _names_and_states(list(edges))]
+
+
+def _names_and_states(ids: list[str]) -> Iterator[tuple[str, str, str]]:
+    """Yield the id, the name and the state of tasks, in the order of their ids."""
+    last = Attempt.objects.filter(pk=OuterRef("task__attempt_id")).values("status")[:1]
+    rows = StandaloneTask.objects.filter(pk__in=ids).order_by("pk").annotate(last_status=Subquery(last))
+    for id, name, status, last_status in rows.values_list("pk", "task__name", "task__status", "last_status"):
+        yield id, name, displayed_state(status, last_status)
 
 
 def waits_for_schedule(task_id: str) -> bool:
@@ -90,9 +98,15 @@ def _blocked_sentence(standalone: StandaloneTask, needed: list[RequiredTaskView]
 
 
 def _in_its_queue(standalone: StandaloneTask, attempt: Attempt, now: int) -> list[str]:
-    closed = [verdict.sentence for verdict in closed_gates(verdicts_on(attempt, now))]
-    place = queue_position(attempt, now)
-    return [*closed, *_quarantine(standalone.queue, now), *([place.sentence] if place else [])]
+    facts = gate_facts(attempt, now)
+    closed = closed_gates(verdicts_on(attempt, now, facts))
+    is_polled = all(verdict.gate != "polled" for verdict in closed)
+    place = queue_position(attempt, now, facts, is_polled=is_polled)
+    return [
+        *(verdict.sentence for verdict in closed),
+        *_quarantine(standalone.queue, now),
+        *([place.sentence] if place else []),
+    ]
 
 
 def _quarantine(queue: str, now: int) -> list[str]:

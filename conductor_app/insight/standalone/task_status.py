@@ -23,6 +23,11 @@ def format_timestamp(ms: int) -> str:
     return f"{datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat()}.{rest:03d}Z"
 
 
+def displayed_state(task_status: str, attempt_status: str | None) -> str:
+    """Return the status of the last attempt while the task is active, because it is more specific."""
+    return attempt_status if task_status == "ACTIVE" and attempt_status else task_status
+
+
 def queue_facts(queue: str) -> dict[str, str]:
     """Return the three identifiers of a queue."""
     provisioner_id, _, worker_type = queue.partition("/")

@@ -6,6 +6,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from ...core.informative_lines import informative_line
 from ...core.snapshot import NEVER
 from ...core.step_structure import types_where
 from ...core.step_types.do_while import DoWhile
@@ -67,7 +68,7 @@ def _name_attempt(attempt: Attempt, tries: int | None) -> str:
 
 
 def _previous_reason(attempt: Attempt) -> str:
-    return _("; previous error: %(reason)s") % {"reason": first_line(attempt.reason)} if attempt.reason else ""
+    return _("; previous error: %(reason)s") % {"reason": informative_line(attempt.reason)} if attempt.reason else ""
 
 
 def _describe_obstacle(attempt: Attempt, verdicts: Sequence[GateVerdict], now: int) -> str:
@@ -139,9 +140,3 @@ ENGINE_WAITS: dict[str, Callable[[Attempt, int], str]] = {
     ForEachItem.type: _sentence(gettext_lazy("`%(task)s` is waiting for the tasks of its item")),
     TryCatch.type: _describe_phase,
 }
-
-
-def first_line(text: str, most: int = 300) -> str:
-    """Return the first line of a reason that is not blank, cut to `most` characters."""
-    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    return line if len(line) <= most else line[: most - 1] + "…"

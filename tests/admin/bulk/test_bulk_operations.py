@@ -1,9 +1,13 @@
 """Operations on many runs: planned on a page, followed on another."""
 
+import re
+
 import pytest
+from django.urls import reverse
 
 from conductor_app.engine import bulk
-from conductor_app.models import BulkItem, BulkOperation, Run
+from conductor_app.engine.failures import failure_groups
+from conductor_app.models import BulkItem, BulkOperation, FailureGroup, Run
 from tests.admin.page_text import html, page_text
 from tests.builders import definition, loop, step
 from tests.scenario import ACTOR, Scenario, register_definitions, run_commit_hooks
@@ -54,7 +58,7 @@ def test_an_operation_is_started_from_its_plan_and_processed(operator, scenario,
     row = BulkOperation.objects.get()
     assert (row.state, row.done, row.by, row.reason) == ("DONE", 3, "olga", "it is back")
     page = page_text(operator.get(answer["Location"]))
-    assert "3 completed, 0 rejected, 0 pending of 3." in page and "it is back" in page
+    assert "3 applied, 0 rejected, 0 pending of 3." in page and "it is back" in page
     assert "Retry runs with status FAILED" in page_text(operator.get(LIST))
 
 
@@ -71,6 +75,67 @@ def test_it_is_paused_resumed_and_stopped_on_its_page(operator, scenario):
     acts = page_text(operator.get(page.context["audit"]))
     assert acts.count("a look") == 4 and acts.count(f"bulk operation {id}") == 5
     assert "cannot pause" in page_text(operator.post(address, {"do": "pause"}, follow=True))
+
+
+@pytest.fixture
+def retried(operator, scenario, clock) -> str:
+    """The address of an operation that retried three runs: one completed, one failed again, and one is open."""
+    id = begun()
+    works(clock)
+    scenario.worker("pay").completes()
+    scenario.worker("pay").fails("Traceback (most recent call last):\n  File 'pay.py'\nKeyError: 'zip'")
+    failure_groups.group_failures(100)
+    return f"{LIST}{id}/"
+
+
+def test_the_page_shows_what_has_become_of_each_run(operator, retried):
+    page = operator.get(retried)
+    rows = page_text(page).partition("Outcome Reason Time")[2]
+
+    assert sorted(re.findall("Completed|Failed again|Running", rows)) == ["Completed", "Failed again", "Running"]
+    assert "Failed again pay KeyError: 'zip' Failure group" in rows
+    group = FailureGroup.objects.get(message__startswith="KeyError")
+    assert reverse("admin:failure_group", args=[group.pk]) in html(page)
+    assert "data-final" not in html(page), "because a run is still open"
+
+
+def test_runs_that_failed_again_are_listed_separately(operator, retried):
+    page = operator.get(retried, {"outcome": "FAILED_AGAIN"})
+    rows = page_text(page).partition("Outcome Reason Time")[2]
+
+    assert "Failed again 1" in page_text(page)
+    assert rows.count("Failed again") == 1 and "Completed" not in rows and "Running" not in rows
+
+
+def test_the_download_has_the_state_of_each_run(operator, retried):
+    lines = b"".join(operator.get(f"{retried}results.csv").streaming_content).decode().splitlines()
+
+    states = sorted(line.split(",", 5)[5] for line in lines[1:])
+    assert states == ["COMPLETED,,", "FAILED,pay,KeyError: 'zip'", "RUNNING,,"]
+
+
+def test_a_failed_canary_links_to_the_runs_that_failed(operator, scenario, clock):
+    id = begun(canary_size=2)
+    works(clock)
+    scenario.worker("pay").completes()
+    scenario.worker("pay").fails("still no luck")
+    works(clock)
+    failed = Run.objects.filter(status="FAILED").earliest("pk")
+
+    page = operator.get(f"{LIST}{id}/")
+    canary = html(page).partition("Runs of the canary without success")[2].partition("</ul>")[0]
+
+    assert BulkOperation.objects.get().state == "PAUSED"
+    assert "1 of 2 runs of the canary succeeded: 50 %" in page_text(page)
+    assert canary.count("<li>") == 1 and failed.pk in canary and "still no luck" in canary
+
+
+def test_actions_that_do_not_reopen_runs_show_only_their_outcome(operator, scenario, clock):
+    id = begun(action="label", labels=["outage"])
+    works(clock)
+    page = page_text(operator.get(f"{LIST}{id}/"))
+
+    assert page.partition("Outcome Reason Time")[2].count("Applied") == 3 and "Failed again" not in page
 
 
 def test_a_rejected_run_has_a_reason_and_can_be_retried(operator, scenario, clock):
@@ -104,7 +169,7 @@ def test_results_are_downloadable_as_a_table(operator, scenario, clock):
 
     lines = b"".join(operator.get(f"{LIST}{id}/results.csv")).decode().splitlines()
 
-    assert lines[0] == "number,run,outcome,answer,at"
+    assert lines[0] == "number,run,outcome,answer,at,run_status,failed_task,failure"
     assert len(lines) == 4 and f"{scenario.id},DONE" in lines[1]
 
 
@@ -216,7 +281,7 @@ def test_labels_are_added_to_selected_runs_through_a_plan(operator, scenario, cl
     sent = operator.post(PLAN, {**fields, "action": "label", "labels": "outage, may", "reason": "the gateway"})
     works(clock)
 
-    assert "2 completed" in page_text(operator.get(sent["Location"])) and "outage, may" in page_text(
+    assert "2 applied" in page_text(operator.get(sent["Location"])) and "outage, may" in page_text(
         operator.get(sent["Location"])
     )
     assert Run.objects.filter(labels__name="may").count() == 2

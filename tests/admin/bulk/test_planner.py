@@ -1,6 +1,8 @@
 """The page of planned operations: it previews the effects and applies exactly those."""
 
 import json
+import re
+from collections import Counter
 
 import pytest
 
@@ -111,7 +113,7 @@ def test_an_impossible_action_names_the_rule_and_the_alternatives(operator, cloc
     ids=str,
 )
 def test_hostile_forms_are_rejected_without_changes(operator, failed, form):
-    for answer in (operator.get(address(failed), form), operator.post(address(failed), form)):
+    for answer in (operator.get(address(failed), form, follow=True), operator.post(address(failed), form)):
         assert answer.status_code in (200, 404)
     assert failed.status == "FAILED"
 
@@ -224,7 +226,38 @@ def test_branches_of_a_dynamic_fork_are_drawn_with_their_expected_results(operat
     branch_steps = next(node for node in picture.nodes if node.shape == "many")
     assert (branch_steps.ref, branch_steps.note, branch_steps.tone, branch_steps.is_faint) == (
         "3 branches",
-        "1 again, 2 reused",
+        "1 rerun, 2 reused",
         "active",
         False,
     )
+
+
+@pytest.fixture
+def pages(clock) -> Scenario:
+    """A run whose loop over two branches has completed three iterations."""
+    branches = fork([step("ocr")], [step("layout")], join="both")
+    scenario = Scenario(clock, loop("pages", *branches, step("check"), times=3))
+    for _ in range(3):
+        for name in ("ocr", "layout", "check"):
+            scenario.worker(name).completes()
+    return scenario
+
+
+def test_steps_of_a_loop_show_in_how_many_iterations_they_are_affected(operator, pages):
+    attempt = pages.task("ocr__2").id
+
+    page = operator.get(address(pages), {"do": "rerun", "attempt": attempt})
+    boxes = {node.ref: node for node in page.context["picture"].nodes}
+    table = re.findall(r'id="task-(\w+)".*?</svg>([\w ]+)<', html(page))
+    in_table = Counter((re.sub(r"__\d", "", key), impact) for key, impact in table)
+
+    for ref in ("ocr", "layout", "check", "both", "fork_both"):
+        again, reused = in_table[ref, "will rerun"], in_table[ref, "result reused"]
+        assert again + reused == 3, ref
+        expected = {0: "reused", 3: "rerun"}.get(again, f"{again} of 3 rerun")
+        assert boxes[ref].status_text == expected, ref
+        assert boxes[ref].subtitle.endswith(expected), ref
+        assert ("partly" in boxes[ref].tone) == (0 < again < 3), ref
+    assert {in_table[ref, "will rerun"] for ref in ("ocr", "layout", "check")} == {2, 1}
+    assert boxes["ocr"].href == "#task-ocr__2"
+    assert "done" not in {node.subtitle[-4:] for node in boxes.values()}

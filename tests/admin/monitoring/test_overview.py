@@ -33,6 +33,7 @@ def test_runs_that_are_open_for_longer_than_usual_are_listed(operator, clock):
     clock.advance(seconds=600)
     page = operator.get(PULSE)
     assert "Open for longer than typical" in page_text(page) and run.pk in html(page)
+    assert "10 min p50 1.0 s · p95 2.0 s" in page_text(page)
 
 
 def test_open_human_tasks_are_counted(operator, clock):
@@ -82,7 +83,7 @@ def test_recently_slow_definitions_come_first(operator, clock):
         claim_and_report("charge")
     DurationBaseline.objects.create(name="order", version=1, count=9, p50_ms=1000, p95_ms=2000, measured_at=clock.now())
 
-    assert "order v1 3 runs 10.0 s 1.0 s to 2.0 s 10 ×" in page_text(operator.get(PULSE))
+    assert "order v1 3 runs 10.0 s p50 1.0 s · p95 2.0 s 10 ×" in page_text(operator.get(PULSE))
 
 
 def test_queues_with_the_oldest_tasks_are_listed(operator, clock):

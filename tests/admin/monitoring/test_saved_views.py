@@ -97,6 +97,19 @@ def test_an_alert_fires_once_by_mail_and_webhook(operator, scenario, clock, sett
     assert "delivered" in page_text(operator.get(page))
 
 
+def test_an_alert_names_the_error_of_the_latest_failure(operator, scenario, clock):
+    clock.advance(seconds=1)
+    scenario.starts("order")
+    scenario.worker("pay").fails("Traceback (most recent call last):\n  File 'pay.py', line 1\nKeyError: 'zip'")
+    watched(operator, saved(operator))
+
+    alerts.check_due_alerts(10)
+
+    sentence = AlertFiring.objects.get(channel="mail").sentence
+    assert sentence.startswith("Failed orders: 4 in the last 10 min")
+    assert sentence.endswith(". Latest failure: pay: KeyError: 'zip'")
+
+
 def test_failed_deliveries_of_alerts_are_logged(operator, scenario):
     page = saved(operator)
     watched(operator, page, mail="", webhook="http://127.0.0.1:9/hook")

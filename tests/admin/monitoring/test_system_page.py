@@ -9,7 +9,7 @@ import pytest
 from conductor_app.apps import check_script_isolation
 from conductor_app.engine.script_isolation import _probe, isolation_warnings, script_isolation
 from conductor_app.models import ServerClock, SweepPass
-from tests.admin.page_text import page_text
+from tests.admin.page_text import html, page_text
 
 pytestmark = pytest.mark.django_db
 SYSTEM = "/admin/system/"
@@ -124,3 +124,13 @@ def test_only_the_cluster_profile_checks_the_isolation(settings, monkeypatch):
     assert check_script_isolation() == []
     settings.CONDUCTOR_REDIS_URL = "redis://cache/0"
     assert [each.id for each in check_script_isolation()] == ["conductor.W001"] * (4 if os.geteuid() == 0 else 2)
+
+
+def test_the_colour_of_the_environment_is_shown_by_its_name(operator, settings):
+    assert "ENVIRONMENT_COLOUR grey default" in page_text(operator.get(SYSTEM))
+
+    settings.CONDUCTOR_ENVIRONMENT_NAME, settings.CONDUCTOR_ENVIRONMENT_COLOUR = "Production", "red"
+    page = operator.get(SYSTEM)
+
+    assert "ENVIRONMENT_COLOUR red settings" in page_text(page)
+    assert '<p class="environment failed">Production</p>' in html(page)

@@ -45,6 +45,15 @@ def test_a_queue_lists_holders_of_its_limit_and_pending_tasks_in_order(operator,
     assert "2 now" in page
 
 
+def test_the_average_duration_is_not_a_property_of_completed_tasks(operator, clock):
+    scenario = Scenario(clock, step("ship"))
+    scenario.worker("ship").polls()
+    clock.advance(seconds=300)
+    scenario.worker("ship").fails("out of fuel")
+
+    assert "done 0 failed 1 average duration 5 min" in page_text(operator.get(queue("ship")))
+
+
 def test_a_queue_is_paused_for_a_while_and_resumed(operator, limited, clock):
     operator.post(queue("ship"), {"do": "pause", "minutes": "30", "reason": "the van burns"})
 

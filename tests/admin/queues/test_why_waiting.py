@@ -5,7 +5,7 @@ import pytest
 from conductor_app.engine.definitions import definition_commands
 from conductor_app.models import Attempt
 from tests.admin.page_text import button_names, html, page_text
-from tests.builders import policy, step_without_policy
+from tests.builders import policy, step, step_without_policy
 from tests.scenario import ACTOR, Scenario
 
 pytestmark = pytest.mark.django_db
@@ -48,6 +48,47 @@ def test_a_task_that_is_not_waiting_is_labeled_as_such(operator, waiting):
 
     assert "The task is not waiting in a queue" in page_text(operator.get(page(scenario.task("ship"))))
     assert operator.get("/admin/turn/nobody/").status_code == 404
+
+
+def test_the_estimate_agrees_with_the_rate_limit(operator, clock):
+    limit = policy("ship", rate_count=2, rate_seconds=120)
+    scenario = Scenario(clock, step_without_policy("ship"), tasks=[limit])
+    scenario.worker("ship").completes()
+    clock.advance(seconds=30)
+    scenario.starts("order")
+    scenario.worker("ship").completes()
+    clock.advance(seconds=14.8)
+    attempt = scenario.starts("order").task("ship")
+    scenario.worker("ship").polls()
+
+    page_now = page_text(operator.get(page(attempt)))
+
+    assert "The next start is possible in 75.2 s. Position 1 · 1.0/min · ETA ~1 min 15 s" in page_now
+    queue = page_text(operator.get("/admin/queue/?name=ship"))
+    assert "1.0/min, drains in about 1 min 15 s." in queue
+    assert "1.0/min 1 min" in page_text(operator.get("/admin/queues/"))
+
+
+def test_no_estimate_is_made_while_no_worker_polls(operator, clock):
+    scenario = Scenario(clock, step("ship"))
+    scenario.worker("ship").completes()
+    attempt = scenario.starts("order").task("ship")
+    clock.advance(seconds=90)
+
+    page_now = page_text(operator.get(page(attempt)))
+
+    assert "No worker has polled queue ship for 1 min 30 s. Position 1" in page_now and "ETA" not in page_now
+
+
+def test_a_task_behind_others_is_not_announced_as_the_next_one(operator, clock):
+    scenario = Scenario(clock, step("ship"))
+    scenario.worker("ship").polls()
+    scenario.starts("order")
+    clock.advance(seconds=1)
+
+    page_now = page_text(operator.get(page(scenario.starts("order").task("ship"))))
+
+    assert "Every gate is open: workers claim it after the preceding tasks. Position 2" in page_now
 
 
 def test_a_live_update_replaces_status_and_buttons(operator, waiting):

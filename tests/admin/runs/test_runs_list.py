@@ -12,8 +12,8 @@ from conductor_app.engine.runs import run_commands
 from conductor_app.insight import keyset_pages
 from conductor_app.insight.bulk import selections
 from conductor_app.insight.bulk.selections import scanning
-from conductor_app.models import DurationBaseline
-from tests.admin.page_text import html, page_text
+from conductor_app.models import DurationBaseline, Run
+from tests.admin.page_text import html, page_text, run_url
 from tests.insight.scenarios import claim_and_report, define_task, define_workflow, start_run, start_run_of, step
 
 LIST = "/admin/conductor/run/"
@@ -320,7 +320,8 @@ def test_an_unusually_slow_run_is_marked(operator, orders, clock):
     page = html(operator.get(LIST))
 
     assert "60.0×" in page_text(operator.get(LIST)) or "60×" in page
-    assert "typical 1.0 s (p95 2.0 s" in page
+    assert "typical duration: p50 1.0 s · p95 2.0 s (9 samples)" in page
+    assert "Typical p50 1.0 s · p95 2.0 s" in page_text(operator.get(run_url(Run.objects.latest("pk"))))
 
 
 def test_a_filter_limited_to_the_newest_runs_states_that_and_offers_alternatives(operator, orders, monkeypatch, clock):

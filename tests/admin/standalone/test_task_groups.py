@@ -119,7 +119,7 @@ def test_pages_continue_after_the_previous_one(build, operator, monkeypatch):
 
     seen, after = [], ""
     for _ in range(3):
-        shown = html(page(operator, group, after=after))
+        shown = html(page(operator, group, **({"after": after} if after else {})))
         own = [name for name, id in ids.items() if f'data-key="{id}"' in shown]
         seen += own
         after = next((id for id in ids.values() if f"after={id}" in shown), "")

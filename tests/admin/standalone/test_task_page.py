@@ -80,6 +80,30 @@ def test_a_waiting_task_names_its_dependencies(held, viewer, clock):
     assert "Dependency build did not succeed" in page_text(page(viewer, waiting))
 
 
+@pytest.mark.parametrize("expected", ["Running", "Pending", "Failed"])
+def test_a_dependency_has_the_same_state_on_the_pages_of_the_task_and_of_its_group(held, viewer, clock, expected):
+    group = StandaloneTask.objects.get(pk=held).group_id
+    waiting = create(clock, name="test", group_id=group, requires=(held,))
+    if expected == "Failed":
+        task_commands.report_task(held, 0, "failed")
+    elif expected == "Pending":
+        held = create(clock, name="sign", group_id=group)
+        waiting = create(clock, name="test", group_id=group, requires=(held,))
+
+    rows = html(viewer.get(group_address(group))).split("<tr")
+    state = page_badge(next(row for row in rows if f'data-key="{held}"' in row))
+
+    assert state == expected
+    assert [page_badge(badge) for each, badge, _ in page(viewer, waiting).context["needed"]] == [state]
+    assert [page_badge(badge) for each, badge, _ in page(viewer, held).context["dependents"]] == ["Unscheduled"]
+    assert page_badge(page(viewer, held).context["badge"]) == state
+
+
+def page_badge(source: str) -> str:
+    """Return the text of the first badge."""
+    return re.search(r'<span class="badge \w+">(?:<svg.*?</svg>)?([^<]+)</span>', source)[1]
+
+
 def test_the_failure_of_an_attempt_leads_to_its_group(held, viewer, limited, clock):
     task_commands.report_task(held, 0, "failed")
     assert "/admin/failures/" not in html(page(viewer, held)).partition("<main")[2]  # not counted yet

@@ -7,7 +7,7 @@ from conductor_app.core.reports import Report
 from conductor_app.engine.tasks import task_commands
 from conductor_app.models import TaskLog
 from tests.admin.page_text import html, page_text, run_url
-from tests.insight.scenarios import claim_next, newest_attempt_of, start_run_of, step
+from tests.insight.scenarios import claim_next, define_workflow, newest_attempt_of, start_run_of, step
 
 pytestmark = pytest.mark.django_db
 
@@ -144,3 +144,34 @@ def test_a_log_takes_few_queries_at_any_position(operator, attempt, django_asser
     for asked in ({}, {"find": "line"}, {"line": f"{line.at}.{line.pk}"}, {"log": "before.100.1"}):
         with django_assert_max_num_queries(15):
             panel(operator, attempt, **asked)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        step("nap", "WAIT", inputParameters={"duration": "1 hour"}),
+        step("nap", "HUMAN"),
+        step("nap", "SUB_WORKFLOW", subWorkflowParam={"name": "child", "version": 1}),
+        step("nap", "HTTP", inputParameters={"http_request": {"uri": "http://127.0.0.1:9/", "method": "GET"}}),
+        step("nap"),
+    ],
+    ids=["WAIT", "HUMAN", "SUB_WORKFLOW", "HTTP", "pending"],
+)
+def test_a_task_without_a_worker_of_yours_has_no_log(operator, clock, document):
+    define_workflow("child", step("charge"))
+    run = start_run_of(document)
+    if document["type"] == "HTTP":
+        claim_next("HTTP")
+
+    page = page_text(operator.get(run_url(run, task="nap")))
+
+    assert "Source of its input" in page or "Attempt 1" in page
+    assert "Log" not in page.partition("Attempt 1")[2] and "curl" not in page
+
+
+def test_lines_of_a_built_in_worker_are_displayed(operator, clock):
+    run = start_run_of(step("call", "HTTP", inputParameters={"http_request": {"uri": "http://127.0.0.1:9/"}}))
+    claim_next("HTTP")
+    logged(newest_attempt_of(run, "call"), 1)
+
+    assert "line 0" in page_text(operator.get(run_url(run, task="call")))

@@ -136,4 +136,4 @@ def test_the_same_error_elsewhere_leads_to_its_group(operator, clock):
 
     assert "The same error elsewhere: 1" in page_text(page)
     assert "/admin/failures/" in html(page).partition("The same error elsewhere")[0][-60:]
-    assert "at line 42" in html(page).partition("<summary>Complete error</summary>")[2]
+    assert "at line 42" in html(page).partition("<h3>Reason</h3>")[2].partition("</pre>")[0]

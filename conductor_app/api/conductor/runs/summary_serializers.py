@@ -6,6 +6,7 @@ from typing import Any
 from ....core.decision_context import conductor_status, conductor_task_type
 from ....core.expressions.java_text import java_text
 from ....core.masking import redact_text
+from ....core.reasons import CONDUCTOR_LENGTH
 from ....insight.runs.execution.task_documents import NAMED_BY_TYPE
 from ....insight.runs.search.result_rows import AttemptLine, RunLine
 from ....models.fields import loads
@@ -67,7 +68,7 @@ def task_summary_document(attempt: AttemptLine) -> dict[str, Any]:
     }
     return summary | drop_empty(
         correlationId=attempt.run_correlation_id,
-        reasonForIncompletion=attempt.reason[:500],
+        reasonForIncompletion=attempt.reason[:CONDUCTOR_LENGTH],
         domain=attempt.domain,
         externalInputPayloadStoragePath=attempt.input_path,
         externalOutputPayloadStoragePath=attempt.output_path,

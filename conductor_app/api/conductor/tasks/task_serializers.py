@@ -18,6 +18,7 @@ from ....core.document.checks.values import (
 )
 from ....core.errors import Invalid
 from ....core.expressions.json_walk import expression_texts as texts_in
+from ....core.reasons import MAX_ATTEMPT_REASON_LENGTH, shorten_reason
 from ....core.reports import Report
 from ....insight.runs.execution import wire_claimed_task
 from ....models.claimed_attempts import ClaimedAttempt
@@ -81,7 +82,7 @@ def build_report(fields: dict[str, Any]) -> Report:
     return Report(
         outcome=OUTCOME_BY_STATUS[fields["status"]],
         output=fields["outputData"],
-        reason=fields["reasonForIncompletion"][:500],
+        reason=shorten_reason(fields["reasonForIncompletion"], MAX_ATTEMPT_REASON_LENGTH),
         callback_seconds=fields["callbackAfterSeconds"],
         worker=fields["workerId"],
     )

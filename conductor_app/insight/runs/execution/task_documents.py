@@ -8,6 +8,7 @@ import orjson
 from .... import clock
 from ....core.decision_context import conductor_status, conductor_task_type
 from ....core.masking import redact_text
+from ....core.reasons import CONDUCTOR_LENGTH
 from ....core.retry_backoff import MAX_SECONDS
 from ....core.states import COMPLETED, COMPLETED_WITH_ERRORS, SKIPPED
 from ....core.step_structure import FORK
@@ -169,7 +170,7 @@ def optional_fields(row: Row, run: RunFacts) -> tuple[tuple[str, str], ...]:
     return (
         ("correlationId", run.correlation_id),
         ("retriedTaskId", row.previous_id),
-        ("reasonForIncompletion", row.reason[:500]),
+        ("reasonForIncompletion", row.reason[:CONDUCTOR_LENGTH]),
         ("workerId", row.worker),
         ("domain", row.domain),
         ("subWorkflowId", row.child_id),

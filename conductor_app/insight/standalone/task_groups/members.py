@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ....models import StandaloneTask
+from ..task_status import displayed_state
 
 LIMIT = 20_000
 """Tasks that are read at once. Larger groups are read in parts, in the order of their ids."""
@@ -106,7 +107,7 @@ def _load_attempts(group_id: str, after: str, until: str) -> dict[str, list[Memb
 
 def _build_member(row: tuple, attempts: tuple[MemberAttempt, ...]) -> GroupMember:
     id, name, status, *rest = row
-    state = attempts[-1].status if status == "ACTIVE" and attempts else status
+    state = displayed_state(status, attempts[-1].status if attempts else None)
     return GroupMember(id, name or id, state, *rest, attempts)
 
 

@@ -1,0 +1,88 @@
+"""Results of a bulk operation: what has become of the runs to which it was applied."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from ...core.informative_lines import informative_line
+from ...core.states import RUN
+from ...models import BulkItem, BulkOperation, Failure, Run
+from ..runs.cause import failure_reasons
+
+REOPENING_ACTIONS = ("retry", "rerun", "restart")
+"""Actions whose success is known only when the run ends."""
+UNSUCCESSFUL_STATUSES = ("FAILED", "TIMED_OUT")
+FAILED_AGAIN = "FAILED_AGAIN"
+"""Result of a run that an operation reopened and that did not succeed."""
+MAX_EXAMINED = 10_000
+"""Runs of an operation that are searched for those that failed again."""
+MAX_CANARY_FAILURES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """Current state of a run: the failed task and its reason if it did not succeed, and the group of the failure."""
+
+    status: str
+    task: str = ""
+    reason: str = ""
+    group_id: int | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self.status in RUN.open
+
+    @property
+    def has_failed(self) -> bool:
+        return self.status in UNSUCCESSFUL_STATUSES
+
+
+def run_results(items: Iterable[BulkItem]) -> dict[str, RunResult]:
+    """Return the state of each run that an operation was applied to, by run id. Runs at most three queries.
+
+    Runs that have been removed are missing.
+    """
+    ids = [item.run_id for item in items if item.outcome == BulkItem.DONE]
+    runs = list(Run.objects.filter(pk__in=ids).only("status", "reason", "failed_attempt_id")) if ids else []
+    failed = [run for run in runs if run.status in UNSUCCESSFUL_STATUSES]
+    reasons, groups = failure_reasons(failed), _groups_of_failures(failed)
+    results = {run.pk: RunResult(run.status) for run in runs}
+    for run in failed:
+        task, reason = reasons.get(run.pk, ("", informative_line(run.reason)))
+        results[run.pk] = RunResult(run.status, task, reason, groups.get(run.pk))
+    return results
+
+
+def _groups_of_failures(runs: Iterable[Run]) -> dict[str, int]:
+    """Return the failure group of the failed attempt of each run, by run id."""
+    attempts = {run.pk: run.failed_attempt_id for run in runs}
+    if not attempts:
+        return {}
+    failures = Failure.objects.filter(run_id__in=list(attempts), attempt_id__in=list(attempts.values()))
+    rows = failures.exclude(group=None).values_list("run_id", "group_id", "group__merged_into_id")
+    return {run_id: merged_into or group_id for run_id, group_id, merged_into in rows.order_by("pk")}
+
+
+def failed_again(operation: BulkOperation) -> QuerySet[BulkItem]:
+    """Return the items whose runs did not succeed afterwards, among the first MAX_EXAMINED that were changed."""
+    if operation.action not in REOPENING_ACTIONS:
+        return BulkItem.objects.none()
+    applied = operation.items.filter(outcome=BulkItem.DONE).order_by("number")
+    return operation.items.filter(pk__in=applied.values("pk")[:MAX_EXAMINED]).filter(_has_failed_run())
+
+
+def canary_failures(operation: BulkOperation) -> list[BulkItem]:
+    """Return the items of the canary that were rejected, or whose runs did not succeed afterwards."""
+    if not operation.canary_size:
+        return []
+    tried = operation.items.exclude(outcome__in=(BulkItem.WAITING, BulkItem.WITHDRAWN)).order_by("number")
+    failed = Q(outcome=BulkItem.REFUSED)
+    if operation.action in REOPENING_ACTIONS:
+        failed |= Q(_has_failed_run())
+    canary = operation.items.filter(pk__in=tried.values("pk")[: operation.canary_size])
+    return list(canary.filter(failed).order_by("number")[:MAX_CANARY_FAILURES])
+
+
+def _has_failed_run() -> Exists:
+    return Exists(Run.objects.filter(pk=OuterRef("run_id"), status__in=UNSUCCESSFUL_STATUSES))
