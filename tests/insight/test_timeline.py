@@ -1,12 +1,13 @@
 """Timeline: attempts as segments, in percent of the run's duration."""
 
-from conductor_app.insight.runs.timeline import TimeScale, segments_of
+from conductor_app.insight.runs.time_scale import TimeScale
+from conductor_app.insight.runs.timeline import segments_of
 from conductor_app.models import Attempt
 
 
 def attempt(**facts):
     moments = {"scheduled_at": 0, "visible_at": 0, "pending_since": 0}
-    return Attempt(id="a", number=0, seq=1, **{"status": "COMPLETED", **moments, **facts})
+    return Attempt(id="a", number=0, seq=1, **{"status": "COMPLETED", "queue": "ship", **moments, **facts})
 
 
 def segments(attempt, *, end=100, now=100):

@@ -153,6 +153,12 @@ def attempts_of(tasks: Iterable[Task]) -> list[Attempt]:
     return list(found.order_by("task_id", "number")[:MAX_ATTEMPTS])
 
 
+def attempts_of_tasks(ids: Iterable[str]) -> list[Attempt]:
+    """Return the attempts of tasks by their ids, together with the tasks, without payloads."""
+    found = Attempt.objects.defer_payloads().defer("input", "output", "task__step_state").select_related("task")
+    return list(found.filter(task_id__in=list(ids)).order_by("task_id", "number")[:MAX_ATTEMPTS])
+
+
 def _tasks_of(run: Run) -> QuerySet[Task]:
     return Task.objects.filter(run_id=run.pk).order_by("seq").defer("step_state")
 
