@@ -1,4 +1,4 @@
-"""The strip above a run's timeline: its whole life with all reruns, the load over time, failures and the visible part."""
+"""The strip above a run's timeline: its whole life with all reruns, its load, failures and the visible part."""
 
 from dataclasses import dataclass
 from typing import Any

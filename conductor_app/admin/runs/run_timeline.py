@@ -58,14 +58,18 @@ def timeline_tab(view_model: RunViewModel) -> dict[str, Any]:
     )
     window = row_window(tree.rows, query.number("page"), view_model.chosen)
     path = visible_path(tree, view_model)
-    builder = LineBuilder(view_model, scale, critical_nodes(tree, path), window.page, past.at if past else view_model.now)
+    builder = LineBuilder(
+        view_model, scale, critical_nodes(tree, path), window.page, past.at if past else view_model.now
+    )
     is_zoomed = (scale.begin, scale.end) != (whole.begin, whole.end)
     full = collapse_idle(whole, busy_stretches(tree, whole.lives))
     return {
         "window": window,
         "lines": builder.lines_of(window.rows),
         "ticks": scale.ticks(whole.begin),
-        "gaps": [(gap, _gap_label(tree, scale.gaps[number], gap.label)) for number, gap in enumerate(scale.axis_gaps())],
+        "gaps": [
+            (gap, _gap_label(tree, scale.gaps[number], gap.label)) for number, gap in enumerate(scale.axis_gaps())
+        ],
         "is_zoomed": is_zoomed,
         "zoom": zoom_links(scale, whole, query.address),
         "has_children": any(row.node.span and row.node.span.type == "SUB_WORKFLOW" for row in tree.rows),

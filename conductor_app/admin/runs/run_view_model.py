@@ -102,7 +102,7 @@ def _run_facts(view_model: RunViewModel) -> list[tuple[str, Any]]:
     later = run.begins_later(view_model.now)
     facts = [
         (_("Duration"), "" if later else running_time(life.begin, run.ended_at)),
-        (_("In all executions"), _total_duration(view_model.lives)),
+        (_("All executions"), _total_duration(view_model.lives)),
         (
             _("Typical"),
             _("%(median)s (p95 %(p95)s)") % {"median": format_duration(usual.p50), "p95": format_duration(usual.p95)}

@@ -150,7 +150,9 @@ class LineBuilder:
         begin, end = min(node.begin for node in nodes), max(node.end for node in nodes)
         state = next((each for each in (FAILED, ACTIVE, CANCELED) if any(node.state == each for node in nodes)), "")
         counts = row.counts
-        text = format_duration(sum(part[1] - part[0] for life in self._lives() if (part := overlap(life, (begin, end)))))
+        text = format_duration(
+            sum(part[1] - part[0] for life in self._lives() if (part := overlap(life, (begin, end))))
+        )
         segments = self._strip(nodes) if not row.is_open or row.is_summary else self._bracket(row.node)
         title = format_counts(counts) if counts else ""
         return self._build_line(
@@ -213,7 +215,8 @@ class LineBuilder:
         tolerance = round((self.scale.end - self.scale.begin) * STRIP_TOLERANCE)
         bars = []
         for state in (CANCELED, COMPLETED, ACTIVE, FAILED):
-            own = [_visible_part(span) for span in spans if state_of(span.status) == state]
+            visible = (_visible_part(span) for span in spans if state_of(span.status) == state)
+            own = [part for span in visible for life in self._lives() if (part := overlap(life, span))]
             for begin, end in merge_stretches(own, tolerance):
                 if self.scale.overlaps(begin, end):
                     extent = self.scale.extent(begin, end)

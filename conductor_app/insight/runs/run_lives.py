@@ -14,7 +14,9 @@ from .missing_run import time_of_id
 MAX_REVISIONS = 20_000
 """Revisions above which the history is not searched."""
 MAX_TRANSITIONS = 200
-REOPENING = frozenset(event for status, event in RUN.moves if status in RUN.final and RUN.after(status, event) in RUN.open)
+REOPENING = frozenset(
+    event for status, event in RUN.moves if status in RUN.final and RUN.after(status, event) in RUN.open
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ class TreeNode:
     """One node. `id`: unique in the tree; that of a task is its name. `label`: number of an iteration, name of a phase.
 
     `span`: its task, if it has one. `run_id`: the run of the task, which differs below an expanded sub-workflow.
-    `state`, `begin`, `end`, `task_count`: of the node and everything below it.
+    `state`, `has_failures`, `begin`, `end`, `task_count`: of the node and everything below it.
     """
 
     id: str
@@ -45,6 +45,7 @@ class TreeNode:
     children: list["TreeNode"] = field(default_factory=list)
     run_id: str = ""
     state: str = COMPLETED
+    has_failures: bool = False
     begin: int = 0
     end: int = 0
     task_count: int = 0
@@ -73,6 +74,8 @@ def summarize(node: TreeNode) -> None:
     for child in node.children:
         summarize(child)
     states = {child.state for child in node.children}
+    node.has_failures = any(child.has_failures for child in node.children)
+    node.has_failures |= node.span is not None and node.span.status in FAILED_STATUSES
     node.task_count = (node.span is not None) + sum(child.task_count for child in node.children)
     begins = [child.begin for child in node.children if child.task_count]
     ends = [child.end for child in node.children if child.task_count]
@@ -112,9 +115,7 @@ class _TreeBuilder:
         self.places, self.forks, self.run_id = places, forks, run_id
         self.root = TreeNode("", NodeKind.ROOT, "", run_id=run_id)
         self.nodes: dict[str, TreeNode] = {}
-        self.items = {
-            item_reference(body.ref): body for bodies in places.values() for body in bodies if body.has_items
-        }
+        self.items = {item_reference(body.ref): body for bodies in places.values() for body in bodies if body.has_items}
         self.joins: dict[str, str] = {}
 
     def build(self, spans: Sequence[TaskSpan]) -> TreeNode:
@@ -128,7 +129,7 @@ class _TreeBuilder:
 
     def _node_of(self, span: TaskSpan) -> TreeNode:
         if body := self.items.get(span.ref):
-            return self._group(span, body, self._parent(span, self.places[body.ref]))
+            return self._group(span, body, self._container(span, body, self._parent(span, self.places[body.ref])))
         bodies = self.places.get(span.ref)
         parent = self._parent(span, bodies) if bodies is not None else self._dynamic_parent(span)
         return self._child(parent, span.key, NodeKind.STEP, span.ref)
@@ -138,11 +139,12 @@ class _TreeBuilder:
         for body in bodies:
             if body.flow is Flow.CHOICE:
                 continue
-            container = "__".join((body.ref, *span.iteration_path[: body.loops]))
-            node = self._child(node, container, NodeKind.STEP, body.ref)
-            node.flow = body.flow
-            node = self._group(span, body, node)
+            node = self._group(span, body, self._container(span, body, node))
         return node
+
+    def _container(self, span: TaskSpan, body: EnclosingBody, parent: TreeNode) -> TreeNode:
+        """Return the node of the step with a body."""
+        return self._child(parent, "__".join((body.ref, *span.iteration_path[: body.loops])), NodeKind.STEP, body.ref)
 
     def _group(self, span: TaskSpan, body: EnclosingBody, node: TreeNode) -> TreeNode:
         """Return the iteration, phase or branch of a container that a task belongs to."""
@@ -175,7 +177,7 @@ class _TreeBuilder:
 
 
 def _order(node: TreeNode) -> int:
-    """Sort the children of each node by their first task and replace branches of one task by it.
+    """Sort the children of each node by their first task and unwrap branches of a single task.
 
     Return the sequence number of the first task.
     """

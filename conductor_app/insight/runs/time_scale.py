@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from ..durations import format_duration
 
@@ -72,12 +73,12 @@ class TimeScale:
         for begin, end in self.gaps:
             if at > begin:
                 drawn -= (min(at, end) - begin) * (1 - self._gap_ms / (end - begin))
-        return 100 * drawn / self._drawn_ms
+        return round(100 * drawn / self._drawn_ms, 6)
 
     def moment_at(self, percent: float) -> int:
         """Return the time at a position."""
         points = self.points()
-        for (left, begin), (right, end) in zip(points, points[1:], strict=False):
+        for (left, begin), (right, end) in pairwise(points):
             if percent <= right:
                 return begin + round((end - begin) * (percent - left) / max(right - left, 0.001))
         return self.end

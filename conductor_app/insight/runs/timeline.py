@@ -50,7 +50,7 @@ def task_rows(
     now: int,
     usual: Mapping[str, TypicalDuration] | None = None,
 ) -> list[TaskRow]:
-    """Return a row for each task, in the given order. Nothing is held while the run is closed: see `TimeScale.lives`."""
+    """Return a row for each task, in the given order. Nothing is held between the lives of `scale`."""
     tries: dict[str, list[Attempt]] = {}
     for attempt in sorted(attempts, key=lambda attempt: attempt.number):
         tries.setdefault(attempt.task_id, []).append(attempt)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from .run_tree import ACTIVE, FAILED, NodeKind, TreeNode, count_states
+from .run_tree import ACTIVE, NodeKind, TreeNode, count_states
 
 MAX_SIBLINGS = 8
 """More alike siblings than this are folded into a summary. The most interesting ones stay visible."""
@@ -65,7 +65,7 @@ def _matching_rows(node: TreeNode, status: str, depth: int) -> Iterator[TreeRow]
     """Yield the tasks in a status and the nodes around them."""
     for child in node.children:
         below = list(_matching_rows(child, status, depth + 1))
-        if below or child.span and child.span.status == status:
+        if below or (child.span and child.span.status == status):
             yield TreeRow(child.id, child, depth, is_open=bool(below))
             yield from below
 
@@ -101,19 +101,19 @@ class _Flattener:
             return True
         if _has_child_run(node):
             return self.folding.opens_children
-        return self.is_small or node.state in (FAILED, ACTIVE)
+        return self.is_small or node.has_failures or node.state == ACTIVE
 
     def _interesting(self, siblings: Sequence[TreeNode]) -> list[TreeNode]:
         """Return the siblings that stay visible: the selected one, failed ones, then those that are active."""
         chosen = [node for node in siblings if node.id in self.chosen_path]
-        others = [node for node in siblings if node.state in (FAILED, ACTIVE) and node not in chosen]
-        others.sort(key=lambda node: node.state != FAILED)
+        others = [node for node in siblings if (node.has_failures or node.state == ACTIVE) and node not in chosen]
+        others.sort(key=lambda node: not node.has_failures)
         kept = {node.id for node in [*chosen, *others][:MAX_SIBLINGS]}
         return [node for node in siblings if node.id in kept]
 
 
 def _families(node: TreeNode) -> Iterator[tuple[str, list[TreeNode]]]:
-    """Yield groups of alike siblings with the id of their summary: iterations, branches, or adjacent tasks of one name."""
+    """Yield alike siblings with the id of their summary: iterations, branches, or adjacent tasks of one name."""
     if node.is_alike:
         yield f"{node.id}/*", node.children
         return

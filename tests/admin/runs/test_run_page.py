@@ -311,10 +311,6 @@ def test_a_task_far_down_is_opened_in_its_own_window(operator, clock):
     page = page_text(operator.get(run_url(run, task="many__650", open="/*many")))
     assert "Rows 601 to 702 of 702" in page and "This task has no stored attempt" in page
 
-    page = page_text(operator.get(run_url(run, task="many__650", only="many", tab="tasks")))
-
-    assert "Tasks 601 to 700 of 700" in page and "This task has no stored attempt" in page
-
 
 def test_a_tab_preserves_the_selected_task(operator, failed):
     page = html(operator.get(run_url(failed, task="reserve", tab="events")))
