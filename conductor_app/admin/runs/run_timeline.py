@@ -11,7 +11,7 @@ from ...insight.runs.history_replay import RunAtRevision, run_at_revision
 from ...insight.runs.task_spans import MAX_SPANS
 from ...insight.runs.time_scale import Stretch, TimeScale, collapse_idle, overlap, zoom_scale
 from ...insight.runs.tree_loading import LoadedTree, is_busy, is_held_type, load_tree
-from ...insight.runs.tree_rows import Folding, TreeRow
+from ...insight.runs.tree_rows import Folding, TreeRow, has_child_run
 from ...insight.tasks.attempt_waits import CONTAINER_STEP_TYPES
 from ..badges import render_badge
 from ..zoom import zoom_links
@@ -72,7 +72,7 @@ def timeline_tab(view_model: RunViewModel) -> dict[str, Any]:
         ],
         "is_zoomed": is_zoomed,
         "zoom": zoom_links(scale, whole, query.address),
-        "has_children": any(row.node.span and row.node.span.type == "SUB_WORKFLOW" for row in tree.rows),
+        "has_children": any(has_child_run(row.node) for row in tree.rows),
         "children_address": query.address(children="" if query["children"] else "1"),
         "shows_children": bool(query["children"]),
         "first_failed": _first_failed_address(view_model),

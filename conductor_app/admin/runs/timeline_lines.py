@@ -72,6 +72,17 @@ class TimelineLine:
     is_critical: bool = False
     is_child: bool = False
 
+    @property
+    def css(self) -> str:
+        """Return the classes of the row."""
+        flags = {
+            "chosen": self.is_chosen,
+            "group": self.is_group,
+            "child": self.is_child,
+            "critical": self.is_critical,
+        }
+        return " ".join(name for name, flag in flags.items() if flag)
+
 
 @dataclass(frozen=True, slots=True)
 class LineBuilder:

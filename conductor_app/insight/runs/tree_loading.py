@@ -5,12 +5,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...core.step_structure import DEFAULT_TYPE, STEP_STRUCTURES
+from ...core.step_types.sub_workflow import SubWorkflow
 from ...models import Attempt, Run
 from ..definitions.parsed_definitions import parsed_definition
 from .history_replay import RunAtRevision
 from .run_tree import TreeNode, build_tree
 from .task_spans import MAX_SPANS, TaskSpan, spans_of_run, spans_of_runs
-from .tree_rows import SUB_WORKFLOW, Folding, TreeRow, visible_rows
+from .tree_rows import Folding, TreeRow, has_child_run, visible_rows
 
 MAX_CHILD_RUNS = 10
 """Sub-workflows that are expanded at the same time."""
@@ -64,7 +65,7 @@ def is_held_type(type: str) -> bool:
 
 def is_busy(span: TaskSpan) -> bool:
     """Return True if a worker, a queue or a sub-workflow has the task, so that its time is not idle."""
-    return span.type == SUB_WORKFLOW or not is_held_type(span.type)
+    return span.type == SubWorkflow.type or not is_held_type(span.type)
 
 
 def spans_at_revision(past: RunAtRevision, present: list[TaskSpan]) -> list[TaskSpan]:
@@ -72,9 +73,9 @@ def spans_at_revision(past: RunAtRevision, present: list[TaskSpan]) -> list[Task
     known = {span.key: span for span in present}
     found = []
     for seq, task in enumerate(past.tasks, 1):
-        facts = {"begin": task.begin, "end": past.at if task.end is None else task.end, "status": task.status}
         span = known.get(task.key) or _span_of_name(task.key, task.type)
-        found.append(replace(span, seq=seq, **facts))
+        end = past.at if task.end is None else task.end
+        found.append(replace(span, seq=seq, begin=task.begin, end=end, status=task.status))
     return found
 
 
@@ -114,7 +115,7 @@ def _expand_children(loaded: LoadedTree, now: int) -> bool:
 
 
 def _is_unloaded(node: TreeNode, loaded: LoadedTree) -> bool:
-    return node.span is not None and node.span.type == SUB_WORKFLOW and node.id not in loaded.child_spans
+    return has_child_run(node) and node.id not in loaded.child_spans
 
 
 def _prefix_ids(nodes: list[TreeNode], prefix: str) -> None:

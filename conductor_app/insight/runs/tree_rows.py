@@ -4,13 +4,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
+from ...core.step_types.sub_workflow import SubWorkflow
 from .run_tree import ACTIVE, NodeKind, TreeNode, count_states
 
 MAX_SIBLINGS = 8
 """More alike siblings than this are folded into a summary. The most interesting ones stay visible."""
 FEW_TASKS = 60
 """In a run with more tasks than this, only nodes with something to look at are open."""
-SUB_WORKFLOW = "SUB_WORKFLOW"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class _Flattener:
                 yield from self._rows_of(child, depth + 1)
 
     def _rows_of(self, node: TreeNode, depth: int) -> Iterator[TreeRow]:
-        is_foldable = bool(node.children) or _has_child_run(node)
+        is_foldable = bool(node.children) or has_child_run(node)
         is_open = is_foldable and self._is_open(node)
         yield TreeRow(node.id, node, depth, is_foldable, is_open)
         if is_open:
@@ -99,7 +99,7 @@ class _Flattener:
             return node.id in self.folding.opened
         if node.id in self.chosen_path and node.id != self.folding.chosen:
             return True
-        if _has_child_run(node):
+        if has_child_run(node):
             return self.folding.opens_children
         return self.is_small or node.has_failures or node.state == ACTIVE
 
@@ -125,5 +125,6 @@ def _family_name(node: TreeNode) -> str:
     return node.span.name if node.span and node.kind is NodeKind.STEP and not node.children else node.id
 
 
-def _has_child_run(node: TreeNode) -> bool:
-    return node.span is not None and node.span.type == SUB_WORKFLOW
+def has_child_run(node: TreeNode) -> bool:
+    """Return True if the node is a sub-workflow, whose tasks are those of another run."""
+    return node.span is not None and node.span.type == SubWorkflow.type
