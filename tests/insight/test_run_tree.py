@@ -64,11 +64,11 @@ def test_a_dynamic_branch_of_several_tasks_is_a_node():
 
 
 def test_the_phases_of_a_try_are_nodes():
-    guard = try_("guard", step("pay"), on=[catch(step("refund"), statuses=["FAILED"])], last=[step("tell")])
-    spans = [span("guard"), span("pay__1", "FAILED"), span("refund__2"), span("tell__3")]
+    guard = try_("guard", step("pay"), on=[catch(step("refund"), statuses=["FAILED"])], last=[step("notify")])
+    spans = [span("guard"), span("pay__1", "FAILED"), span("refund__2"), span("notify__3")]
     root = tree(*spans, steps=[guard])
 
-    assert [child.children[0].id for child in root.children[0].children] == ["pay__1", "refund__2", "tell__3"]
+    assert [child.children[0].id for child in root.children[0].children] == ["pay__1", "refund__2", "notify__3"]
     assert root.children[0].children[0].label == "try" and root.children[0].children[2].label == "finally"
 
 

@@ -187,14 +187,14 @@ def test_an_open_sub_workflow_takes_two_queries(operator, clock, django_assert_m
 
 def test_the_panel_has_the_reason_first_and_the_source_of_the_input_last(operator, clock):
     define_task("charge", retryCount=0)
-    steps = plain_step("reserve"), plain_step("charge", inputParameters={"shelf": "${reserve.output.shelf}"})
+    steps = plain_step("reserve"), plain_step("charge", inputParameters={"sku": "${reserve.output.sku}"})
     run = start_run_of(*steps)
-    claim_and_report("reserve", output={"shelf": "B-12"})
+    claim_and_report("reserve", output={"sku": "B-12"})
     claim_and_report("charge", "FAILED", reason="502 from gateway")
 
     page = page_text(operator.get(run_url(run)))
     panel = page[page.index("charge", page.index("Close the task") - 40) :]
-    order = ["Reason 502", "Input 16 B", "Output", "Log", "Attempts", "Attempt's id", "Source of its input"]
+    order = ["Reason 502", "Input 14 B", "Output", "Log", "Attempts", "Attempt's id", "Source of its input"]
     assert [panel.index(each) for each in order] == sorted(panel.index(each) for each in order)
 
 
