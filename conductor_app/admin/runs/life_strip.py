@@ -1,6 +1,7 @@
 """The strip above a run's timeline: its whole life with all reruns, its load, failures and the visible part."""
 
 from dataclasses import dataclass
+from math import ceil
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -80,8 +81,10 @@ def _load_columns(spans: list[TaskSpan], scale: TimeScale) -> list[tuple[str, st
     """Return the number of open tasks over time as columns: left edge, width, top and height."""
     changes = [0] * (COLUMNS + 1)
     for span in spans:
-        first = min(int(scale.percent_of(span.begin) * COLUMNS / 100), COLUMNS - 1)
-        last = min(int(scale.percent_of(span.end) * COLUMNS / 100), COLUMNS - 1)
+        # A column counts the tasks that are open at its middle. A shorter task counts in the column of its start.
+        begin, end = (scale.percent_of(moment) * COLUMNS / 100 for moment in (span.begin, span.end))
+        first = min(ceil(begin - 0.5), COLUMNS - 1)
+        last = min(max(ceil(end - 0.5) - 1, first), COLUMNS - 1)
         changes[first] += 1
         changes[last + 1] -= 1
     loads, load = [], 0

@@ -212,3 +212,16 @@ def test_a_step_of_a_loop_that_is_selected_in_the_diagram_is_its_newest_task(ope
 
     assert "Close the task" in page_text(operator.get(run_url(run, task="scan", tab="diagram")))
     assert "<h2>scan__2</h2>" in html(operator.get(run_url(run, task="scan", tab="diagram")))
+
+
+def test_the_strip_counts_tasks_that_follow_one_another_as_one_at_a_time(operator, clock):
+    run = start_run_of(step("pack"), step("ship"))
+    clock.advance(seconds=10)
+    claim_and_report("pack")
+    clock.advance(seconds=10)
+    claim_and_report("ship")
+
+    [load] = re.findall(r'class="load".*?</svg>', html(operator.get(run_url(run, task="-"))), re.DOTALL)
+    assert re.findall(r'x="([^"]+)" y="(\d+)" width="([^"]+)" height="(\d+)"', load) == [
+        ("0.00%", "0", "100.00%", "26")
+    ]
