@@ -121,8 +121,7 @@ class _TreeBuilder:
     def build(self, spans: Sequence[TaskSpan]) -> TreeNode:
         self.joins = {span.branch_head: span.joined_by for span in spans if span.branch_head and span.joined_by}
         for span in spans:
-            node = self._node_of(span)
-            node.span, node.kind = span, NodeKind.STEP if node.kind is NodeKind.ROOT else node.kind
+            self._node_of(span).span = span
         _order(self.root)
         summarize(self.root)
         return self.root
