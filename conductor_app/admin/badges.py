@@ -81,6 +81,16 @@ def render_badge(status: str) -> SafeString:
     return render_pill(group, format_status(status), STATUS_ICONS.get(status, group))
 
 
+def render_state(status: str) -> SafeString:
+    """Return a status as an icon in its color, with its label as tooltip and for screen readers."""
+    group, label = status_tone(status), format_status(status)
+    icon = render_icon(STATUS_ICONS.get(status, group))
+    css = f"state {group}"
+    return format_html(
+        '<span class="{}" title="{}">{}<span class="visually-hidden">{}</span></span>', css, label, icon, label
+    )
+
+
 def render_pill(group: str, label: str, symbol: str = "") -> SafeString:
     """Return a label in the color of a display group, with the group's icon or another one."""
     return format_html('<span class="badge {}">{}{}</span>', group, render_icon(symbol or group), label)
@@ -105,6 +115,19 @@ def relative_time(moment: int | None, now: int | None = None) -> SafeString:
     return _render_time(moment, text % {"span": format_elapsed(abs(elapsed))}, "ago")
 
 
+def precise_time(moment: int, now: int) -> SafeString:
+    """Return a time with milliseconds. The tooltip says how long ago it was, and the time in both zones."""
+    elapsed = now - moment
+    text = _("%(span)s ago") if elapsed >= 0 else _("in %(span)s")
+    title = "\n".join((text % {"span": format_elapsed(abs(elapsed))}, *_both_zones(moment)))
+    return format_html(
+        '<time class="number" datetime="{}" title="{}">{}</time>',
+        machine_time(moment),
+        title,
+        durations.format_precise_time(moment, now),
+    )
+
+
 def running_time(begin: int | None, end: int | None = None) -> SafeString:
     """Return a duration. Without an end, the browser keeps counting."""
     if begin is None:
@@ -125,11 +148,15 @@ def format_lower_bound(count: int, is_more: bool) -> str:
 
 
 def _render_time(moment: int, text: str, counting: str) -> SafeString:
-    title, utc = exact_time(moment), durations.format_with_offset(_to_utc(moment))
-    title = title if title == utc else f"{title}\n{utc}"
+    title = "\n".join(_both_zones(moment))
     return format_html(
         '<time datetime="{}" title="{}" data-counts="{}">{}</time>', machine_time(moment), title, counting, text
     )
+
+
+def _both_zones(moment: int) -> list[str]:
+    """Return a time in the user's time zone and in UTC; once if they are the same."""
+    return list(dict.fromkeys((exact_time(moment), durations.format_with_offset(_to_utc(moment)))))
 
 
 def mark_names(sentence: str) -> SafeString:

@@ -20,7 +20,7 @@ from . import badges
 MAX_REASON_LENGTH = 500
 THICK_BAR = (3, 12, 2)
 """Top, height and corner radius of the bar of a segment, in pixels."""
-TIMELINE_BARS = {"wait": (5, 8, 2), "gap": (8, 2, 0), "delay": (8, 2, 0)}
+TIMELINE_BARS = {"wait": (5, 8, 2), "gap": (8, 2, 0), "delay": (8, 2, 0), "hold": (6, 6, 1)}
 
 register = template.Library()
 

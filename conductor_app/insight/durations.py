@@ -33,6 +33,14 @@ def format_timestamp(moment: int) -> str:
     return format_with_offset(datetime.fromtimestamp(moment / 1000, UTC).astimezone(get_current_timezone()))
 
 
+def format_precise_time(moment: int, now: int) -> str:
+    """Format a time in the reader's time zone with milliseconds, without the date if it is the day of `now`."""
+    zone = get_current_timezone()
+    at, today = (datetime.fromtimestamp(each / 1000, UTC).astimezone(zone) for each in (moment, now))
+    text = f"{at:%H:%M:%S}.{moment % 1000:03}"
+    return text if at.date() == today.date() else f"{at:%Y-%m-%d} {text}"
+
+
 def format_with_offset(moment: datetime) -> str:
     """Format a time with its UTC offset."""
     zone = "UTC" if not moment.utcoffset() else f"{moment:%z}"

@@ -105,14 +105,14 @@
     if (found.nodeName === "DETAILS") { found.open = true; found.querySelector("input:not([type=hidden]), textarea")?.focus(); } else found.click();
   };
   const moveToFailed = (steps) => {
-    const row = moveBy(steps, tableRows().filter((each) => each.querySelector(".badge.failed")));
-    if (row) clickIn("a[data-select], a[href]", row);
+    const row = moveBy(steps, tableRows().filter((each) => each.querySelector(".badge.failed, .state.failed")));
+    if (row) clickIn("a[href]:not(.fold)", row);
   };
   const KEYS = {
     "/": () => document.querySelector("#searchbar, [data-search]")?.focus(),
     "j": () => moveBy(1),
     "k": () => moveBy(-1),
-    "Enter": () => clickIn("a[href]", currentRow()),
+    "Enter": () => clickIn("a[href]:not(.fold)", currentRow()),
     "x": () => clickIn("input.action-select, input[data-select-row]", currentRow()),
     "[": () => moveToFailed(-1),
     "]": () => moveToFailed(1),

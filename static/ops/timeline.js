@@ -1,49 +1,67 @@
-// Zoom of a timeline: drag over its axis; 0 shows all of it. The range is in the address and the server draws it.
+// Zoom of a timeline: drag over its axis or over the strip above it; 0 shows all of it. The range is in the address and
+// the server draws it. `data-points` has positions in percent with their times, because idle time is not to scale.
 (() => {
   "use strict";
 
-  let from = null, mark = null;
-  const axis = () => document.querySelector("[data-brush]");
-  const fractionOf = (event, box) => Math.min(Math.max((event.clientX - box.left) / box.width, 0), 1);
+  let from = null, brush = null, mark = null, dragged = false;
+  const percentOf = (event) => {
+    const box = brush.getBoundingClientRect();
+    return 100 * Math.min(Math.max((event.clientX - box.left) / box.width, 0), 1);
+  };
+  const momentAt = (percent) => {
+    const points = brush.dataset.points.split(",").map((point) => point.split(":").map(Number));
+    for (let index = 1; index < points.length; index++) {
+      const [left, begin] = points[index - 1], [right, end] = points[index];
+      if (percent <= right) return Math.round(begin + (end - begin) * (percent - left) / Math.max(right - left, 0.001));
+    }
+    return points.at(-1)[1];
+  };
 
   document.addEventListener("pointerdown", (event) => {
-    const brush = event.target.closest("[data-brush]");
-    if (!brush || event.button) return;
+    const found = event.target.closest("[data-brush]");
+    dragged = false;
+    if (!found || event.button) return;
     event.preventDefault();
-    from = fractionOf(event, brush.getBoundingClientRect());
-    mark = Object.assign(document.createElementNS("http://www.w3.org/2000/svg", "rect"), {});
+    brush = found;
+    from = percentOf(event);
+    mark = document.createElementNS("http://www.w3.org/2000/svg", "rect");
     mark.setAttribute("class", "brush");
-    mark.setAttribute("height", "16");
-    brush.querySelector("svg").append(mark);
+    mark.setAttribute("height", "100%");
+    (brush.matches("svg") ? brush : brush.querySelector("svg")).append(mark);
   });
 
   document.addEventListener("pointermove", (event) => {
     if (!mark) return;
-    const to = fractionOf(event, axis().getBoundingClientRect());
-    mark.setAttribute("x", `${100 * Math.min(from, to)}%`);
-    mark.setAttribute("width", `${100 * Math.abs(to - from)}%`);
+    const to = percentOf(event);
+    mark.setAttribute("x", `${Math.min(from, to)}%`);
+    mark.setAttribute("width", `${Math.abs(to - from)}%`);
   });
 
   document.addEventListener("pointerup", (event) => {
     if (!mark) return;
-    const brush = axis(), to = fractionOf(event, brush.getBoundingClientRect());
+    const to = percentOf(event);
     mark.remove();
     mark = null;
-    if (Math.abs(to - from) < 0.01) return;
-    const begin = Number(brush.dataset.begin), length = Number(brush.dataset.end) - begin;
+    if (Math.abs(to - from) < 1) return;
+    dragged = true;
     const url = new URL(location.href);
-    url.searchParams.set("from", Math.round(begin + Math.min(from, to) * length));
-    url.searchParams.set("to", Math.round(begin + Math.max(from, to) * length));
+    url.searchParams.set("from", momentAt(Math.min(from, to)));
+    url.searchParams.set("to", momentAt(Math.max(from, to)));
     // A click on a link, so that live.js loads the fragment.
     const link = Object.assign(document.createElement("a"), { href: url.href });
     link.dataset.select = "";
-    brush.append(link);
-    link.click();
-    link.remove();
+    document.querySelector(".tab-body").append(link);
+    setTimeout(() => { dragged = false; link.click(); link.remove(); });
   });
 
+  // The end of a drag over the strip is no click on one of its bands.
+  document.addEventListener("click", (event) => {
+    if (dragged && event.target.closest("[data-brush]")) { event.preventDefault(); event.stopPropagation(); }
+  }, true);
+
   document.addEventListener("keydown", (event) => {
-    if (event.key === "0" && !event.target.closest("input, textarea, select") && !event.ctrlKey && !event.metaKey)
-      document.querySelector("[data-fit]")?.click();
+    if (event.target.closest("input, textarea, select") || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "0") document.querySelector("[data-fit]")?.click();
+    if (event.key === "o") document.querySelector("tr.current-row a.fold")?.click();
   });
 })();

@@ -3,8 +3,31 @@
 import pytest
 from playwright.sync_api import expect
 
+from conductor_app.engine.runs import run_commands
+from tests import builders
 from tests.browser.page_checks import NARROW, WIDE, assert_usable_by_everybody, has_no_horizontal_scroll
-from tests.insight.scenarios import claim_and_report, claim_next, define_task, define_workflow, start_run, step
+from tests.builders import loop
+from tests.insight.scenarios import (
+    claim_and_report,
+    claim_next,
+    define_task,
+    define_workflow,
+    reload_run,
+    start_run,
+    step,
+)
+
+
+@pytest.fixture
+def looped(transactional_db):
+    """Return a run with a loop that failed in its third iteration and was retried."""
+    define_task("scan", retryCount=0)
+    define_workflow("scan_document", loop("pages", builders.step_without_policy("scan"), times=4))
+    run = start_run("scan_document")
+    for outcome in ("COMPLETED", "COMPLETED", "FAILED"):
+        claim_and_report("scan", outcome)
+    run_commands.retry(run.pk, "olga")
+    return reload_run(run)
 
 
 @pytest.fixture
@@ -69,7 +92,7 @@ def test_the_page_updates_in_place_and_does_not_disturb_an_open_form(page, trans
 
 def test_dragging_over_the_axis_zooms_in(page, failed):
     page.goto(page_of(failed, "?task=-"))
-    axis = page.locator("[data-brush]").bounding_box()
+    axis = page.locator("th[data-brush]").bounding_box()
     page.mouse.move(axis["x"] + 20, axis["y"] + 8)
     page.mouse.down()
     page.mouse.move(axis["x"] + axis["width"] / 2, axis["y"] + 8, steps=3)
@@ -77,3 +100,46 @@ def test_dragging_over_the_axis_zooms_in(page, failed):
 
     expect(page.get_by_role("link", name="Fit")).to_be_visible()
     assert "from=" in page.url
+
+
+@pytest.mark.looks
+def test_the_tree_of_a_retried_run_can_be_used_by_everybody(page, looped):
+    assert_usable_by_everybody(page, page_of(looped, "?task=-"))
+    page.set_viewport_size(NARROW)
+    page.goto(page_of(looped, "?task=scan__2&revision=4"))
+    assert has_no_horizontal_scroll(page)
+
+
+def test_the_chart_keeps_its_width_beside_a_panel_that_can_be_resized(page, looped):
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto(page_of(looped, "?task=scan__2"))
+    assert page.locator("th.bar").bounding_box()["width"] >= 600
+
+    before = page.locator(".side-panel").bounding_box()["width"]
+    page.get_by_role("separator").focus()
+    page.keyboard.press("ArrowLeft")
+    wider = page.locator(".side-panel").bounding_box()["width"]
+    assert wider == before + 32
+    page.reload()
+    assert page.locator(".side-panel").bounding_box()["width"] == wider
+
+
+def test_releasing_the_slider_shows_the_run_as_it_was(page, looped):
+    page.goto(page_of(looped, "?task=-"))
+    expect(page.locator(".timeline")).to_contain_text("Iteration 3")
+    page.get_by_label("Revision", exact=True).fill("2")
+    page.get_by_label("Revision", exact=True).dispatch_event("change")
+
+    expect(page.locator(".slider")).to_contain_text("The run as it was on")
+    expect(page.locator(".timeline")).not_to_contain_text("Iteration 3")
+    assert "revision=2" in page.url and "tab=" not in page.url
+
+
+def test_a_row_folds_in_place_by_keyboard(page, looped):
+    page.goto(page_of(looped, "?task=-"))
+    page.evaluate("window.stays = true")
+    page.keyboard.press("j")
+    page.keyboard.press("o")
+
+    expect(page.locator(".timeline tbody tr")).to_have_count(1)
+    assert page.evaluate("window.stays") and "shut=pages" in page.url

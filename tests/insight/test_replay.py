@@ -19,7 +19,7 @@ def transition_effect(kind, task, event):
 
 
 def replay(*decisions):
-    replayed = replay_history(enumerate(decisions, 1))
+    replayed = replay_history((number, number * 1000, lines) for number, lines in enumerate(decisions, 1))
     return replayed.status, {task.key: task.status for task in replayed.tasks}
 
 
@@ -58,7 +58,7 @@ def test_reverted_and_deleted_tasks_are_removed():
 
 def test_unstored_history_lines_are_counted():
     replayed = replay_history(
-        [(1, [create_effect("a"), {"effect": "…", "more": 800}]), (2, [{"effect": "TakeBack", "count": 60}])]
+        [(1, 0, [create_effect("a"), {"effect": "…", "more": 800}]), (2, 0, [{"effect": "TakeBack", "count": 60}])]
     )
 
     assert replayed.unknown == 860

@@ -1,12 +1,13 @@
 """Timeline: attempts as segments, in percent of the run's duration."""
 
-from conductor_app.insight.runs.timeline import TimeScale, segments_of
+from conductor_app.insight.runs.time_scale import TimeScale
+from conductor_app.insight.runs.timeline import attempts_as_of, segments_of
 from conductor_app.models import Attempt
 
 
 def attempt(**facts):
     moments = {"scheduled_at": 0, "visible_at": 0, "pending_since": 0}
-    return Attempt(id="a", number=0, seq=1, **{"status": "COMPLETED", **moments, **facts})
+    return Attempt(id="a", number=0, seq=1, **{"status": "COMPLETED", "queue": "ship", **moments, **facts})
 
 
 def segments(attempt, *, end=100, now=100):
@@ -51,3 +52,33 @@ def test_the_axis_is_marked_at_round_spans():
 
 def test_a_span_of_years_still_has_few_marks():
     assert len(TimeScale(0, 10**12).ticks()) <= 6
+
+
+def test_a_task_without_a_worker_is_held_and_never_queued():
+    human = attempt(queue="", started_at=0, ended_at=80)
+
+    assert segments(human) == [("hold", "0.00%", "80.00%")]
+
+
+def test_a_reopened_join_is_not_held_while_its_run_is_closed():
+    join = attempt(queue="", started_at=70, ended_at=100)
+    scale = TimeScale(0, 100, lives=((0, 20), (70, 100)))
+
+    assert [(s.left, s.width) for s in segments_of(join, scale, 100)] == [("0.00%", "20.00%"), ("70.00%", "30.00%")]
+
+
+def test_attempts_are_as_they_were_at_a_time():
+    attempts = [
+        attempt(started_at=10, ended_at=20),
+        attempt(scheduled_at=20, started_at=30, ended_at=60),
+        attempt(scheduled_at=25, started_at=50, ended_at=60),
+        attempt(scheduled_at=45, started_at=50, ended_at=60),
+    ]
+
+    then = attempts_as_of(attempts, 40)
+
+    assert [(each.status, each.started_at, each.ended_at) for each in then] == [
+        ("COMPLETED", 10, 20),
+        ("LEASED", 30, None),
+        ("PENDING", None, None),
+    ]

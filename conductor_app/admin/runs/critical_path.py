@@ -3,8 +3,9 @@
 from typing import Any
 
 from ...insight.durations import format_duration
-from ...insight.runs.critical_path import TaskSpan, critical_path, task_span
-from ...insight.runs.timeline import TaskRow
+from ...insight.runs.critical_path import critical_path, critical_path_among
+from ...insight.runs.task_spans import TaskSpan
+from ...insight.runs.tree_loading import CHILD_SEPARATOR, LoadedTree
 from .run_view_model import RunViewModel
 
 MAX_LINKS = 12
@@ -34,15 +35,17 @@ def critical_path_context(path: list[TaskSpan] | None, view_model: RunViewModel)
     }
 
 
-def critical_below(rows: list[TaskRow], critical: set[int], parents: dict[str, int], now: int) -> set[str]:
-    """Return the critical tasks of sub-workflows whose SUB_WORKFLOW tasks are on the critical path."""
-    runs: dict[str, list[TaskRow]] = {}
-    for row in rows:
-        if parents[row.task.run_id] in critical:
-            runs.setdefault(row.task.run_id, []).append(row)
-    found = set()
-    for own in runs.values():
-        by_key = {str(row.task): row.task.pk for row in own}
-        path = critical_path(task_span(row.task, row.last.ended_at if row.last else None, now) for row in own)
-        found |= {by_key[link.key] for link in path}
-    return found
+def visible_path(tree: LoadedTree, view_model: RunViewModel) -> list[TaskSpan] | None:
+    """Return the critical path if the address requests it; None if it is unknown or not requested."""
+    if not view_model.query["critical"] or tree.is_cut:
+        return None
+    return critical_path_among(view_model.run, tree.spans)
+
+
+def critical_nodes(tree: LoadedTree, path: list[TaskSpan] | None) -> set[str]:
+    """Return the ids of the critical tasks, with those of expanded sub-workflows that are critical themselves."""
+    critical = {link.key for link in path or ()}
+    for node_id, spans in sorted(tree.child_spans.items()):
+        if node_id in critical:
+            critical |= {f"{node_id}{CHILD_SEPARATOR}{link.key}" for link in critical_path(spans)}
+    return critical

@@ -3,13 +3,15 @@
 from collections.abc import Callable
 from typing import Any
 
+from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...access.signed_links import file_address
 from ...insight.definitions.diagram import marks_of_run
 from ...insight.payloads.files import files_of
-from ...insight.runs.timeline import run_span, task_rows
-from ...insight.tasks.task_list import task_window
+from ...insight.runs.time_scale import TimeScale
+from ...insight.runs.timeline import task_rows
+from ...insight.tasks.task_list import TaskRequest, TaskWindow, page_of, task_window
 from ...models import AuditEntry, FileHandle, ResolvedDefinition
 from ...models.files import UPLOADED
 from ..badges import format_size, relative_time, render_badge
@@ -18,8 +20,8 @@ from ..json_tree import render_tree
 from ..page_tabs import PageTab
 from ..pictures import draw_definition
 from .run_history import run_events
-from .run_timeline import requested_tasks, timeline_filters, timeline_tab
-from .run_view_model import DOCUMENTS, RunViewModel
+from .run_timeline import timeline_tab
+from .run_view_model import DOCUMENTS, NO_TASK, RunViewModel
 
 MAX_AUDIT_ENTRIES = 100
 
@@ -43,14 +45,45 @@ def _step_address(view_model: RunViewModel) -> Callable[[str, str], str]:
 def tasks_tab(view_model: RunViewModel) -> dict[str, Any]:
     """Return all tasks as a table. Similar tasks of a large run are grouped."""
     window = task_window(view_model.run, requested_tasks(view_model))
-    rows = task_rows(
-        window.tasks, window.attempts, run_span(view_model.run, view_model.now), view_model.now, view_model.usual
-    )
+    scale = TimeScale(view_model.run.created_at, view_model.now)
+    rows = task_rows(window.tasks, window.attempts, scale, view_model.now, view_model.usual)
     return {
         "window": window,
         "rows": [_task_row(row, view_model) for row in rows],
         "groups": [_group_row(group, view_model) for group in window.groups],
-        **timeline_filters(window, view_model),
+        **_task_filters(window, view_model),
+    }
+
+
+def requested_tasks(view_model: RunViewModel) -> TaskRequest:
+    """Return which tasks the address requests. The window contains the selected task."""
+    query = view_model.query
+    page = query.number("page")
+    if page is None:
+        page = page_of(view_model.run, view_model.chosen) if query["only"] and view_model.chosen else 1
+    return TaskRequest(query["status"], query["only"], max(page, 1))
+
+
+def _task_filters(window: TaskWindow, view_model: RunViewModel) -> dict[str, Any]:
+    """Return the status filters, and links to other windows."""
+    query, counts = view_model.query, window.counts
+    every = [("", sum(counts.values())), *sorted(counts.items())]
+    return {
+        "chips": [
+            {
+                "label": _("All"),
+                "badge": render_badge(status) if status else None,
+                "count": count,
+                "address": query.address(status=status, page=None, task=NO_TASK),
+                "is_chosen": status == window.criteria.status,
+            }
+            for status, count in every
+        ],
+        "only": window.criteria.only,
+        "only_address": query.address(only=None, page=None),
+        "earlier": query.address(page=window.previous) if window.previous else "",
+        "later": query.address(page=window.next) if window.next else "",
+        "unfiltered_address": query.address(status=None, only=None, page=None),
     }
 
 

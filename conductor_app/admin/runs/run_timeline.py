@@ -1,201 +1,175 @@
-"""The timeline of a run: one row per task, similar tasks in one row, optionally with the tasks of sub-workflows."""
+"""The timeline of a run: the tree of its tasks with a bar for each, the strip of its whole life, and its revisions."""
 
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 
-from ...insight.durations import format_duration
-from ...insight.runs.critical_path import TaskSpan, critical_path_of
-from ...insight.runs.timeline import TaskRow, TimelineSegment, TimeScale, run_span, task_rows, zoom_scale
-from ...insight.tasks.task_list import StepTasks, TaskRequest, TaskWindow, attempts_of, page_of, task_window
-from ...models import Task
-from ..badges import format_count, render_badge, status_tone
+from ...insight.runs.history_replay import RunAtRevision, run_at_revision
+from ...insight.runs.task_spans import MAX_SPANS
+from ...insight.runs.time_scale import Stretch, TimeScale, collapse_idle, overlap, zoom_scale
+from ...insight.runs.tree_loading import LoadedTree, is_busy, is_held_type, load_tree
+from ...insight.runs.tree_rows import Folding, TreeRow, has_child_run
+from ...insight.tasks.attempt_waits import CONTAINER_STEP_TYPES
+from ..badges import render_badge
 from ..zoom import zoom_links
-from .critical_path import critical_below as paths_below
-from .critical_path import critical_path_context as path_in_words
-from .run_view_model import NO_TASK, RunViewModel, run_address
+from .critical_path import critical_nodes, critical_path_context, visible_path
+from .life_strip import life_strip
+from .revision_slider import revision_slider
+from .run_view_model import NO_TASK, RunViewModel
+from .timeline_lines import LineBuilder
 
-MAX_CHILDREN, MAX_CHILD_TASKS = 20, 60
+ROWS_ON_PAGE = 300
+ID_SEPARATOR = "~"
+"""Stands between the ids in the parameters `open` and `shut`."""
 
 
 @dataclass(frozen=True, slots=True)
-class TimelineLine:
-    """One row: a task, a task of a sub-workflow (`depth` 1), or a group of similar tasks."""
+class RowWindow:
+    """One page of the rows."""
 
-    seq: int
-    name: str
-    kind: str
-    address: str
-    badges: tuple[SafeString, ...]
-    waited: str
-    duration: str
-    segments: tuple[TimelineSegment, ...]
-    usual: TimelineSegment | None = None
-    depth: int = 0
-    is_chosen: bool = False
-    is_group: bool = False
-    is_slow: bool = False
-    is_critical: bool = False
+    rows: Sequence[TreeRow]
+    page: int
+    total: int
 
     @property
-    def description(self) -> str:
-        """Return the bars as text for screen readers."""
-        facts = {"task": self.name, "waited": self.waited or "–", "ran": self.duration or "–"}
-        return _("%(task)s: queued %(waited)s, running %(ran)s") % facts
+    def pages(self) -> int:
+        return max(-(-self.total // ROWS_ON_PAGE), 1)
 
+    @property
+    def first(self) -> int:
+        return (self.page - 1) * ROWS_ON_PAGE + 1
 
-def requested_tasks(view_model: RunViewModel) -> TaskRequest:
-    """Return which tasks the address requests. The window contains the selected task."""
-    query = view_model.query
-    page = query.number("page")
-    if page is None:
-        page = page_of(view_model.run, view_model.chosen) if query["only"] and view_model.chosen else 1
-    return TaskRequest(query["status"], query["only"], max(page, 1))
+    @property
+    def last(self) -> int:
+        return self.first + len(self.rows) - 1
 
 
 def timeline_tab(view_model: RunViewModel) -> dict[str, Any]:
     """Return the context of the tab."""
-    full_scale = run_span(view_model.run, view_model.now)
-    scale = zoom_scale(full_scale, view_model.query.number("from"), view_model.query.number("to"))
-    window = task_window(view_model.run, requested_tasks(view_model))
-    rows = task_rows(window.tasks, window.attempts, scale, view_model.now, view_model.usual)
-    lines = [
-        *(_task_line(row, view_model) for row in rows),
-        *(_group_line(group, scale, view_model) for group in window.groups),
-    ]
-    lines.sort(key=lambda line: line.seq)
-    has_children = any(row.last and row.last.child_id for row in rows)
-    path = critical_path_of(view_model.run, view_model.now) if view_model.query["critical"] else None
-    if path:
-        lines = _mark_critical(lines, path)
-    if view_model.query["children"] and has_children:
-        lines = _insert_children(lines, rows, scale, view_model)
+    query = view_model.query
+    past = requested_past(view_model)
+    tree = load_tree(view_model.run, requested_folding(view_model), view_model.now, past)
+    whole = run_scale(tree, view_model)
+    scale = collapse_idle(
+        zoom_scale(whole, query.number("from"), query.number("to")), busy_stretches(tree, whole.lives)
+    )
+    window = row_window(tree.rows, query.number("page"), view_model.chosen)
+    path = visible_path(tree, view_model)
+    builder = LineBuilder(
+        view_model, scale, critical_nodes(tree, path), window.page, past.at if past else view_model.now
+    )
+    is_zoomed = (scale.begin, scale.end) != (whole.begin, whole.end)
+    full = collapse_idle(whole, busy_stretches(tree, whole.lives))
     return {
         "window": window,
-        "lines": lines,
-        "ticks": scale.ticks(full_scale.begin),
-        "is_zoomed": scale != full_scale,
-        "zoom": zoom_links(scale, full_scale, view_model.query.address),
-        "has_children": has_children,
-        "children_address": view_model.query.address(children="" if view_model.query["children"] else "1"),
-        "shows_children": bool(view_model.query["children"]),
+        "lines": builder.lines_of(window.rows),
+        "ticks": scale.ticks(whole.begin),
+        "gaps": [
+            (gap, _gap_label(tree, scale.gaps[number], gap.label)) for number, gap in enumerate(scale.axis_gaps())
+        ],
+        "is_zoomed": is_zoomed,
+        "zoom": zoom_links(scale, whole, query.address),
+        "has_children": any(has_child_run(row.node) for row in tree.rows),
+        "children_address": query.address(children="" if query["children"] else "1"),
+        "shows_children": bool(query["children"]),
         "first_failed": _first_failed_address(view_model),
-        **path_in_words(path, view_model),
-        **timeline_filters(window, view_model),
+        "missing_tasks": MAX_SPANS if tree.is_cut else 0,
+        "tasks_address": query.address(tab="tasks", page=None),
+        "strip": life_strip(tree, full, scale if is_zoomed else None, view_model),
+        **revision_slider(view_model, past),
+        **critical_path_context(path, view_model),
+        **_window_links(window, view_model),
+        **_status_chips(tree, view_model),
     }
 
 
-def timeline_filters(window: TaskWindow, view_model: RunViewModel) -> dict[str, Any]:
-    """Return the status filters, and links to other windows."""
-    query, counts = view_model.query, window.counts
+def requested_past(view_model: RunViewModel) -> RunAtRevision | None:
+    """Return the run at the revision in the address; None for the newest one, or if it cannot be reconstructed."""
+    revision = view_model.query.number("revision")
+    if revision is None or revision >= view_model.run.revision:
+        return None
+    return run_at_revision(view_model.run.pk, max(revision, 1))
+
+
+def requested_folding(view_model: RunViewModel) -> Folding:
+    """Return what the address opens and closes."""
+    query = view_model.query
+    return Folding(
+        frozenset(filter(None, query["open"].split(ID_SEPARATOR))),
+        frozenset(filter(None, query["shut"].split(ID_SEPARATOR))),
+        view_model.chosen,
+        query["status"],
+        bool(query["children"]),
+    )
+
+
+def run_scale(tree: LoadedTree, view_model: RunViewModel) -> TimeScale:
+    """Return the scale of the whole life of a run, up to the revision that the tree shows."""
+    lives = view_model.lives
+    end = tree.past.at if tree.past else lives[-1].end
+    closed = tuple((life.begin, min(life.end, end)) for life in lives if life.begin <= end)
+    begin = min(lives[0].begin, end - 1)
+    return TimeScale(begin, max(end, begin + 1), (), closed if len(lives) > 1 else ())
+
+
+def busy_stretches(tree: LoadedTree, lives: Sequence[Stretch]) -> list[Stretch]:
+    """Return the times in which a worker or a queue had a task, or a sub-workflow was open."""
+    spans = [(span.begin, span.end) for span in tree.spans if is_busy(span)]
+    if not lives:
+        return spans
+    return [part for span in spans for life in lives if (part := overlap(span, life))]
+
+
+def row_window(rows: Sequence[TreeRow], page: int | None, chosen: str) -> RowWindow:
+    """Return the page of the rows, by default the one with the selected task."""
+    pages = max(-(-len(rows) // ROWS_ON_PAGE), 1)
+    if page is None:
+        index = next((number for number, row in enumerate(rows) if chosen and row.id == chosen), 0)
+        page = index // ROWS_ON_PAGE + 1
+    page = min(max(page, 1), pages)
+    return RowWindow(rows[(page - 1) * ROWS_ON_PAGE : page * ROWS_ON_PAGE], page, len(rows))
+
+
+def _gap_label(tree: LoadedTree, gap: Stretch, duration: str) -> str:
+    """Return the label of a collapsed time: the run waited for a person, a time or an event, or it was idle."""
+    waits = any(
+        span.begin <= gap[0] and span.end >= gap[1] and is_held_type(span.type)
+        for span in tree.spans
+        if span.type not in CONTAINER_STEP_TYPES
+    )
+    return (_("%(span)s waiting") if waits else _("%(span)s idle")) % {"span": duration}
+
+
+def _window_links(window: RowWindow, view_model: RunViewModel) -> dict[str, Any]:
+    query = view_model.query
+    return {
+        "earlier": query.address(page=window.page - 1) if window.page > 1 else "",
+        "later": query.address(page=window.page + 1) if window.page < window.pages else "",
+        "unfiltered_address": query.address(status=None, page=None),
+    }
+
+
+def _status_chips(tree: LoadedTree, view_model: RunViewModel) -> dict[str, Any]:
+    """Return the filters by status."""
+    counts = Counter(span.status for span in tree.spans)
     every = [("", sum(counts.values())), *sorted(counts.items())]
+    status = view_model.query["status"]
     return {
         "chips": [
             {
                 "label": _("All"),
-                "badge": render_badge(status) if status else None,
+                "badge": render_badge(each) if each else None,
                 "count": count,
-                "address": query.address(status=status, page=None, task=NO_TASK),
-                "is_chosen": status == window.criteria.status,
+                "address": view_model.query.address(status=each, page=None, task=NO_TASK),
+                "is_chosen": each == status,
             }
-            for status, count in every
+            for each, count in every
         ],
-        "only": window.criteria.only,
-        "only_address": query.address(only=None, page=None),
-        "earlier": query.address(page=window.previous) if window.previous else "",
-        "later": query.address(page=window.next) if window.next else "",
-        "unfiltered_address": query.address(status=None, only=None, page=None),
+        "status": status,
     }
-
-
-def _task_line(row: TaskRow, view_model: RunViewModel) -> TimelineLine:
-    task, last = row.task, row.last
-    waiting = task.status == "ACTIVE" and last is not None and last.status == "PENDING"
-    worked, waited = _measure_times(row, view_model.now)
-    is_chosen = view_model.task is not None and task.pk == view_model.task.pk
-    count = len(row.attempts)
-    tries = ngettext("%(count)s attempt", "%(count)s attempts", count) % {"count": count} if count > 1 else ""
-    usual = view_model.usual.get(task.ref)
-    return TimelineLine(
-        seq=task.seq,
-        name=str(task),
-        kind=" · ".join(filter(None, (task.type, tries))),
-        address=view_model.query.address(task=NO_TASK if is_chosen else str(task), attempt=None),
-        badges=(render_badge(last.status if waiting and last else task.status),),
-        waited=format_duration(waited),
-        duration=format_duration(worked) if worked or not waiting else "",
-        segments=row.segments,
-        usual=row.usual,
-        is_chosen=is_chosen,
-        is_slow=usual is not None and usual.is_slow(worked),
-    )
-
-
-def _measure_times(row: TaskRow, now: int) -> tuple[int, int]:
-    """Return how long the attempts were leased and how long they were queued, in milliseconds."""
-    ends = [now if attempt.ended_at is None else attempt.ended_at for attempt in row.attempts]
-    pairs = list(zip(row.attempts, ends, strict=True))
-    worked = sum(end - attempt.started_at for attempt, end in pairs if attempt.started_at is not None)
-    starts = [end if attempt.started_at is None else attempt.started_at for attempt, end in pairs]
-    return worked, sum(at - attempt.scheduled_at for at, attempt in zip(starts, row.attempts, strict=True))
-
-
-def _group_line(group: StepTasks, scale: TimeScale, view_model: RunViewModel) -> TimelineLine:
-    end = view_model.now if group.is_open else group.end
-    tone = "failed" if any(status_tone(status) == "failed" for status in group.counts) else "completed"
-    bar = TimelineSegment(
-        "work many", "leased" if group.is_open else tone, *scale.extent(group.begin, end), _alike_text(group.total)
-    )
-    return TimelineLine(
-        seq=group.first_seq,
-        name=group.name,
-        kind=f"{group.type} · {_alike_text(group.total)}",
-        address=view_model.query.address(only=group.name, page=None, task=NO_TASK),
-        badges=tuple(render_badge(status) for status in sorted(group.counts)),
-        waited="",
-        duration=format_duration(end - group.begin),
-        segments=(bar,) if scale.overlaps(group.begin, end) else (),
-        is_group=True,
-    )
-
-
-def _alike_text(count: int) -> str:
-    return ngettext("%(count)s similar task", "%(count)s similar tasks", count) % {"count": format_count(count)}
-
-
-def _insert_children(
-    lines: list[TimelineLine], rows: list[TaskRow], scale: TimeScale, view_model: RunViewModel
-) -> list[TimelineLine]:
-    """Return the lines with the tasks of sub-workflows after the tasks that started them."""
-    children = {row.last.child_id: row.task.seq for row in rows if row.last and row.last.child_id}
-    some = dict(list(children.items())[:MAX_CHILDREN])
-    tasks = list(
-        Task.objects.filter(run_id__in=some)
-        .defer("step_state")
-        .order_by("run_id", "seq")[: MAX_CHILDREN * MAX_CHILD_TASKS]
-    )
-    below: dict[int, list[TimelineLine]] = {}
-    rows = task_rows(tasks, attempts_of(tasks), scale, view_model.now)
-    on_path = paths_below(rows, {line.seq for line in lines if line.is_critical}, some, view_model.now)
-    for row in rows:
-        child_lines = below.setdefault(some[row.task.run_id], [])
-        if len(child_lines) < MAX_CHILD_TASKS:
-            child_lines.append(replace(_child_line(row, view_model), is_critical=row.task.pk in on_path))
-    return [each for line in lines for each in (line, *below.get(line.seq, ()))]
-
-
-def _mark_critical(lines: list[TimelineLine], path: list[TaskSpan]) -> list[TimelineLine]:
-    """Return the lines, marked if they or a task of their group are on the critical path."""
-    keys, names = {link.key for link in path}, {link.name for link in path}
-    return [replace(line, is_critical=line.name in (names if line.is_group else keys)) for line in lines]
-
-
-def _child_line(row: TaskRow, view_model: RunViewModel) -> TimelineLine:
-    there = run_address(row.task.run_id) + f"?task={row.task}"
-    return replace(_task_line(row, view_model), address=there, depth=1, is_chosen=False, is_slow=False)
 
 
 def _first_failed_address(view_model: RunViewModel) -> str:

@@ -11,8 +11,10 @@ from django.utils.translation import gettext as _
 from ... import clock
 from ...core.states import RUN
 from ...insight.definitions.duration_baselines import TypicalDuration, typical_step_durations
+from ...insight.durations import format_duration
 from ...insight.queues.gate_verdicts import GateVerdict
 from ...insight.runs.cause import Cause, run_cause
+from ...insight.runs.run_lives import RunLife, run_lives
 from ...insight.tasks.task_list import find_task
 from ...models import Run, Task, WorkflowDefinition
 from ...models.labels import with_labels
@@ -34,7 +36,7 @@ def run_address(run_id: str) -> str:
 
 @dataclass(frozen=True)
 class RunViewModel:
-    """A run, the current time, the cause of its state, and the selected task."""
+    """A run, the current time, the cause of its state, the selected task, and the lives of the run, oldest first."""
 
     run: Run
     query: RunPageQuery
@@ -42,6 +44,7 @@ class RunViewModel:
     cause: Cause
     usual: Mapping[str, TypicalDuration]
     task: Task | None
+    lives: list[RunLife]
 
     @property
     def chosen(self) -> str:
@@ -59,7 +62,9 @@ def run_view_model(run: Run, values: Mapping[str, str]) -> RunViewModel:
     cause = run_cause(run, now)
     wanted = query["task"] or (cause.task if run.status in ("FAILED", "TIMED_OUT") else "")
     task = find_task(run, wanted) if wanted and wanted != NO_TASK else None
-    return RunViewModel(run, query, now, cause, typical_step_durations(run.name, run.version), task)
+    return RunViewModel(
+        run, query, now, cause, typical_step_durations(run.name, run.version), task, run_lives(run, now)
+    )
 
 
 def head_context(view_model: RunViewModel) -> dict[str, Any]:
@@ -93,12 +98,13 @@ def opened_panel(view_model: RunViewModel) -> TaskPanel | None:
 
 def _run_facts(view_model: RunViewModel) -> list[tuple[str, Any]]:
     run, usual = view_model.run, view_model.usual.get("")
-    end = view_model.now if run.ended_at is None else run.ended_at
+    life = view_model.lives[-1]
     later = run.begins_later(view_model.now)
     facts = [
-        (_("Duration"), "" if later else running_time(run.created_at, run.ended_at)),
+        (_("Duration"), "" if later else running_time(life.begin, run.ended_at)),
+        (_("All executions"), _total_duration(view_model.lives)),
         (_("Typical"), str(usual or "")),
-        (_("Comparison"), _("slower than typical") if usual and usual.is_slow(end - run.created_at) else ""),
+        (_("Comparison"), _("slower than typical") if usual and usual.is_slow(life.duration_ms) else ""),
         (_("Starts") if later else _("Started"), relative_time(run.created_at, view_model.now)),
         (_("Ended"), relative_time(run.ended_at, view_model.now) if run.ended_at else ""),
         (_("Started by"), run.started_by),
@@ -110,6 +116,17 @@ def _run_facts(view_model: RunViewModel) -> list[tuple[str, Any]]:
         (_("Revision"), run.revision),
     ]
     return [(name, value) for name, value in facts if value not in ("", None)]
+
+
+def _total_duration(lives: list[RunLife]) -> str:
+    """Return how long a reopened run was open in all its lives, and the time from its start to its end."""
+    if len(lives) < 2:
+        return ""
+    facts = {
+        "open": format_duration(sum(life.duration_ms for life in lives)),
+        "total": format_duration(lives[-1].end - lives[0].begin),
+    }
+    return _("%(open)s within %(total)s") % facts
 
 
 def _parent_and_children(run: Run) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any
 from django.utils.translation import ngettext
 
 from ...insight.durations import format_duration
-from ...insight.runs.timeline import zoom_scale
+from ...insight.runs.time_scale import zoom_scale
 from ...insight.standalone.task_groups.bars import MAX_ROWS, TimelineRow, group_span, order_members, timeline_rows
 from ...insight.standalone.task_groups.graph import build_graph
 from ...insight.standalone.task_groups.members import URGENCY

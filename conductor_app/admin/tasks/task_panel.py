@@ -19,7 +19,7 @@ from ...insight.queues.gate_verdicts import GateVerdict, verdicts_on
 from ...insight.tasks.input_provenance import InputOrigin, input_origins
 from ...models import Attempt, FailureGroup, Run, Task
 from ...models.fields import DocumentField, dumps
-from ..badges import mark_names, relative_time, render_badge
+from ..badges import mark_names, precise_time, render_badge
 from ..documents import MAX_INLINE_BYTES, PayloadDocument, annotate_documents, payload_documents
 from ..runs.run_page_query import RunPageQuery
 from .attempt_log import LogView, log_view
@@ -87,6 +87,11 @@ class TaskPanel:
     """The failure group of the attempt, if other failures belong to it."""
     next_step: str = ""
     """The step to jump to in order to skip the task."""
+
+    @property
+    def shown_column(self) -> AttemptColumn | None:
+        """Return the facts of the attempt that the panel shows."""
+        return next((column for column in self.attempt_columns if column.is_chosen), None)
 
     @property
     def error_line(self) -> str:
@@ -195,13 +200,13 @@ def attempt_facts(attempt: Attempt, now: int) -> list[tuple[str, Any]]:
         (_("Queue"), attempt.queue),
         (_("Domain"), attempt.domain),
         (_("Worker"), attempt.worker),
-        (_("Scheduled"), relative_time(attempt.scheduled_at, now)),
-        (_("Started"), relative_time(attempt.started_at, now) if attempt.started_at else ""),
+        (_("Scheduled"), precise_time(attempt.scheduled_at, now)),
+        (_("Started"), precise_time(attempt.started_at, now) if attempt.started_at else ""),
         (
             _("Lease expires"),
-            relative_time(attempt.lease_ends_at, now) if attempt.lease_ends_at and not attempt.ended_at else "",
+            precise_time(attempt.lease_ends_at, now) if attempt.lease_ends_at and not attempt.ended_at else "",
         ),
-        (_("Ended"), relative_time(attempt.ended_at, now) if attempt.ended_at else ""),
+        (_("Ended"), precise_time(attempt.ended_at, now) if attempt.ended_at else ""),
         (_("Polled"), _format_times(attempt.poll_count) if attempt.poll_count > 1 else ""),
     ]
     return [(name, value) for name, value in facts if value]

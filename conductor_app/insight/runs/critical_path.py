@@ -5,53 +5,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import OuterRef, Subquery
-
-from ...core.step_structure import DEFAULT_TYPE, Flow, structure_of_step
-from ...core.step_tree import bodies_of
-from ...models import Attempt, Run, Task
+from ...core.step_structure import Flow
+from ...models import Run
 from ..definitions.parsed_definitions import parsed_definition
 from ..tasks.attempt_waits import CONTAINER_STEP_TYPES
+from .step_places import enclosing_bodies
+from .task_spans import MAX_SPANS, TaskSpan, spans_of_run
 
-MAX_TASKS = 10_000
-"""Tasks of a run above which no critical path is computed."""
 Branch = tuple[str, int, int]
 """Reference of a fork, number of loops around the fork, number of the branch."""
 
 
-@dataclass(frozen=True, slots=True)
-class TaskSpan:
-    """One task as a time span. `branch_head`: the head of its branch, if the task belongs to a dynamic fork."""
-
-    key: str
-    ref: str
-    begin: int
-    end: int
-    seq: int
-    type: str = DEFAULT_TYPE
-    iteration_path: tuple[str, ...] = ()
-    branch_head: str = ""
-    status: str = "COMPLETED"
-    name: str = ""
-
-    @property
-    def duration_ms(self) -> int:
-        return self.end - self.begin
-
-
-def enclosing_branches(
-    tasks: Sequence[Mapping[str, Any]], above: tuple[Branch, ...] = (), loops: int = 0
-) -> dict[str, tuple]:
+def enclosing_branches(tasks: Sequence[Mapping[str, Any]]) -> dict[str, tuple[Branch, ...]]:
     """Return the fork branches around each step, outermost first, by reference."""
-    found: dict[str, tuple[Branch, ...]] = {}
-    for task in tasks:
-        ref, structure = str(task.get("taskReferenceName")), structure_of_step(task)
-        found[ref] = above
-        deeper = loops + structure.iterates + bool(structure.item_type)
-        for number, body in enumerate(bodies_of(task)):
-            place = (*above, (ref, loops, number)) if structure.flow is Flow.FORK else above
-            found |= enclosing_branches(body.steps, place, deeper)
-    return found
+    return {
+        ref: tuple((each.ref, each.loops, each.number) for each in bodies if each.flow is Flow.FORK)
+        for ref, bodies in enclosing_bodies(tasks).items()
+    }
 
 
 def critical_path(
@@ -126,43 +96,14 @@ class _SpanIndex:
 
 
 def critical_path_of(run: Run, now: int) -> list[TaskSpan] | None:
-    """Return the critical path of a run, or None if it has more than MAX_TASKS tasks. Runs one query."""
-    ended = Attempt.objects.filter(pk=OuterRef("attempt_id")).values("ended_at")[:1]
-    columns = (
-        "run_id",
-        "attempt_id",
-        "ref",
-        "iteration_path",
-        "created_at",
-        "seq",
-        "type",
-        "branch_head",
-        "status",
-        "name",
-    )
-    rows = Task.objects.filter(run_id=run.pk).order_by().annotate(end=Subquery(ended)).only(*columns)
-    tasks = list(rows[: MAX_TASKS + 1])
-    if len(tasks) > MAX_TASKS:
-        return None
+    """Return the critical path of a run, or None if it has more than MAX_SPANS tasks. Runs one query."""
+    spans = spans_of_run(run.pk, now)
+    return None if len(spans) > MAX_SPANS else critical_path_among(run, spans)
+
+
+def critical_path_among(run: Run, spans: Sequence[TaskSpan]) -> list[TaskSpan]:
+    """Return the critical path among the tasks of a run."""
     definition = parsed_definition(run.resolved_definition_id)
     branches_by_ref = enclosing_branches(definition.document.get("tasks") or ()) if definition else {}
-    failed = next((str(task) for task in tasks if task.attempt_id == run.failed_attempt_id), "")
-    return critical_path((task_span(task, task.end, now) for task in tasks), branches_by_ref, failed)
-
-
-def task_span(task: Task, ended_at: int | None, now: int) -> TaskSpan:
-    """Return the span of a task, up to the end of its last attempt, or up to now if the task is open."""
-    iteration_path = tuple(part for part in task.iteration_path.split(".") if part)
-    end = now if ended_at is None else ended_at
-    return TaskSpan(
-        str(task),
-        task.ref,
-        task.created_at,
-        end,
-        task.seq,
-        task.type,
-        iteration_path,
-        task.branch_head,
-        task.status,
-        task.name,
-    )
+    failed = next((each.key for each in spans if each.attempt_id == run.failed_attempt_id), "")
+    return critical_path(spans, branches_by_ref, failed)

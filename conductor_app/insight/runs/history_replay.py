@@ -15,13 +15,18 @@ INITIAL_STATUS, PENDING, ACTIVE = "RUNNING", "PENDING", "ACTIVE"
 
 @dataclass(frozen=True, slots=True)
 class TaskAtRevision:
-    """One task at a revision. `has_changed`: True if the decision of this revision changed it."""
+    """One task at a revision. `has_changed`: True if the decision of this revision changed it.
+
+    `begin`: when it was created. `end`: when it ended, None if it was open.
+    """
 
     key: str
     type: str
     status: str
     attempts: int
     has_changed: bool
+    begin: int = 0
+    end: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +37,7 @@ class RunAtRevision:
     status: str
     tasks: list[TaskAtRevision]
     unknown: int = 0
+    at: int = 0
 
     @property
     def open_tasks(self) -> int:
@@ -45,6 +51,8 @@ class _Task:
     attempt: str = PENDING
     attempts: int = 1
     changed_in: int = 0
+    begin: int = 0
+    end: int = 0
 
 
 @dataclass
@@ -55,6 +63,7 @@ class _Replay:
     tasks: dict[str, _Task] = field(default_factory=dict)
     unknown: int = 0
     revision: int = 0
+    at: int = 0
 
     def apply_line(self, line: Mapping[str, Any]) -> None:
         kind = effect_name(line)
@@ -76,7 +85,10 @@ class _Replay:
     def _create_task(self, line: Mapping[str, Any]) -> None:
         attempt = str(line.get("status", PENDING))
         status = str(line.get("becomes") or (ACTIVE if attempt in ATTEMPT.open else _task_status(attempt)))
-        self.tasks[str(line.get("task"))] = _Task(str(line.get("type", "")), status, attempt, changed_in=self.revision)
+        times = {"begin": self.at, "end": self.at}
+        self.tasks[str(line.get("task"))] = _Task(
+            str(line.get("type", "")), status, attempt, changed_in=self.revision, **times
+        )
 
     def _transition_task(self, task: _Task, line: Mapping[str, Any]) -> None:
         kind = effect_name(line)
@@ -88,7 +100,7 @@ class _Replay:
                 task.status = ACTIVE
         elif kind == "ResolveTask":
             task.status = _status_after(TASK, task.status, line)
-        task.changed_in = self.revision
+        task.changed_in, task.end = self.revision, self.at
 
     def _remove_tasks(self, keys: Iterable[Any]) -> None:
         for key in keys:
@@ -118,21 +130,24 @@ def _whole_number(line: Mapping[str, Any], name: str) -> int:
     return value if isinstance(value, int) else 0
 
 
-def replay_history(entries: Iterable[tuple[int, Any]]) -> RunAtRevision:
-    """Replay decisions, oldest first, given as pairs of revision and history lines."""
+def replay_history(entries: Iterable[tuple[int, int, Any]]) -> RunAtRevision:
+    """Replay decisions, oldest first, each given by its revision, its time and its history lines."""
     replay = _Replay()
-    for replay.revision, lines in entries:
+    for replay.revision, replay.at, lines in entries:
         for line in lines or ():
             replay.apply_line(line)
-    tasks = [
-        TaskAtRevision(key, task.type, task.status, task.attempts, task.changed_in == replay.revision)
-        for key, task in replay.tasks.items()
-    ]
-    return RunAtRevision(replay.revision, replay.status, tasks, replay.unknown)
+    tasks = [_task_at_revision(key, task, replay.revision) for key, task in replay.tasks.items()]
+    return RunAtRevision(replay.revision, replay.status, tasks, replay.unknown, replay.at)
+
+
+def _task_at_revision(key: str, task: _Task, revision: int) -> TaskAtRevision:
+    end = None if task.status in TASK.open else task.end
+    has_changed = task.changed_in == revision
+    return TaskAtRevision(key, task.type, task.status, task.attempts, has_changed, task.begin, end)
 
 
 def run_at_revision(run_id: str, revision: int) -> RunAtRevision | None:
     """Return a run at a revision, or None if it has no history or more than MAX_ENTRIES revisions up to there."""
     entries = HistoryEntry.objects.filter(run_id=run_id, revision__lte=revision).order_by("revision", "id")
-    lines = list(entries.values_list("revision", "effects")[: MAX_ENTRIES + 1])
+    lines = list(entries.values_list("revision", "at", "effects")[: MAX_ENTRIES + 1])
     return replay_history(lines) if lines and len(lines) <= MAX_ENTRIES else None

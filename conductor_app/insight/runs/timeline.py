@@ -6,27 +6,20 @@ from itertools import pairwise
 
 from django.utils.translation import gettext as _
 
-from ...models import Attempt, Run, Task
+from ...models import Attempt, Task
 from ..definitions.duration_baselines import TypicalDuration
 from ..durations import format_duration
+from .time_scale import MIN_WIDTH_PERCENT, Stretch, TimeScale, overlap
 
-WAIT, DELAY, GAP, WORK = "wait", "delay", "gap", "work"
-MIN_WIDTH_PERCENT = 0.35
-"""Minimum width of a segment in percent, so that it remains visible and clickable."""
-END_MARGIN = 0.15
-"""Share of the axis before its end that gets no tick, because its label would be cut off."""
-STEPS = [n * 10**k for k in range(12) for n in (1, 2, 5)]
-STEPS_MS = [
-    *(s for s in STEPS if s < 60_000),
-    *(m * 60_000 for m in (1, 2, 5, 10, 20, 30)),
-    *(h * 3_600_000 for h in (1, 2, 4, 6, 12)),
-    *(d * 86_400_000 for d in (1, 2, 5, 10, 20, 50, 100)),
-]
+WAIT, DELAY, GAP, WORK, HOLD = "wait", "delay", "gap", "work", "hold"
 
 
 @dataclass(frozen=True, slots=True)
 class TimelineSegment:
-    """A segment of a task: delay before it is due, gap before a retry, wait in the queue, or work."""
+    """A segment of a task: delay before it is due, gap before a retry, wait in the queue, work of a worker, or hold.
+
+    A hold is the time of a task without a worker: the task waits for a person, a time, an event or other tasks.
+    """
 
     kind: str
     status: str
@@ -50,59 +43,6 @@ class TaskRow:
         return self.attempts[-1] if self.attempts else None
 
 
-@dataclass(frozen=True, slots=True)
-class AxisTick:
-    """A tick of the axis."""
-
-    left: str
-    label: str
-
-
-@dataclass(frozen=True, slots=True)
-class TimeScale:
-    """Conversion of times to positions in percent of the width."""
-
-    begin: int
-    end: int
-
-    def overlaps(self, begin: int, end: int) -> bool:
-        """Return True if any part of a span is visible."""
-        return end >= self.begin and begin <= self.end
-
-    def percent_of(self, moment: int) -> float:
-        return 100 * (min(max(moment, self.begin), self.end) - self.begin) / max(self.end - self.begin, 1)
-
-    def extent(self, begin: int, end: int) -> tuple[str, str]:
-        """Return left edge and width of a span. A short span is widened, but not beyond the right edge."""
-        left, right = self.percent_of(begin), self.percent_of(end)
-        width = max(right - left, MIN_WIDTH_PERCENT)
-        return f"{min(left, 100 - width):.2f}%", f"{width:.2f}%"
-
-    def ticks(self, origin: int | None = None, most: int = 6) -> list[AxisTick]:
-        """Return ticks at round durations since `origin`, by default the start of the scale."""
-        since = self.begin if origin is None else origin
-        length = self.end - self.begin
-        step = next((step for step in STEPS_MS if length / step <= most), max(length, 1))
-        first = -(-(self.begin - since) // step) * step
-        spans = range(first, self.end - since - round(length * END_MARGIN), step)
-        return [
-            AxisTick(f"{100 * (since + at - self.begin) / max(length, 1):.2f}%", format_duration(at) if at else "0")
-            for at in spans
-        ]
-
-
-def run_span(run: Run, now: int) -> TimeScale:
-    """Return the span of a run, up to now if it is open."""
-    return TimeScale(run.created_at, max(run.ended_at or now, run.created_at + 1))
-
-
-def zoom_scale(whole: TimeScale, begin: int | None, end: int | None) -> TimeScale:
-    """Return a part of a scale, given in milliseconds since its start, or the whole scale if the part is invalid."""
-    if begin is None or end is None or end - begin < 2:
-        return whole
-    return TimeScale(whole.begin + max(begin, 0), min(whole.begin + end, whole.end + (whole.end - whole.begin)))
-
-
 def task_rows(
     tasks: Iterable[Task],
     attempts: Iterable[Attempt],
@@ -110,7 +50,7 @@ def task_rows(
     now: int,
     usual: Mapping[str, TypicalDuration] | None = None,
 ) -> list[TaskRow]:
-    """Return a row for each task, in the given order."""
+    """Return a row for each task, in the given order. Nothing is held between the lives of `scale`."""
     tries: dict[str, list[Attempt]] = {}
     for attempt in sorted(attempts, key=lambda attempt: attempt.number):
         tries.setdefault(attempt.task_id, []).append(attempt)
@@ -148,6 +88,9 @@ def _expected_end(attempts: list[Attempt], scale: TimeScale, usual: TypicalDurat
 
 def segments_of(attempt: Attempt, scale: TimeScale, now: int) -> Iterator[TimelineSegment]:
     """Yield the visible segments of one attempt."""
+    if is_held(attempt):
+        yield from _hold_segments(attempt, scale, now)
+        return
     end = now if attempt.ended_at is None else attempt.ended_at
     begin = end if attempt.started_at is None else attempt.started_at
     # Each poll moves `visible_at`. Before the first poll, it is the time at which the attempt was due.
@@ -161,6 +104,41 @@ def segments_of(attempt: Attempt, scale: TimeScale, now: int) -> Iterator[Timeli
         yield _build_segment(WAIT, attempt, scale, due, begin, _("attempt %(number)s queued") % facts)
     if attempt.started_at is not None and scale.overlaps(begin, end):
         yield _build_segment(WORK, attempt, scale, begin, end, _("attempt %(number)s %(status)s") % facts)
+
+
+def attempts_as_of(attempts: Iterable[Attempt], moment: int) -> list[Attempt]:
+    """Return the attempts that existed at a time, as they were then."""
+    found = []
+    for attempt in attempts:
+        if attempt.scheduled_at > moment:
+            continue
+        if attempt.ended_at is not None and attempt.ended_at > moment:
+            attempt.ended_at, attempt.status = None, "LEASED"
+        if attempt.started_at is not None and attempt.started_at > moment:
+            attempt.started_at = None
+        if attempt.started_at is None and attempt.ended_at is None:
+            attempt.status = "PENDING"
+        found.append(attempt)
+    return found
+
+
+def is_held(attempt: Attempt) -> bool:
+    """Return True if the attempt has no worker, because it never was in a queue."""
+    return attempt.queue == ""
+
+
+def hold_stretches(attempt: Attempt, scale: TimeScale, now: int) -> list[Stretch]:
+    """Return when an attempt without a worker was open. One that was reopened was closed together with its run."""
+    end = now if attempt.ended_at is None else attempt.ended_at
+    whole = (attempt.scheduled_at, max(end, attempt.scheduled_at))
+    return [part for life in scale.lives if (part := overlap(life, whole))] if scale.lives else [whole]
+
+
+def _hold_segments(attempt: Attempt, scale: TimeScale, now: int) -> Iterator[TimelineSegment]:
+    title = _("attempt %(number)s %(status)s") % {"number": attempt.number + 1, "status": attempt.status.lower()}
+    for begin, end in hold_stretches(attempt, scale, now):
+        if scale.overlaps(begin, end):
+            yield _build_segment(HOLD, attempt, scale, begin, end, title)
 
 
 def _build_segment(kind: str, attempt: Attempt, scale: TimeScale, begin: int, end: int, title: str) -> TimelineSegment:

@@ -134,14 +134,19 @@ def page_of(run: Run, name: str) -> int:
 
 
 def find_task(run: Run, name: str) -> Task | None:
-    """Return a task by its display name. A reference may contain `__` itself, so every split of the name is tried."""
+    """Return a task by its display name, or the newest task of a step by its reference.
+
+    A reference may contain `__` itself, so every split of the name is tried.
+    """
     parts = name.split("__")
     refs = ["__".join(parts[:count]) for count in range(1, len(parts) + 1)]
     iterations = {ref: ".".join(parts[count:]) for count, ref in enumerate(refs, 1)}
     ways = Q()
     for ref in refs[-6:]:
         ways |= Q(ref=ref, iteration_path=iterations[ref])
-    return _tasks_of(run).filter(ways).first() if name else None
+    if not name:
+        return None
+    return _tasks_of(run).filter(ways).first() or _tasks_of(run).filter(ref=name).order_by("-seq").first()
 
 
 def attempts_of(tasks: Iterable[Task]) -> list[Attempt]:
@@ -151,6 +156,12 @@ def attempts_of(tasks: Iterable[Task]) -> list[Attempt]:
         return []
     found = Attempt.objects.defer_payloads().filter(task_id__in=ids)
     return list(found.order_by("task_id", "number")[:MAX_ATTEMPTS])
+
+
+def attempts_of_tasks(ids: Iterable[str]) -> list[Attempt]:
+    """Return the attempts of tasks by their ids, together with the tasks, without payloads."""
+    found = Attempt.objects.defer_payloads().defer("input", "output", "task__step_state").select_related("task")
+    return list(found.filter(task_id__in=list(ids)).order_by("task_id", "number")[:MAX_ATTEMPTS])
 
 
 def _tasks_of(run: Run) -> QuerySet[Task]:

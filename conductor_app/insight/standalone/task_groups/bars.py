@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ...durations import format_duration
-from ...runs.timeline import GAP, WAIT, WORK, TimelineSegment, TimeScale
+from ...runs.time_scale import TimeScale
+from ...runs.timeline import GAP, WAIT, WORK, TimelineSegment
 from .members import GroupMember
 from .name_patterns import OTHERS, group_by_pattern
 

@@ -1,0 +1,308 @@
+"""The lines of a run's timeline: a name, a status and bars for each visible row of its tree."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from ...insight.durations import format_duration
+from ...insight.runs.run_tree import ACTIVE, CANCELED, COMPLETED, FAILED, NodeKind, TreeNode, state_of
+from ...insight.runs.task_spans import TaskSpan
+from ...insight.runs.time_scale import TimeScale, merge_stretches, overlap
+from ...insight.runs.timeline import (
+    HOLD,
+    WORK,
+    TaskRow,
+    TimelineSegment,
+    attempts_as_of,
+    hold_stretches,
+    is_held,
+    task_rows,
+)
+from ...insight.runs.tree_loading import CHILD_SEPARATOR, is_held_type
+from ...insight.runs.tree_rows import TreeRow
+from ...insight.tasks.task_list import attempts_of_tasks
+from ..badges import format_count, format_status, render_state
+from .run_view_model import NO_TASK, RunViewModel, run_address
+
+MAX_DEPTH = 9
+"""Deeper rows are indented like this depth."""
+MAX_TOGGLED = 60
+"""Ids of opened or closed nodes that an address keeps."""
+LABEL_ROOM = 14
+"""Percent of the width that the text beside a bar needs."""
+STRIP_TOLERANCE = 0.006
+"""Bars of a summary become one if less than this share of the scale is between them."""
+
+
+@dataclass(frozen=True, slots=True)
+class BarLabel:
+    """The text beside a bar. `place`: after it, before it or inside it, whichever has room."""
+
+    text: str
+    left: str
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineLine:
+    """One row: a task, an iteration, branch or phase, or a summary of alike siblings.
+
+    `address`: selects its task; empty if it has none. `fold_address`: opens or closes it.
+    """
+
+    id: str
+    name: str
+    title: str
+    kind: str
+    depth: int
+    address: str
+    fold_address: str
+    is_open: bool
+    state: SafeString
+    segments: tuple[TimelineSegment, ...]
+    label: BarLabel | None
+    description: str
+    usual: TimelineSegment | None = None
+    is_chosen: bool = False
+    is_group: bool = False
+    is_slow: bool = False
+    is_critical: bool = False
+    is_child: bool = False
+
+    @property
+    def css(self) -> str:
+        """Return the classes of the row."""
+        flags = {
+            "chosen": self.is_chosen,
+            "group": self.is_group,
+            "child": self.is_child,
+            "critical": self.is_critical,
+        }
+        return " ".join(name for name, flag in flags.items() if flag)
+
+
+@dataclass(frozen=True, slots=True)
+class LineBuilder:
+    """Builds the lines of one page. `critical`: ids of the critical nodes. `now`: that of the revision shown."""
+
+    view_model: RunViewModel
+    scale: TimeScale
+    critical: set[str]
+    page: int
+    now: int
+
+    def lines_of(self, rows: Sequence[TreeRow]) -> list[TimelineLine]:
+        """Return the lines of rows. Reads their tasks and attempts in one query."""
+        drawn = self._draw_tasks(rows)
+        return [self._line(row, drawn) for row in rows]
+
+    def _draw_tasks(self, rows: Sequence[TreeRow]) -> dict[str, TaskRow]:
+        """Return the rows of tasks by id. A task that was created after the revision stands for a deleted one."""
+        ids = [row.node.span.task_id for row in rows if row.node.span and not row.is_summary]
+        attempts = attempts_as_of(attempts_of_tasks(ids), self.now)
+        tasks = {each.task_id: each.task for each in attempts if each.task.created_at <= self.now}
+        rows_of_tasks = task_rows(tasks.values(), attempts, self.scale, self.now, self.view_model.usual)
+        return {row.task.pk: row for row in rows_of_tasks}
+
+    def _line(self, row: TreeRow, drawn: dict[str, TaskRow]) -> TimelineLine:
+        span = None if row.is_summary else row.node.span
+        if span is None or (row.node.children and not row.is_open):
+            return self._group_line(row)
+        if task := drawn.get(span.task_id):
+            return self._task_line(row, span, task)
+        return self._plain_line(row, span)
+
+    def _task_line(self, row: TreeRow, span: TaskSpan, task: TaskRow) -> TimelineLine:
+        last = task.last
+        status = last.status if last and last.status == "PENDING" and span.is_open else span.status
+        worked, waited = self._measure(task)
+        usual = self.view_model.usual.get(span.ref) if row.node.run_id == self.view_model.run.pk else None
+        text = format_duration(worked) if worked or not is_held_type(span.type) else ""
+        if status == "PENDING":
+            text = _("queued %(span)s") % {"span": format_duration(waited)}
+        facts = {"task": row.node.id, "waited": format_duration(waited), "ran": format_duration(worked)}
+        ends = [self.now if each.ended_at is None else each.ended_at for each in task.attempts]
+        begin = task.attempts[0].scheduled_at if task.attempts else span.begin
+        return self._build_line(
+            row,
+            kind=" · ".join(filter(None, (span.type, _count_attempts(len(task.attempts))))),
+            state=render_state(status),
+            segments=task.segments,
+            usual=task.usual if usual else None,
+            label=self._label(text, begin, max(ends, default=span.end)),
+            description=_("%(task)s: queued %(waited)s, running %(ran)s") % facts,
+            is_slow=usual is not None and usual.is_slow(worked),
+        )
+
+    def _plain_line(self, row: TreeRow, span: TaskSpan) -> TimelineLine:
+        """Return the line of a task without stored attempts, such as a deleted one of an earlier revision."""
+        kind = HOLD if is_held_type(span.type) else WORK
+        parts = [part for life in self._lives() if (part := overlap(life, (span.begin, span.end)))]
+        text = format_duration(sum(end - begin for begin, end in parts))
+        bars = [
+            TimelineSegment(kind, state_of(span.status), *self.scale.extent(*part), text)
+            for part in parts
+            if self.scale.overlaps(*part)
+        ]
+        return self._build_line(
+            row,
+            kind=span.type,
+            state=render_state(span.status),
+            segments=tuple(bars),
+            label=self._label(text, span.begin, span.end),
+            description=f"{row.node.id}: {text}",
+        )
+
+    def _group_line(self, row: TreeRow) -> TimelineLine:
+        nodes = row.siblings or (row.node,)
+        begin, end = min(node.begin for node in nodes), max(node.end for node in nodes)
+        state = next((each for each in (FAILED, ACTIVE, CANCELED) if any(node.state == each for node in nodes)), "")
+        counts = row.counts
+        text = format_duration(
+            sum(part[1] - part[0] for life in self._lives() if (part := overlap(life, (begin, end))))
+        )
+        segments = self._strip(nodes) if not row.is_open or row.is_summary else self._bracket(row.node)
+        title = format_counts(counts) if counts else ""
+        return self._build_line(
+            row,
+            kind=title or (row.node.span.type if row.node.span else ""),
+            state=render_state(state or nodes[0].state),
+            segments=segments,
+            label=self._label(text, begin, end),
+            description=", ".join(filter(None, (self._name(row), title, text))),
+        )
+
+    def _build_line(self, row: TreeRow, **facts: object) -> TimelineLine:
+        node = row.node
+        is_chosen = not row.is_summary and bool(node.span) and node.id == self.view_model.chosen
+        return TimelineLine(
+            id=row.id,
+            name=self._name(row),
+            title=node.span.key if node.span and not row.is_summary else "",
+            depth=min(row.depth, MAX_DEPTH),
+            address=self._address(row, is_chosen),
+            fold_address=self._fold_address(row) if row.is_foldable else "",
+            is_open=row.is_open,
+            is_chosen=is_chosen,
+            is_group=row.is_summary or node.span is None,
+            is_critical=bool(self.critical) and self._is_critical(row),
+            is_child=CHILD_SEPARATOR in node.id,
+            **facts,  # type: ignore[arg-type]
+        )
+
+    def _name(self, row: TreeRow) -> str:
+        if row.is_summary:
+            return _summary_name(row)
+        return node_name(row.node)
+
+    def _address(self, row: TreeRow, is_chosen: bool) -> str:
+        span = row.node.span
+        if row.is_summary or span is None:
+            return ""
+        if row.node.run_id != self.view_model.run.pk:
+            return run_address(row.node.run_id) + f"?task={span.key}"
+        return self.view_model.query.address(task=NO_TASK if is_chosen else span.key, attempt=None)
+
+    def _fold_address(self, row: TreeRow) -> str:
+        query = self.view_model.query
+        ids = {name: [id for id in query[name].split("~") if id and id != row.id] for name in ("open", "shut")}
+        ids["shut" if row.is_open else "open"].append(row.id)
+        if row.is_summary:
+            ids["shut"] = [id for id in ids["shut"] if id != row.id]
+        joined = {name: "~".join(each[-MAX_TOGGLED:]) for name, each in ids.items()}
+        return query.address(page=self.page if self.page > 1 else None, **joined)
+
+    def _is_critical(self, row: TreeRow) -> bool:
+        if not row.is_summary and row.is_open:
+            return row.node.id in self.critical
+        return any(_contains(node, self.critical) for node in row.siblings or (row.node,))
+
+    def _strip(self, nodes: Iterable[TreeNode]) -> tuple[TimelineSegment, ...]:
+        """Return the work of all tasks of some nodes as one row of bars."""
+        spans = [span for node in nodes for span in node.spans() if not is_held_type(span.type)]
+        tolerance = round((self.scale.end - self.scale.begin) * STRIP_TOLERANCE)
+        bars = []
+        for state in (CANCELED, COMPLETED, ACTIVE, FAILED):
+            visible = (_visible_part(span) for span in spans if state_of(span.status) == state)
+            own = [part for span in visible for life in self._lives() if (part := overlap(life, span))]
+            for begin, end in merge_stretches(own, tolerance):
+                if self.scale.overlaps(begin, end):
+                    extent = self.scale.extent(begin, end)
+                    bars.append(TimelineSegment("work many", state, *extent, format_status(state)))
+        return tuple(bars)
+
+    def _bracket(self, node: TreeNode) -> tuple[TimelineSegment, ...]:
+        """Return the span of an open node without a task."""
+        parts = [part for life in self._lives() if (part := overlap(life, (node.begin, node.end)))]
+        title = format_duration(node.end - node.begin)
+        return tuple(
+            TimelineSegment(HOLD, node.state, *self.scale.extent(*part), title)
+            for part in parts
+            if self.scale.overlaps(*part)
+        )
+
+    def _label(self, text: str, begin: int, end: int) -> BarLabel | None:
+        if not text or not self.scale.overlaps(begin, end):
+            return None
+        left, right = self.scale.percent_of(begin), self.scale.percent_of(end)
+        if right <= 100 - LABEL_ROOM:
+            return BarLabel(text, f"{right:.2f}%", "after")
+        if left >= LABEL_ROOM:
+            return BarLabel(text, f"{left:.2f}%", "before")
+        return BarLabel(text, f"{right:.2f}%", "inside")
+
+    def _lives(self) -> Sequence[tuple[int, int]]:
+        return self.scale.lives or ((self.scale.begin, max(self.scale.end, self.now)),)
+
+    def _measure(self, row: TaskRow) -> tuple[int, int]:
+        """Return how long the attempts were executed or held, and how long they were queued, in milliseconds."""
+        worked = waited = 0
+        now = self.now
+        for attempt in row.attempts:
+            if is_held(attempt):
+                worked += sum(end - begin for begin, end in hold_stretches(attempt, self.scale, now))
+                continue
+            end = now if attempt.ended_at is None else attempt.ended_at
+            begin = end if attempt.started_at is None else attempt.started_at
+            worked, waited = worked + end - begin, waited + begin - attempt.scheduled_at
+        return worked, waited
+
+
+def _visible_part(span: TaskSpan) -> tuple[int, int]:
+    """Return the part of a task that a summary shows: a failure is a mark at its end, so that it covers no other."""
+    return (span.end if state_of(span.status) == FAILED else span.begin), span.end
+
+
+def node_name(node: TreeNode) -> str:
+    """Return the name of a node among its siblings."""
+    if node.kind is NodeKind.ITERATION:
+        return _("Iteration %(number)s") % {"number": node.label}
+    if node.kind is NodeKind.BRANCH and node.label.isdecimal():
+        return _("Branch %(number)s") % {"number": node.label}
+    return node.label
+
+
+def format_counts(counts: dict[str, int]) -> str:
+    """Return the number of siblings by state: `38 completed, 1 failed, 1 active`."""
+    return ", ".join(f"{format_count(count)} {format_status(state).lower()}" for state, count in counts.items())
+
+
+def _summary_name(row: TreeRow) -> str:
+    count = {"count": format_count(len(row.siblings))}
+    kinds = {node.kind for node in row.siblings}
+    if kinds == {NodeKind.ITERATION}:
+        return _("%(count)s iterations") % count
+    if row.id.endswith("/*"):
+        return _("%(count)s branches") % count
+    return _("%(name)s: %(count)s tasks") % {**count, "name": row.siblings[0].label}
+
+
+def _contains(node: TreeNode, ids: set[str]) -> bool:
+    return node.id in ids or any(_contains(child, ids) for child in node.children)
+
+
+def _count_attempts(count: int) -> str:
+    return ngettext("%(count)s attempt", "%(count)s attempts", count) % {"count": count} if count > 1 else ""

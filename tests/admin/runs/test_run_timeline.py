@@ -1,0 +1,227 @@
+"""The timeline of a run: tree, waiting, idle time, lives, revisions; every state is a link, without JavaScript."""
+
+import re
+from html import unescape
+
+import pytest
+
+from conductor_app.engine import sweeps
+from conductor_app.engine.runs import run_commands
+from conductor_app.engine.tasks import task_commands
+from conductor_app.insight.runs.run_lives import run_lives
+from conductor_app.models import DurationBaseline
+from tests.admin.page_text import html, page_text, run_url
+from tests.builders import dynamic_fork, human, loop, step
+from tests.insight.scenarios import (
+    claim_and_report,
+    claim_next,
+    define_task,
+    define_workflow,
+    reload_run,
+    start_run,
+    start_run_of,
+)
+from tests.insight.scenarios import step as plain_step
+
+
+@pytest.fixture
+def retried(clock, db):
+    """Return a run that failed after 13 s, and was retried and completed ten minutes later."""
+    run = start_run_of(step("pack"), step("ship"))
+    clock.advance(seconds=10)
+    claim_and_report("pack")
+    clock.advance(seconds=3)
+    claim_and_report("ship", "FAILED", reason="no truck")
+    clock.advance(seconds=600)
+    run_commands.retry(run.pk, "olga")
+    clock.advance(seconds=4)
+    attempt = claim_next("ship")
+    clock.advance(seconds=2)
+    task_commands.report_task(run.pk, attempt.id, _completed(), "w7")
+    return reload_run(run)
+
+
+def _completed():
+    from conductor_app.core.reports import Report
+
+    return Report("COMPLETED")
+
+
+def rows(page):
+    """Return the names of the rows with their depths."""
+    cells = re.findall(r'class="depth-(\d)">.*?class="name"[^>]*>([^<]*)<', html(page), re.DOTALL)
+    return [(int(depth), name) for depth, name in cells]
+
+
+def fold_address(page, name):
+    """Return the address of the link that folds or unfolds a row."""
+    row = next(row for row in re.findall(r"<tr.*?</tr>", html(page), re.DOTALL) if f">{name}<" in row)
+    return unescape(re.search(r'class="fold"\s+data-select\s+href="([^"]+)"', row)[1])
+
+
+def follow(operator, run, query):
+    return operator.get(run_url(run).partition("?")[0] + query)
+
+
+def test_iterations_are_rows_that_fold_by_a_link(operator, clock):
+    run = start_run_of(loop("pages", step("scan"), times=2))
+    claim_and_report("scan")
+
+    page = operator.get(run_url(run, task="-"))
+    assert rows(page) == [(0, "pages"), (1, "Iteration 1"), (2, "scan"), (1, "Iteration 2"), (2, "scan")]
+    folded = follow(operator, run, fold_address(page, "Iteration 1"))
+    assert rows(folded) == [(0, "pages"), (1, "Iteration 1"), (1, "Iteration 2"), (2, "scan")]
+    again = follow(operator, run, fold_address(folded, "Iteration 1"))
+    assert rows(again) == rows(page)
+
+
+def test_many_branches_are_a_summary_and_the_failed_one_is_visible(operator, clock):
+    define_task("part", retryCount=0)
+    define_workflow("order", *dynamic_fork("fan", "fan_join"))
+    parts = [plain_step(f"part_{number}") | {"name": "part"} for number in range(20)]
+    run = start_run("order", input={"tasks": parts, "inputs": {}})
+    for _number in range(3):
+        claim_and_report("part")
+    claim_and_report("part", "FAILED", reason="torn")
+
+    page = operator.get(run_url(run, task="-"))
+    assert "20 branches 3 completed, 1 failed, 16 canceled" in page_text(page)
+    assert rows(page) == [(0, "fan"), (1, "20 branches"), (2, "part_3"), (0, "fan_join")]
+    assert len(rows(follow(operator, run, fold_address(page, "20 branches")))) == 23
+
+
+def test_a_task_without_a_worker_is_outlined_and_has_no_queue_time(operator, clock):
+    run = start_run_of(human("approve"))
+    clock.advance(seconds=50)
+
+    page = html(operator.get(run_url(run, task="-")))
+
+    assert page.count('<rect class="hold leased"') == 1
+    assert page.count('<rect class="wait') == 1  # the legend
+    assert "approve: queued 0 ms, running 50.0 s" in page
+
+
+def test_the_duration_is_beside_the_bar(operator, retried):
+    assert re.search(r'<text class="\w+" x="[\d.]+%" y="13">\s*2\.0 s', html(operator.get(run_url(retried, task="-"))))
+
+
+def test_the_idle_time_before_a_retry_is_collapsed(operator, retried):
+    page = page_text(operator.get(run_url(retried, task="-")))
+
+    assert "10 min idle" in page and "idle, not to scale" in page
+    assert "10 min idle" not in page_text(operator.get(run_url(retried, task="-", **{"from": "0", "to": "13000"})))
+
+
+def test_a_time_in_which_a_run_waits_for_a_person_is_not_called_idle(operator, clock):
+    run = start_run_of(step("pack"), human("approve"))
+    clock.advance(seconds=5)
+    claim_and_report("pack")
+    clock.advance(seconds=600)
+
+    page = page_text(operator.get(run_url(run, task="-")))
+    assert "10 min waiting" in page and "10 min idle" not in page
+
+
+def test_each_life_of_a_run_has_a_band_that_shows_the_run_as_it_was(operator, retried):
+    page = html(operator.get(run_url(retried, task="-")))
+
+    assert "First execution · 13.0 s" in page_text(operator.get(run_url(retried, task="-")))
+    assert "Retry · by olga · Completed · 6.0 s" in page
+    [address] = re.findall(r'<a data-select href="([^"]+)" aria-label="First execution[^"]*"', page)
+    before = follow(operator, retried, unescape(address))
+    assert "Failed The run as it was on" in page_text(before)
+    assert "Failed ship SIMPLE" in page_text(before)
+    assert "Completed ship SIMPLE" in page_text(operator.get(run_url(retried, task="-")))
+
+
+def test_the_typical_duration_is_compared_with_the_last_life(operator, retried):
+    assert "Duration 6.0 s All executions 19.0 s within 10 min 19 s" in page_text(operator.get(run_url(retried)))
+    baseline = {"name": "order", "version": 1, "ref": "", "count": 50, "p50_ms": 8_000, "p95_ms": 9_000}
+    DurationBaseline.objects.create(measured_at=0, **baseline)
+
+    assert "slower than typical" not in page_text(operator.get(run_url(retried)))
+
+
+def test_the_run_is_shown_as_of_any_revision(operator, retried):
+    page = operator.get(run_url(retried, task="-", revision="1"))
+
+    assert "pack SIMPLE" in page_text(page) and rows(page) == [(0, "pack")]
+    assert "Pending pack" in page_text(page)
+    assert f"1 of {retried.revision}" in page_text(page)
+    assert 'rel="next"' in html(page) and 'rel="prev"' not in html(page)
+
+
+@pytest.mark.parametrize("revision", ["0", "999999", "x", "-1"])
+def test_a_revision_that_never_was_does_no_harm(operator, retried, revision):
+    assert operator.get(run_url(retried, revision=revision)).status_code == 200
+
+
+def test_a_sub_workflow_opens_in_place(operator, clock):
+    define_workflow("child", plain_step("weigh"), plain_step("seal"))
+    run = start_run_of(plain_step("sub", "SUB_WORKFLOW", subWorkflowParam={"name": "child", "version": 1}))
+    sweeps.sweep_once()
+    claim_and_report("weigh")
+
+    page = operator.get(run_url(run, task="-"))
+    assert rows(page) == [(0, "sub")]
+    assert rows(follow(operator, run, fold_address(page, "sub"))) == [(0, "sub"), (1, "weigh"), (1, "seal")]
+
+
+def test_no_timeline_takes_more_than_fifteen_queries(operator, retried, django_assert_max_num_queries):
+    operator.get(run_url(retried))
+    lives = run_lives(retried, retried.ended_at)
+
+    for asked in ({"task": "ship"}, {"revision": lives[0].last_revision}, {"critical": "1", "task": "ship"}):
+        with django_assert_max_num_queries(15):
+            operator.get(run_url(retried, **asked))
+
+
+def test_an_open_sub_workflow_takes_two_queries(operator, clock, django_assert_max_num_queries):
+    define_workflow("child", plain_step("weigh"))
+    run = start_run_of(plain_step("sub", "SUB_WORKFLOW", subWorkflowParam={"name": "child", "version": 1}))
+    operator.get(run_url(run, children="1"))
+
+    with django_assert_max_num_queries(15):
+        operator.get(run_url(run, children="1", task="sub"))
+
+
+def test_the_panel_has_the_reason_first_and_the_source_of_the_input_last(operator, clock):
+    define_task("charge", retryCount=0)
+    steps = plain_step("reserve"), plain_step("charge", inputParameters={"sku": "${reserve.output.sku}"})
+    run = start_run_of(*steps)
+    claim_and_report("reserve", output={"sku": "B-12"})
+    claim_and_report("charge", "FAILED", reason="502 from gateway")
+
+    page = page_text(operator.get(run_url(run)))
+    panel = page[page.index("charge", page.index("Close the task") - 40) :]
+    order = ["Reason 502", "Input 14 B", "Output", "Log", "Attempts", "Attempt's id", "Source of its input"]
+    assert [panel.index(each) for each in order] == sorted(panel.index(each) for each in order)
+
+
+def test_the_times_of_the_panel_are_exact_and_relative_in_the_tooltip(operator, retried, clock):
+    clock.advance(seconds=30)
+
+    page = html(operator.get(run_url(retried, task="ship", attempt="2")))
+
+    assert re.search(r'<time class="number" datetime="[^"]+" title="32 s ago [^"]+">12:10:17\.000</time>', page)
+
+
+def test_a_step_of_a_loop_that_is_selected_in_the_diagram_is_its_newest_task(operator, clock):
+    run = start_run_of(loop("pages", step("scan"), times=3))
+    claim_and_report("scan")
+
+    assert "Close the task" in page_text(operator.get(run_url(run, task="scan", tab="diagram")))
+    assert "<h2>scan__2</h2>" in html(operator.get(run_url(run, task="scan", tab="diagram")))
+
+
+def test_the_strip_counts_tasks_that_follow_one_another_as_one_at_a_time(operator, clock):
+    run = start_run_of(step("pack"), step("ship"))
+    clock.advance(seconds=10)
+    claim_and_report("pack")
+    clock.advance(seconds=10)
+    claim_and_report("ship")
+
+    [load] = re.findall(r'class="load".*?</svg>', html(operator.get(run_url(run, task="-"))), re.DOTALL)
+    assert re.findall(r'x="([^"]+)" y="(\d+)" width="([^"]+)" height="(\d+)"', load) == [
+        ("0.00%", "0", "100.00%", "26")
+    ]

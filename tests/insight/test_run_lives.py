@@ -1,0 +1,90 @@
+"""The lives of a run: from a start or a retry, rerun or restart to the end."""
+
+import pytest
+
+from conductor_app import clock as product_clock
+from conductor_app.insight.runs.history_replay import run_at_revision
+from conductor_app.insight.runs.run_lives import run_lives
+from conductor_app.insight.runs.tree_loading import load_tree
+from conductor_app.insight.runs.tree_rows import Folding
+from tests.builders import definition, step_without_policy, sub_workflow
+from tests.scenario import Scenario
+
+pytestmark = pytest.mark.django_db
+
+
+def failed_scenario(clock):
+    scenario = Scenario(clock, step_without_policy("pack"), step_without_policy("ship"))
+    scenario.later(seconds=1).worker("pack").completes()
+    scenario.later(seconds=2).worker("ship").fail_terminally("no truck")
+    return scenario.later(seconds=600)
+
+
+def lives(scenario):
+    began = scenario.began
+    return [
+        (life.event, (life.begin - began) // 1000, (life.end - began) // 1000, life.status)
+        for life in run_lives(scenario.row, product_clock.now())
+    ]
+
+
+def test_a_run_that_was_never_reopened_has_one_life(clock, django_assert_num_queries):
+    scenario = Scenario(clock, step_without_policy("pack"))
+    scenario.later(seconds=5)
+    run = scenario.row
+
+    with django_assert_num_queries(0):
+        [life] = run_lives(run, product_clock.now())
+    assert life.duration_ms == 5_000 and life.event == ""
+
+
+def test_a_retry_begins_another_life(clock):
+    scenario = failed_scenario(clock)
+    scenario.retry()
+    scenario.later(seconds=4).worker("ship").completes()
+
+    assert lives(scenario) == [("", 0, 3, "FAILED"), ("retry", 603, 607, "COMPLETED")]
+
+
+def test_the_life_before_a_restart_is_known(clock):
+    scenario = failed_scenario(clock)
+    scenario.restart()
+    scenario.later(seconds=4)
+
+    assert lives(scenario) == [("", 0, 3, "FAILED"), ("restart", 603, 607, "RUNNING")]
+
+
+def test_a_terminated_run_that_is_terminated_again_has_one_end(clock):
+    scenario = failed_scenario(clock)
+    scenario.terminate("give up")
+    scenario.rerun("pack")
+
+    assert [life[0] for life in lives(scenario)] == ["", "rerun"]
+    assert lives(scenario)[0][1:3] == (0, 3)
+
+
+def test_a_tree_shows_the_tasks_of_an_earlier_life_that_were_deleted(clock):
+    scenario = failed_scenario(clock)
+    last = run_lives(scenario.row, product_clock.now())[-1].last_revision
+    scenario.restart()
+
+    past = run_at_revision(scenario.id, last)
+    tree = load_tree(scenario.row, Folding(), product_clock.now(), past)
+
+    assert [(span.key, span.status, (span.end - span.begin) // 1000) for span in tree.spans] == [
+        ("pack", "COMPLETED", 1),
+        ("ship", "FAILED", 2),
+    ]
+
+
+def test_the_tasks_of_an_open_sub_workflow_are_below_it(clock, django_assert_max_num_queries):
+    child = definition(step_without_policy("pack"), name="child")
+    scenario = Scenario(clock, sub_workflow("sub"), others=[child]).later(seconds=1)
+    run = scenario.row
+
+    assert [row.id for row in load_tree(run, Folding(), product_clock.now()).rows] == ["sub"]
+    load_tree(run, Folding(opened=frozenset({"sub"})), product_clock.now())  # reads the definitions, once per process
+    with django_assert_max_num_queries(3):
+        tree = load_tree(run, Folding(opened=frozenset({"sub"})), product_clock.now())
+    assert [row.id for row in tree.rows] == ["sub", "sub>pack"]
+    assert tree.rows[1].node.run_id == scenario.child("sub").id
