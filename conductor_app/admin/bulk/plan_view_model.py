@@ -136,7 +136,7 @@ def _draw_plan(plan: OperationPlan, run: Run) -> Diagram | None:
     seen = StepMarks(marks, _branch_marks(own.impacts))
     picture = diagram(definition.document, seen, link=lambda ref, path: f"#task-{ref}")
     for node in picture.nodes:
-        impact = impacts[node.ref][0].name if node.ref in impacts else node.status
+        impact = impacts[node.ref][0].name if node.ref in impacts and not node.caption else node.status
         if impact in IMPACT_PILLS:
             node.tone, node.icon = IMPACT_PILLS[impact]
     return picture

@@ -91,7 +91,7 @@ def test_branches_of_a_dynamic_fork_are_counted_by_status():
     claim_and_report("part")
     claim_and_report("part", "FAILED", reason="broken")
 
-    fork_box = find_box(draw_run(run), "4 branches")
+    fork_box = next(node for node in draw_run(run).nodes if node.caption == "4 branches")
 
     assert "1 completed" in fork_box.note and "1 failed" in fork_box.note
     assert fork_box.status == "FAILED"

@@ -90,7 +90,7 @@ class DynamicForkBox:
 
     def __init__(self, box: StepBox, forked: Mapping[str, int], canvas: Canvas) -> None:
         self.box, self.was_entered = box, box.was_entered
-        self.branch_steps = _branches_box(forked, box.node.path, box.node.href)
+        self.branch_steps = _branches_box(forked, box.node)
         self.branch_steps.is_faint = canvas.is_faint(bool(forked))
         self.was_exited, self.has_exit = box.was_exited, True
 
@@ -104,16 +104,17 @@ class DynamicForkBox:
 
 def remaining_branches_box(count: int, path: str, canvas: Canvas) -> StepBox:
     """Return one box that stands for the branches that are not drawn."""
-    box = StepBox({"taskReferenceName": f"{count:,} more branches", "type": "not shown"}, path, canvas)
-    box.node.shape = "many"
+    box = StepBox({"type": "not shown"}, path, canvas)
+    box.node.shape, box.node.caption = "many", f"{count:,} more branches"
     return box
 
 
-def _branches_box(forked: Mapping[str, int], path: str, href: str) -> DiagramNode:
-    """Return one box for all dynamic branches, with their number and statuses."""
+def _branches_box(forked: Mapping[str, int], fork: DiagramNode) -> DiagramNode:
+    """Return one box for all dynamic branches, with their number and statuses. It belongs to the step of the fork."""
     count = sum(forked.values())
     title = f"{count:,} branches" if count != 1 else "1 branch"
-    node = DiagramNode(title if forked else "dynamic branches", "", "created at runtime", path, href, "many")
+    node = DiagramNode(fork.ref, fork.ref, "created at runtime", fork.path, fork.href, "many")
+    node.caption = title if forked else "dynamic branches"
     if forked:
         worst = next((status for status in WORST_FIRST if status in forked), next(iter(forked)))
         node.mark, node.type = StepMark(worst, status_text=" "), ""

@@ -11,6 +11,10 @@ from .marks import StepMark, StepMarks
 BOX_WIDTH, BOX_HEIGHT = 196, 46
 GAP, ROW_GAP, MARGIN = 26, 28, 14
 DOT = 7
+FOOT = 18
+"""Height between the longest branch and the line that joins the branches."""
+INSERTION_ABOVE, INSERTION_BELOW = 13, 9
+"""Distance of a button that inserts a step from the first step of a branch, and from the last."""
 MAX_TEXT_LENGTH = 23
 MAX_NODES = 2_000
 READABLE_SCALE, MAX_DIGIT_GROUPS = 0.7, 12
@@ -26,6 +30,8 @@ class DiagramNode:
     path: str
     href: str
     shape: str
+    caption: str = ""
+    """Text instead of the reference, in a box that stands for several branches of the step `ref`."""
     x: int = 0
     y: int = 0
     width: int = BOX_WIDTH
@@ -42,7 +48,11 @@ class DiagramNode:
     def title(self) -> str:
         """Return the reference, shortened to fit the box."""
         most = MAX_TEXT_LENGTH - (3 if self.status else 0) - (4 if self.mark and self.mark.count > 1 else 0)
-        return shorten(self.ref or "no reference", most)
+        return shorten(self.full_title, most)
+
+    @property
+    def full_title(self) -> str:
+        return self.caption or self.ref or "no reference"
 
     @property
     def status(self) -> str:
@@ -77,18 +87,29 @@ class DiagramNode:
         times = f"{self.mark.count} times" if self.mark and self.mark.count > 1 else ""
         return ", ".join(
             filter(
-                None, (self.ref or "no reference", self.type, self.distinct_name, self.status_text, self.note, times)
+                None, (self.full_title, self.type, self.distinct_name, self.status_text, self.note, times)
             )
         )
 
 
+@dataclass(frozen=True, slots=True)
+class InsertionPoint:
+    """A place for a new step. `path`: the path that the step would have; `after`: the step before it in its list."""
+
+    path: str
+    after: str = ""
+
+
 @dataclass(slots=True)
 class DiagramEdge:
-    """A line from one box to the next."""
+    """A line from one box to the next. `x`, `y`: where a button at its insertion point is drawn."""
 
     d: str
     is_faint: bool
     has_arrow: bool = False
+    insertion: InsertionPoint | None = None
+    x: int = 0
+    y: int = 0
 
 
 @dataclass(slots=True)
@@ -124,6 +145,8 @@ class Diagram:
     frames: list[DiagramFrame]
     dots: list[tuple[int, int, bool]]
     is_cut: bool
+    can_insert: bool = False
+    """True if the page that shows the diagram handles buttons that insert steps."""
 
     @property
     def min_width(self) -> int:
@@ -179,16 +202,23 @@ class Canvas:
         if len(set(points)) > 1:
             self.edges.append(DiagramEdge(path_through(points), self.is_faint(was_taken), arrow))
 
-    def draw(self, block: Block) -> None:
-        """Draw a block between a start dot and an end dot."""
+    def add_insertion(self, point: InsertionPoint | None, x: int, y: int) -> None:
+        """Let the line drawn last accept a new step, with a button at this position."""
+        edge = self.edges[-1]
+        edge.insertion, edge.x, edge.y = point, x, y
+
+    def draw(self, block: Any) -> None:
+        """Draw a sequence between a start dot and an end dot."""
         axis, top = MARGIN + block.left, MARGIN + DOT
         self.dots.append((axis, top, False))
         first = top + DOT + ROW_GAP
         self.draw_line([(axis, top + DOT), (axis, first)], block.was_entered, arrow=block.height > 0)
+        self.add_insertion(block.entry, axis, first - ROW_GAP // 2)
         block.draw(self, axis, first)
         bottom = first + block.height
         if block.has_exit:
             self.draw_line([(axis, bottom), (axis, bottom + ROW_GAP)], block.was_exited, arrow=True)
+            self.add_insertion(block.exit, axis, bottom + ROW_GAP // 2)
         self.dots.append((axis, bottom + ROW_GAP + DOT, True))
         self.width, self.height = axis + block.right + MARGIN, bottom + ROW_GAP + 2 * DOT + MARGIN
 

@@ -4,13 +4,25 @@ Every block knows its size before it is drawn, so that the block around it can r
 the number of steps.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ....core.step_structure import Body, Flow, structure_of_step
+from ....core.step_structure import Body, Flow, as_steps, structure_of_step
 from ....core.step_tree import bodies_of
 from .boxes import DynamicForkBox, StepBox, remaining_branches_box
-from .canvas import BOX_HEIGHT, GAP, ROW_GAP, Block, Canvas, EdgeLabel, shorten
+from .canvas import (
+    BOX_HEIGHT,
+    FOOT,
+    GAP,
+    INSERTION_ABOVE,
+    INSERTION_BELOW,
+    ROW_GAP,
+    Block,
+    Canvas,
+    EdgeLabel,
+    InsertionPoint,
+    shorten,
+)
 from .frames import GuardedBlock, LoopBlock
 
 MAX_DEPTH = 60
@@ -19,14 +31,18 @@ MAX_BRANCHES = 16
 
 MAX_CASE_LENGTH = 26
 HEAD = 40
-FOOT = 22
+JOINED = 12
+"""Height below the line that joins the branches."""
 
 
 class SequenceBlock:
     """A sequence of steps on one axis."""
 
-    def __init__(self, blocks: list[Block], label: str = "") -> None:
+    def __init__(self, blocks: list[Block], label: str = "", places: Sequence[InsertionPoint | None] = ()) -> None:
         self.blocks = blocks
+        self.places = places or [None] * (len(blocks) + 1)
+        """Where a step can be inserted: before each block, and after the last."""
+        self.entry, self.exit = self.places[0], self.places[-1] if blocks else None
         self.left = max((block.left for block in blocks), default=GAP)
         self.right = max((block.right for block in blocks), default=8 + 6 * min(len(label), MAX_CASE_LENGTH))
         self.height = sum(block.height for block in blocks) + ROW_GAP * max(len(blocks) - 1, 0)
@@ -40,6 +56,7 @@ class SequenceBlock:
                 was_taken = block.was_entered and self.blocks[place - 1].was_entered
                 if self.blocks[place - 1].has_exit:
                     canvas.draw_line([(axis, top), (axis, top + ROW_GAP)], was_taken, arrow=True)
+                    canvas.add_insertion(self.places[place], axis, top + ROW_GAP // 2)
                 top += ROW_GAP
             block.draw(canvas, axis, top)
             top += block.height
@@ -55,7 +72,7 @@ class SplitBlock:
         self.left = max(self.total - self.total // 2, box.left)
         self.right = max(self.total // 2, box.right)
         inner = max((branch.height for _label, branch in branches), default=0)
-        self.height = BOX_HEIGHT + HEAD + inner + FOOT
+        self.height = BOX_HEIGHT + HEAD + inner + FOOT + JOINED
         self.was_entered = box.was_entered
         self.skips_branches = box.was_exited and not any(branch.was_entered for _label, branch in branches)
         self.was_exited = any(map(self._was_branch_exited, branches))
@@ -67,32 +84,47 @@ class SplitBlock:
     def draw(self, canvas: Canvas, axis: int, top: int) -> None:
         self.box.draw(canvas, axis, top)
         fork, head = top + BOX_HEIGHT + 14, top + BOX_HEIGHT + HEAD
-        foot = top + self.height - FOOT + 10
+        foot = top + self.height - JOINED
         x = axis - self.left + (self.left + self.right - self.total) // 2
         for label, branch in self.branches:
             own = x + branch.left
             entered = branch.was_entered if branch.blocks else self.skips_branches
             begin = [(axis, top + BOX_HEIGHT), (axis, fork), (own, fork), (own, head)]
             canvas.draw_line(begin, entered, arrow=bool(branch.blocks))
+            canvas.add_insertion(branch.entry, own, head - INSERTION_ABOVE)
             if label:
                 canvas.labels.append(
-                    EdgeLabel(own + 6, head - 11, shorten(label, MAX_CASE_LENGTH), canvas.is_faint(entered))
+                    EdgeLabel(own + 12, head - 11, shorten(label, MAX_CASE_LENGTH), canvas.is_faint(entered))
                 )
             branch.draw(canvas, own, head)
             if branch.has_exit:
                 end = [(own, head + branch.height), (own, foot), (axis, foot), (axis, top + self.height)]
                 canvas.draw_line(end, self._was_branch_exited((label, branch)))
+                canvas.add_insertion(branch.exit, own, head + branch.height + INSERTION_BELOW)
             x = own + branch.right + GAP
 
 
 def layout_sequence(steps: Any, path: str, canvas: Canvas, depth: int = 0, label: str = "") -> SequenceBlock:
     """Return the block of a list of steps, without entries that are not objects. `label`: text beside its line."""
     blocks: list[Block] = []
-    for place, step in enumerate(steps if isinstance(steps, list) else ()):
+    places: list[InsertionPoint | None] = []
+    previous: Mapping[str, Any] = {}
+    listed = as_steps(steps)
+    for place, step in enumerate(listed):
         if isinstance(step, Mapping) and canvas.has_room():
-            follower = steps[place + 1] if place + 1 < len(steps) else None
+            follower = listed[place + 1] if place + 1 < len(listed) else None
+            places.append(_insertion_point(f"{path}[{place}]", previous, step))
             blocks.append(_layout_step(step, f"{path}[{place}]", follower, canvas, depth))
-    return SequenceBlock(blocks, label)
+            previous = step
+    places.append(None if canvas.is_cut else _insertion_point(f"{path}[{len(listed)}]", previous, {}))
+    return SequenceBlock(blocks, label, places)
+
+
+def _insertion_point(path: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> InsertionPoint | None:
+    """Return the place between two steps. There is none between a fork and its join."""
+    if structure_of_step(before).forks and structure_of_step(after).flow is Flow.JOIN:
+        return None
+    return InsertionPoint(path, str(before.get("taskReferenceName") or ""))
 
 
 def _layout_step(step: Mapping[str, Any], path: str, follower: Any, canvas: Canvas, depth: int) -> Block:
