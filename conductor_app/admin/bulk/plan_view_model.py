@@ -11,10 +11,11 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from ...core.task_impact import AGAIN, CANCELLED, CONTINUES, DROPPED, IMPACTS, NEW, RESUMED, REUSED, TaskImpact
 from ...engine.runs.planning import OperationPlan, PlannedRun
-from ...insight.definitions.diagram import Diagram, StepMark, StepMarks, diagram
+from ...insight.definitions.diagram import Diagram, StepMark, StepMarks
 from ...insight.definitions.parsed_definitions import parsed_definition as definition_of
 from ...models import Run
 from ..badges import format_count, render_badge, render_pill
+from ..pictures import draw_definition
 
 IMPACT_PILLS = {
     AGAIN: ("active", "do-rerun"),
@@ -134,11 +135,12 @@ def _draw_plan(plan: OperationPlan, run: Run) -> Diagram | None:
     impacts = _impacts_by_step(own.impacts)
     marks = {ref: _step_mark(impact, count) for ref, (impact, count) in impacts.items()}
     seen = StepMarks(marks, _branch_marks(own.impacts))
-    picture = diagram(definition.document, seen, link=lambda ref, path: f"#task-{ref}")
+    picture = draw_definition(definition.document, seen, link=lambda ref, path: f"#task-{ref}")
     for node in picture.nodes:
         impact = impacts[node.ref][0].name if node.ref in impacts and not node.caption else node.status
         if impact in IMPACT_PILLS:
             node.tone, node.icon = IMPACT_PILLS[impact]
+        node.count_labels = [f"{format_count(count)} {SHORT_LABELS[each]}" for each, count in node.counts.items()]
     return picture
 
 

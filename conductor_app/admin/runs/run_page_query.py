@@ -6,7 +6,19 @@ from ..page_query import PageQuery
 
 LOG_PARAMETERS = ("find", "log", "line")
 """Parameters of the log of one attempt. Selecting another task or attempt removes them."""
-RUN_PARAMETERS = ("tab", "task", "attempt", "only", "status", "from", "to", "children", "critical", "revision")
+RUN_PARAMETERS = (
+    "tab",
+    "task",
+    "attempt",
+    "only",
+    "status",
+    "from",
+    "to",
+    "children",
+    "critical",
+    "revision",
+    "iteration",
+)
 
 
 class RunPageQuery(PageQuery):

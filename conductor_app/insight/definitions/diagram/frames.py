@@ -15,12 +15,16 @@ from .canvas import (
     Canvas,
     DiagramFrame,
     EdgeLabel,
+    case_label,
 )
+from .iterations import IterationPicker
 
 PAD = 16
 LANE = 26
 """Width of the lane for the line back to the start of a loop."""
 LABEL_HEIGHT = 22
+PICKER_HEIGHT = 38
+"""Height above a loop that has links to its iterations."""
 BACK = 22
 """Height between the body of a loop and the line back to its start."""
 
@@ -28,25 +32,28 @@ BACK = 22
 class LoopBlock:
     """A loop step with its body and a line back to the start."""
 
-    def __init__(self, box: StepBox, body: Any) -> None:
-        self.box, self.body = box, body
+    def __init__(self, box: StepBox, body: Any, picker: IterationPicker | None) -> None:
+        self.box, self.body, self.picker = box, body, picker
+        self.head = PICKER_HEIGHT if picker else PAD
         self.left = max(body.left, BOX_WIDTH // 2) + PAD
         self.right = max(body.right, BOX_WIDTH // 2) + PAD + LANE
-        self.height = PAD + BOX_HEIGHT + ROW_GAP + body.height + ROW_GAP + PAD
+        self.height = self.head + BOX_HEIGHT + ROW_GAP + body.height + ROW_GAP + PAD
         self.was_entered, self.was_exited, self.has_exit = box.was_entered, box.was_exited, True
 
     def draw(self, canvas: Canvas, axis: int, top: int) -> None:
         faint = canvas.is_faint(self.was_entered)
-        canvas.frames.append(DiagramFrame(axis - self.left, top, self.left + self.right, self.height, faint))
-        canvas.draw_line([(axis, top), (axis, top + PAD)], self.was_entered)
-        self.box.draw(canvas, axis, top + PAD)
-        head = top + PAD + BOX_HEIGHT
+        extent = (axis - self.left, top, self.left + self.right, self.height)
+        canvas.frames.append(DiagramFrame(*extent, faint, self.picker, axis))
+        canvas.draw_line([(axis, top), (axis, top + self.head)], self.was_entered)
+        self.box.draw(canvas, axis, top + self.head)
+        head = top + self.head + BOX_HEIGHT
         canvas.draw_line([(axis, head), (axis, head + ROW_GAP)], self.body.was_entered, arrow=bool(self.body.height))
         canvas.add_insertion(self.body.entry, axis, head + ROW_GAP // 2)
         self.body.draw(canvas, axis, head + ROW_GAP)
         end = head + ROW_GAP + self.body.height
         bottom, lane = top + self.height, axis + self.right - LANE + 6
-        back = [(axis, end + BACK), (lane, end + BACK), (lane, head - 23), (axis + BOX_WIDTH // 2, head - 23)]
+        middle = head - BOX_HEIGHT // 2
+        back = [(axis, end + BACK), (lane, end + BACK), (lane, middle), (axis + BOX_WIDTH // 2, middle)]
         canvas.draw_line(back, bool(self.box.node.mark and self.box.node.mark.last_iteration > 1), arrow=True)
         canvas.draw_line([(axis, end), (axis, bottom)], self.was_exited)
         canvas.add_insertion(self.body.exit, axis, end + BACK // 2)
@@ -81,7 +88,7 @@ class GuardedBlock:
             begin = [(axis, fork - 14), (axis, fork), (own, fork), (own, head)]
             canvas.draw_line(begin, column.was_entered, arrow=bool(column.height))
             canvas.add_insertion(column.entry, own, head - INSERTION_ABOVE)
-            canvas.labels.append(EdgeLabel(own + 12, head - 11, label[:26], canvas.is_faint(column.was_entered)))
+            canvas.labels.append(case_label(own + 12, head - 11, label, "", canvas.is_faint(column.was_entered)))
             column.draw(canvas, own, head)
             if column.has_exit:
                 canvas.draw_line([(own, head + column.height), (own, foot), (axis, foot)], column.was_exited)
@@ -90,7 +97,7 @@ class GuardedBlock:
         below = foot + ROW_GAP - 14
         if self.last:
             below += LABEL_HEIGHT
-            canvas.labels.append(EdgeLabel(axis + 6, below - 8, "finally", canvas.is_faint(self.last.was_entered)))
+            canvas.labels.append(EdgeLabel(axis + 12, below - 10, "finally", canvas.is_faint(self.last.was_entered)))
             canvas.draw_line([(axis, foot), (axis, below)], self.last.was_entered, arrow=True)
             canvas.add_insertion(self.last.entry, axis, below - 14)
             self.last.draw(canvas, axis, below)

@@ -7,6 +7,9 @@ the number of steps.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
 from ....core.step_structure import Body, Flow, as_steps, structure_of_step
 from ....core.step_tree import bodies_of
 from .boxes import DynamicForkBox, StepBox, remaining_branches_box
@@ -16,20 +19,20 @@ from .canvas import (
     GAP,
     INSERTION_ABOVE,
     INSERTION_BELOW,
+    MAX_LABEL_WIDTH,
     ROW_GAP,
     Block,
     Canvas,
-    EdgeLabel,
     InsertionPoint,
-    shorten,
+    case_label,
 )
 from .frames import GuardedBlock, LoopBlock
+from .text_fit import text_width
 
 MAX_DEPTH = 60
 MAX_BRANCHES = 16
 """Branches that are drawn, preferably those that need attention. One box counts the others."""
 
-MAX_CASE_LENGTH = 26
 HEAD = 40
 JOINED = 12
 """Height below the line that joins the branches."""
@@ -44,7 +47,7 @@ class SequenceBlock:
         """Where a step can be inserted: before each block, and after the last."""
         self.entry, self.exit = self.places[0], self.places[-1] if blocks else None
         self.left = max((block.left for block in blocks), default=GAP)
-        self.right = max((block.right for block in blocks), default=8 + 6 * min(len(label), MAX_CASE_LENGTH))
+        self.right = max((block.right for block in blocks), default=16 + min(round(text_width(label)), MAX_LABEL_WIDTH))
         self.height = sum(block.height for block in blocks) + ROW_GAP * max(len(blocks) - 1, 0)
         self.was_entered = blocks[0].was_entered if blocks else False
         self.was_exited = blocks[-1].was_exited if blocks else False
@@ -67,6 +70,7 @@ class SplitBlock:
 
     def __init__(self, box: StepBox, branches: list[tuple[str, SequenceBlock]]) -> None:
         self.box, self.branches = box, branches
+        self.value = box.node.mark.value if box.node.mark else ""
         widths = [branch.left + branch.right for _label, branch in branches]
         self.total = sum(widths) + GAP * max(len(widths) - 1, 0)
         self.left = max(self.total - self.total // 2, box.left)
@@ -93,9 +97,8 @@ class SplitBlock:
             canvas.draw_line(begin, entered, arrow=bool(branch.blocks))
             canvas.add_insertion(branch.entry, own, head - INSERTION_ABOVE)
             if label:
-                canvas.labels.append(
-                    EdgeLabel(own + 12, head - 11, shorten(label, MAX_CASE_LENGTH), canvas.is_faint(entered))
-                )
+                value = self.value if entered else ""
+                canvas.labels.append(case_label(own + 12, head - 11, label, value, canvas.is_faint(entered)))
             branch.draw(canvas, own, head)
             if branch.has_exit:
                 end = [(own, head + branch.height), (own, foot), (axis, foot), (axis, top + self.height)]
@@ -135,13 +138,24 @@ def _layout_step(step: Mapping[str, Any], path: str, follower: Any, canvas: Canv
     if flow is Flow.DYNAMIC_FORK:
         return DynamicForkBox(box, _branches_by_status(follower, canvas), canvas)
     if flow is Flow.LOOP:
-        inner = [_layout_body(body, path, canvas, depth) for body in bodies_of(step)]
-        return LoopBlock(box, inner[0] if inner else SequenceBlock([]))
+        return _layout_loop(step, path, box, canvas, depth)
     if flow is Flow.PHASES:
         parts = [(body, _layout_body(body, path, canvas, depth)) for body in bodies_of(step)]
         last = next((block for body, block in parts if body.is_final), None)
         return GuardedBlock(box, [(body.label, block) for body, block in parts if not body.is_final], last)
     return box
+
+
+def _layout_loop(step: Mapping[str, Any], path: str, box: StepBox, canvas: Canvas, depth: int) -> LoopBlock:
+    total = box.node.mark.last_iteration if box.node.mark else 0
+    picker, choice = None, canvas.iterations
+    if choice:
+        picker = choice.picker(box.node.ref, total)
+        choice.around.append((box.node.ref, choice.chosen.get(box.node.ref) or max(total, 1)))
+    inner = [_layout_body(body, path, canvas, depth) for body in bodies_of(step)]
+    if choice:
+        choice.around.pop()
+    return LoopBlock(box, inner[0] if inner else SequenceBlock([]), picker)
 
 
 def _layout_body(body: Body, path: str, canvas: Canvas, depth: int) -> SequenceBlock:
@@ -164,7 +178,11 @@ def _layout_split(step: Mapping[str, Any], path: str, box: StepBox, canvas: Canv
     split = SplitBlock(box, branches)
     if structure_of_step(step).flow is Flow.FORK:
         passed = sum(branch.was_exited for _label, branch in branches)
-        box.node.note = f"{passed} of {len(parts)} done" if box.was_entered else f"{len(parts)} branches"
+        box.node.note = (
+            _("%(count)s of %(total)s done") % {"count": passed, "total": len(parts)}
+            if box.was_entered
+            else ngettext("%(count)s branch", "%(count)s branches", len(parts)) % {"count": len(parts)}
+        )
     return split
 
 
