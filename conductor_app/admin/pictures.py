@@ -8,12 +8,15 @@ Scripts can rely on these attributes of the SVG. A path is one of the document: 
 - `.diagram-insert` is a button on such a line, with the same two attributes. `can_insert` requests these buttons.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from django.utils.translation import gettext_lazy
+
+from ..core.document.semantic_diff import ADDED, CHANGED, MOVED, REMOVED, SemanticChange
 from ..core.step_structure import Flow, structure_of
 from ..insight.definitions.diagram import Diagram, DiagramNode, StepMarks, diagram
-from .badges import STATUS_ICONS, format_count, format_status, status_tone
+from .badges import ACTIVE, FAILED, PAUSED, STATUS_ICONS, SUCCEEDED, format_count, format_status, status_tone
 
 ICON_BY_FLOW = {
     Flow.LEAF: "step-task",
@@ -26,6 +29,13 @@ ICON_BY_FLOW = {
     Flow.END: "step-end",
 }
 MANY_ICON = "step-many"
+CHANGES = {
+    REMOVED: (FAILED, gettext_lazy("removed")),
+    ADDED: (SUCCEEDED, gettext_lazy("added")),
+    CHANGED: (ACTIVE, gettext_lazy("changed")),
+    MOVED: (PAUSED, gettext_lazy("moved")),
+}
+"""Color and label of a step that differs between two versions. The first one that applies is displayed."""
 
 
 def step_icon(type: str) -> str:
@@ -46,6 +56,22 @@ def draw_definition(
     for node in picture.nodes:
         node.type_icon = MANY_ICON if node.shape == "many" else step_icon(node.type)
         style_node(node)
+    return picture
+
+
+def draw_version(
+    document: Mapping[str, Any], changes: Iterable[SemanticChange], link: Callable[[str, str], str]
+) -> Diagram:
+    """Return the diagram of one of two compared versions, in which the steps that differ are marked."""
+    kinds: dict[str, set[str]] = {}
+    for change in changes:
+        kinds.setdefault(change.ref, set()).add(change.kind)
+    picture = draw_definition(document, link=link)
+    for node in picture.nodes:
+        kind = next((kind for kind in CHANGES if kind in kinds.get(node.ref, ())), "")
+        if node.ref and kind:
+            node.tone, label = CHANGES[kind]
+            node.note = str(label)
     return picture
 
 
