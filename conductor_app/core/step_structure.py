@@ -54,6 +54,8 @@ class StepStructure:
 
     type: ClassVar[str] = ""
     flow: ClassVar[Flow] = Flow.LEAF
+    icon: ClassVar[str] = ""
+    """The icon in diagrams, if it is not that of the flow: a symbol of `static/ops/icons.svg`, without `step-`."""
     item_type: ClassVar[str] = ""
     """The type of the step that the engine adds between this one and its body, one for each iteration."""
     fields: ClassVar[tuple[Any, ...]] = ()

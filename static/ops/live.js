@@ -147,7 +147,8 @@
       const link = event.target.closest("a[data-select]");
       if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
       event.preventDefault();
-      history.pushState(null, "", link.href);
+      // Not `link.href`, which is an object for links in a drawing.
+      history.pushState(null, "", link.getAttribute("href"));
       try {
         await this.update(true);
         if (location.hash) document.querySelector(location.hash)?.scrollIntoView({ block: "nearest" });

@@ -42,7 +42,7 @@ def test_the_committed_bundle_matches_its_sources(built, name):
 
 
 def test_the_editor_stays_within_its_size_budget():
-    pages = ("editor.js", "ops.css", "design.css", "diagram.css", "page.js", "live.js")
+    pages = ("editor.js", "ops.css", "design.css", "diagram.css", "diagram.js", "page.js", "live.js")
     size = sum(len(gzip.compress((STATIC / name).read_bytes())) for name in pages)
 
     assert size < MAX_KILOBYTES * 1000

@@ -11,10 +11,11 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from ...core.task_impact import AGAIN, CANCELLED, CONTINUES, DROPPED, IMPACTS, NEW, RESUMED, REUSED, TaskImpact
 from ...engine.runs.planning import OperationPlan, PlannedRun
-from ...insight.definitions.diagram import Diagram, StepMark, StepMarks, diagram
+from ...insight.definitions.diagram import Diagram, StepMark, StepMarks
 from ...insight.definitions.parsed_definitions import parsed_definition as definition_of
 from ...models import Run
 from ..badges import format_count, render_badge, render_pill
+from ..pictures import draw_definition
 
 IMPACT_PILLS = {
     AGAIN: ("active", "do-rerun"),
@@ -133,19 +134,21 @@ def _draw_plan(plan: OperationPlan, run: Run) -> Diagram | None:
         return None
     impacts = _impacts_by_step(own.impacts)
     seen = StepMarks({ref: _step_mark(tasks) for ref, tasks in impacts.items()}, _branch_marks(own.impacts))
-    picture = diagram(
+    picture = draw_definition(
         definition.document,
         seen,
         link=lambda ref, path: f"#task-{impacts[ref][0].key if ref in impacts else ref}",
     )
     for node in picture.nodes:
-        names = [impact.name for impact in impacts.get(node.ref, ())] or _branch_impact(node.status)
-        if node.ref in impacts and names != [REUSED]:
+        is_step = node.ref in impacts and not node.caption
+        names = [impact.name for impact in impacts[node.ref]] if is_step else [node.status]
+        if is_step and names != [REUSED]:
             # A note such as "1 of 2 done" describes one iteration before the operation.
             node.note = ""
-        if names:
+        if names[0] in IMPACT_PILLS:
             tone, node.icon = IMPACT_PILLS[names[0]]
             node.tone = tone if len(set(names)) == 1 else f"{tone} partly"
+        node.count_labels = [f"{format_count(count)} {SHORT_LABELS[each]}" for each, count in node.counts.items()]
     return picture
 
 
@@ -153,14 +156,9 @@ def _branch_marks(impacts: Iterable[TaskImpact]) -> dict[str, dict[str, int]]:
     """Return the number of branches per impact for each join of a dynamic fork, highest rank first."""
     found: dict[str, dict[str, int]] = {}
     for impact in sorted((each for each in impacts if each.joined_by), key=_rank):
-        counts, label = found.setdefault(impact.joined_by, {}), str(SHORT_LABELS[impact.name])
-        counts[label] = counts.get(label, 0) + 1
+        counts = found.setdefault(impact.joined_by, {})
+        counts[impact.name] = counts.get(impact.name, 0) + 1
     return found
-
-
-def _branch_impact(label: str) -> list[str]:
-    """Return the impact that the box of all dynamic branches shows. Its status is a short label."""
-    return [name for name, short in SHORT_LABELS.items() if str(short) == label]
 
 
 def _step_mark(tasks: Sequence[TaskImpact]) -> StepMark:

@@ -1,19 +1,22 @@
 """Versions of a workflow definition: compare two of them, restore an old one."""
 
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 
-from ...core.document.semantic_diff import semantic_changes
+from ...core.document.semantic_diff import SemanticChange, semantic_changes
 from ...core.errors import RequestRefused, ValidationFailed
 from ...engine.definitions import definition_commands
+from ...insight.definitions.diagram import Diagram
 from ...insight.text_diff import diff_hunks
 from ...models import WorkflowDefinition
 from ..error_messages import require_permission, show_refusal
 from ..json_editor import format_json
+from ..pictures import draw_version
 
 MAX_VERSIONS = 200
 
@@ -37,7 +40,8 @@ class VersionPages:
         older = next((version for version in versions if version.version < new.version), new)
         old = by_pk.get(request.GET.get("with", ""), older)
         context: dict[str, Any] = {"row": row, "old": old, "new": new, "versions": versions}
-        context |= {"changes": semantic_changes(old.document, new.document)}
+        changes = semantic_changes(old.document, new.document)
+        context |= {"changes": changes, "pictures": [_draw_version(version, changes) for version in (old, new)]}
         context |= {"hunks": diff_hunks(format_json(old.document), format_json(new.document))}
         facts = {"name": row.name, "old": old.version, "new": new.version}
         title = _("%(name)s: versions %(old)s and %(new)s") % facts
@@ -66,3 +70,9 @@ class VersionPages:
             )
             row = WorkflowDefinition.objects.get(name=row.name, version=version)
         return HttpResponseRedirect(reverse("admin:conductor_workflowdefinition_change", args=[row.pk]))
+
+
+def _draw_version(version: WorkflowDefinition, changes: list[SemanticChange]) -> tuple[WorkflowDefinition, Diagram]:
+    """Return a version and its diagram. A step leads to its details on the page of the version."""
+    page = reverse("admin:conductor_workflowdefinition_change", args=[version.pk])
+    return version, draw_version(version.document, changes, lambda ref, path: f"{page}?{urlencode({'task': ref})}")

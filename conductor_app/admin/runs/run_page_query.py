@@ -19,6 +19,7 @@ RUN_PARAMETERS = (
     "open",
     "shut",
     "revision",
+    "iteration",
 )
 
 

@@ -7,7 +7,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...access.signed_links import file_address
-from ...insight.definitions.diagram import marks_of_run
+from ...insight.definitions.diagram import Diagram, IterationChoice, iteration_filters, marks_of_run, parse_choice
 from ...insight.payloads.files import files_of
 from ...insight.runs.time_scale import TimeScale
 from ...insight.runs.timeline import task_rows
@@ -27,15 +27,27 @@ MAX_AUDIT_ENTRIES = 100
 
 
 def diagram_tab(view_model: RunViewModel) -> dict[str, Any]:
-    """Return the diagram of the version that ran, with the status of each step."""
+    """Return the diagram of the version that ran, with the status of each step in the chosen iterations."""
     plan = ResolvedDefinition.objects.filter(pk=view_model.run.resolved_definition_id).first()
-    ref = view_model.task.ref if view_model.task else ""
-    picture = (
-        draw_definition(plan.document, marks_of_run(view_model.run), chosen=ref, link=_step_address(view_model))
-        if plan
-        else None
+    return {
+        "picture": _draw_run(view_model, plan.document) if plan else None,
+        "name": f"{view_model.run.name} v{view_model.run.version}",
+    }
+
+
+def _draw_run(view_model: RunViewModel, document: dict[str, Any]) -> Diagram:
+    query = view_model.query
+    choice = IterationChoice(
+        parse_choice(query["iteration"]), lambda iteration: query.address(iteration=iteration or None)
     )
-    return {"picture": picture, "name": f"{view_model.run.name} v{view_model.run.version}"}
+    marks = marks_of_run(view_model.run, iteration_filters(document, choice.chosen))
+    ref = view_model.task.ref if view_model.task else ""
+    picture = draw_definition(document, marks, chosen=ref, link=_step_address(view_model), iterations=choice)
+    for node in picture.nodes:
+        node.selects = True
+        if node.mark and node.mark.iteration_path:
+            node.href = query.address(task=f"{node.ref}__{node.mark.iteration_path.replace('.', '__')}", attempt=None)
+    return picture
 
 
 def _step_address(view_model: RunViewModel) -> Callable[[str, str], str]:

@@ -2,15 +2,17 @@
 
 from typing import Any
 
+from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from ...insight.definitions.diagram import DiagramNode
 from ...insight.durations import format_duration
 from ...insight.runs.time_scale import zoom_scale
 from ...insight.standalone.task_groups.bars import MAX_ROWS, TimelineRow, group_span, order_members, timeline_rows
 from ...insight.standalone.task_groups.graph import build_graph
-from ...insight.standalone.task_groups.members import URGENCY
-from ...insight.standalone.task_groups.picture import GroupBox, draw_group
-from ..badges import STATUS_ICONS, format_count, format_status, render_badge, status_tone
+from ...insight.standalone.task_groups.picture import draw_group
+from ..badges import format_count, render_badge
+from ..pictures import style_node
 from ..zoom import zoom_links
 from .group_view_model import GroupViewModel, filter_context
 from .page_addresses import standalone_task_address
@@ -105,28 +107,19 @@ def diagram_tab(view_model: GroupViewModel) -> dict[str, Any]:
     if len(visible) < len(view_model.members):
         visible_ids = {each.id for each in visible}
         graph = build_graph([each.id for each in visible], _edges_among(view_model, visible_ids))
-    picture = draw_group(visible, graph, view_model.chain)
-    for box in picture.boxes:
-        _style_box(box, view_model)
-    return {"picture": picture, **filter_context(view_model), **chain_context(view_model)}
+    picture = draw_group(visible, graph, view_model.chain, view_model.now)
+    for node in picture.nodes:
+        style_node(node)
+        node.href = _box_address(node, view_model)
+    return {"picture": picture, "name": _("Dependencies"), **filter_context(view_model), **chain_context(view_model)}
+
+
+def _box_address(node: DiagramNode, view_model: GroupViewModel) -> str:
+    if node.counts:
+        return view_model.query.address(only=node.ref if node.selects else None)
+    return standalone_task_address(node.ref)
 
 
 def _edges_among(view_model: GroupViewModel, visible_ids: set[str]) -> list[tuple[str, str]]:
     before = view_model.graph.before
     return [(needed, id) for id in visible_ids for needed in before[id] if needed in visible_ids]
-
-
-def _style_box(box: GroupBox, view_model: GroupViewModel) -> None:
-    """Set color, icon and link of a box."""
-    box.tone = status_tone(box.state)
-    box.words = box_subtitle(box)
-    box.icon = STATUS_ICONS.get(box.state, box.tone)
-    box.href = view_model.query.address(only=box.kind) if box.total > 1 or box.kind else standalone_task_address(box.id)
-
-
-def box_subtitle(box: GroupBox) -> str:
-    """Return the second line of a box: the status, or the number of tasks per status."""
-    if box.total == 1:
-        return format_status(box.state)
-    counts = [(state, box.counts[state]) for state in URGENCY if state in box.counts]
-    return ", ".join(f"{format_count(count)} {format_status(state).lower()}" for state, count in counts)

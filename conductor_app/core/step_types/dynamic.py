@@ -20,6 +20,7 @@ class Dynamic(StepType):
     """A task whose name is the value of the input that `dynamicTaskNameParam` names (execution §8.2)."""
 
     type = "DYNAMIC"
+    icon = "dynamic"
     required_fields = ("dynamicTaskNameParam",)
     result_comes_from_outside = True
     is_queued = True

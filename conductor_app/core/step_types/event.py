@@ -18,6 +18,7 @@ class EventStep(StepType):
     """
 
     type = "EVENT"
+    icon = "event"
     required_fields = ("sink",)
     is_built_in = True
     is_forked_by_type = True

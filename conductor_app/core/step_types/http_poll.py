@@ -7,5 +7,6 @@ class HttpPollStep(BuiltIn):
     """Executed by a built-in worker."""
 
     type = "HTTP_POLL"
+    icon = "http"
     required_inputs = ("http_request", "uri", "method")
     output_members = {"response": RESPONSE}

@@ -16,6 +16,7 @@ class Human(StepType):
     """Stays open until a person, a client or a worker reports on it (execution §8.14)."""
 
     type = "HUMAN"
+    icon = "human"
     is_forked_by_type = True
     result_comes_from_outside = True
     is_completed_externally = True

@@ -14,6 +14,7 @@ class Inline(StepType):
     """Completes at once, with the value as `result` (execution §8.17)."""
 
     type = "INLINE"
+    icon = "code"
     output_members = {"result": None, "error": None}
     script_field = "inputParameters.expression"
     allows_python = True

@@ -15,6 +15,7 @@ class JdbcStep(BuiltIn):
     """Executed by a built-in worker."""
 
     type = "JDBC"
+    icon = "database"
     required_inputs = ("statement",)
 
     def named_connections(self, step: Mapping[str, Any]) -> Iterator[Any]:

@@ -14,6 +14,7 @@ class JsonJqTransform(StepType):
     """Completes at once, with the first value as `result` and all values as `resultList` (execution §8.19)."""
 
     type = "JSON_JQ_TRANSFORM"
+    icon = "code"
     required_inputs = ("queryExpression",)
     output_members = {"result": None, "resultList": None, "error": None}
     shows_isolation_group = True

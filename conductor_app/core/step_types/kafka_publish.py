@@ -7,4 +7,5 @@ class KafkaPublishStep(BuiltIn):
     """Executed by a built-in worker."""
 
     type = "KAFKA_PUBLISH"
+    icon = "event"
     required_inputs = ("kafka_request",)

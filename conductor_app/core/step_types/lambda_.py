@@ -14,6 +14,7 @@ class Lambda(StepType):
     """Completes at once, with the return value as `result`; a script that fails has no output (execution §8.18)."""
 
     type = "LAMBDA"
+    icon = "code"
     output_members = {"result": None, "error": None}
     script_field = "inputParameters.scriptExpression"
     is_forked_by_type = True

@@ -12,6 +12,7 @@ class Noop(StepType):
     """Completes at once, with neither input nor output (execution §8.21)."""
 
     type = "NOOP"
+    icon = "noop"
     is_forked_by_type = True
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:

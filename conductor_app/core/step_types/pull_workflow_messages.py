@@ -28,6 +28,7 @@ class PullWorkflowMessages(StepType):
     """
 
     type = "PULL_WORKFLOW_MESSAGES"
+    icon = "message"
     result_comes_from_outside = True
     is_completed_externally = True
 

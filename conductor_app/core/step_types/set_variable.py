@@ -17,6 +17,7 @@ class SetVariable(StepType):
     """Replaces variables by name at the top level (execution §8.20)."""
 
     type = "SET_VARIABLE"
+    icon = "variable"
     is_forked_by_type = True
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:

@@ -17,6 +17,7 @@ class StartWorkflow(StepType):
     """Completes as soon as the other run is created (execution §8.11)."""
 
     type = "START_WORKFLOW"
+    icon = "start"
     output_members = {"workflowId": None}
     is_forked_by_type = True
 

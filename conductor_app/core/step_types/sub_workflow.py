@@ -22,6 +22,7 @@ class SubWorkflow(StepType):
     """Starts a child run and ends as that run ends (execution §8.10)."""
 
     type = "SUB_WORKFLOW"
+    icon = "workflow"
     required_fields = ("subWorkflowParam",)
     is_forked_by_type = True
     result_comes_from_outside = True

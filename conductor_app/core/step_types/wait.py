@@ -47,6 +47,7 @@ class Wait(StepType):
     """Completes at its time, or earlier when a report completes it (execution §8.13)."""
 
     type = "WAIT"
+    icon = "wait"
     shows_isolation_group = True
     is_forked_by_type = True
     is_completed_externally = True

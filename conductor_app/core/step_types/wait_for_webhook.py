@@ -17,6 +17,7 @@ class WaitForWebhook(StepType):
     """
 
     type = "WAIT_FOR_WEBHOOK"
+    icon = "message"
     is_forked_by_type = True
     result_comes_from_outside = True
     is_completed_externally = True

@@ -12,6 +12,7 @@ class Yield(StepType):
     """Stays open until a signal or a task update completes it (Orkes' step type)."""
 
     type = "YIELD"
+    icon = "wait"
     is_forked_by_type = True
     result_comes_from_outside = True
     is_completed_externally = True

@@ -224,7 +224,7 @@ def test_branches_of_a_dynamic_fork_are_drawn_with_their_expected_results(operat
     picture = operator.get(address(scenario)).context["picture"]
 
     branch_steps = next(node for node in picture.nodes if node.shape == "many")
-    assert (branch_steps.ref, branch_steps.note, branch_steps.tone, branch_steps.is_faint) == (
+    assert (branch_steps.title, branch_steps.subtitle, branch_steps.tone, branch_steps.is_faint) == (
         "3 branches",
         "1 rerun, 2 reused",
         "active",

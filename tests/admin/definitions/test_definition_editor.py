@@ -221,6 +221,19 @@ def test_old_versions_are_compared_with_the_one_before(operator, order):
     assert "v1 → v2" in page and "step ship removed" in page
 
 
+def test_the_diagrams_of_two_versions_mark_the_steps_that_differ(operator, order):
+    define_workflow("order", step("charge", optional=True), step("mail", "NOOP"), version=2)
+    row = WorkflowDefinition.objects.get(version=2)
+
+    pictures = operator.get(f"{WORKFLOWS}{row.pk}/compare/").context["pictures"]
+
+    notes = [{node.ref: (node.note, node.tone) for node in picture.nodes} for _version, picture in pictures]
+    assert notes == [
+        {"charge": ("changed", "active"), "ship": ("removed", "failed")},
+        {"charge": ("changed", "active"), "mail": ("added", "succeeded")},
+    ]
+
+
 def test_an_old_version_becomes_the_newest_again(operator, order):
     define_workflow("order", step("charge"), version=2)
 

@@ -294,7 +294,7 @@ def test_branches_of_a_dynamic_fork_are_drawn_and_blocking_steps_named(operator,
 
     for page, note in ((stopped, "2 active"), (told, "2 completed")):
         branch_steps = next(node for node in page.context["picture"].nodes if node.shape == "many")
-        assert (branch_steps.ref, branch_steps.note) == ("2 branches", note)
+        assert (branch_steps.title, branch_steps.subtitle) == ("2 branches", note)
     assert "these tasks have no mock result: _pick_0 _pick_1" in page_text(stopped)
     assert told.context["report"].status == "COMPLETED"
     assert [moment.output for moment in told.context["report"].attempts if moment.name == "_pick_1"] == [{"n": 1}]

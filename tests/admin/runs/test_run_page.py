@@ -13,11 +13,12 @@ from django.urls import reverse
 
 from conductor_app.core.ids import derived_id
 from conductor_app.core.reasons import MAX_REASON_LENGTH
+from conductor_app.core.reports import Report
 from conductor_app.engine import sweeps
 from conductor_app.engine.payloads import file_contents, file_handles
 from conductor_app.engine.runs import retention, run_commands
 from conductor_app.engine.tasks import task_commands
-from conductor_app.models import Run, Task
+from conductor_app.models import Attempt, Run, Task
 from tests.admin.page_text import button_names, html, page_text, run_action_url, run_url
 from tests.insight.scenarios import (
     claim_and_report,
@@ -462,3 +463,22 @@ def test_a_user_without_permission_learns_which_one_is_missing(db):
         refused = client.get(f"/admin/conductor/{address}")
         assert refused.status_code == 403
         assert f"conductor.{missing}" in refused.content.decode()
+
+
+def test_the_diagram_displays_types_durations_and_attempts_and_links_to_iterations(operator, clock):
+    define_task("scan", retryCount=1, retryDelaySeconds=0)
+    run = start_run_of(step("pages", "DO_WHILE", loopCondition="$.pages['iteration'] < 2", loopOver=[step("scan")]))
+    claim_and_report("scan", "FAILED", reason="blurred")
+    claim_next("scan")
+    clock.advance(seconds=4)
+    [attempt] = Attempt.objects.leased("scan")
+    task_commands.report_task(run.pk, attempt.pk, Report("COMPLETED"), "w7")
+
+    newest = html(operator.get(run_url(run, tab="diagram", task="-")))
+    assert "icons.svg#step-loop" in newest and "icons.svg#step-task" in newest
+    assert "SIMPLE · Pending" in newest and "iteration=pages%3A2" in newest and "task=scan__2" in newest
+
+    first = html(operator.get(run_url(run, tab="diagram", task="-", iteration="pages:1")))
+    assert "SIMPLE · 4.0 s · 2 attempts" in first and "1 / 2" in first
+    assert 'href="?tab=diagram&amp;task=scan__1&amp;iteration=pages%3A1"' in first
+    assert 'href="?tab=diagram&amp;task=-"' in first

@@ -97,6 +97,47 @@ def test_the_body_of_a_loop_has_a_frame_and_a_back_edge():
     assert loop.note == "max 12 iterations"
 
 
+def test_lines_name_the_paths_at_which_a_step_can_be_inserted():
+    drawn = draw(step("first"), SWITCH, LOOP, step("end"))
+
+    found = {edge.insertion.path: edge.insertion.after for edge in drawn.edges if edge.insertion}
+    assert found == {
+        "tasks[0]": "",
+        "tasks[1]": "first",
+        "tasks[1].decisionCases[fast][0]": "",
+        "tasks[1].decisionCases[fast][1]": "fly",
+        "tasks[1].decisionCases[slow][0]": "",
+        "tasks[1].decisionCases[slow][1]": "walk",
+        "tasks[1].decisionCases[no][0]": "",
+        "tasks[1].defaultCase[0]": "",
+        "tasks[2]": "route",
+        "tasks[2].loopOver[0]": "",
+        "tasks[2].loopOver[1]": "ask",
+        "tasks[2].loopOver[2]": "answer",
+        "tasks[3]": "poll",
+        "tasks[4]": "end",
+    }
+
+
+def test_buttons_that_insert_steps_cover_neither_boxes_nor_each_other():
+    drawn = draw(*ALL_STEPS)
+
+    spots = [(edge.x, edge.y) for edge in drawn.edges if edge.insertion]
+    assert len(spots) > 20
+    for x, y in spots:
+        assert not any(
+            node.x < x < node.x + node.width and node.y - 5 < y < node.y + node.height + 5 for node in drawn.nodes
+        ), (x, y)
+    for (x, y), (other_x, other_y) in combinations(spots, 2):
+        assert abs(x - other_x) > 16 or abs(y - other_y) > 16
+
+
+def test_no_step_can_be_inserted_between_a_fork_and_its_join():
+    paths = [edge.insertion.path for edge in draw(FORK, step("together", "JOIN")).edges if edge.insertion]
+
+    assert "tasks[0].forkTasks[0][0]" in paths and "tasks[2]" in paths and "tasks[1]" not in paths
+
+
 def test_a_step_that_ends_the_run_has_no_outgoing_line():
     layout = draw(step("stop", "TERMINATE"), step("never"))
 
@@ -158,7 +199,7 @@ def test_of_too_many_branches_some_are_drawn_and_the_rest_counted():
     layout = draw(step("fork", "FORK_JOIN", forkTasks=branches), step("join", "JOIN"))
 
     assert layout.nodes[0].note == "1000 branches"
-    assert "984 more branches" in [node.ref for node in layout.nodes]
+    assert "984 more branches" in [node.caption for node in layout.nodes]
     assert len(layout.nodes) < 25
 
 

@@ -108,23 +108,23 @@ def test_boxes_follow_their_dependencies_without_overlapping():
     edges = [("a", "b"), ("a", "c"), ("a", "d"), ("b", "e"), ("c", "e"), ("d", "f"), ("a", "g"), ("f", "g")]
     graph = build_graph("abcdefg", edges)
 
-    drawn = draw_group(members, graph, longest_chain(members, graph, NOW))
+    drawn = draw_group(members, graph, longest_chain(members, graph, NOW), NOW)
 
-    places = {box.id: (box.x, box.y) for box in drawn.boxes}
+    places = {box.ref: (box.x, box.y) for box in drawn.nodes}
     assert all(places[needed][0] < places[id][0] for needed, id in edges)
     assert_no_overlap(drawn)
-    assert drawn.marked_line
-    assert [box.id for box in drawn.boxes if box.is_critical] == ["a", "d", "f", "g"]
+    assert [edge.is_critical for edge in drawn.edges] == [False, True]
+    assert [box.ref for box in drawn.nodes if box.is_critical] == ["a", "d", "f", "g"]
 
 
 def test_too_many_tasks_are_drawn_as_one_box_per_kind():
     members = [member(str(n), 0, n, "FAILED" if n == 7 else "COMPLETED", f"{'ab'[n % 2]} {n}") for n in range(1_000)]
     graph = build_graph((each.id for each in members), [(str(n), str(n + 1)) for n in range(999)])
 
-    drawn = draw_group(members, graph, longest_chain(members, graph, NOW))
+    drawn = draw_group(members, graph, longest_chain(members, graph, NOW), NOW)
 
     assert drawn.is_grouped
-    assert {(box.name, box.total, box.state) for box in drawn.boxes} == {
+    assert {(box.caption, box.total, box.status) for box in drawn.nodes} == {
         ("a #", 500, "COMPLETED"),
         ("b #", 500, "FAILED"),
     }
@@ -135,14 +135,45 @@ def test_a_complete_dependency_graph_stays_small():
     members = [member(str(n), n, n + 1) for n in range(200)]
     graph = build_graph((each.id for each in members), [(str(a), str(b)) for b in range(200) for a in range(b)])
 
-    drawn = draw_group(members, graph, longest_chain(members, graph, NOW))
+    drawn = draw_group(members, graph, longest_chain(members, graph, NOW), NOW)
 
-    assert len(drawn.line) + len(drawn.marked_line) < 20_000
+    assert sum(len(edge.d) for edge in drawn.edges) < 20_000
+
+
+def test_of_long_names_the_part_that_differs_is_displayed():
+    names = [
+        f"test linux64 mochitest-{kind}-{number}" for kind in ("browser-chrome", "devtools-chrome") for number in (1, 2)
+    ]
+    members = [member(name, 0, 10) for name in (*names, "build")]
+
+    drawn = draw_group(
+        members, build_graph([*names, "build"], []), longest_chain(members, build_graph(names, []), NOW), NOW
+    )
+
+    assert {box.title for box in drawn.nodes} == {
+        "…browser-chrome-1",
+        "…browser-chrome-2",
+        "…devtools-chrome-1",
+        "…devtools-chrome-2",
+        "build",
+    }
+
+
+def test_states_are_counted_with_failures_first():
+    states = ["COMPLETED"] * 400 + ["CANCELED"] * 22 + ["FAILED"]
+    members = [member(str(place), 0, 1, state, f"part {place}") for place, state in enumerate(states)]
+
+    [box] = draw_group(
+        members, build_graph((each.id for each in members), []), longest_chain([], build_graph([], []), NOW), NOW
+    ).nodes
+
+    assert list(box.counts.items()) == [("FAILED", 1), ("CANCELED", 22), ("COMPLETED", 400)]
 
 
 def assert_no_overlap(drawn) -> None:
     """Assert that no box covers another and that all of them are inside the drawing."""
-    boxes = sorted((box.x, box.y) for box in drawn.boxes)
-    for (x, y), (other_x, other_y) in itertools.pairwise(boxes):
-        assert x != other_x or other_y >= y + drawn.box_height
-    assert all(0 <= x <= drawn.width - drawn.box_width and 0 <= y <= drawn.height - drawn.box_height for x, y in boxes)
+    boxes = sorted((box.x, box.y, box.width, box.height) for box in drawn.nodes)
+    for (x, y, _width, height), (other_x, other_y, *_size) in itertools.pairwise(boxes):
+        assert x != other_x or other_y >= y + height
+    for x, y, width, height in boxes:
+        assert 0 <= x <= drawn.width - width and 0 <= y <= drawn.height - height

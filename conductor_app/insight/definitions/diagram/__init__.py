@@ -5,23 +5,42 @@ from typing import Any
 from urllib.parse import urlencode
 
 from .canvas import Canvas, Diagram, DiagramEdge, DiagramFrame, DiagramNode
+from .iterations import IterationChoice, iteration_filters, parse_choice
 from .layout import layout_sequence
 from .marks import NO_MARKS, StepMark, StepMarks, marks_of_run
 
-__all__ = ["Diagram", "DiagramEdge", "DiagramFrame", "DiagramNode", "StepMark", "StepMarks", "diagram", "marks_of_run"]
+__all__ = [
+    "Diagram",
+    "DiagramEdge",
+    "DiagramFrame",
+    "DiagramNode",
+    "IterationChoice",
+    "StepMark",
+    "StepMarks",
+    "diagram",
+    "iteration_filters",
+    "marks_of_run",
+    "parse_choice",
+]
 
 Link = Callable[[str, str], str]
 
 
 def diagram(
-    document: Mapping[str, Any], step_marks: StepMarks = NO_MARKS, *, chosen: str = "", link: Link | None = None
+    document: Mapping[str, Any],
+    step_marks: StepMarks = NO_MARKS,
+    *,
+    chosen: str = "",
+    link: Link | None = None,
+    iterations: IterationChoice | None = None,
 ) -> Diagram:
     """Return the diagram of a workflow document, which need not be valid.
 
     `step_marks`: states of the steps in a run; `chosen`: reference of the selected step; `link`: returns the address
-    behind the box of a step, from its reference and its path in the document.
+    behind the box of a step, from its reference and its path in the document; `iterations`: the chosen iterations of
+    loops, for diagrams in which they can be changed.
     """
-    canvas = Canvas(step_marks, chosen, link or _chosen_by_address)
+    canvas = Canvas(step_marks, chosen, link or _chosen_by_address, iterations)
     canvas.draw(layout_sequence(document.get("tasks"), "tasks", canvas))
     return canvas.build()
 

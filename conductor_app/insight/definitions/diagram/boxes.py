@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
 from ....core.step_structure import Flow, structure_of_step, type_of
 from ....core.step_types.human import Human
 from ....core.step_types.sub_workflow import SubWorkflow
@@ -13,7 +16,7 @@ from .canvas import BOX_HEIGHT, BOX_WIDTH, ROW_GAP, Canvas, DiagramNode
 from .marks import StepMark
 
 WORST_FIRST = ("FAILED", "TIMED_OUT", "CANCELED", "ACTIVE", "COMPLETED_WITH_ERRORS", "SKIPPED", "COMPLETED")
-"""Order of statuses for a box that stands for many tasks: the box shows the first one that occurs."""
+"""Order of statuses in a box that stands for many tasks. The box has the color of the first one that occurs."""
 
 
 class StepBox:
@@ -67,19 +70,20 @@ def _node_note(step: Mapping[str, Any], mark: StepMark | None) -> str:
     """Return the note of a step: its iterations, or the workflow that it starts."""
     structure = structure_of_step(step)
     if structure.flow is Flow.LOOP:
-        total = mark.total if mark and mark.total else structure.max_iterations(step)
-        if mark and mark.last_iteration:
-            return (
-                f"{mark.last_iteration}/{total} iterations"
-                if total >= mark.last_iteration
-                else f"iteration {mark.last_iteration}"
-            )
-        return f"max {total} iterations" if total else ""
+        return _loop_note(mark, mark.total if mark and mark.total else structure.max_iterations(step))
     if structure.type == SubWorkflow.type and mark is None:
         param = step.get("subWorkflowParam")
         name, version = (param.get("name"), param.get("version")) if isinstance(param, Mapping) else ("", "")
         return " ".join(filter(None, (str(name or ""), f"v{version}" if version else "")))
     return ""
+
+
+def _loop_note(mark: StepMark | None, total: int) -> str:
+    if mark and mark.last_iteration:
+        if total < mark.last_iteration:
+            return _("iteration %(number)s") % {"number": mark.last_iteration}
+        return _("%(number)s/%(total)s iterations") % {"number": mark.last_iteration, "total": total}
+    return ngettext("max %(total)s iteration", "max %(total)s iterations", total) % {"total": total} if total else ""
 
 
 class DynamicForkBox:
@@ -90,7 +94,7 @@ class DynamicForkBox:
 
     def __init__(self, box: StepBox, forked: Mapping[str, int], canvas: Canvas) -> None:
         self.box, self.was_entered = box, box.was_entered
-        self.branch_steps = _branches_box(forked, box.node.path, box.node.href)
+        self.branch_steps = _branches_box(forked, box.node)
         self.branch_steps.is_faint = canvas.is_faint(bool(forked))
         self.was_exited, self.has_exit = box.was_exited, True
 
@@ -104,18 +108,19 @@ class DynamicForkBox:
 
 def remaining_branches_box(count: int, path: str, canvas: Canvas) -> StepBox:
     """Return one box that stands for the branches that are not drawn."""
-    box = StepBox({"taskReferenceName": f"{count:,} more branches", "type": "not shown"}, path, canvas)
-    box.node.shape = "many"
+    box = StepBox({"type": _("not shown")}, path, canvas)
+    more = ngettext("%(count)s more branch", "%(count)s more branches", count) % {"count": f"{count:,}"}
+    box.node.shape, box.node.caption = "many", more
     return box
 
 
-def _branches_box(forked: Mapping[str, int], path: str, href: str) -> DiagramNode:
-    """Return one box for all dynamic branches, with their number and statuses."""
+def _branches_box(forked: Mapping[str, int], fork: DiagramNode) -> DiagramNode:
+    """Return one box for all dynamic branches, with their number and statuses. It belongs to the step of the fork."""
     count = sum(forked.values())
-    title = f"{count:,} branches" if count != 1 else "1 branch"
-    node = DiagramNode(title if forked else "dynamic branches", "", "created at runtime", path, href, "many")
+    node = DiagramNode(fork.ref, fork.ref, "" if forked else _("created at runtime"), fork.path, fork.href, "many")
+    title = ngettext("%(count)s branch", "%(count)s branches", count) % {"count": f"{count:,}"}
+    node.caption = title if forked else _("dynamic branches")
     if forked:
-        worst = next((status for status in WORST_FIRST if status in forked), next(iter(forked)))
-        node.mark, node.type = StepMark(worst, status_text=" "), ""
-        node.note = ", ".join(f"{number:,} {status.lower()}" for status, number in sorted(forked.items()))
+        ranked = sorted(forked, key=lambda status: WORST_FIRST.index(status) if status in WORST_FIRST else 0)
+        node.mark, node.counts = StepMark(ranked[0]), {status: forked[status] for status in ranked}
     return node

@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from .marks import StepMark, StepMarks
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
-BOX_WIDTH, BOX_HEIGHT = 196, 46
+from ...durations import format_duration
+from .iterations import IterationChoice, IterationPicker
+from .marks import StepMark, StepMarks
+from .text_fit import TITLE_SIZE, cut_middle, drop_shared_parts, join_first, join_fitting, text_width
+
+BOX_WIDTH, BOX_HEIGHT, LOW_BOX_HEIGHT = 248, 52, 28
 GAP, ROW_GAP, MARGIN = 26, 28, 14
 DOT = 7
-MAX_TEXT_LENGTH = 23
+FOOT = 18
+"""Height between the longest branch and the line that joins the branches."""
+INSERTION_ABOVE, INSERTION_BELOW = 13, 9
+"""Distance of a button that inserts a step from the first step of a branch, and from the last."""
+PAD, ICON = 12, 16
+TEXT_START = PAD + ICON + 9
+"""Distance of the texts from the left side of their box."""
 MAX_NODES = 2_000
-READABLE_SCALE, MAX_DIGIT_GROUPS = 0.7, 12
+MANY_NODES = 25
+"""Number of boxes above which a page shows an overview of the whole diagram."""
 
 
 @dataclass(slots=True)
 class DiagramNode:
-    """Box of one step: its position, its texts and its state in a run."""
+    """Box of one step, or of several branches or tasks: its position, its texts and its state."""
 
     ref: str
     name: str
@@ -26,23 +39,82 @@ class DiagramNode:
     path: str
     href: str
     shape: str
+    caption: str = ""
+    """Text instead of the reference, in a box that does not stand for a step."""
+    short_caption: str = ""
     x: int = 0
     y: int = 0
     width: int = BOX_WIDTH
     height: int = BOX_HEIGHT
     mark: StepMark | None = None
     note: str = ""
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """Number of branches or tasks by status, in the order in which they are shown."""
     is_faint: bool = False
     is_chosen: bool = False
-    # Set by the page that shows the status: color and icon.
+    is_critical: bool = False
+    selects: bool = False
+    """True if the address selects other tasks on the same page."""
+    # Set by the page that shows the diagram: colors, icons and labels of statuses.
     tone: str = ""
     icon: str = ""
+    type_icon: str = ""
+    status_label: str = ""
+    count_labels: Sequence[str] = ()
+
+    @property
+    def full_title(self) -> str:
+        return self.caption or self.ref or _("no reference")
 
     @property
     def title(self) -> str:
-        """Return the reference, shortened to fit the box."""
-        most = MAX_TEXT_LENGTH - (3 if self.status else 0) - (4 if self.mark and self.mark.count > 1 else 0)
-        return shorten(self.ref or "no reference", most)
+        """Return the reference, cut in the middle if it is too long for the box."""
+        return cut_middle(self.short_caption or self.full_title, self.title_width, TITLE_SIZE, is_bold=True)
+
+    @property
+    def title_width(self) -> float:
+        beside = text_width(self.count_text) + 8 if self.count_text else 0
+        return self.width - TEXT_START - PAD - beside - (ICON + 2 if self.has_icon_right else 0)
+
+    @property
+    def subtitle(self) -> str:
+        """Return the second line, as far as there is room: type, note, status, duration, attempts and worker."""
+        width = self.width - TEXT_START - PAD
+        if self.count_labels:
+            return join_first(self.count_labels, width)
+        mark = self.mark
+        if mark is None:
+            return join_fitting([(1, self.type), (0, self.note), (2, "" if self.note else self.distinct_name)], width)
+        is_obvious = mark.status == "COMPLETED" and not mark.status_text
+        parts = [
+            (4, self.type),
+            (0, self.note),
+            (1, "" if is_obvious or (self.note and not mark.status_text) else self.status_text),
+            (2, self.duration_text),
+            (3, self.attempts_text),
+            (5, mark.worker),
+        ]
+        return join_fitting(parts, width)
+
+    @property
+    def count_text(self) -> str:
+        """Return how many tasks the box stands for, if the second line does not say it."""
+        if self.counts:
+            return f"×{self.total:,}" if self.total > 1 and self.is_low else ""
+        return f"×{self.mark.count:,}" if self.mark and self.mark.count > 1 else ""
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts.values())
+
+    @property
+    def is_low(self) -> bool:
+        return self.height < BOX_HEIGHT
+
+    @property
+    def is_stacked(self) -> bool:
+        """Return True if the box is drawn as a pile: it stands for several things, or for another workflow."""
+        return self.shape in ("many", "sub_workflow")
 
     @property
     def status(self) -> str:
@@ -53,19 +125,17 @@ class DiagramNode:
         """Return the status as text, or an empty text if the step was not reached."""
         if self.mark is None:
             return ""
-        return self.mark.status_text or self.mark.status.replace("_", " ").capitalize()
+        return self.mark.status_text or self.status_label or self.mark.status.replace("_", " ").capitalize()
 
     @property
-    def subtitle(self) -> str:
-        """Return the second line: the type, with the note, the status or the name."""
-        parts = (
-            (self.type, self.note)
-            if self.note
-            else (self.type, self.status_text)
-            if self.status_text
-            else (self.type, self.distinct_name)
-        )
-        return shorten(" · ".join(filter(None, parts)), MAX_TEXT_LENGTH + (2 if self.status else 5))
+    def duration_text(self) -> str:
+        return format_duration(self.mark.duration_ms) if self.mark and self.mark.duration_ms else ""
+
+    @property
+    def attempts_text(self) -> str:
+        if self.mark is None or self.mark.attempts < 2:
+            return ""
+        return ngettext("%(count)s attempt", "%(count)s attempts", self.mark.attempts) % {"count": self.mark.attempts}
 
     @property
     def distinct_name(self) -> str:
@@ -73,22 +143,83 @@ class DiagramNode:
 
     @property
     def label(self) -> str:
-        """Return all texts of the box, for screen readers."""
-        times = f"{self.mark.count} times" if self.mark and self.mark.count > 1 else ""
-        return ", ".join(
-            filter(
-                None, (self.ref or "no reference", self.type, self.distinct_name, self.status_text, self.note, times)
-            )
+        """Return all texts of the box, for screen readers and its tooltip."""
+        times, mark = "", self.mark
+        if mark and mark.count > 1:
+            times = ngettext("%(count)s time", "%(count)s times", mark.count) % {"count": mark.count}
+        parts = (
+            self.full_title,
+            self.type,
+            self.distinct_name,
+            self.status_text,
+            self.note,
+            *self.count_labels,
+            times,
+            self.duration_text,
+            self.attempts_text,
+            mark.worker if mark else "",
+            _("on the critical path") if self.is_critical else "",
         )
+        return ", ".join(filter(None, parts))
+
+    # Positions of the parts of the box.
+
+    @property
+    def has_icon_right(self) -> bool:
+        """Return True if the icon of the status stands on the right, because that of the type is on the left."""
+        return bool(self.icon and self.type_icon)
+
+    @property
+    def text_x(self) -> int:
+        return self.x + TEXT_START
+
+    @property
+    def title_y(self) -> int:
+        return self.y + (19 if self.is_low else 22)
+
+    @property
+    def subtitle_y(self) -> int:
+        return self.y + 40
+
+    @property
+    def icon_y(self) -> int:
+        return self.y + (self.height - ICON) // 2
+
+    @property
+    def right_x(self) -> int:
+        """Return the left side of the icon on the right."""
+        return self.x + self.width - PAD - ICON + 2
+
+    @property
+    def count_x(self) -> int:
+        return self.right_x - 6 if self.has_icon_right else self.x + self.width - PAD
+
+    @property
+    def edge(self) -> str:
+        """Return the SVG path of the left side, which has the color of the state."""
+        x, y, bottom = self.x, self.y, self.y + self.height
+        return f"M{x + 7} {y}Q{x} {y} {x} {y + 7}V{bottom - 7}Q{x} {bottom} {x + 7} {bottom}"
+
+
+@dataclass(frozen=True, slots=True)
+class InsertionPoint:
+    """A place for a new step. `path`: the path that the step would have; `after`: the step before it in its list."""
+
+    path: str
+    after: str = ""
 
 
 @dataclass(slots=True)
 class DiagramEdge:
-    """A line from one box to the next."""
+    """A line from one box to the next. `x`, `y`: where a button at its insertion point is drawn."""
 
     d: str
     is_faint: bool
     has_arrow: bool = False
+    is_critical: bool = False
+    insertion: InsertionPoint | None = None
+    x: int = 0
+    y: int = 0
 
 
 @dataclass(slots=True)
@@ -99,17 +230,23 @@ class EdgeLabel:
     y: int
     text: str
     is_faint: bool
+    full_text: str = ""
+    """The whole text, if it is cut."""
+    is_decided: bool = False
+    """True if a run took this way."""
 
 
 @dataclass(slots=True)
 class DiagramFrame:
-    """Frame around the body of a loop or of a TRY_CATCH step."""
+    """Frame around the body of a loop or of a TRY_CATCH step. `picker`: links to the iterations of the loop."""
 
     x: int
     y: int
     width: int
     height: int
     is_faint: bool
+    picker: IterationPicker | None = None
+    axis: int = 0
 
 
 @dataclass(slots=True)
@@ -123,13 +260,19 @@ class Diagram:
     labels: list[EdgeLabel]
     frames: list[DiagramFrame]
     dots: list[tuple[int, int, bool]]
-    is_cut: bool
+    is_cut: bool = False
+    is_grouped: bool = False
+    """True if a box stands for all tasks with similar names."""
+    can_insert: bool = False
+    """True if the page that shows the diagram handles buttons that insert steps."""
 
     @property
-    def min_width(self) -> int:
-        """Return the minimum readable width, in hundreds of units. 0 means that the diagram is never scaled down."""
-        hundreds = round(self.width * READABLE_SCALE / 100)
-        return hundreds if hundreds <= MAX_DIGIT_GROUPS else 0
+    def has_overview(self) -> bool:
+        return len(self.nodes) > MANY_NODES
+
+    @property
+    def is_tall(self) -> bool:
+        return self.height > 2 * self.width
 
 
 class Block(Protocol):
@@ -155,6 +298,7 @@ class Canvas:
     step_marks: StepMarks
     chosen: str
     link: Callable[[str, str], str]
+    iterations: IterationChoice | None = None
     nodes: list[DiagramNode] = field(default_factory=list)
     edges: list[DiagramEdge] = field(default_factory=list)
     labels: list[EdgeLabel] = field(default_factory=list)
@@ -179,26 +323,43 @@ class Canvas:
         if len(set(points)) > 1:
             self.edges.append(DiagramEdge(path_through(points), self.is_faint(was_taken), arrow))
 
-    def draw(self, block: Block) -> None:
-        """Draw a block between a start dot and an end dot."""
+    def add_insertion(self, point: InsertionPoint | None, x: int, y: int) -> None:
+        """Let the line drawn last accept a new step, with a button at this position."""
+        edge = self.edges[-1]
+        edge.insertion, edge.x, edge.y = point, x, y
+
+    def draw(self, block: Any) -> None:
+        """Draw a sequence between a start dot and an end dot."""
         axis, top = MARGIN + block.left, MARGIN + DOT
         self.dots.append((axis, top, False))
         first = top + DOT + ROW_GAP
         self.draw_line([(axis, top + DOT), (axis, first)], block.was_entered, arrow=block.height > 0)
+        self.add_insertion(block.entry, axis, first - ROW_GAP // 2)
         block.draw(self, axis, first)
         bottom = first + block.height
         if block.has_exit:
             self.draw_line([(axis, bottom), (axis, bottom + ROW_GAP)], block.was_exited, arrow=True)
+            self.add_insertion(block.exit, axis, bottom + ROW_GAP // 2)
         self.dots.append((axis, bottom + ROW_GAP + DOT, True))
         self.width, self.height = axis + block.right + MARGIN, bottom + ROW_GAP + 2 * DOT + MARGIN
 
     def build(self) -> Diagram:
+        width = BOX_WIDTH - TEXT_START - PAD - (ICON + 2 if self.step_marks.is_run else 0)
+        shorter = drop_shared_parts((node.full_title for node in self.nodes), width, keeps_start=True)
+        for node in self.nodes:
+            node.short_caption = shorter.get(node.full_title, "")
         parts: list[Any] = [self.nodes, self.edges, self.labels, self.frames, self.dots]
         return Diagram(self.width, self.height, *parts, is_cut=self.is_cut)
 
 
-def shorten(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+MAX_LABEL_WIDTH = 150
+
+
+def case_label(x: int, y: int, text: str, value: str, is_faint: bool) -> EdgeLabel:
+    """Return the label of a case beside its line. `value`: the value that decided for it."""
+    full = text if value in ("", text) else f"{text}: {value}"
+    cut = cut_middle(full, MAX_LABEL_WIDTH)
+    return EdgeLabel(x, y, cut, is_faint, full if cut != full else "", is_decided=bool(value))
 
 
 CORNER = 6

@@ -10,7 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
-BOX_WIDTH, COLUMN_GAP, GAP, MARGIN = 196, 54, 12, 14
+from .canvas import BOX_WIDTH, MARGIN
+
+COLUMN_GAP, GAP = 54, 12
 LANE = 6
 SWEEPS = 4
 MAX_LANES = 4_000

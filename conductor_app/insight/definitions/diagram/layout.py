@@ -4,31 +4,50 @@ Every block knows its size before it is drawn, so that the block around it can r
 the number of steps.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ....core.step_structure import Body, Flow, structure_of_step
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from ....core.step_structure import Body, Flow, as_steps, structure_of_step
 from ....core.step_tree import bodies_of
 from .boxes import DynamicForkBox, StepBox, remaining_branches_box
-from .canvas import BOX_HEIGHT, GAP, ROW_GAP, Block, Canvas, EdgeLabel, shorten
+from .canvas import (
+    BOX_HEIGHT,
+    FOOT,
+    GAP,
+    INSERTION_ABOVE,
+    INSERTION_BELOW,
+    MAX_LABEL_WIDTH,
+    ROW_GAP,
+    Block,
+    Canvas,
+    InsertionPoint,
+    case_label,
+)
 from .frames import GuardedBlock, LoopBlock
+from .text_fit import text_width
 
 MAX_DEPTH = 60
 MAX_BRANCHES = 16
 """Branches that are drawn, preferably those that need attention. One box counts the others."""
 
-MAX_CASE_LENGTH = 26
 HEAD = 40
-FOOT = 22
+JOINED = 12
+"""Height below the line that joins the branches."""
 
 
 class SequenceBlock:
     """A sequence of steps on one axis."""
 
-    def __init__(self, blocks: list[Block], label: str = "") -> None:
+    def __init__(self, blocks: list[Block], label: str = "", places: Sequence[InsertionPoint | None] = ()) -> None:
         self.blocks = blocks
+        self.places = places or [None] * (len(blocks) + 1)
+        """Where a step can be inserted: before each block, and after the last."""
+        self.entry, self.exit = self.places[0], self.places[-1] if blocks else None
         self.left = max((block.left for block in blocks), default=GAP)
-        self.right = max((block.right for block in blocks), default=8 + 6 * min(len(label), MAX_CASE_LENGTH))
+        self.right = max((block.right for block in blocks), default=16 + min(round(text_width(label)), MAX_LABEL_WIDTH))
         self.height = sum(block.height for block in blocks) + ROW_GAP * max(len(blocks) - 1, 0)
         self.was_entered = blocks[0].was_entered if blocks else False
         self.was_exited = blocks[-1].was_exited if blocks else False
@@ -40,6 +59,7 @@ class SequenceBlock:
                 was_taken = block.was_entered and self.blocks[place - 1].was_entered
                 if self.blocks[place - 1].has_exit:
                     canvas.draw_line([(axis, top), (axis, top + ROW_GAP)], was_taken, arrow=True)
+                    canvas.add_insertion(self.places[place], axis, top + ROW_GAP // 2)
                 top += ROW_GAP
             block.draw(canvas, axis, top)
             top += block.height
@@ -50,12 +70,13 @@ class SplitBlock:
 
     def __init__(self, box: StepBox, branches: list[tuple[str, SequenceBlock]]) -> None:
         self.box, self.branches = box, branches
+        self.value = box.node.mark.value if box.node.mark else ""
         widths = [branch.left + branch.right for _label, branch in branches]
         self.total = sum(widths) + GAP * max(len(widths) - 1, 0)
         self.left = max(self.total - self.total // 2, box.left)
         self.right = max(self.total // 2, box.right)
         inner = max((branch.height for _label, branch in branches), default=0)
-        self.height = BOX_HEIGHT + HEAD + inner + FOOT
+        self.height = BOX_HEIGHT + HEAD + inner + FOOT + JOINED
         self.was_entered = box.was_entered
         self.skips_branches = box.was_exited and not any(branch.was_entered for _label, branch in branches)
         self.was_exited = any(map(self._was_branch_exited, branches))
@@ -67,32 +88,46 @@ class SplitBlock:
     def draw(self, canvas: Canvas, axis: int, top: int) -> None:
         self.box.draw(canvas, axis, top)
         fork, head = top + BOX_HEIGHT + 14, top + BOX_HEIGHT + HEAD
-        foot = top + self.height - FOOT + 10
+        foot = top + self.height - JOINED
         x = axis - self.left + (self.left + self.right - self.total) // 2
         for label, branch in self.branches:
             own = x + branch.left
             entered = branch.was_entered if branch.blocks else self.skips_branches
             begin = [(axis, top + BOX_HEIGHT), (axis, fork), (own, fork), (own, head)]
             canvas.draw_line(begin, entered, arrow=bool(branch.blocks))
+            canvas.add_insertion(branch.entry, own, head - INSERTION_ABOVE)
             if label:
-                canvas.labels.append(
-                    EdgeLabel(own + 6, head - 11, shorten(label, MAX_CASE_LENGTH), canvas.is_faint(entered))
-                )
+                value = self.value if entered else ""
+                canvas.labels.append(case_label(own + 12, head - 11, label, value, canvas.is_faint(entered)))
             branch.draw(canvas, own, head)
             if branch.has_exit:
                 end = [(own, head + branch.height), (own, foot), (axis, foot), (axis, top + self.height)]
                 canvas.draw_line(end, self._was_branch_exited((label, branch)))
+                canvas.add_insertion(branch.exit, own, head + branch.height + INSERTION_BELOW)
             x = own + branch.right + GAP
 
 
 def layout_sequence(steps: Any, path: str, canvas: Canvas, depth: int = 0, label: str = "") -> SequenceBlock:
     """Return the block of a list of steps, without entries that are not objects. `label`: text beside its line."""
     blocks: list[Block] = []
-    for place, step in enumerate(steps if isinstance(steps, list) else ()):
+    places: list[InsertionPoint | None] = []
+    previous: Mapping[str, Any] = {}
+    listed = as_steps(steps)
+    for place, step in enumerate(listed):
         if isinstance(step, Mapping) and canvas.has_room():
-            follower = steps[place + 1] if place + 1 < len(steps) else None
+            follower = listed[place + 1] if place + 1 < len(listed) else None
+            places.append(_insertion_point(f"{path}[{place}]", previous, step))
             blocks.append(_layout_step(step, f"{path}[{place}]", follower, canvas, depth))
-    return SequenceBlock(blocks, label)
+            previous = step
+    places.append(None if canvas.is_cut else _insertion_point(f"{path}[{len(listed)}]", previous, {}))
+    return SequenceBlock(blocks, label, places)
+
+
+def _insertion_point(path: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> InsertionPoint | None:
+    """Return the place between two steps. There is none between a fork and its join."""
+    if structure_of_step(before).forks and structure_of_step(after).flow is Flow.JOIN:
+        return None
+    return InsertionPoint(path, str(before.get("taskReferenceName") or ""))
 
 
 def _layout_step(step: Mapping[str, Any], path: str, follower: Any, canvas: Canvas, depth: int) -> Block:
@@ -103,13 +138,24 @@ def _layout_step(step: Mapping[str, Any], path: str, follower: Any, canvas: Canv
     if flow is Flow.DYNAMIC_FORK:
         return DynamicForkBox(box, _branches_by_status(follower, canvas), canvas)
     if flow is Flow.LOOP:
-        inner = [_layout_body(body, path, canvas, depth) for body in bodies_of(step)]
-        return LoopBlock(box, inner[0] if inner else SequenceBlock([]))
+        return _layout_loop(step, path, box, canvas, depth)
     if flow is Flow.PHASES:
         parts = [(body, _layout_body(body, path, canvas, depth)) for body in bodies_of(step)]
         last = next((block for body, block in parts if body.is_final), None)
         return GuardedBlock(box, [(body.label, block) for body, block in parts if not body.is_final], last)
     return box
+
+
+def _layout_loop(step: Mapping[str, Any], path: str, box: StepBox, canvas: Canvas, depth: int) -> LoopBlock:
+    total = box.node.mark.last_iteration if box.node.mark else 0
+    picker, choice = None, canvas.iterations
+    if choice:
+        picker = choice.picker(box.node.ref, total)
+        choice.around.append((box.node.ref, choice.chosen.get(box.node.ref) or max(total, 1)))
+    inner = [_layout_body(body, path, canvas, depth) for body in bodies_of(step)]
+    if choice:
+        choice.around.pop()
+    return LoopBlock(box, inner[0] if inner else SequenceBlock([]), picker)
 
 
 def _layout_body(body: Body, path: str, canvas: Canvas, depth: int) -> SequenceBlock:
@@ -132,7 +178,11 @@ def _layout_split(step: Mapping[str, Any], path: str, box: StepBox, canvas: Canv
     split = SplitBlock(box, branches)
     if structure_of_step(step).flow is Flow.FORK:
         passed = sum(branch.was_exited for _label, branch in branches)
-        box.node.note = f"{passed} of {len(parts)} done" if box.was_entered else f"{len(parts)} branches"
+        box.node.note = (
+            _("%(count)s of %(total)s done") % {"count": passed, "total": len(parts)}
+            if box.was_entered
+            else ngettext("%(count)s branch", "%(count)s branches", len(parts)) % {"count": len(parts)}
+        )
     return split
 
 

@@ -1,21 +1,31 @@
 """State of the steps of a definition in a run: one mark per step."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from django.db.models import Count, Max
+from django.db.models import Case, Count, F, Q, QuerySet, When, Window
+from django.db.models.functions import RowNumber
 
-from ....models import Run
+from .... import clock
+from ....core.step_structure import Flow, structure_of
+from ....models import Attempt, Run
+from ....models.fields import DocumentField
 
 GOOD_ENDS = frozenset(("COMPLETED", "COMPLETED_WITH_ERRORS", "SKIPPED"))
+MAX_DETAILS = 2_000
+"""Steps of which the newest attempt is read."""
+COLUMNS = ("id", "number", "status", "queue", "scheduled_at", "started_at", "ended_at", "worker")
 
 
 @dataclass(frozen=True, slots=True)
 class StepMark:
     """State of one step: the status of its newest task, its number of tasks, and its last iteration if it is a loop.
 
-    `total`: number of iterations of the loop, 0 if unknown; `status_text`: text to show instead of the status.
+    `total`: number of iterations of the loop, 0 if unknown; `status_text`: text to show instead of the status;
+    `iteration_path`: that of the newest task. The remaining fields are those of its newest attempt. `queue_status`:
+    PENDING or LEASED, if it is open and has a queue; `duration_ms`: since its start, or since it was scheduled;
+    `value`: the value that selected a case.
     """
 
     status: str
@@ -23,6 +33,12 @@ class StepMark:
     last_iteration: int = 0
     total: int = 0
     status_text: str = ""
+    iteration_path: str = ""
+    queue_status: str = ""
+    duration_ms: int = 0
+    attempts: int = 1
+    worker: str = ""
+    value: str = ""
 
     @property
     def has_passed(self) -> bool:
@@ -57,24 +73,81 @@ class StepMarks:
 NO_MARKS = StepMarks(is_run=False)
 
 
-def marks_of_run(run: Run) -> StepMarks:
-    """Return the marks of a run. Runs two queries; their results do not grow with the iterations of loops."""
-    written = run.tasks.filter(branch_head="").values("ref", "status")
+@dataclass(frozen=True, slots=True)
+class IterationFilter:
+    """The tasks of some steps in one iteration. `prefix`: the start of their iteration paths."""
+
+    refs: Collection[str]
+    prefix: str
+
+    def tasks(self, field: str = "ref") -> Q:
+        """Return the condition that omits the other iterations of the steps. `field`: the column with the reference."""
+        is_chosen = Q(iteration_path=self.prefix) | Q(iteration_path__startswith=f"{self.prefix}.")
+        return is_chosen | ~Q(**{f"{field}__in": self.refs})
+
+
+def marks_of_run(run: Run, filters: Collection[IterationFilter] = ()) -> StepMarks:
+    """Return the marks of a run, in the chosen iterations.
+
+    Runs up to three queries. Their results do not grow with the iterations of loops.
+    """
     marks: dict[str, StepMark] = {}
-    newest: dict[str, int] = {}
-    for row in written.annotate(count=Count("pk"), last=Max("seq"), last_iteration=Max("iteration")).order_by(
-        "ref", "status"
-    ):
-        ref, before = row["ref"], marks.get(row["ref"])
-        count, last_iteration = (
-            row["count"] + (before.count if before else 0),
-            max(row["last_iteration"], before.last_iteration if before else 0),
+    attempts: dict[str, str] = {}
+    flows: dict[str, Flow] = {}
+    for task in _newest_tasks(run, filters):
+        marks[task["ref"]] = StepMark(
+            task["status"], task["count"], task["iteration"], iteration_path=task["iteration_path"]
         )
-        is_newer = row["last"] > newest.get(ref, -1)
-        marks[ref] = StepMark(row["status"] if is_newer or before is None else before.status, count, last_iteration)
-        newest[ref] = max(row["last"], newest.get(ref, -1))
+        attempts[task["attempt_id"]] = task["ref"]
+        flows[task["attempt_id"]] = structure_of(task["type"]).flow
+    choices = [id for id, flow in flows.items() if flow is Flow.CHOICE]
+    for row in _newest_attempts(list(attempts)[:MAX_DETAILS], choices[:MAX_DETAILS]):
+        ref = attempts[row["id"]]
+        marks[ref] = _add_attempt(marks[ref], row)
+    return StepMarks(marks, _branches_by_join(run, filters) if Flow.DYNAMIC_FORK in flows.values() else {})
+
+
+def _newest_tasks(run: Run, filters: Iterable[IterationFilter]) -> QuerySet:
+    """Return the newest task of each step, with the number of its tasks."""
+    tasks = run.tasks.filter(*(each.tasks() for each in filters), branch_head="")
+    by_ref = [F("ref")]
+    newest = tasks.annotate(
+        place=Window(RowNumber(), partition_by=by_ref, order_by=F("seq").desc()),
+        count=Window(Count("pk"), partition_by=by_ref),
+    ).filter(place=1)
+    return newest.values("ref", "type", "status", "attempt_id", "count", "iteration", "iteration_path")
+
+
+def _newest_attempts(ids: Collection[str], choices: Collection[str]) -> QuerySet:
+    """Return the attempts, those in `choices` with their output."""
+    is_choice = When(pk__in=choices, output_path="", then=F("output"))
+    return Attempt.objects.filter(pk__in=ids).values(*COLUMNS, value=Case(is_choice, output_field=DocumentField()))
+
+
+def _add_attempt(mark: StepMark, row: Mapping[str, Any]) -> StepMark:
+    begin = row["scheduled_at"] if row["started_at"] is None else row["started_at"]
+    is_queued = row["ended_at"] is None and row["queue"]
+    return replace(
+        mark,
+        queue_status=row["status"] if is_queued else "",
+        duration_ms=max((clock.now() if row["ended_at"] is None else row["ended_at"]) - begin, 0),
+        attempts=row["number"] + 1,
+        worker=row["worker"],
+        value=_chosen_value(row["value"]),
+    )
+
+
+def _chosen_value(output: Any) -> str:
+    """Return the value that selected a case, from the output of the step."""
+    values = output.get("evaluationResult") or output.get("caseOutput") if isinstance(output, dict) else None
+    return values[0] if isinstance(values, list) and values and isinstance(values[0], str) else ""
+
+
+def _branches_by_join(run: Run, filters: Iterable[IterationFilter]) -> dict[str, dict[str, int]]:
+    """Return the number of dynamic branches by status, by the reference of their join."""
     heads = run.tasks.exclude(branch_head="").exclude(joined_by="").values_list("joined_by", "status")
+    heads = heads.filter(*(each.tasks("joined_by") for each in filters))
     forked: dict[str, dict[str, int]] = {}
     for join, status, count in heads.annotate(count=Count("pk")).order_by("joined_by", "status"):
         forked.setdefault(join, {})[status] = count
-    return StepMarks(marks, forked)
+    return forked

@@ -1,84 +1,40 @@
 """Diagram of a task group: one box per task, or per group of similar tasks."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-from ...definitions.diagram.canvas import shorten
-from ...definitions.diagram.layered_graph import BOX_WIDTH, draw_layered
+from ...definitions.diagram.canvas import BOX_HEIGHT, LOW_BOX_HEIGHT, Diagram, DiagramEdge, DiagramNode
+from ...definitions.diagram.layered_graph import draw_layered
+from ...definitions.diagram.marks import StepMark
+from ...definitions.diagram.text_fit import drop_shared_parts
 from .critical import LongestChain
 from .graph import DependencyGraph, Edge, build_graph, drop_implied_edges, graph_levels
 from .members import URGENCY, GroupMember, natural_sort_key
 from .name_patterns import OTHERS, group_by_pattern
 
 MAX_NODES = 300
-HIGH, LOW = 46, 26
 TALL_COLUMN = 14
 """Boxes in a column above which all boxes have the small height."""
-MAX_NAME_LENGTH = 21
-READABLE, MAX_DIGIT_GROUPS = 0.7, 12
 
 
-@dataclass(slots=True)
-class GroupBox:
-    """One task, or several similar tasks. `kind`: name pattern of the similar tasks."""
-
-    id: str
-    name: str
-    state: str
-    counts: Mapping[str, int]
-    is_critical: bool
-    kind: str = ""
-    x: int = 0
-    y: int = 0
-    # Set by the page that shows the box: color, icon, address and text.
-    tone: str = ""
-    icon: str = ""
-    href: str = ""
-    words: str = ""
-
-    @property
-    def title(self) -> str:
-        return shorten(self.name, MAX_NAME_LENGTH - (3 if self.total > 1 else 0))
-
-    @property
-    def subtitle(self) -> str:
-        return shorten(self.words, MAX_NAME_LENGTH + 5)
-
-    @property
-    def total(self) -> int:
-        return sum(self.counts.values())
-
-
-@dataclass(slots=True)
-class GroupPicture:
-    """Boxes with their positions, and SVG paths of the ordinary and the marked lines."""
-
-    width: int
-    height: int
-    box_width: int
-    box_height: int
-    boxes: list[GroupBox]
-    line: str
-    marked_line: str
-    is_grouped: bool
-
-    @property
-    def min_width(self) -> int:
-        """Return the minimum readable width, in hundreds of units. 0 means that the diagram is never scaled down."""
-        hundreds = round(self.width * READABLE / 100)
-        return hundreds if hundreds <= MAX_DIGIT_GROUPS and self.height < 2 * self.width else 0
-
-
-def draw_group(members: Sequence[GroupMember], graph: DependencyGraph, chain: LongestChain) -> GroupPicture:
-    """Draw the tasks of a group. More than MAX_NODES tasks are grouped by name pattern."""
+def draw_group(members: Sequence[GroupMember], graph: DependencyGraph, chain: LongestChain, now: int) -> Diagram:
+    """Draw the tasks of a group. More than MAX_NODES tasks are grouped by name pattern, which is then the reference."""
     if len(members) <= MAX_NODES:
-        boxes = [GroupBox(each.id, each.name, each.state, {each.state: 1}, each.id in chain.ids) for each in members]
+        boxes = [_task_box(each, each.id in chain.ids, now) for each in members]
         return _place_boxes(boxes, graph, chain.edges, is_grouped=False)
     return _draw_by_pattern(members, graph, chain)
 
 
-def _draw_by_pattern(members: Sequence[GroupMember], graph: DependencyGraph, chain: LongestChain) -> GroupPicture:
+def _task_box(member: GroupMember, is_critical: bool, now: int) -> DiagramNode:
+    last = member.last
+    ran = (last.ran(now) or last.waited(now)) if last else 0
+    mark = StepMark(member.state, duration_ms=ran, attempts=len(member.attempts), worker=last.worker if last else "")
+    return DiagramNode(
+        member.id, member.name, "", "", "", "leaf", caption=member.name, mark=mark, is_critical=is_critical
+    )
+
+
+def _draw_by_pattern(members: Sequence[GroupMember], graph: DependencyGraph, chain: LongestChain) -> Diagram:
     """Draw one box per name pattern. Patterns may depend on each other in a cycle; their average level orders them."""
     patterns, levels = group_by_pattern(members, MAX_NODES), graph_levels(graph)
     kind_of = {member.id: kind for kind, some in patterns.items() for member in some}
@@ -90,24 +46,37 @@ def _draw_by_pattern(members: Sequence[GroupMember], graph: DependencyGraph, cha
     return _place_boxes(boxes, build_graph(patterns, edges), marked, is_grouped=True)
 
 
-def _pattern_box(kind: str, some: Sequence[GroupMember], chain: LongestChain) -> GroupBox:
-    counts: dict[str, int] = {}
-    for member in some:
-        counts[member.state] = counts.get(member.state, 0) + 1
-    state = min(counts, key=lambda each: URGENCY.index(each) if each in URGENCY else len(URGENCY))
-    is_critical = not {member.id for member in some}.isdisjoint(chain.ids)
-    return GroupBox(kind, kind, state, counts, is_critical, kind="" if kind == OTHERS else kind)
+def _pattern_box(kind: str, some: Sequence[GroupMember], chain: LongestChain) -> DiagramNode:
+    counts = Counter(member.state for member in some)
+    ranked = sorted(counts, key=lambda state: URGENCY.index(state) if state in URGENCY else len(URGENCY))
+    return DiagramNode(
+        kind,
+        kind,
+        "",
+        "",
+        "",
+        "many",
+        caption=kind,
+        mark=StepMark(ranked[0]),
+        counts={state: counts[state] for state in ranked},
+        is_critical=not {member.id for member in some}.isdisjoint(chain.ids),
+        selects=kind != OTHERS,
+    )
 
 
-def _place_boxes(boxes: list[GroupBox], graph: DependencyGraph, marked: set[Edge], *, is_grouped: bool) -> GroupPicture:
+def _place_boxes(boxes: list[DiagramNode], graph: DependencyGraph, marked: set[Edge], *, is_grouped: bool) -> Diagram:
     """Place the boxes and draw the lines. An edge that others imply is drawn only if it is marked."""
     levels = graph_levels(graph)
     tallest = max(Counter(levels.values()).values(), default=0)
-    height = LOW if tallest > TALL_COLUMN else HIGH
-    boxes.sort(key=lambda box: (levels[box.id], natural_sort_key(box.name), box.id))
+    height = LOW_BOX_HEIGHT if tallest > TALL_COLUMN else BOX_HEIGHT
+    boxes.sort(key=lambda box: (levels[box.ref], natural_sort_key(box.caption), box.ref))
     edges = [*drop_implied_edges(graph), *sorted(edge for edge in marked if edge[0] in graph.before.get(edge[1], ()))]
-    drawn = draw_layered({box.id: levels[box.id] for box in boxes}, dict.fromkeys(edges), height, frozenset(marked))
+    drawn = draw_layered({box.ref: levels[box.ref] for box in boxes}, dict.fromkeys(edges), height, frozenset(marked))
     for box in boxes:
-        box.x, box.y = drawn.positions[box.id]
-    positions = (drawn.width, drawn.height, BOX_WIDTH, height)
-    return GroupPicture(*positions, boxes, drawn.line, drawn.marked_line, is_grouped=is_grouped)
+        (box.x, box.y), box.height = drawn.positions[box.ref], height
+    shorter = drop_shared_parts((box.caption for box in boxes), min((box.title_width for box in boxes), default=0))
+    for box in boxes:
+        box.short_caption = shorter.get(box.caption, "")
+    lines = ((drawn.line, False), (drawn.marked_line, True))
+    edges_drawn = [DiagramEdge(path, is_faint=False, is_critical=is_critical) for path, is_critical in lines if path]
+    return Diagram(drawn.width, drawn.height, boxes, edges_drawn, [], [], [], is_grouped=is_grouped)

@@ -1,0 +1,137 @@
+"""Diagrams in a browser: zoom, pan, the overview of a large one, and the choice of an iteration."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.page_checks import NARROW, assert_usable_by_everybody, has_no_horizontal_scroll
+from tests.insight.scenarios import claim_and_report, define_task, define_workflow, start_run, step
+
+BRANCHES = [[step(f"branch_{number}")] for number in range(8)]
+LOOP = step("pages", "DO_WHILE", loopCondition="$.pages['iteration'] < 2", loopOver=[step("scan_page")])
+
+
+@pytest.fixture
+def large(transactional_db):
+    """Start a run with 40 steps, wider and higher than the page, whose second iteration of a loop is open."""
+    define_task("scan_page")
+    join = step("together", "JOIN", joinOn=[f"branch_{number}" for number in range(8)])
+    many = [step(f"pack_{number}") for number in range(28)]
+    define_workflow("parcels", LOOP, step("split", "FORK_JOIN", forkTasks=BRANCHES), join, *many)
+    run = start_run("parcels")
+    claim_and_report("scan_page")
+    return f"/admin/conductor/run/{run.pk}/change/?tab=diagram&task=-"
+
+
+def view_of(page):
+    return page.locator(".diagram")
+
+
+def width_of_drawing(page) -> float:
+    return page.locator(".diagram-svg").bounding_box()["width"]
+
+
+def scroll_of(page) -> list[int]:
+    return view_of(page).evaluate("view => [view.scrollLeft, view.scrollTop]")
+
+
+@pytest.mark.looks
+def test_a_large_diagram_fits_and_can_be_used_by_everybody(page, large):
+    assert_usable_by_everybody(page, large)
+
+
+def test_buttons_and_keys_zoom_and_the_zoom_survives_an_update(page, large):
+    page.goto(large)
+    original = width_of_drawing(page)
+    page.get_by_role("button", name="Zoom in").click()
+    assert width_of_drawing(page) == pytest.approx(original * 1.25, abs=2)
+    view_of(page).press("-")
+    view_of(page).press("-")
+    assert width_of_drawing(page) == pytest.approx(original / 1.25, abs=2)
+    expect(page.locator("[data-zoom=full]")).to_have_text("80 %")
+
+    claim_and_report("scan_page")
+    expect(page.locator(".diagram-node.active, .diagram-node.waiting").filter(has_text="branch_0")).to_be_visible()
+    assert width_of_drawing(page) == pytest.approx(original / 1.25, abs=2)
+
+    view_of(page).press("0")
+    assert view_of(page).evaluate("view => view.scrollHeight <= view.clientHeight + 200")
+
+
+def test_the_texts_stay_readable_on_a_phone_and_without_javascript(page, large):
+    page.set_viewport_size(NARROW)
+    page.goto(large)
+
+    assert has_no_horizontal_scroll(page)
+    sizes = page.locator(".diagram-svg text").evaluate_all(
+        """texts => texts.map((text) => {
+             const svg = text.ownerSVGElement;
+             return parseFloat(getComputedStyle(text).fontSize) * svg.clientWidth / svg.viewBox.baseVal.width;
+           })"""
+    )
+    assert min(sizes) >= 11
+
+
+def test_no_text_leaves_its_box(page, large):
+    page.goto(large)
+
+    too_wide = page.locator(".diagram-node").evaluate_all(
+        """nodes => nodes.filter((node) => {
+             const end = node.querySelector("rect:not(.behind)").getBoundingClientRect().right - 4;
+             return [...node.querySelectorAll("text")].some((text) => text.getBoundingClientRect().right > end);
+           }).map((node) => node.textContent)"""
+    )
+    assert too_wide == []
+
+
+def test_the_overview_and_dragging_move_the_view_and_a_drag_follows_no_link(page, large):
+    page.goto(large)
+    expect(page.locator(".diagram-map rect")).to_have_count(41)
+    box = page.locator(".diagram-map").bounding_box()
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] - 12)
+    _left, top = scroll_of(page)
+    assert top > 1000
+
+    box = view_of(page).bounding_box()
+    address = page.url
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x - 40, y + 100, steps=4)
+    page.mouse.up()
+    assert scroll_of(page)[1] == pytest.approx(top - 100, abs=2)
+    assert page.url == address
+
+
+def test_an_iteration_of_a_loop_is_chosen_in_the_diagram(page, large):
+    page.goto(large)
+    scan = page.locator(".diagram-node[data-ref=scan_page]")
+    expect(scan).to_contain_text("Pending")
+
+    for shown in ("2 / 2", "1 / 2"):
+        page.get_by_role("link", name="Previous iteration of pages").click()
+        expect(page.locator(".diagram-picker")).to_contain_text(shown)
+
+    expect(scan).not_to_contain_text("Pending")
+    expect(scan).to_have_attribute("href", re.compile("task=scan_page__1"))
+    assert "iteration=pages%3A1" in page.url
+    page.get_by_role("link", name="All iterations").click()
+    expect(scan).to_contain_text("Pending")
+
+
+def test_a_step_is_selected_without_leaving_the_place_in_the_diagram(page, large):
+    page.goto(large)
+    view_of(page).evaluate("view => view.scrollTo(view.scrollLeft, 40)")
+    page.locator(".diagram-node[data-ref=scan_page]").click()
+
+    expect(page.locator("#task-open h2")).to_have_text("scan_page__2")
+    assert scroll_of(page)[1] == 40
+
+
+def test_the_whole_area_of_a_step_that_was_not_reached_is_a_link(page, large):
+    page.goto(large)
+
+    page.locator(".diagram-node[data-ref=split]").click(position={"x": 200, "y": 40})
+
+    expect(page).to_have_url(re.compile("task=split"))
