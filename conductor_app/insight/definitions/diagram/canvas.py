@@ -43,6 +43,10 @@ class DiagramNode:
     # Set by the page that shows the status: color and icon.
     tone: str = ""
     icon: str = ""
+    # Set by the editor: color, icon and messages of the findings on the step.
+    finding: str = ""
+    finding_icon: str = ""
+    finding_text: str = ""
 
     @property
     def title(self) -> str:

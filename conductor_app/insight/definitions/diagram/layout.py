@@ -136,7 +136,7 @@ def _layout_step(step: Mapping[str, Any], path: str, follower: Any, canvas: Canv
         return DynamicForkBox(box, _branches_by_status(follower, canvas), canvas)
     if flow is Flow.LOOP:
         inner = [_layout_body(body, path, canvas, depth) for body in bodies_of(step)]
-        return LoopBlock(box, inner[0] if inner else SequenceBlock([]))
+        return LoopBlock(box, inner[0] if inner else layout_sequence([], f"{path}.loopOver", canvas, depth + 1))
     if flow is Flow.PHASES:
         parts = [(body, _layout_body(body, path, canvas, depth)) for body in bodies_of(step)]
         last = next((block for body, block in parts if body.is_final), None)

@@ -1,0 +1,314 @@
+"""The canvas of the workflow editor: forms and buttons that edit the text of the draft. Nothing is saved.
+
+A button is named `canvas`; its value is an action and its argument, such as `wrap:loop`. A script sends the form to
+`canvas_view` and applies the returned text. Without a script the editor's page handles the same form.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, JsonResponse
+from django.template.loader import render_to_string
+from django.urls import URLPattern, path
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from ...core.document.edits import (
+    WRAPPERS,
+    StepEdit,
+    StepPlace,
+    delete_step,
+    find_step,
+    insert_steps,
+    move_step,
+    places_of,
+    wrap_step,
+)
+from ...core.document.lint.step_positions import BEFORE, compare_order
+from ...core.errors import Invalid, RequestRefused
+from ...core.step_structure import type_of
+from ...core.step_tree import walk
+from ...models import TaskDefinition
+from ..json_editor import format_json
+from .definition_checks import CheckResult, check_text, checks_report, findings_of_step
+from .form_designer import KINDS
+from .step_catalog import BY_TYPE, CATALOG, STATIC_OPTIONS
+from .step_form import SettingsForm, StepForm
+from .task_drawings import task_drawings
+
+MAX_OPTIONS = 200
+MENUS = {"show": "step_path", "pick": "place_path", "move": "move_path"}
+"""The menu that has the argument of an action, if the button has none."""
+WRAPPER_LABELS = {"fork": gettext_lazy("fork"), "loop": gettext_lazy("loop"), "try": gettext_lazy("try")}
+
+
+@dataclass(slots=True)
+class CanvasState:
+    """The document on the canvas, and what the panel beside it shows.
+
+    `at`: path of the selected step, or ""; `place`: where a step is being added, or ""; `form`: a submitted form with
+    errors; `message`, `is_refused`: the result of the action.
+    """
+
+    document: dict[str, Any]
+    at: str = ""
+    place: str = ""
+    form: Any = None
+    message: str = ""
+    is_refused: bool = False
+
+
+class CanvasPages:
+    """Endpoint and panel of the canvas."""
+
+    def canvas_urls(self) -> list[URLPattern]:
+        return [path("canvas/", self.admin_site.admin_view(self.canvas_view), name="workflowdefinition_canvas")]
+
+    def canvas_view(self, request: HttpRequest) -> HttpResponse:
+        """Apply an action to the submitted text. Return the new text, the diagram and the panel."""
+        self._require_edit_permission(request)
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        text = request.POST.get("document", "")
+        before = check_text(self.kind, text)
+        state, result = handle_canvas(before, request.POST)
+        if state is None:
+            return JsonResponse({"message": _("The text is not valid JSON. Correct it in the JSON view.")}, status=422)
+        panel = render_to_string("ops/definition/step_panel.html", panel_context(state, result, request.POST), request)
+        changed = {} if state.document == before.document else {"document": format_json(state.document)}
+        return JsonResponse(
+            {
+                **checks_report(result, self.kind),
+                **changed,
+                "panel": panel,
+                "at": state.at,
+                "message": state.message,
+                "is_refused": state.is_refused,
+            }
+        )
+
+    def render_canvas(self, request: HttpRequest, row: Any, editing_start: Any) -> HttpResponse:
+        """Apply an action without a script, and show the editor with the new text, which is kept as the draft."""
+        before = check_text(self.kind, request.POST.get("document", ""))
+        state, result = handle_canvas(before, request.POST)
+        data = request.POST.copy()
+        if state is None:
+            return self._render_editor(request, self.get_edit_form(row, data, editing_start), row, editing_start)
+        if state.document != before.document:
+            data["document"] = format_json(state.document)
+        request.POST = data
+        self._keep_draft(request, row)
+        form = self.get_edit_form(row, data, editing_start)
+        form.checked = result
+        panel = panel_context(state, result, request.POST)
+        messages = {"canvas_message": state.message, "is_refused": state.is_refused}
+        return self._render_editor(request, form, row, editing_start, **panel, **messages)
+
+    def get_panel(self, request: HttpRequest, row: Any, result: CheckResult) -> dict[str, Any]:
+        """Return the form of the workflow, which the panel shows first."""
+        if result.document is None or "canvas" in request.POST:
+            return {}
+        return panel_context(CanvasState(result.document), result, {"is_named": "yes" if row else ""})
+
+
+def handle_canvas(before: CheckResult, submitted: Mapping[str, str]) -> tuple[CanvasState | None, CheckResult]:
+    """Apply the submitted action. Return the state after it, None if the text is not JSON, and its findings."""
+    if before.document is None:
+        return None, before
+    state = CanvasState(before.document, submitted.get("at", ""), submitted.get("place", ""))
+    act, sign, argument = submitted.get("canvas", "").partition(":")
+    argument = argument if sign else submitted.get(MENUS.get(act, ""), "")
+    try:
+        if act != "delete" and "panel" in submitted:
+            _apply_form(state, submitted, before)
+        if state.form is None:
+            ACTIONS.get(act, _keep)(state, argument)
+    except RequestRefused as refused:
+        state.message, state.is_refused = refused.message, True
+    unchanged = state.document == before.document
+    return state, before if unchanged else check_text("workflow", format_json(state.document))
+
+
+def _apply_form(state: CanvasState, submitted: Mapping[str, str], checked: CheckResult) -> None:
+    """Apply the form of the panel. A form with errors stays in the state."""
+    form: Any = (
+        StepForm(state.document, state.at, submitted)
+        if submitted["panel"] == "step"
+        else SettingsForm(state.document, submitted, is_named=bool(submitted.get("is_named")))
+    )
+    edit = form.apply(registered_policy(form))
+    if edit is None:
+        state.form, state.message, state.is_refused = form, _("The form has errors. See its fields."), True
+    else:
+        state.document = edit.document
+
+
+def registered_policy(form: Any) -> Mapping[str, Any]:
+    """Return the task definition that applies to a step without a policy of its own."""
+    name = form.holder.get("name") if isinstance(form, StepForm) and form.has_policy else None
+    row = TaskDefinition.objects.filter(name=name).first() if isinstance(name, str) else None
+    return row.document if row else {}
+
+
+def _keep(state: CanvasState, argument: str) -> None:
+    """Only the form is applied."""
+
+
+def _show(state: CanvasState, argument: str) -> None:
+    if argument:
+        find_step(state.document, argument)
+    state.at, state.place = argument, ""
+
+
+def _pick(state: CanvasState, argument: str) -> None:
+    state.at, state.place = "", argument
+
+
+def _add(state: CanvasState, argument: str) -> None:
+    if argument not in BY_TYPE:
+        raise Invalid(_("Unknown step type: %(type)s.") % {"type": argument[:40]})
+    _accept(state, insert_steps(state.document, state.place, BY_TYPE[argument].sample()))
+    state.message = _("%(type)s added.") % {"type": BY_TYPE[argument].label}
+
+
+def _delete(state: CanvasState, argument: str) -> None:
+    ref = _selected_reference(state)
+    edit = delete_step(state.document, state.at)
+    _accept(state, edit)
+    removed = len(edit.removed)
+    message = _("%(ref)s deleted.") % {"ref": ref}
+    if removed:
+        message += " " + ngettext(
+            "%(count)s value that read its output was removed: %(paths)s.",
+            "%(count)s values that read its output were removed: %(paths)s.",
+            removed,
+        ) % {"count": removed, "paths": ", ".join(edit.removed[:5])}
+    state.message = message
+
+
+def _wrap(state: CanvasState, argument: str) -> None:
+    _accept(state, wrap_step(state.document, state.at, argument))
+
+
+def _move(state: CanvasState, argument: str) -> None:
+    if argument in ("up", "down"):
+        argument = _neighbor_place(state, argument)
+    _accept(state, move_step(state.document, state.at, argument))
+
+
+def _neighbor_place(state: CanvasState, way: str) -> str:
+    """Return the place before the previous step, or after the next one."""
+    sequence, index = find_step(state.document, state.at)
+    begin, end = sequence.unit(index)
+    if (way == "up" and not begin) or (way == "down" and end >= len(sequence.steps)):
+        raise Invalid(_("There is no step in this direction. Use “Move to” to leave the branch."))
+    place = sequence.unit(begin - 1)[0] if way == "up" else sequence.unit(end)[1]
+    return f"{sequence.path}[{place}]"
+
+
+def _accept(state: CanvasState, edit: StepEdit) -> None:
+    state.document, state.at, state.place = edit.document, edit.path, ""
+
+
+def _selected_reference(state: CanvasState) -> str:
+    sequence, index = find_step(state.document, state.at)
+    return str(sequence.steps[index].get("taskReferenceName") or _("The step"))
+
+
+ACTIONS: dict[str, Callable[[CanvasState, str], None]] = {
+    "show": _show,
+    "pick": _pick,
+    "add": _add,
+    "delete": _delete,
+    "wrap": _wrap,
+    "move": _move,
+}
+
+
+def panel_context(state: CanvasState, result: CheckResult, submitted: Mapping[str, str]) -> dict[str, Any]:
+    """Return the context of the panel: the list of step types, the form of a step, or that of the workflow."""
+    context = {"state": state, "options": _options(state, result), "is_named": submitted.get("is_named", "")}
+    if state.place:
+        return {**context, "panel": "types", "catalog": CATALOG, "place_label": _label_of(state.document, state.place)}
+    form = state.form or _build_form(state, bool(context["is_named"]))
+    if not isinstance(form, StepForm):
+        return {**context, "panel": "settings", "panel_form": form, **_lists(state.document)}
+    registered = registered_policy(form)
+    return {
+        **context,
+        "panel": "step",
+        "panel_form": form,
+        "entry": BY_TYPE.get(form.type),
+        "findings": findings_of_step(result, form.path),
+        "policy_fields": form.policy_fields(registered),
+        "kinds": KINDS.items(),
+        "wrappers": [(kind, WRAPPER_LABELS[kind]) for kind in WRAPPERS],
+        **_lists(state.document),
+        **task_drawings(form.own_policy or registered or {"retryCount": form.step.get("retryCount")}),
+    }
+
+
+def _build_form(state: CanvasState, is_named: bool) -> Any:
+    if state.at:
+        try:
+            return StepForm(state.document, state.at)
+        except RequestRefused:
+            state.at = ""
+    return SettingsForm(state.document, is_named=is_named)
+
+
+def _lists(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the steps and the places of a document, for the menus of the panel."""
+    spots = list(walk(document.get("tasks")))[:MAX_OPTIONS]
+    return {
+        "steps": [(spot.path, spot.ref or spot.path, type_of(spot.step)) for spot in spots],
+        "places": [(place.path, _place_label(place)) for place in list(places_of(document))[:MAX_OPTIONS]],
+    }
+
+
+def _label_of(document: Mapping[str, Any], path: str) -> str:
+    place = next((each for each in places_of(document) if each.path == path), None)
+    return _place_label(place) if place else path
+
+
+def _place_label(place: StepPlace) -> str:
+    around = f"{place.owner} › {place.label}" if place.label else place.owner
+    if place.after:
+        return _("after %(ref)s") % {"ref": place.after}
+    if around:
+        return _("first in %(ref)s") % {"ref": around}
+    return _("at the start")
+
+
+def _options(state: CanvasState, result: CheckResult) -> dict[str, list[str]]:
+    """Return the suggestions for the fields of the panel."""
+    known = result.known or {}
+    return {
+        "references": _references(state, known),
+        "tasks": list(known.get("tasks", ()))[:MAX_OPTIONS],
+        "workflows": list(known.get("workflows", ()))[:MAX_OPTIONS],
+        **{name: list(values) for name, values in STATIC_OPTIONS.items()},
+    }
+
+
+def _references(state: CanvasState, known: Mapping[str, Any]) -> list[str]:
+    """Return expressions that the selected step can use: inputs, variables and outputs of the steps before it."""
+    spots = list(walk(state.document.get("tasks")))
+    reader = next((spot for spot in spots if spot.path == state.at), None)
+    run = known.get("workflow", {})
+    found = ["${workflow.input}"]
+    found += [f"${{workflow.{part}.{name}}}" for part in ("input", "variables") for name in run.get(part, {})]
+    for spot in spots:
+        if spot.ref and (reader is None or compare_order(spot, reader) == BEFORE):
+            found.append(f"${{{spot.ref}.output}}")
+            found += [f"${{{spot.ref}.output.{path}}}" for path in _paths(known.get("outputs", {}).get(spot.ref, {}))]
+    return found[:MAX_OPTIONS]
+
+
+def _paths(tree: Mapping[str, Any], depth: int = 0) -> list[str]:
+    return [
+        path
+        for name, inner in tree.items()
+        for path in (name, *(f"{name}.{rest}" for rest in (_paths(inner, depth + 1) if depth < 2 else ())))
+    ]
