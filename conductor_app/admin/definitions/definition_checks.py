@@ -158,7 +158,7 @@ def draw_checked(result: CheckResult) -> Diagram:
     """Return the diagram of a checked document, with its findings at the steps and buttons that insert steps."""
     picture = draw_definition(result.document or {}, can_insert=True)
     for node in picture.nodes:
-        own = [each for each in result.findings if _belongs_to(each.finding.path, node.path)]
+        own = [each for each in findings_of_step(result, node.path) if each.finding.severity != HINT]
         if own and not node.caption:
             # Findings are sorted: the first one is the most severe.
             node.finding, node.finding_icon = own[0].tone, own[0].icon

@@ -61,9 +61,10 @@ export const canvased = (box) => {
     const active = panel.contains(document.activeElement) ? document.activeElement : null;
     const kept = active?.id && { id: active.id, value: active.value, start: active.selectionStart, end: active.selectionEnd };
     const opened = [...panel.querySelectorAll("details")].map((each) => each.open);
+    const before = selected();
     panel.innerHTML = html;
     prepare();
-    panel.querySelectorAll("details").forEach((each, place) => { each.open ||= Boolean(opened[place]); });
+    if (selected() === before) panel.querySelectorAll("details").forEach((each, place) => { each.open ||= Boolean(opened[place]); });
     const next = kept && document.getElementById(kept.id);
     if (!next) return;
     if (isText(next) && next.nodeName !== "SELECT") next.value = kept.value;
