@@ -1,16 +1,14 @@
 """The canvas of the workflow editor: forms and buttons that edit the text of the draft. Nothing is saved.
 
 A button is named `canvas`; its value is an action and its argument, such as `wrap:loop`. A script sends the form to
-`canvas_view` and applies the returned text. Without a script the editor's page handles the same form.
+`CanvasPages.canvas_view` and applies the returned text. Without a script the editor's page handles the same form.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, JsonResponse
-from django.template.loader import render_to_string
-from django.urls import URLPattern, path
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
@@ -31,7 +29,7 @@ from ...core.step_structure import type_of
 from ...core.step_tree import walk
 from ...models import TaskDefinition
 from ..json_editor import format_json
-from .definition_checks import CheckResult, check_text, checks_report, findings_of_step
+from .definition_checks import CheckResult, findings_of_step, parse_text
 from .form_designer import KINDS
 from .step_catalog import BY_TYPE, CATALOG, STATIC_OPTIONS
 from .step_form import SettingsForm, StepForm
@@ -47,11 +45,12 @@ WRAPPER_LABELS = {"fork": gettext_lazy("fork"), "loop": gettext_lazy("loop"), "t
 class CanvasState:
     """The document on the canvas, and what the panel beside it shows.
 
-    `at`: path of the selected step, or ""; `place`: where a step is being added, or ""; `form`: a submitted form with
-    errors; `message`, `is_refused`: the result of the action.
+    `text`: the document as the editor shows it. `at`: path of the selected step, or "". `place`: where a step is being
+    added, or "". `form`: a submitted form with errors. `message`, `is_refused`: the result of the action.
     """
 
     document: dict[str, Any]
+    text: str
     at: str = ""
     place: str = ""
     form: Any = None
@@ -59,78 +58,27 @@ class CanvasState:
     is_refused: bool = False
 
 
-class CanvasPages:
-    """Endpoint and panel of the canvas."""
-
-    def canvas_urls(self) -> list[URLPattern]:
-        return [path("canvas/", self.admin_site.admin_view(self.canvas_view), name="workflowdefinition_canvas")]
-
-    def canvas_view(self, request: HttpRequest) -> HttpResponse:
-        """Apply an action to the submitted text. Return the new text, the diagram and the panel."""
-        self._require_edit_permission(request)
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
-        text = request.POST.get("document", "")
-        before = check_text(self.kind, text)
-        state, result = handle_canvas(before, request.POST)
-        if state is None:
-            return JsonResponse({"message": _("The text is not valid JSON. Correct it in the JSON view.")}, status=422)
-        panel = render_to_string("ops/definition/step_panel.html", panel_context(state, result, request.POST), request)
-        changed = {} if state.document == before.document else {"document": format_json(state.document)}
-        return JsonResponse(
-            {
-                **checks_report(result, self.kind),
-                **changed,
-                "panel": panel,
-                "at": state.at,
-                "message": state.message,
-                "is_refused": state.is_refused,
-            }
-        )
-
-    def render_canvas(self, request: HttpRequest, row: Any, editing_start: Any) -> HttpResponse:
-        """Apply an action without a script, and show the editor with the new text, which is kept as the draft."""
-        before = check_text(self.kind, request.POST.get("document", ""))
-        state, result = handle_canvas(before, request.POST)
-        data = request.POST.copy()
-        if state is None:
-            return self._render_editor(request, self.get_edit_form(row, data, editing_start), row, editing_start)
-        if state.document != before.document:
-            data["document"] = format_json(state.document)
-        request.POST = data
-        self._keep_draft(request, row)
-        form = self.get_edit_form(row, data, editing_start)
-        form.checked = result
-        panel = panel_context(state, result, request.POST)
-        messages = {"canvas_message": state.message, "is_refused": state.is_refused}
-        return self._render_editor(request, form, row, editing_start, **panel, **messages)
-
-    def get_panel(self, request: HttpRequest, row: Any, result: CheckResult) -> dict[str, Any]:
-        """Return the form of the workflow, which the panel shows first."""
-        if result.document is None or "canvas" in request.POST:
-            return {}
-        return panel_context(CanvasState(result.document), result, {"is_named": "yes" if row else ""})
-
-
-def handle_canvas(before: CheckResult, submitted: Mapping[str, str]) -> tuple[CanvasState | None, CheckResult]:
-    """Apply the submitted action. Return the state after it, None if the text is not JSON, and its findings."""
-    if before.document is None:
-        return None, before
-    state = CanvasState(before.document, submitted.get("at", ""), submitted.get("place", ""))
+def handle_canvas(text: str, submitted: Mapping[str, str]) -> CanvasState | None:
+    """Apply the submitted action to a text. Return the state after it, or None if the text is not a JSON object."""
+    document = parse_text(text).document
+    if document is None:
+        return None
+    state = CanvasState(document, text, submitted.get("at", ""), submitted.get("place", ""))
     act, sign, argument = submitted.get("canvas", "").partition(":")
     argument = argument if sign else submitted.get(MENUS.get(act, ""), "")
     try:
         if act != "delete" and "panel" in submitted:
-            _apply_form(state, submitted, before)
+            _apply_form(state, submitted)
         if state.form is None:
             ACTIONS.get(act, _keep)(state, argument)
     except RequestRefused as refused:
         state.message, state.is_refused = refused.message, True
-    unchanged = state.document == before.document
-    return state, before if unchanged else check_text("workflow", format_json(state.document))
+    if state.document != document:
+        state.text = format_json(state.document)
+    return state
 
 
-def _apply_form(state: CanvasState, submitted: Mapping[str, str], checked: CheckResult) -> None:
+def _apply_form(state: CanvasState, submitted: Mapping[str, str]) -> None:
     """Apply the form of the panel. A form with errors stays in the state."""
     form: Any = (
         StepForm(state.document, state.at, submitted)
@@ -173,7 +121,7 @@ def _add(state: CanvasState, argument: str) -> None:
 
 
 def _delete(state: CanvasState, argument: str) -> None:
-    ref = _selected_reference(state)
+    ref = _selected_references(state)
     edit = delete_step(state.document, state.at)
     _accept(state, edit)
     removed = len(edit.removed)
@@ -211,9 +159,12 @@ def _accept(state: CanvasState, edit: StepEdit) -> None:
     state.document, state.at, state.place = edit.document, edit.path, ""
 
 
-def _selected_reference(state: CanvasState) -> str:
+def _selected_references(state: CanvasState) -> str:
+    """Return the reference of the selected step; those of both if it is a fork or its join."""
     sequence, index = find_step(state.document, state.at)
-    return str(sequence.steps[index].get("taskReferenceName") or _("The step"))
+    begin, end = sequence.unit(index)
+    refs = [str(step.get("taskReferenceName") or "") for step in sequence.steps[begin:end]]
+    return ", ".join(filter(None, refs)) or _("The step")
 
 
 ACTIONS: dict[str, Callable[[CanvasState, str], None]] = {
@@ -260,10 +211,10 @@ def _build_form(state: CanvasState, is_named: bool) -> Any:
 
 def _lists(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return the steps and the places of a document, for the menus of the panel."""
-    spots = list(walk(document.get("tasks")))[:MAX_OPTIONS]
+    spots = islice(walk(document.get("tasks")), MAX_OPTIONS)
     return {
         "steps": [(spot.path, spot.ref or spot.path, type_of(spot.step)) for spot in spots],
-        "places": [(place.path, _place_label(place)) for place in list(places_of(document))[:MAX_OPTIONS]],
+        "places": [(place.path, _place_label(place)) for place in islice(places_of(document), MAX_OPTIONS)],
     }
 
 

@@ -80,6 +80,12 @@ class CheckResult:
 
 def check_text(kind: str, text: str) -> CheckResult:
     """Parse and check a text of the kind `workflow`, `task` or `handler`."""
+    parsed = parse_text(text)
+    return parsed if parsed.document is None else CHECKS[kind](parsed.document, text)
+
+
+def parse_text(text: str) -> CheckResult:
+    """Parse a text without checking the definition. The findings are those of a text that is not a JSON object."""
     try:
         document = parse_json_value(text, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
@@ -100,7 +106,7 @@ def check_text(kind: str, text: str) -> CheckResult:
         message = _("A definition must be a JSON object ({…}).")
         finding = LintFinding(ERROR, "no JSON", "", message)
         return CheckResult(None, [PlacedFinding(finding, UNKNOWN_POSITION)])
-    return CHECKS[kind](document, text)
+    return CheckResult(document, [])
 
 
 def _refuse_constant(name: str) -> None:

@@ -9,6 +9,28 @@ from django.utils.translation import gettext_lazy
 from ...core.document.edits.wrappers import DEFAULT_ITERATIONS, loop_condition, step_of
 from ...core.human_task import ANSWER_SCHEMA_KEY
 from ...core.schema_form import CHOICE, LONG, TEXT, WHOLE
+from ...core.step_types.decision import DecisionStep
+from ...core.step_types.do_while import DoWhile
+from ...core.step_types.dynamic import Dynamic
+from ...core.step_types.event import EventStep
+from ...core.step_types.exclusive_join import ExclusiveJoin
+from ...core.step_types.for_each import ForEach
+from ...core.step_types.fork_join import ForkJoin
+from ...core.step_types.fork_join_dynamic import ForkJoinDynamic
+from ...core.step_types.http import HttpStep
+from ...core.step_types.human import Human
+from ...core.step_types.inline import Inline
+from ...core.step_types.join import Join
+from ...core.step_types.json_jq_transform import JsonJqTransform
+from ...core.step_types.noop import Noop
+from ...core.step_types.set_variable import SetVariable
+from ...core.step_types.simple import Simple
+from ...core.step_types.start_workflow import StartWorkflow
+from ...core.step_types.sub_workflow import SubWorkflow
+from ...core.step_types.switch import Switch
+from ...core.step_types.terminate import Terminate
+from ...core.step_types.try_catch import TryCatch
+from ...core.step_types.wait import Wait
 from .form_templates import SAMPLE as FORM_TEMPLATE
 
 TYPED, LONG_TYPED, NAMES = "typed", "long typed", "names"
@@ -53,45 +75,45 @@ def _input(name: str, label: Any, kind: str = TYPED, **options: Any) -> StepMemb
 
 
 def _fork_sample() -> list[dict[str, Any]]:
-    return [step_of("FORK_JOIN", "fork", forkTasks=[[], []]), step_of("JOIN", "join", joinOn=[])]
+    return [step_of(ForkJoin.type, "fork", forkTasks=[[], []]), step_of(Join.type, "join", joinOn=[])]
 
 
 def _dynamic_fork_sample() -> list[dict[str, Any]]:
     inputs = {"forkTaskName": "my_task", "forkTaskInputs": "${workflow.input.items}"}
     return [
-        step_of("FORK_JOIN_DYNAMIC", "dynamic_fork", inputParameters=inputs),
-        step_of("JOIN", "dynamic_join", joinOn=[]),
+        step_of(ForkJoinDynamic.type, "dynamic_fork", inputParameters=inputs),
+        step_of(Join.type, "dynamic_join", joinOn=[]),
     ]
 
 
 def _loop_sample() -> list[dict[str, Any]]:
-    return [step_of("DO_WHILE", "loop", loopCondition=loop_condition("loop", DEFAULT_ITERATIONS), loopOver=[])]
+    return [step_of(DoWhile.type, "loop", loopCondition=loop_condition("loop", DEFAULT_ITERATIONS), loopOver=[])]
 
 
 def _human_sample() -> list[dict[str, Any]]:
     question = {"displayName": "Approval", "question": "", "jsonSchema": FORM_TEMPLATE["jsonSchema"]}
-    return [step_of("HUMAN", "approval", inputParameters={ANSWER_SCHEMA_KEY: question})]
+    return [step_of(Human.type, "approval", inputParameters={ANSWER_SCHEMA_KEY: question})]
 
 
 def _switch_sample() -> list[dict[str, Any]]:
     fields = {"evaluatorType": "value-param", "expression": "value", "decisionCases": {"true": []}, "defaultCase": []}
-    return [step_of("SWITCH", "switch", inputParameters={"value": "${workflow.input.value}"}, **fields)]
+    return [step_of(Switch.type, "switch", inputParameters={"value": "${workflow.input.value}"}, **fields)]
 
 
 SCRIPT_LANGUAGES = ("value-param", "javascript", "graaljs", "python")
 SCRIPT_HELP = gettext_lazy("With value-param: the name of an input. Otherwise a script that reads the inputs from $.")
 CATALOG: tuple[CatalogEntry, ...] = (
     CatalogEntry(
-        "SIMPLE",
+        Simple.type,
         gettext_lazy("Worker task"),
         gettext_lazy("A worker polls for the task and reports its result"),
-        _one("SIMPLE", "my_task", inputParameters={}),
+        _one(Simple.type, "my_task", inputParameters={}),
     ),
     CatalogEntry(
-        "HTTP",
+        HttpStep.type,
         gettext_lazy("HTTP request"),
         gettext_lazy("Call a URL and use the response"),
-        _one("HTTP", "http", inputParameters={"uri": "https://example.com", "method": "GET"}),
+        _one(HttpStep.type, "http", inputParameters={"uri": "https://example.com", "method": "GET"}),
         (
             _input("uri", gettext_lazy("URL")),
             _input("method", gettext_lazy("Method"), options="methods"),
@@ -100,7 +122,7 @@ CATALOG: tuple[CatalogEntry, ...] = (
         ),
     ),
     CatalogEntry(
-        "HUMAN",
+        Human.type,
         gettext_lazy("Human task"),
         gettext_lazy("A person answers a question or fills in a form"),
         _human_sample,
@@ -110,7 +132,7 @@ CATALOG: tuple[CatalogEntry, ...] = (
         ),
     ),
     CatalogEntry(
-        "SWITCH",
+        Switch.type,
         gettext_lazy("Switch"),
         gettext_lazy("Continue with one of several cases"),
         _switch_sample,
@@ -120,13 +142,13 @@ CATALOG: tuple[CatalogEntry, ...] = (
         ),
     ),
     CatalogEntry(
-        "FORK_JOIN",
+        ForkJoin.type,
         gettext_lazy("Fork"),
         gettext_lazy("Run branches in parallel and join them"),
         _fork_sample,
     ),
     CatalogEntry(
-        "DO_WHILE",
+        DoWhile.type,
         gettext_lazy("Loop"),
         gettext_lazy("Repeat steps while a condition holds"),
         _loop_sample,
@@ -138,10 +160,10 @@ CATALOG: tuple[CatalogEntry, ...] = (
         ),
     ),
     CatalogEntry(
-        "FOR_EACH",
+        ForEach.type,
         gettext_lazy("For each"),
         gettext_lazy("Run steps once for each item of a list"),
-        _one("FOR_EACH", "each", items="${workflow.input.items}", inputParameters={"parallel": 1}, loopOver=[]),
+        _one(ForEach.type, "each", items="${workflow.input.items}", inputParameters={"parallel": 1}, loopOver=[]),
         (
             StepMember("items", gettext_lazy("Items"), TEXT, gettext_lazy("A list to iterate over"), (), REFERENCES),
             _input("parallel", gettext_lazy("In parallel"), options=""),
@@ -149,36 +171,36 @@ CATALOG: tuple[CatalogEntry, ...] = (
         ),
     ),
     CatalogEntry(
-        "TRY_CATCH",
+        TryCatch.type,
         gettext_lazy("Try"),
         gettext_lazy("Handle failures of the steps inside"),
-        _one("TRY_CATCH", "try", tryTasks=[], catchCases=[{"match": {}, "tasks": []}]),
+        _one(TryCatch.type, "try", tryTasks=[], catchCases=[{"match": {}, "tasks": []}]),
     ),
     CatalogEntry(
-        "WAIT",
+        Wait.type,
         gettext_lazy("Wait"),
         gettext_lazy("Continue after a duration, at a time or on a signal"),
-        _one("WAIT", "wait", inputParameters={"duration": "1 minute"}),
+        _one(Wait.type, "wait", inputParameters={"duration": "1 minute"}),
         (
             _input("duration", gettext_lazy("Duration"), help=gettext_lazy("For example: 2 hours 30 minutes")),
             _input("until", gettext_lazy("Until"), help=gettext_lazy("For example: 2027-01-31 12:00 CET")),
         ),
     ),
     CatalogEntry(
-        "SUB_WORKFLOW",
+        SubWorkflow.type,
         gettext_lazy("Sub-workflow"),
         gettext_lazy("Start another workflow and wait for its result"),
-        _one("SUB_WORKFLOW", "sub_workflow", subWorkflowParam={"name": "my_workflow"}, inputParameters={}),
+        _one(SubWorkflow.type, "sub_workflow", subWorkflowParam={"name": "my_workflow"}, inputParameters={}),
         (
             StepMember("subWorkflowParam.name", gettext_lazy("Workflow"), options=WORKFLOWS),
             StepMember("subWorkflowParam.version", gettext_lazy("Version"), WHOLE, gettext_lazy("Empty: the latest")),
         ),
     ),
     CatalogEntry(
-        "START_WORKFLOW",
+        StartWorkflow.type,
         gettext_lazy("Start workflow"),
         gettext_lazy("Start another workflow and continue immediately"),
-        _one("START_WORKFLOW", "start", inputParameters={"startWorkflow": {"name": "my_workflow", "input": {}}}),
+        _one(StartWorkflow.type, "start", inputParameters={"startWorkflow": {"name": "my_workflow", "input": {}}}),
         (
             _input("startWorkflow.name", gettext_lazy("Workflow"), TEXT, options=WORKFLOWS),
             _input("startWorkflow.version", gettext_lazy("Version"), WHOLE, options=""),
@@ -186,17 +208,17 @@ CATALOG: tuple[CatalogEntry, ...] = (
         ),
     ),
     CatalogEntry(
-        "SET_VARIABLE",
+        SetVariable.type,
         gettext_lazy("Set variables"),
         gettext_lazy("Store values that later steps read"),
-        _one("SET_VARIABLE", "set_variable", inputParameters={"name": ""}),
+        _one(SetVariable.type, "set_variable", inputParameters={"name": ""}),
     ),
     CatalogEntry(
-        "INLINE",
+        Inline.type,
         gettext_lazy("Script"),
         gettext_lazy("Compute a value in JavaScript or Python"),
         _one(
-            "INLINE",
+            Inline.type,
             "inline",
             inputParameters={
                 "evaluatorType": "javascript",
@@ -210,25 +232,25 @@ CATALOG: tuple[CatalogEntry, ...] = (
         ),
     ),
     CatalogEntry(
-        "JSON_JQ_TRANSFORM",
+        JsonJqTransform.type,
         gettext_lazy("jq transformation"),
         gettext_lazy("Transform JSON with a jq program"),
-        _one("JSON_JQ_TRANSFORM", "jq", inputParameters={"queryExpression": ".", "value": "${workflow.input}"}),
+        _one(JsonJqTransform.type, "jq", inputParameters={"queryExpression": ".", "value": "${workflow.input}"}),
         (_input("queryExpression", gettext_lazy("jq program"), LONG),),
     ),
     CatalogEntry(
-        "EVENT",
+        EventStep.type,
         gettext_lazy("Publish event"),
         gettext_lazy("Send an event to a sink"),
-        _one("EVENT", "event", sink="conductor", inputParameters={}),
+        _one(EventStep.type, "event", sink="conductor", inputParameters={}),
         (StepMember("sink", gettext_lazy("Sink"), options=REFERENCES),),
     ),
     CatalogEntry(
-        "DYNAMIC",
+        Dynamic.type,
         gettext_lazy("Dynamic task"),
         gettext_lazy("The input names the task to run"),
         _one(
-            "DYNAMIC",
+            Dynamic.type,
             "dynamic",
             dynamicTaskNameParam="taskName",
             inputParameters={"taskName": "${workflow.input.task}"},
@@ -236,7 +258,7 @@ CATALOG: tuple[CatalogEntry, ...] = (
         (StepMember("dynamicTaskNameParam", gettext_lazy("Input with the task name")),),
     ),
     CatalogEntry(
-        "FORK_JOIN_DYNAMIC",
+        ForkJoinDynamic.type,
         gettext_lazy("Dynamic fork"),
         gettext_lazy("Run a branch for each item, decided at runtime"),
         _dynamic_fork_sample,
@@ -246,10 +268,10 @@ CATALOG: tuple[CatalogEntry, ...] = (
         ),
     ),
     CatalogEntry(
-        "TERMINATE",
+        Terminate.type,
         gettext_lazy("Terminate"),
         gettext_lazy("End the run with a status"),
-        _one("TERMINATE", "terminate", inputParameters={"terminationStatus": "COMPLETED", "terminationReason": ""}),
+        _one(Terminate.type, "terminate", inputParameters={"terminationStatus": "COMPLETED", "terminationReason": ""}),
         (
             _input("terminationStatus", gettext_lazy("Status"), options="statuses"),
             _input("terminationReason", gettext_lazy("Reason")),
@@ -257,16 +279,16 @@ CATALOG: tuple[CatalogEntry, ...] = (
         ),
     ),
     CatalogEntry(
-        "NOOP",
+        Noop.type,
         gettext_lazy("No operation"),
         gettext_lazy("Does nothing; marks a place"),
-        _one("NOOP", "noop"),
+        _one(Noop.type, "noop"),
     ),
 )
 OTHER_MEMBERS: Mapping[str, tuple[StepMember, ...]] = {
-    "JOIN": (StepMember("joinOn", gettext_lazy("Waits for"), NAMES, gettext_lazy("References, comma-separated")),),
-    "EXCLUSIVE_JOIN": (StepMember("joinOn", gettext_lazy("Waits for"), NAMES),),
-    "DECISION": (
+    Join.type: (StepMember("joinOn", gettext_lazy("Waits for"), NAMES, gettext_lazy("References, comma-separated")),),
+    ExclusiveJoin.type: (StepMember("joinOn", gettext_lazy("Waits for"), NAMES),),
+    DecisionStep.type: (
         StepMember("caseValueParam", gettext_lazy("Input that selects the case")),
         StepMember("caseExpression", gettext_lazy("Script"), LONG),
     ),

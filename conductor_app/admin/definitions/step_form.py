@@ -14,6 +14,12 @@ from ...core.human_task import ANSWER_SCHEMA_KEY
 from ...core.schema_form import CHOICE, LONG, TEXT, WHOLE, YES_NO, SchemaField, format_value
 from ...core.step_structure import DEFAULT_TYPE, Flow, as_steps, structure_of_step, type_of
 from ...core.step_types import STEP_TYPES
+from ...core.step_types.do_while import DoWhile
+from ...core.step_types.dynamic import Dynamic
+from ...core.step_types.http import HttpStep
+from ...core.step_types.human import Human
+from ...core.step_types.simple import Simple
+from ...core.step_types.sub_workflow import SubWorkflow
 from ..document_form import RenderedField
 from .form_designer import DesignedField, design_schema, designed_fields, submitted_fields
 from .form_rows import FormRow, parse_rows, rows_of, submitted_rows
@@ -23,7 +29,7 @@ from .typed_text import format_typed, parse_typed
 
 INPUTS, CASES, BRANCHES, TIMES, REF = "input", "case", "step.branches", "step.times", "step.taskReferenceName"
 MAX_BRANCHES = 200
-RETRIED = ("SIMPLE", "DYNAMIC", "SUB_WORKFLOW")
+RETRIED = (Simple.type, Dynamic.type, SubWorkflow.type)
 """Types whose attempts are retried, besides those of built-in workers."""
 POLICY = {
     name: TaskForm.base_fields[name]
@@ -103,7 +109,7 @@ class StepForm(MemberForm):
 
     @property
     def is_human(self) -> bool:
-        return self.type == "HUMAN"
+        return self.type == Human.type
 
     @cached_property
     def members(self) -> tuple[StepMember, ...]:
@@ -126,7 +132,11 @@ class StepForm(MemberForm):
 
     def keys(self, member: StepMember) -> tuple[str, ...]:
         inputs = self.inputs
-        if self.type == "HTTP" and member.keys[0] == "inputParameters" and isinstance(inputs.get("http_request"), dict):
+        if (
+            self.type == HttpStep.type
+            and member.keys[0] == "inputParameters"
+            and isinstance(inputs.get("http_request"), dict)
+        ):
             return ("inputParameters", "http_request", *member.keys[1:])
         return member.keys
 
@@ -151,7 +161,7 @@ class StepForm(MemberForm):
             count = str(len(as_steps(self.step.get("forkTasks"))))
             limits = {"min": 1, "max": MAX_BRANCHES}
             fields.append(self.field(BRANCHES, "forkTasks", _("Branches"), WHOLE, value=count, limits=limits))
-        if self.type == "DO_WHILE":
+        if self.type == DoWhile.type:
             help_text = _("Sets the condition. Empty: the condition below decides.")
             limits = {"min": 1}
             fields.insert(
@@ -247,7 +257,8 @@ class StepForm(MemberForm):
 
     @property
     def has_errors(self) -> bool:
-        return bool(self.errors) or any(row.errors for row in [*self.input_rows, *self.case_rows, *self.designed])
+        rows = any(row.errors for row in (*self.input_rows, *self.case_rows))
+        return bool(self.errors) or rows or any(row.errors for row in self.designed)
 
     def _rename(self, edit: StepEdit) -> StepEdit:
         ref = (self.submitted or {}).get(REF, self.ref).strip()
@@ -300,7 +311,7 @@ class StepForm(MemberForm):
 
     def _read_times(self, step: dict[str, Any]) -> dict[str, Any]:
         text = (self.submitted or {}).get(TIMES, "").strip()
-        if self.type != "DO_WHILE" or text in ("", self.times):
+        if self.type != DoWhile.type or text in ("", self.times):
             return step
         if not text.isdecimal() or not 0 < int(text[:9]) < 1_000_000:
             self.errors[TIMES] = [_("Enter a whole number.")]

@@ -23,7 +23,7 @@ from ...models import SaveRequirement, SimulationCase, WorkflowDefinition
 from ..json_editor import format_json
 from ..json_tree import render_tree
 from ..pictures import draw_definition
-from .canvas import CanvasPages
+from .canvas_pages import CanvasPages
 from .definition_admin import DefinitionAdmin, require_same_name
 from .definition_bundles import BundlePages
 from .definition_checks import CheckResult, draw_checked, place_findings

@@ -218,6 +218,12 @@ def test_a_step_is_moved_wrapped_and_deleted(operator):
     assert "ship deleted. 1 value that read its output was removed: outputParameters.receipt." in deleted["message"]
 
 
+def test_a_deleted_join_takes_its_fork_along_and_both_are_named(operator):
+    answer = post(operator, text(*fork([step("l")], [], ref="f"), step("a")), "delete", at="tasks[1]")
+
+    assert answer["after"]["tasks"] == [step("a")] and answer["message"] == "f, join deleted."
+
+
 def test_a_fork_is_moved_over_its_neighbors(operator):
     document = text(step("a"), *fork([step("l")], [], ref="f"), *fork([step("r")], [], ref="g", join="h"))
 
@@ -302,7 +308,7 @@ def test_an_action_takes_few_queries(operator, django_assert_max_num_queries):
     define_task("charge")
     with django_assert_max_num_queries(15):
         post(operator, text(step("charge"), SHIP), "show:tasks[0]")
-    with django_assert_max_num_queries(20):
+    with django_assert_max_num_queries(15):
         post(operator, text(step("charge"), SHIP), "wrap:loop", at="tasks[0]")
 
 
