@@ -44,6 +44,7 @@ def test_a_workflow_with_fork_loop_and_human_task_is_built_tested_and_started_wi
     set_field(page, "Task", "pack")
     add_step(page, "tasks[1]", "fork")
     add_step(page, "tasks[1].forkTasks[0][0]", "human", "approve")
+    set_field(page, "Name of field 2", "note")
     add_step(page, "tasks[1].forkTasks[1][0]", "do_while", "remind")
     set_field(page, "Iterations", "2")
     add_step(page, "tasks[1].forkTasks[1][0].loopOver[0]", "noop", "mail")
@@ -57,6 +58,8 @@ def test_a_workflow_with_fork_loop_and_human_task_is_built_tested_and_started_wi
     document = WorkflowDefinition.objects.get(name="parcels").document
     assert [spot.ref for spot in walk(document["tasks"])] == ["pack", "fork", "approve", "remind", "mail", "join"]
     assert document["tasks"][2]["joinOn"] == ["approve", "remind"]
+    form = document["tasks"][1]["forkTasks"][0][0]["inputParameters"]["__humanTaskDefinition"]["jsonSchema"]
+    assert list(form["properties"]) == ["approved", "note"]
 
     page.get_by_role("link", name="Test", exact=True).click()
     page.locator("[data-save]").click()

@@ -68,9 +68,14 @@ class DesignedField:
 
 
 def designed_fields(inputs: Mapping[str, Any]) -> list[DesignedField]:
-    """Return the rows for the schema in the inputs of a HUMAN step, and an empty row for another field."""
+    """Return the rows for the schema in the inputs of a HUMAN step, and an empty row for another field.
+
+    There are no rows for a schema that is too large for a form.
+    """
     schema = answer_schema(inputs)
     properties = _properties(schema)
+    if properties and not build_form(schema):
+        return []
     rows = []
     for number, each in enumerate(build_form(schema)):
         kind = each.kind if each.kind in KINDS and each.kind != JSON else OTHER
@@ -87,7 +92,7 @@ def submitted_fields(submitted: Mapping[str, str]) -> list[DesignedField]:
 
 
 def _read_fields(submitted: Mapping[str, str]) -> Iterator[DesignedField]:
-    for number in range(MAX_FIELDS):
+    for number in range(MAX_FIELDS + 1):
         key = f"{PREFIX}.{number}"
         if f"{key}.name" not in submitted:
             return
@@ -101,7 +106,7 @@ def _read_fields(submitted: Mapping[str, str]) -> Iterator[DesignedField]:
 def design_schema(inputs: Mapping[str, Any], fields: list[DesignedField]) -> dict[str, Any]:
     """Return the inputs with the schema that the rows describe. Errors are added to their rows."""
     before = answer_schema(inputs)
-    if not before and not any(each.name for each in fields):
+    if not _properties(before) and not any(each.name for each in fields):
         return dict(inputs)
     properties: dict[str, Any] = {}
     for each in fields:
@@ -110,7 +115,9 @@ def design_schema(inputs: Mapping[str, Any], fields: list[DesignedField]) -> dic
         if each.name in properties:
             each.errors.append(_("This name is used twice."))
         properties[each.name] = _property(_properties(before).get(each.was), each)
-    required = [each.name for each in fields if each.name and each.is_required]
+    named = before.get("required")
+    others = [name for name in named if name not in _properties(before)] if isinstance(named, list) else []
+    required = others + [each.name for each in fields if each.name and each.is_required]
     schema = {**before, "type": "object", "properties": properties, "required": required}
     if not required:
         del schema["required"]

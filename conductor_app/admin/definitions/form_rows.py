@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from ...core.errors import Invalid
 from .typed_text import format_typed, parse_typed
 
-MAX_ROWS = 500
+MAX_ROWS = 2_000
 LONG_TEXT = 60
 
 

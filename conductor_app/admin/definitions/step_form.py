@@ -56,6 +56,11 @@ class MemberForm:
         """Return a field. `options`: `value`, and those of a SchemaField."""
         value = options.pop("value", "")
         text = value if self.submitted is None else self.submitted.get(name, "")
+        if kind == TEXT and "\n" in text:
+            # An input of one line would remove the line breaks.
+            kind = LONG
+        if kind == CHOICE and value not in ("", *options["choices"]):
+            options["choices"] = (*options["choices"], value)
         schema_field = SchemaField(name, key, kind, str(label), **options)
         return RenderedField(schema_field, text, self.errors.get(name, []), [])
 
@@ -80,7 +85,8 @@ class MemberForm:
         """Return the document with the submitted value of a member. An empty field removes it."""
         name = f"step.{member.place}"
         text = (self.submitted or {}).get(name)
-        if text is None:
+        before = _format_member(_find(document, self.keys(member)), member.kind)
+        if text is None or _normalize(text) == _normalize(before):
             return document
         try:
             value = _parse_member(text, member.kind)
@@ -273,11 +279,12 @@ class StepForm(MemberForm):
 
     def _read_inputs(self, step: dict[str, Any]) -> dict[str, Any]:
         rows = parse_rows(self.input_rows)
-        inputs = step.get("inputParameters")
-        before = inputs if isinstance(inputs, Mapping) else {}
+        before = step.get("inputParameters", {})
+        if not isinstance(before, Mapping):
+            return step
         kept = {name: rows.get(name, value) for name, value in before.items() if name in self._covered or name in rows}
         changed: dict[str, Any] = {**kept, **{name: value for name, value in rows.items() if name not in kept}}
-        if self.is_human:
+        if self.designed:
             changed = design_schema(changed, self.designed)
         return {**step, "inputParameters": changed} if changed or "inputParameters" in step else step
 
@@ -293,7 +300,7 @@ class StepForm(MemberForm):
                 cases[row.name] = steps
             elif steps:
                 row.errors.append(_("Delete the steps of the case %(case)s first.") % {"case": row.was})
-        return {**step, "decisionCases": cases}
+        return {**step, "decisionCases": cases} if cases or self._cases else step
 
     def _read_branches(self, step: dict[str, Any]) -> dict[str, Any]:
         text = (self.submitted or {}).get(BRANCHES, "").strip()
@@ -319,12 +326,13 @@ class StepForm(MemberForm):
         return {**step, "loopCondition": loop_condition(self.ref, int(text))}
 
     def _read_policy(self, step: dict[str, Any], registered: Mapping[str, Any]) -> dict[str, Any]:
-        if not self.has_policy or not any(f"policy.{name}" in (self.submitted or {}) for name in POLICY):
+        if not self.submitted or not any(f"policy.{name}" in self.submitted for name in POLICY):
+            return step
+        before = self.own_policy
+        texts = {name: _format_member(before.get(name), WHOLE) for name in POLICY}
+        if all(_normalize(self.submitted.get(f"policy.{name}", "")) == text for name, text in texts.items()):
             return step
         values = dict(self._policy_values())
-        before = self.own_policy
-        if {name: before[name] for name in POLICY if before.get(name) is not None} == values:
-            return step
         others = {name: value for name, value in before.items() if name not in POLICY}
         without = {name: value for name, value in step.items() if name not in ("taskDefinition", "retryCount")}
         if not values and not set(others) - {"name"}:
@@ -392,9 +400,16 @@ class SettingsForm(MemberForm):
             if not (self.is_named and member.place == "name"):
                 document = self.read_member(document, member)
         outputs = parse_rows(self.output_rows)
+        if not isinstance(document.get("outputParameters", {}), Mapping):
+            return None if self.has_errors else StepEdit(document)
         if outputs or "outputParameters" in document:
             document["outputParameters"] = outputs
         return None if self.has_errors else StepEdit(document)
+
+
+def _normalize(text: str) -> str:
+    """Return a text as a browser submits it from a field that starts with it."""
+    return text.replace("\r\n", "\n").strip()
 
 
 def _find(value: Any, keys: tuple[str, ...]) -> Any:

@@ -96,6 +96,33 @@ def test_a_form_that_is_applied_unchanged_changes_nothing(operator):
         assert (answer["after"], answer["is_refused"]) == (json.loads(ALL_KINDS), False), path
 
 
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"inputParameters": "${workflow.input}"},
+        {"retryCount": "3", "taskDefinition": 7, "optional": "yes"},
+        {"type": "SWITCH", "evaluatorType": "ecmascript", "expression": "\n$.a\n  ? 1 : 2", "decisionCases": []},
+        {"type": "HUMAN", "inputParameters": {"__humanTaskDefinition": {"jsonSchema": {"properties": {}}}}},
+        {"type": "JOIN", "joinOn": "a"},
+        {"description": "two\nlines"},
+    ],
+    ids=str,
+)
+def test_values_that_the_form_cannot_show_are_kept(operator, broken):
+    document = text({**step("a"), **broken}, outputParameters=["x"])
+
+    for path in ("tasks[0]", ""):
+        answer = apply(operator, document, path, panel="step" if path else "settings")
+        assert answer["after"] == json.loads(document), answer["message"]
+
+
+def test_a_form_of_a_hundred_fields_is_not_designed_on_the_canvas(operator):
+    schema = {"properties": {f"f{number}": {"type": "string"} for number in range(100)}}
+    document = text(human("ask", inputs={"__humanTaskDefinition": {"jsonSchema": schema}}))
+
+    assert apply(operator, document, "tasks[0]")["after"] == json.loads(document)
+
+
 def test_a_step_is_edited_in_a_form(operator):
     changes = {
         "step.name": "ship_it",
