@@ -15,7 +15,6 @@ from ...core.document.semantic_diff import HOLDS_STEPS
 from ...engine.definitions import definition_commands
 from ...insight.definitions import completion
 from ...insight.definitions.definition_context import definition_context
-from ...insight.definitions.diagram import Diagram
 from ...insight.events.handler_findings import lint_handler
 from ..form_parsing import parse_json_value
 from ..json_editor import syntax_error_text
@@ -148,7 +147,7 @@ def checks_report(result: CheckResult, kind: str) -> dict[str, Any]:
     """Return the findings for a text, its drawing and its completions in the form that the editor reads."""
     picture_html = None
     if kind == WORKFLOW and result.document is not None:
-        context = {"picture": draw_checked(result), "name": result.document.get("name", "")}
+        context = {**draw_checked(result), "name": result.document.get("name", "")}
         picture_html = render_to_string("ops/diagram.html", context)
     elif kind == TASK and result.document is not None:
         picture_html = render_to_string("ops/definition/task_drawings.html", task_drawings(result.document))
@@ -160,16 +159,30 @@ def checks_report(result: CheckResult, kind: str) -> dict[str, Any]:
     }
 
 
-def draw_checked(result: CheckResult) -> Diagram:
-    """Return the diagram of a checked document, with its findings at the steps and buttons that insert steps."""
+@dataclass(frozen=True, slots=True)
+class DiagramFinding:
+    """The mark of a box whose step has findings: the color and icon of the most severe one, and all messages."""
+
+    path: str
+    tone: str
+    icon: str
+    text: str
+    x: int
+    y: int
+
+
+def draw_checked(result: CheckResult) -> dict[str, Any]:
+    """Return the diagram of a checked document with buttons that insert steps, and the marks of its findings."""
     picture = draw_definition(result.document or {}, can_insert=True)
+    marks = []
     for node in picture.nodes:
+        # Findings are sorted: the first one is the most severe. Hints are only in the list.
         own = [each for each in findings_of_step(result, node.path) if each.finding.severity != HINT]
         if own and not node.caption:
-            # Findings are sorted: the first one is the most severe.
-            node.finding, node.finding_icon = own[0].tone, own[0].icon
-            node.finding_text = "; ".join(each.finding.message.replace("`", "") for each in own)
-    return picture
+            text = "; ".join(each.finding.message.replace("`", "") for each in own)
+            corner = node.x + node.width - 8, node.y - 8
+            marks.append(DiagramFinding(node.path, own[0].tone, own[0].icon, f"{node.ref}: {text}", *corner))
+    return {"picture": picture, "marks": marks}
 
 
 def findings_of_step(result: CheckResult, path: str) -> list[PlacedFinding]:

@@ -105,7 +105,7 @@ class WorkflowDefinitionAdmin(
         return findings, format_json(row.document)
 
     def get_drawings(self, result: Any) -> dict[str, Any]:
-        return {"picture": draw_checked(result)} if result.document is not None else {}
+        return draw_checked(result) if result.document is not None else {}
 
     def get_impact(self, row: WorkflowDefinition | None, document: dict[str, Any]) -> dict[str, Any]:
         if row is None:

@@ -325,10 +325,9 @@ def test_findings_are_shown_at_their_steps(operator):
 
     answer = post(operator, document, "show:tasks[1].loopOver[0]")
 
-    node = answer["picture"].split('data-ref="ship"')[1].split("</a>")[0]
-    assert "There is no step chrage" in node and "diagram-finding waiting" in node
-    assert "There is no step" in answer["panel"]
-    assert "There is no step chrage" not in answer["picture"].split('data-ref="again"')[1].split("</a>")[0]
+    [mark] = answer["picture"].split("<use ")[1:]
+    assert 'data-finding="tasks[1].loopOver[0]"' in mark and 'class="diagram-finding waiting"' in mark
+    assert "ship: There is no step chrage" in mark and "There is no step" in answer["panel"]
 
 
 def test_an_action_takes_few_queries(operator, django_assert_max_num_queries):

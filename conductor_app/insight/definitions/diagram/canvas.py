@@ -43,10 +43,6 @@ class DiagramNode:
     # Set by the page that shows the status: color and icon.
     tone: str = ""
     icon: str = ""
-    # Set by the editor: color, icon and messages of the findings on the step.
-    finding: str = ""
-    finding_icon: str = ""
-    finding_text: str = ""
 
     @property
     def title(self) -> str:
@@ -90,7 +86,9 @@ class DiagramNode:
         """Return all texts of the box, for screen readers."""
         times = f"{self.mark.count} times" if self.mark and self.mark.count > 1 else ""
         return ", ".join(
-            filter(None, (self.full_title, self.type, self.distinct_name, self.status_text, self.note, times))
+            filter(
+                None, (self.full_title, self.type, self.distinct_name, self.status_text, self.note, times)
+            )
         )
 
 
