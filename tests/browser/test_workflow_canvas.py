@@ -5,7 +5,14 @@ from playwright.sync_api import expect
 
 from conductor_app.core.step_tree import walk
 from conductor_app.models import Run, WorkflowDefinition
-from tests.browser.page_checks import assert_usable_by_everybody
+from tests.browser.page_checks import (
+    NARROW,
+    WIDE,
+    assert_accessible,
+    assert_usable_by_everybody,
+    has_no_horizontal_scroll,
+)
+from tests.builders import human
 from tests.insight.scenarios import define_task, define_workflow, step
 
 WORKFLOWS = "/admin/conductor/workflowdefinition/"
@@ -144,5 +151,18 @@ def test_text_and_canvas_are_one_draft(page, order):
 
 
 @pytest.mark.looks
-def test_the_canvas_fits_and_can_be_used_by_everybody(page, order):
-    assert_usable_by_everybody(page, f"{WORKFLOWS}{order.pk}/edit/?view=canvas")
+def test_the_canvas_and_its_forms_fit_and_can_be_used_by_everybody(page, transactional_db):
+    schema = {"properties": {"grade": {"enum": ["a", "b"]}, "note": {"type": "string"}}}
+    asked = human("ask", inputs={"__humanTaskDefinition": {"jsonSchema": schema}})
+    define_workflow("order", step("charge", inputParameters={"a": "${charg.output.x}"}, optional=True), asked)
+    address = f"{WORKFLOWS}{WorkflowDefinition.objects.get(name='order').pk}/edit/?view=canvas"
+    assert_usable_by_everybody(page, address)
+    for scheme, size in (("light", WIDE), ("dark", NARROW)):
+        page.emulate_media(color_scheme=scheme)
+        page.set_viewport_size(size)
+        for place in ('.diagram-node[data-ref="charge"]', '.diagram-node[data-ref="ask"]', ".diagram-insert"):
+            with page.expect_response("**/canvas/"):
+                page.locator(place).first.click()
+            expect(page.locator(".step-panel :focus")).to_have_count(1)
+            assert_accessible(page)
+            assert has_no_horizontal_scroll(page), place
