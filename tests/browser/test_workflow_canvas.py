@@ -154,7 +154,7 @@ def test_text_and_canvas_are_one_draft(page, order):
 def test_the_canvas_and_its_forms_fit_and_can_be_used_by_everybody(page, transactional_db):
     schema = {"properties": {"grade": {"enum": ["a", "b"]}, "note": {"type": "string"}}}
     asked = human("ask", inputs={"__humanTaskDefinition": {"jsonSchema": schema}})
-    define_workflow("order", step("charge", inputParameters={"a": "${charg.output.x}"}, optional=True), asked)
+    define_workflow("order", step("charge", inputParameters={"a": "${charge.output.x}"}, optional=True), asked)
     address = f"{WORKFLOWS}{WorkflowDefinition.objects.get(name='order').pk}/edit/?view=canvas"
     assert_usable_by_everybody(page, address)
     for scheme, size in (("light", WIDE), ("dark", NARROW)):
