@@ -29,6 +29,7 @@ from ...core.step_structure import type_of
 from ...core.step_tree import walk
 from ...models import TaskDefinition
 from ..json_editor import format_json
+from .assignee_rows import USER_TYPE_LABELS
 from .definition_checks import CheckResult, findings_of_step, parse_text
 from .form_designer import KINDS
 from .step_catalog import BY_TYPE, CATALOG, STATIC_OPTIONS
@@ -194,6 +195,7 @@ def panel_context(state: CanvasState, result: CheckResult, submitted: Mapping[st
         "findings": findings_of_step(result, form.path),
         "policy_fields": form.policy_fields(registered),
         "kinds": KINDS.items(),
+        "user_types": USER_TYPE_LABELS.items(),
         "wrappers": [(kind, WRAPPER_LABELS[kind]) for kind in WRAPPERS],
         **_lists(state.document),
         **task_drawings(form.own_policy or registered or {"retryCount": form.step.get("retryCount")}),

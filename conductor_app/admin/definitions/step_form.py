@@ -21,6 +21,7 @@ from ...core.step_types.human import Human
 from ...core.step_types.simple import Simple
 from ...core.step_types.sub_workflow import SubWorkflow
 from ..document_form import RenderedField
+from .assignee_rows import AssigneeRow, assign, rows_of_assignees, submitted_assignees
 from .form_designer import DesignedField, design_schema, designed_fields, submitted_fields
 from .form_rows import FormRow, parse_rows, rows_of, submitted_rows
 from .step_catalog import LONG_TYPED, NAMES, TASKS, TYPED, StepMember, members_of
@@ -205,6 +206,13 @@ class StepForm(MemberForm):
             return []
         return designed_fields(self.inputs) if self.submitted is None else submitted_fields(self.submitted)
 
+    @cached_property
+    def assignee_rows(self) -> list[AssigneeRow]:
+        """Return the assignees of a human task."""
+        if not self.is_human:
+            return []
+        return rows_of_assignees(self.inputs) if self.submitted is None else submitted_assignees(self.submitted)
+
     @property
     def has_policy(self) -> bool:
         return self.type in RETRIED or self.type not in STEP_TYPES or structure_of_step(self.step).is_built_in
@@ -264,7 +272,7 @@ class StepForm(MemberForm):
     @property
     def has_errors(self) -> bool:
         rows = any(row.errors for row in (*self.input_rows, *self.case_rows))
-        return bool(self.errors) or rows or any(row.errors for row in self.designed)
+        return bool(self.errors) or rows or any(row.errors for row in (*self.designed, *self.assignee_rows))
 
     def _rename(self, edit: StepEdit) -> StepEdit:
         ref = (self.submitted or {}).get(REF, self.ref).strip()
@@ -284,6 +292,8 @@ class StepForm(MemberForm):
             return step
         kept = {name: rows.get(name, value) for name, value in before.items() if name in self._covered or name in rows}
         changed: dict[str, Any] = {**kept, **{name: value for name, value in rows.items() if name not in kept}}
+        if self.assignee_rows:
+            changed = assign(changed, self.assignee_rows)
         if self.designed:
             changed = design_schema(changed, self.designed)
         return {**step, "inputParameters": changed} if changed or "inputParameters" in step else step

@@ -123,6 +123,23 @@ def test_a_form_of_a_hundred_fields_is_not_designed_on_the_canvas(operator):
     assert apply(operator, document, "tasks[0]")["after"] == json.loads(document)
 
 
+def test_the_assignees_of_a_human_task_are_edited_in_their_order(operator):
+    sales = {"assignee": {"userType": "CONDUCTOR_GROUP", "user": "sales"}, "slaMinutes": 30}
+    question = {"displayName": "Approve", "assignments": [sales]}
+    document = text(human("ask", inputs={"__humanTaskDefinition": question}))
+
+    unchanged = apply(operator, document, "tasks[0]")
+    added = apply(operator, document, "tasks[0]", **{"assignee.1.who": "ann"})
+    wrong = apply(operator, document, "tasks[0]", **{"assignee.0.minutes": "soon"})
+    removed = apply(operator, document, "tasks[0]", **{"assignee.0.who": ""})
+
+    assert unchanged["after"] == json.loads(document)
+    ann = {"assignee": {"userType": "CONDUCTOR_USER", "user": "ann"}, "slaMinutes": 0}
+    assert added["after"]["tasks"][0]["inputParameters"]["__humanTaskDefinition"]["assignments"] == [sales, ann]
+    assert "Enter a whole number of minutes." in wrong["panel"] and wrong["is_refused"]
+    assert removed["after"]["tasks"][0]["inputParameters"]["__humanTaskDefinition"]["assignments"] == []
+
+
 def test_a_step_is_edited_in_a_form(operator):
     changes = {
         "step.name": "ship_it",
