@@ -37,6 +37,8 @@ from .step_form import SettingsForm, StepForm
 from .task_drawings import task_drawings
 
 MAX_OPTIONS = 200
+MAX_VALUE_DEPTH = 250
+"""Nesting depth of values, more than that of the deepest steps: 60 levels of four objects and lists."""
 MENUS = {"show": "step_path", "pick": "place_path", "move": "move_path"}
 """The menu that has the argument of an action, if the button has none."""
 WRAPPER_LABELS = {"fork": gettext_lazy("fork"), "loop": gettext_lazy("loop"), "try": gettext_lazy("try")}
@@ -59,11 +61,17 @@ class CanvasState:
     is_refused: bool = False
 
 
-def handle_canvas(text: str, submitted: Mapping[str, str]) -> CanvasState | None:
-    """Apply the submitted action to a text. Return the state after it, or None if the text is not a JSON object."""
+def handle_canvas(text: str, submitted: Mapping[str, str]) -> CanvasState:
+    """Apply the submitted action to a text. Return the state after it.
+
+    Raises:
+        Invalid: when the text is not a JSON object, or is nested too deeply.
+    """
     document = parse_text(text).document
     if document is None:
-        return None
+        raise Invalid(_("The text is not valid JSON. Correct it in the JSON view."))
+    if is_too_deep(document):
+        raise Invalid(_("The document is nested too deeply for the canvas. Edit it as JSON."))
     state = CanvasState(document, text, submitted.get("at", ""), submitted.get("place", ""))
     act, sign, argument = submitted.get("canvas", "").partition(":")
     argument = argument if sign else submitted.get(MENUS.get(act, ""), "")
@@ -77,6 +85,18 @@ def handle_canvas(text: str, submitted: Mapping[str, str]) -> CanvasState | None
     if state.document != document:
         state.text = format_json(state.document)
     return state
+
+
+def is_too_deep(document: dict[str, Any]) -> bool:
+    """Return True if the values of a document are nested too deeply for the forms."""
+    pending: list[tuple[Any, int]] = [(document, 0)]
+    while pending:
+        value, depth = pending.pop()
+        if depth > MAX_VALUE_DEPTH:
+            return True
+        inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        pending.extend((each, depth + 1) for each in inner)
+    return False
 
 
 def _apply_form(state: CanvasState, submitted: Mapping[str, str]) -> None:

@@ -5,9 +5,9 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, JsonResponse
 from django.template.loader import render_to_string
 from django.urls import URLPattern, path
-from django.utils.translation import gettext as _
 
-from .canvas import CanvasState, handle_canvas, panel_context
+from ...core.errors import Invalid
+from .canvas import CanvasState, handle_canvas, is_too_deep, panel_context
 from .definition_checks import CheckResult, check_text, checks_report
 
 
@@ -23,9 +23,10 @@ class CanvasPages:
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         text = request.POST.get("document", "")
-        state = handle_canvas(text, request.POST)
-        if state is None:
-            return JsonResponse({"message": _("The text is not valid JSON. Correct it in the JSON view.")}, status=422)
+        try:
+            state = handle_canvas(text, request.POST)
+        except Invalid as refused:
+            return JsonResponse({"message": refused.message}, status=422)
         result = check_text(self.kind, state.text)
         panel = render_to_string("ops/definition/step_panel.html", panel_context(state, result, request.POST), request)
         return JsonResponse(
@@ -40,11 +41,13 @@ class CanvasPages:
         )
 
     def render_canvas(self, request: HttpRequest, row: Any, editing_start: Any) -> HttpResponse:
-        """Apply an action without a script, and show the editor with the new text, which is kept as the draft."""
+        """Apply an action without a script, and show the editor with the new text, which is saved as the draft."""
         data = request.POST.copy()
-        state = handle_canvas(data.get("document", ""), data)
-        if state is None:
-            return self._render_editor(request, self.get_edit_form(row, data, editing_start), row, editing_start)
+        try:
+            state = handle_canvas(data.get("document", ""), data)
+        except Invalid as refused:
+            form, message = self.get_edit_form(row, data, editing_start), refused.message
+            return self._render_editor(request, form, row, editing_start, canvas_message=message, is_refused=True)
         data["document"] = state.text
         request.POST = data
         self._keep_draft(request, row)
@@ -56,6 +59,6 @@ class CanvasPages:
 
     def get_panel(self, request: HttpRequest, row: Any, result: CheckResult) -> dict[str, Any]:
         """Return the form of the workflow, which the panel shows first."""
-        if result.document is None or "canvas" in request.POST:
+        if result.document is None or is_too_deep(result.document) or "canvas" in request.POST:
             return {}
         return panel_context(CanvasState(result.document, ""), result, {"is_named": "yes" if row else ""})

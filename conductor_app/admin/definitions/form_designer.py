@@ -116,7 +116,8 @@ def design_schema(inputs: Mapping[str, Any], fields: list[DesignedField]) -> dic
             each.errors.append(_("This name is used twice."))
         properties[each.name] = _property(_properties(before).get(each.was), each)
     named = before.get("required")
-    others = [name for name in named if name not in _properties(before)] if isinstance(named, list) else []
+    texts = [name for name in named if isinstance(name, str)] if isinstance(named, list) else []
+    others = [name for name in texts if name not in _properties(before)]
     required = others + [each.name for each in fields if each.name and each.is_required]
     schema = {**before, "type": "object", "properties": properties, "required": required}
     if not required:

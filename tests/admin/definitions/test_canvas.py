@@ -16,6 +16,12 @@ SHIP = step("ship", inputParameters={"receipt": "${charge.output.receipt}", "cou
 pytestmark = pytest.mark.django_db
 
 
+@pytest.fixture
+def order(clock):
+    define_workflow("order", step("charge"), SHIP)
+    return WorkflowDefinition.objects.get(name="order")
+
+
 def text(*tasks, **fields) -> str:
     return json.dumps({"name": "order", "ownerEmail": "a@example.com", "tasks": list(tasks), **fields})
 
@@ -306,6 +312,19 @@ def test_text_that_is_not_json_is_not_edited(operator):
     assert answer.status_code == 422 and "not valid JSON" in answer.json()["message"]
 
 
+def test_a_document_that_is_nested_too_deeply_is_edited_as_json(operator, order):
+    value = 7
+    for _ in range(400):
+        value = [value]
+    document = text({**step("a"), "inputParameters": {"deep": value}})
+
+    answer = operator.post(f"{WORKFLOWS}canvas/", {"document": document, "canvas": "delete", "at": "tasks[0]"})
+    page = operator.post(f"{WORKFLOWS}{order.pk}/edit/", {"document": document, "canvas": "delete", "at": "tasks[0]"})
+
+    assert answer.status_code == 422 and "nested too deeply" in answer.json()["message"]
+    assert page.status_code == 200 and "nested too deeply" in page_text(page)
+
+
 def test_the_settings_of_the_workflow_are_edited_in_a_form(operator):
     changes = {
         "step.name": "invoice",
@@ -368,12 +387,6 @@ def test_the_canvas_requires_the_permission_to_edit(viewer, operator):
 
 
 # Without a script -----------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def order(clock):
-    define_workflow("order", step("charge"), SHIP)
-    return WorkflowDefinition.objects.get(name="order")
 
 
 def test_without_a_script_the_page_applies_the_action_and_keeps_the_draft(operator, order):

@@ -18,7 +18,7 @@ from conductor_app.core.document.edits import (
     replace_step,
     wrap_step,
 )
-from conductor_app.core.errors import Invalid, NotFound
+from conductor_app.core.errors import Invalid, NotFound, RequestRefused
 from conductor_app.core.expressions import needed_references
 from conductor_app.core.step_tree import walk
 from tests.builders import definition, fork, join, loop, noop, step, sub_workflow, switch, try_
@@ -347,3 +347,40 @@ def test_nothing_reads_a_step_after_any_deletion(document, data):
     gone = set(references_of(document)) - set(references_of(edit.document))
     assert spot.ref in gone and not gone & (roots(edit.document) | joins(edit.document))
     assert_consistent(document, edit.document)
+
+
+JUNK = st.sampled_from([None, 7, "", "${a.output.x}", [], {}, [[]], [{}], ["a", 1, None], {"": {"": []}}])
+
+
+def spoil(value, data):
+    """Return the value with one of its parts replaced by another value."""
+    if not isinstance(value, dict | list) or not value or data.draw(st.integers(0, 5)) == 0:
+        return data.draw(JUNK)
+    keys = list(value) if isinstance(value, dict) else list(range(len(value)))
+    key, copied = data.draw(st.sampled_from(keys)), value.copy()
+    copied[key] = spoil(value[key], data)
+    return copied
+
+
+@given(DOCUMENTS, st.data())
+@property_settings(80)
+def test_any_malformed_document_is_edited_or_refused(document, data):
+    tasks = document["tasks"]
+    for _ in range(data.draw(st.integers(1, 3))):
+        tasks = spoil(tasks, data)
+    document = {**document, "tasks": tasks}
+    paths = [spot.path for spot in walk(tasks)] + [place.path for place in places_of(document)]
+    path, other = (data.draw(st.sampled_from(paths)) for _ in range(2))
+
+    for edit in (
+        lambda: insert_steps(document, path, [noop("a")]),
+        lambda: move_step(document, path, other),
+        lambda: wrap_step(document, path, "fork"),
+        lambda: rename_step(document, path, "renamed"),
+        lambda: replace_step(document, path, {}),
+        lambda: delete_step(document, path),
+    ):
+        try:
+            assert isinstance(edit().document, dict)
+        except RequestRefused:
+            continue

@@ -217,7 +217,7 @@ def _realign(joined: list[Any], old: _ForkWithJoin, ends: list[str]) -> list[Any
         return joined
     if set(map(str, joined)) == set(filter(None, old.ends)):
         current = list(dict.fromkeys(filter(None, ends)))
-        return joined if set(current) == set(joined) else current
+        return joined if set(current) == set(map(str, joined)) else current
     if len(old.ends) != len(ends):
         return joined
     moved = {was: now for was, now in zip(old.ends, ends, strict=True) if was and now}
