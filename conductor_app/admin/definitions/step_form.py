@@ -271,8 +271,9 @@ class StepForm(MemberForm):
 
     @property
     def has_errors(self) -> bool:
-        rows = any(row.errors for row in (*self.input_rows, *self.case_rows))
-        return bool(self.errors) or rows or any(row.errors for row in (*self.designed, *self.assignee_rows))
+        rows: list[FormRow | DesignedField | AssigneeRow] = [*self.input_rows, *self.case_rows]
+        rows += [*self.designed, *self.assignee_rows]
+        return bool(self.errors) or any(row.errors for row in rows)
 
     def _rename(self, edit: StepEdit) -> StepEdit:
         ref = (self.submitted or {}).get(REF, self.ref).strip()

@@ -86,7 +86,9 @@ class DiagramNode:
         """Return all texts of the box, for screen readers."""
         times = f"{self.mark.count} times" if self.mark and self.mark.count > 1 else ""
         return ", ".join(
-            filter(None, (self.full_title, self.type, self.distinct_name, self.status_text, self.note, times))
+            filter(
+                None, (self.full_title, self.type, self.distinct_name, self.status_text, self.note, times)
+            )
         )
 
 
