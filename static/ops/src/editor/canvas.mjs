@@ -149,10 +149,11 @@ export const canvased = (box) => {
       if (place) { setView("canvas"); pick(place.dataset.insert); }
       else if (node && isCanvas()) open(node.dataset.path);
     });
+    // Before the keys of the diagram itself, such as those that scroll it.
     picture.addEventListener("keydown", (event) => {
       const place = event.target.closest(".diagram-insert");
       const node = event.target.closest(".diagram-node");
-      const run = (task) => { event.preventDefault(); task(); };
+      const run = (task) => { event.preventDefault(); event.stopPropagation(); task(); };
       if (place && (event.key === "Enter" || event.key === " ")) run(() => { setView("canvas"); pick(place.dataset.insert); });
       if (!isCanvas() || !node) return;
       if (event.key === "Delete" || event.key === "Backspace") run(() => act(node, "delete"));
@@ -164,7 +165,7 @@ export const canvased = (box) => {
         const after = picture.querySelector(`.diagram-insert[data-after="${CSS.escape(node.dataset.ref)}"]`);
         if (after) pick(after.dataset.insert);
       });
-    });
+    }, true);
   };
 
   const step = (node, by) => {
