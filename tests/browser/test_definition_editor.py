@@ -31,7 +31,7 @@ def replace(page, old: str, new: str) -> None:
 
 
 def test_an_author_changes_a_workflow_and_saves_it_as_a_new_version(page, order):
-    page.goto(f"{WORKFLOWS}{order.pk}/edit/")
+    page.goto(f"{WORKFLOWS}{order.pk}/edit/?view=json")
     picture = page.locator("[data-picture]")
     expect(picture.locator(".diagram-node")).to_have_count(2)
 
@@ -64,7 +64,7 @@ def test_an_author_changes_a_workflow_and_saves_it_as_a_new_version(page, order)
 @pytest.mark.looks
 def test_a_box_of_the_diagram_leads_to_its_lines_and_edits_are_saved_as_a_draft(page, order):
     page.clock.install()
-    page.goto(f"{WORKFLOWS}{order.pk}/edit/")
+    page.goto(f"{WORKFLOWS}{order.pk}/edit/?view=json")
     page.locator("[data-picture]").get_by_role("link", name="ship").click()
     expect(page.locator(".cm-activeLine").first).to_contain_text("{")
     expect(page.locator(".diagram-node.chosen")).to_have_attribute("data-ref", "ship")

@@ -1,6 +1,7 @@
 """Checks of a definition while it is edited: findings with their positions, and completions for the editor."""
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ from django.utils.translation import gettext as _
 
 from ...core.document.json_positions import TextPosition, TextPositions
 from ...core.document.lint import ERROR, HINT, WARNING, LintFinding
+from ...core.document.semantic_diff import HOLDS_STEPS
 from ...engine.definitions import definition_commands
 from ...insight.definitions import completion
 from ...insight.definitions.definition_context import definition_context
@@ -24,6 +26,8 @@ UNKNOWN_POSITION = TextPosition(1, 0, 0)
 SEVERITY_ICONS = {ERROR: "failed", WARNING: "warning", HINT: "active"}
 SEVERITY_TONES = {ERROR: "failed", WARNING: "waiting", HINT: "active"}
 MAX_FINDINGS = 200
+INNER_STEP = re.compile(rf"\.({'|'.join(sorted(HOLDS_STEPS))})\b.*\[\d+\]")
+"""The rest of a path behind a step, if it leads to a step inside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +79,12 @@ class CheckResult:
 
 def check_text(kind: str, text: str) -> CheckResult:
     """Parse and check a text of the kind `workflow`, `task` or `handler`."""
+    parsed = parse_text(text)
+    return parsed if parsed.document is None else CHECKS[kind](parsed.document, text)
+
+
+def parse_text(text: str) -> CheckResult:
+    """Parse a text without checking the definition. The findings are those of a text that is not a JSON object."""
     try:
         document = parse_json_value(text, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
@@ -95,7 +105,7 @@ def check_text(kind: str, text: str) -> CheckResult:
         message = _("A definition must be a JSON object ({…}).")
         finding = LintFinding(ERROR, "no JSON", "", message)
         return CheckResult(None, [PlacedFinding(finding, UNKNOWN_POSITION)])
-    return CHECKS[kind](document, text)
+    return CheckResult(document, [])
 
 
 def _refuse_constant(name: str) -> None:
@@ -130,18 +140,57 @@ def place_findings(findings: list[LintFinding], text: str) -> list[PlacedFinding
 
 def checks_response(request: HttpRequest, kind: str) -> JsonResponse:
     """Return the findings for the text that the editor sends while the user types."""
-    result = check_text(kind, request.POST.get("document", ""))
+    return JsonResponse(checks_report(check_text(kind, request.POST.get("document", "")), kind))
+
+
+def checks_report(result: CheckResult, kind: str) -> dict[str, Any]:
+    """Return the findings for a text, its drawing and its completions in the form that the editor reads."""
     picture_html = None
     if kind == WORKFLOW and result.document is not None:
-        context = {"picture": draw_definition(result.document), "name": result.document.get("name", "")}
+        context = {**draw_checked(result), "name": result.document.get("name", "")}
         picture_html = render_to_string("ops/diagram.html", context)
     elif kind == TASK and result.document is not None:
         picture_html = render_to_string("ops/definition/task_drawings.html", task_drawings(result.document))
-    return JsonResponse(
-        {
-            "findings": [each.to_json() for each in result.findings],
-            "list": render_to_string("ops/definition/findings.html", {"checked": result}),
-            "picture": picture_html,
-            "known": result.known,
-        }
-    )
+    return {
+        "findings": [each.to_json() for each in result.findings],
+        "list": render_to_string("ops/definition/findings.html", {"checked": result}),
+        "picture": picture_html,
+        "known": result.known,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class DiagramFinding:
+    """The mark of a box whose step has findings: the color and icon of the most severe one, and all messages."""
+
+    path: str
+    tone: str
+    icon: str
+    text: str
+    x: int
+    y: int
+
+
+def draw_checked(result: CheckResult) -> dict[str, Any]:
+    """Return the diagram of a checked document with buttons that insert steps, and the marks of its findings."""
+    picture = draw_definition(result.document or {}, can_insert=True)
+    marks = []
+    for node in picture.nodes:
+        # Findings are sorted: the first one is the most severe. Hints are only in the list.
+        own = [each for each in findings_of_step(result, node.path) if each.finding.severity != HINT]
+        if own and not node.caption:
+            text = "; ".join(each.finding.message.replace("`", "") for each in own)
+            corner = node.x + node.width - 8, node.y - 8
+            marks.append(DiagramFinding(node.path, own[0].tone, own[0].icon, f"{node.ref}: {text}", *corner))
+    return {"picture": picture, "marks": marks}
+
+
+def findings_of_step(result: CheckResult, path: str) -> list[PlacedFinding]:
+    """Return the findings on a step, without those on the steps inside it."""
+    return [each for each in result.findings if path and _belongs_to(each.finding.path, path)]
+
+
+def _belongs_to(path: str, step_path: str) -> bool:
+    """Return True if a path is that of a step, or of a member of it that is no step."""
+    rest = path[len(step_path) :]
+    return path.startswith(step_path) and rest[:1] in ("", ".") and not INNER_STEP.match(rest)

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.contrib import messages
 from django.db.models import Model
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect, JsonResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -19,7 +19,7 @@ from ...insight.text_diff import diff_hunks
 from ...models import DefinitionDraft
 from ..error_messages import require_permission
 from ..json_editor import format_json
-from .definition_checks import check_text, checks_response
+from .definition_checks import CheckResult, check_text, checks_response
 from .definition_forms import OVERWRITE, DefinitionForm
 
 
@@ -93,6 +93,8 @@ class EditorPages:
     def _handle_editor(self, request: HttpRequest, row: Any) -> HttpResponse:
         editing_start = self._load_editing_start(request, row)
         form = self.get_edit_form(row, request.POST or None, editing_start)
+        if "canvas" in request.POST:
+            return self.render_canvas(request, row, editing_start)
         if request.method != "POST":
             return self._render_editor(request, form, row, editing_start)
         if not form.is_valid():
@@ -169,6 +171,7 @@ class EditorPages:
             "original": format_json(row.document) if row else "",
             "draft_url": address,
             **self.get_drawings(result),
+            **self.get_panel(request, row, result),
         }
         title = _("Edit %(name)s") % {"name": row.name} if row else self.new_title
         return self.render_page(request, "editor", title, **context, **more)
@@ -215,6 +218,18 @@ class EditorPages:
 
     def get_drawings(self, result: Any) -> dict[str, Any]:
         """Return the drawings beside the text."""
+        return {}
+
+    def render_canvas(self, request: HttpRequest, row: Any, editing_start: EditingStart) -> HttpResponse:
+        """Apply an action of the canvas, and show the editor with the new text.
+
+        Raises:
+            Http404: when the editor of this kind has no canvas.
+        """
+        raise Http404
+
+    def get_panel(self, request: HttpRequest, row: Any, result: CheckResult) -> dict[str, Any]:
+        """Return the panel beside the diagram."""
         return {}
 
     def get_impact(self, row: Any, document: dict[str, Any]) -> dict[str, Any]:

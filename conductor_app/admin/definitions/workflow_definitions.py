@@ -23,9 +23,10 @@ from ...models import SaveRequirement, SimulationCase, WorkflowDefinition
 from ..json_editor import format_json
 from ..json_tree import render_tree
 from ..pictures import draw_definition
+from .canvas_pages import CanvasPages
 from .definition_admin import DefinitionAdmin, require_same_name
 from .definition_bundles import BundlePages
-from .definition_checks import CheckResult, place_findings
+from .definition_checks import CheckResult, draw_checked, place_findings
 from .definition_editor import EditingStart
 from .definition_forms import NEW_VERSION, OVERWRITE, DefinitionForm, WorkflowEditForm
 from .definition_list import CatalogColumns, CatalogList, VersionsFilter
@@ -36,7 +37,9 @@ from .simulator import SimulatorPages
 from .start_page import StartPages
 
 
-class WorkflowDefinitionAdmin(CatalogColumns, BundlePages, StartPages, SimulatorPages, VersionPages, DefinitionAdmin):
+class WorkflowDefinitionAdmin(
+    CanvasPages, CatalogColumns, BundlePages, StartPages, SimulatorPages, VersionPages, DefinitionAdmin
+):
     """Workflow definitions, newest version first."""
 
     kind, sample, page_template = "workflow", NEW_WORKFLOW, "workflow"
@@ -69,6 +72,7 @@ class WorkflowDefinitionAdmin(CatalogColumns, BundlePages, StartPages, Simulator
             *self.start_urls(),
             *self.simulator_urls(),
             *self.bundle_urls(),
+            *self.canvas_urls(),
             *super().get_urls(),
         ]
 
@@ -101,7 +105,7 @@ class WorkflowDefinitionAdmin(CatalogColumns, BundlePages, StartPages, Simulator
         return findings, format_json(row.document)
 
     def get_drawings(self, result: Any) -> dict[str, Any]:
-        return {"picture": draw_definition(result.document)} if result.document is not None else {}
+        return draw_checked(result) if result.document is not None else {}
 
     def get_impact(self, row: WorkflowDefinition | None, document: dict[str, Any]) -> dict[str, Any]:
         if row is None:

@@ -15,8 +15,11 @@ from django.utils.translation import gettext_lazy
 from ... import clock
 from ...core.errors import Invalid, NotFound, OutputInvalid, RequestRefused
 from ...core.human_task import ANSWER_SCHEMA_KEY as ASK
+from ...core.schema_form import format_value
 from ...engine.tasks import human_tasks
+from ...insight.definitions.parsed_definitions import parsed_definition
 from ...insight.durations import MINUTE
+from ...insight.tasks.human_decisions import guessed_schema, human_decision
 from ...insight.tasks.waiting_for_people import (
     OPEN_HUMAN_TASKS,
     expected_output_names,
@@ -26,7 +29,7 @@ from ...insight.tasks.waiting_for_people import (
 )
 from ...models import Attempt, HumanTask
 from ..badges import format_status
-from ..document_form import AS_FORM, AS_JSON, DocumentForm
+from ..document_form import AS_FORM, AS_JSON, DocumentForm, RenderedField
 from ..documents import payload_documents
 from ..error_messages import show_refusal
 from ..object_pages import ObjectPage
@@ -50,11 +53,37 @@ class AnswerForm(DocumentForm):
     def __init__(self, attempt: Attempt, submitted: Mapping[str, str] | None = None, mode: str = AS_FORM) -> None:
         self.expected = expected_output_names(attempt.run.resolved_definition_id, attempt.task.ref)
         schema = output_schema(attempt, attempt.input)
+        definition = parsed_definition(attempt.run.resolved_definition_id)
+        self.decision = human_decision(definition.document, attempt.task.ref, schema) if definition else None
+        if self.decision and not schema:
+            schema = guessed_schema(self.decision, self.expected)
+        if self.decision and submitted is not None and "decision" in submitted:
+            submitted = {**dict(submitted.items()), f"output.{self.decision.field}": submitted["decision"]}
         saved = human_tasks.load_output(attempt) if submitted is None else {}
         blank = dict.fromkeys(self.expected)
         super().__init__("output", _("Output"), schema, submitted, given=saved, blank=blank, mode=mode)
         self.json.fields["output"].widget.attrs["rows"] = 8
         self.reason = ReasonForm(submitted)
+
+    @property
+    def decision_buttons(self) -> list[tuple[str, str, str]]:
+        """Return value, label and style of the buttons that decide and complete the task."""
+        if self.decision is None or self.mode != AS_FORM:
+            return []
+        yes, no = (format_value(value) for value in self.decision.values)
+        if self.decision.is_approval:
+            return [(yes, _("Approve"), "default"), (no, _("Reject"), "destructive")]
+        if self.decision.values == (True, False):
+            label = self.decision.label
+            texts = _("%(field)s: yes") % {"field": label}, _("%(field)s: no") % {"field": label}
+        else:
+            texts = (yes, no)
+        return [(yes, texts[0], "plain"), (no, texts[1], "plain")]
+
+    def fields_beside_buttons(self) -> list[RenderedField]:
+        """Return the fields of the form, without the one that the buttons fill in."""
+        decided = f"output.{self.decision.field}" if self.decision and self.decision_buttons else ""
+        return [each for each in self.rendered_fields() if each.field.name != decided or each.errors]
 
 
 class ReasonForm(forms.Form):
@@ -108,7 +137,7 @@ def _page_context(request: HttpRequest, attempt: Attempt, answer: AnswerForm) ->
         "run_status": format_status(attempt.run.status),
         "run_address": f"{run_address(attempt.run_id)}?task={attempt.task}",
         "answer": answer,
-        "fields": answer.rendered_fields(),
+        "fields": answer.fields_beside_buttons(),
         "expected": answer.expected,
         "comments": [(entry, _comment_text(entry)) for entry in task_comments(attempt)],
         "users": User.objects.filter(is_active=True).order_by("username")[:MAX_NAMES],
@@ -153,7 +182,8 @@ def _resolve_task(request: HttpRequest, attempt: Attempt, answer: AnswerForm) ->
             if answer.mode == AS_JSON
             else _("The form has errors. See its fields.")
         )
-    outcome, reason = request.POST.get("outcome", ""), answer.reason.cleaned_data["reason"].strip()
+    outcome = "COMPLETED" if "decision" in request.POST else request.POST.get("outcome", "")
+    reason = answer.reason.cleaned_data["reason"].strip()
     human_tasks.resolve_task(attempt.run_id, attempt.pk, outcome, request.user.get_username(), answer.document, reason)
 
 

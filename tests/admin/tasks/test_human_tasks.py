@@ -170,3 +170,106 @@ def test_a_bulk_completion_is_validated_by_each_schema(operator, with_schema):
 
     assert "does not match the schema" in page_text(page)
     assert reload_run(with_schema).status == "RUNNING"
+
+
+# Two buttons that decide ----------------------------------------------------------------------------------------------
+
+
+def route(field: str, *cases: str):
+    """Return a SWITCH that reads one member of the answer."""
+    bodies = {case: [step(f"on_{case}", "SET_VARIABLE", inputParameters={"way": case})] for case in cases}
+    return step(
+        "route",
+        "SWITCH",
+        evaluatorType="value-param",
+        expression="value",
+        inputParameters={"value": f"${{approve.output.{field}}}"},
+        decisionCases=bodies,
+    )
+
+
+def start_with(*later, schema=None):
+    """Start a run whose human task is followed by the given steps."""
+    question = {"__humanTaskDefinition": {"jsonSchema": schema}} if schema else {}
+    define_workflow("order", step("approve", "HUMAN", inputParameters=question), *later)
+    return start_run("order")
+
+
+@pytest.mark.parametrize(("pressed", "way"), [("true", "true"), ("false", "false")])
+def test_a_task_without_a_schema_is_approved_or_rejected_if_a_switch_reads_one_field(operator, clock, pressed, way):
+    run = start_with(route("approved", "true", "false"))
+    page = page_text(operator.get(task_of(run)))
+
+    operator.post(task_of(run), {"decision": pressed, "mode": "form"})
+
+    assert "Approve Reject" in page
+    assert (reload_run(run).status, reload_run(run).variables) == ("COMPLETED", {"way": way})
+
+
+def test_the_buttons_fill_in_one_field_and_the_form_has_the_others(operator, clock):
+    run = start_with(route("approved", "true"), schema=SCHEMA)
+    page = operator.get(task_of(run))
+
+    operator.post(task_of(run), {"decision": "true", "mode": "form", "output.limit": "70"})
+
+    assert "Approve Reject" in page_text(page) and "Is it approved?" not in page_text(page)
+    assert newest_attempt_of(run, "approve").output == {"approved": True, "limit": 70}
+
+
+def test_a_rejected_form_keeps_the_task_open(operator, clock):
+    run = start_with(route("approved", "true"), schema=SCHEMA)
+
+    page = operator.post(task_of(run), {"decision": "true", "mode": "form", "output.limit": "many"})
+
+    assert "Enter a whole number" in page_text(page) and reload_run(run).status == "RUNNING"
+
+
+def test_another_value_than_the_two_is_refused(operator, clock):
+    run = start_with(route("approved", "true"), schema=SCHEMA)
+
+    operator.post(task_of(run), {"decision": "maybe", "mode": "form"})
+
+    assert reload_run(run).status == "RUNNING"
+
+
+def test_a_field_that_does_not_approve_is_named_on_its_buttons(operator, clock):
+    run = start_with(route("is_fraud", "true", "false"))
+
+    page = page_text(operator.get(task_of(run)))
+
+    assert "is_fraud: yes is_fraud: no" in page and "Approve" not in page
+
+
+def test_two_cases_become_two_buttons(operator, clock):
+    run = start_with(route("grade", "REJECTED", "APPROVED"))
+    page = page_text(operator.get(task_of(run)))
+
+    operator.post(task_of(run), {"decision": "REJECTED", "mode": "form"})
+
+    assert "Approve Reject" in page and reload_run(run).variables == {"way": "REJECTED"}
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        (route("approved", "a", "b", "c"),),
+        (
+            route("approved", "true"),
+            {**route("grade", "true"), "taskReferenceName": "other", "decisionCases": {"x": []}},
+        ),
+        (),
+    ],
+    ids=["three cases", "two fields", "no switch"],
+)
+def test_a_task_without_one_deciding_field_is_completed_as_before(operator, clock, later):
+    run = start_with(*later)
+
+    page = page_text(operator.get(task_of(run)))
+
+    assert "Complete Fail the task" in page and "Approve" not in page
+
+
+def test_the_only_field_of_a_form_decides(operator, clock):
+    run = start_with(schema={"properties": {"accepted": {"type": "boolean"}}})
+
+    assert "Approve Reject" in page_text(operator.get(task_of(run)))

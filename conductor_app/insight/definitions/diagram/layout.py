@@ -155,7 +155,7 @@ def _layout_loop(step: Mapping[str, Any], path: str, box: StepBox, canvas: Canva
     inner = [_layout_body(body, path, canvas, depth) for body in bodies_of(step)]
     if choice:
         choice.around.pop()
-    return LoopBlock(box, inner[0] if inner else SequenceBlock([]), picker)
+    return LoopBlock(box, inner[0] if inner else layout_sequence([], f"{path}.loopOver", canvas, depth + 1), picker)
 
 
 def _layout_body(body: Body, path: str, canvas: Canvas, depth: int) -> SequenceBlock:

@@ -9,8 +9,10 @@ export const pictured = (box) => {
   if (!place) return null;
   let keys = [];
 
-  // Return the innermost step at the cursor.
+  // Return the step that the canvas has selected, otherwise the innermost step at the cursor.
   const mark = () => {
+    const { at } = place.dataset;
+    if (at !== undefined) keys = at ? keysOf(at) : [];
     let best = null;
     for (const node of place.querySelectorAll(".diagram-node")) {
       node.classList.remove("chosen");
@@ -57,8 +59,9 @@ export const pictured = (box) => {
           selection: { anchor: found.from },
           effects: EditorView.scrollIntoView(found.from, { y: "start", yMargin: 40 }),
         });
-        view.focus();
+        if (place.dataset.at === undefined) view.focus();
       });
+      box.addEventListener("selected", mark);
     },
   };
 };

@@ -1,0 +1,308 @@
+"""Step types that authors can add, each with its sample, and the members of each type that a form edits."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils.translation import gettext_lazy
+
+from ...core.document.edits.wrappers import DEFAULT_ITERATIONS, loop_condition, step_of
+from ...core.human_task import ANSWER_SCHEMA_KEY
+from ...core.schema_form import CHOICE, LONG, TEXT, WHOLE
+from ...core.step_types.decision import DecisionStep
+from ...core.step_types.do_while import DoWhile
+from ...core.step_types.dynamic import Dynamic
+from ...core.step_types.event import EventStep
+from ...core.step_types.exclusive_join import ExclusiveJoin
+from ...core.step_types.for_each import ForEach
+from ...core.step_types.fork_join import ForkJoin
+from ...core.step_types.fork_join_dynamic import ForkJoinDynamic
+from ...core.step_types.http import HttpStep
+from ...core.step_types.human import Human
+from ...core.step_types.inline import Inline
+from ...core.step_types.join import Join
+from ...core.step_types.json_jq_transform import JsonJqTransform
+from ...core.step_types.noop import Noop
+from ...core.step_types.set_variable import SetVariable
+from ...core.step_types.simple import Simple
+from ...core.step_types.start_workflow import StartWorkflow
+from ...core.step_types.sub_workflow import SubWorkflow
+from ...core.step_types.switch import Switch
+from ...core.step_types.terminate import Terminate
+from ...core.step_types.try_catch import TryCatch
+from ...core.step_types.wait import Wait
+from .form_templates import SAMPLE as FORM_TEMPLATE
+
+TYPED, LONG_TYPED, NAMES = "typed", "long typed", "names"
+"""Kinds of members: any JSON value as text, on one line or several, and a list of names separated by commas."""
+REFERENCES, TASKS, WORKFLOWS, STEPS = "references", "tasks", "workflows", "steps"
+"""Lists of suggestions."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepMember:
+    """A member of a step that the form edits. `place`: its keys, joined by dots. `options`: a list of suggestions."""
+
+    place: str
+    label: Any
+    kind: str = TEXT
+    help: Any = ""
+    choices: tuple[str, ...] = ()
+    options: str = ""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return tuple(self.place.split("."))
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogEntry:
+    """A step type in the list of types. `sample`: new steps, whose references get a number if they are in use."""
+
+    type: str
+    label: Any
+    summary: Any
+    sample: Callable[[], list[dict[str, Any]]]
+    members: tuple[StepMember, ...] = ()
+
+
+def _one(type: str, ref: str, **fields: Any) -> Callable[[], list[dict[str, Any]]]:
+    return lambda: [step_of(type, ref, **fields)]
+
+
+def _input(name: str, label: Any, kind: str = TYPED, **options: Any) -> StepMember:
+    return StepMember(f"inputParameters.{name}", label, kind, **{"options": REFERENCES, **options})
+
+
+def _fork_sample() -> list[dict[str, Any]]:
+    return [step_of(ForkJoin.type, "fork", forkTasks=[[], []]), step_of(Join.type, "join", joinOn=[])]
+
+
+def _dynamic_fork_sample() -> list[dict[str, Any]]:
+    inputs = {"forkTaskName": "my_task", "forkTaskInputs": "${workflow.input.items}"}
+    return [
+        step_of(ForkJoinDynamic.type, "dynamic_fork", inputParameters=inputs),
+        step_of(Join.type, "dynamic_join", joinOn=[]),
+    ]
+
+
+def _loop_sample() -> list[dict[str, Any]]:
+    return [step_of(DoWhile.type, "loop", loopCondition=loop_condition("loop", DEFAULT_ITERATIONS), loopOver=[])]
+
+
+def _human_sample() -> list[dict[str, Any]]:
+    question = {"displayName": "Approval", "question": "", "jsonSchema": FORM_TEMPLATE["jsonSchema"]}
+    return [step_of(Human.type, "approval", inputParameters={ANSWER_SCHEMA_KEY: question})]
+
+
+def _switch_sample() -> list[dict[str, Any]]:
+    fields = {"evaluatorType": "value-param", "expression": "value", "decisionCases": {"true": []}, "defaultCase": []}
+    return [step_of(Switch.type, "switch", inputParameters={"value": "${workflow.input.value}"}, **fields)]
+
+
+SCRIPT_LANGUAGES = ("value-param", "javascript", "graaljs", "python")
+SCRIPT_HELP = gettext_lazy("With value-param: the name of an input. Otherwise a script that reads the inputs from $.")
+CATALOG: tuple[CatalogEntry, ...] = (
+    CatalogEntry(
+        Simple.type,
+        gettext_lazy("Worker task"),
+        gettext_lazy("A worker polls for the task and reports its result"),
+        _one(Simple.type, "my_task", inputParameters={}),
+    ),
+    CatalogEntry(
+        HttpStep.type,
+        gettext_lazy("HTTP request"),
+        gettext_lazy("Call a URL and use the response"),
+        _one(HttpStep.type, "http", inputParameters={"uri": "https://example.com", "method": "GET"}),
+        (
+            _input("uri", gettext_lazy("URL")),
+            _input("method", gettext_lazy("Method"), options="methods"),
+            _input("headers", gettext_lazy("Headers"), LONG_TYPED, help=gettext_lazy("As a JSON object")),
+            _input("body", gettext_lazy("Body"), LONG_TYPED),
+        ),
+    ),
+    CatalogEntry(
+        Human.type,
+        gettext_lazy("Human task"),
+        gettext_lazy("A person answers a question or fills in a form"),
+        _human_sample,
+        (
+            _input(f"{ANSWER_SCHEMA_KEY}.displayName", gettext_lazy("Title"), TEXT, options=""),
+            _input(f"{ANSWER_SCHEMA_KEY}.question", gettext_lazy("Question"), LONG, options=""),
+        ),
+    ),
+    CatalogEntry(
+        Switch.type,
+        gettext_lazy("Switch"),
+        gettext_lazy("Continue with one of several cases"),
+        _switch_sample,
+        (
+            StepMember("evaluatorType", gettext_lazy("Evaluator"), CHOICE, choices=SCRIPT_LANGUAGES),
+            StepMember("expression", gettext_lazy("Expression"), TEXT, SCRIPT_HELP),
+        ),
+    ),
+    CatalogEntry(
+        ForkJoin.type,
+        gettext_lazy("Fork"),
+        gettext_lazy("Run branches in parallel and join them"),
+        _fork_sample,
+    ),
+    CatalogEntry(
+        DoWhile.type,
+        gettext_lazy("Loop"),
+        gettext_lazy("Repeat steps while a condition holds"),
+        _loop_sample,
+        (
+            StepMember("items", gettext_lazy("Items"), TEXT, gettext_lazy("A list to iterate over"), (), REFERENCES),
+            StepMember("evaluatorType", gettext_lazy("Evaluator"), CHOICE, choices=SCRIPT_LANGUAGES[1:]),
+            StepMember("loopCondition", gettext_lazy("Condition"), LONG, gettext_lazy("Repeats while it is true.")),
+            _input("keepLastN", gettext_lazy("Keep iterations"), options=""),
+        ),
+    ),
+    CatalogEntry(
+        ForEach.type,
+        gettext_lazy("For each"),
+        gettext_lazy("Run steps once for each item of a list"),
+        _one(ForEach.type, "each", items="${workflow.input.items}", inputParameters={"parallel": 1}, loopOver=[]),
+        (
+            StepMember("items", gettext_lazy("Items"), TEXT, gettext_lazy("A list to iterate over"), (), REFERENCES),
+            _input("parallel", gettext_lazy("In parallel"), options=""),
+            _input("onItemFailure", gettext_lazy("If an item fails"), options="item_failures"),
+        ),
+    ),
+    CatalogEntry(
+        TryCatch.type,
+        gettext_lazy("Try"),
+        gettext_lazy("Handle failures of the steps inside"),
+        _one(TryCatch.type, "try", tryTasks=[], catchCases=[{"match": {}, "tasks": []}]),
+    ),
+    CatalogEntry(
+        Wait.type,
+        gettext_lazy("Wait"),
+        gettext_lazy("Continue after a duration, at a time or on a signal"),
+        _one(Wait.type, "wait", inputParameters={"duration": "1 minute"}),
+        (
+            _input("duration", gettext_lazy("Duration"), help=gettext_lazy("For example: 2 hours 30 minutes")),
+            _input("until", gettext_lazy("Until"), help=gettext_lazy("For example: 2027-01-31 12:00 CET")),
+        ),
+    ),
+    CatalogEntry(
+        SubWorkflow.type,
+        gettext_lazy("Sub-workflow"),
+        gettext_lazy("Start another workflow and wait for its result"),
+        _one(SubWorkflow.type, "sub_workflow", subWorkflowParam={"name": "my_workflow"}, inputParameters={}),
+        (
+            StepMember("subWorkflowParam.name", gettext_lazy("Workflow"), options=WORKFLOWS),
+            StepMember("subWorkflowParam.version", gettext_lazy("Version"), WHOLE, gettext_lazy("Empty: the latest")),
+        ),
+    ),
+    CatalogEntry(
+        StartWorkflow.type,
+        gettext_lazy("Start workflow"),
+        gettext_lazy("Start another workflow and continue immediately"),
+        _one(StartWorkflow.type, "start", inputParameters={"startWorkflow": {"name": "my_workflow", "input": {}}}),
+        (
+            _input("startWorkflow.name", gettext_lazy("Workflow"), TEXT, options=WORKFLOWS),
+            _input("startWorkflow.version", gettext_lazy("Version"), WHOLE, options=""),
+            _input("startWorkflow.input", gettext_lazy("Input"), LONG_TYPED),
+        ),
+    ),
+    CatalogEntry(
+        SetVariable.type,
+        gettext_lazy("Set variables"),
+        gettext_lazy("Store values that later steps read"),
+        _one(SetVariable.type, "set_variable", inputParameters={"name": ""}),
+    ),
+    CatalogEntry(
+        Inline.type,
+        gettext_lazy("Script"),
+        gettext_lazy("Compute a value in JavaScript or Python"),
+        _one(
+            Inline.type,
+            "inline",
+            inputParameters={
+                "evaluatorType": "javascript",
+                "expression": "$.value",
+                "value": "${workflow.input.value}",
+            },
+        ),
+        (
+            _input("evaluatorType", gettext_lazy("Evaluator"), options="languages"),
+            _input("expression", gettext_lazy("Script"), LONG),
+        ),
+    ),
+    CatalogEntry(
+        JsonJqTransform.type,
+        gettext_lazy("jq transformation"),
+        gettext_lazy("Transform JSON with a jq program"),
+        _one(JsonJqTransform.type, "jq", inputParameters={"queryExpression": ".", "value": "${workflow.input}"}),
+        (_input("queryExpression", gettext_lazy("jq program"), LONG),),
+    ),
+    CatalogEntry(
+        EventStep.type,
+        gettext_lazy("Publish event"),
+        gettext_lazy("Send an event to a sink"),
+        _one(EventStep.type, "event", sink="conductor", inputParameters={}),
+        (StepMember("sink", gettext_lazy("Sink"), options=REFERENCES),),
+    ),
+    CatalogEntry(
+        Dynamic.type,
+        gettext_lazy("Dynamic task"),
+        gettext_lazy("The input names the task to run"),
+        _one(
+            Dynamic.type,
+            "dynamic",
+            dynamicTaskNameParam="taskName",
+            inputParameters={"taskName": "${workflow.input.task}"},
+        ),
+        (StepMember("dynamicTaskNameParam", gettext_lazy("Input with the task name")),),
+    ),
+    CatalogEntry(
+        ForkJoinDynamic.type,
+        gettext_lazy("Dynamic fork"),
+        gettext_lazy("Run a branch for each item, decided at runtime"),
+        _dynamic_fork_sample,
+        (
+            StepMember("dynamicForkTasksParam", gettext_lazy("Input with the tasks")),
+            StepMember("dynamicForkTasksInputParamName", gettext_lazy("Input with their inputs")),
+        ),
+    ),
+    CatalogEntry(
+        Terminate.type,
+        gettext_lazy("Terminate"),
+        gettext_lazy("End the run with a status"),
+        _one(Terminate.type, "terminate", inputParameters={"terminationStatus": "COMPLETED", "terminationReason": ""}),
+        (
+            _input("terminationStatus", gettext_lazy("Status"), options="statuses"),
+            _input("terminationReason", gettext_lazy("Reason")),
+            _input("workflowOutput", gettext_lazy("Output of the workflow"), LONG_TYPED),
+        ),
+    ),
+    CatalogEntry(
+        Noop.type,
+        gettext_lazy("No operation"),
+        gettext_lazy("Does nothing; marks a place"),
+        _one(Noop.type, "noop"),
+    ),
+)
+OTHER_MEMBERS: Mapping[str, tuple[StepMember, ...]] = {
+    Join.type: (StepMember("joinOn", gettext_lazy("Waits for"), NAMES, gettext_lazy("References, comma-separated")),),
+    ExclusiveJoin.type: (StepMember("joinOn", gettext_lazy("Waits for"), NAMES),),
+    DecisionStep.type: (
+        StepMember("caseValueParam", gettext_lazy("Input that selects the case")),
+        StepMember("caseExpression", gettext_lazy("Script"), LONG),
+    ),
+}
+"""Members of types that the list does not offer."""
+BY_TYPE = {entry.type: entry for entry in CATALOG}
+STATIC_OPTIONS = {
+    "methods": ("GET", "POST", "PUT", "PATCH", "DELETE"),
+    "item_failures": ("FAIL", "CONTINUE"),
+    "languages": SCRIPT_LANGUAGES,
+    "statuses": ("COMPLETED", "FAILED", "TERMINATED"),
+}
+
+
+def members_of(type: str) -> tuple[StepMember, ...]:
+    """Return the members that only this type has."""
+    return BY_TYPE[type].members if type in BY_TYPE else OTHER_MEMBERS.get(type, ())

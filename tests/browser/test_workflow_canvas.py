@@ -1,0 +1,168 @@
+"""The canvas of the workflow editor in a browser: workflows are built, tested and started without writing JSON."""
+
+import pytest
+from playwright.sync_api import expect
+
+from conductor_app.core.step_tree import walk
+from conductor_app.models import Run, WorkflowDefinition
+from tests.browser.page_checks import (
+    NARROW,
+    WIDE,
+    assert_accessible,
+    assert_usable_by_everybody,
+    has_no_horizontal_scroll,
+)
+from tests.builders import human
+from tests.insight.scenarios import define_task, define_workflow, step
+
+WORKFLOWS = "/admin/conductor/workflowdefinition/"
+
+
+def add_step(page, place: str, search: str, ref: str = "") -> None:
+    """Insert a step at a + of the diagram, found by a search, and give it a reference."""
+    page.locator(f'.diagram-insert[data-insert="{place}"]').click()
+    page.get_by_role("searchbox", name="Search step types").fill(search)
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("Reference")).to_be_focused()
+    if ref:
+        set_field(page, "Reference", ref)
+
+
+def set_field(page, label: str, value: str) -> None:
+    """Fill in a field of the panel, and wait until the text of the editor has the change."""
+    with page.expect_response("**/canvas/"):
+        page.get_by_label(label, exact=False).first.fill(value)
+        page.keyboard.press("Enter")
+
+
+def node(page, ref: str):
+    return page.locator(f'.diagram-node[data-ref="{ref}"]')
+
+
+@pytest.mark.looks
+def test_a_workflow_with_fork_loop_and_human_task_is_built_tested_and_started_without_json(page, transactional_db):
+    define_task("pack", outputKeys=["parcel"])
+    page.goto(f"{WORKFLOWS}add/")
+    set_field(page, "Name", "parcels")
+    set_field(page, "Owner", "team@example.com")
+
+    node(page, "first").click()
+    set_field(page, "Reference", "pack")
+    set_field(page, "Task", "pack")
+    add_step(page, "tasks[1]", "fork")
+    add_step(page, "tasks[1].forkTasks[0][0]", "human", "approve")
+    set_field(page, "Name of field 2", "note")
+    add_step(page, "tasks[1].forkTasks[1][0]", "do_while", "remind")
+    set_field(page, "Iterations", "2")
+    add_step(page, "tasks[1].forkTasks[1][0].loopOver[0]", "noop", "mail")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("heading", name="Workflow", exact=True)).to_be_visible()
+    set_field(page, "Value 1", "${approve.output.approved}")
+
+    page.get_by_role("button", name="Review and save").click()
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_role("heading", name="parcels v1")).to_be_visible()
+    document = WorkflowDefinition.objects.get(name="parcels").document
+    assert [spot.ref for spot in walk(document["tasks"])] == ["pack", "fork", "approve", "remind", "mail", "join"]
+    assert document["tasks"][2]["joinOn"] == ["approve", "remind"]
+    form = document["tasks"][1]["forkTasks"][0][0]["inputParameters"]["__humanTaskDefinition"]["jsonSchema"]
+    assert list(form["properties"]) == ["approved", "note"]
+
+    page.get_by_role("link", name="Test", exact=True).click()
+    page.locator("[data-save]").click()
+    expect(page.locator(".verdict-card")).to_contain_text("Completed")
+
+    page.goto(f"{WORKFLOWS}{WorkflowDefinition.objects.get(name='parcels').pk}/start/")
+    page.get_by_role("button", name="Start", exact=True).click()
+    expect(page.get_by_role("heading", name="parcels v1")).to_be_visible()
+    assert Run.objects.get().name == "parcels"
+
+
+@pytest.fixture
+def order(transactional_db):
+    define_workflow("order", step("charge"), step("ship", inputParameters={"receipt": "${charge.output.receipt}"}))
+    return WorkflowDefinition.objects.get(name="order")
+
+
+def text(page) -> str:
+    return page.evaluate('document.querySelector("[data-code-editor]").codeView.state.doc.toString()')
+
+
+def test_the_canvas_is_used_by_keyboard_and_every_action_can_be_undone(page, order):
+    page.goto(f"{WORKFLOWS}{order.pk}/edit/")
+    before = text(page)
+    node(page, "charge").focus()
+
+    page.keyboard.press("F2")
+    expect(page.get_by_label("Reference")).to_be_focused()
+    page.keyboard.type("pay")
+    page.keyboard.press("Enter")
+    expect(node(page, "pay")).to_be_visible()
+    assert "${pay.output.receipt}" in text(page)
+
+    page.keyboard.press("Escape")
+    expect(node(page, "pay")).to_be_focused()
+    page.keyboard.press("Alt+ArrowDown")
+    expect(page.locator(".diagram-node").first).to_have_attribute("data-ref", "ship")
+
+    node(page, "pay").focus()
+    page.keyboard.press("Delete")
+    expect(node(page, "pay")).to_have_count(0)
+    expect(page.locator("[data-canvas-message]")).to_contain_text("1 value that read its output was removed")
+
+    page.locator(".diagram-insert").last.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("searchbox", name="Search step types")).to_be_focused()
+    page.keyboard.type("wait")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(node(page, "wait")).to_be_visible()
+
+    for _ in range(4):
+        page.get_by_role("button", name="Undo").click()
+    expect(node(page, "charge")).to_be_visible()
+    assert text(page) == before
+    node(page, "charge").focus()
+    page.keyboard.press("Control+Shift+z")
+    expect(node(page, "pay")).to_be_visible()
+
+
+def test_text_and_canvas_are_one_draft(page, order):
+    page.goto(f"{WORKFLOWS}{order.pk}/edit/?view=json")
+    expect(page.locator(".step-panel")).to_be_hidden()
+    page.locator(".cm-content").focus()
+    page.evaluate(
+        """() => {
+            const view = document.querySelector("[data-code-editor]").codeView;
+            const from = view.state.doc.toString().indexOf("${charge.");
+            view.dispatch({ changes: { from, to: from + 9, insert: "${chrage." } });
+        }"""
+    )
+    expect(page.locator(".diagram-finding")).to_have_count(1)
+
+    page.get_by_role("link", name="Canvas").click()
+    page.locator("[data-findings] a").first.click()
+    panel = page.locator(".step-panel")
+    expect(panel.get_by_text("There is no step chrage")).to_be_visible()
+    panel.get_by_label("Value 1").fill("${charge.output.receipt}")
+    page.get_by_role("button", name="Review and save").click()
+    expect(page.get_by_text("There is no step")).to_have_count(0)
+    expect(page.get_by_text("No change in meaning.")).to_be_visible()
+
+
+@pytest.mark.looks
+def test_the_canvas_and_its_forms_fit_and_can_be_used_by_everybody(page, transactional_db):
+    schema = {"properties": {"grade": {"enum": ["a", "b"]}, "note": {"type": "string"}}}
+    asked = human("ask", inputs={"__humanTaskDefinition": {"jsonSchema": schema}})
+    define_workflow("order", step("charge", inputParameters={"a": "${charge.output.x}"}, optional=True), asked)
+    address = f"{WORKFLOWS}{WorkflowDefinition.objects.get(name='order').pk}/edit/?view=canvas"
+    assert_usable_by_everybody(page, address)
+    for scheme, size in (("light", WIDE), ("dark", NARROW)):
+        page.emulate_media(color_scheme=scheme)
+        page.set_viewport_size(size)
+        for place in ('.diagram-node[data-ref="charge"]', '.diagram-node[data-ref="ask"]', ".diagram-insert"):
+            with page.expect_response("**/canvas/"):
+                page.locator(place).first.click()
+            expect(page.locator(".step-panel :focus")).to_have_count(1)
+            assert_accessible(page)
+            assert has_no_horizontal_scroll(page), place
