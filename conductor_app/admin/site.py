@@ -72,6 +72,7 @@ from .queues.queue_list import QueuesPage
 from .queues.queue_page import QueuePage
 from .queues.why_waiting import WhyWaitingPage
 from .queues.worker_list import WorkersPage
+from .queues.worker_page import WorkerPage
 from .runs.retention import RetentionPage
 from .runs.run_comparison import ComparePage
 from .runs.run_list import RunAdmin
@@ -105,6 +106,7 @@ OBJECT_PAGES: tuple[Page, ...] = (
     QueuePage(),
     WhyWaitingPage(),
     WorkersPage(),
+    WorkerPage(),
     SystemPage(),
     UndeliveredMessagesPage(),
     UndeliveredMessagePage(),

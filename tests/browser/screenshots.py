@@ -127,7 +127,7 @@ def sign_in(browser: Browser) -> Page:
     take_pictures(page, "login")
     page.fill("#id_username", NAME)
     page.fill("#id_password", PASSWORD)
-    page.click("[type=submit]")
+    page.click("form .button.default")
     if os.environ.get("LANGUAGE", "en") != "en":
         page.locator("#user-tools summary").click()
         page.locator(f"[name=language][value={os.environ['LANGUAGE']}]").click()

@@ -5,11 +5,10 @@ from dataclasses import dataclass, field
 from django.db.models import Count, Q, QuerySet
 from django.utils.translation import gettext as _
 
-from ...models import Attempt, MinuteCount, Poller, QueueHold, TaskDefinition
+from ...models import Attempt, Poller, QueueHold, TaskDefinition
 from .gate_verdicts import LimitHolder, gate_facts, limit_holders
 from .queue_position import queue_rate
 from .queue_states import QUIET_AFTER_MS, list_pollers
-from .throughput import HourOfMinutes, last_hour
 
 MAX_WAITING, MAX_RUNNING, MAX_POLLERS = 50, 50, 50
 
@@ -44,7 +43,6 @@ class QueueDetail:
 
     name: str
     hold: QueueHold | None
-    hour: HourOfMinutes
     rate: float | None
     pending: int
     delayed: int
@@ -71,7 +69,6 @@ def queue_detail(name: str, now: int) -> QueueDetail:
     return QueueDetail(
         name,
         hold,
-        last_hour(MinuteCount.QUEUE, [name], now).get(name, HourOfMinutes()),
         speed,
         counted["ready"],
         counted["delayed"],
