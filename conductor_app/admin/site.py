@@ -48,6 +48,7 @@ from .audit_log import AuditAdmin
 from .bulk.bulk_operation_pages import BulkExportPage, BulkOperationPage, BulkPage
 from .bulk.bulk_plan import BulkPlanPage
 from .bulk.planner import PlannerPage
+from .definitions.definition_history import DefinitionHistoryPage
 from .definitions.form_templates import FormTemplatePage, FormTemplatesPage, NewFormTemplatePage
 from .definitions.task_definitions import TaskDefinitionAdmin
 from .definitions.workflow_definitions import WorkflowDefinitionAdmin
@@ -124,6 +125,7 @@ OBJECT_PAGES: tuple[Page, ...] = (
     WebhooksPage(),
     NewWebhookPage(),
     WebhookPage(),
+    DefinitionHistoryPage(),
     FormTemplatesPage(),
     NewFormTemplatePage(),
     FormTemplatePage(),

@@ -52,6 +52,7 @@ class WorkflowDefinitionAdmin(CatalogColumns, BundlePages, StartPages, Simulator
         "used_by",
         "runs",
         "failed",
+        "history",
         "p95",
         "updated",
         "changed_by",

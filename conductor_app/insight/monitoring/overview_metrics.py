@@ -63,7 +63,7 @@ def _count_hours(column: str, since: int, **groups: Q) -> dict[str, tuple[int, i
     hours = {"now": since, "before": since - WEEK}
     within = {name: Q(**{f"{column}__gte": at, f"{column}__lt": at + HOUR}) for name, at in hours.items()}
     counts = {
-        f"{group}_{name}": Count("*", filter=hour & condition)
+        f"{group}_{name}": Count(column, filter=hour & condition)
         for group, condition in {"all": Q(), **groups}.items()
         for name, hour in within.items()
     }
