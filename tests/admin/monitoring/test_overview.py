@@ -5,6 +5,7 @@ import pytest
 from conductor_app.admin.charts import TrendChart
 from conductor_app.admin.monitoring import overview, overview_tiles
 from conductor_app.engine import bulk
+from conductor_app.engine.failures import failure_groups
 from conductor_app.models import DurationBaseline
 from tests.admin.page_text import html, page_text
 from tests.insight.scenarios import claim_and_report, define_task, define_workflow, start_run, start_run_of, step
@@ -117,7 +118,7 @@ def test_a_failing_tile_displays_the_request_id_without_affecting_others(operato
 
     start_run_of(step("ship"))
     monkeypatch.setattr(overview_tiles, "run_activity", broken)
-    monkeypatch.setattr(overview, "_status_counts", lambda: broken(0))
+    monkeypatch.setattr(overview, "count_open_work", broken)
     page = operator.get(PULSE)
     front = operator.get("/admin/")
 
@@ -126,3 +127,44 @@ def test_a_failing_tile_displays_the_request_id_without_affecting_others(operato
     assert page.headers["X-Request-Id"] in page_text(page)
     assert "Key figures could not be displayed" in page_text(front) and "No worker polls ship" in page_text(front)
     assert "the disk burns" not in html(page) and "the disk burns" in caplog.text
+
+
+def fail_runs(*outcomes: tuple[str, str], worker: str = "w7") -> None:
+    """Start a run for each outcome and reason, report it, and group the failures."""
+    for outcome, reason in outcomes:
+        start_run("order")
+        claim_and_report("charge", outcome, worker, reason=reason)
+    failure_groups.group_failures(100)
+
+
+def test_failures_are_ranked_by_lost_runs_and_recovered_ones_are_folded(
+    viewer, clock, django_assert_max_num_queries
+):
+    define_task("charge", retryCount=1, retryDelaySeconds=0)
+    define_workflow("order", step("charge"))
+    fail_runs(*[("FAILED_FOR_GOOD", "card refused")] * 3)
+    clock.advance(seconds=60)
+    fail_runs(("FAILED_FOR_GOOD", "no funds"))
+    fail_runs(("FAILED", "gateway is down"))
+    claim_and_report("charge")
+    failure_groups.group_failures(100)
+
+    viewer.get("/admin/")  # The first request after a minute stores the use of the session.
+    with django_assert_max_num_queries(15):
+        page = page_text(viewer.get("/admin/"))
+
+    assert page.index("card refused") < page.index("no funds") < page.index("1 error was retried without losing a run")
+    assert "3 runs lost 3 affected, 60 %" in page and "1 run lost 1 affected, 20 %" in page
+    assert "gateway is down" in page.split("without losing a run")[1] and "New" in page
+
+
+def test_a_queue_without_workers_has_the_number_of_blocked_runs(operator, clock):
+    start_run_of(step("ship"))
+    start_run("order")
+    clock.advance(seconds=120)
+
+    page = operator.get("/admin/attention/")
+
+    assert "2 runs blocked" in page_text(page)
+    assert 'data-live="/admin/attention/live/"' in html(operator.get("/admin/"))
+    assert 'data-live-for="attention"' in html(operator.get("/admin/"))
