@@ -60,6 +60,7 @@ from .events.event_sources import SourcesPage
 from .events.webhooks import NewWebhookPage, WebhookPage, WebhooksPage
 from .failures.failure_groups import FailureGroupPage, FailuresPage
 from .form_parsing import strip_nul_from_request
+from .monitoring.first_steps import FirstStepsPage
 from .monitoring.overview import AttentionPage, overview_context
 from .monitoring.overview_tiles import OverviewActivityPage
 from .monitoring.saved_views import AlertPage, TilesPage, ViewPage, ViewsPage
@@ -133,6 +134,7 @@ OBJECT_PAGES: tuple[Page, ...] = (
 PAGES: tuple[Page, ...] = (
     OverviewActivityPage(),
     AttentionPage(),
+    FirstStepsPage(),
     WaitingPage(),
     AnswerPage(),
     QueuesPage(),

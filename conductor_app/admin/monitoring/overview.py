@@ -17,7 +17,7 @@ from ...insight.queues.queue_states import QueueState, count_blocked_runs, list_
 from ...insight.runs.cause import failure_reasons
 from ...insight.tasks.attempt_waits import first_line
 from ...insight.tasks.waiting_for_people import count_overdue
-from ...models import BulkOperation, QueueHold, Run, WorkflowDefinition
+from ...models import BulkOperation, QueueHold, Run
 from ..badges import format_lower_bound, relative_time, render_badge
 from ..charts import sparkline
 from ..failures.failure_groups import failure_group_address, render_failure_message
@@ -26,6 +26,7 @@ from ..paginator import MAX_COUNTED
 from ..queues.queue_list import queue_address
 from ..runs.run_page import run_address
 from ..tiles import build_tile
+from .first_steps import first_steps
 
 MAX_FAILURES = 8
 MAX_WAITING_TASKS = 100
@@ -55,6 +56,7 @@ def overview_context(health: EngineHealth) -> dict[str, Any]:
         build_tile(
             _("Background jobs"), "ops/overview/failing_sweeps.html", lambda: {"rows": _sweep_rows(health, now)}
         ),
+        build_tile(_("Failures"), "ops/overview/failures.html", lambda: _failure_section(now, numbers.context)),
         build_tile(
             _("Undelivered messages"),
             "ops/overview/undelivered_messages.html",
@@ -65,16 +67,15 @@ def overview_context(health: EngineHealth) -> dict[str, Any]:
         ),
         build_tile(_("Human tasks"), "ops/overview/human_tasks.html", lambda: _waiting_tasks_context(open_work(), now)),
         build_tile(_("Pending approvals"), "ops/overview/approvals.html", lambda: _pending_operations(open_work())),
-        build_tile(_("Failures"), "ops/overview/failures.html", lambda: _failure_section(now, numbers.context)),
     ]
     if queue_tile.is_broken:
-        concerns[2] = queue_tile
+        concerns[3] = queue_tile
     return {
         "numbers": numbers,
         "concerns": concerns,
         "is_all_clear": not any(each.is_broken or any(each.context.values()) for each in concerns),
         "steps": build_tile(
-            _("Get started"), "ops/overview/first_steps.html", lambda: _first_steps_context(states, numbers.context)
+            _("Get started"), "ops/overview/first_steps.html", lambda: first_steps(states, _counts_runs(numbers.context))
         ),
     }
 
@@ -90,15 +91,9 @@ def _numbers_context(states: list[QueueState], open_work: OpenWork) -> dict[str,
     }
 
 
-def _first_steps_context(states: list[QueueState], numbers: dict[str, Any]) -> dict[str, Any]:
-    """Return which of the first steps a new user has done."""
-    some = any(count["count"] for count in numbers.get("counts", ()))
-    has_definitions = some or WorkflowDefinition.objects.exists()
-    return {
-        "has_definitions": has_definitions,
-        "has_workers": any(queue.polled_at for queue in states),
-        "has_runs": some or (has_definitions and Run.objects.exists()),
-    }
+def _counts_runs(numbers: dict[str, Any]) -> bool:
+    """Return True if the key figures count at least one run."""
+    return any(count["count"] for count in numbers.get("counts", ()))
 
 
 def _sweep_rows(health: EngineHealth, now: int) -> list[dict[str, Any]]:

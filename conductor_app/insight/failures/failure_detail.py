@@ -60,6 +60,11 @@ class FailureDetail:
         return any(failure.task_id for failure in self.samples)
 
     @property
+    def has_trace(self) -> bool:
+        """True if the newest failure has more text than its title shows."""
+        return "\n" in self.trace.strip()
+
+    @property
     def is_cut(self) -> bool:
         """True if the group has more failures than were read."""
         return self.examined_count == SEARCHED_ROWS and self.group.count > SEARCHED_ROWS
