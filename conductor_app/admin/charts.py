@@ -114,9 +114,7 @@ class TrendChart:
     def _bars(self) -> Iterator[dict[str, Any]]:
         count = self.time_range.count
         width = 100 / count
-        for place, (start, link) in enumerate(
-            zip_longest(self.time_range.starts(), self.links[:count], fillvalue="")
-        ):
+        for place, (start, link) in enumerate(zip_longest(self.time_range.starts(), self.links[:count], fillvalue="")):
             left, floor, parts = place * width, self.height, []
             if self.before and self.before.values[place]:
                 height = self._height(self.before.values[place])

@@ -70,7 +70,7 @@ def count_by_bar(rows: QuerySet, time_range: TimeRange, groups: Sequence[str] = 
     `rows`: `values()` with the time first and the groups behind it, limited by a slice.
     """
     sql, params = rows.query.sql_with_params()
-    moment = list(rows.query.values_select)[0]
+    moment = next(iter(rows.query.values_select))
     columns = [f"({moment} - {time_range.since:d}) / {time_range.step:d}", *groups]
     places = ", ".join(str(place) for place in range(1, len(columns) + 1))
     with connection.cursor() as cursor:

@@ -5,8 +5,8 @@ import pytest
 from conductor_app.engine.failures import failure_groups
 from conductor_app.engine.standalone import expiry
 from conductor_app.insight.failures.failure_detail import failure_detail
-from conductor_app.insight.time_ranges import TimeRange
 from conductor_app.insight.queues.workers import workforce
+from conductor_app.insight.time_ranges import TimeRange
 from conductor_app.models import AuditEntry, Failure, FailureGroup, MinuteCount
 from tests.admin.page_text import page_text
 from tests.api.taskcluster.conftest import LINUX, Queue

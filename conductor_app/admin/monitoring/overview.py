@@ -75,7 +75,9 @@ def overview_context(health: EngineHealth) -> dict[str, Any]:
         "concerns": concerns,
         "is_all_clear": not any(each.is_broken or any(each.context.values()) for each in concerns),
         "steps": build_tile(
-            _("Get started"), "ops/overview/first_steps.html", lambda: first_steps(states, _counts_runs(numbers.context))
+            _("Get started"),
+            "ops/overview/first_steps.html",
+            lambda: first_steps(states, _counts_runs(numbers.context)),
         ),
     }
 

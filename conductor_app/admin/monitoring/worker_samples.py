@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from ...core.step_types.simple import Simple
+
 SAMPLE_NAME, TASK_NAME = "hello_world", "greet"
 SAMPLE_TASK = {
     "name": TASK_NAME,
@@ -24,13 +26,13 @@ SAMPLE_WORKFLOW = {
         {
             "name": TASK_NAME,
             "taskReferenceName": TASK_NAME,
-            "type": "SIMPLE",
+            "type": Simple.type,
             "inputParameters": {"name": "${workflow.input.name}"},
         }
     ],
     "outputParameters": {"greeting": "${greet.output.greeting}"},
 }
-PYTHON = '''\
+PYTHON = """\
 from conductor.client.automator.task_handler import TaskHandler
 from conductor.client.configuration.configuration import Configuration
 from conductor.client.worker.worker_task import worker_task
@@ -46,8 +48,8 @@ if __name__ == "__main__":
     with TaskHandler(configuration=configuration, scan_for_annotated_workers=True) as handler:
         handler.start_processes()
         handler.join_processes()
-'''
-JAVASCRIPT = '''\
+"""
+JAVASCRIPT = """\
 import { OrkesClients, TaskManager } from "@io-orkes/conductor-javascript";
 
 const clients = await OrkesClients.from({ serverUrl: "SERVER" });
@@ -60,8 +62,8 @@ const greet = {
 };
 
 new TaskManager(clients.getClient(), [greet]).startPolling();
-'''
-JAVA = '''\
+"""
+JAVA = """\
 import com.netflix.conductor.client.automator.TaskRunnerConfigurer;
 import com.netflix.conductor.client.http.ConductorClient;
 import com.netflix.conductor.client.http.TaskClient;
@@ -81,7 +83,7 @@ public final class Greeter {
         new TaskRunnerConfigurer.Builder(new TaskClient(client), List.of(greet)).build().init();
     }
 }
-'''
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ from math import sqrt
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
-from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from ...insight.durations import format_duration

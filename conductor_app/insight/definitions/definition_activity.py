@@ -17,7 +17,9 @@ def runs_by_result(name: str, time_range: TimeRange) -> tuple[dict[str, list[int
     newest = Run.objects.of_definition(name).filter(**inside).order_by("-created_at")
     counts = {result: [0] * time_range.count for result in (*dict.fromkeys(RESULTS.values()), OPEN)}
     counted = 0
-    for place, status, count in count_by_bar(newest.values("created_at", "status")[:MAX_COUNTED], time_range, ["status"]):
+    for place, status, count in count_by_bar(
+        newest.values("created_at", "status")[:MAX_COUNTED], time_range, ["status"]
+    ):
         counts[RESULTS.get(status, OPEN)][place] += count
         counted += count
     return counts, counted >= MAX_COUNTED

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db.models import Count, Min, Q
 
+from ...core.step_structure import type_of
 from ...core.step_tree import walk
 from ...models import Task
 from ..runs.recent_runs import RecentRun
@@ -55,7 +56,7 @@ def step_grid(document: dict[str, Any], runs: Sequence[RecentRun]) -> StepGrid:
     shown = spots[:MAX_STEPS]
     states = _worst_states([spot.ref for spot in shown], runs)
     rows = [
-        StepRow(spot.ref, spot.step.get("type") or "SIMPLE", [states.get((run.id, spot.ref), StepCell(run)) for run in runs])
+        StepRow(spot.ref, type_of(spot.step), [states.get((run.id, spot.ref), StepCell(run)) for run in runs])
         for spot in shown
     ]
     return StepGrid(runs, rows, len(spots))

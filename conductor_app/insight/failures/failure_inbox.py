@@ -78,9 +78,7 @@ def failure_inbox(
     return FailureInbox(add_hours(groups[:MAX_GROUPS], now, impact), counts, newest, len(groups) > MAX_GROUPS)
 
 
-def _sort_groups(
-    found: QuerySet[FailureGroup], sort: str, impact: Mapping[int, GroupImpact]
-) -> QuerySet[FailureGroup]:
+def _sort_groups(found: QuerySet[FailureGroup], sort: str, impact: Mapping[int, GroupImpact]) -> QuerySet[FailureGroup]:
     if sort != LOST_RUNS:
         return found.order_by(*ORDERS[sort][1])
     lost = [When(pk=group, then=len(each.lost)) for group, each in impact.items() if each.lost]

@@ -53,9 +53,7 @@ def overview_metrics(now: int) -> list[OverviewMetric]:
     counts |= _count_hours("ended_at", since, completed=Q(status="COMPLETED"), failed=Q(status="FAILED"))
     filters = {"started": {"started_since": str(since)}}
     filters |= {status.lower(): {"status": status, "ended_since": str(since)} for status in ("COMPLETED", "FAILED")}
-    return [
-        OverviewMetric(word, *counts[kind], filters[kind], is_bad=kind == "failed") for kind, word in WORDS.items()
-    ]
+    return [OverviewMetric(word, *counts[kind], filters[kind], is_bad=kind == "failed") for kind, word in WORDS.items()]
 
 
 def _count_hours(column: str, since: int, **groups: Q) -> dict[str, tuple[int, int]]:

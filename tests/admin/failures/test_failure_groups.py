@@ -210,11 +210,11 @@ def test_a_build_with_more_failures_than_work_stands_out(operator, scenario):
 
 
 def test_a_group_has_the_whole_error_the_first_version_and_a_chart(operator, scenario):
-    trace = 'Traceback (most recent call last):\n  File "pay.py", line 3, in pay\nKeyError: \'iban\''
+    trace = "Traceback (most recent call last):\n  File \"pay.py\", line 3, in pay\nKeyError: 'iban'"
     fail_for_good(scenario, trace)
 
     page = operator.get(page_of(FailureGroup.objects.get(sample="KeyError: 'iban'")), {"range": "1h"})
 
-    assert "line 3, in pay" in page_text(page) and "First seen in v1, build 41" in page_text(page)
+    assert "line 3, in pay" in page_text(page) and "First seen in v1 build 41" in page_text(page)
     assert sum(page.context["chart"].series[0].values) == 1
     assert "<h1" in html(page) and "KeyError: &#x27;iban&#x27;" in html(page).split("<h1")[1].split("</h1>")[0]

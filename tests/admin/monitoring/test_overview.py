@@ -137,9 +137,7 @@ def fail_runs(*outcomes: tuple[str, str], worker: str = "w7") -> None:
     failure_groups.group_failures(100)
 
 
-def test_failures_are_ranked_by_lost_runs_and_recovered_ones_are_folded(
-    viewer, clock, django_assert_max_num_queries
-):
+def test_failures_are_ranked_by_lost_runs_and_recovered_ones_are_folded(viewer, clock, django_assert_max_num_queries):
     define_task("charge", retryCount=1, retryDelaySeconds=0)
     define_workflow("order", step("charge"))
     fail_runs(*[("FAILED_FOR_GOOD", "card refused")] * 3)
