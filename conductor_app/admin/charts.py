@@ -92,7 +92,7 @@ class TrendChart:
         return [{"y": self._y(value), "label": format_count(value)} for value in values]
 
     @property
-    def times(self) -> list[dict[str, str]]:
+    def times(self) -> list[dict[str, Any]]:
         """Return the labels of the horizontal axis."""
         count, starts = self.time_range.count, self.time_range.starts()
         every = -(-count // 6)
@@ -115,7 +115,7 @@ class TrendChart:
         count = self.time_range.count
         width = 100 / count
         for place, (start, link) in enumerate(zip_longest(self.time_range.starts(), self.links[:count], fillvalue="")):
-            left, floor, parts = place * width, self.height, []
+            left, floor, parts = place * width, float(self.height), []
             if self.before and self.before.values[place]:
                 height = self._height(self.before.values[place])
                 parts.append(_part("before", left + width * 0.06, width * 0.88, self.height - height, height))

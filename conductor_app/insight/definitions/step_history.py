@@ -63,7 +63,8 @@ def step_grid(document: dict[str, Any], runs: Sequence[RecentRun]) -> StepGrid:
 
 
 def _worst_states(refs: Sequence[str], runs: Sequence[RecentRun]) -> dict[tuple[str, str], StepCell]:
-    by_id, cells = {run.id: run for run in runs}, {}
+    by_id = {run.id: run for run in runs}
+    cells: dict[tuple[str, str], StepCell] = {}
     found = Task.objects.filter(_bounded_tasks(runs), ref__in=refs).order_by()
     rows = found.values_list("run_id", "ref", "status").annotate(count=Count("pk"), path=Min("iteration_path"))
     totals: dict[tuple[str, str], int] = {}
@@ -77,7 +78,9 @@ def _worst_states(refs: Sequence[str], runs: Sequence[RecentRun]) -> dict[tuple[
 
 
 def _bounded_tasks(runs: Iterable[RecentRun]) -> Q:
-    small, large, read = [], [], 0
+    small: list[str] = []
+    large: list[str] = []
+    read = 0
     for run in sorted(runs, key=lambda run: run.next_seq):
         read += run.next_seq
         (small if read <= MAX_TASKS else large).append(run.id)

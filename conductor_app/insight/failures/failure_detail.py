@@ -80,8 +80,8 @@ def failure_detail(group: FailureGroup, time_range: TimeRange, place: str = "") 
     affected = list(dict.fromkeys(failure.run_id for failure in newest if failure.run_id))
     labels = RunLabel.objects.filter(run__in=affected).order_by().values_list("name")
     by_label = labels.annotate(count=Count("pk")).order_by("-count", "name")
-    places = hourly_counts.values_list("version", "build").annotate(Sum("count"), Min("hour_at"))
-    origins = [FailureOrigin(*origin) for origin in places.order_by("-count__sum", "version", "build")[:MAX_ORIGINS]]
+    places = hourly_counts.values_list("version", "build").annotate(total=Sum("count"), since=Min("hour_at"))
+    origins = [FailureOrigin(*origin) for origin in places.order_by("-total", "version", "build")[:MAX_ORIGINS]]
     first = min(origins, key=lambda origin: (origin.since, origin.version), default=None)
     return FailureDetail(
         group,
