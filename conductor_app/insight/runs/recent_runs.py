@@ -41,7 +41,7 @@ def recent_runs_of_schedules(names: Sequence[str]) -> dict[str, list[RecentRun]]
 def _recent_runs(column: str, names: Sequence[str]) -> dict[str, list[RecentRun]]:
     """Combine one limited query per name: a compound query may not contain limits, but subqueries of its parts may."""
     parts: list[str] = []
-    params: list[object] = []
+    params: list[str | int] = []
     for name in dict.fromkeys(filter(None, names)):
         # The second condition is that of the index.
         rows = Run.objects.filter(Q(**{column: name}) & ~Q(**{column: ""})).order_by("-created_at")
