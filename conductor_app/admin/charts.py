@@ -1,10 +1,220 @@
-"""Small bar charts as SVG. Geometry is set in attributes because the content security policy forbids inline styles."""
+"""Charts as SVG. Geometry is set in attributes because the content security policy forbids inline styles.
 
-from collections.abc import Sequence
+A `TrendChart` shows counts over a range of time, with axes, markers and a table of its values:
+`{% include "ops/chart.html" %}`. `static/ops/chart.js` shows the row of the table beside the pointer.
+"""
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import zip_longest
+from typing import Any
+
+from django.http import HttpRequest
+from django.utils.formats import date_format
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext as _
+from django.utils.timezone import get_current_timezone
+
+from ..insight.durations import DAY, HOUR
+from ..insight.time_ranges import DAY_RANGE, LABELS, TimeRange
+from .badges import format_count
+
+PLOT_HEIGHT, LOW_PLOT_HEIGHT, TOP = 120, 64, 16
+"""Heights of the bars, of the bars of a low chart, and of the space above them, in pixels."""
+MARKER_GAP = 9.0
+"""Minimum distance between the labels of two markers, in percent of the width."""
+MAX_MARKERS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class ChartSeries:
+    """The values of one color, one per bar."""
+
+    label: str
+    tone: str
+    values: Sequence[int]
+
+    @property
+    def total(self) -> int:
+        return sum(self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class ChartMarker:
+    """Something that happened at a time, such as a new version."""
+
+    at: int
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class TrendChart:
+    """Stacked bars over a range of time. `before`: the values of an earlier range, drawn behind the bars.
+
+    `links`: the address of the rows behind each bar; empty if there is none. `note`: what the reader must know.
+    """
+
+    label: str
+    time_range: TimeRange
+    series: Sequence[ChartSeries]
+    before: ChartSeries | None = None
+    markers: Sequence[ChartMarker] = ()
+    links: Sequence[str] = ()
+    note: str = ""
+    plot_height: int = PLOT_HEIGHT
+    ranges: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
+
+    @property
+    def is_empty(self) -> bool:
+        return not any(series.total for series in self.columns)
+
+    @property
+    def columns(self) -> list[ChartSeries]:
+        """Return the columns of the table."""
+        return [*self.series, self.before] if self.before else list(self.series)
+
+    @property
+    def height(self) -> int:
+        return self.plot_height + TOP
+
+    @property
+    def highest(self) -> int:
+        """Return the value at the top of the axis."""
+        stacks = [sum(values) for values in zip(*(series.values for series in self.series), strict=True)]
+        return _round_up(max([*stacks, *(self.before.values if self.before else ()), 1]))
+
+    @property
+    def ticks(self) -> list[dict[str, Any]]:
+        """Return the lines of the vertical axis."""
+        highest = self.highest
+        values = [highest] if highest == 1 else [highest, highest // 2]
+        return [{"y": self._y(value), "label": format_count(value)} for value in values]
+
+    @property
+    def times(self) -> list[dict[str, Any]]:
+        """Return the labels of the horizontal axis."""
+        count, starts = self.time_range.count, self.time_range.starts()
+        every = -(-count // 6)
+        places = range(0, count, every)
+        return [
+            {
+                "x": _percent(place / count),
+                "label": format_axis_time(starts[place], self.time_range),
+                "minor": number % 2 == 1,
+            }
+            for number, place in enumerate(places)
+        ]
+
+    @property
+    def bars(self) -> list[dict[str, Any]]:
+        """Return what is drawn for each bar of the range."""
+        return list(self._bars())
+
+    def _bars(self) -> Iterator[dict[str, Any]]:
+        count = self.time_range.count
+        width = 100 / count
+        for place, (start, link) in enumerate(zip_longest(self.time_range.starts(), self.links[:count], fillvalue="")):
+            left, floor, parts = place * width, float(self.height), []
+            if self.before and self.before.values[place]:
+                height = self._height(self.before.values[place])
+                parts.append(_part("before", left + width * 0.06, width * 0.88, self.height - height, height))
+            inset = 0.26 if self.before else 0.12
+            for series in self.series:
+                if series.values[place]:
+                    height = self._height(series.values[place])
+                    floor -= height
+                    parts.append(_part(series.tone, left + width * inset, width * (1 - 2 * inset), floor, height))
+            yield {
+                "x": _percent(left / 100),
+                "width": _percent(width / 100),
+                "parts": parts,
+                "link": link,
+                "time": format_bar_time(int(start), self.time_range),
+                "values": [format_count(series.values[place]) for series in self.columns],
+                "markers": [marker.label for marker in self.markers if self.time_range.place(marker.at) == place],
+                "is_empty": not any(series.values[place] for series in self.columns),
+            }
+
+    @property
+    def shown_markers(self) -> list[dict[str, Any]]:
+        """Return the markers inside the range. A marker close to the next one has no label."""
+        inside = [marker for marker in self.markers if self.time_range.place(marker.at) is not None][-MAX_MARKERS:]
+        length, found, free_from = self.time_range.length_ms, [], -MARKER_GAP
+        for marker in sorted(inside, key=lambda marker: marker.at):
+            place = 100 * (marker.at - self.time_range.since) / length
+            has_label = place >= free_from
+            free_from = place + MARKER_GAP if has_label else free_from
+            found.append(
+                {
+                    "x": _percent(place / 100),
+                    "label": marker.label if has_label else "",
+                    "title": f"{marker.label}, {format_bar_time(marker.at, self.time_range)}",
+                    "anchor": "end" if place > 100 - MARKER_GAP else "start",
+                    "shift": -4 if place > 100 - MARKER_GAP else 4,
+                }
+            )
+        return found
+
+    def _height(self, value: int) -> float:
+        return max(round(self.plot_height * value / self.highest, 1), 2)
+
+    def _y(self, value: int) -> str:
+        return f"{TOP + self.plot_height * (1 - value / self.highest):.1f}"
+
+
+def chosen_range(request: HttpRequest, default: str = DAY_RANGE, allowed: Iterable[str] = LABELS) -> str:
+    """Return the name of the range that the address selects."""
+    name = request.GET.get("range", "")
+    return name if name in allowed else default
+
+
+def range_links(request: HttpRequest, current: str, allowed: Iterable[str] = LABELS) -> list[dict[str, Any]]:
+    """Return the links to the ranges. Other parts of the address stay."""
+    query = request.GET.copy()
+    query.pop("rev", None)
+    links = []
+    for name in allowed:
+        query["range"] = name
+        links.append({"label": LABELS[name], "address": f"?{query.urlencode()}", "is_current": name == current})
+    return links
+
+
+def format_axis_time(moment: int, time_range: TimeRange) -> str:
+    """Return a time for the axis: the hour of short ranges, the day of long ones."""
+    return date_format(_local(moment), "H:i" if time_range.step <= HOUR else "j M")
+
+
+def format_bar_time(moment: int, time_range: TimeRange) -> str:
+    """Return the beginning of a bar."""
+    return date_format(_local(moment), "j M" if time_range.step >= DAY else "j M, H:i")
+
+
+def _local(moment: int) -> datetime:
+    return datetime.fromtimestamp(moment / 1000, UTC).astimezone(get_current_timezone())
+
+
+def _part(css_class: str, left: float, width: float, top: float, height: float) -> dict[str, Any]:
+    return {
+        "css": css_class,
+        "x": _percent(left / 100),
+        "width": _percent(width / 100),
+        "y": f"{top:.1f}",
+        "height": f"{height:.1f}",
+    }
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3f}%"
+
+
+def _round_up(value: int) -> int:
+    """Return the next number for the top of an axis, such as 1, 2, 4, 10, 20, 40 or 100."""
+    if value <= 2:
+        return value
+    power = 10 ** (len(str(value)) - 1)
+    steps = (factor * power for factor in (1, 2, 4, 6, 8, 10))
+    return next(step for step in steps if step >= value)
 
 
 def sparkline(values: Sequence[int], label: str, css_class: str = "") -> SafeString:
@@ -22,53 +232,3 @@ def sparkline(values: Sequence[int], label: str, css_class: str = "") -> SafeStr
         f"{label}: {', '.join(map(str, values))}",
         rects,
     )
-
-
-def stacked_bars(rows: Sequence[tuple[str, Sequence[int]]], label: str) -> SafeString:
-    """Return groups of bars, one bar per row at each time."""
-    highest = max([value for __, values in rows for value in values] or [0]) or 1
-    width = len(rows) * 4 + 2
-    bars = [
-        (css_class, place * width + at * 4, 100 - height, height)
-        for at, (css_class, values) in enumerate(rows)
-        for place, value in enumerate(values)
-        if value
-        for height in [max(round(98 * value / highest), 2)]
-    ]
-    rects = format_html_join("", '<rect class="{}" x="{}" y="{}" width="4" height="{}"></rect>', bars)
-    count = max((len(values) for _, values in rows), default=1)
-    return format_html(
-        '<svg class="chart" viewBox="0 0 {} 100" preserveAspectRatio="none" role="img" aria-label="{}">{}</svg>',
-        count * width,
-        _("%(chart)s; highest bar: %(highest)s") % {"chart": label, "highest": highest},
-        rects,
-    )
-
-
-def comparison_bars(hours: Sequence[tuple[str, str, int, int]], label: str, css_class: str = "") -> SafeString:
-    """Return one bar per hour in front of the bar of the same hour one week before.
-
-    `hours`: label, link, count, and count of one week before.
-    """
-    highest = max([*(max(now, then) for *__, now, then in hours), 1])
-    rects = format_html_join(
-        "",
-        '<a href="{}" tabindex="-1"><title>{}</title><rect class="room" x="{}" y="0" width="10" height="100"></rect>'
-        '<rect class="before" x="{}" y="{}" width="8" height="{}"></rect>'
-        '<rect class="{}" x="{}" y="{}" width="4" height="{}"></rect></a>',
-        (
-            (address, name, at * 10, at * 10 + 1, 100 - then, then, css_class, at * 10 + 3, 100 - now, now)
-            for at, (name, address, count, before) in enumerate(hours)
-            for now, then in [(_bar_height(count, highest), _bar_height(before, highest))]
-        ),
-    )
-    return format_html(
-        '<svg class="against" viewBox="0 0 {} 100" preserveAspectRatio="none" role="group" aria-label="{}">{}</svg>',
-        len(hours) * 10,
-        label,
-        rects,
-    )
-
-
-def _bar_height(count: int, highest: int) -> int:
-    return max(round(96 * count / highest), 3) if count else 0

@@ -16,6 +16,7 @@ from django.utils.translation import gettext, pgettext
 
 from ..insight.runs.timeline import TimelineSegment
 from . import badges
+from .monitoring.worker_samples import WorkerSample
 
 MAX_REASON_LENGTH = 500
 THICK_BAR = (3, 12, 2)
@@ -110,6 +111,13 @@ def render_gate_icon(is_open: bool) -> SafeString:
 def render_step_icon(is_done: bool) -> SafeString:
     """Return the icon of a step of the instructions for newcomers."""
     return _labeled_icon("succeeded", gettext("done")) if is_done else _labeled_icon("todo", gettext("to do"))
+
+
+@register.simple_tag(name="worker_code", takes_context=True)
+def render_worker_code(context: Context, sample: WorkerSample) -> str:
+    """Return the code of a sample worker for this server."""
+    request = context["request"]
+    return sample.code_for(f"{request.scheme}://{request.get_host()}/api")
 
 
 @register.simple_block_tag(name="fact")

@@ -50,6 +50,7 @@ from .bulk.bulk_plan import BulkPlanPage
 from .bulk.planner import PlannerPage
 from .choices import is_compact
 from .clean_addresses import without_empty_parameters
+from .definitions.definition_history import DefinitionHistoryPage
 from .definitions.form_templates import FormTemplatePage, FormTemplatesPage, NewFormTemplatePage
 from .definitions.task_definitions import TaskDefinitionAdmin
 from .definitions.workflow_definitions import WorkflowDefinitionAdmin
@@ -61,7 +62,8 @@ from .events.event_sources import SourcesPage
 from .events.webhooks import NewWebhookPage, WebhookPage, WebhooksPage
 from .failures.failure_groups import FailureGroupPage, FailuresPage
 from .form_parsing import strip_nul_from_request
-from .monitoring.overview import overview_context
+from .monitoring.first_steps import FirstStepsPage
+from .monitoring.overview import AttentionPage, overview_context
 from .monitoring.overview_tiles import OverviewActivityPage
 from .monitoring.saved_views import AlertPage, TilesPage, ViewPage, ViewsPage
 from .monitoring.sweep_page import SweepsPage
@@ -74,6 +76,7 @@ from .queues.queue_list import QueuesPage
 from .queues.queue_page import QueuePage
 from .queues.why_waiting import WhyWaitingPage
 from .queues.worker_list import WorkersPage
+from .queues.worker_page import WorkerPage
 from .runs.retention import RetentionPage
 from .runs.run_comparison import ComparePage
 from .runs.run_list import RunAdmin
@@ -107,6 +110,7 @@ OBJECT_PAGES: tuple[Page, ...] = (
     QueuePage(),
     WhyWaitingPage(),
     WorkersPage(),
+    WorkerPage(),
     SystemPage(),
     UndeliveredMessagesPage(),
     UndeliveredMessagePage(),
@@ -124,12 +128,15 @@ OBJECT_PAGES: tuple[Page, ...] = (
     WebhooksPage(),
     NewWebhookPage(),
     WebhookPage(),
+    DefinitionHistoryPage(),
     FormTemplatesPage(),
     NewFormTemplatePage(),
     FormTemplatePage(),
 )
 PAGES: tuple[Page, ...] = (
     OverviewActivityPage(),
+    AttentionPage(),
+    FirstStepsPage(),
     WaitingPage(),
     AnswerPage(),
     QueuesPage(),

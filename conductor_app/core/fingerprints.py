@@ -1,7 +1,9 @@
 """Group failures by where they happened and by their message without ids, numbers and times."""
 
 import re
+from collections.abc import Iterator
 from hashlib import blake2b
+from itertools import groupby
 
 from .informative_lines import informative_line
 
@@ -30,6 +32,11 @@ _REPLACED: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"[-+]?\d+(?:[.,]\d+)*(?:[eE][-+]?\d+)?"), "<n>"),
 )
 """Applied in this order: the more specific pattern first."""
+_ARGUMENT = re.compile(r"\b\w*(?:Error|Exception|Warning|Exit|Interrupt)\b:? ?\(?$")
+"""What stands before the argument of an exception, which names the cause."""
+_STATUS_CODE = re.compile(r"^[45]\d\d$")
+_HIDDEN = "\n"
+"""Replaces a part that a pattern has matched, so that no later pattern matches it again."""
 
 
 def normalize_message(message: str) -> str:
@@ -58,3 +65,28 @@ def build_of(worker: str) -> str:
     """Return the build in a worker's id after `@` (`w7@41`, `mailer@v2.1.0`, `ocr@3f2a9c1`), or ""."""
     found = _BUILD.match(worker)
     return found["build"] if found else ""
+
+
+def split_variable_parts(message: str) -> list[tuple[str, bool]]:
+    """Split the telling line of a message into parts, each with True if it varies between failures of one group.
+
+    Status codes and arguments of exceptions do not count as variable, because they tell failures apart for a reader.
+    """
+    text = informative_line(message)
+    rest, marks = text, [False] * len(text)
+    for pattern, _name in _REPLACED:
+        for found in pattern.finditer(rest):
+            begin, end = (found.end(1), found.end()) if found.groups() else found.span()
+            if not _names_the_cause(text, begin, end):
+                marks[begin:end] = [True] * (end - begin)
+            rest = rest[:begin] + _HIDDEN * (end - begin) + rest[end:]
+    return [("".join(part), varies) for varies, part in _group_by_mark(text, marks)]
+
+
+def _names_the_cause(text: str, begin: int, end: int) -> bool:
+    return bool(_STATUS_CODE.match(text[begin:end]) or _ARGUMENT.search(text[:begin]))
+
+
+def _group_by_mark(text: str, marks: list[bool]) -> Iterator[tuple[bool, list[str]]]:
+    for varies, pairs in groupby(zip(text, marks, strict=True), key=lambda pair: pair[1]):
+        yield varies, [character for character, _ in pairs]

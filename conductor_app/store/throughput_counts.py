@@ -6,6 +6,7 @@ from .statements import CHUNK, execute
 
 Count = tuple[str, str, int, int, int, int, int, int]
 COLUMNS = ("scheduled", "started", "done", "failed", "busy_ms")
+HOUR_MS = 3_600_000
 ADD_COLUMNS = ", ".join(f"{column} = conductor_minutecount.{column} + excluded.{column}" for column in COLUMNS)
 
 
@@ -24,3 +25,16 @@ def add_counts(counts: Sequence[Count]) -> None:
             f"ON CONFLICT (kind, name, at) DO UPDATE SET {ADD_COLUMNS}",
             [value for count in chunk for value in count],
         )
+
+
+def add_up_hours(since: int, until: int) -> None:
+    """Replace the counts per minute of full hours by one count per hour, at the minute in which the hour begins."""
+    inside, params = f"at >= %s AND at < %s AND at <> at / {HOUR_MS} * {HOUR_MS}", [since, until]
+    sums = ", ".join(f"SUM({column})" for column in COLUMNS)
+    execute(
+        f"INSERT INTO conductor_minutecount (kind, name, at, {', '.join(COLUMNS)}) "
+        f"SELECT kind, name, at / {HOUR_MS} * {HOUR_MS}, {sums} FROM conductor_minutecount WHERE {inside} "
+        f"GROUP BY 1, 2, 3 ORDER BY 1, 2, 3 ON CONFLICT (kind, name, at) DO UPDATE SET {ADD_COLUMNS}",
+        params,
+    )
+    execute(f"DELETE FROM conductor_minutecount WHERE {inside}", params)

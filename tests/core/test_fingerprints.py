@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conductor_app.core.fingerprints import build_of, fingerprint, normalize_message
+from conductor_app.core.fingerprints import build_of, fingerprint, normalize_message, split_variable_parts
 from tests.hypothesis_profile import property_settings
 
 SAME = {
@@ -81,3 +81,20 @@ def test_every_message_is_normalized_quickly(message):
 )
 def test_the_build_is_read_from_the_id_of_a_worker(worker, build):
     assert build_of(worker) == build
+
+
+@pytest.mark.parametrize(
+    ("message", "varying"),
+    [
+        ("Account 88231 is closed", ["88231"]),
+        ("carrier answers 503 Service Unavailable after 30000 ms", ["30000"]),
+        ("KeyError: 'zip' in line 118", ["118"]),
+        ("no user 'bob' at https://example.com/a?b=1", ["'bob'", "?b=1"]),
+        ("", []),
+    ],
+)
+def test_parts_that_vary_within_a_group_are_told_from_codes_and_arguments(message, varying):
+    parts = split_variable_parts(message)
+
+    assert [text for text, varies in parts if varies] == varying
+    assert "".join(text for text, _ in parts) == message

@@ -4,8 +4,9 @@ import pytest
 
 from conductor_app.engine.failures import failure_groups
 from conductor_app.engine.standalone import expiry
-from conductor_app.insight.failures.failure_inbox import failure_detail
+from conductor_app.insight.failures.failure_detail import failure_detail
 from conductor_app.insight.queues.workers import workforce
+from conductor_app.insight.time_ranges import TimeRange
 from conductor_app.models import AuditEntry, Failure, FailureGroup, MinuteCount
 from tests.admin.page_text import page_text
 from tests.api.taskcluster.conftest import LINUX, Queue
@@ -82,7 +83,7 @@ def test_the_page_of_the_group_leads_to_the_tasks(queue, admin_client):
 
     assert id in shown
     assert "Tasks affected" in shown
-    assert failure_detail(group, queue.clock.now()).runs == 1
+    assert failure_detail(group, TimeRange.aligned("24h", queue.clock.now())).runs == 1
 
 
 def test_failures_are_deleted_with_their_task(queue):

@@ -202,8 +202,8 @@ def test_the_dispatch_rate_of_a_queue_estimates_the_waiting_time(clock):
     assert queue_position(waiting, clock.now()).rate == pytest.approx(12 / 240, rel=0.1)
 
 
-def test_counts_are_stored_for_two_days(clock):
-    MinuteCount.objects.create(kind="queue", name="old", at=clock.now() - 3 * 86_400_000)
+def test_counts_are_stored_for_a_month(clock):
+    MinuteCount.objects.create(kind="queue", name="old", at=clock.now() - 32 * 86_400_000)
     MinuteCount.objects.create(kind="queue", name="new", at=clock.now())
 
     sweeps.prune_finished(100)
@@ -233,3 +233,16 @@ def test_an_exhausted_rate_limit_states_when_it_reopens(clock):
     assert "next start is possible in 40.0 s" in obstacles(waiting)["rate"]
     clock.advance(seconds=40)
     assert scenario.worker("ship").polls() == ["ship"]
+
+
+def test_minutes_older_than_two_days_are_added_up_to_hours(clock):
+    hour_at = clock.now() // 3_600_000 * 3_600_000 - 50 * 3_600_000
+    for minute in (0, 1, 59):
+        MinuteCount.objects.create(kind="queue", name="ship", at=hour_at + minute * 60_000, done=2, busy_ms=100)
+    recent = MinuteCount.objects.create(kind="queue", name="ship", at=clock.now() - 60_000, done=1)
+
+    for _ in range(2):
+        sweeps.prune_finished(100)
+
+    counts = MinuteCount.objects.order_by("at").values_list("at", "done", "busy_ms")
+    assert list(counts) == [(hour_at, 6, 300), (recent.at, 1, 0)]

@@ -15,9 +15,11 @@ from ...insight.definitions.definition_usage import newest_definitions
 from ...insight.definitions.task_catalog import catalog_tasks
 from ...insight.definitions.workflow_catalog import CatalogWorkflow, catalog_workflows
 from ...insight.durations import format_duration
+from ...insight.runs.recent_runs import recent_runs_of_workflows
 from ...models import WorkflowDefinition
 from ..badges import format_count, render_pill
 from ..read_only import BoundedChangeList
+from ..runs.history_strip import history_strip
 
 FLAG_TONES = {"broken reference": "failed", "no timeout": "waiting", "no worker": "waiting", "unused": "stopped"}
 FLAG_LABELS = {
@@ -35,9 +37,12 @@ class CatalogList(BoundedChangeList):
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
         self.result_list = list(self.result_list)
-        found = catalog_workflows(self.result_list, clock.now())
+        now = clock.now()
+        found = catalog_workflows(self.result_list, now)
+        runs = recent_runs_of_workflows([row.name for row in self.result_list])
         for row in self.result_list:
             row.catalog_entry = found.get(row.pk, CatalogWorkflow())
+            row.strip = history_strip(runs.get(row.name, []), now)
 
 
 class VersionsFilter(admin.SimpleListFilter):
@@ -117,6 +122,10 @@ class CatalogColumns:
         if percent is None:
             return "–"
         return format_html('<span class="{}">{} %</span>', "late" if percent else "", percent)
+
+    @admin.display(description=gettext_lazy("last runs"))
+    def history(self, row: WorkflowDefinition) -> SafeString:
+        return row.strip
 
     @admin.display(description=gettext_lazy("p95"))
     def p95(self, row: WorkflowDefinition) -> str:

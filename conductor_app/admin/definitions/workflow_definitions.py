@@ -55,6 +55,7 @@ class WorkflowDefinitionAdmin(
         "used_by",
         "runs",
         "failed",
+        "history",
         "p95",
         "updated",
         "changed_by",

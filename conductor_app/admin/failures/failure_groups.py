@@ -7,21 +7,33 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ... import clock
 from ...core.errors import Invalid, NotFound, RequestRefused
+from ...core.fingerprints import split_variable_parts
 from ...core.states import FAILURE, REGRESSED
 from ...engine.failures import failure_groups
-from ...insight.failures.failure_inbox import VIEWS, ListedFailureGroup, failure_detail, failure_inbox
+from ...insight.failures.failure_detail import FailureDetail, failure_detail
+from ...insight.failures.failure_inbox import (
+    LAST,
+    ORDERS,
+    VIEWS,
+    ListedFailureGroup,
+    failure_inbox,
+)
+from ...insight.time_ranges import TimeRange
 from ...models import AuditEntry, FailureGroup
 from ..badges import render_pill
-from ..charts import sparkline
+from ..charts import ChartSeries, TrendChart, chosen_range, range_links, sparkline
+from ..definitions.definition_history import version_markers
 from ..error_messages import require_permission, show_refusal
 from ..object_pages import ObjectPage
 from ..pages import Page
+from ..queues.throughput_chart import build_markers
 
 PERMISSION = "conductor.change_run"
 STATE_PILLS = {
@@ -84,7 +96,10 @@ class FailuresPage(Page):
         view, query = request.GET.get("view", "open"), request.GET
         view = view if view in VIEWS else "open"
         definition, text = query.get("definition", "").replace("\0", ""), query.get("q", "").replace("\0", "")
-        found = failure_inbox(view, request.user.get_username(), clock.now(), definition=definition, text=text)
+        sort = query.get("sort", LAST)
+        sort = sort if sort in ORDERS else LAST
+        user = request.user.get_username()
+        found = failure_inbox(view, user, clock.now(), definition=definition, text=text, sort=sort)
         return {
             "tabs": [(name, words, found.counts[name], name == view) for name, (words, _states) in VIEWS.items()],
             "view": view,
@@ -94,6 +109,8 @@ class FailuresPage(Page):
             "definition": definition,
             "text": text,
             "is_filtered": bool(definition or text),
+            "sort": sort,
+            "orders": {name: (label, _sort_address(request, name)) for name, (label, _columns) in ORDERS.items()},
         }
 
 
@@ -102,10 +119,29 @@ def _group_row(listed_group: ListedFailureGroup) -> dict[str, Any]:
     return {
         "group": group,
         "state": render_state_pill(group.state),
+        "message": render_failure_message(group),
+        "lost": len(listed_group.impact.lost),
         "spark": sparkline(listed_group.hours, _("Failures per hour, last 24 hours"), "bad"),
         "today": listed_group.today,
         "address": failure_group_address(group.pk),
     }
+
+
+def _sort_address(request: HttpRequest, sort: str) -> str:
+    query = request.GET.copy()
+    query.pop("rev", None)
+    query["sort"] = sort
+    return f"?{query.urlencode()}"
+
+
+def render_failure_message(group: FailureGroup) -> SafeString:
+    """Return the newest message of a group, with dimmed parts that differ between its failures."""
+    parts = split_variable_parts(group.sample or group.message)
+    if not parts:
+        return format_html('<span class="muted">{}</span>', _("no reason given"))
+    return format_html_join(
+        "", "{}", ((format_html('<span class="varies">{}</span>', text) if varies else text,) for text, varies in parts)
+    )
 
 
 def render_state_pill(state: str) -> SafeString:
@@ -134,22 +170,24 @@ class FailureGroupPage(ObjectPage):
     def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
         group = _find_group(url_kwargs["group_id"])
         place = request.GET.get("place", "").replace("\0", "").strip()[:200].removeprefix("input.")
-        detail = failure_detail(group, clock.now(), place)
+        time_range = TimeRange.aligned(chosen_range(request), clock.now())
+        detail = failure_detail(group, time_range, place)
         acts = AuditEntry.objects.filter(object_type="failure group", object_id=str(group.pk)).order_by("-id")
-        versions = [int(value) for value, _count in detail.by["version"]]
+        versions = [int(share.value) for share in detail.by["version"]]
         return {
-            "title": f"{group.definition} · {group.ref or _('(workflow)')}",
+            "title": f"{group.definition} › {group.ref or _('(workflow)')}",
+            "message": render_failure_message(group),
+            "chart": _failures_chart(request, group, detail, time_range),
             "group": group,
             "state": render_state_pill(group.state),
             "detail": detail,
-            "spark": sparkline(detail.listed_group.hours, _("Failures per hour, last 24 hours"), "bad"),
             "place": place,
             "by_value": [
                 (value, count, _matching_runs_address(group, place, value)) for value, count in detail.value_counts
             ],
             "max_count": max((count for _value, count in detail.value_counts), default=0),
             "by": [
-                (BREAKDOWN_LABELS[name], rows, max(count for _value, count in rows), name not in COUNTED_ON_ARRIVAL)
+                (BREAKDOWN_LABELS[name], rows, name not in COUNTED_ON_ARRIVAL)
                 for name, rows in detail.by.items()
                 if rows
             ],
@@ -180,6 +218,19 @@ class FailureGroupPage(ObjectPage):
         except RequestRefused as refused:
             show_refusal(request, refused)
         return HttpResponseRedirect(failure_group_address(group.pk))
+
+
+def _failures_chart(
+    request: HttpRequest, group: FailureGroup, detail: FailureDetail, time_range: TimeRange
+) -> TrendChart:
+    """Return the failures over time, with the new versions of the definition and the new builds of its workers."""
+    return TrendChart(
+        _("Failures"),
+        time_range,
+        [ChartSeries(_("Failures"), "failed", detail.bars)],
+        markers=[*version_markers(group.definition), *build_markers(detail.builds)],
+        ranges=range_links(request, time_range.name),
+    )
 
 
 def _transition_handler(event: str) -> Callable[[FailureGroup, Mapping[str, str], str], str]:

@@ -1,26 +1,46 @@
 """The overview: key figures and everything that needs attention. Each tile may fail without affecting the others."""
 
+from functools import cache
 from typing import Any
 
+from django.http import HttpRequest
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from ... import clock
 from ...core.informative_lines import informative_line
-from ...core.states import FAILURE
-from ...insight.durations import format_duration
-from ...insight.monitoring.health import EngineHealth, is_sweep_late
-from ...insight.queues.queue_states import QueueState, list_queues
+from ...insight.durations import DAY, format_duration
+from ...insight.failures.failure_impact import runs_by_definition
+from ...insight.failures.failure_inbox import ListedFailureGroup, most_harmful_groups
+from ...insight.monitoring.health import EngineHealth, engine_health, is_sweep_late
+from ...insight.monitoring.open_work import OpenWork, count_open_work
+from ...insight.queues.queue_states import QueueState, count_blocked_runs, list_queues
 from ...insight.runs.cause import failure_reasons
-from ...insight.tasks.waiting_for_people import count_overdue, waiting_attempts
-from ...models import BulkOperation, FailureGroup, QueueHold, Run, WorkflowDefinition
+from ...insight.tasks.waiting_for_people import count_overdue
+from ...models import BulkOperation, QueueHold, Run
 from ..badges import format_lower_bound, relative_time, render_badge
+from ..charts import sparkline
+from ..failures.failure_groups import failure_group_address, render_failure_message
+from ..pages import Page
 from ..paginator import MAX_COUNTED
 from ..queues.queue_list import queue_address
 from ..runs.run_page import run_address
 from ..tiles import build_tile
+from .first_steps import first_steps
 
 MAX_FAILURES = 8
 MAX_WAITING_TASKS = 100
+
+
+class AttentionPage(Page):
+    """The list of what needs attention, which the overview refreshes."""
+
+    name, permission, template = "attention", "conductor.view_run", "ops/overview/attention_page.html"
+    title = gettext_lazy("Needs attention")
+    live_template = "ops/overview/attention.html"
+
+    def get_context(self, request: HttpRequest) -> dict[str, Any]:
+        return overview_context(engine_health(clock.now()))
 
 
 def overview_context(health: EngineHealth) -> dict[str, Any]:
@@ -28,11 +48,15 @@ def overview_context(health: EngineHealth) -> dict[str, Any]:
     now = clock.now()
     queue_tile = build_tile(_("Queues"), "", lambda: {"states": list_queues()})
     states: list[QueueState] = queue_tile.context.get("states", [])
-    numbers = build_tile(_("Key figures"), "ops/overview/key_figures.html", lambda: _numbers_context(states))
+    open_work = cache(lambda: count_open_work(MAX_COUNTED + 1))
+    numbers = build_tile(
+        _("Key figures"), "ops/overview/key_figures.html", lambda: _numbers_context(states, open_work())
+    )
     concerns = [
         build_tile(
             _("Background jobs"), "ops/overview/failing_sweeps.html", lambda: {"rows": _sweep_rows(health, now)}
         ),
+        build_tile(_("Failures"), "ops/overview/failures.html", lambda: _failure_section(now, numbers.context)),
         build_tile(
             _("Undelivered messages"),
             "ops/overview/undelivered_messages.html",
@@ -41,25 +65,26 @@ def overview_context(health: EngineHealth) -> dict[str, Any]:
         build_tile(
             _("Queues"), "ops/overview/queues_without_workers.html", lambda: {"rows": _unpolled_queues(states, now)}
         ),
-        build_tile(_("Human tasks"), "ops/overview/human_tasks.html", lambda: _waiting_tasks_context(now)),
-        build_tile(_("Pending approvals"), "ops/overview/approvals.html", _pending_operations),
-        build_tile(_("Failures"), "ops/overview/failures.html", lambda: _failure_section(now, numbers.context)),
+        build_tile(_("Human tasks"), "ops/overview/human_tasks.html", lambda: _waiting_tasks_context(open_work(), now)),
+        build_tile(_("Pending approvals"), "ops/overview/approvals.html", lambda: _pending_operations(open_work())),
     ]
     if queue_tile.is_broken:
-        concerns[2] = queue_tile
+        concerns[3] = queue_tile
     return {
         "numbers": numbers,
         "concerns": concerns,
         "is_all_clear": not any(each.is_broken or any(each.context.values()) for each in concerns),
         "steps": build_tile(
-            _("Get started"), "ops/overview/first_steps.html", lambda: _first_steps_context(states, numbers.context)
+            _("Get started"),
+            "ops/overview/first_steps.html",
+            lambda: first_steps(states, _counts_runs(numbers.context)),
         ),
     }
 
 
-def _numbers_context(states: list[QueueState]) -> dict[str, Any]:
+def _numbers_context(states: list[QueueState], open_work: OpenWork) -> dict[str, Any]:
     return {
-        "counts": _status_counts(),
+        "counts": _status_counts(open_work),
         "waiting": sum(queue.pending for queue in states),
         "waiting_words": format_lower_bound(
             sum(queue.counted for queue in states), any(queue.has_more for queue in states)
@@ -68,15 +93,9 @@ def _numbers_context(states: list[QueueState]) -> dict[str, Any]:
     }
 
 
-def _first_steps_context(states: list[QueueState], numbers: dict[str, Any]) -> dict[str, Any]:
-    """Return which of the first steps a new user has done."""
-    some = any(count["count"] for count in numbers.get("counts", ()))
-    has_definitions = some or WorkflowDefinition.objects.exists()
-    return {
-        "has_definitions": has_definitions,
-        "has_workers": any(queue.polled_at for queue in states),
-        "has_runs": some or (has_definitions and Run.objects.exists()),
-    }
+def _counts_runs(numbers: dict[str, Any]) -> bool:
+    """Return True if the key figures count at least one run."""
+    return any(count["count"] for count in numbers.get("counts", ()))
 
 
 def _sweep_rows(health: EngineHealth, now: int) -> list[dict[str, Any]]:
@@ -90,20 +109,23 @@ def _unpolled_queues(states: list[QueueState], now: int) -> list[dict[str, Any]]
     """Return queues with pending tasks that no worker polls or that are paused."""
     waiting = [queue for queue in states if queue.pending]
     holds = QueueHold.objects.filter(until_at__gt=now).in_bulk() if waiting else {}
-    return [
+    stuck = [queue for queue in waiting if queue.name in holds or queue.is_neglected(now)]
+    runs = count_blocked_runs([queue.name for queue in stuck]) if stuck else {}
+    rows = [
         {
             "queue": queue,
             "address": queue_address(queue.name),
             "oldest": format_duration(now - (queue.oldest_at or now)),
             "hold": holds.get(queue.name),
+            "runs": runs.get(queue.name, 0),
         }
-        for queue in waiting
-        if queue.name in holds or queue.is_neglected(now)
+        for queue in stuck
     ]
+    return sorted(rows, key=lambda row: -row["runs"])
 
 
-def _waiting_tasks_context(now: int) -> dict[str, Any]:
-    count = waiting_attempts().order_by()[: MAX_WAITING_TASKS + 1].count()
+def _waiting_tasks_context(open_work: OpenWork, now: int) -> dict[str, Any]:
+    count = open_work.human_tasks
     return {
         "count": min(count, MAX_WAITING_TASKS),
         "is_cut": count > MAX_WAITING_TASKS,
@@ -111,17 +133,41 @@ def _waiting_tasks_context(now: int) -> dict[str, Any]:
     }
 
 
-def _pending_operations() -> dict[str, Any]:
-    return {"rows": list(BulkOperation.objects.waiting_for_approval()[:MAX_FAILURES])}
+def _pending_operations(open_work: OpenWork) -> dict[str, Any]:
+    return {"rows": list(BulkOperation.objects.waiting_for_approval()[:MAX_FAILURES]) if open_work.approvals else []}
 
 
 def _failure_section(now: int, numbers: dict[str, Any]) -> dict[str, Any]:
-    """Return the open failure groups, or single failed runs until the first group exists."""
-    open_groups = FailureGroup.objects.not_merged().filter(state__in=sorted(FAILURE.open))
-    groups = open_groups.order_by("-last_at")[:MAX_FAILURES]
-    group_rows = [{"group": group, "at": relative_time(group.last_at, now)} for group in groups]
+    """Return the open failure groups by impact, or single failed runs until the first group exists.
+
+    Groups that have ended no run are folded into one row.
+    """
+    listed = most_harmful_groups(now, MAX_FAILURES)
+    counts = runs_by_definition({each.group.definition for each in listed}, now)
+    group_rows = [_failure_row(each, counts, now) for each in listed if not each.impact.was_retried]
+    recovered = [_failure_row(each, counts, now) for each in listed if each.impact.was_retried]
     is_none = any(count["status"] == "FAILED" and not count["count"] for count in numbers.get("counts", ()))
-    return {"groups": group_rows, "runs": [] if group_rows or is_none else _failed_run_rows(now)}
+    return {
+        "groups": group_rows,
+        "recovered": recovered,
+        "recovered_runs": sum(row["affected"] for row in recovered),
+        "runs": [] if listed or is_none else _failed_run_rows(now),
+    }
+
+
+def _failure_row(listed: ListedFailureGroup, counts: dict[str, int], now: int) -> dict[str, Any]:
+    group, affected, runs = listed.group, len(listed.impact.affected), counts.get(listed.group.definition, 0)
+    return {
+        "group": group,
+        "address": failure_group_address(group.pk),
+        "message": render_failure_message(group),
+        "spark": sparkline(listed.hours, _("Failures per hour, last 24 hours"), "bad"),
+        "lost": len(listed.impact.lost),
+        "affected": affected,
+        "percent": min(round(100 * affected / runs), 100) if runs else None,
+        "is_new": group.first_at >= now - DAY,
+        "at": relative_time(group.last_at, now),
+    }
 
 
 def _failed_run_rows(now: int) -> list[dict[str, Any]]:
@@ -143,14 +189,14 @@ def _failed_run_row(run: Run, task: str, reason: str, now: int) -> dict[str, Any
     }
 
 
-def _status_counts() -> list[dict[str, Any]]:
+def _status_counts(open_work: OpenWork) -> list[dict[str, Any]]:
     """Return the number of open runs per status, counted up to a limit."""
     return [
-        {"status": status, "badge": render_badge(status), **_count_runs(status)}
-        for status in ("RUNNING", "PAUSED", "FAILED")
+        {
+            "status": status,
+            "badge": render_badge(status),
+            "count": min(count, MAX_COUNTED),
+            "is_capped": count > MAX_COUNTED,
+        }
+        for status, count in open_work.runs.items()
     ]
-
-
-def _count_runs(status: str) -> dict[str, Any]:
-    count = Run.objects.filter(status=status).order_by()[: MAX_COUNTED + 1].count()
-    return {"count": min(count, MAX_COUNTED), "is_capped": count > MAX_COUNTED}

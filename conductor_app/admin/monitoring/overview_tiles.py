@@ -1,22 +1,21 @@
-"""Activity tiles of the overview: last hour and last day compared with one week ago, slow definitions, oldest tasks."""
+"""Activity tiles of the overview: runs over time compared with a week ago, slow definitions, oldest tasks."""
 
-from functools import cache
 from typing import Any
 
 from django.http import HttpRequest
 from django.urls import reverse
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ... import clock
 from ...insight.definitions.slowest import SlowDefinition, slowest_definitions
 from ...insight.durations import HOUR, format_decimal, format_duration
-from ...insight.monitoring.hourly_activity import ActivityLine, HourlyActivity, hourly_activity
 from ...insight.monitoring.overview_metrics import overdue_runs, overview_metrics
+from ...insight.monitoring.run_activity import WEEK, ActivityLine, RunActivity, run_activity
 from ...insight.queues.queue_states import list_queues
-from ..badges import exact_time, format_count
-from ..charts import comparison_bars
+from ...insight.time_ranges import TimeRange
+from ..badges import format_count
+from ..charts import LOW_PLOT_HEIGHT, ChartSeries, TrendChart, chosen_range, range_links
 from ..pages import Page
 from ..queues.queue_list import queue_address
 from ..runs.run_page import run_address
@@ -40,12 +39,16 @@ class OverviewActivityPage(Page):
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
         now = clock.now()
-        of_the_day = cache(lambda: hourly_activity(now))
+        chosen = chosen_range(request)
         return {
             "columns": [
                 [
                     build_tile(
-                        _("Last 24 hours"), "ops/overview/last_day.html", lambda: _last_day_context(of_the_day())
+                        _("Activity"),
+                        "ops/overview/activity.html",
+                        lambda: _activity_context(
+                            run_activity(TimeRange.aligned(chosen, now)), range_links(request, chosen)
+                        ),
                     ),
                     build_tile(
                         _("Slow workflows"), "ops/overview/slow_workflows.html", lambda: _slow_definitions_context(now)
@@ -53,7 +56,9 @@ class OverviewActivityPage(Page):
                 ],
                 [
                     build_tile(
-                        _("Last hour"), "ops/overview/last_hour.html", lambda: _last_hour_context(of_the_day(), now)
+                        _("Last hour"),
+                        "ops/overview/last_hour.html",
+                        lambda: _last_hour_context(now),
                     ),
                     build_tile(
                         _("Oldest queued tasks"),
@@ -70,51 +75,43 @@ def filtered_runs_address(**filters: str) -> str:
     return reverse("admin:conductor_run_changelist", query=filters)
 
 
-def _last_hour_context(found: HourlyActivity, now: int) -> dict[str, Any]:
+def _last_hour_context(now: int) -> dict[str, Any]:
     return {
-        "beats": [(beat, filtered_runs_address(**beat.asked)) for beat in overview_metrics(found, now)],
+        "beats": [(beat, filtered_runs_address(**beat.asked)) for beat in overview_metrics(now)],
         "late": [{"run": run, "usual": usual, "address": run_address(run.pk)} for run, usual in overdue_runs(now)],
     }
 
 
-def _last_day_context(found: HourlyActivity) -> dict[str, Any]:
-    lines = [_activity_line(line, found.since) for line in found.lines if line.kind in ACTIVITY_KINDS]
-    return {"is_silent": found.is_silent, "lines": lines}
+def _activity_context(activity: RunActivity, ranges: list[dict[str, Any]]) -> dict[str, Any]:
+    lines = [_activity_line(line, activity) for line in activity.lines if line.kind in ACTIVITY_KINDS]
+    return {"is_silent": activity.is_silent, "lines": lines, "ranges": ranges, "is_cut": activity.is_cut}
 
 
-def _activity_line(line: ActivityLine, since: int) -> dict[str, Any]:
+def _activity_line(line: ActivityLine, activity: RunActivity) -> dict[str, Any]:
     label, moment, filters, tone = ACTIVITY_KINDS[line.kind]
-    hours = [
-        (
-            _hour_text(begin, now, week_ago),
-            filtered_runs_address(**_time_filter(moment, begin, begin + HOUR), **filters),
-            now,
-            week_ago,
-        )
-        for place, (now, week_ago) in enumerate(zip(line.now, line.week_ago, strict=True))
-        for begin in [since + place * HOUR]
+    time_range = activity.time_range
+    links = [
+        filtered_runs_address(**_time_filter(moment, begin, begin + time_range.step), **filters)
+        for begin in time_range.starts()
     ]
-    return {
-        "word": label,
-        "total": line.total,
-        "before": line.before,
-        "address": filtered_runs_address(**{f"{moment}_since": str(since)}, **filters),
-        "chart": _activity_chart(str(label), hours, tone),
-    }
+    chart = TrendChart(
+        str(label),
+        time_range,
+        [ChartSeries(str(label), tone, line.now)],
+        before=ChartSeries(_format_shift(activity.shift_ms), "before", line.earlier),
+        links=links,
+        plot_height=LOW_PLOT_HEIGHT,
+    )
+    address = filtered_runs_address(**{f"{moment}_since": str(time_range.since)}, **filters)
+    return {"chart": chart, "address": address}
 
 
-def _activity_chart(label: str, hours: list[tuple[str, str, int, int]], tone: str) -> SafeString:
-    title = _("%(label)s per hour; gray = same hour last week") % {"label": label}
-    return comparison_bars(hours, title, tone)
+def _format_shift(shift_ms: int) -> str:
+    return _("a week earlier") if shift_ms == WEEK else _("30 days earlier")
 
 
 def _time_filter(moment: str, since: int, before: int) -> dict[str, str]:
     return {f"{moment}_since": str(since), f"{moment}_before": str(before)}
-
-
-def _hour_text(begin: int, now: int, week_ago: int) -> str:
-    facts = {"time": exact_time(begin), "now": format_count(now), "then": format_count(week_ago)}
-    return _("Hour from %(time)s: %(now)s, last week %(then)s") % facts
 
 
 def _slow_definitions_context(now: int) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import ngettext
 
 from ... import clock
 from ...core.errors import Invalid, NotFound, RequestRefused
@@ -15,13 +15,13 @@ from ...engine.queues import queue_commands as engine
 from ...insight.durations import MINUTE, format_duration
 from ...insight.queues.queue_detail import QueueDetail, is_polling, queue_detail
 from ...insight.queues.queue_position import format_rate
-from ...insight.queues.throughput import FIELDS
-from ...models import QueueHold
+from ...insight.queues.throughput import first_uses_of_builds
+from ...models import MinuteCount, QueueHold
 from ..badges import exact_time, format_count
-from ..charts import stacked_bars
 from ..error_messages import require_permission, show_refusal
 from ..object_pages import ObjectPage
 from .queue_list import PERMISSION, queue_address
+from .throughput_chart import throughput_chart
 
 
 class QueuePage(ObjectPage):
@@ -34,21 +34,14 @@ class QueuePage(ObjectPage):
     def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
         now, name = clock.now(), _queue_name(request)
         detail = queue_detail(name, now)
-        hour = detail.hour
+        builds = first_uses_of_builds([poller.worker for poller in detail.pollers])
         return {
             "title": name,
             "queue": name,
             "detail": detail,
             "state": _state_sentence(detail, now),
             "rate_sentence": _speed_sentence(detail),
-            "chart": stacked_bars([(kind, hour.minutes[kind]) for kind in FIELDS], str(CHART_LABEL)),
-            "highest": max(count for kind in FIELDS for count in hour.minutes[kind]),
-            "marks": [
-                *(_("%(span)s ago") % {"span": format_duration(minutes * MINUTE)} for minutes in CHART_MARKS_MINUTES),
-                _("now"),
-            ],
-            "totals": [((kind, COUNT_LABELS[kind]), hour.total(kind)) for kind in FIELDS],
-            "has_moved": any(hour.total(kind) for kind in FIELDS),
+            **throughput_chart(request, MinuteCount.QUEUE, name, now, builds),
             "pollers": [(poller, is_polling(poller, now)) for poller in detail.pollers],
             "may_act": request.user.has_perm(PERMISSION),
             "permission": PERMISSION,
@@ -71,16 +64,6 @@ class QueuePage(ObjectPage):
         except RequestRefused as refused:
             show_refusal(request, refused)
         return HttpResponseRedirect(queue_address(name))
-
-
-COUNT_LABELS = {
-    "scheduled": gettext_lazy("scheduled"),
-    "started": gettext_lazy("dispatched"),
-    "done": gettext_lazy("done"),
-    "failed": gettext_lazy("failed"),
-}
-CHART_MARKS_MINUTES = (60, 45, 30, 15)
-CHART_LABEL = gettext_lazy("Scheduled, dispatched, done and failed per minute, last 60 minutes")
 
 
 def _state_sentence(detail: QueueDetail, now: int) -> tuple[str, str]:

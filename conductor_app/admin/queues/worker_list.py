@@ -19,13 +19,10 @@ from ..badges import format_count, render_pill
 from ..error_messages import require_permission, show_refusal
 from ..pages import Page
 from .queue_list import queue_address
+from .worker_page import worker_address
+from .worker_states import render_worker_state
 
 PERMISSION = "conductor.change_run"
-STATE_PILLS = {
-    "alive": ("succeeded", gettext_lazy("Online")),
-    "quiet": ("waiting", gettext_lazy("Idle")),
-    "gone": ("stopped", gettext_lazy("Offline")),
-}
 ACTION_MESSAGES = {
     queue_commands.drain_worker: gettext_lazy("Draining. The worker finishes its tasks and receives no new ones."),
     queue_commands.undrain_worker: gettext_lazy("Resumed. The worker receives tasks again."),
@@ -97,7 +94,8 @@ def _workers_address(text: str) -> str:
 def _worker_row(worker: WorkerSummary, now: int) -> dict[str, Any]:
     return {
         "worker": worker,
-        "state": _state_pill(worker, now),
+        "state": render_worker_state(worker, now),
+        "address": worker_address(worker.name) if worker.name else "",
         "is_gone": worker.state(now) == "gone",
         "queues": [(name, queue_address(name)) for name in worker.queues[:MAX_QUEUES]],
         "more": max(len(worker.queues) - MAX_QUEUES, 0),
@@ -110,10 +108,3 @@ def _skew_pill(off: int) -> SafeString | str:
         return ""
     sentence = _("clock ahead by %(span)s") if off > 0 else _("clock behind by %(span)s")
     return render_pill("failed", sentence % {"span": format_duration(abs(off))}, "warning")
-
-
-def _state_pill(worker: WorkerSummary, now: int) -> SafeString:
-    if worker.hold is not None:
-        return render_pill("paused", _("Draining"), "paused")
-    state = worker.state(now)
-    return render_pill(STATE_PILLS[state][0], str(STATE_PILLS[state][1]))

@@ -10,10 +10,12 @@ from django.utils.translation import gettext_lazy
 
 from ... import clock
 from ...core.informative_lines import informative_line
+from ...insight.runs.recent_runs import recent_runs_of_schedules
 from ...insight.schedules.schedule_forecast import LATE_MS
 from ...models import Schedule, ScheduleExecution
 from ..badges import relative_time, render_badge, render_pill
-from ..read_only import ReadOnlyAdmin
+from ..read_only import BoundedChangeList, ReadOnlyAdmin
+from ..runs.history_strip import history_strip
 from ..runs.run_page import run_address
 from .schedule_form import format_overlap
 from .schedule_pages import CHANGE_PERMISSION, SchedulePages, schedule_clocks
@@ -21,10 +23,21 @@ from .schedule_pages import CHANGE_PERMISSION, SchedulePages, schedule_clocks
 EXECUTION_STATUSES = {"EXECUTED": "COMPLETED", "POLLED": "PENDING", "FAILED": "FAILED"}
 
 
+class ScheduleList(BoundedChangeList):
+    """A page of schedules with the history strips of their runs."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        self.result_list, now = list(self.result_list), clock.now()
+        runs = recent_runs_of_schedules([row.name for row in self.result_list])
+        for row in self.result_list:
+            row.strip = history_strip(runs.get(row.name, []), now)
+
+
 class ScheduleAdmin(SchedulePages, ReadOnlyAdmin):
     """Admin of schedules."""
 
-    list_display = ("schedule", "workflow_name", "cron", "state", "next_run", "last", "overlaps")
+    list_display = ("schedule", "workflow_name", "cron", "state", "next_run", "last", "history", "overlaps")
     list_display_links = None
     ordering = ("name",)
     search_fields = ("name", "workflow_name")
@@ -32,6 +45,9 @@ class ScheduleAdmin(SchedulePages, ReadOnlyAdmin):
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm(CHANGE_PERMISSION)
+
+    def get_changelist(self, request: HttpRequest, **kwargs: object) -> type[ScheduleList]:
+        return ScheduleList
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Schedule]:
         slots = ScheduleExecution.objects.filter(schedule_name=OuterRef("name")).order_by("-slot_at")
@@ -72,6 +88,10 @@ class ScheduleAdmin(SchedulePages, ReadOnlyAdmin):
             else render_badge(EXECUTION_STATUSES[row.last_state])
         )
         return format_html("{} {}", relative_time(row.last_slot_at), state)
+
+    @admin.display(description=gettext_lazy("last runs"))
+    def history(self, row: Schedule) -> SafeString:
+        return row.strip
 
     @admin.display(description=gettext_lazy("overlap policy"))
     def overlaps(self, row: Schedule) -> str:

@@ -14,6 +14,7 @@ from ... import clock
 from ...core.cron.words import describe_cron
 from ...core.errors import Invalid, RequestRefused
 from ...engine import schedules
+from ...insight.runs.recent_runs import recent_runs_of_schedules
 from ...insight.schedules.schedule_forecast import (
     LATE_MS,
     UpcomingSlot,
@@ -27,6 +28,7 @@ from ...insight.schedules.schedule_forecast import (
 from ...models import Schedule
 from ..error_messages import require_permission, show_refusal
 from ..json_tree import render_tree
+from ..runs.history_strip import history_strip
 from ..runs.run_page import run_address
 from .schedule_form import ScheduleForm, format_overlap, initial_values, parse_time, workflow_names
 
@@ -53,7 +55,7 @@ class SchedulePages:
     """Pages that the list of schedules links to."""
 
     class Media:
-        css = {"all": ("ops/design.css",)}
+        css = {"all": ("ops/design.css", "ops/chart.css")}
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view
@@ -179,6 +181,9 @@ class SchedulePages:
             "clocks": schedule_clocks(row.document),
             "overlap": format_overlap(row),
             "slots": past_slots(row.name),
+            "strip": history_strip(
+                recent_runs_of_schedules([row.name]).get(row.name, []), clock.now(), is_in_list=False
+            ),
             "jitter_ms": jitter_ms(row.document),
             "late_after_ms": jitter_ms(row.document) + LATE_MS,
             "overdue_ms": overdue_ms(row, clock.now()),

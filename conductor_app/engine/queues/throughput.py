@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from threading import Lock
 from typing import Any
 
-from django.db import DatabaseError
+from django.db import DatabaseError, transaction
 
 from ... import clock
 from ...core.decide import Decision
@@ -25,7 +25,11 @@ log = logging.getLogger(__name__)
 
 MINUTE_MS = 60_000
 WRITTEN_EVERY_MS = 5_000
-RETENTION_MS = 2 * 86_400_000
+HOUR_MS = 3_600_000
+MINUTES_KEPT_MS, RETENTION_MS = 2 * 86_400_000, 31 * 86_400_000
+"""Counts per minute are kept for two days. Older ones are added up to counts per hour."""
+COMPACTED_MS = 6 * HOUR_MS
+"""The hours that one pass adds up. A pass runs every hour."""
 FIELDS = ("scheduled", "started", "done", "failed", "busy_ms")
 ENDS = {"complete": "done", "fail": "failed", "fail_for_good": "failed", "expire": "failed"}
 """The events that end a worker's attempt, and the fields that count them."""
@@ -127,5 +131,9 @@ def write_if_due() -> None:
 
 
 def prune_counts() -> None:
-    """Delete the counts that are older than the pages show."""
-    MinuteCount.objects.filter(at__lt=clock.now() - RETENTION_MS).delete()
+    """Add up old minutes to hours, and delete the counts that are older than the pages show."""
+    now = clock.now()
+    MinuteCount.objects.filter(at__lt=now - RETENTION_MS).delete()
+    until = (now - MINUTES_KEPT_MS) // HOUR_MS * HOUR_MS
+    with transaction.atomic():
+        store.add_up_hours(until - COMPACTED_MS, until)

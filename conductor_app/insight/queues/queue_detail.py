@@ -5,13 +5,12 @@ from dataclasses import dataclass, field
 from django.db.models import Count, Q, QuerySet
 from django.utils.translation import gettext as _
 
-from ...models import Attempt, MinuteCount, Poller, QueueHold, TaskDefinition
+from ...models import Attempt, Poller, QueueHold, TaskDefinition
 from ...models.gates import GateFacts
 from .dispatch_estimates import cap_rate, estimate_dispatch_ms
 from .gate_verdicts import LimitHolder, gate_facts, limit_holders
 from .queue_position import queue_rate
 from .queue_states import QUIET_AFTER_MS, list_pollers
-from .throughput import HourOfMinutes, last_hour
 
 MAX_WAITING, MAX_RUNNING, MAX_POLLERS = 50, 50, 50
 
@@ -46,7 +45,6 @@ class QueueDetail:
 
     name: str
     hold: QueueHold | None
-    hour: HourOfMinutes
     rate: float | None
     pending: int
     delayed: int
@@ -77,7 +75,6 @@ def queue_detail(name: str, now: int) -> QueueDetail:
     return QueueDetail(
         name,
         hold,
-        last_hour(MinuteCount.QUEUE, [name], now).get(name, HourOfMinutes()),
         cap_rate(speed, facts) if facts else speed,
         counted["ready"],
         counted["delayed"],

@@ -1,7 +1,7 @@
 """State of queues: pending attempts, attempts in progress, and polling workers."""
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from django.db import connection
@@ -87,6 +87,12 @@ def list_queues() -> list[QueueState]:
         for name in names
     ]
     return sorted(states, key=lambda queue: (queue.oldest_at is None, queue.oldest_at or 0, queue.name))
+
+
+def count_blocked_runs(names: Sequence[str]) -> dict[str, int]:
+    """Return how many runs wait in each of these queues, from MAX_COUNTED attempts."""
+    waiting = Attempt.objects.pending().of_runs().filter(queue__in=names).values_list("queue", "run_id")
+    return dict(Counter(queue for queue, _ in set(waiting.order_by()[:MAX_COUNTED])))
 
 
 def last_polls() -> dict[str, tuple[int, int]]:

@@ -4,10 +4,12 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from django.db.models import Sum
+from django.db.models import BigIntegerField, F, Func, OuterRef, Subquery, Sum
 
-from ...models import MinuteCount
+from ...core.fingerprints import build_of
+from ...models import MinuteCount, Poller
 from ..durations import HOUR, MINUTE
+from ..time_ranges import TimeRange
 
 FIELDS = ("scheduled", "started", "done", "failed")
 MINUTES = 60
@@ -69,3 +71,31 @@ def totals(kind: str, names: Sequence[str], now: int) -> dict[str, tuple[int, in
     rows = MinuteCount.objects.filter(kind=kind, name__in=names, at__gt=now - HOUR).order_by().values_list("name")
     summed = rows.annotate(Sum("done"), Sum("failed"), Sum("busy_ms"))
     return {name: (done, failed, busy) for name, done, failed, busy in summed}
+
+
+def counts_in_range(kind: str, name: str, time_range: TimeRange) -> tuple[dict[str, list[int]], int]:
+    """Return the counts of each bar of a range by field, and the milliseconds that attempts took in the range."""
+    rows = MinuteCount.objects.filter(kind=kind, name=name, at__gte=time_range.since, at__lt=time_range.until)
+    template = f"(%(expressions)s - {time_range.since:d}) / {time_range.step:d}"
+    bar = Func(F("at"), template=template, output_field=BigIntegerField())
+    sums = [Sum(column, default=0) for column in FIELDS]
+    counts, busy_ms = {column: [0] * time_range.count for column in FIELDS}, 0
+    for place, *values, busy in (
+        rows.order_by().annotate(bar=bar).values_list("bar").annotate(*sums, busy=Sum("busy_ms", default=0))
+    ):
+        busy_ms += busy
+        for column, count in zip(FIELDS, values, strict=True):
+            counts[column][place] = count
+    return counts, busy_ms
+
+
+def first_uses_of_builds(workers: Sequence[str]) -> dict[str, int]:
+    """Return when each build of these workers appears first in the stored counts. One look-up per worker."""
+    counted = MinuteCount.objects.filter(kind=MinuteCount.WORKER, name=OuterRef("worker")).order_by("at")
+    found = Poller.objects.filter(worker__in=workers).order_by().annotate(since=Subquery(counted.values("at")[:1]))
+    uses: dict[str, int] = {}
+    for worker, since in found.values_list("worker", "since"):
+        build = build_of(worker)
+        if build and since is not None:
+            uses[build] = min(uses.get(build, since), since)
+    return uses

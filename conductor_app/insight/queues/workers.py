@@ -1,7 +1,7 @@
 """Workers: their polls, their attempts in progress, and their results of the last hour."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from django.db.models import Count, Max, Min, Q, QuerySet
@@ -86,9 +86,25 @@ def workforce(now: int, text: str = "") -> Workforce:
     """Return the workers whose name or polled task type contains a text. Runs five queries."""
     latest = list(_latest_polls(text)[: MAX_WORKERS + 1])
     known = [name for name, _ in latest[:MAX_WORKERS]]
-    worked, names = totals(MinuteCount.WORKER, known, now), known[:MAX_SHOWN]
+    worked = totals(MinuteCount.WORKER, known, now)
+    workers = _summarize_workers(latest[:MAX_SHOWN], worked)
+    return Workforce(workers, _summarize_builds(known, worked), len(known), len(latest) > MAX_WORKERS)
+
+
+def find_worker(name: str, now: int) -> WorkerSummary | None:
+    """Return a worker by its exact name, or None if it has not polled lately. Runs five queries."""
+    polled_at = Poller.objects.filter(worker=name).aggregate(at=Max("polled_at"))["at"]
+    if polled_at is None:
+        return None
+    return _summarize_workers([(name, polled_at)], totals(MinuteCount.WORKER, [name], now))[0]
+
+
+def _summarize_workers(
+    latest: Sequence[tuple[str, int]], worked: Mapping[str, tuple[int, int, int]]
+) -> list[WorkerSummary]:
+    names = [name for name, _ in latest]
     queues, held, holds = _queues_by_worker(names), _leased_by_worker(names), WorkerHold.objects.in_bulk(names)
-    workers = [
+    return [
         WorkerSummary(
             name,
             at,
@@ -97,9 +113,8 @@ def workforce(now: int, text: str = "") -> Workforce:
             *worked.get(name, IDLE),
             holds.get(name),
         )
-        for name, at in latest[:MAX_SHOWN]
+        for name, at in latest
     ]
-    return Workforce(workers, _summarize_builds(known, worked), len(known), len(latest) > MAX_WORKERS)
 
 
 def _latest_polls(text: str) -> QuerySet:

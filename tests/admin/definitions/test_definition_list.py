@@ -101,3 +101,39 @@ def test_the_list_takes_few_queries_for_any_length(operator, django_assert_max_n
 
     with django_assert_max_num_queries(15):
         operator.get(WORKFLOWS)
+
+
+def test_the_last_runs_of_a_definition_are_bars_that_link_to_their_runs(operator, clock, django_assert_max_num_queries):
+    define_task("ship", retryCount=0)
+    define_workflow("order", step("ship"))
+    for outcome in ("COMPLETED", "FAILED"):
+        run = start_run("order")
+        clock.advance(seconds=4)
+        claim_and_report("ship", outcome)
+    with django_assert_max_num_queries(15):
+        page = operator.get(WORKFLOWS)
+
+    assert 'aria-label="Last 2 runs, 1 failed"' in html(page)
+    bar = html(page).split(f'href="/admin/conductor/run/{run.pk}/change/"')[1].split("</a>")[0]
+    assert "Failed · 4.0 s · v1" in bar and 'class="failed"' in bar
+
+
+def test_the_page_of_a_definition_draws_its_runs_over_time_and_its_steps_in_each_run(
+    operator, clock, django_assert_max_num_queries
+):
+    define_task("ship", retryCount=0)
+    define_workflow("order", step("ship"))
+    run = start_run("order")
+    claim_and_report("ship", "FAILED")
+    clock.advance(seconds=3 * 3600)
+    define_workflow("order", step("ship"), version=2)
+    pk = WorkflowDefinition.objects.get(version=2).pk
+    assert f'data-live="/admin/workflows/{pk}/history/live/"' in html(operator.get(f"{WORKFLOWS}{pk}/change/"))
+    with django_assert_max_num_queries(15):
+        page = operator.get(f"/admin/workflows/{pk}/history/")
+
+    chart = page.context["chart"]
+    assert [row["values"] for row in chart.bars if not row["is_empty"]] == [["0", "1", "0", "0"]]
+    assert [row["markers"] for row in chart.bars if row["markers"]] == [["v2"]]
+    assert f'<a class="failed" href="/admin/conductor/run/{run.pk}/change/?task=ship"' in html(page)
+    assert "ship: Failed" in html(page) and operator.get("/admin/workflows/99/history/").status_code == 404

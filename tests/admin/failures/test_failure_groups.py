@@ -38,7 +38,7 @@ def page_of(found: FailureGroup) -> str:
 def test_the_list_displays_groups_with_their_counts(operator, scenario):
     page = page_text(operator.get(INBOX))
 
-    assert "502 from gateway <n>" in page and "no funds" in page
+    assert "502 from gateway 2" in page and "<n>" not in page and "no funds" in page
     assert "Open 2" in page and "New today 2" in page and "Regressed 0" in page
 
 
@@ -61,8 +61,8 @@ def test_a_filter_without_hits_can_be_cleared(operator, scenario):
 def test_a_group_displays_the_common_values_of_its_failures(operator, scenario):
     page = page_text(operator.get(page_of(group())))
 
-    assert "By worker build 41 1 42 1" in page
-    assert "By version 1 2" in page
+    assert "By worker build 41 1 50 % of failures" in page
+    assert "By version 1 2 100 % of failures" in page
     assert "Runs affected 2" in page
     assert "502 from gateway 2" in page
     assert f"/admin/bulk/plan/?failure_group={group().pk}&amp;action=retry" in html(operator.get(page_of(group())))
@@ -77,7 +77,7 @@ def test_a_group_is_counted_by_label_and_by_a_value_of_the_input(operator, scena
 
     page = operator.get(page_of(group()), {"place": "input.order.country"})
 
-    assert "By run label from-de 2 from-fr 1" in page_text(page)
+    assert "By run label from-de 2 67 % of failures from-fr 1 33 % of failures" in page_text(page)
     assert "By a value of the input Place in the input Count de 2 none 2 fr 1" in page_text(page)
     [address] = re.findall(r'href="([^"]*country%3Dde[^"]*)"', html(page))
     assert len(operator.get(unescape(address)).context["cl"].result_list) == 2
@@ -159,8 +159,62 @@ def test_pages_of_failures_take_few_queries(operator, scenario, django_assert_ma
 
 
 def test_counts_of_only_the_newest_runs_are_labeled_as_such(operator, scenario, monkeypatch):
-    monkeypatch.setattr("conductor_app.insight.failures.failure_inbox.SEARCHED_ROWS", 1)
+    monkeypatch.setattr("conductor_app.insight.failures.failure_detail.SEARCHED_ROWS", 1)
 
     page = page_text(operator.get(page_of(group())))
 
     assert "By worker of the newest 1" in page and "By worker build of the newest" not in page
+
+
+def test_the_title_is_the_newest_message_with_dimmed_variable_parts(operator, scenario):
+    for address in (INBOX, page_of(group())):
+        assert '502 from gateway <span class="varies">2</span>' in html(operator.get(address))
+
+
+def fail_for_good(scenario: Scenario, reason: str, worker: str = "w7@41", times: int = 1) -> None:
+    """Let new runs fail without a retry."""
+    for _ in range(times):
+        scenario.clock.advance(seconds=1)
+        scenario.starts("order")
+        scenario.worker("pay", worker).fail_terminally(reason)
+    failure_groups.group_failures(100)
+
+
+def listed(operator, **query: str) -> list[str]:
+    return [row["group"].message for row in operator.get(INBOX, query).context["rows"]]
+
+
+def test_groups_are_sorted_by_lost_runs_count_and_time(operator, scenario):
+    fail_for_good(scenario, "card refused", times=3)
+    fail_for_good(scenario, "broken")
+
+    lost = [row["lost"] for row in operator.get(INBOX, {"sort": "lost"}).context["rows"]]
+    assert lost == sorted(lost, reverse=True) and lost[0] == 3 and listed(operator, sort="lost")[0] == "card refused"
+    assert listed(operator, sort="count")[:2] == ["card refused", "502 from gateway <n>"]
+    assert listed(operator)[:2] == listed(operator, sort="?")[:2] == ["broken", "card refused"]
+    assert listed(operator, sort="first")[0] == "broken"
+    assert 'href="?view=all&amp;sort=count"' in html(operator.get(INBOX, {"view": "all"}))
+
+
+def test_a_build_with_more_failures_than_work_stands_out(operator, scenario):
+    fail_for_good(scenario, "card refused", "w8@42", times=2)
+    for _ in range(3):
+        scenario.starts("order")
+        scenario.worker("pay", "w7@41").completes()
+
+    page = operator.get(page_of(group("card refused")))
+
+    [newer] = next(rows for label, rows, _ in page.context["by"] if label == "By worker build")
+    assert (newer.value, newer.percent, newer.is_notable) == ("42", 100, True) and newer.base_percent < 60
+    assert "100 % of failures" in page_text(page) and f"{newer.base_percent} % of work" in page_text(page)
+
+
+def test_a_group_has_the_whole_error_the_first_version_and_a_chart(operator, scenario):
+    trace = "Traceback (most recent call last):\n  File \"pay.py\", line 3, in pay\nKeyError: 'iban'"
+    fail_for_good(scenario, trace)
+
+    page = operator.get(page_of(FailureGroup.objects.get(sample="KeyError: 'iban'")), {"range": "1h"})
+
+    assert "line 3, in pay" in page_text(page) and "First seen in v1 build 41" in page_text(page)
+    assert sum(page.context["chart"].series[0].values) == 1
+    assert "<h1" in html(page) and "KeyError: &#x27;iban&#x27;" in html(page).split("<h1")[1].split("</h1>")[0]

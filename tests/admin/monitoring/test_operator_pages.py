@@ -59,7 +59,7 @@ def test_the_overview_lists_problems(operator, clock):
 def test_the_overview_of_a_new_server_displays_three_steps(operator):
     page = page_text(operator.get("/admin/"))
 
-    assert "Three steps to a first run" in page and "No problems" in page
+    assert "Get started" in page and "No problems" in page
 
 
 def test_the_sidebar_is_in_the_order_of_the_work(operator):

@@ -1,7 +1,11 @@
 """The overview: what needs attention, and the activity of the last hour."""
 
+import pytest
+
+from conductor_app.admin.charts import TrendChart
 from conductor_app.admin.monitoring import overview, overview_tiles
 from conductor_app.engine import bulk
+from conductor_app.engine.failures import failure_groups
 from conductor_app.models import DurationBaseline
 from tests.admin.page_text import html, page_text
 from tests.insight.scenarios import claim_and_report, define_task, define_workflow, start_run, start_run_of, step
@@ -62,17 +66,33 @@ def test_an_operation_that_waits_for_a_second_person_is_on_the_front_page(operat
     )
 
 
-def test_the_last_day_is_drawn_by_hour_against_a_week_ago(operator, clock):
+def test_the_chart_of_a_day_has_its_hours_and_those_of_a_week_before(operator, clock):
     start_run_of(step("charge"))
     clock.advance(seconds=7 * 86_400 - 7_200)
     start_run("order")
     clock.advance(seconds=7_200)
-    page = html(operator.get(PULSE))
+    page = operator.get(PULSE)
 
-    assert '<b>1</b> Started</a> <span class="muted">vs. 1 a week ago</span>' in page
-    since = clock.now() + 1 - 3 * 3_600_000
-    assert f"started_since={since}&amp;started_before={since + 3_600_000}" in page
-    assert ": 1, last week 0" in page and ": 0, last week 1" in page
+    assert "Started 1 a week earlier 1" in page_text(page)
+    since = clock.now() - clock.now() % 3_600_000 - 2 * 3_600_000
+    assert f"started_since={since}&amp;started_before={since + 3_600_000}" in html(page)
+    rows = [row["values"] for row in started_chart(page).bars]
+    assert rows[-3] == ["1", "0"] and rows[-1] == ["0", "1"]
+
+
+@pytest.mark.parametrize(("name", "count"), [("1h", 60), ("7d", 56), ("30d", 30), ("?", 24)])
+def test_the_range_of_the_charts_is_part_of_the_address(operator, clock, name, count, django_assert_max_num_queries):
+    start_run_of(step("charge"))
+    with django_assert_max_num_queries(15):
+        page = operator.get(PULSE, {"range": name, "rev": "old"})
+
+    assert len(started_chart(page).bars) == count and started_chart(page).series[0].total == 1
+    assert 'href="?range=7d"' in html(page)
+
+
+def started_chart(page) -> TrendChart:
+    [activity] = [tile for column in page.context["columns"] for tile in column if "lines" in tile.context]
+    return activity.context["lines"][0]["chart"]
 
 
 def test_recently_slow_definitions_come_first(operator, clock):
@@ -98,13 +118,52 @@ def test_a_failing_tile_displays_the_request_id_without_affecting_others(operato
         raise RuntimeError("the disk burns")
 
     start_run_of(step("ship"))
-    monkeypatch.setattr(overview_tiles, "hourly_activity", broken)
-    monkeypatch.setattr(overview, "_status_counts", lambda: broken(0))
+    monkeypatch.setattr(overview_tiles, "run_activity", broken)
+    monkeypatch.setattr(overview, "count_open_work", broken)
     page = operator.get(PULSE)
     front = operator.get("/admin/")
 
     assert page.status_code == front.status_code == 200
-    assert "Last 24 hours could not be displayed" in page_text(page) and "ship" in page_text(page)
+    assert "Activity could not be displayed" in page_text(page) and "ship" in page_text(page)
     assert page.headers["X-Request-Id"] in page_text(page)
     assert "Key figures could not be displayed" in page_text(front) and "No worker polls ship" in page_text(front)
     assert "the disk burns" not in html(page) and "the disk burns" in caplog.text
+
+
+def fail_runs(*outcomes: tuple[str, str], worker: str = "w7") -> None:
+    """Start a run for each outcome and reason, report it, and group the failures."""
+    for outcome, reason in outcomes:
+        start_run("order")
+        claim_and_report("charge", outcome, worker, reason=reason)
+    failure_groups.group_failures(100)
+
+
+def test_failures_are_ranked_by_lost_runs_and_recovered_ones_are_folded(viewer, clock, django_assert_max_num_queries):
+    define_task("charge", retryCount=1, retryDelaySeconds=0)
+    define_workflow("order", step("charge"))
+    fail_runs(*[("FAILED_FOR_GOOD", "card refused")] * 3)
+    clock.advance(seconds=60)
+    fail_runs(("FAILED_FOR_GOOD", "no funds"))
+    fail_runs(("FAILED", "gateway is down"))
+    claim_and_report("charge")
+    failure_groups.group_failures(100)
+
+    viewer.get("/admin/")  # The first request after a minute stores the use of the session.
+    with django_assert_max_num_queries(15):
+        page = page_text(viewer.get("/admin/"))
+
+    assert page.index("card refused") < page.index("no funds") < page.index("1 error was retried without losing a run")
+    assert "3 runs lost 3 affected, 60 %" in page and "1 run lost 1 affected, 20 %" in page
+    assert "gateway is down" in page.split("without losing a run")[1] and "New" in page
+
+
+def test_a_queue_without_workers_has_the_number_of_blocked_runs(operator, clock):
+    start_run_of(step("ship"))
+    start_run("order")
+    clock.advance(seconds=120)
+
+    page = operator.get("/admin/attention/")
+
+    assert "2 runs blocked" in page_text(page)
+    assert 'data-live="/admin/attention/live/"' in html(operator.get("/admin/"))
+    assert 'data-live-for="attention"' in html(operator.get("/admin/"))

@@ -4,7 +4,7 @@ import pytest
 
 from conductor_app.insight.queues import queue_detail as queue_insight
 from conductor_app.insight.queues import workers
-from conductor_app.models import Attempt, AuditEntry, Poller, QueueHold, TaskLog, WorkerHold
+from conductor_app.models import Attempt, AuditEntry, MinuteCount, Poller, QueueHold, TaskLog, WorkerHold
 from tests.admin.page_text import html, page_text
 from tests.builders import policy, step, step_without_policy
 from tests.scenario import Scenario
@@ -247,3 +247,36 @@ def test_a_worker_with_clock_skew_is_marked(operator, limited, clock, off, said)
     page = page_text(operator.get(WORKERS))
 
     assert (f"clock {said}" in page) if said else ("clock ahead" not in page and "clock behind" not in page)
+
+
+def count_minute(clock, kind: str, name: str, hours_ago: int, **counts: int) -> None:
+    MinuteCount.objects.create(kind=kind, name=name, at=(clock.now() // 60_000 - hours_ago * 60) * 60_000, **counts)
+
+
+def test_the_chart_of_a_queue_marks_the_first_use_of_a_new_build(operator, limited, clock):
+    limited.worker("ship", "van@8").polls()
+    count_minute(clock, "worker", "van@7", 30, done=1)
+    count_minute(clock, "worker", "van@8", 3, done=1)
+    count_minute(clock, "queue", "ship", 3, done=4, failed=1, busy_ms=5_000)
+
+    page = operator.get(queue("ship"), {"name": "ship", "range": "24h"})
+
+    chart = page.context["chart"]
+    assert [marker.label for marker in chart.markers] == ["build 8"]
+    assert [row["values"] for row in chart.bars if row["markers"]] == [["4", "1"]]
+    assert "Completed 4 Failed 1" in page_text(page) and "1.0 s per attempt" in page_text(page)
+    assert 'href="?name=ship&amp;range=7d"' in html(page)
+
+
+def test_a_worker_has_a_page_with_its_state_and_its_attempts_over_time(
+    operator, limited, clock, django_assert_max_num_queries
+):
+    count_minute(clock, "worker", "van@7", 40, done=3)
+    with django_assert_max_num_queries(15):
+        page = operator.get("/admin/worker/", {"name": "van@7", "range": "7d"})
+
+    assert "State Online" in page_text(page) and "Completed 3" in page_text(page)
+    assert "Build 7" in page_text(page) and 'href="/admin/queue/?name=ship"' in html(page)
+    assert 'href="/admin/worker/?name=van%407"' in html(operator.get(WORKERS))
+    assert "has not polled lately" in page_text(operator.get("/admin/worker/", {"name": "unknown"}))
+    assert operator.get("/admin/worker/").status_code == 404

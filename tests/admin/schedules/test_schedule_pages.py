@@ -157,3 +157,13 @@ def test_pages_take_few_queries(operator, hourly, django_assert_max_num_queries)
     for path in ("", f"{hourly.pk}/change/", f"{hourly.pk}/edit/"):
         with django_assert_max_num_queries(15):
             operator.get(f"{SCHEDULES}{path}")
+
+
+def test_the_last_runs_of_a_schedule_are_drawn_in_the_list_and_on_its_page(operator, hourly, clock):
+    clock.advance(seconds=HOUR)
+    sweeps.fire_schedules(10)
+    run = Run.objects.get()
+
+    for path in (SCHEDULES, f"{SCHEDULES}{Schedule.objects.get().pk}/change/"):
+        page = operator.get(path).content.decode()
+        assert 'aria-label="Last run, 0 failed"' in page and f'href="/admin/conductor/run/{run.pk}/change/"' in page

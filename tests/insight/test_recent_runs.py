@@ -1,0 +1,117 @@
+"""History strips and the grid of steps and runs read a bounded part of the runs."""
+
+import pytest
+
+from conductor_app.insight.definitions import step_history
+from conductor_app.insight.definitions.definition_activity import runs_by_result
+from conductor_app.insight.definitions.step_history import step_grid
+from conductor_app.insight.runs.recent_runs import STRIP_LENGTH, recent_runs_of_schedules, recent_runs_of_workflows
+from conductor_app.insight.time_ranges import TimeRange
+from conductor_app.models import Run, WorkflowDefinition
+from tests.insight.scenarios import claim_and_report, define_task, define_workflow, start_run, start_run_of, step
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_strip_has_the_newest_runs_oldest_first(clock, django_assert_num_queries):
+    define_workflow("order", step("ship"))
+    for _ in range(STRIP_LENGTH + 2):
+        clock.advance(seconds=1)
+        last = start_run("order")
+    other = start_run_of(step("ship"), name="return")
+
+    with django_assert_num_queries(1):
+        found = recent_runs_of_workflows(["order", "return", "unknown", "order"])
+
+    assert set(found) == {"order", "return"} and found["return"][0].id == other.pk
+    assert len(found["order"]) == STRIP_LENGTH and found["order"][-1].id == last.pk
+    starts = [run.created_at for run in found["order"]]
+    assert starts == sorted(starts)
+
+
+def test_runs_of_schedules_are_found_by_the_schedule(clock):
+    run = start_run_of(step("ship"))
+    Run.objects.filter(pk=run.pk).update(schedule="nightly")
+    start_run("order")
+
+    assert [each.id for each in recent_runs_of_schedules(["nightly", "hourly"])["nightly"]] == [run.pk]
+
+
+def test_a_strip_without_names_takes_no_query(django_assert_num_queries):
+    with django_assert_num_queries(0):
+        assert recent_runs_of_workflows([]) == {}
+
+
+def document(name: str = "order"):
+    return WorkflowDefinition.objects.get(name=name).document
+
+
+def test_a_cell_has_the_state_of_the_step_in_the_run(clock):
+    define_task("ship", retryCount=0)
+    define_workflow("order", step("pack"), step("ship"))
+    start_run("order")
+    claim_and_report("pack")
+    claim_and_report("ship", "FAILED")
+    clock.advance(seconds=1)
+    start_run("order")
+
+    pack, ship = step_grid(document(), recent_runs_of_workflows(["order"])["order"]).rows
+
+    assert [cell.status for cell in pack.cells] == ["COMPLETED", "ACTIVE"]
+    assert [(cell.status, cell.task) for cell in ship.cells] == [("FAILED", "ship"), ("", "")]
+
+
+def loop(ref: str, *body, iterations: int):
+    return step(ref, "DO_WHILE", loopCondition=f"$.{ref}['iteration'] < {iterations}", loopOver=list(body))
+
+
+def test_a_cell_of_a_loop_has_its_worst_iteration(clock):
+    define_task("ship", retryCount=0)
+    define_workflow("order", loop("parcels", step("ship"), iterations=3))
+    start_run("order")
+    claim_and_report("ship")
+    claim_and_report("ship", "FAILED")
+
+    __, ship = step_grid(document(), recent_runs_of_workflows(["order"])["order"]).rows
+
+    [cell] = ship.cells
+    assert (cell.status, cell.task, cell.count) == ("FAILED", "ship__2", 2)
+
+
+def test_of_runs_with_many_tasks_only_those_outside_of_loops_are_read(clock, monkeypatch, django_assert_num_queries):
+    monkeypatch.setattr(step_history, "MAX_TASKS", 3)
+    start_run_of(loop("parcels", step("ship"), iterations=3))
+    claim_and_report("ship")
+    claim_and_report("ship")
+    runs = recent_runs_of_workflows(["order"])["order"]
+    order = document()
+
+    with django_assert_num_queries(1):
+        parcels, ship = step_grid(order, runs).rows
+
+    assert parcels.cells[0].status == "ACTIVE" and ship.cells[0].status == ""
+
+
+def test_a_long_definition_has_a_bounded_number_of_rows(clock, monkeypatch):
+    monkeypatch.setattr(step_history, "MAX_STEPS", 2)
+    start_run_of(step("a"), step("b"), step("c"))
+
+    grid = step_grid(document(), recent_runs_of_workflows(["order"])["order"])
+
+    assert [row.ref for row in grid.rows] == ["a", "b"] and grid.steps == 3 and grid.is_cut
+
+
+def test_runs_are_counted_by_start_and_result(clock):
+    define_task("ship", retryCount=0)
+    define_workflow("order", step("ship"))
+    for outcome in ("COMPLETED", "FAILED"):
+        start_run("order")
+        claim_and_report("ship", outcome)
+    clock.advance(seconds=2 * 3600)
+    start_run("order")
+    start_run_of(step("ship"), name="return")
+
+    counts, is_cut = runs_by_result("order", TimeRange.aligned("24h", clock.now()))
+
+    assert (counts["completed"][-3], counts["failed"][-3], counts["open"][-1]) == (1, 1, 1)
+    assert sum(map(sum, counts.values())) == 3 and not is_cut
