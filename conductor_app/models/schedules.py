@@ -1,5 +1,7 @@
 """Schedules, their executed slots, and the state of the scheduler."""
 
+from typing import Any
+
 from django.db import models
 from django.db.models import Q
 
@@ -48,6 +50,9 @@ class Schedule(Authored):
 
 class ScheduleExecution(models.Model):
     """A slot of a schedule with its result. The id is derived from the slot, so that each slot has one row."""
+
+    # Set by queries and commands that load more than the row.
+    run_keys: Any
 
     id = IdField(primary_key=True)
     schedule_name = models.CharField(max_length=255)

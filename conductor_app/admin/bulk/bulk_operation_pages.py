@@ -17,6 +17,7 @@ from ...core.states import BULK, PAUSED
 from ...engine import bulk
 from ...insight.bulk import selections
 from ...insight.bulk.bulk_operations import frequent_answers
+from ...insight.runs.run_keys import run_keys
 from ...models import AuditEntry, BulkItem, BulkOperation, FailureGroup
 from ..badges import render_pill
 from ..error_messages import require_permission, show_refusal
@@ -98,6 +99,7 @@ class BulkOperationPage(ObjectPage):
                 (render_pill(*OUTCOME_LABELS[outcome]), answer, count)
                 for outcome, answer, count in frequent_answers(row)
             ],
+            "run_keys": run_keys(item.run_id for item in items[:PAGE_SIZE]),
             "items": [(item, render_pill(*OUTCOME_LABELS[item.outcome])) for item in items[:PAGE_SIZE]],
             "next": items[PAGE_SIZE - 1].number if len(items) > PAGE_SIZE else None,
             "outcome": outcome,

@@ -17,6 +17,7 @@ from django.utils.translation import gettext_lazy
 
 from ...core.errors import RequestRefused
 from ...engine.bulk import needs_approval
+from ...insight.runs.run_keys import keys_of
 from ...models import Run
 from ..badges import render_badge
 from ..error_messages import show_refusal
@@ -99,6 +100,7 @@ def _render_confirmation(
         "confirm",
         rows=rows,
         possible=possible,
+        run_keys=keys_of(selected[:MAX_RUNS]),
         is_cut=len(selected) > MAX_RUNS,
         most=MAX_RUNS,
     )
@@ -109,7 +111,8 @@ def _render_results(
 ) -> TemplateResponse:
     done = sum(result.is_done for result in results)
     counts = {"done": done, "refused": len(results) - done}
-    return _render_page(model_admin, request, action, "outcome", results=results, **counts)
+    runs = [result.run for result in results]
+    return _render_page(model_admin, request, action, "outcome", results=results, run_keys=keys_of(runs), **counts)
 
 
 def _render_page(

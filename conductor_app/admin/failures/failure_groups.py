@@ -16,6 +16,7 @@ from ...core.errors import Invalid, NotFound, RequestRefused
 from ...core.states import FAILURE, REGRESSED
 from ...engine.failures import failure_groups
 from ...insight.failures.failure_inbox import VIEWS, ListedFailureGroup, failure_detail, failure_inbox
+from ...insight.runs.run_keys import run_keys
 from ...models import AuditEntry, FailureGroup
 from ..badges import render_pill
 from ..charts import sparkline
@@ -142,6 +143,7 @@ class FailureGroupPage(ObjectPage):
             "group": group,
             "state": render_state_pill(group.state),
             "detail": detail,
+            "run_keys": run_keys(failure.run_id or "" for failure in detail.samples),
             "spark": sparkline(detail.listed_group.hours, _("Failures per hour, last 24 hours"), "bad"),
             "place": place,
             "by_value": [

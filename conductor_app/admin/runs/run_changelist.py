@@ -14,6 +14,8 @@ from ...insight.bulk import selections
 from ...insight.definitions.duration_baselines import typical_run_durations
 from ...insight.keyset_pages import SortColumn
 from ...insight.runs.cause import failure_reasons
+from ...insight.runs.current_steps import current_steps
+from ...insight.runs.run_keys import annotate_key_inputs, run_keys
 from ...models import Run
 from ..read_only import ServerAwareChangeList
 from .run_filters import address_with, filter_bar, parse_selection
@@ -71,7 +73,7 @@ class RunList(ServerAwareChangeList):
         try:
             rows, self.notes = runs_with_coverage(request)
             self.counted = selections.countable_runs(parse_selection(request.GET), rows)
-            return rows
+            return annotate_key_inputs(rows)
         except Invalid as refused:
             messages.error(request, refused.message)
             self.counted = Run.objects.none()
@@ -88,9 +90,17 @@ class RunList(ServerAwareChangeList):
         self.show_full_result_count, self.show_admin_actions = False, bool(self.current_page.rows)
         self.full_result_count, self.can_show_all, self.multi_page = self.result_count, False, True
         self.paginator = self.model_admin.get_paginator(request, self.queryset.order_by(*self.sort.order()), 50)
-        failed, usual = failure_reasons(self.result_list), typical_run_durations(self.result_list)
-        for run in self.result_list:
+        self._add_facts(is_parent_listed="parent" in self.model_admin.get_list_display(request))
+
+    def _add_facts(self, is_parent_listed: bool) -> None:
+        """Load what the rows show beside the columns of their runs, each in one query for all rows."""
+        runs = self.result_list
+        failed, usual = failure_reasons(runs), typical_run_durations(runs)
+        steps = current_steps(runs, clock.now())
+        parents = run_keys(run.parent_id for run in runs) if is_parent_listed else {}
+        for run in runs:
             run.failure, run.usual = failed.get(run.pk), usual.get((run.name, run.version))
+            run.current_step, run.parent_keys = steps.get(run.pk), parents
 
     @property
     def filter_chips(self) -> list[Any]:

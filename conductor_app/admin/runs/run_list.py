@@ -15,6 +15,8 @@ from django.utils.translation import gettext_lazy
 
 from ... import clock
 from ...core.errors import Invalid
+from ...insight.runs.current_steps import CurrentStep
+from ...insight.runs.run_keys import run_key
 from ...insight.tasks.attempt_waits import first_line
 from ...models import Run
 from ..badges import exact_time, relative_time, render_badge, running_time
@@ -22,6 +24,7 @@ from ..bulk.selected_runs import make_bulk_action, make_planned_action
 from ..choices import save_preference, saved_preferences
 from ..fragments import fragment_response
 from ..read_only import ReadOnlyAdmin
+from ..run_links import render_run_link
 from . import run_page
 from .run_actions import run_actions
 from .run_bundle import export_run_file, inspect_bundle
@@ -32,6 +35,7 @@ from .run_labels import change_labels
 COLUMN_LABELS = {
     "state": gettext_lazy("Status"),
     "run": gettext_lazy("Run"),
+    "workflow": gettext_lazy("Workflow"),
     "correlation": gettext_lazy("Correlation id"),
     "started": gettext_lazy("Started"),
     "ended": gettext_lazy("Ended"),
@@ -40,10 +44,11 @@ COLUMN_LABELS = {
     "priority_text": gettext_lazy("Priority"),
     "key": gettext_lazy("Idempotency key"),
     "parent": gettext_lazy("Parent"),
-    "error": gettext_lazy("Failed task · Error"),
+    "error": gettext_lazy("Current step · Error"),
 }
 """The columns that the list can show, in this order."""
-FIXED_COLUMNS, DEFAULT_COLUMNS = ("state", "run"), ("state", "run", "correlation", "started", "duration", "error")
+FIXED_COLUMNS = ("state", "run", "workflow")
+DEFAULT_COLUMNS = (*FIXED_COLUMNS, "started", "duration", "error")
 COLUMNS_PREFERENCE = "run_columns"
 MAX_NEW_RUNS = 100
 
@@ -165,14 +170,11 @@ class RunAdmin(ReadOnlyAdmin):
 
     @admin.display(description=gettext_lazy("run"))
     def run(self, run: Run) -> SafeString:
-        return format_html(
-            '<a href="{}/change/"><strong>{}</strong> <span class="version">v{}</span></a><br>'
-            '<code class="id">{}</code>',
-            run.pk,
-            run.name,
-            run.version,
-            run.pk,
-        )
+        return render_run_link(run.pk, {run.pk: run_key(run)})
+
+    @admin.display(description=gettext_lazy("workflow"))
+    def workflow(self, run: Run) -> SafeString:
+        return format_html('{} <span class="version">v{}</span>', run.name, run.version)
 
     @admin.display(description=gettext_lazy("correlation id"), empty_value="–")
     def correlation(self, run: Run) -> str | None:
@@ -223,20 +225,25 @@ class RunAdmin(ReadOnlyAdmin):
 
     @admin.display(description=gettext_lazy("parent"))
     def parent(self, run: Run) -> SafeString | str:
-        link = format_html(
-            '<a href="{}"><code class="id">{}</code></a>', run_page.run_address(run.parent_id), run.parent_id
-        )
-        return link if run.parent_id else ""
+        return render_run_link(run.parent_id, run.parent_keys) if run.parent_id else ""
 
-    @admin.display(description=gettext_lazy("failed task · error"), empty_value="")
+    @admin.display(description=gettext_lazy("current step · error"), empty_value="")
     def error(self, run: Run) -> SafeString | str:
         if run.begins_later(clock.now()):
             return _("starts at %(time)s") % {"time": exact_time(run.created_at)}
         if run.is_held:
             return _("waiting: workflow concurrency limit reached")
+        if run.current_step is not None:
+            return _render_step(run.current_step)
         if run.failure is None:
             return first_line(run.reason, 200)
         return format_html("<code>{}</code> {}", *run.failure)
+
+
+def _render_step(step: CurrentStep) -> SafeString:
+    """Return the task, what it waits for, and since when."""
+    since = format_html(" · {}", running_time(step.since)) if step.since else ""
+    return format_html('<span class="step"><code>{}</code> {}{}</span>', step.task, step.words, since)
 
 
 def _format_factor(took: int, usual: int) -> str:
