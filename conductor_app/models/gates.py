@@ -153,9 +153,7 @@ GATES: tuple[Gate, ...] = (
         _rate_limit_sentence,
         gettext_lazy("The rate limit is not reached."),
         usage="SELECT COUNT(*) FROM conductor_attempt WHERE name = :name AND rate_count > 0 AND claimed_at > :since",
-        brief=lambda f: (
-            _("rate limit %(limit)s in %(seconds)s s") % {"limit": f.rate_count, "seconds": f.rate_seconds}
-        ),
+        brief=lambda f: _("rate limit %(limit)s in %(seconds)s s") % {"limit": f.rate_count, "seconds": f.rate_seconds},
     ),
 )
 CONCURRENCY, RATE = GATES[-2:]

@@ -7,7 +7,15 @@ from conductor_app.engine.queues import queue_commands
 from conductor_app.engine.runs import run_commands
 from conductor_app.insight.runs.current_steps import current_steps
 from conductor_app.models import Message, Run
-from tests.insight.scenarios import claim_and_report, claim_next, define_task, define_workflow, start_run, start_run_of, step
+from tests.insight.scenarios import (
+    claim_and_report,
+    claim_next,
+    define_task,
+    define_workflow,
+    start_run,
+    start_run_of,
+    step,
+)
 
 pytestmark = pytest.mark.django_db
 

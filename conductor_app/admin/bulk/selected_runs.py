@@ -1,7 +1,7 @@
 """One action on selected runs: a page that asks for a reason, then the result for each run."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,7 @@ from ...models import Run
 from ..badges import render_badge
 from ..error_messages import show_refusal
 from ..runs.run_actions import RunAction
-from .bulk_plan import list_parameters
+from .bulk_plan import ACTION_LABELS, list_parameters
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +37,25 @@ class BulkRunResult:
     run: Run
     is_done: bool
     answer: str
+
+
+MAIN_BUTTONS = {
+    "retry": "do-retry",
+    "pause": "do-pause",
+    "resume": "do-resume",
+    "terminate": "do-terminate",
+    "label": "",
+}
+"""The actions that the bar of a selection shows as buttons, with their icons. The others are in its menu."""
+
+
+def selection_buttons(allowed: Collection[str]) -> dict[str, list[tuple[str, str, str]]]:
+    """Return name, label and icon of the actions on a selection: those shown as buttons, and those in the menu."""
+    found = [(name, str(ACTION_LABELS[name]), MAIN_BUTTONS.get(name, "")) for name in allowed if name in ACTION_LABELS]
+    main = sorted(
+        (each for each in found if each[0] in MAIN_BUTTONS), key=lambda each: list(MAIN_BUTTONS).index(each[0])
+    )
+    return {"main": main, "more": [each for each in found if each[0] not in MAIN_BUTTONS]}
 
 
 def make_bulk_action(action: RunAction) -> Callable[..., TemplateResponse]:

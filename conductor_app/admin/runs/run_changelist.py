@@ -18,7 +18,7 @@ from ...insight.runs.current_steps import current_steps
 from ...insight.runs.run_keys import annotate_key_inputs, run_keys
 from ...models import Run
 from ..read_only import ServerAwareChangeList
-from .run_filters import address_with, filter_bar, parse_selection
+from .run_filters import active_filters, address_with, filter_bar, parse_selection
 from .search_coverage import coverage_notes
 
 SORT_COLUMNS = {
@@ -104,7 +104,7 @@ class RunList(ServerAwareChangeList):
 
     @property
     def filter_chips(self) -> list[Any]:
-        return filter_bar(self.query_parameters)["chips"] if hasattr(self, "query_parameters") else []
+        return active_filters(self.query_parameters) if hasattr(self, "query_parameters") else []
 
     def get_extra_context(self) -> dict[str, Any]:
         """Return the context around the rows: filter bar, chips, and links to other pages and orders."""

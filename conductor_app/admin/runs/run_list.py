@@ -20,7 +20,7 @@ from ...insight.runs.run_keys import run_key
 from ...insight.tasks.attempt_waits import first_line
 from ...models import Run
 from ..badges import exact_time, relative_time, render_badge, running_time
-from ..bulk.selected_runs import make_bulk_action, make_planned_action
+from ..bulk.selected_runs import make_bulk_action, make_planned_action, selection_buttons
 from ..choices import save_preference, saved_preferences
 from ..fragments import fragment_response
 from ..read_only import ReadOnlyAdmin
@@ -31,6 +31,7 @@ from .run_bundle import export_run_file, inspect_bundle
 from .run_changelist import RunList, matching_runs, requested_sort
 from .run_export import export_runs
 from .run_labels import change_labels
+from .view_tabs import counted_tabs, is_unsaved, view_tabs
 
 COLUMN_LABELS = {
     "state": gettext_lazy("Status"),
@@ -61,6 +62,7 @@ class RunAdmin(ReadOnlyAdmin):
         make_planned_action("label", gettext_lazy("Add labels to the selected runs")),
         make_planned_action("unlabel", gettext_lazy("Remove labels from the selected runs")),
     )
+    actions_on_top, actions_on_bottom = False, True
     list_display_links = None
     list_display = DEFAULT_COLUMNS
     ordering = ("-created_at", "id")
@@ -83,6 +85,10 @@ class RunAdmin(ReadOnlyAdmin):
             response.context_data["columns"] = [
                 (n, word, n in visible) for n, word in COLUMN_LABELS.items() if n not in FIXED_COLUMNS
             ]
+            tabs = view_tabs(request)
+            response.context_data["view_tabs"] = [(tab, None) for tab in tabs]
+            response.context_data["is_unsaved"] = is_unsaved(request, tabs)
+            response.context_data["selection_buttons"] = selection_buttons(self.get_actions(request))
         return response
 
     def save_columns(self, request: HttpRequest) -> HttpResponse:
@@ -123,6 +129,11 @@ class RunAdmin(ReadOnlyAdmin):
             {"news": count, "most": MAX_NEW_RUNS, "query": _query_without_page(request)},
         )
 
+    def view_tabs_fragment(self, request: HttpRequest) -> HttpResponse:
+        """Return the tabs of the views with their numbers of runs."""
+        self._require_access(request)
+        return fragment_response(request, "ops/runs/view_tabs.html", {"view_tabs": counted_tabs(request)})
+
     def _require_access(self, request: HttpRequest) -> None:
         if not self.has_view_permission(request):
             raise PermissionDenied("conductor.view_run")
@@ -137,6 +148,7 @@ class RunAdmin(ReadOnlyAdmin):
             path("export.<str:format>", self.admin_site.admin_view(self.export), name="run_export"),
             path("bundle/", self.admin_site.admin_view(self.inspect_bundle_view), name="run_bundle_opened"),
             path("news/", self.admin_site.admin_view(self.new_runs_fragment), name="run_news"),
+            path("views/", self.admin_site.admin_view(self.view_tabs_fragment), name="run_views"),
             path("<path:run_id>/bundle.json", self.admin_site.admin_view(export_run_file), name="run_bundle"),
             path("<path:run_id>/labels/", self.admin_site.admin_view(change_labels), name="run_labels"),
             path("<path:run_id>/parts/", self.admin_site.admin_view(self.run_parts_fragment), name="run_parts"),

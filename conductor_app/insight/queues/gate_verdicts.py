@@ -145,23 +145,25 @@ def _with_limits(attempt: Attempt, row: dict[str, Any]) -> dict[str, Any]:
 
 def _count_used(limited: Collection[tuple[str, int, int, int]], now: int) -> tuple[dict[str, int], dict[str, int]]:
     """Return the used slots of the concurrency limits and of the rate limits, by name. Runs one query, or none."""
-    counts: list[tuple[int, str, str, list[Any]]] = []
+    used: tuple[dict[str, int], dict[str, int]] = {}, {}
+    targets: list[tuple[dict[str, int], str]] = []
+    queries: list[tuple[str, list[Any]]] = []
     for name, concurrent_limit, rate_count, rate_seconds in limited:
         if concurrent_limit > 0:
-            counts.append((0, name, *usage_query(CONCURRENCY, name)))
+            targets.append((used[0], name))
+            queries.append(usage_query(CONCURRENCY, name))
         if rate_count > 0 and rate_seconds > 0:
-            counts.append((1, name, *usage_query(RATE, name, since=now - rate_seconds * 1000)))
-    used: tuple[dict[str, int], dict[str, int]] = {}, {}
-    if not counts:
-        return used
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"SELECT {', '.join(f'({sql})' for *_, sql, _ in counts)}",
-            [value for *_, values in counts for value in values],
-        )
-        [row] = cursor.fetchall()
-    for (limit, name, *_), count in zip(counts, row, strict=True):
-        used[limit][name] = int(count)
+            targets.append((used[1], name))
+            queries.append(usage_query(RATE, name, since=now - rate_seconds * 1000))
+    if queries:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                f"SELECT {', '.join(f'({sql})' for sql, values in queries)}",
+                [value for sql, values in queries for value in values],
+            )
+            [row] = cursor.fetchall()
+        for (counts, name), count in zip(targets, row, strict=True):
+            counts[name] = int(count)
     return used
 
 

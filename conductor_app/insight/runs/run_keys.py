@@ -26,7 +26,7 @@ class RunKey:
 
 
 def short_id(id: str) -> str:
-    """Return the end of an id. Ids begin with their time, so that their beginnings are alike."""
+    """Return the end of an id. Ids begin with their time, so that those of one day look alike."""
     return f"…{id[-SHORT_ID_LENGTH:]}" if len(id) > SHORT_ID_LENGTH else id
 
 
