@@ -5,6 +5,9 @@ from typing import Any
 from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ... import clock
@@ -16,6 +19,8 @@ from ...insight.keyset_pages import SortColumn
 from ...insight.runs.cause import failure_reasons
 from ...insight.runs.current_steps import current_steps
 from ...insight.runs.run_keys import annotate_key_inputs, run_keys
+from ...insight.runs.search import RUNS
+from ...insight.runs.search.value_search import query_for_value, suggest_query
 from ...models import Run
 from ..read_only import ServerAwareChangeList
 from .run_filters import active_filters, address_with, filter_bar, parse_selection
@@ -101,6 +106,24 @@ class RunList(ServerAwareChangeList):
         for run in runs:
             run.failure, run.usual = failed.get(run.pk), usual.get((run.name, run.version))
             run.current_step, run.parent_keys = steps.get(run.pk), parents
+
+    @property
+    def search_hint(self) -> SafeString | str:
+        """Return another search for a list without results: for the text as a value, or with a corrected path."""
+        query = self.query_parameters.get("q", "").strip()
+        if not query:
+            return ""
+        if not RUNS.is_query(query):
+            other = address_with(self.query_parameters, q=query_for_value(query))
+            return format_html('<a href="{}">{}</a>', other, _("Search inputs for “%(value)s”") % {"value": query[:60]})
+        name = self.query_parameters.get("name", "")
+        newest = Run.objects.of_definition(name) if name else Run.objects.all()
+        found = suggest_query(query, newest)
+        if found is None:
+            return ""
+        wrong, right, corrected = found
+        link = format_html('<a href="{}"><code>{}</code></a>', address_with(self.query_parameters, q=corrected), right)
+        return format_html(_("No recent run has {path}. Did you mean {suggestion}?"), path=wrong, suggestion=link)
 
     @property
     def filter_chips(self) -> list[Any]:
