@@ -40,7 +40,7 @@ QUEUE_ACTIONS = {gettext_noop("Pause"): "act-pause", gettext_noop("Resume"): "ac
 def find_pages(site: AdminSite, request: HttpRequest, term: str) -> Iterator[PaletteHit]:
     """Yield the pages of the sidebar whose name contains the term."""
     for section in site.get_app_list(request):
-        for entry in section["models"]:
+        for entry in (page for model in section["models"] for page in model["pages"]):
             if term.lower() in str(entry["name"]).lower() and entry.get("admin_url"):
                 yield PaletteHit(
                     _("Page"), str(entry["name"]), entry["admin_url"], entry["icon"], str(section["name"]), True
