@@ -46,7 +46,6 @@ class Run(models.Model):
     usual: Any
     failure: Any
     definition_pk: Any
-    key_input: Any
     parent_keys: Any
     current_step: Any
     label_names: str

@@ -67,7 +67,9 @@ def _canonical(query: QueryDict) -> dict[str, Any]:
         field.name: text for field in FILTER_FIELDS if (text := clean_text(query.get(field.name, "")))
     }
     statuses = sorted(parse_statuses(query))
-    return found | ({"status": statuses} if statuses else {}) | _preset(query)
+    if statuses:
+        found["status"] = statuses
+    return found | _preset(query)
 
 
 def _preset(query: QueryDict) -> dict[str, str]:

@@ -43,11 +43,11 @@ def current_steps(runs: Iterable[Run], now: int) -> dict[str, CurrentStep]:
     by_id = {run.pk: run for run in runs if run.status in RUN.open and not run.is_held and not run.begins_later(now)}
     attempts = _current_attempts(by_id) if by_id else []
     for attempt in attempts:
-        attempt.run = by_id[attempt.run_id]
+        attempt.run = by_id[attempt.run_id or ""]
     pending = [attempt for attempt in attempts if attempt.status == "PENDING" and attempt.queue]
     facts = facts_of_attempts(pending, now) if pending else {}
     polls = last_polls() if pending else {}
-    return {each.run_id: _describe(each, facts.get(each.pk), polls, now) for each in attempts}
+    return {each.run_id or "": _describe(each, facts.get(each.pk), polls, now) for each in attempts}
 
 
 def _current_attempts(run_ids: Collection[str]) -> list[Attempt]:
