@@ -72,8 +72,9 @@ def _canonical(query: QueryDict) -> dict[str, Any]:
     return found | _preset(query)
 
 
-def _preset(query: QueryDict) -> dict[str, str]:
-    return {"started": query["started"]} if query.get("started") else {}
+def _preset(query: QueryDict) -> dict[str, Any]:
+    preset = query.get("started")
+    return {"started": preset} if preset else {}
 
 
 def _to_parameters(query: dict[str, str]) -> QueryDict:
