@@ -15,7 +15,7 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext, pgettext
 
 from ..insight.runs.timeline import TimelineSegment
-from . import badges
+from . import badges, run_links
 from .monitoring.worker_samples import WorkerSample
 
 MAX_REASON_LENGTH = 500
@@ -73,19 +73,14 @@ def render_name_and_version(row: Any) -> SafeString:
     return format_html('{} <span class="version">v{}</span>', row.name, row.version)
 
 
-@register.simple_tag(name="copy_button")
-def render_copy_button(text: str) -> SafeString:
-    """Return a button that copies an id to the clipboard."""
-    attributes = flatatt({"data-copy": text, "title": gettext("Copy the id")})
-    return format_html('<button type="button" class="copy"{}>{}</button>', attributes, badges.render_icon("copy"))
+register.simple_tag(run_links.render_copy_button, name="copy_button")
+register.simple_tag(run_links.render_short_id, name="short_id")
 
 
-@register.simple_tag(name="run_link")
-def render_run_link(run_id: str, task: str = "") -> SafeString:
-    """Return the id of a run as a link to its page, where `task` is selected."""
-    address = reverse("admin:conductor_run_change", args=[run_id])
-    query = f"?{urlencode({'task': task})}" if task else ""
-    return format_html('<a href="{}{}"><code class="id">{}</code></a>', address, query, run_id)
+@register.simple_tag(name="run_link", takes_context=True)
+def render_run_link(context: Context, run_id: str, task: str = "") -> SafeString:
+    """Return the key of a run, from the `run_keys` of the context, as a link to its page."""
+    return run_links.render_run_link(run_id, context.get("run_keys"), task)
 
 
 @register.simple_tag(name="timeline_bar")

@@ -4,8 +4,7 @@ Each source takes the request and the search term and yields hits. `SOURCES` lis
 something searchable, write a source and add it to the list.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -20,38 +19,28 @@ from django.utils.translation import gettext_lazy, gettext_noop
 
 from ..core.informative_lines import informative_line
 from ..core.step_types.queued import queue_name
+from ..insight.runs.search import RUNS
+from ..insight.runs.search.value_search import query_for_value
 from ..models import Poller, Run, TaskDefinition, WorkflowDefinition
 from .badges import STATUS_TONES, format_status
 from .pages import Page
+from .palette_actions import find_actions_here, find_actions_on_runs, find_starts
+from .palette_hits import PaletteHit, Source
 from .standalone.palette_search import find_by_id
 
 MAX_PER_SOURCE, MAX_HITS = 6, 30
 MAX_SCANNED_REASONS = 2_000
 """Number of the newest runs with a reason that a search for an error text scans."""
 LAST_ID_SUFFIX = "z" * 8
+MIN_VALUE_LENGTH = 2
 QUEUE_ACTIONS = {gettext_noop("Pause"): "act-pause", gettext_noop("Resume"): "act-resume"}
 """Queue actions of the palette: the verb and the anchor of its form on the page of the queue."""
-
-
-@dataclass(frozen=True, slots=True)
-class PaletteHit:
-    """One hit: its kind, its name, its address, and a secondary text."""
-
-    kind: str
-    name: str
-    address: str
-    icon: str
-    note: str = ""
-    is_page: bool = False
-
-
-Source = Callable[[HttpRequest, str], Iterator[PaletteHit]]
 
 
 def find_pages(site: AdminSite, request: HttpRequest, term: str) -> Iterator[PaletteHit]:
     """Yield the pages of the sidebar whose name contains the term."""
     for section in site.get_app_list(request):
-        for entry in section["models"]:
+        for entry in (page for model in section["models"] for page in model["pages"]):
             if term.lower() in str(entry["name"]).lower() and entry.get("admin_url"):
                 yield PaletteHit(
                     _("Page"), str(entry["name"]), entry["admin_url"], entry["icon"], str(section["name"]), True
@@ -135,7 +124,19 @@ def find_queues(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
             yield PaletteHit(_("Queue"), queue, address, "queues")
 
 
+def find_values(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
+    """Yield the list of runs whose inputs contain the term, or that match it if it is a query."""
+    if len(term) < MIN_VALUE_LENGTH or not request.user.has_perm("conductor.view_run"):
+        return
+    is_query = RUNS.is_query(term)
+    name = _("List runs where %(query)s") if is_query else _("Search inputs for “%(value)s”")
+    address = reverse("admin:conductor_run_changelist", query={"q": term if is_query else query_for_value(term)})
+    yield PaletteHit(_("Search"), name % {"query": term, "value": term}, address, "search")
+
+
 SOURCES: list[Source] = [
+    find_actions_on_runs,
+    find_starts,
     find_runs,
     find_standalone_tasks,
     find_queues,
@@ -155,14 +156,10 @@ class PalettePage(Page):
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
         term = request.GET.get("q", "").strip().replace("\0", "")[:200]
-        hits = list(
-            dict.fromkeys(
-                hit
-                for source in (partial(find_pages, self.site), *SOURCES)
-                for hit in islice(source(request, term), 12)
-            )
-        )[:MAX_HITS]
-        return {"term": term, "hits": hits if term else [hit for hit in hits if hit.is_page]}
+        pages = partial(find_pages, self.site)
+        sources = (find_actions_here, pages, *SOURCES) if term else (find_actions_here, pages)
+        hits = dict.fromkeys(hit for source in sources for hit in islice(source(request, term), 12))
+        return {"term": term, "hits": [*list(hits)[:MAX_HITS], *find_values(request, term)]}
 
     def urls(self, site: AdminSite) -> list[URLPattern]:
         self.site = site

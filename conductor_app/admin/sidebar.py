@@ -36,56 +36,93 @@ from ..models import (
 
 @dataclass(frozen=True, slots=True)
 class SidebarEntry:
-    """One entry: its model or page, its label, its icon."""
+    """One entry: its model or page, its label, its icon, and the pages that are tabs beside it."""
 
     target: Any
     label: Any
     icon: str
+    tabs: "tuple[SidebarEntry, ...]" = ()
+
+    @property
+    def pages(self) -> "tuple[SidebarEntry, ...]":
+        """Return the entry and its tabs."""
+        return (self, *self.tabs)
 
 
-SECTION_NAMES = {"operate": _("Operate"), "design": _("Design"), "record": _("History"), "system": _("System")}
+SECTION_NAMES = {
+    "operate": _("Operate"),
+    "design": _("Design"),
+    "capacity": _("Capacity"),
+    "taskcluster": _("Taskcluster"),
+    "system": _("Admin"),
+}
+TASKCLUSTER_ACCESS = (
+    SidebarEntry(Client, _("Taskcluster clients"), "keys"),
+    SidebarEntry(ScopeRole, _("Taskcluster roles"), "permissions"),
+)
 SECTIONS: dict[str, tuple[SidebarEntry, ...]] = {
     "operate": (
         SidebarEntry("index", _("Overview"), "overview"),
-        SidebarEntry(Run, _("Runs"), "runs"),
+        SidebarEntry(
+            Run,
+            _("Runs"),
+            "runs",
+            (
+                SidebarEntry(Attempt, _("Task executions"), "attempts"),
+                SidebarEntry("bulk", _("Bulk operations"), "do-retry"),
+                SidebarEntry("views", _("Saved views"), "views"),
+            ),
+        ),
         SidebarEntry("failures", _("Failures"), "failures"),
-        SidebarEntry("views", _("Saved views"), "views"),
-        SidebarEntry("bulk", _("Bulk operations"), "do-retry"),
-        SidebarEntry(Attempt, _("Task executions"), "attempts"),
-        SidebarEntry("waiting", _("Human tasks"), "inbox"),
-        SidebarEntry(TaskGroup, _("Task groups"), "columns"),
-        SidebarEntry(StandaloneTask, _("Taskcluster tasks"), "todo"),
-        SidebarEntry("queues", _("Queues"), "queues"),
-        SidebarEntry("workers", _("Workers"), "workers"),
+        SidebarEntry(
+            "waiting", _("Human tasks"), "inbox", (SidebarEntry("form_templates", _("Form templates"), "inbox"),)
+        ),
     ),
     "design": (
         SidebarEntry(WorkflowDefinition, _("Workflows"), "workflows"),
         SidebarEntry(TaskDefinition, _("Task definitions"), "tasks"),
-        SidebarEntry("form_templates", _("Form templates"), "inbox"),
-        SidebarEntry(Schedule, _("Schedules"), "schedules"),
+        SidebarEntry(
+            Schedule,
+            _("Schedules"),
+            "schedules",
+            (
+                SidebarEntry("schedule_week", _("Calendar"), "schedules"),
+                SidebarEntry(ScheduleExecution, _("Scheduled starts"), "starts"),
+            ),
+        ),
         SidebarEntry("events", _("Events"), "events"),
     ),
-    "record": (
-        SidebarEntry(ScheduleExecution, _("Scheduled starts"), "starts"),
-        SidebarEntry(AuditEntry, _("Audit log"), "audit"),
+    "capacity": (
+        SidebarEntry("queues", _("Queues"), "queues"),
+        SidebarEntry("workers", _("Workers"), "workers"),
+    ),
+    "taskcluster": (
+        SidebarEntry(TaskGroup, _("Task groups"), "columns"),
+        SidebarEntry(StandaloneTask, _("Taskcluster tasks"), "todo"),
         SidebarEntry(Artifact, _("Artifacts"), "box"),
+        *TASKCLUSTER_ACCESS,
     ),
     "system": (
         SidebarEntry("system", _("System"), "server"),
+        SidebarEntry(AuditEntry, _("Audit log"), "audit"),
         SidebarEntry("undelivered_messages", _("Undelivered messages"), "inbox"),
         SidebarEntry("retention", _("Retention"), "archive"),
-        SidebarEntry("sweeps", _("Background jobs"), "sweeps"),
-        SidebarEntry(PeriodicTask, _("Periodic tasks"), "beats"),
-        SidebarEntry(IntervalSchedule, _("Interval schedules"), "waiting"),
-        SidebarEntry(CrontabSchedule, _("Crontab schedules"), "schedules"),
+        SidebarEntry(
+            "sweeps",
+            _("Background jobs"),
+            "sweeps",
+            (
+                SidebarEntry(PeriodicTask, _("Periodic tasks"), "beats"),
+                SidebarEntry(IntervalSchedule, _("Interval schedules"), "waiting"),
+                SidebarEntry(CrontabSchedule, _("Crontab schedules"), "schedules"),
+            ),
+        ),
         SidebarEntry(Secret, _("Secrets"), "secrets"),
         SidebarEntry(Variable, _("Variables"), "variables"),
         SidebarEntry(Application, _("Applications"), "applications"),
         SidebarEntry(AccessKey, _("Access keys"), "keys"),
         SidebarEntry(Grant, _("Permissions"), "permissions"),
         SidebarEntry("quotas", _("Quotas"), "filter"),
-        SidebarEntry(Client, _("Taskcluster clients"), "keys"),
-        SidebarEntry(ScopeRole, _("Taskcluster roles"), "permissions"),
         SidebarEntry(User, _("Users"), "person"),
         SidebarEntry(Group, _("Groups and roles"), "people"),
     ),
@@ -94,7 +131,8 @@ SECTIONS: dict[str, tuple[SidebarEntry, ...]] = {
 
 def model_label(model: Any) -> Any:
     """Return the label of a model or page in the sidebar, or None if it is not there."""
-    return next((entry.label for entries in SECTIONS.values() for entry in entries if entry.target is model), None)
+    pages = (page for entries in SECTIONS.values() for entry in entries for page in entry.pages)
+    return next((page.label for page in pages if page.target is model), None)
 
 
 def page_name(opts: Any) -> str:
@@ -102,17 +140,50 @@ def page_name(opts: Any) -> str:
     return str(model_label(opts.model) or capfirst(opts.verbose_name_plural))
 
 
-def build_sections(available: Mapping[Any, dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the sections in the form of Django's app list. `available`: entries by model or page name."""
+def build_sections(
+    available: Mapping[Any, dict[str, Any]], path: str, with_taskcluster: bool = True
+) -> list[dict[str, Any]]:
+    """Return the sections in the form of Django's app list, with the entry of the page at `path` marked.
+
+    `available`: entries by model or page name. Without Taskcluster's section, its clients and roles, which are created
+    before its first use, are in the last section.
+    """
+    sections = dict(SECTIONS)
+    if not with_taskcluster:
+        del sections["taskcluster"]
+        sections["system"] = (*sections["system"], *TASKCLUSTER_ACCESS)
     visible = {
-        name: [
-            available[entry.target] | {"name": entry.label, "icon": entry.icon}
-            for entry in entries
-            if entry.target in available
-        ]
-        for name, entries in SECTIONS.items()
+        name: [built for entry in entries if (built := _build_entry(entry, available, path))]
+        for name, entries in sections.items()
     }
     return [_build_section(name, models) for name, models in visible.items() if models]
+
+
+def page_tabs(sections: list[dict[str, Any]], path: str) -> list[dict[str, Any]]:
+    """Return the tabs of the list or page at a path: none unless its entry of the sidebar has several pages."""
+    for section in sections:
+        for entry in section["models"]:
+            if len(entry["pages"]) > 1 and any(page["admin_url"] == path for page in entry["pages"]):
+                return entry["pages"]
+    return []
+
+
+def _build_entry(entry: SidebarEntry, available: Mapping[Any, dict[str, Any]], path: str) -> dict[str, Any] | None:
+    """Return an entry with its pages that the user may open, or None if there are none. It links to the first one."""
+    pages = [
+        available[page.target] | {"name": page.label, "icon": page.icon}
+        for page in entry.pages
+        if available.get(page.target, {}).get("admin_url")
+    ]
+    if not pages:
+        return None
+    is_current = any(_is_within(page, path) for page in pages)
+    return pages[0] | {"pages": pages, "is_current": is_current}
+
+
+def _is_within(page: dict[str, Any], path: str) -> bool:
+    """Return True if a path is that of a page, or of a page below it."""
+    return page["admin_url"] == path or (not page.get("is_exact") and path.startswith(page["admin_url"]))
 
 
 def _build_section(name: str, models: list[dict[str, Any]]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from django.views.decorators.cache import never_cache
 from .. import clock, conf
 from ..access.session_limits import is_single_sign_on
 from ..insight.monitoring.health import engine_health
+from ..insight.standalone.taskcluster_use import is_taskcluster_used
 from ..models import (
     AccessKey,
     Application,
@@ -83,7 +84,7 @@ from .runs.run_list import RunAdmin
 from .schedules.periodic_tasks import SCHEDULES
 from .schedules.schedule_calendar import CalendarPage
 from .schedules.schedule_lists import ScheduleAdmin, ScheduleExecutionAdmin
-from .sidebar import build_sections
+from .sidebar import build_sections, page_tabs
 from .sign_in.openid import callback as openid_callback
 from .sign_in.openid import start as openid_start
 from .sign_in.second_factor_setup import SecondFactorPage
@@ -228,6 +229,7 @@ class OperatorsSite(AdminSite):
                 "languages": settings.LANGUAGES,
                 "zone_name": zone_of(request),
                 "is_compact": is_compact(request),
+                "page_tabs": page_tabs(context["available_apps"], request.path),
                 "is_single_sign_on": is_single_sign_on(request),
             }
         return context | {"environment": (conf.environment_name, conf.COLORS[conf.environment_colour])}
@@ -241,7 +243,7 @@ class OperatorsSite(AdminSite):
         available |= {page.name: page.sidebar_entry() for page in PAGES if page.is_open_to(request)}
         if available.keys() - UNRESTRICTED_PAGES:
             available["index"] = {"object_name": "index", "admin_url": reverse("admin:index"), "is_exact": True}
-        return build_sections(available)
+        return build_sections(available, request.path, is_taskcluster_used())
 
     def app_index(self, request: HttpRequest, app_label: str, extra_context: Any = None) -> HttpResponse:
         """Redirect Django's page of one app to the overview, because the sidebar does not list apps."""

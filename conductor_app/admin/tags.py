@@ -10,6 +10,8 @@ from ..core.schema_form import format_value
 from ..insight.differences import MISSING
 from ..insight.durations import format_duration
 from ..insight.queues.queue_states import QueueState
+from ..insight.runs.run_keys import run_key
+from ..models import Run
 from ..models.fields import dumps
 from . import badges
 from .json_editor import format_json
@@ -32,6 +34,12 @@ register.filter("many", badges.format_count)
 register.filter("as_typed", format_value)
 register.filter("as_json", format_json)
 register.filter("page_name", page_name)
+
+
+@register.filter("key")
+def run_key_text(run: Run) -> str:
+    """Return the human-readable key of a run."""
+    return run_key(run).text
 
 
 @register.filter

@@ -53,7 +53,7 @@ class Gate:
     `free_slots`: returns the number of attempts that may pass now, or None for any number. `sentence`: returns the
     reason why the gate is closed. `open_sentence`: the text for an open gate. `condition`: SQL on the attempt `a`, with
     `:queue` and `:now`, true while the gate is open; empty if another gate's condition implies it. `usage`: SQL that
-    counts the used slots of a limit, with `:name` and `:since`.
+    counts the used slots of a limit, with `:name` and `:since`. `brief`: returns the reason in a few words, for lists.
     """
 
     name: str
@@ -62,6 +62,7 @@ class Gate:
     open_sentence: Any
     condition: str = ""
     usage: str = ""
+    brief: Callable[[GateFacts], str] = lambda f: pgettext("a gate", "shut")
 
     def lets_pass(self, facts: GateFacts) -> bool:
         """Return True if the gate is open."""
@@ -116,6 +117,7 @@ GATES: tuple[Gate, ...] = (
         lambda f: _("The workflow has reached its limit of parallel runs. This run starts when an earlier run ends."),
         gettext_lazy("The workflow's limit of parallel runs has room for this run."),
         # The first attempt of a held run is not visible before the run is released, so `due` covers it.
+        brief=lambda f: _("workflow limit reached"),
     ),
     Gate(
         "queue",
@@ -123,6 +125,7 @@ GATES: tuple[Gate, ...] = (
         _queue_pause_sentence,
         gettext_lazy("The queue is not paused."),
         "NOT EXISTS (SELECT 1 FROM conductor_queuehold h WHERE h.queue = :queue AND h.until_at > :now)",
+        brief=lambda f: _("queue paused"),
     ),
     Gate(
         "due",
@@ -130,6 +133,7 @@ GATES: tuple[Gate, ...] = (
         lambda f: _("The task is delayed for another %(span)s.") % {"span": _seconds(f.visible_at - f.now)},
         gettext_lazy("The task is due."),
         "a.visible_at <= :now",
+        brief=lambda f: _("due in %(span)s") % {"span": _seconds(f.visible_at - f.now)},
     ),
     Gate(
         "deadline",
@@ -137,6 +141,7 @@ GATES: tuple[Gate, ...] = (
         lambda f: _("The task's deadline passed %(span)s ago.") % {"span": _seconds(f.now - f.ends_at)},
         gettext_lazy("The task's deadline has not passed."),
         "a.ends_at > :now",
+        brief=lambda f: _("deadline passed"),
     ),
     Gate(
         "concurrency",
@@ -148,6 +153,7 @@ GATES: tuple[Gate, ...] = (
         gettext_lazy("The concurrency limit is not reached."),
         usage=f"SELECT COUNT(*) FROM conductor_attempt{index_hint('attempt_leased')} "
         "WHERE name = :name AND status = 'LEASED' AND NOT (queue = '')",
+        brief=lambda f: _("limit %(used)s of %(limit)s") % {"used": f.leased, "limit": f.concurrent_limit},
     ),
     Gate(
         "rate",
@@ -156,6 +162,7 @@ GATES: tuple[Gate, ...] = (
         gettext_lazy("The rate limit is not reached."),
         usage=f"SELECT COUNT(*) FROM conductor_attempt{index_hint('attempt_by_claim')} "
         "WHERE name = :name AND rate_count > 0 AND claimed_at > :since",
+        brief=lambda f: _("rate limit %(limit)s in %(seconds)s s") % {"limit": f.rate_count, "seconds": f.rate_seconds},
     ),
 )
 CONCURRENCY, RATE = GATES[-2:]

@@ -46,6 +46,8 @@ class Run(models.Model):
     usual: Any
     failure: Any
     definition_pk: Any
+    parent_keys: Any
+    current_step: Any
     label_names: str
 
     id = IdField(primary_key=True)

@@ -52,6 +52,9 @@ class Schedule(Authored):
 class ScheduleExecution(models.Model):
     """A slot of a schedule with its result. The id is derived from the slot, so that each slot has one row."""
 
+    # Set by queries and commands that load more than the row.
+    run_keys: Any
+
     id = IdField(primary_key=True)
     schedule_name = models.CharField(max_length=255)
     workflow_name = models.CharField("definition", max_length=255)

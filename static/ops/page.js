@@ -74,8 +74,15 @@
   }
 
   // Open the action menu that the fragment of the address names, for links from the command palette.
-  const target = location.hash.startsWith("#act-") && document.getElementById(location.hash.slice(1));
-  if (target?.nodeName === "DETAILS") target.open = true;
+  const openTarget = () => {
+    const target = location.hash.startsWith("#act-") && document.getElementById(location.hash.slice(1));
+    if (target?.nodeName !== "DETAILS") return;
+    document.getElementById("find")?.close();
+    target.open = true;
+    target.querySelector("input:not([type=hidden])")?.focus();
+  };
+  openTarget();
+  addEventListener("hashchange", openTarget);
 
   const zoneField = document.querySelector("[data-browser-zone]");
   const browserZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
@@ -154,11 +161,32 @@
     next.setAttribute("aria-selected", "true");
     next.scrollIntoView({ block: "nearest" });
   };
+  // Pages of single objects that were opened last, before the pages of the sidebar.
+  const recentKey = `ops.recent.${texts.user}`;
+  const recent = JSON.parse(localStorage.getItem(recentKey) || "[]");
+  const heading = document.querySelector("#content h1");
+  if (heading && /\/(change|queue|failures\/\d+|bulk\/[^/]+|views\/\d+)\/$/.test(location.pathname)) {
+    const address = location.pathname + (location.pathname.endsWith("/queue/") ? location.search : "");
+    const page = { address, name: document.title.split(" · ")[0].trim(), note: document.querySelector(".breadcrumbs a:last-of-type")?.textContent || "" };
+    localStorage.setItem(recentKey, JSON.stringify([page, ...recent.filter((each) => each.address !== address)].slice(0, 8)));
+  }
+  const showRecent = () => {
+    const sample = list.querySelector("li:has(a[data-page])");
+    for (const page of sample ? recent.filter((each) => each.address !== location.pathname) : []) {
+      const line = sample.cloneNode(true), link = line.querySelector("a");
+      link.href = page.address;
+      link.querySelector(".kind").textContent = list.dataset.recent;
+      link.querySelector("b").textContent = page.name;
+      link.querySelector(".muted").textContent = page.note;
+      sample.before(line);
+    }
+  };
   const search = async () => {
     const number = ++requestNumber, term = field.value;
-    const response = await fetch(`${list.dataset.source}?q=${encodeURIComponent(term)}`, { headers: { "X-Requested-With": "fetch" } });
+    const response = await fetch(`${list.dataset.source}?q=${encodeURIComponent(term)}&on=${encodeURIComponent(location.pathname)}`, { headers: { "X-Requested-With": "fetch" } });
     if (number !== requestNumber || !response.ok) return;
     list.replaceChildren(...new DOMParser().parseFromString(await response.text(), "text/html").body.childNodes);
+    if (!term) showRecent();
     answeredTerm = term;
     selectHit(1);
   };

@@ -1,9 +1,13 @@
 """The command palette: search by a few letters, and commands."""
 
+import re
+from html import unescape
+
 import pytest
 
 from conductor_app.models import Poller
 from tests.admin.page_text import html, page_text
+from tests.insight.scenarios import claim_and_report, define_task, define_workflow, start_run, step
 
 HITS = "/admin/find/hits/"
 
@@ -40,3 +44,55 @@ def test_actions_are_not_offered_to_viewers(viewer, polled):
 @pytest.mark.parametrize("term", ["pause", "pause ", "\0", "%", "x" * 5000, "'; drop table"])
 def test_odd_terms_are_answered(operator, polled, term):
     assert found(operator, term).status_code == 200
+
+
+@pytest.fixture
+def failed_run(clock, db):
+    define_task("charge", retryCount=0)
+    define_workflow("checkout", step("charge"))
+    run = start_run("checkout", correlation_id="order-4711", input={"customer": {"id": "c-0244"}})
+    claim_and_report("charge", "FAILED")
+    return run
+
+
+def test_actions_on_the_run_of_the_page_are_offered_first(operator, viewer, failed_run):
+    page = f"/admin/conductor/run/{failed_run.pk}/change/"
+
+    opened = operator.get(HITS, {"q": "", "on": page})
+    assert page_text(opened).startswith("Action Retry this run checkout v1 · order-4711 Action Restart this run")
+    assert f'href="{page}#act-retry"' in html(opened)
+    assert "Pause this run" not in page_text(operator.get(HITS, {"q": "this run", "on": page}))
+    assert "this run" not in page_text(viewer.get(HITS, {"q": "", "on": page}))
+    assert "this run" not in page_text(operator.get(HITS, {"q": "", "on": "/admin/nothing/"}))
+
+
+def test_an_action_is_found_by_its_verb_and_the_key_of_a_run(operator, viewer, failed_run):
+    hits = page_text(found(operator, "retry order-4711"))
+
+    assert "Action Retry order-4711 checkout v1" in hits
+    assert "Action Retry order-4711" in page_text(found(operator, f"retry {failed_run.pk[:-4]}"))
+    assert "Action" not in page_text(found(operator, "pause order-4711"))
+    assert "Action" not in page_text(found(viewer, "retry order-4711"))
+
+
+def test_a_workflow_is_started_by_its_name(operator, viewer, failed_run):
+    hits = found(operator, "start check")
+
+    assert "Action Start checkout" in page_text(hits)
+    assert operator.get(re.search(r'href="([^"]+/start/)"', html(hits))[1]).status_code == 200
+    assert "Action" not in page_text(found(viewer, "start check"))
+
+
+@pytest.mark.parametrize("term", ["c-0244", 'say "c"', "a\\b"])
+def test_the_last_line_searches_the_inputs_for_the_term(operator, failed_run, term):
+    start_run("checkout", input={"text": term})
+
+    hits = html(found(operator, term))
+    assert f"Search inputs for “{term}”" in page_text(found(operator, term)).replace("&quot;", '"')
+    address = unescape(re.findall(r'<a href="([^"]+)"', hits)[-1])
+    listed = operator.get(address).context_data["cl"].result_list
+    assert len(listed) == (2 if term == "c-0244" else 1)
+
+
+def test_a_query_is_offered_as_a_list(operator, failed_run):
+    assert "List runs where status = FAILED" in page_text(found(operator, "status = FAILED"))

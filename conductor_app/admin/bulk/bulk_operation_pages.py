@@ -27,6 +27,7 @@ from ...insight.bulk.bulk_results import (
     failed_again,
     run_results,
 )
+from ...insight.runs.run_keys import run_keys
 from ...models import AuditEntry, BulkItem, BulkOperation, FailureGroup
 from ..badges import render_badge, render_pill
 from ..error_messages import require_permission, show_refusal
@@ -129,6 +130,7 @@ class BulkOperationPage(ObjectPage):
             ],
             "items": item_rows,
             "max_examined": MAX_EXAMINED if outcome == FAILED_AGAIN and row.done > MAX_EXAMINED else 0,
+            "run_keys": run_keys(item.run_id for item in [*items[:PAGE_SIZE], *canary]),
             "next": items[PAGE_SIZE - 1].number if len(items) > PAGE_SIZE else None,
             "outcome": outcome,
             "outcomes": _outcome_filters(row),

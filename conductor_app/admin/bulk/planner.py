@@ -18,6 +18,7 @@ from ...engine.runs.planning import OperationPlan, plan_operation
 from ...engine.runs.skip_and_jump import plan_upgrade
 from ...insight.definitions.parsed_definitions import parsed_definition as definition_of
 from ...insight.differences import Difference, find_differences
+from ...insight.runs.run_keys import keys_of, run_keys
 from ...models import Attempt, Run, Task, WorkflowDefinition
 from ..badges import render_badge
 from ..documents import MAX_INLINE_BYTES
@@ -99,6 +100,7 @@ class PlannerPage(ObjectPage):
         context: dict[str, Any] = {
             "title": _("Preview: %(name)s v%(version)s") % {"name": run.name, "version": run.version},
             "run": run,
+            "run_keys": keys_of([run]),
             "badge": render_badge(run.status),
             "do": do,
             "sentence": OPERATIONS.get(do, ("", ""))[1],
@@ -126,7 +128,12 @@ class PlannerPage(ObjectPage):
         except RequestRefused as refused:
             possible = [link for link in context["operations"] if link[2] and link[0] != do]
             return context | {"refused": refused.message, "possible": possible}
-        return context | {"plan": found, **render_plan(found, run), "changes": input_changes(found, run, attempt)}
+        return context | {"plan": found, **_plan_result(found, run), "changes": input_changes(found, run, attempt)}
+
+
+def _plan_result(found: OperationPlan, run: Run) -> dict[str, Any]:
+    """Return the context of the plan, with the keys of the runs that it affects."""
+    return {**render_plan(found, run), "run_keys": run_keys([run.pk, *(part.run_id for part in found.runs)])}
 
 
 def parse_operation(form_data: Mapping[str, str], run: Run, attempt: Attempt | None) -> Operation:

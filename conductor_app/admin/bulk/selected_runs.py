@@ -1,7 +1,7 @@
 """One action on selected runs: a page that asks for a reason, then the result for each run."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,11 +17,12 @@ from django.utils.translation import gettext_lazy
 
 from ...core.errors import RequestRefused
 from ...engine.bulk import needs_approval
+from ...insight.runs.run_keys import keys_of
 from ...models import Run
 from ..badges import render_badge
 from ..error_messages import show_refusal
 from ..runs.run_actions import RunAction
-from .bulk_plan import list_parameters
+from .bulk_plan import ACTION_LABELS, list_parameters
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +37,25 @@ class BulkRunResult:
     run: Run
     is_done: bool
     answer: str
+
+
+MAIN_BUTTONS = {
+    "retry": "do-retry",
+    "pause": "do-pause",
+    "resume": "do-resume",
+    "terminate": "do-terminate",
+    "label": "",
+}
+"""The actions that the bar of a selection shows as buttons, with their icons. The others are in its menu."""
+
+
+def selection_buttons(allowed: Collection[str]) -> dict[str, list[tuple[str, str, str]]]:
+    """Return name, label and icon of the actions on a selection: those shown as buttons, and those in the menu."""
+    found = [(name, str(ACTION_LABELS[name]), MAIN_BUTTONS.get(name, "")) for name in allowed if name in ACTION_LABELS]
+    main = sorted(
+        (each for each in found if each[0] in MAIN_BUTTONS), key=lambda each: list(MAIN_BUTTONS).index(each[0])
+    )
+    return {"main": main, "more": [each for each in found if each[0] not in MAIN_BUTTONS]}
 
 
 def make_bulk_action(action: RunAction) -> Callable[..., TemplateResponse]:
@@ -99,6 +119,7 @@ def _render_confirmation(
         "confirm",
         rows=rows,
         possible=possible,
+        run_keys=keys_of(selected[:MAX_RUNS]),
         is_cut=len(selected) > MAX_RUNS,
         most=MAX_RUNS,
     )
@@ -109,7 +130,8 @@ def _render_results(
 ) -> TemplateResponse:
     done = sum(result.is_done for result in results)
     counts = {"done": done, "refused": len(results) - done}
-    return _render_page(model_admin, request, action, "outcome", results=results, **counts)
+    runs = [result.run for result in results]
+    return _render_page(model_admin, request, action, "outcome", results=results, run_keys=keys_of(runs), **counts)
 
 
 def _render_page(

@@ -16,7 +16,7 @@ from ...models import EventAction, HandlerEvaluation
 from ...models.events import COMPLETED, FAILED, MATCHED, NOT_MATCHED
 from ...models.fields import dumps
 from ..badges import render_pill
-from ..runs.run_page import run_address
+from ..run_links import render_run_link
 
 VERDICT_LABELS = {
     MATCHED: ("succeeded", gettext_lazy("matched")),
@@ -92,9 +92,9 @@ def action_result(action: EventAction) -> SafeString:
         return format_html("{} {}", render_pill("failed", label), informative_line(action.error, 160))
     if action.status != COMPLETED:
         return render_pill("active", _("in progress"))
-    run = format_html('<a href="{}"><code class="id">{}</code></a>', run_address(action.run_id), action.run_id)
+    run = render_run_link(action.run_id, None) if action.run_id else ""
     words = ACTION_LABELS.get(action.action)
-    return format_html(str(words), run=run if action.run_id else "") if words else format_html("{}", action.action)
+    return format_html(str(words), run=run) if words else format_html("{}", action.action)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from ...insight.failures.failure_inbox import (
     ListedFailureGroup,
     failure_inbox,
 )
+from ...insight.runs.run_keys import run_keys
 from ...insight.time_ranges import TimeRange
 from ...models import AuditEntry, FailureGroup
 from ..badges import render_pill
@@ -181,6 +182,7 @@ class FailureGroupPage(ObjectPage):
             "group": group,
             "state": render_state_pill(group.state),
             "detail": detail,
+            "run_keys": run_keys(failure.run_id or "" for failure in detail.samples),
             "place": place,
             "by_value": [
                 (value, count, _matching_runs_address(group, place, value)) for value, count in detail.value_counts

@@ -1,6 +1,6 @@
 """Page of one queue: pending attempts, pollers, limits, rates, and actions on the queue and its attempts."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from django.contrib import messages
@@ -16,6 +16,7 @@ from ...insight.durations import MINUTE, format_duration
 from ...insight.queues.queue_detail import QueueDetail, is_polling, queue_detail
 from ...insight.queues.queue_position import format_rate
 from ...insight.queues.throughput import first_uses_of_builds
+from ...insight.runs.run_keys import run_keys
 from ...models import MinuteCount, QueueHold
 from ..badges import exact_time, format_count
 from ..error_messages import require_permission, show_refusal
@@ -39,6 +40,7 @@ class QueuePage(ObjectPage):
             "title": name,
             "queue": name,
             "detail": detail,
+            "run_keys": run_keys(_run_ids(detail)),
             "state": _state_sentence(detail, now),
             "rate_sentence": _speed_sentence(detail),
             **throughput_chart(request, MinuteCount.QUEUE, name, now, builds),
@@ -64,6 +66,13 @@ class QueuePage(ObjectPage):
         except RequestRefused as refused:
             show_refusal(request, refused)
         return HttpResponseRedirect(queue_address(name))
+
+
+def _run_ids(detail: QueueDetail) -> Iterator[str]:
+    """Yield the ids of the runs that the page names."""
+    yield from (row.attempt.run_id or "" for row in detail.waiting)
+    yield from (attempt.run_id or "" for attempt in detail.running)
+    yield from (holder.run_id or "" for limit in detail.limits for holder in limit.holders)
 
 
 def _state_sentence(detail: QueueDetail, now: int) -> tuple[str, str]:

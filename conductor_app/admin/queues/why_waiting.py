@@ -1,5 +1,6 @@
 """Page that explains why one task waits: the result of each gate, the holders of limits, and the queue position."""
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import urlencode
 
@@ -11,8 +12,9 @@ from django.utils.translation import gettext as _
 
 from ... import clock
 from ...core.errors import NotFound
-from ...insight.queues.gate_verdicts import closed_gates, gate_facts, verdicts_on
+from ...insight.queues.gate_verdicts import GateVerdict, closed_gates, gate_facts, verdicts_on
 from ...insight.queues.queue_position import attempts_ahead, queue_position
+from ...insight.runs.run_keys import run_keys
 from ...models import Attempt, TaskDefinition
 from ..badges import mark_names, render_badge
 from ..object_pages import ObjectPage
@@ -64,9 +66,16 @@ class WhyWaitingPage(ObjectPage):
             "in_queue": _queue_sentence(attempt),
             "task_acts": task_actions(attempt, now, request.user.has_perm),
             "definition": definition,
+            "run_keys": run_keys(_run_ids(attempt, verdicts, ahead)),
             "limit_address": _limit_address(definition, request) if definition else "",
             "queue": queue_address(attempt.queue) if attempt.queue else "",
         }
+
+
+def _run_ids(attempt: Attempt, verdicts: Iterable[GateVerdict], ahead: Iterable[Attempt]) -> Iterator[str]:
+    """Yield the ids of the runs that the page names."""
+    yield from (each.run_id or "" for each in (attempt, *ahead))
+    yield from (holder.run_id or "" for verdict in verdicts for holder in verdict.holders)
 
 
 def _load_attempts_ahead(attempt: Attempt, now: int) -> list[Attempt]:

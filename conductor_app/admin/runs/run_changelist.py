@@ -5,6 +5,9 @@ from typing import Any
 from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ... import clock
@@ -14,9 +17,13 @@ from ...insight.bulk import selections
 from ...insight.definitions.duration_baselines import typical_run_durations
 from ...insight.keyset_pages import SortColumn
 from ...insight.runs.cause import failure_reasons
+from ...insight.runs.current_steps import current_steps
+from ...insight.runs.run_keys import annotate_key_inputs, run_keys
+from ...insight.runs.search import RUNS
+from ...insight.runs.search.value_search import query_for_value, suggest_query
 from ...models import Run
 from ..read_only import ServerAwareChangeList
-from .run_filters import address_with, filter_bar, parse_selection
+from .run_filters import active_filters, address_with, filter_bar, parse_selection
 from .search_coverage import coverage_notes
 
 SORT_COLUMNS = {
@@ -71,7 +78,7 @@ class RunList(ServerAwareChangeList):
         try:
             rows, self.notes = runs_with_coverage(request)
             self.counted = selections.countable_runs(parse_selection(request.GET), rows)
-            return rows
+            return annotate_key_inputs(rows)
         except Invalid as refused:
             messages.error(request, refused.message)
             self.counted = Run.objects.none()
@@ -88,13 +95,39 @@ class RunList(ServerAwareChangeList):
         self.show_full_result_count, self.show_admin_actions = False, bool(self.current_page.rows)
         self.full_result_count, self.can_show_all, self.multi_page = self.result_count, False, True
         self.paginator = self.model_admin.get_paginator(request, self.queryset.order_by(*self.sort.order()), 50)
-        failed, usual = failure_reasons(self.result_list), typical_run_durations(self.result_list)
-        for run in self.result_list:
+        self._add_facts(is_parent_listed="parent" in self.model_admin.get_list_display(request))
+
+    def _add_facts(self, is_parent_listed: bool) -> None:
+        """Load what the rows show beside the columns of their runs, each in one query for all rows."""
+        runs = self.result_list
+        failed, usual = failure_reasons(runs), typical_run_durations(runs)
+        steps = current_steps(runs, clock.now())
+        parents = run_keys(run.parent_id for run in runs) if is_parent_listed else {}
+        for run in runs:
             run.failure, run.usual = failed.get(run.pk), usual.get((run.name, run.version))
+            run.current_step, run.parent_keys = steps.get(run.pk), parents
+
+    @property
+    def search_hint(self) -> SafeString | str:
+        """Return another search for a list without results: for the text as a value, or with a corrected path."""
+        query = self.query_parameters.get("q", "").strip()
+        if not query:
+            return ""
+        if not RUNS.is_query(query):
+            other = address_with(self.query_parameters, q=query_for_value(query))
+            return format_html('<a href="{}">{}</a>', other, _("Search inputs for “%(value)s”") % {"value": query[:60]})
+        name = self.query_parameters.get("name", "")
+        newest = Run.objects.of_definition(name) if name else Run.objects.all()
+        found = suggest_query(query, newest)
+        if found is None:
+            return ""
+        wrong, right, corrected = found
+        link = format_html('<a href="{}"><code>{}</code></a>', address_with(self.query_parameters, q=corrected), right)
+        return format_html(_("No recent run has {path}. Did you mean {suggestion}?"), path=wrong, suggestion=link)
 
     @property
     def filter_chips(self) -> list[Any]:
-        return filter_bar(self.query_parameters)["chips"] if hasattr(self, "query_parameters") else []
+        return active_filters(self.query_parameters) if hasattr(self, "query_parameters") else []
 
     def get_extra_context(self) -> dict[str, Any]:
         """Return the context around the rows: filter bar, chips, and links to other pages and orders."""

@@ -11,7 +11,8 @@ from django.utils.translation import gettext_lazy
 from ...core.errors import NotFound
 from ...insight.differences import MISSING, Difference
 from ...insight.durations import format_duration
-from ...insight.runs.compare import ComparedRow, RunComparison, compare_runs, comparison_candidates
+from ...insight.runs.compare import ComparedRow, RunComparison, compare_runs, comparison_candidates, find_run_id
+from ...insight.runs.run_keys import run_keys
 from ...models import Run, WorkflowDefinition
 from ..badges import machine_time, render_badge
 from ..documents import json_file_response, payload_label
@@ -35,14 +36,16 @@ class ComparePage(ObjectPage):
         one = _find_run(url_kwargs["run_id"])
         found = comparison_candidates(one)
         requested = request.GET.get("with", "").strip().replace("\0", "")
-        other_id = found.get(requested, requested) or next(iter(found.values()), "")
-        only = "all" not in request.GET
+        other_id = found.get(requested) or find_run_id(requested, one) or next(iter(found.values()), "")
+        only, keys = "all" not in request.GET, run_keys([one.pk, other_id, *found.values()])
         context: dict[str, Any] = {
             "title": _("Compare %(name)s v%(version)s") % {"name": one.name, "version": one.version},
             "one": one,
             "one_badge": render_badge(one.status),
             "with": other_id,
-            "candidates": [(CANDIDATE_LABELS[name], id, id == other_id) for name, id in found.items()],
+            "requested": "" if requested in (other_id, *found) else requested,
+            "run_keys": keys,
+            "candidates": [(CANDIDATE_LABELS[name], id, keys.get(id), id == other_id) for name, id in found.items()],
             "only": only,
             "address": reverse("admin:compare", args=[one.pk]),
         }

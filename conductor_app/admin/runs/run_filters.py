@@ -26,6 +26,8 @@ START_PRESETS = {
     "7d": gettext_lazy("Last 7 days"),
 }
 MAX_DURATION_MS = 36_500 * DAY
+MAX_SECONDS = 253_402_300_799
+"""The last second of the year 9999, the latest that a date has."""
 UNIT_MS = {"ms": 1, "s": SECOND, "min": MINUTE, "m": MINUTE, "h": HOUR, "d": DAY}
 
 
@@ -90,20 +92,36 @@ class FilterField:
     parse: Callable[[str], Any] = str
     hint: str = ""
 
+    @property
+    def is_time(self) -> bool:
+        """Return True if the field is a time, which the browser lets the user pick."""
+        return self.parse is parse_time
+
+    def input_value(self, text: str) -> str:
+        """Return the value of the field's input for the text of an address: times in the user's time zone."""
+        if not self.is_time or not text:
+            return text
+        try:
+            seconds = min(parse_time(text) / 1000, MAX_SECONDS)
+            return datetime.fromtimestamp(seconds, get_current_timezone()).isoformat(timespec="seconds")[:19]
+        except (Invalid, ValueError, OverflowError, OSError):
+            return ""
+
 
 FILTER_FIELDS: tuple[FilterField, ...] = (
     FilterField("q", gettext_lazy("Search"), "search"),
     FilterField("name", gettext_lazy("Workflow"), "definition"),
     FilterField("version", gettext_lazy("Version"), "version", parse_integer),
-    FilterField("started_since", gettext_lazy("Started after"), "started_since", parse_time, "2027-03-01T14:30"),
-    FilterField("started_before", gettext_lazy("Started before"), "started_before", parse_time, "2027-03-02"),
-    FilterField("ended_since", gettext_lazy("Ended after"), "ended_since", parse_time, "2027-03-01T14:30"),
-    FilterField("ended_before", gettext_lazy("Ended before"), "ended_before", parse_time, "2027-03-02"),
+    FilterField("started_since", gettext_lazy("Started after"), "started_since", parse_time),
+    FilterField("started_before", gettext_lazy("Started before"), "started_before", parse_time),
+    FilterField("ended_since", gettext_lazy("Ended after"), "ended_since", parse_time),
+    FilterField("ended_before", gettext_lazy("Ended before"), "ended_before", parse_time),
     FilterField("least", gettext_lazy("Min. duration"), "least_ms", parse_duration, "30 s"),
     FilterField("most", gettext_lazy("Max. duration"), "most_ms", parse_duration, "5 min"),
     FilterField("correlation_id", gettext_lazy("Correlation id"), "correlation_id"),
     FilterField("idempotency_key", gettext_lazy("Idempotency key"), "idempotency_key"),
     FilterField("label", gettext_lazy("Label"), "label"),
+    FilterField("top_level", gettext_lazy("Top level only"), "top_level"),
     FilterField("parent", gettext_lazy("Parent run"), "parent", hint=gettext_lazy("run id")),
     FilterField("started_by", gettext_lazy("Started by"), "started_by"),
     FilterField("schedule", gettext_lazy("Schedule"), "schedule"),
@@ -113,7 +131,8 @@ FILTER_FIELDS: tuple[FilterField, ...] = (
     FilterField("failure_group", gettext_lazy("Failure group"), "failure_group", parse_integer),
     FilterField("refused_of", gettext_lazy("Rejected in bulk operation"), "refused_of"),
 )
-BASIC_FIELDS = ("q", "name")
+START_FIELDS = ("started_since", "started_before")
+BASIC_FIELDS = ("q", "name", "top_level", *START_FIELDS)
 EXTRA_FIELDS = tuple(
     field for field in FILTER_FIELDS if field.name not in (*BASIC_FIELDS, "failure_group", "refused_of")
 )
@@ -209,6 +228,17 @@ def definition_choices(selected: str) -> list[str]:
     return sorted(dict.fromkeys([*filter(None, [selected]), *newest]))[:MAX_DEFINITIONS]
 
 
+def _field_context(field: FilterField, query: QueryDict) -> tuple[FilterField, str]:
+    return field, field.input_value(query.get(field.name, ""))
+
+
+def _describe_start(query: QueryDict) -> str:
+    """Return the selected period of starts in a few words."""
+    if query.get("started") in START_PRESETS:
+        return str(START_PRESETS[query["started"]])
+    return _("Custom range") if any(query.get(name) for name in START_FIELDS) else _("Any time")
+
+
 def filter_bar(query: QueryDict) -> Mapping[str, Any]:
     """Return the context of the filter bar."""
     statuses = parse_statuses(query)
@@ -219,7 +249,10 @@ def filter_bar(query: QueryDict) -> Mapping[str, Any]:
         "definitions": definition_choices(query.get("name", "")),
         "started": query.get("started", ""),
         "presets": START_PRESETS.items(),
-        "more": [(field, query.get(field.name, "")) for field in EXTRA_FIELDS],
+        "start_fields": [_field_context(field, query) for field in FILTER_FIELDS if field.name in START_FIELDS],
+        "when": _describe_start(query),
+        "top_level": bool(query.get("top_level")),
+        "more": [_field_context(field, query) for field in EXTRA_FIELDS],
         "is_open": any(query.get(field.name) for field in EXTRA_FIELDS),
         "chips": active_filters(query),
         "sort": query.get("sort", ""),

@@ -16,22 +16,27 @@ from django.utils.translation import gettext_lazy
 from ... import clock
 from ...core.errors import Invalid
 from ...core.informative_lines import informative_line
+from ...insight.runs.current_steps import CurrentStep
+from ...insight.runs.run_keys import run_key
 from ...models import Run
 from ..badges import exact_time, relative_time, render_badge, running_time
-from ..bulk.selected_runs import make_bulk_action, make_planned_action
+from ..bulk.selected_runs import make_bulk_action, make_planned_action, selection_buttons
 from ..choices import save_preference, saved_preferences
 from ..fragments import fragment_response
 from ..read_only import ReadOnlyAdmin
+from ..run_links import render_run_link
 from . import run_page
 from .run_actions import run_actions
 from .run_bundle import export_run_file, inspect_bundle
 from .run_changelist import RunList, matching_runs, requested_sort
 from .run_export import export_runs
 from .run_labels import change_labels
+from .view_tabs import counted_tabs, is_unsaved, view_tabs
 
 COLUMN_LABELS = {
     "state": gettext_lazy("Status"),
     "run": gettext_lazy("Run"),
+    "workflow": gettext_lazy("Workflow"),
     "correlation": gettext_lazy("Correlation id"),
     "started": gettext_lazy("Started"),
     "ended": gettext_lazy("Ended"),
@@ -40,10 +45,11 @@ COLUMN_LABELS = {
     "priority_text": gettext_lazy("Priority"),
     "key": gettext_lazy("Idempotency key"),
     "parent": gettext_lazy("Parent"),
-    "error": gettext_lazy("Failed task · Error"),
+    "error": gettext_lazy("Current step · Error"),
 }
 """The columns that the list can show, in this order."""
-FIXED_COLUMNS, DEFAULT_COLUMNS = ("state", "run"), ("state", "run", "correlation", "started", "duration", "error")
+FIXED_COLUMNS = ("state", "run", "workflow")
+DEFAULT_COLUMNS = (*FIXED_COLUMNS, "started", "duration", "error")
 COLUMNS_PREFERENCE = "run_columns"
 MAX_NEW_RUNS = 100
 
@@ -56,6 +62,7 @@ class RunAdmin(ReadOnlyAdmin):
         make_planned_action("label", gettext_lazy("Add labels to the selected runs")),
         make_planned_action("unlabel", gettext_lazy("Remove labels from the selected runs")),
     )
+    actions_on_top, actions_on_bottom = False, True
     list_display_links = None
     list_display = DEFAULT_COLUMNS
     ordering = ("-created_at", "id")
@@ -78,6 +85,10 @@ class RunAdmin(ReadOnlyAdmin):
             response.context_data["columns"] = [
                 (n, word, n in visible) for n, word in COLUMN_LABELS.items() if n not in FIXED_COLUMNS
             ]
+            tabs = view_tabs(request)
+            response.context_data["view_tabs"] = [(tab, None) for tab in tabs]
+            response.context_data["is_unsaved"] = is_unsaved(request, tabs)
+            response.context_data["selection_buttons"] = selection_buttons(self.get_actions(request))
         return response
 
     def save_columns(self, request: HttpRequest) -> HttpResponse:
@@ -118,6 +129,11 @@ class RunAdmin(ReadOnlyAdmin):
             {"news": count, "most": MAX_NEW_RUNS, "query": _query_without_page(request)},
         )
 
+    def view_tabs_fragment(self, request: HttpRequest) -> HttpResponse:
+        """Return the tabs of the views with their numbers of runs."""
+        self._require_access(request)
+        return fragment_response(request, "ops/runs/view_tabs.html", {"view_tabs": counted_tabs(request)})
+
     def _require_access(self, request: HttpRequest) -> None:
         if not self.has_view_permission(request):
             raise PermissionDenied("conductor.view_run")
@@ -132,6 +148,7 @@ class RunAdmin(ReadOnlyAdmin):
             path("export.<str:format>", self.admin_site.admin_view(self.export), name="run_export"),
             path("bundle/", self.admin_site.admin_view(self.inspect_bundle_view), name="run_bundle_opened"),
             path("news/", self.admin_site.admin_view(self.new_runs_fragment), name="run_news"),
+            path("views/", self.admin_site.admin_view(self.view_tabs_fragment), name="run_views"),
             path("<path:run_id>/bundle.json", self.admin_site.admin_view(export_run_file), name="run_bundle"),
             path("<path:run_id>/labels/", self.admin_site.admin_view(change_labels), name="run_labels"),
             path("<path:run_id>/parts/", self.admin_site.admin_view(self.run_parts_fragment), name="run_parts"),
@@ -165,14 +182,11 @@ class RunAdmin(ReadOnlyAdmin):
 
     @admin.display(description=gettext_lazy("run"))
     def run(self, run: Run) -> SafeString:
-        return format_html(
-            '<a href="{}/change/"><strong>{}</strong> <span class="version">v{}</span></a><br>'
-            '<code class="id">{}</code>',
-            run.pk,
-            run.name,
-            run.version,
-            run.pk,
-        )
+        return render_run_link(run.pk, {run.pk: run_key(run)})
+
+    @admin.display(description=gettext_lazy("workflow"))
+    def workflow(self, run: Run) -> SafeString:
+        return format_html('{} <span class="version">v{}</span>', run.name, run.version)
 
     @admin.display(description=gettext_lazy("correlation id"), empty_value="–")
     def correlation(self, run: Run) -> str | None:
@@ -223,20 +237,25 @@ class RunAdmin(ReadOnlyAdmin):
 
     @admin.display(description=gettext_lazy("parent"))
     def parent(self, run: Run) -> SafeString | str:
-        link = format_html(
-            '<a href="{}"><code class="id">{}</code></a>', run_page.run_address(run.parent_id), run.parent_id
-        )
-        return link if run.parent_id else ""
+        return render_run_link(run.parent_id, run.parent_keys) if run.parent_id else ""
 
-    @admin.display(description=gettext_lazy("failed task · error"), empty_value="")
+    @admin.display(description=gettext_lazy("current step · error"), empty_value="")
     def error(self, run: Run) -> SafeString | str:
         if run.begins_later(clock.now()):
             return _("starts at %(time)s") % {"time": exact_time(run.created_at)}
         if run.is_held:
             return _("waiting: workflow concurrency limit reached")
+        if run.current_step is not None:
+            return _render_step(run.current_step)
         if run.failure is None:
             return informative_line(run.reason, 200)
         return format_html("<code>{}</code> {}", *run.failure)
+
+
+def _render_step(step: CurrentStep) -> SafeString:
+    """Return the task, what it waits for, and since when."""
+    since = format_html(" · {}", running_time(step.since)) if step.since else ""
+    return format_html('<span class="step"><code>{}</code> {}{}</span>', step.task, step.words, since)
 
 
 def _format_factor(took: int, usual: int) -> str:

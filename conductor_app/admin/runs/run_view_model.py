@@ -14,6 +14,7 @@ from ...insight.definitions.duration_baselines import TypicalDuration, typical_s
 from ...insight.durations import format_duration
 from ...insight.queues.gate_verdicts import GateVerdict
 from ...insight.runs.cause import Cause, run_cause
+from ...insight.runs.run_keys import annotate_key_inputs, run_key
 from ...insight.runs.run_lives import RunLife, run_lives
 from ...insight.tasks.task_list import find_task
 from ...models import Run, Task, WorkflowDefinition
@@ -84,7 +85,7 @@ def head_context(view_model: RunViewModel) -> dict[str, Any]:
         else "",
         "chosen": view_model.chosen,
         "facts": _run_facts(view_model),
-        "relatives": _parent_and_children(run),
+        **_parent_and_children(run),
         "closed_address": view_model.query.address(task=NO_TASK, attempt=None),
     }
 
@@ -130,16 +131,18 @@ def _total_duration(lives: list[RunLife]) -> str:
 
 
 def _parent_and_children(run: Run) -> dict[str, Any]:
-    """Return the parent run and the child runs, loaded together."""
+    """Return the parent run and the child runs, loaded together, and their keys."""
     above, below = Q(pk=run.parent_id), Q(parent_id=run.pk) & ~Q(parent_id="")
-    found = Run.objects.filter(above | below if run.parent_id else below)
-    runs = found.only("id", "name", "version", "status", "created_at").order_by("created_at")[: MAX_CHILDREN + 1]
-    return {
+    found = annotate_key_inputs(Run.objects.filter(above | below if run.parent_id else below))
+    columns = ("id", "name", "version", "status", "created_at", "correlation_id")
+    runs = found.only(*columns).order_by("created_at")[: MAX_CHILDREN + 1]
+    relatives = {
         "parent": next((relative for relative in runs if relative.pk == run.parent_id), None),
         "children": [
             {"run": child, "badge": render_badge(child.status)} for child in runs if child.pk != run.parent_id
         ],
     }
+    return {"relatives": relatives, "run_keys": {relative.pk: run_key(relative) for relative in runs}}
 
 
 def find_readable_run(run_id: str) -> Run | None:

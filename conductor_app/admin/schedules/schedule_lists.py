@@ -11,12 +11,13 @@ from django.utils.translation import gettext_lazy
 from ... import clock
 from ...core.informative_lines import informative_line
 from ...insight.runs.recent_runs import recent_runs_of_schedules
+from ...insight.runs.run_keys import run_keys
 from ...insight.schedules.schedule_forecast import LATE_MS
 from ...models import Schedule, ScheduleExecution
 from ..badges import relative_time, render_badge, render_pill
 from ..read_only import BoundedChangeList, ReadOnlyAdmin
+from ..run_links import render_run_link
 from ..runs.history_strip import history_strip
-from ..runs.run_page import run_address
 from .schedule_form import format_overlap
 from .schedule_pages import CHANGE_PERMISSION, SchedulePages, schedule_clocks
 
@@ -98,6 +99,17 @@ class ScheduleAdmin(SchedulePages, ReadOnlyAdmin):
         return format_overlap(row)
 
 
+class ScheduleExecutionList(BoundedChangeList):
+    """The list of executed slots, with the keys of their runs."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        self.result_list = list(self.result_list)
+        keys = run_keys(row.run_id for row in self.result_list)
+        for row in self.result_list:
+            row.run_keys = keys
+
+
 class ScheduleExecutionAdmin(ReadOnlyAdmin):
     """Executed slots and the runs that they started."""
 
@@ -106,6 +118,9 @@ class ScheduleExecutionAdmin(ReadOnlyAdmin):
     ordering = ("-slot_at", "id")
     search_fields = ("=schedule_name",)
     search_help_text = gettext_lazy("Exact name of a schedule")
+
+    def get_changelist(self, request: HttpRequest, **kwargs: object) -> type[ScheduleExecutionList]:
+        return ScheduleExecutionList
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ScheduleExecution]:
         return super().get_queryset(request).defer("request", "trace")
@@ -122,7 +137,7 @@ class ScheduleExecutionAdmin(ReadOnlyAdmin):
     def run(self, row: ScheduleExecution) -> SafeString | str:
         if not row.run_id:
             return ""
-        return format_html('<a href="{}"><code class="id">{}</code></a>', run_address(row.run_id), row.run_id)
+        return render_run_link(row.run_id, row.run_keys)
 
     @admin.display(description=gettext_lazy("reason"))
     def error(self, row: ScheduleExecution) -> str:

@@ -1,7 +1,7 @@
 """Verdicts on a pending attempt: each gate, polling workers, and whether the run is paused."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db import connection
@@ -93,8 +93,26 @@ def limit_holders(gate: str, attempt: Attempt) -> tuple[LimitHolder, ...]:
 
 
 def gate_facts(attempt: Attempt, now: int) -> GateFacts:
-    """Load the facts that the gates evaluate for one attempt. Counts are read only if there is a limit."""
-    known = _registered_limits(attempt)
+    """Load the facts that the gates evaluate for one attempt."""
+    facts = facts_of_attempts([attempt], now)[attempt.pk]
+    is_limited = facts.rate_count > 0 and facts.rate_seconds > 0
+    return replace(facts, start_times=_recent_starts(attempt.name, facts)) if is_limited and facts.starts else facts
+
+
+def facts_of_attempts(attempts: Collection[Attempt], now: int) -> dict[str, GateFacts]:
+    """Load the facts of several attempts, by attempt id, without the times of starts that a rate limit counts.
+
+    Runs two queries, or one if no attempt has a limit.
+    """
+    known = _registered_limits(attempts)
+    limited = {(each.name, *(known[each.pk][limit] for limit in LIMITS)) for each in attempts}
+    leased, starts = _count_used(limited, now)
+    return {each.pk: _build_facts(each, known[each.pk], leased, starts, now) for each in attempts}
+
+
+def _build_facts(
+    attempt: Attempt, known: dict[str, Any], leased: dict[str, int], starts: dict[str, int], now: int
+) -> GateFacts:
     concurrent_limit, rate_count, rate_seconds = (known[limit] for limit in LIMITS)
     return GateFacts(
         now=now,
@@ -102,10 +120,10 @@ def gate_facts(attempt: Attempt, now: int) -> GateFacts:
         ends_at=attempt.ends_at,
         is_run_held=attempt.run is not None and attempt.run.is_held,
         concurrent_limit=concurrent_limit,
-        leased=_count_leased(attempt.name) if concurrent_limit > 0 else 0,
+        leased=leased.get(attempt.name, 0),
         rate_count=rate_count,
         rate_seconds=rate_seconds,
-        **(_recent_starts(attempt.name, rate_count, rate_seconds, now) if rate_count > 0 and rate_seconds > 0 else {}),
+        starts=starts.get(attempt.name, 0),
         queue_held_until=known["held_until_at"] or 0,
         queue_held_by=known["held_by"] or "",
         queue_held_because=known["held_reason"] or "",
@@ -115,35 +133,52 @@ def gate_facts(attempt: Attempt, now: int) -> GateFacts:
 LIMITS = ("concurrent_limit", "rate_count", "rate_seconds")
 
 
-def _registered_limits(attempt: Attempt) -> dict[str, Any]:
+def _registered_limits(attempts: Collection[Attempt]) -> dict[str, dict[str, Any]]:
     """Return the limits of the current task definition, or else those of the attempt, and the hold of its queue."""
     definition = TaskDefinition.objects.filter(name=OuterRef("name"))
     hold = QueueHold.objects.filter(pk=OuterRef("queue"))
     columns = {f"now_{limit}": Subquery(definition.values(limit)[:1]) for limit in LIMITS}
     columns |= {f"held_{part}": Subquery(hold.values(part)[:1]) for part in ("until_at", "by", "reason")}
-    row = Attempt.objects.filter(pk=attempt.pk).values(**columns).first() or dict.fromkeys(columns)
+    rows = Attempt.objects.filter(pk__in=[each.pk for each in attempts]).values("pk", **columns)
+    found = {row["pk"]: row for row in rows}
+    return {each.pk: _with_limits(each, found.get(each.pk) or dict.fromkeys(columns)) for each in attempts}
+
+
+def _with_limits(attempt: Attempt, row: dict[str, Any]) -> dict[str, Any]:
     now = {limit: row[f"now_{limit}"] for limit in LIMITS}
     return row | {limit: getattr(attempt, limit) if value is None else value for limit, value in now.items()}
 
 
-def _count_leased(name: str) -> int:
-    with connection.cursor() as cursor:
-        cursor.execute(*usage_query(CONCURRENCY, name))
-        [(count,)] = cursor.fetchall()
-    return int(count)
+def _count_used(limited: Collection[tuple[str, int, int, int]], now: int) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the used slots of the concurrency limits and of the rate limits, by name. Runs one query, or none."""
+    used: tuple[dict[str, int], dict[str, int]] = {}, {}
+    targets: list[tuple[dict[str, int], str]] = []
+    queries: list[tuple[str, list[Any]]] = []
+    for name, concurrent_limit, rate_count, rate_seconds in limited:
+        if concurrent_limit > 0:
+            targets.append((used[0], name))
+            queries.append(usage_query(CONCURRENCY, name))
+        if rate_count > 0 and rate_seconds > 0:
+            targets.append((used[1], name))
+            queries.append(usage_query(RATE, name, since=now - rate_seconds * 1000))
+    if queries:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                f"SELECT {', '.join(f'({sql})' for sql, values in queries)}",
+                [value for sql, values in queries for value in values],
+            )
+            [row] = cursor.fetchall()
+        for (counts, name), count in zip(targets, row, strict=True):
+            counts[name] = int(count)
+    return used
 
 
-def _recent_starts(name: str, count: int, seconds: int, now: int) -> dict[str, Any]:
-    """Return the number of starts in the rate limit window, and the times of those that count against the limit."""
-    claimed = Attempt.objects.filter(name=name, rate_count__gt=0, claimed_at__gt=now - seconds * 1000)
-    newest = list(claimed.order_by("-claimed_at").values_list("claimed_at", flat=True)[:count])
-    start_times = tuple(reversed(newest))
-    if len(newest) < count:
-        return {"starts": len(newest), "start_times": start_times}
-    with connection.cursor() as cursor:
-        cursor.execute(*usage_query(RATE, name, since=now - seconds * 1000))
-        [(starts,)] = cursor.fetchall()
-    return {"starts": int(starts), "start_times": start_times}
+def _recent_starts(name: str, facts: GateFacts) -> tuple[int, ...]:
+    """Return the times of the starts that count against a rate limit, at most as many as it allows, earliest first."""
+    window = facts.rate_seconds * 1000
+    claimed = Attempt.objects.filter(name=name, rate_count__gt=0, claimed_at__gt=facts.now - window)
+    newest = claimed.order_by("-claimed_at").values_list("claimed_at", flat=True)[: facts.rate_count]
+    return tuple(reversed(newest))
 
 
 def polling_verdict(attempt: Attempt, now: int) -> GateVerdict:

@@ -6,6 +6,7 @@ from itertools import islice
 
 from ...core.fingerprints import build_of
 from ...models import Attempt, Run, Task
+from ..bulk.selections import LAST
 from ..differences import Difference, find_differences
 
 MAX_TASKS = 2_000
@@ -119,6 +120,22 @@ def _document_differences(one: Run, other: Run, name: str) -> list[Difference] |
     if max(getattr(one, f"{name}_size"), getattr(other, f"{name}_size")) > LARGE_DOCUMENT_BYTES:
         return None
     return find_differences(getattr(one, name), getattr(other, name))
+
+
+def find_run_id(text: str, run: Run) -> str:
+    """Return the id of the run that a text names: by its id, its correlation id, or the beginning of its id.
+
+    Of several runs with a correlation id, those of the same definition come first, then the newest. A text that names
+    no run is returned as it is.
+    """
+    if not text or Run.objects.filter(pk=text).exists():
+        return text
+    correlated = Run.objects.filter(correlation_id=text).exclude(correlation_id="").exclude(pk=run.pk)
+    prefixed = Run.objects.filter(pk__gte=text, pk__lte=text + LAST, pk__startswith=text)
+    for rows in (correlated.filter(name=run.name), correlated, prefixed):
+        if found := rows.order_by("-created_at").values_list("pk", flat=True).first():
+            return found
+    return text
 
 
 def comparison_candidates(run: Run) -> dict[str, str]:

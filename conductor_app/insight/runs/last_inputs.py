@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...models import Run
+from .run_keys import annotate_key_inputs
 
 MAX_RECENT = 5
 MAX_INPUT_BYTES = 64_000
@@ -22,8 +23,9 @@ class RecentStart:
 
 
 def recent_starts(name: str) -> list[Run]:
-    """Return the newest runs of a workflow, without their payloads."""
-    return list(Run.objects.of_definition(name).defer_payloads().order_by("-created_at")[:MAX_RECENT])
+    """Return the newest runs of a workflow, without their payloads, and with the inputs that their keys need."""
+    runs = annotate_key_inputs(Run.objects.of_definition(name).defer_payloads())
+    return list(runs.order_by("-created_at")[:MAX_RECENT])
 
 
 def start_to_repeat(name: str, run_id: str) -> RecentStart | None:

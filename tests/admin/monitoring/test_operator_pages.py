@@ -1,6 +1,12 @@
 """Queues, sweeps, audit, access keys and the front page."""
 
-from conductor_app.models import AccessKey, SweepPass
+import re
+from unittest.mock import ANY
+
+from django.contrib.auth.models import Permission
+
+from conductor_app.insight.standalone.taskcluster_use import forget_taskcluster_use
+from conductor_app.models import AccessKey, SweepPass, TaskGroup
 from tests.admin.page_text import html, page_text
 from tests.insight.scenarios import claim_and_report, claim_next, define_task, newest_attempt_of, start_run_of, step
 
@@ -63,9 +69,56 @@ def test_the_overview_of_a_new_server_displays_three_steps(operator):
 
 
 def test_the_sidebar_is_in_the_order_of_the_work(operator):
-    sections = [section["name"] for section in operator.get("/admin/").context["available_apps"]]
+    assert sections_of(operator) == {
+        "Operate": ["Overview", "Runs", "Failures", "Human tasks"],
+        "Design": ["Workflows", "Task definitions", "Schedules", "Events"],
+        "Capacity": ["Queues", "Workers"],
+        "Admin": ANY,
+    }
 
-    assert sections == ["Operate", "Design", "History", "System"]
+
+def sections_of(client):
+    forget_taskcluster_use()
+    sections = client.get("/admin/").context["available_apps"]
+    return {str(section["name"]): [str(entry["name"]) for entry in section["models"]] for section in sections}
+
+
+def test_taskcluster_has_a_section_only_if_there_are_task_groups(operator, clock):
+    assert "Taskcluster clients" in sections_of(operator)["Admin"]
+
+    TaskGroup.objects.create(pk="V0iCFQAySoGmPw8vtSHQ4g", expires_at=clock.now())
+    sections = sections_of(operator)
+    assert sections["Taskcluster"][:3] == ["Task groups", "Taskcluster tasks", "Artifacts"]
+    assert "Taskcluster clients" in sections["Taskcluster"] and "Taskcluster clients" not in sections["Admin"]
+
+
+def test_related_lists_are_tabs_of_one_entry(operator, db):
+    page = operator.get("/admin/bulk/")
+    operate, *_, admin = page.context["available_apps"]
+
+    assert [entry["is_current"] for entry in operate["models"]] == [False, True, False, False]
+    assert [str(tab["name"]) for tab in page.context["page_tabs"]] == [
+        "Runs",
+        "Task executions",
+        "Bulk operations",
+        "Saved views",
+    ]
+    assert re.search(r'href="/admin/bulk/" aria-current="page">Bulk operations', html(page))
+    assert operator.get("/admin/queues/").context["page_tabs"] == []
+    jobs = next(entry for entry in admin["models"] if entry["name"] == "Background jobs")
+    assert [str(tab["name"]) for tab in jobs["pages"]][1:] == [
+        "Periodic tasks",
+        "Interval schedules",
+        "Crontab schedules",
+    ]
+
+
+def test_an_entry_links_to_the_first_of_its_pages_that_the_user_may_open(client, django_user_model):
+    user = django_user_model.objects.create_user("vera", is_staff=True)
+    user.user_permissions.add(Permission.objects.get(codename="view_attempt"))
+    client.force_login(user)
+
+    assert "Task executions" in sections_of(client)["Operate"] and "Runs" not in sections_of(client)["Operate"]
 
 
 def test_the_audit_log_displays_actor_action_and_object(operator, clock):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.admin.page_text import page_text
+from tests.admin.page_text import html, page_text
 from tests.builders import definition, policy, step
 from tests.scenario import Scenario, register_definitions
 
@@ -31,9 +31,11 @@ def pair(clock):
 def test_a_failed_run_is_compared_with_the_last_that_succeeded(operator, pair):
     good, bad = pair
 
-    page = page_text(operator.get(address(bad)))
+    answer = operator.get(address(bad))
+    page = page_text(answer)
 
-    assert good.id in page and "last success" in page
+    assert good.id in html(answer) and good.id not in page
+    assert "last success order 1" in page and "Run order 2 order 1" in page
     assert "ship Failed Completed" in page and "2 / 1" in page
     assert "Show 1 equal row" in page
     assert "Input Path This run Other run order 2 1" in page
@@ -73,6 +75,16 @@ def test_an_unknown_run_is_reported(operator, clock):
     assert "No other run of order" in page_text(operator.get(address(scenario)))
     assert "There is no run nobody" in page_text(operator.get(address(scenario), {"with": "nobody"}))
     assert operator.get("/admin/runs/nobody/compare/").status_code == 404
+
+
+def test_the_other_run_is_named_by_its_correlation_id_or_the_start_of_its_id(operator, pair):
+    good, bad = pair
+    other = good.starts("order", {"order": 3}, correlation_id="c-0244")
+    good.starts("order", {"order": 4})
+
+    assert "Run order 2 c-0244" in page_text(operator.get(address(bad), {"with": "c-0244"}))
+    assert "Run order 2 order 1" in page_text(operator.get(address(bad), {"with": good.id[:-2]}))
+    assert "Run order 2 c-0244" in page_text(operator.get(address(bad), {"with": other.id}))
 
 
 def test_a_comparison_takes_few_queries(operator, pair, django_assert_max_num_queries):

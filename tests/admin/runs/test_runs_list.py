@@ -12,9 +12,17 @@ from conductor_app.engine.runs import run_commands
 from conductor_app.insight import keyset_pages
 from conductor_app.insight.bulk import selections
 from conductor_app.insight.bulk.selections import scanning
-from conductor_app.models import DurationBaseline, Run
+from conductor_app.models import DurationBaseline, Run, SavedView
 from tests.admin.page_text import html, page_text, run_url
-from tests.insight.scenarios import claim_and_report, define_task, define_workflow, start_run, start_run_of, step
+from tests.insight.scenarios import (
+    claim_and_report,
+    claim_next,
+    define_task,
+    define_workflow,
+    start_run,
+    start_run_of,
+    step,
+)
 
 LIST = "/admin/conductor/run/"
 
@@ -79,6 +87,93 @@ def test_the_list_takes_few_queries_for_any_length(operator, orders, django_asse
         operator.get(LIST, {"q": "order", "status": "FAILED"})
 
 
+def test_the_list_of_open_runs_takes_few_queries_for_any_user(viewer, orders, django_assert_max_num_queries):
+    limits = {"concurrentExecLimit": 1, "rateLimitPerFrequency": 9, "rateLimitFrequencyInSeconds": 60}
+    define_task("charge", retryCount=0, **limits)
+    start_run("order")
+    claim_and_report("charge", "FAILED", reason="no funds")
+    for _ in range(60):
+        start_run("order")
+
+    with django_assert_max_num_queries(15):
+        viewer.get(LIST)
+
+
+def test_a_row_is_named_by_a_readable_key_and_its_id_can_be_copied(operator, orders):
+    keyed, plain = start_run("order", input={"customer": "ann"}), start_run("order")
+
+    listed = operator.get(LIST)
+
+    assert "ann order v1" in page_text(listed) and f"…{plain.pk[-4:]} order v1" in page_text(listed)
+    assert keyed.pk not in page_text(listed) and f'data-copy="{keyed.pk}"' in html(listed)
+
+
+def test_a_row_of_an_open_run_names_its_current_step(operator, orders, clock):
+    define_task("charge", concurrentExecLimit=1)
+    start_run("order")
+    claim_next("charge", "w7")
+    clock.advance(seconds=5)
+    start_run("order")
+    clock.advance(seconds=600)
+
+    page = page_text(operator.get(LIST))
+
+    assert "charge limit 1 of 1 · 10 min" in page and "charge on w7 · 10 min 5 s" in page
+
+
+def test_sub_workflows_are_hidden_by_one_filter(operator, clock, db):
+    define_workflow("child", step("pack"))
+    define_workflow("order", step("sub", "SUB_WORKFLOW", subWorkflowParam={"name": "child", "version": 1}))
+    start_run("order")
+
+    def names(**query):
+        return [run.name for run in operator.get(LIST, query).context_data["cl"].result_list]
+
+    assert sorted(names()) == ["child", "order"] and names(top_level="yes") == ["order"]
+    assert "Top level only yes" in page_text(operator.get(LIST, {"top_level": "yes"}))
+    assert "Invalid value of the filter top_level" in page_text(operator.get(LIST, {"top_level": "no"}))
+
+
+def test_a_range_of_starts_is_picked_in_the_zone_of_the_user(operator, orders, clock):
+    run = start_run("order")
+    bounds = {"started_since": str(run.created_at - 1000), "started_before": "2100-01-01T00:00"}
+
+    page = html(operator.get(LIST, bounds))
+
+    assert run.pk in page and "Custom range" in page
+    picked = re.search(r'name="started_since"\s+value="([^"]+)"', page)[1]
+    assert run.pk in html(operator.get(LIST, {"started_since": picked}))
+    assert run.pk not in html(operator.get(LIST, {"started_before": picked}))
+    assert operator.get(LIST, {"started_since": "9" * 15, "started_before": "x"}).status_code == 200
+
+
+def test_views_are_tabs_with_counts(operator, orders):
+    start_run("order", correlation_id="a-1")
+    SavedView.objects.create(name="Cards", owner="olga", selection={"definition": "order"}, created_at=0)
+    SavedView.objects.create(name="Broken", owner="olga", selection={"label": "x", "dance": 1}, created_at=0)
+    SavedView.objects.create(name="Private", owner="ann", created_at=0)
+
+    tabs = page_text(operator.get(f"{LIST}views/"))
+    assert "All 1 Running 1 Failed in 24 h 0 My starts 0" in tabs and "Cards 1" in tabs and "Private" not in tabs
+
+    current = 'aria-current="page">'
+    assert current in html(operator.get(LIST)).split("Failed in 24 h")[0]
+    shown = html(operator.get(LIST, {"name": "order"}))
+    assert re.search(r'aria-current="page">\s*Cards', shown) and "Save as a view" not in shown
+    assert "Save as a view" in html(operator.get(LIST, {"name": "order", "status": "FAILED"}))
+
+
+def test_the_actions_on_a_selection_are_buttons_of_the_list(operator, orders):
+    run = start_run("order")
+
+    page = html(operator.get(LIST))
+    buttons = re.findall(r'name="action"\s+value="(\w+)"', page)
+
+    assert buttons == ["retry", "pause", "resume", "terminate", "label", "restart", "unlabel"]
+    pressed = {"index": "0", "select_across": "0", "action": "pause", "_selected_action": run.pk}
+    assert "1 of 1 selected runs allow this action now" in page_text(operator.post(LIST, pressed))
+
+
 def test_counting_stops_early(operator, orders, monkeypatch):
     monkeypatch.setattr(keyset_pages, "MAX_COUNTED", 2)
     for _ in range(4):
@@ -97,7 +192,19 @@ def test_a_search_without_results_can_be_cleared(operator, orders):
     start_run("order")
 
     page = page_text(operator.get(LIST, {"q": "nonsense"}))
-    assert "No results" in page and "name its path: input.order = nonsense" in page
+    assert "No results" in page and "Search inputs for “nonsense”" in page
+
+
+def test_a_wrong_path_is_corrected(operator, orders):
+    run = start_run("order", input={"customer": {"id": "c-0244"}, "lines": [{"sku": "a"}]})
+
+    page = operator.get(LIST, {"q": "input.custmer.id = c-0244", "status": "RUNNING"})
+    assert "No recent run has input.custmer.id. Did you mean input.customer.id?" in page_text(page)
+    corrected = unescape(re.search(r'href="([^"]+)"><code>input.customer.id', html(page))[1])
+    assert [found.pk for found in operator.get(f"{LIST}{corrected}").context_data["cl"].result_list] == [run.pk]
+
+    for known in ("input.customer.id = other", "input.lines[3].sku = b", "input.zzzz = 1", "input.custmer.id = ("):
+        assert "Did you mean" not in page_text(operator.get(LIST, {"q": known}))
 
 
 @pytest.mark.parametrize(("most", "said"), [(2, "there are 2."), (1, "there are more than 1.")])

@@ -55,6 +55,7 @@ QUERY_BUILDERS: dict[str, Callable[[Any], str | None]] = {
     "ended_since": _time_condition("endTime", ">="),
     "ended_before": _time_condition("endTime", "<"),
     "correlation_id": _equals_condition("correlationId"),
+    "top_level": lambda answer: "parentWorkflowId IS NULL",
     "parent": _equals_condition("parentWorkflowId"),
     "started_by": _equals_condition("createdBy"),
     "idempotency_key": _equals_condition("idempotencyKey"),

@@ -57,6 +57,7 @@ DESCRIPTIONS: dict[str, Callable[[Any], str]] = {
     "ended_before": _describe_time(gettext_lazy("ended before %(moment)s")),
     "correlation_id": _describe_value(gettext_lazy("with correlation id %(value)s")),
     "label": _describe_value(gettext_lazy("labeled %(value)s")),
+    "top_level": lambda answer: _("without a parent run"),
     "parent": _describe_value(gettext_lazy("with parent run %(value)s")),
     "started_by": _describe_value(gettext_lazy("started by %(value)s")),
     "schedule": _describe_value(gettext_lazy("of schedule %(value)s")),

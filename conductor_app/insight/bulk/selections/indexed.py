@@ -53,6 +53,12 @@ def _filter_statuses(found: QuerySet[Run], statuses: list[str]) -> QuerySet[Run]
     return found.filter(status__in=statuses)
 
 
+def _filter_top_level(found: QuerySet[Run], answer: str) -> QuerySet[Run]:
+    if answer != "yes":
+        raise Invalid(f"Invalid value of the filter top_level: {answer!r}. Use: yes.")
+    return found.filter(parent_id="")
+
+
 def _filter_failure_group(found: QuerySet[Run], group: int) -> QuerySet[Run]:
     """Select failed, timed-out and terminated runs with a failure in the group since they were last reopened."""
     of_group = Failure.objects.filter(Q(group=group) | Q(group__merged_into=group))
@@ -87,6 +93,7 @@ INDEXED_FILTERS: dict[str, Callable[[QuerySet[Run], Any], QuerySet[Run]]] = {
     "ended_before": lambda found, moment: found.filter(ended_at__lt=moment),
     "correlation_id": lambda found, id: found.filter(correlation_id=id).exclude(correlation_id=""),
     "label": lambda found, label: found.filter(pk__in=RunLabel.objects.filter(name=label).values("run_id")),
+    "top_level": _filter_top_level,
     "parent": lambda found, id: found.filter(parent_id=id).exclude(parent_id=""),
     "started_by": lambda found, who: found.filter(started_by=who),
     "schedule": lambda found, name: found.filter(schedule=name).exclude(schedule=""),
