@@ -59,6 +59,7 @@ from .events.event_sources import SourcesPage
 from .events.webhooks import NewWebhookPage, WebhookPage, WebhooksPage
 from .failures.failure_groups import FailureGroupPage, FailuresPage
 from .form_parsing import strip_nul_from_request
+from .monitoring.alert_targets import AlertTargetPage, AlertTargetsPage, NewAlertTargetPage
 from .monitoring.overview import overview_context
 from .monitoring.overview_tiles import OverviewActivityPage
 from .monitoring.saved_views import AlertPage, TilesPage, ViewPage, ViewsPage
@@ -113,6 +114,9 @@ OBJECT_PAGES: tuple[Page, ...] = (
     ViewsPage(),
     ViewPage(),
     AlertPage(),
+    AlertTargetsPage(),
+    NewAlertTargetPage(),
+    AlertTargetPage(),
     CalendarPage(),
     TilesPage(),
     EventsPage(),

@@ -4,12 +4,13 @@ from django.db.models import QuerySet
 
 from ...core.alerts import AGE, SHARE, AlertRule, QuietHours, find_alert_times
 from ...core.states import RUN
-from ...models import Alert, Run
+from ...models import Alert, AlertFiring, AlertTarget, Run
 from ..bulk import selections
 from ..durations import DAY, MINUTE
 
 BACK_MS = 7 * DAY
 MAX_CHECKS = 50_000
+MAX_NOTIFICATIONS = 30
 
 
 def rule_of(alert: Alert) -> AlertRule:
@@ -81,3 +82,14 @@ def _run_times(runs: Counted, after: int, until: int) -> list[int]:
     rows, column = runs
     within = rows.filter(**{f"{column}__gt": after, f"{column}__lte": until}).order_by(f"-{column}")
     return sorted(within.values_list(column, flat=True)[:MAX_CHECKS])
+
+
+def notifications_to(target: AlertTarget) -> list[AlertFiring]:
+    """Return the newest notifications of a target, newest first: of its alerts, and tests.
+
+    The index has the alerts, which are few, and the times.
+    """
+    of_target = AlertFiring.objects.filter(target=target)
+    rows = list(of_target.filter(alert__isnull=True).order_by("-at")[:MAX_NOTIFICATIONS])
+    rows += of_target.filter(alert__in=target.alerts.all()).order_by("-at")[:MAX_NOTIFICATIONS]
+    return sorted(rows, key=lambda row: (row.at, row.pk), reverse=True)[:MAX_NOTIFICATIONS]
