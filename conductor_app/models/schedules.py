@@ -1,5 +1,7 @@
 """Schedules, their executed slots, and the state of the scheduler."""
 
+from typing import Any
+
 from django.db import models
 from django.db.models import Q
 
@@ -15,6 +17,8 @@ class Schedule(Authored):
     # Set by queries and commands that load more than the row.
     last_state: str
     last_slot_at: int | None
+    oldest_shown: int | None
+    last_results: Any
 
     name = models.CharField(max_length=255, unique=True)
     document = DocumentField(default=dict)

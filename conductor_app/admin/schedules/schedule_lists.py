@@ -3,32 +3,51 @@
 from django.contrib import admin
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import HttpRequest
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString, mark_safe
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ... import clock
+from ...insight.schedules.last_results import SlotResult, last_results, oldest_shown_slot
 from ...insight.schedules.schedule_forecast import LATE_MS
 from ...insight.tasks.attempt_waits import first_line
 from ...models import Schedule, ScheduleExecution
-from ..badges import relative_time, render_badge, render_pill
-from ..read_only import ReadOnlyAdmin
+from ..badges import exact_time, format_status, relative_time, render_badge, render_pill, status_tone
+from ..read_only import BoundedChangeList, ReadOnlyAdmin
 from ..runs.run_page import run_address
+from .schedule_clocks import ScheduleClock, schedule_clocks
 from .schedule_form import format_overlap
-from .schedule_pages import CHANGE_PERMISSION, SchedulePages, schedule_clocks
+from .schedule_pages import CHANGE_PERMISSION, SchedulePages
 
+MAX_CLOCKS = 3
+"""The times of a schedule that the list shows."""
 EXECUTION_STATUSES = {"EXECUTED": "COMPLETED", "POLLED": "PENDING", "FAILED": "FAILED"}
+
+
+class ScheduleChangeList(BoundedChangeList):
+    """Page of the list with the last results of its schedules, in two queries."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        self.result_list = list(self.result_list)
+        found = last_results({row.name: row.oldest_shown for row in self.result_list})
+        for row in self.result_list:
+            row.last_results = found.get(row.name, ())
 
 
 class ScheduleAdmin(SchedulePages, ReadOnlyAdmin):
     """Admin of schedules."""
 
-    list_display = ("schedule", "workflow_name", "cron", "state", "next_run", "last", "overlaps")
+    list_display = ("schedule", "workflow_name", "cron", "state", "next_run", "last", "results", "overlaps")
     list_display_links = None
     ordering = ("name",)
     search_fields = ("name", "workflow_name")
     search_help_text = gettext_lazy("Part of the name of a schedule or definition")
+
+    def get_changelist(self, request: HttpRequest, **kwargs: object) -> type[ScheduleChangeList]:
+        return ScheduleChangeList
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm(CHANGE_PERMISSION)
@@ -38,6 +57,7 @@ class ScheduleAdmin(SchedulePages, ReadOnlyAdmin):
         last = {
             "last_slot_at": Subquery(slots.values("slot_at")[:1]),
             "last_state": Subquery(slots.values("state")[:1]),
+            "oldest_shown": oldest_shown_slot(),
         }
         return super().get_queryset(request).annotate(**last)
 
@@ -45,11 +65,11 @@ class ScheduleAdmin(SchedulePages, ReadOnlyAdmin):
     def schedule(self, row: Schedule) -> SafeString:
         return format_html('<a href="{}/change/"><strong>{}</strong></a>', row.pk, row.name)
 
-    @admin.display(description=gettext_lazy("cron"))
-    def cron(self, row: Schedule) -> str:
-        return first_line(
-            "; ".join(f"{each.expression} ({each.zone_id})" for each in schedule_clocks(row.document)), 200
-        )
+    @admin.display(description=gettext_lazy("times"))
+    def cron(self, row: Schedule) -> SafeString:
+        clocks = schedule_clocks(row.document)
+        lines = format_html_join(mark_safe("<br>"), "{}", ((_render_clock(each),) for each in clocks[:MAX_CLOCKS]))
+        return format_html("{}<br>…", lines) if len(clocks) > MAX_CLOCKS else lines
 
     @admin.display(description=gettext_lazy("state"))
     def state(self, row: Schedule) -> SafeString:
@@ -73,9 +93,34 @@ class ScheduleAdmin(SchedulePages, ReadOnlyAdmin):
         )
         return format_html("{} {}", relative_time(row.last_slot_at), state)
 
+    @admin.display(description=gettext_lazy("last results"))
+    def results(self, row: Schedule) -> SafeString:
+        bars = format_html_join("", "{}", ((_render_result(each),) for each in row.last_results))
+        return format_html('<span class="result-strip">{}</span>', bars)
+
     @admin.display(description=gettext_lazy("overlap policy"))
     def overlaps(self, row: Schedule) -> str:
         return format_overlap(row)
+
+
+def _render_clock(clock: ScheduleClock) -> SafeString:
+    words = clock.words
+    text = capfirst(words) if words else format_html("<code>{}</code>", first_line(clock.expression, 200))
+    return format_html(
+        '<span title="{}">{}</span> <span class="muted">{}</span>', clock.expression, text, clock.zone_id
+    )
+
+
+def _render_result(result: SlotResult) -> SafeString:
+    """Return a bar in the color of the run, which links to the run if it still exists."""
+    status = result.status or EXECUTION_STATUSES.get(result.state, result.state)
+    label = f"{exact_time(result.at)}: {format_status(status)}"
+    if not result.status:
+        tone = "" if result.state == "EXECUTED" else status_tone(status)
+        text = label if tone else _("%(time)s: run removed") % {"time": exact_time(result.at)}
+        return format_html('<span class="{}" role="img" aria-label="{}" title="{}"></span>', tone, text, text)
+    address, tone = run_address(result.run_id), status_tone(status)
+    return format_html('<a class="{}" href="{}" aria-label="{}" title="{}"></a>', tone, address, label, label)
 
 
 class ScheduleExecutionAdmin(ReadOnlyAdmin):

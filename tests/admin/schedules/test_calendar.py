@@ -122,7 +122,14 @@ def test_a_jitter_longer_than_the_interval_skips_no_slot(clock):
 
 
 def test_the_form_offers_jitter_and_the_page_displays_it(operator, clock):
-    form = {"name": "n", "clocks": "0 0 13 * * *", "workflow": "order", "overlap": "ALLOW", "input": "{}"}
+    form = {
+        "name": "n",
+        "expression": "0 0 13 * * *",
+        "zone": "UTC",
+        "workflow": "order",
+        "overlap": "ALLOW",
+        "input": "{}",
+    }
     operator.post("/admin/conductor/schedule/add/", form | {"jitter": "300"})
 
     row = Schedule.objects.get()

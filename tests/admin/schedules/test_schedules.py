@@ -1,9 +1,11 @@
 """Schedule pages and the outcomes of schedules."""
 
+import re
+
 import pytest
 
 from conductor_app.engine import schedules, sweeps
-from conductor_app.models import Schedule
+from conductor_app.models import Run, Schedule, ScheduleExecution
 from tests.admin.page_text import html, page_text
 from tests.schedule_helpers import create_schedule, register_order_workflow
 
@@ -22,7 +24,7 @@ def test_schedules_are_listed_with_their_clocks(operator, fired):
     page = page_text(operator.get("/admin/conductor/schedule/"))
 
     assert "hourly" in page and "order" in page
-    assert "0 0 * * * * (UTC); 0 0 15 * * * (Europe/Berlin)" in page
+    assert "Every hour UTC At 15:00, every day Europe/Berlin" in page
     assert "in 1 h" in page
 
 
@@ -53,3 +55,29 @@ def test_the_audit_log_displays_who_changed_a_schedule(operator, fired):
 
 def test_schedules_are_not_deleted_past_the_engine(operator, fired):
     assert operator.post("/admin/conductor/schedule/1/delete/").status_code == 403
+
+
+def test_the_list_links_the_last_results_of_each_schedule(operator, fired, clock, django_assert_max_num_queries):
+    create_schedule("other", "0 0 0 1 1 *")
+    for _ in range(14):
+        clock.advance(seconds=3600)
+        sweeps.fire_schedules(10)
+    first, *_, last = ScheduleExecution.objects.order_by("slot_at")
+    Run.objects.filter(pk=last.run_id).update(status="FAILED", ended_at=clock.now())
+    ScheduleExecution.objects.filter(slot_at=last.slot_at - 3_600_000).update(state="FAILED", run_id="")
+    operator.get("/admin/conductor/schedule/")
+
+    with django_assert_max_num_queries(15):
+        page = html(operator.get("/admin/conductor/schedule/"))
+
+    [strip, empty] = re.findall(r'<span class="result-strip">(.*?)</span> ?</td>', page)
+    assert len(re.findall("title=", strip)) == 12 and empty == ""
+    assert f'<a class="failed" href="/admin/conductor/run/{last.run_id}/' in strip
+    assert 'class="failed" role="img"' in strip
+    assert first.run_id not in strip
+
+
+def test_a_removed_run_leaves_a_gray_bar(operator, fired):
+    Run.objects.all().delete()
+
+    assert "run removed" in html(operator.get("/admin/conductor/schedule/"))
