@@ -9,15 +9,15 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDi
 from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 
 from ... import clock
-from ...core.alerts import QuietHours
+from ...core.alerts import SHARE, QuietHours
 from ...core.errors import Invalid, NotFound, RequestRefused
 from ...engine.failures import alerts as engine
 from ...insight import keyset_pages
 from ...insight.bulk import selections
-from ...insight.failures.alerts import recent_firings, rule_of
+from ...insight.failures.alerts import back_test, rule_of
 from ...models import Alert, AlertFiring, AlertTarget, SavedView
 from ..badges import exact_time
 from ..bulk.bulk_plan import list_parameters, parse_selection, selection_parameters
@@ -25,6 +25,7 @@ from ..error_messages import require_permission, show_refusal
 from ..object_pages import ObjectPage
 from ..pages import Page
 from ..user_locale import zone_of
+from .alert_chart import draw_chart
 from .alert_target_form import KIND_LABELS
 from .alert_targets import delivery_pill
 from .built_in_views import api_address, built_in_views, export_address, list_address, operate_address, selection_text
@@ -124,7 +125,7 @@ class ViewPage(ObjectPage):
             ],
             "targets": [(row, KIND_LABELS[row.kind]) for row in AlertTarget.objects.only("name", "kind")],
             "tested_alert": tried,
-            "past_matches": [(exact_time(at), count) for at, count in recent_firings(tried, now)] if tried else [],
+            **(_back_test_context(tried, now) if tried else {}),
             "is_own": view.owner == request.user.get_username(),
             "may_act": may_act,
             "permission": PERMISSION,
@@ -185,6 +186,22 @@ def _tile_context(view: SavedView) -> dict[str, Any]:
     except Invalid:
         count, is_capped = None, False
     return {"view": view, "count": count, "is_capped": is_capped, "address": list_address(view.selection)}
+
+
+def _back_test_context(alert: Alert, now: int) -> dict[str, Any]:
+    tested = back_test(alert, now)
+    count = len(tested.firings)
+    return {
+        "past_matches": [(exact_time(at), hits) for at, hits in tested.firings],
+        "chart": draw_chart(tested, alert.kind),
+        "unit": " %" if alert.kind == SHARE else "",
+        "summary": ngettext(
+            "Seven days: threshold %(limit)s, would have fired %(n)s time",
+            "Seven days: threshold %(limit)s, would have fired %(n)s times",
+            count,
+        )
+        % {"limit": tested.limit, "n": count},
+    }
 
 
 def _alert_sentence(alert: Alert) -> str:
