@@ -12,6 +12,9 @@ SLACK, TEAMS, PAGERDUTY, OPSGENIE, WEBHOOK, EMAIL = ALERT_TARGET_KINDS = (
 INCIDENT_KINDS = frozenset((PAGERDUTY, OPSGENIE))
 """Kinds whose incidents stay open until the alert clears."""
 MAX_ADDRESSES = 10
+MIN_SIGNING_KEY_LENGTH = 8
+MIN_REDACTED_LENGTH = 4
+"""Shorter parts of an address, such as its path `/in`, are no secrets, and occur in other words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,8 @@ def _check_setting(field: TargetField, value: str) -> None:
         raise Invalid(f"`{field.name}` must be one of: {', '.join(field.choices)}.")
     if value and field.is_url and not _is_http_address(value):
         raise Invalid(f"`{field.name}` must start with https:// or http:// and name a host.")
+    if value and field.name == "signing_key" and len(value) < MIN_SIGNING_KEY_LENGTH:
+        raise Invalid(f"`signing_key` must have at least {MIN_SIGNING_KEY_LENGTH} characters.")
     if field.name in ("routing_key", "api_key") and not value.isascii():
         raise Invalid(f"`{field.name}` must have only ASCII characters.")
 
@@ -113,7 +118,8 @@ def _secret_parts(kind: str, settings: Mapping[str, str]) -> Iterator[str]:
         if name == ADDRESS.name:
             parts = urlsplit(value)
             # Errors contain the address without its user, password and query.
-            yield from (part for part in (parts.path.rstrip("/"), parts.query, parts.password or "") if len(part) > 1)
+            confidential = (parts.path.rstrip("/"), parts.query, parts.password or "")
+            yield from (part for part in confidential if len(part) >= MIN_REDACTED_LENGTH)
 
 
 def displayed_settings(kind: str, settings: Mapping[str, str]) -> dict[str, str]:

@@ -148,6 +148,7 @@ def test_displayed_settings_have_no_secret(kind):
         ("slack", {"url": "https:///path"}),
         ("slack", {"url": "https://example.org/\nHost: evil"}),
         ("webhook", {"url": "https://example.org:99999/"}),
+        ("webhook", {"url": "https://example.org/", "signing_key": "short"}),
         ("pagerduty", {"routing_key": ""}),
         ("pagerduty", {"routing_key": "k", "severity": "odd"}),
         ("opsgenie", {"api_key": "schlüssel"}),

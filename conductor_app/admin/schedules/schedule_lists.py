@@ -85,13 +85,9 @@ class ScheduleAdmin(SchedulePages, ReadOnlyAdmin):
     def last(self, row: Schedule) -> SafeString:
         if row.last_slot_at is None:
             return relative_time(None)
-        # The slot has started its run. The run has a status of its own.
-        state = (
-            render_pill("succeeded", _("Started"))
-            if row.last_state == "EXECUTED"
-            else render_badge(EXECUTION_STATUSES[row.last_state])
-        )
-        return format_html("{} {}", relative_time(row.last_slot_at), state)
+        if row.last_state == "EXECUTED":
+            return relative_time(row.last_slot_at)
+        return format_html("{} {}", relative_time(row.last_slot_at), render_badge(EXECUTION_STATUSES[row.last_state]))
 
     @admin.display(description=gettext_lazy("last results"))
     def results(self, row: Schedule) -> SafeString:

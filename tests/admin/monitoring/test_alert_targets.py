@@ -187,7 +187,7 @@ def test_an_alert_reaches_targets_of_all_kinds(clock, server, settings):
         clock,
         target_of("slack", url=f"{server.url}/slack"),
         target_of("teams", url=f"{server.url}/teams"),
-        target_of("webhook", url=f"{server.url}/hook", signing_key="s"),
+        target_of("webhook", url=f"{server.url}/hook", signing_key="p4ssw0rd"),
         target_of("pagerduty", routing_key="k" * 32, api_url=server.url),
         target_of("opsgenie", api_key="key", api_url=server.url),
         target_of("email", addresses="ann@example.com bob@example.com"),

@@ -116,7 +116,7 @@ def work_on_task(begins: int, queue: str, lasts: int, reason: str = "", **output
         [attempt] = task_commands.claim_tasks(queue, worker=worker, wait_ms=0)
     with freeze_time_at(begins + lasts):
         lines = [(f"{queue} begins", begins), (f"ERROR {reason}" if reason else "done", begins + lasts)]
-        task_commands.add_logs(attempt.pk, lines, begins)
+        task_commands.add_logs(attempt.id, lines, begins)
         outcome = "FAILED" if reason else "COMPLETED"
-        task_commands.report_task(attempt.run_id, attempt.pk, Report(outcome, {} if reason else output, reason), worker)
+        task_commands.report_task(attempt.run_id, attempt.id, Report(outcome, {} if reason else output, reason), worker)
     return begins + lasts
