@@ -101,7 +101,7 @@ def test_a_digest_follows_the_language_of_the_user(clock, ann):
 
     [body] = send()
 
-    assert "In the last 24 hours" not in body
+    assert body.startswith("In den letzten 24 Stunden: 1 fehlgeschlagener Lauf")
 
 
 @pytest.mark.parametrize("change", [{"is_active": False}, {"is_superuser": False}, {"email": ""}], ids=str)

@@ -46,7 +46,9 @@ def describe_cron(text: str) -> str:
     if days is None:
         return ""
     if times:
-        return f"{_('at %(times)s') % {'times': _join(times)}}, {days or _('every day')}"
+        # xgettext does not find calls within f-strings.
+        at, every_day = _("at %(times)s") % {"times": _join(times)}, _("every day")
+        return f"{at}, {days or every_day}"
     repeats = _describe_repeats(cron)
     return ", ".join(filter(None, (repeats, days))) if repeats else ""
 
