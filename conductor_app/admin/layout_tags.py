@@ -147,7 +147,7 @@ def render_action(
     address = reverse(view, args=args) if view else url
     return format_html(
         '<details{}><summary>{}{}</summary><form method="post"{}>{}{}</form></details>',
-        flatatt({"class": f"act {css}".strip(), "id": id}),
+        flatatt({"class": f"action-menu {css}".strip(), "id": id}),
         badges.render_icon(icon) if icon else "",
         label,
         flatatt({"action": address or None}),

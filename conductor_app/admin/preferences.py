@@ -1,4 +1,4 @@
-"""Preferences of the user: time zone, language and density of tables."""
+"""Preferences of the user: time zone, language, density of tables, and digests by email."""
 
 from typing import Any
 
@@ -11,11 +11,19 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from ..core.errors import RequestRefused
+from ..engine.failures import digests
 from .choices import DENSITIES, save_preference
+from .error_messages import show_refusal
 from .pages import Page
 from .user_locale import all_zones, chosen_language, language_of, zone_of
 
 BROWSER_DEFAULT = ""
+DIGEST_LABELS = {
+    "": gettext_lazy("Never"),
+    "daily": gettext_lazy("Every day at 7:00"),
+    "weekly": gettext_lazy("Every Monday at 7:00"),
+}
 
 
 class PreferencesPage(Page):
@@ -27,7 +35,14 @@ class PreferencesPage(Page):
         return request.user.is_active
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
-        return {"zone": zone_of(request), "zones": sorted(all_zones()), "language": chosen_language(request)}
+        return {
+            "zone": zone_of(request),
+            "zones": sorted(all_zones()),
+            "language": chosen_language(request),
+            "digest": digests.subscribed_period(request.user),
+            "digest_periods": DIGEST_LABELS.items(),
+            "may_have_digest": request.user.has_perm(digests.PERMISSION),
+        }
 
     def post(self, request: HttpRequest) -> HttpResponse:
         if "language" in request.POST:
@@ -36,6 +51,7 @@ class PreferencesPage(Page):
             _use_time_zone(request, request.POST["zone"].strip())
         if "density" in request.POST:
             _use_density(request, request.POST["density"])
+        _update_digest(request)
         after = request.headers.get("Referer", "")
         is_local = url_has_allowed_host_and_scheme(after, {request.get_host()}, require_https=request.is_secure())
         return HttpResponseRedirect(after if is_local else reverse("admin:preferences"))
@@ -65,3 +81,19 @@ def _use_time_zone(request: HttpRequest, zone: str) -> None:
     else:
         unknown = {"zone": repr(zone[:80])}
         messages.error(request, _("Unknown time zone: %(zone)s. Use a name such as Europe/Berlin.") % unknown)
+
+
+def _update_digest(request: HttpRequest) -> None:
+    """Start, change or end the user's digests, which follow the user's language and time zone."""
+    before = digests.subscribed_period(request.user)
+    period = request.POST.get("digest", before)
+    try:
+        if period:
+            digests.subscribe(request.user, period, zone_of(request), language_of(request))
+        elif before:
+            digests.unsubscribe(request.user)
+    except RequestRefused as refused:
+        show_refusal(request, refused)
+        return
+    if period != before:
+        messages.success(request, _("Digest by email: %(period)s.") % {"period": DIGEST_LABELS[period]})

@@ -63,6 +63,7 @@ from .events.event_sources import SourcesPage
 from .events.webhooks import NewWebhookPage, WebhookPage, WebhooksPage
 from .failures.failure_groups import FailureGroupPage, FailuresPage
 from .form_parsing import strip_nul_from_request
+from .monitoring.alert_targets import AlertTargetPage, AlertTargetsPage, NewAlertTargetPage
 from .monitoring.first_steps import FirstStepsPage
 from .monitoring.overview import AttentionPage, overview_context
 from .monitoring.overview_tiles import OverviewActivityPage
@@ -120,6 +121,9 @@ OBJECT_PAGES: tuple[Page, ...] = (
     ViewsPage(),
     ViewPage(),
     AlertPage(),
+    AlertTargetsPage(),
+    NewAlertTargetPage(),
+    AlertTargetPage(),
     CalendarPage(),
     TilesPage(),
     EventsPage(),

@@ -109,13 +109,15 @@ def measure() -> None:
 
 @app.task(name="conductor_app.background.jobs.alerts")
 def alerts() -> None:
-    """Check due alerts and watched task groups."""
+    """Check due alerts and watched task groups, and send due digests."""
     from conductor_app.engine.failures.alerts import check_due_alerts
+    from conductor_app.engine.failures.digests import send_due_digests
     from conductor_app.engine.standalone.watches import check_watched_groups
     from conductor_app.engine.sweeps import run_and_record_sweep
 
     run_and_record_sweep("ring_alerts", check_due_alerts)
     run_and_record_sweep("watch_groups", check_watched_groups)
+    run_and_record_sweep("send_digests", send_due_digests)
 
 
 @app.task(name="conductor_app.background.jobs.prune")

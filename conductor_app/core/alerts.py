@@ -59,7 +59,12 @@ class AlertRule:
             return hits < self.threshold
         if self.kind == SHARE:
             return total > 0 and hits * 100 >= self.threshold * total
-        return hits >= (1 if self.kind == AGE else self.threshold)
+        return hits >= self.limit
+
+    @property
+    def limit(self) -> int:
+        """Return the threshold in the unit of the measured value: for the kind `age`, one run."""
+        return 1 if self.kind == AGE else self.threshold
 
     def sentence(self, hits: int, total: int) -> str:
         """Describe the measured values and the threshold."""
@@ -71,6 +76,24 @@ class AlertRule:
             return f"{hits} of {total} runs {window}: {percentage} % (threshold: {self.threshold} %)"
         limit = f"fewer than {self.threshold}" if self.kind == ABSENCE else f"{self.threshold} or more"
         return f"{hits} {window} (threshold: {limit})"
+
+
+def measure_at(rule: AlertRule, hits: Sequence[int], total: Sequence[int], moments: Sequence[int]) -> list[float]:
+    """Return the value that the rule compares with its threshold at each time: a number of runs, or a percentage.
+
+    `hits` and `total` are those of `find_alert_times`.
+    """
+    return [_value_at(rule, hits, total, now) for now in moments]
+
+
+def _value_at(rule: AlertRule, hits: Sequence[int], total: Sequence[int], now: int) -> float:
+    if rule.kind == AGE:
+        return bisect_right(hits, now) - bisect_right(total, now)
+    count = _count_within(hits, now - rule.window_ms, now)
+    if rule.kind != SHARE:
+        return count
+    every = _count_within(total, now - rule.window_ms, now)
+    return 100 * count / every if every else 0
 
 
 def find_alert_times(

@@ -20,7 +20,7 @@ from .labels import RunLabel
 from .leases import Lease
 from .outbox import Message, PulseMessage
 from .payloads import PayloadReference, StoredPayload
-from .preferences import Preference
+from .preferences import DigestSubscription, Preference
 from .queues import MinuteCount, Poller, Queue, QueueHold, SweepPass, Worker, WorkerHold
 from .quotas import CallerQuota, TokenBucket
 from .results import CachedResult
@@ -31,7 +31,7 @@ from .schemas import SchemaDefinition
 from .secrets import Secret, Variable
 from .server_clocks import ServerClock
 from .sign_in import ExternalIdentity, RecoveryCode, SecondFactor
-from .views import Alert, AlertFiring, SavedView
+from .views import Alert, AlertFiring, AlertTarget, SavedView
 from .webhook_waits import WebhookPaths, WebhookWait
 from .workflow_tests import WorkflowTest
 
@@ -40,6 +40,7 @@ __all__ = [
     "AccessRevision",
     "Alert",
     "AlertFiring",
+    "AlertTarget",
     "Application",
     "Artifact",
     "Attempt",
@@ -53,6 +54,7 @@ __all__ = [
     "DefinitionDraft",
     "DefinitionRevision",
     "Dependency",
+    "DigestSubscription",
     "DurationBaseline",
     "EventAction",
     "EventDelivery",

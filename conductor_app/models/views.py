@@ -1,11 +1,12 @@
-"""Saved views of runs, alerts on them, and the firings of alerts."""
+"""Saved views of runs, alerts on them, the targets of alerts, and the notifications that were sent."""
 
 from django.db import models
 from django.db.models import Q
 
+from ..core.alert_targets import ALERT_TARGET_KINDS
 from ..core.alerts import ALERT_KINDS
 from ..core.snapshot import NEVER
-from .fields import DocumentField, MomentField
+from .fields import Authored, DocumentField, MomentField
 
 
 class SavedView(models.Model):
@@ -26,9 +27,33 @@ class SavedView(models.Model):
         return self.name
 
 
+class AlertTarget(Authored):
+    """A system or mailbox that alerts are sent to.
+
+    `settings`: the settings of its kind that are not secret. `sealed`: the secret ones, encrypted for `seal_name`.
+    """
+
+    name = models.CharField(max_length=120, unique=True)
+    kind = models.CharField(max_length=16)
+    settings = DocumentField(default=dict)
+    sealed = models.TextField(default="", blank=True)
+    seal_name = models.CharField(max_length=64)
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [
+            models.CheckConstraint(name="alert_target_kind_is_known", condition=Q(kind__in=ALERT_TARGET_KINDS))
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class Alert(models.Model):
     """A condition on a view. `next_at`: the time of the next check; `last_fired_at`: the time of the last firing.
 
+    `incident_at`: the time of the first firing since the condition was last not met; None if it is not met.
+    `webhook` and `mail`: the recipients as the previous release reads them; `targets` has replaced them.
     `quiet_from`, `quiet_until`: the minutes of the day, in the time zone `zone`, between which it does not fire.
     """
 
@@ -39,12 +64,14 @@ class Alert(models.Model):
     repeat_minutes = models.IntegerField()
     webhook = models.CharField(max_length=1000, default="", blank=True)
     mail = models.CharField(max_length=254, default="", blank=True)
+    targets = models.ManyToManyField(AlertTarget, related_name="alerts")
     quiet_from = models.SmallIntegerField(null=True)
     quiet_until = models.SmallIntegerField(null=True)
     zone = models.CharField(max_length=64, default="UTC", db_default="UTC")
     by = models.CharField(max_length=255)
     next_at = MomentField(default=NEVER)
     last_fired_at = MomentField(null=True)
+    incident_at = MomentField(null=True)
 
     class Meta:
         constraints = [models.CheckConstraint(name="alert_kind_is_known", condition=Q(kind__in=ALERT_KINDS))]
@@ -55,15 +82,24 @@ class Alert(models.Model):
 
 
 class AlertFiring(models.Model):
-    """A firing of an alert: the measured value, and the state of its delivery."""
+    """A notification of a target: the firing or the end of an alert, or a test; and the state of its delivery.
 
-    alert = models.ForeignKey(Alert, on_delete=models.CASCADE, related_name="firings", db_index=False)
+    `alert` is None for a test. `recipient`: the name of the target, which may no longer exist. `answer`: what the
+    target replied when it accepted the notification.
+    """
+
+    alert = models.ForeignKey(Alert, on_delete=models.CASCADE, related_name="firings", db_index=False, null=True)
+    target = models.ForeignKey(
+        AlertTarget, on_delete=models.DO_NOTHING, related_name="+", db_index=False, db_constraint=False, null=True
+    )
+    recipient = models.CharField(max_length=120, default="", db_default="", blank=True)
     at = MomentField()
     sentence = models.TextField()
     channel = models.CharField(max_length=16)
     delivered_at = MomentField(null=True)
     tries = models.IntegerField(default=0)
     error = models.TextField(default="", blank=True)
+    answer = models.TextField(default="", db_default="", blank=True)
 
     class Meta:
         indexes = [models.Index(name="firing_of_alert", fields=["alert", "-at"])]

@@ -7,11 +7,13 @@ from django.core.mail import send_mail
 from django.urls import reverse
 
 from .. import clock, conf, fault_points
+from ..core.alert_messages import AlertNotice
 from ..core.step_types.http import HttpStep
 from ..engine.events import outbox
 from ..models import Message
 from ..models.outbox import ALERT, LISTENER, TASK_LISTENER
 from . import WORKERS
+from .alert_notifier import NotificationDropped, TargetFailed, notify_target
 from .sinks import SinkFailed, publish
 
 log = logging.getLogger(__name__)
@@ -44,40 +46,49 @@ def _publish_all(messages: Sequence[Message], is_stopping: Callable[[], bool]) -
             outbox.release([message], retry_at[message.to])
             continue
         try:
-            _publish_one(message)
+            answer = _publish_one(message)
             fault_points.reach("event-published")
-            outbox.mark_delivered(message)
+            outbox.mark_delivered(message, answer)
             delivered += 1
+        except NotificationDropped as dropped:
+            outbox.drop(message, str(dropped))
         except Exception as error:
             why = str(error) if isinstance(error, SinkFailed) else type(error).__name__
             log.warning("message_not_published", extra={"message_id": message.pk, "why": why})
-            retry_at[message.to] = outbox.mark_failed(message, why)
+            pause_ms = error.pause_ms if isinstance(error, TargetFailed) else 0
+            retry_at[message.to] = outbox.mark_failed(message, why, pause_ms)
     return delivered
 
 
-def _publish_one(message: Message) -> None:
+def _publish_one(message: Message) -> str:
+    """Publish a message. Returns the answer of the other system if it is worth logging."""
     facts = message.facts
     if facts["sink"] == ALERT:
-        notify_alert(facts)
-        return
+        return notify_alert(facts)
     if (setting := SUBJECT_HANDLERS.get(facts["sink"])) is None:
         publish(facts["sink"], facts["id"], facts["payload"])
-        return
+        return ""
     if not (url := getattr(conf, setting)):
         raise SinkFailed(f"{setting.upper()} is no longer set.")
     _post(url, facts)
+    return ""
 
 
-def notify_alert(facts: dict) -> None:
-    """Notify the recipients of an alert, with a link to its object."""
+def notify_alert(facts: dict) -> str:
+    """Notify a target of an alert, or the recipient of an email, with a link to the object's page."""
     payload = facts["payload"]
+    if "target" in facts:
+        link = _page_link({"alert": payload["alert"]}) if payload.get("alert") else ""
+        return notify_target(facts["target"], AlertNotice(**payload | {"link": link}), facts["id"])
     link = _page_link(payload)
     if facts["channel"] == "webhook":
+        # The previous release wrote the address of the webhook into the message.
         _post(facts["to"], {**facts, "payload": payload | ({"address": link} if link else {})})
-        return
+        return ""
     sentence = payload["sentence"]
-    body = f"{sentence}\n\n{link}\n" if link else f"{sentence}\n"
+    body = payload.get("body") or (f"{sentence}\n\n{link}\n" if link else f"{sentence}\n")
     send_mail(f"Conductor: {sentence}"[:200].replace("\n", " "), body, None, [facts["to"]])
+    return ""
 
 
 def _page_link(payload: dict) -> str:

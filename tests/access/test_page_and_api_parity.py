@@ -125,7 +125,8 @@ OPERATIONS = {
         post(
             "/schedule/add/",
             name="daily",
-            clocks="0 0 0 * * * @ UTC",
+            expression="0 0 0 * * *",
+            zone="UTC",
             workflow="order",
             overlap="ALLOW",
         ),

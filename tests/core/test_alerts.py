@@ -2,7 +2,17 @@
 
 import pytest
 
-from conductor_app.core.alerts import ABSENCE, AGE, COUNT, MINUTE_MS, SHARE, AlertRule, QuietHours, find_alert_times
+from conductor_app.core.alerts import (
+    ABSENCE,
+    AGE,
+    COUNT,
+    MINUTE_MS,
+    SHARE,
+    AlertRule,
+    QuietHours,
+    find_alert_times,
+    measure_at,
+)
 
 HOUR = 60 * MINUTE_MS
 
@@ -60,3 +70,19 @@ def test_no_alert_fires_in_quiet_hours(quiet, hours):
     rule = AlertRule(ABSENCE, 1, MINUTE_MS, HOUR, quiet)
 
     assert [at // HOUR for at, _ in find_alert_times(rule, [], [], 0, 6 * HOUR - 1)] == hours
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [(COUNT, [0, 2, 1, 0]), (ABSENCE, [0, 2, 1, 0]), (SHARE, [0, 50, 100, 0]), (AGE, [0, 1, 0, 0])],
+)
+def test_the_measured_value_is_the_one_that_is_compared_with_the_threshold(kind, values):
+    rule = AlertRule(kind, 1, 10 * MINUTE_MS, HOUR)
+    hits = [5 * MINUTE_MS, 8 * MINUTE_MS, 15 * MINUTE_MS]
+    total = [5 * MINUTE_MS, 6 * MINUTE_MS, 8 * MINUTE_MS, 9 * MINUTE_MS, 15 * MINUTE_MS]
+    if kind == AGE:
+        hits, total = [5 * MINUTE_MS], [12 * MINUTE_MS]
+
+    measured = measure_at(rule, hits, total, [0, 10 * MINUTE_MS, 20 * MINUTE_MS, 40 * MINUTE_MS])
+
+    assert measured == values

@@ -12,19 +12,22 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from ... import clock
-from ...core.alerts import QuietHours
+from ...core.alerts import SHARE, QuietHours
 from ...core.errors import Invalid, NotFound, RequestRefused
 from ...engine.failures import alerts as engine
 from ...insight import keyset_pages
 from ...insight.bulk import selections
-from ...insight.failures.alerts import recent_firings, rule_of
-from ...models import Alert, AlertFiring, SavedView
-from ..badges import exact_time, render_pill
+from ...insight.failures.alerts import back_test, rule_of
+from ...models import Alert, AlertFiring, AlertTarget, SavedView
+from ..badges import exact_time
 from ..bulk.bulk_plan import list_parameters, parse_selection, selection_parameters
 from ..error_messages import require_permission, show_refusal
 from ..object_pages import ObjectPage
 from ..pages import Page
 from ..user_locale import zone_of
+from .alert_chart import draw_chart
+from .alert_target_form import KIND_LABELS
+from .alert_targets import delivery_pill
 from .built_in_views import api_address, built_in_views, export_address, list_address, operate_address, selection_text
 
 PERMISSION = "conductor.change_run"
@@ -102,7 +105,7 @@ class ViewPage(ObjectPage):
 
     def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
         view, now = _find_view(request, url_kwargs["view_id"]), clock.now()
-        alerts = list(view.alerts.order_by("pk")[:10])
+        alerts = list(view.alerts.prefetch_related("targets").order_by("pk")[:10])
         firings = AlertFiring.objects.filter(alert__in=alerts).order_by("-at", "-pk")[:MAX_FIRINGS]
         may_act = request.user.has_perm(PERMISSION)
         tried = next((alert for alert in alerts if str(alert.pk) == request.GET.get("try")), None)
@@ -116,10 +119,13 @@ class ViewPage(ObjectPage):
             "api": api_address(request, view.selection),
             "kinds": ALERT_KIND_LABELS.items(),
             "zone": zone_of(request),
-            "alerts": [(alert, _alert_sentence(alert), _recipients_text(alert, may_act)) for alert in alerts],
-            "firings": [(firing, _delivery_text(firing)) for firing in firings],
+            "alerts": [(alert, _alert_sentence(alert)) for alert in alerts],
+            "firings": [
+                (firing, KIND_LABELS.get(firing.channel, firing.channel), delivery_pill(firing)) for firing in firings
+            ],
+            "targets": [(row, KIND_LABELS[row.kind]) for row in AlertTarget.objects.only("name", "kind")],
             "tested_alert": tried,
-            "past_matches": [(exact_time(at), count) for at, count in recent_firings(tried, now)] if tried else [],
+            **(_back_test_context(tried, now) if tried else {}),
             "is_own": view.owner == request.user.get_username(),
             "may_act": may_act,
             "permission": PERMISSION,
@@ -136,9 +142,9 @@ class ViewPage(ObjectPage):
                 messages.success(request, _("Alert deleted."))
             else:
                 numbers = [_parse_number(form_data.get(name, "")) for name in ("threshold", "window", "repeat")]
-                to = {"webhook": form_data.get("webhook", "").strip(), "mail": form_data.get("mail", "").strip()}
+                targets = [_parse_number(text) for text in form_data.getlist("target")]
                 quiet = _parse_quiet_hours(form_data, zone_of(request))
-                alert = engine.save_alert(view, form_data.get("kind", ""), *numbers, by, **to, quiet=quiet)
+                alert = engine.save_alert(view, form_data.get("kind", ""), *numbers, by, targets=targets, quiet=quiet)
                 messages.success(request, _("Alert created. The back-test of the last seven days is below."))
                 return HttpResponseRedirect(f"{address}?try={alert.pk}")
         except RequestRefused as refused:
@@ -182,22 +188,20 @@ def _tile_context(view: SavedView) -> dict[str, Any]:
     return {"view": view, "count": count, "is_capped": is_capped, "address": list_address(view.selection)}
 
 
-def _delivery_text(firing: AlertFiring):
-    if firing.delivered_at is not None:
-        return render_pill("succeeded", _("delivered"))
-    if not firing.error:
-        return render_pill("waiting", _("sending"))
-    return render_pill(
-        "failed", ngettext("not delivered, %(n)s try", "not delivered, %(n)s tries", firing.tries) % {"n": firing.tries}
-    )
-
-
-def _recipients_text(alert: Alert, may_act: bool) -> str:
-    """Return the recipients. Users who may not change alerts see only the host of a webhook, whose URL is a secret."""
-    if may_act or not alert.webhook:
-        return f"{alert.webhook} {alert.mail}".strip()
-    scheme, _slash, host, *_path = alert.webhook.split("/")
-    return f"{scheme}//{host.rpartition('@')[2]}/… {alert.mail}".strip()
+def _back_test_context(alert: Alert, now: int) -> dict[str, Any]:
+    tested = back_test(alert, now)
+    count = len(tested.firings)
+    return {
+        "past_matches": [(exact_time(at), hits) for at, hits in tested.firings],
+        "chart": draw_chart(tested, alert.kind),
+        "unit": " %" if alert.kind == SHARE else "",
+        "summary": ngettext(
+            "Seven days: threshold %(limit)s, would have fired %(n)s time",
+            "Seven days: threshold %(limit)s, would have fired %(n)s times",
+            count,
+        )
+        % {"limit": tested.limit, "n": count},
+    }
 
 
 def _alert_sentence(alert: Alert) -> str:

@@ -4,14 +4,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django import forms
+from django.http import QueryDict
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ...core.cron import parse_cron, parse_zone
 from ...core.errors import Invalid
 from ...core.timetable import MAX_JITTER_SECONDS
 from ...models import Schedule, WorkflowDefinition
 from ..json_editor import JsonDocumentField, format_json
+from .schedule_clocks import ClocksField, posted_clocks, schedule_clocks
 
 OVERLAP_LABELS = (
     ("ALLOW", gettext_lazy("Allow overlap")),
@@ -31,14 +32,7 @@ class ScheduleForm(forms.Form):
     """All fields of a schedule that the user edits."""
 
     name = forms.CharField(max_length=255, label=gettext_lazy("Name"))
-    clocks = forms.CharField(
-        widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),
-        label=gettext_lazy("Cron expressions"),
-        help_text=gettext_lazy(
-            "One per line: a cron expression that starts with seconds, then @ and a time zone, such as "
-            "0 30 9 * * MON-FRI @ Europe/Berlin"
-        ),
-    )
+    clocks = ClocksField(label=gettext_lazy("Times"))
     workflow = forms.CharField(
         max_length=255, label=gettext_lazy("Workflow"), widget=forms.TextInput(attrs={"list": "workflow-names"})
     )
@@ -74,27 +68,6 @@ class ScheduleForm(forms.Form):
         required=False, label=gettext_lazy("Not after"), help_text=gettext_lazy("Leave empty for no end.")
     )
     reason = forms.CharField(required=False, max_length=500, label=gettext_lazy("Reason"))
-
-    def clean_clocks(self) -> list[dict[str, str]]:
-        """Parse the expressions and their zones.
-
-        Raises:
-            ValidationError: when a line is invalid.
-        """
-        found = []
-        for number, line in enumerate(self.cleaned_data["clocks"].splitlines(), 1):
-            if not line.strip():
-                continue
-            expression, _at, zone_id = line.partition(" @ ")
-            expression, zone_id = expression.strip(), zone_id.strip() or "UTC"
-            try:
-                parse_cron(expression)
-                parse_zone(zone_id)
-            except Invalid as error:
-                message = _("Line %(number)s: %(error)s") % {"number": number, "error": error.message}
-                raise forms.ValidationError(message) from None
-            found.append({"cronExpression": expression, "zoneId": zone_id})
-        return found
 
     def clean_starts_at(self) -> int | None:
         return _parse_time_field(self.cleaned_data["starts_at"])
@@ -158,10 +131,9 @@ def format_time(moment: int | None) -> str:
 def initial_values(name: str, document: dict[str, Any]) -> dict[str, Any]:
     """Return the initial values of the form."""
     start = document.get("startWorkflowRequest") or {}
-    clocks = document.get("cronSchedules") or [document]
     return {
         "name": name,
-        "clocks": "\n".join(f"{each.get('cronExpression')} @ {each.get('zoneId') or 'UTC'}" for each in clocks),
+        "clocks": schedule_clocks(document),
         "workflow": start.get("name", ""),
         "version": start.get("version"),
         "input": format_json(start.get("input") or {}),
@@ -173,6 +145,11 @@ def initial_values(name: str, document: dict[str, Any]) -> dict[str, Any]:
         "starts_at": format_time(document.get("scheduleStartTime")),
         "ends_at": format_time(document.get("scheduleEndTime")),
     }
+
+
+def posted_values(posted: QueryDict) -> dict[str, Any]:
+    """Return the values of a form that was posted to change its rows, as initial values of the next one."""
+    return {**posted.dict(), "clocks": posted_clocks(posted), "catches_up": "catches_up" in posted}
 
 
 def workflow_names() -> list[str]:

@@ -3,8 +3,9 @@
 from django.contrib import admin
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import HttpRequest
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString, mark_safe
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -18,9 +19,12 @@ from ..badges import relative_time, render_badge, render_pill
 from ..read_only import BoundedChangeList, ReadOnlyAdmin
 from ..run_links import render_run_link
 from ..runs.history_strip import history_strip
+from .schedule_clocks import ScheduleClock, schedule_clocks
 from .schedule_form import format_overlap
-from .schedule_pages import CHANGE_PERMISSION, SchedulePages, schedule_clocks
+from .schedule_pages import CHANGE_PERMISSION, SchedulePages
 
+MAX_CLOCKS = 3
+"""The times of a schedule that the list shows."""
 EXECUTION_STATUSES = {"EXECUTED": "COMPLETED", "POLLED": "PENDING", "FAILED": "FAILED"}
 
 
@@ -62,11 +66,11 @@ class ScheduleAdmin(SchedulePages, ReadOnlyAdmin):
     def schedule(self, row: Schedule) -> SafeString:
         return format_html('<a href="{}/change/"><strong>{}</strong></a>', row.pk, row.name)
 
-    @admin.display(description=gettext_lazy("cron"))
-    def cron(self, row: Schedule) -> str:
-        return informative_line(
-            "; ".join(f"{each.expression} ({each.zone_id})" for each in schedule_clocks(row.document)), 200
-        )
+    @admin.display(description=gettext_lazy("times"))
+    def cron(self, row: Schedule) -> SafeString:
+        clocks = schedule_clocks(row.document)
+        lines = format_html_join(mark_safe("<br>"), "{}", ((_render_clock(each),) for each in clocks[:MAX_CLOCKS]))
+        return format_html("{}<br>…", lines) if len(clocks) > MAX_CLOCKS else lines
 
     @admin.display(description=gettext_lazy("state"))
     def state(self, row: Schedule) -> SafeString:
@@ -82,13 +86,9 @@ class ScheduleAdmin(SchedulePages, ReadOnlyAdmin):
     def last(self, row: Schedule) -> SafeString:
         if row.last_slot_at is None:
             return relative_time(None)
-        # The slot has started its run. The run has a status of its own.
-        state = (
-            render_pill("succeeded", _("Started"))
-            if row.last_state == "EXECUTED"
-            else render_badge(EXECUTION_STATUSES[row.last_state])
-        )
-        return format_html("{} {}", relative_time(row.last_slot_at), state)
+        if row.last_state == "EXECUTED":
+            return relative_time(row.last_slot_at)
+        return format_html("{} {}", relative_time(row.last_slot_at), render_badge(EXECUTION_STATUSES[row.last_state]))
 
     @admin.display(description=gettext_lazy("last runs"))
     def history(self, row: Schedule) -> SafeString:
@@ -97,6 +97,14 @@ class ScheduleAdmin(SchedulePages, ReadOnlyAdmin):
     @admin.display(description=gettext_lazy("overlap policy"))
     def overlaps(self, row: Schedule) -> str:
         return format_overlap(row)
+
+
+def _render_clock(clock: ScheduleClock) -> SafeString:
+    words = clock.words
+    text = capfirst(words) if words else format_html("<code>{}</code>", informative_line(clock.expression, 200))
+    return format_html(
+        '<span title="{}">{}</span> <span class="muted">{}</span>', clock.expression, text, clock.zone_id
+    )
 
 
 class ScheduleExecutionList(BoundedChangeList):

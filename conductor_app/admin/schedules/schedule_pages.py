@@ -1,6 +1,5 @@
 """Pages of a schedule: upcoming and past slots, pause, immediate run, backfill, editor."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from django.contrib import messages
@@ -8,10 +7,9 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllow
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import ngettext
 
 from ... import clock
-from ...core.cron.words import describe_cron
 from ...core.errors import Invalid, RequestRefused
 from ...engine import schedules
 from ...insight.runs.recent_runs import recent_runs_of_schedules
@@ -30,25 +28,21 @@ from ..error_messages import require_permission, show_refusal
 from ..json_tree import render_tree
 from ..runs.history_strip import history_strip
 from ..runs.run_page import run_address
-from .schedule_form import ScheduleForm, format_overlap, initial_values, parse_time, workflow_names
+from ..user_locale import all_zones
+from .schedule_clocks import PRESETS, ScheduleClock, apply_preset, posted_clocks, schedule_clocks
+from .schedule_form import (
+    ScheduleForm,
+    format_overlap,
+    initial_values,
+    parse_time,
+    posted_values,
+    workflow_names,
+)
 
 CHANGE_PERMISSION, RUN_PERMISSION = "conductor.change_schedule", "conductor.execute_schedule"
 MAX_SHOWN = 12
 MAX_COUNTED = 1_000
-EXAMPLES = (
-    ("0 30 9 * * MON-FRI @ Europe/Berlin", gettext_lazy("weekdays at 9:30, Berlin time")),
-    ("0 0 * * * * @ UTC", gettext_lazy("hourly")),
-    ("0 0 6 L * ? @ UTC", gettext_lazy("last day of the month at 6:00")),
-)
-
-
-@dataclass(frozen=True, slots=True)
-class ScheduleClock:
-    """One cron expression with its time zone, and its description if there is one."""
-
-    expression: str
-    zone_id: str
-    words: str
+FIRST_CLOCK = ScheduleClock("0 30 9 * * MON-FRI")
 
 
 class SchedulePages:
@@ -78,10 +72,12 @@ class SchedulePages:
     def _handle_form(self, request: HttpRequest, row: Schedule | None) -> HttpResponse:
         before = row.document if row else {}
         initial = (
-            initial_values(row.name, before) if row else {"clocks": EXAMPLES[0][0], "input": "{}", "overlap": "ALLOW"}
+            initial_values(row.name, before) if row else {"clocks": [FIRST_CLOCK], "input": "{}", "overlap": "ALLOW"}
         )
+        if request.method == "POST" and ("preset" in request.POST or request.POST.get("step") == "add"):
+            return self._change_rows(request, row)
         form = ScheduleForm(request.POST or None, initial=initial)
-        times: list[UpcomingSlot] | None = None
+        document = before
         if request.method == "POST" and form.is_valid():
             document = form.document(before)
             if row is not None and document["name"] != row.name:
@@ -89,12 +85,38 @@ class SchedulePages:
             elif request.POST.get("step") != "show" and self._save(request, form, document, row):
                 saved = Schedule.objects.get(name=document["name"])
                 return HttpResponseRedirect(reverse("admin:conductor_schedule_change", args=[saved.pk]))
-            times = next_times(document)
-        elif row is not None and request.method != "POST":
-            times = next_times(before)
-        extra_context = {"form": form, "row": row, "times": times, "names": workflow_names(), "examples": EXAMPLES}
-        extra_context |= {
-            "jitter_ms": jitter_ms(form.document(before) if form.is_bound and form.is_valid() else before)
+        clocks = posted_clocks(request.POST) if form.is_bound else initial["clocks"]
+        return self._form_page(request, row, form, clocks, document if form.is_valid() or not form.is_bound else {})
+
+    def _change_rows(self, request: HttpRequest, row: Schedule | None) -> HttpResponse:
+        """Show the form again, without errors, after a preset or with another row. Nothing is saved."""
+        clocks = posted_clocks(request.POST)
+        if preset := request.POST.get("preset", ""):
+            clocks = apply_preset(clocks, preset[:500])
+        document = {"cronSchedules": [each.document() for each in clocks]}
+        if not preset:
+            zone_id = clocks[-1].zone_id if clocks else "UTC"
+            clocks.append(ScheduleClock("", zone_id))
+        form = ScheduleForm(initial=posted_values(request.POST) | {"clocks": clocks})
+        return self._form_page(request, row, form, clocks, document)
+
+    def _form_page(
+        self,
+        request: HttpRequest,
+        row: Schedule | None,
+        form: ScheduleForm,
+        clocks: list[ScheduleClock],
+        document: dict[str, Any],
+    ) -> HttpResponse:
+        extra_context = {
+            "form": form,
+            "row": row,
+            "times": next_times(document) if document else None,
+            "names": workflow_names(),
+            "clock_rows": clocks,
+            "presets": PRESETS,
+            "zones": sorted(all_zones()),
+            "jitter_ms": jitter_ms(document) if document else 0,
         }
         title = _("Edit %(name)s") % {"name": row.name} if row else _("New schedule")
         return self._render_page(request, "edit", title, **extra_context)
@@ -220,20 +242,6 @@ def next_times(document: dict[str, Any]) -> list[UpcomingSlot] | None:
         return upcoming_slots(document, clock.now())
     except RequestRefused:
         return None
-
-
-def schedule_clocks(document: dict[str, Any]) -> list[ScheduleClock]:
-    """Return the cron expressions of the schedule."""
-    written = document.get("cronSchedules") or [document]
-    found = [(str(each.get("cronExpression") or ""), str(each.get("zoneId") or "UTC")) for each in written]
-    return [ScheduleClock(expression, zone_id, _describe_cron(expression)) for expression, zone_id in found]
-
-
-def _describe_cron(expression: str) -> str:
-    try:
-        return describe_cron(expression)
-    except RequestRefused:
-        return ""
 
 
 def _parse_span(first: str, last: str) -> tuple[int, int]:

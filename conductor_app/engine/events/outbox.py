@@ -12,6 +12,7 @@ from ...store import due_rows, outbox_messages
 CLAIM_MS = 120_000
 """The period in which a claimed message belongs to its worker. It exceeds the longest exchange with a sink."""
 MAX_RETRY_DELAY_MS = 300_000
+MAX_PAUSE_MS = 3_600_000
 MAX_TRIES = 600
 """Tries of a message, about two days. After the last one it stays in the table for operators to see."""
 
@@ -24,19 +25,27 @@ def take_due(count: int) -> Sequence[Message]:
     return list(Message.objects.filter(pk__in=ids).order_by("id"))
 
 
-def mark_delivered(message: Message) -> None:
+def mark_delivered(message: Message, answer: str = "") -> None:
     """Delete a message that the other system has received."""
     outbox_messages.consume(message.pk)
-    _log_alert_delivery(message, delivered_at=clock.now(), error="")
+    _log_alert_delivery(message, delivered_at=clock.now(), error="", answer=answer[:2000])
 
 
-def mark_failed(message: Message, why: str) -> int:
+def drop(message: Message, why: str) -> None:
+    """Delete a message that is not tried again, and log why."""
+    outbox_messages.consume(message.pk)
+    _log_alert_delivery(message, tries=message.tries + 1, error=why[:2000])
+
+
+def mark_failed(message: Message, why: str, pause_ms: int = 0) -> int:
     """Schedule the next try of a message with exponential backoff. Returns its time in milliseconds.
 
+    `pause_ms`: the pause that the other system demands, which applies up to MAX_PAUSE_MS if it is longer.
     All due messages for the same sink are delayed too, because they would fail in the same way.
     """
     now, tries = clock.now(), message.tries + 1
-    again_at = now + min(1000 * 2 ** min(message.tries, 20), MAX_RETRY_DELAY_MS)
+    backoff = min(1000 * 2 ** min(message.tries, 20), MAX_RETRY_DELAY_MS)
+    again_at = now + max(backoff, min(pause_ms, MAX_PAUSE_MS))
     due_at = NEVER if tries >= MAX_TRIES else again_at
     outbox_messages.update_messages([message.pk], tries=tries, due_at=due_at, error=why[:2000])
     _log_alert_delivery(message, tries=tries, error=why[:2000])

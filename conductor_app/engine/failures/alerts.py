@@ -1,25 +1,24 @@
 """Commands on saved views and alerts, and the check that runs once a minute. Alerts are sent through the outbox."""
 
-import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from django.core.exceptions import ValidationError
-from django.core.validators import validate_email
 from django.db import transaction
 
 from ... import clock
+from ...core.alert_messages import RESOLVE, TRIGGER, AlertNotice
+from ...core.alert_targets import INCIDENT_KINDS
 from ...core.alerts import ALERT_KINDS, DAY_MINUTES, MINUTE_MS, SHARE, QuietHours
 from ...core.errors import Conflict, Invalid, NotFound
 from ...insight.bulk import selections
 from ...insight.failures.alerts import measure_alert, newest_failure, rule_of
-from ...models import Alert, AlertFiring, SavedView
-from ...models.outbox import ALERT, PUBLISH
-from ...store import outbox_messages
+from ...models import Alert, AlertFiring, AlertTarget, SavedView
 from .. import audit
 from ..sweep_items import handle_each
+from .alert_targets import send_notice
 
 MAX_VIEWS = 200
+MAX_ALERT_TARGETS = 10
 MAX_MINUTES = 7 * 24 * 60
 RETENTION_MS = 90 * 86_400_000
 
@@ -54,8 +53,12 @@ def remove_view(view_id: int, by: str) -> None:
         NotFound: when the caller owns no view with this id.
     """
     with transaction.atomic():
-        if not SavedView.objects.filter(pk=view_id, owner=by).delete()[0]:
+        view = SavedView.objects.filter(pk=view_id, owner=by).first()
+        if view is None:
             raise NotFound(f"You have no view with the id {view_id}.")
+        for alert in view.alerts.filter(incident_at__isnull=False):
+            _close_incident(alert, "the view was deleted", clock.now())
+        view.delete()
         _record_change("view", view_id, by, "remove", {})
 
 
@@ -67,14 +70,15 @@ def save_alert(
     repeat: int,
     by: str,
     *,
-    webhook: str = "",
-    mail: str = "",
+    targets: Sequence[int] = (),
     quiet: QuietHours | None = None,
 ) -> Alert:
     """Create an alert that fires when a view meets a condition. `window` and `repeat` are in minutes.
 
+    `targets`: ids of the alert targets.
+
     Raises:
-        Invalid: when a value is out of its range, or an address is invalid or missing.
+        Invalid: when a value is out of its range, or the targets are missing or unknown.
     """
     if kind not in ALERT_KINDS:
         raise Invalid(f"Unknown kind of alert {kind!r}. Use one of: {', '.join(ALERT_KINDS)}.")
@@ -84,28 +88,26 @@ def save_alert(
         raise Invalid(f"The window and the pause must be 1 to {MAX_MINUTES} minutes (got {window} and {repeat}).")
     if quiet is not None and not (0 <= quiet.begins < DAY_MINUTES and 0 <= quiet.ends < DAY_MINUTES):
         raise Invalid("Quiet hours must be two times of day, such as 22:00 and 07:30.")
-    _check_addresses(webhook, mail)
     now = clock.now()
     with transaction.atomic():
+        rows = _find_targets(targets)
         alert = Alert.objects.create(
             view=view, kind=kind, threshold=threshold, window_minutes=window, repeat_minutes=repeat,
-            webhook=webhook, mail=mail, by=by[:255], next_at=now,
+            by=by[:255], next_at=now,
             **({"quiet_from": quiet.begins, "quiet_until": quiet.ends, "zone": quiet.zone} if quiet else {}),
         )  # fmt: skip
+        alert.targets.set(rows)
         _record_change("alert", alert.pk, by, "save", {"view": view.name, "kind": kind, "threshold": threshold})
     return alert
 
 
-def _check_addresses(webhook: str, mail: str) -> None:
-    if not webhook and not mail:
-        raise Invalid("Enter a webhook URL or an email address for the alert.")
-    if webhook and (not webhook.startswith(("http://", "https://")) or len(webhook) > 1000 or "\0" in webhook):
-        raise Invalid(f"The webhook URL must start with https:// or http:// (got {webhook[:80]!r}).")
-    try:
-        if mail:
-            validate_email(mail)
-    except ValidationError as wrong:
-        raise Invalid(f"{mail[:80]!r} is not a valid email address.") from wrong
+def _find_targets(ids: Sequence[int]) -> list[AlertTarget]:
+    if not 1 <= len(set(ids)) <= MAX_ALERT_TARGETS:
+        raise Invalid(f"Select 1 to {MAX_ALERT_TARGETS} targets for the alert.")
+    rows = list(AlertTarget.objects.filter(pk__in=ids))
+    if len(rows) != len(set(ids)):
+        raise Invalid("A selected target no longer exists.")
+    return rows
 
 
 def remove_alert(alert_id: int, by: str) -> None:
@@ -115,8 +117,11 @@ def remove_alert(alert_id: int, by: str) -> None:
         NotFound: when there is no alert with this id.
     """
     with transaction.atomic():
-        if not Alert.objects.filter(pk=alert_id).delete()[0]:
+        alert = Alert.objects.select_for_update().filter(pk=alert_id).first()
+        if alert is None:
             raise NotFound(f"There is no alert {alert_id}.")
+        _close_incident(alert, "the alert was deleted", clock.now())
+        alert.delete()
         _record_change("alert", alert_id, by, "remove", {})
 
 
@@ -135,27 +140,40 @@ def _check_alert(alert_id: int) -> None:
         return
     alert = Alert.objects.select_related("view").get(pk=alert_id)
     rule = rule_of(alert)
-    if rule.is_quiet(now) or (alert.last_fired_at is not None and now - alert.last_fired_at < rule.repeat_ms):
+    may_fire = not rule.is_quiet(now) and (alert.last_fired_at is None or now - alert.last_fired_at >= rule.repeat_ms)
+    if not may_fire and alert.incident_at is None:
         return
     hits, total = measure_alert(alert, now)
-    if rule.is_met(hits, total):
-        sentence, cause = rule.sentence(hits, total), newest_failure(alert, now)
-        with transaction.atomic():
-            Alert.objects.filter(pk=alert_id).update(last_fired_at=now)
-            _send_alert(alert, f"{sentence}. Latest failure: {cause}" if cause else sentence, now)
+    is_met, sentence = rule.is_met(hits, total), rule.sentence(hits, total)
+    with transaction.atomic():
+        if is_met and may_fire:
+            cause = newest_failure(alert, now)
+            _fire(alert, f"{sentence}. Latest failure: {cause}" if cause else sentence, now)
+        elif not is_met and alert.incident_at is not None:
+            _close_incident(alert, sentence, now)
+            Alert.objects.filter(pk=alert_id).update(incident_at=None)
 
 
-def _send_alert(alert: Alert, sentence: str, now: int) -> None:
-    """Create a firing and an outbox message for each channel of the alert."""
-    for channel, to in (("webhook", alert.webhook), ("mail", alert.mail)):
-        if to:
-            firing = AlertFiring.objects.create(
-                alert=alert, at=now, sentence=f"{alert.view.name}: {sentence}", channel=channel
-            )
-            payload = {"view": alert.view.name, "sentence": firing.sentence, "at": now, "alert": alert.pk}
-            facts = {"sink": ALERT, "id": secrets.token_hex(16), "channel": channel, "to": to, "ring": firing.pk}
-            to_sink = f"alert {alert.pk} {channel}"
-            outbox_messages.send(PUBLISH, now, to=to_sink, facts={**facts, "payload": payload})
+def _fire(alert: Alert, sentence: str, now: int) -> None:
+    """Notify all targets. Repeated firings belong to the incident that the first one opened."""
+    alert.incident_at = alert.incident_at or now
+    Alert.objects.filter(pk=alert.pk).update(last_fired_at=now, incident_at=alert.incident_at)
+    for target in alert.targets.all():
+        send_notice(target, _notice(alert, TRIGGER, sentence, now), alert)
+
+
+def _close_incident(alert: Alert, sentence: str, now: int) -> None:
+    """Notify the targets whose incident stays open until the alert clears."""
+    if alert.incident_at is None:
+        return
+    for target in alert.targets.filter(kind__in=sorted(INCIDENT_KINDS)):
+        send_notice(target, _notice(alert, RESOLVE, f"resolved: {sentence}", now), alert)
+
+
+def _notice(alert: Alert, event: str, sentence: str, now: int) -> AlertNotice:
+    # The time makes the incident unique among servers that share an account of the target.
+    incident = f"conductor-alert-{alert.pk}-{alert.incident_at}"
+    return AlertNotice(event, alert.view.name, f"{alert.view.name}: {sentence}", now, incident, alert.pk)
 
 
 def _record_change(kind: str, id: int, by: str, action: str, facts: Mapping[str, Any]) -> None:

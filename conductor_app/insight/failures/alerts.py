@@ -1,11 +1,14 @@
 """Measurement of alerts: counts of runs in the window of an alert, and a back-test over the last seven days."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from django.db.models import QuerySet
 
-from ...core.alerts import AGE, SHARE, AlertRule, QuietHours, find_alert_times
+from ...core.alerts import AGE, SHARE, AlertRule, QuietHours, find_alert_times, measure_at
 from ...core.informative_lines import informative_line
 from ...core.states import RUN
-from ...models import Alert, Run
+from ...models import Alert, AlertFiring, AlertTarget, Run
 from ..bulk import selections
 from ..durations import DAY, MINUTE
 from ..runs.cause import failure_reasons
@@ -13,6 +16,10 @@ from ..runs.cause import failure_reasons
 BACK_MS = 7 * DAY
 MAX_CHECKS = 50_000
 FAILED_STATUSES = ("FAILED", "TIMED_OUT")
+MAX_NOTIFICATIONS = 30
+STEP_MS = 30 * MINUTE
+MAX_PEAKS = 200
+"""Firings whose values are measured in addition to the steps."""
 
 
 def rule_of(alert: Alert) -> AlertRule:
@@ -53,15 +60,37 @@ def newest_failure(alert: Alert, now: int) -> str:
     return f"{task}: {reason}" if task else reason
 
 
-def recent_firings(alert: Alert, now: int) -> list[tuple[int, int]]:
-    """Return when the alert would have fired in the last seven days, as pairs of time and number of hits."""
-    since = now - BACK_MS
+@dataclass(frozen=True, slots=True)
+class BackTest:
+    """The last seven days of an alert: the measured value every half hour, and when the alert would have fired.
+
+    `firings`: pairs of time and number of hits. `limit`: the threshold in the unit of the values.
+    """
+
+    begin: int
+    end: int
+    points: Sequence[tuple[int, float]]
+    firings: Sequence[tuple[int, int]]
+    limit: int
+
+
+def back_test(alert: Alert, now: int) -> BackTest:
+    """Apply the condition of an alert to the last seven days."""
+    since, rule = now - BACK_MS, rule_of(alert)
+    hits, total = _past_times(alert, since, now)
+    firings = find_alert_times(rule, hits, total, since, now)
+    # A short peak between two steps is measured where the alert would have fired.
+    moments = sorted({*range(since, now, STEP_MS), now, *(at for at, _ in firings[:MAX_PEAKS])})
+    points = list(zip(moments, measure_at(rule, hits, total, moments), strict=True))
+    return BackTest(since, now, points, firings, rule.limit)
+
+
+def _past_times(alert: Alert, since: int, now: int) -> tuple[list[int], list[int]]:
     if alert.kind == AGE:
-        return find_alert_times(rule_of(alert), *_overage_times(alert, since, now), since, now)
+        return _overage_times(alert, since, now)
     hits, total = _selected_and_all(alert)
     after = since - alert.window_minutes * MINUTE
-    moments = [_run_times(runs, after, now) if runs is not None else [] for runs in (hits, total)]
-    return find_alert_times(rule_of(alert), *moments, since, now)
+    return _run_times(hits, after, now), _run_times(total, after, now) if total is not None else []
 
 
 def _overage_times(alert: Alert, since: int, now: int) -> tuple[list[int], list[int]]:
@@ -96,3 +125,14 @@ def _run_times(runs: Counted, after: int, until: int) -> list[int]:
     rows, column = runs
     within = rows.filter(**{f"{column}__gt": after, f"{column}__lte": until}).order_by(f"-{column}")
     return sorted(within.values_list(column, flat=True)[:MAX_CHECKS])
+
+
+def notifications_to(target: AlertTarget) -> list[AlertFiring]:
+    """Return the newest notifications of a target, newest first: of its alerts, and tests.
+
+    The index has the alerts, which are few, and the times.
+    """
+    of_target = AlertFiring.objects.filter(target=target)
+    rows = list(of_target.filter(alert__isnull=True).order_by("-at")[:MAX_NOTIFICATIONS])
+    rows += of_target.filter(alert__in=target.alerts.all()).order_by("-at")[:MAX_NOTIFICATIONS]
+    return sorted(rows, key=lambda row: (row.at, row.pk), reverse=True)[:MAX_NOTIFICATIONS]

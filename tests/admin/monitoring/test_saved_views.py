@@ -8,7 +8,8 @@ import pytest
 from django.core import mail
 
 from conductor_app.engine.failures import alerts
-from conductor_app.models import Alert, AlertFiring, SavedView
+from conductor_app.engine.failures.alert_targets import create_target
+from conductor_app.models import Alert, AlertFiring, AlertTarget, SavedView
 from conductor_app.workers.event_publisher import publish_due_events
 from tests.admin.page_text import html, page_text
 from tests.builders import step
@@ -39,9 +40,15 @@ def saved(operator, **more) -> str:
 
 
 def watched(operator, page: str, **more) -> Alert:
-    form = {"do": "save", "kind": "count", "threshold": "3", "window": "10", "repeat": "60", "mail": "ann@example.com"}
+    form = {"do": "save", "kind": "count", "threshold": "3", "window": "10", "repeat": "60", "target": mailbox()}
     operator.post(page, form | more)
     return Alert.objects.last()
+
+
+def mailbox() -> str:
+    """Return the id of a target that is a mailbox."""
+    known = AlertTarget.objects.filter(kind="email").first()
+    return str((known or create_target("email", "Ann", {"addresses": "ann@example.com"}, "olga")).pk)
 
 
 def test_a_view_is_saved_shown_and_deleted(operator, viewer, scenario):
@@ -81,7 +88,8 @@ def test_an_alert_fires_once_by_mail_and_webhook(operator, scenario, clock, sett
     page = saved(operator)
     with running_web_server() as server:
         server.answers["/hook"] = (200, {}, b"")
-        watched(operator, page, webhook=f"{server.url}/hook")
+        hook = create_target("webhook", "Hook", {"url": f"{server.url}/hook"}, "olga")
+        watched(operator, page, target=[mailbox(), str(hook.pk)])
         for _ in range(3):
             alerts.check_due_alerts(10)
             publish_due_events()
@@ -93,7 +101,7 @@ def test_an_alert_fires_once_by_mail_and_webhook(operator, scenario, clock, sett
     assert operator.get(link)["Location"] == "/admin/conductor/run/?name=order&status=FAILED"
     assert len(server.asked) == 1 and "Failed orders" in server.asked[0]["body"]
     assert f"https://conductor.example.org{link}" in server.asked[0]["body"]
-    assert {ring.channel for ring in AlertFiring.objects.filter(delivered_at__isnull=False)} == {"mail", "webhook"}
+    assert {ring.channel for ring in AlertFiring.objects.filter(delivered_at__isnull=False)} == {"email", "webhook"}
     assert "delivered" in page_text(operator.get(page))
 
 
@@ -112,7 +120,8 @@ def test_an_alert_names_the_error_of_the_latest_failure(operator, scenario, cloc
 
 def test_failed_deliveries_of_alerts_are_logged(operator, scenario):
     page = saved(operator)
-    watched(operator, page, mail="", webhook="http://127.0.0.1:9/hook")
+    hook = create_target("webhook", "Hook", {"url": "http://127.0.0.1:9/hook"}, "olga")
+    watched(operator, page, target=str(hook.pk))
 
     alerts.check_due_alerts(10)
     publish_due_events()
@@ -135,9 +144,9 @@ def test_an_alert_below_its_threshold_does_not_fire(operator, scenario):
     [
         {},
         {"kind": "odd"},
-        {"mail": ""},
-        {"mail": "no address"},
-        {"webhook": "ftp://x"},
+        {"target": []},
+        {"target": "999"},
+        {"target": "x"},
         {"window": "0"},
         {"threshold": "x"},
         {"quiet_from": "25:00", "quiet_until": "07:00"},
@@ -147,7 +156,7 @@ def test_an_alert_below_its_threshold_does_not_fire(operator, scenario):
 )
 def test_hostile_alerts_are_refused(operator, scenario, form):
     page = saved(operator)
-    whole = {"do": "save", "kind": "count", "threshold": "3", "window": "10", "repeat": "60", "mail": "a@example.com"}
+    whole = {"do": "save", "kind": "count", "threshold": "3", "window": "10", "repeat": "60", "target": mailbox()}
 
     assert operator.post(page, (whole | form) if form else {"do": "save"}, follow=True).status_code == 200
     assert not Alert.objects.exists()
@@ -225,10 +234,41 @@ def test_an_alert_on_age_fires_for_runs_open_too_long(operator, scenario, clock)
     assert "would have fired 1 time" in page_text(operator.get(page, {"try": alert.pk}))
 
 
-def test_the_address_of_a_webhook_is_visible_to_its_editors(operator, viewer, scenario):
-    page = saved(operator, is_shared="on")
-    watched(operator, page, webhook="https://bot:secret@chat.example.com/hooks/T0K3N")
+def points(page: str) -> list[tuple[int, int]]:
+    """Return the points of the line in the drawing of a back-test."""
+    [found] = re.findall(r'<polyline class="line" points="([^"]*)"', page)
+    return [tuple(map(int, point.split(","))) for point in found.split(" ")]
 
-    assert "https://bot:secret@chat.example.com/hooks/T0K3N ann@example.com" in page_text(operator.get(page))
-    assert "https://chat.example.com/… ann@example.com" in page_text(viewer.get(page))
-    assert "T0K3N" not in page_text(viewer.get(page)) and "bot:secret" not in page_text(viewer.get(page))
+
+def test_the_back_test_draws_the_measured_values_and_the_threshold(operator, scenario, clock):
+    page = saved(operator)
+    clock.advance(seconds=3600)
+
+    shown = html(operator.get(page, {"try": watched(operator, page).pk}))
+
+    # The axis ends at 5. Three failures reach the threshold of 3, and the alert would have fired.
+    assert "Threshold 3" in shown and '<span class="highest">5</span>' in shown
+    limit_y = round(140 - 132 * 3 / 5)
+    assert f'<line class="limit" x1="0" x2="1000" y1="{limit_y}" y2="{limit_y}"' in shown
+    assert f'<rect class="breached" x="0" y="0" width="1000" height="{limit_y}"' in shown
+    assert min(y for _, y in points(shown)) == limit_y
+    [mark] = re.findall(r'<line class="mark" x1="(\d+)"', shown)
+    assert int(mark) == round(1000 * (1 - 1 / 168)) and int(mark) in [x for x, y in points(shown) if y == limit_y]
+    assert "Seven days: threshold 3, would have fired 1 time" in shown
+
+
+def test_the_drawing_of_an_absence_alert_marks_the_values_below_its_threshold(operator, scenario, clock):
+    page = saved(operator)
+    alert = watched(operator, page, kind="absence", threshold="1", repeat="10080")
+
+    shown = html(operator.get(page, {"try": alert.pk}))
+
+    [(y, height)] = re.findall(r'<rect class="breached" x="0" y="(\d+)" width="1000" height="(\d+)"', shown)
+    assert int(y) + int(height) == 140 and int(y) > 0
+
+
+@pytest.mark.parametrize("kind", ["share", "age", "count", "absence"])
+def test_a_back_test_without_runs_is_drawn(operator, scenario, clock, kind):
+    page = saved(operator, definition="other")
+
+    assert len(points(html(operator.get(page, {"try": watched(operator, page, kind=kind).pk})))) > 300

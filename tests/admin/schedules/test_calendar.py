@@ -1,11 +1,12 @@
 """The week of the schedules, late marks, and runs that are spread."""
 
 import itertools
+import re
 
 import pytest
 
 from conductor_app.engine import schedules, sweeps
-from conductor_app.models import Run, Schedule, ScheduleExecution, Scheduler
+from conductor_app.models import DurationBaseline, Run, Schedule, ScheduleExecution, Scheduler
 from tests.admin.page_text import html, page_text
 from tests.scenario import run_commit_hooks
 from tests.schedule_helpers import create_schedule, register_order_workflow
@@ -122,7 +123,14 @@ def test_a_jitter_longer_than_the_interval_skips_no_slot(clock):
 
 
 def test_the_form_offers_jitter_and_the_page_displays_it(operator, clock):
-    form = {"name": "n", "clocks": "0 0 13 * * *", "workflow": "order", "overlap": "ALLOW", "input": "{}"}
+    form = {
+        "name": "n",
+        "expression": "0 0 13 * * *",
+        "zone": "UTC",
+        "workflow": "order",
+        "overlap": "ALLOW",
+        "input": "{}",
+    }
     operator.post("/admin/conductor/schedule/add/", form | {"jitter": "300"})
 
     row = Schedule.objects.get()
@@ -154,3 +162,81 @@ def test_the_week_takes_few_queries(viewer, clock, django_assert_max_num_queries
     viewer.get(WEEK)
     with django_assert_max_num_queries(15):
         viewer.get(WEEK)
+
+
+def bars(response) -> list[tuple[str, int, int]]:
+    """Return the tone, the place and the width of each bar, in units of a two thousandth of the period."""
+    found = re.findall(r'<rect class="(\w+)" x="(\d+)" y="4" width="(\d+)"', html(response))
+    return [(tone, int(x), int(width)) for tone, x, width in found]
+
+
+def test_a_bar_lasts_from_the_start_to_the_end_of_its_run(viewer, clock):
+    create_schedule("nightly", "0 0 13 * * *")
+    clock.advance(seconds=HOUR)
+    with run_commit_hooks():
+        sweeps.fire_schedules(10)
+    run = Run.objects.get()
+    slot = ScheduleExecution.objects.get().slot_at
+    Run.objects.filter(pk=run.pk).update(ended_at=slot + 6 * HOUR * 1000, status="FAILED")
+    clock.advance(seconds=10 * HOUR)
+
+    shown = viewer.get(WEEK, {"days": "1"})
+
+    assert bars(shown) == [("failed", round(2000 * 13 / 24), 500)]
+    assert f'<a href="/admin/conductor/run/{run.pk}/change/" aria-label="2027-03-01 13:00:00' in html(shown)
+    assert "Failed, 6 h" in html(shown)
+    assert 'aria-label="nightly: 1 past slot, 1 failed, 0 upcoming"' in html(shown)
+    assert bars(viewer.get(WEEK))[0] == ("failed", 155, 71)
+
+
+def test_an_upcoming_bar_has_the_typical_duration(viewer, clock):
+    create_schedule("nightly", "0 0 18 * * *")
+    for version, median in ((1, 9), (2, 3 * HOUR * 1000)):
+        facts = {"ref": "", "count": 100, "p50_ms": median, "p95_ms": median, "measured_at": 0}
+        DurationBaseline.objects.create(name="order", version=version, **facts)
+
+    assert bars(viewer.get(WEEK, {"days": "1"})) == [("upcoming", 1500, 250)]
+    assert "upcoming, usually 3 h" in html(viewer.get(WEEK, {"days": "1"}))
+
+
+def test_a_run_that_is_open_lasts_until_now(viewer, clock):
+    create_schedule("nightly", "0 0 13 * * *")
+    clock.advance(seconds=HOUR)
+    with run_commit_hooks():
+        sweeps.fire_schedules(10)
+    Run.objects.update(ended_at=None, status="RUNNING")
+    clock.advance(seconds=3 * HOUR)
+
+    assert bars(viewer.get(WEEK, {"days": "1"})) == [("active", 1083, 250)]
+
+
+def test_bars_of_a_frequent_schedule_are_merged(viewer, clock):
+    create_schedule("often", "0 0/2 * * * *")
+    for _ in range(30):
+        clock.advance(seconds=120)
+        with run_commit_hooks():
+            sweeps.fire_schedules(10)
+
+    shown = viewer.get(WEEK)
+
+    assert len(bars(shown)) < 10
+    assert "30 slots" in html(shown)
+
+
+def test_a_removed_run_leaves_a_gray_bar_in_the_calendar(viewer, clock):
+    create_schedule("nightly", "0 0 13 * * *")
+    clock.advance(seconds=HOUR)
+    with run_commit_hooks():
+        sweeps.fire_schedules(10)
+    Run.objects.all().delete()
+
+    assert bars(viewer.get(WEEK))[0][0] == "removed"
+    assert "run removed" in html(viewer.get(WEEK))
+
+
+def test_each_day_of_a_week_links_to_its_hours(viewer, clock):
+    create_schedule("nightly", "0 0 13 * * *")
+
+    assert 'href="?days=1&amp;from=2027-03-03"' in html(viewer.get(WEEK))
+    day = page_text(viewer.get(WEEK, {"days": "1", "from": "2027-03-03"}))
+    assert "00:00 03:00 06:00" in day and "Wed 3 Mar 13:00 nightly" in day and "Tue 2 Mar" not in day

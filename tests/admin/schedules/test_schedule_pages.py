@@ -1,12 +1,13 @@
 """Schedules are written, held and run by hand on their pages."""
 
+import re
 from datetime import UTC, datetime
 
 import pytest
 
 from conductor_app.engine import sweeps
 from conductor_app.models import AuditEntry, Run, Schedule, ScheduleExecution
-from tests.admin.page_text import page_text
+from tests.admin.page_text import html, page_text
 from tests.schedule_helpers import create_schedule, register_order_workflow
 
 SCHEDULES = "/admin/conductor/schedule/"
@@ -24,7 +25,13 @@ def moment(milliseconds):
 
 
 def typed(**changes):
-    fields = {"name": "nightly", "clocks": "0 30 2 * * * @ Europe/Berlin", "workflow": "order", "overlap": "SKIP"}
+    fields = {
+        "name": "nightly",
+        "expression": "0 30 2 * * *",
+        "zone": "Europe/Berlin",
+        "workflow": "order",
+        "overlap": "SKIP",
+    }
     return {**fields, "input": '{"order": 1}', **changes}
 
 
@@ -45,8 +52,10 @@ def test_the_next_ten_times_are_previewed_before_saving(operator, hourly):
     assert not Schedule.objects.filter(name="nightly").exists()
 
 
-def test_several_clocks_are_a_line_each(operator, hourly):
-    operator.post(f"{SCHEDULES}add/", typed(clocks="0 0 8 * * *\n\n0 0 9 * * * @ Asia/Tokyo"))
+def test_several_times_are_a_row_each(operator, hourly):
+    operator.post(
+        f"{SCHEDULES}add/", typed(expression=["0 0 8 * * *", "", "0 0 9 * * *"], zone=["", "UTC", "Asia/Tokyo"])
+    )
 
     assert Schedule.objects.get(name="nightly").document["cronSchedules"] == [
         {"cronExpression": "0 0 8 * * *", "zoneId": "UTC"},
@@ -57,8 +66,9 @@ def test_several_clocks_are_a_line_each(operator, hourly):
 @pytest.mark.parametrize(
     ("changes", "validation_error"),
     [
-        ({"clocks": "0 0 8 * * *\nnever @ UTC"}, "Line 2"),
-        ({"clocks": "0 0 8 * * * @ Mars/Base"}, "Line 1"),
+        ({"expression": ["0 0 8 * * *", "never"], "zone": ["UTC", "UTC"]}, "Line 2"),
+        ({"zone": "Mars/Base"}, "Line 1"),
+        ({"expression": ""}, "Line 1"),
         ({"input": "{"}, "Invalid JSON"),
         ({"starts_at": "tomorrow"}, "Not a valid date"),
         ({"name": "hourly"}, "A schedule with this name already exists."),
@@ -85,7 +95,7 @@ def test_the_page_displays_next_times_and_results_of_the_last_slots(operator, ho
 
     page = operator.get(f"{SCHEDULES}{hourly.pk}/change/")
 
-    assert "every hour, on the hour" in page_text(page)
+    assert "Every hour" in page_text(page)
     assert len(page.context["times"]) == 10 and page.context["slots"][0].run is not None
 
 
@@ -167,3 +177,30 @@ def test_the_last_runs_of_a_schedule_are_drawn_in_the_list_and_on_its_page(opera
     for path in (SCHEDULES, f"{SCHEDULES}{Schedule.objects.get().pk}/change/"):
         page = operator.get(path).content.decode()
         assert 'aria-label="Last run, 0 failed"' in page and f'href="/admin/conductor/run/{run.pk}/change/"' in page
+
+
+def test_a_preset_fills_the_last_time_and_keeps_what_was_entered(operator, hourly):
+    form = typed(name="", expression=["0 0 8 * * *", "x"], zone=["UTC", "Asia/Tokyo"], catches_up="on")
+
+    page = operator.post(f"{SCHEDULES}add/", form | {"preset": "0 0 6 * * MON-FRI"})
+
+    text = page_text(page)
+    assert "At 06:00, Monday to Friday" in text and "At 08:00, every day" in text
+    assert "This field is required" not in text and len(page.context["times"]) == 10
+    assert 'value="0 0 6 * * MON-FRI" maxlength' in html(page) and 'value="Asia/Tokyo"' in html(page)
+    assert re.search(r'name="catches_up"[^>]* checked', html(page))
+    assert not Schedule.objects.filter(name="nightly").exists()
+
+
+def test_a_time_is_added_without_javascript(operator, hourly):
+    page = operator.post(f"{SCHEDULES}{hourly.pk}/edit/", typed(name="hourly", step="add"))
+
+    assert html(page).count('name="expression"') == 2
+    assert html(page).count('value="Europe/Berlin"') == 2
+
+
+@pytest.mark.parametrize("preset", ["never", "x" * 9000])
+def test_a_hostile_preset_is_a_page_without_times(operator, hourly, preset):
+    page = operator.post(f"{SCHEDULES}add/", typed(preset=preset))
+
+    assert page.status_code == 200 and page.context["times"] is None

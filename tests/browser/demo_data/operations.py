@@ -7,7 +7,7 @@ from conductor_app.engine import bulk, schedules
 from conductor_app.engine.access import applications, scope_roles, secrets_and_variables
 from conductor_app.engine.definitions import definition_commands
 from conductor_app.engine.events import event_handlers, event_intake, webhooks
-from conductor_app.engine.failures import alerts, failure_groups
+from conductor_app.engine.failures import alert_targets, alerts, failure_groups
 from conductor_app.engine.queues import queue_commands
 from conductor_app.engine.runs import retention, run_commands
 from conductor_app.engine.tasks import human_tasks, task_commands
@@ -118,7 +118,10 @@ def create_views_and_alerts(now: int) -> None:
     with freeze_time_at(now - 4 * HOUR):
         view = alerts.save_view("Refunds that failed", refused, "olga", is_shared=True, is_tile=True)
         quiet = QuietHours(22 * 60, 7 * 60, "Europe/Berlin")
-        alerts.save_alert(view, "count", 3, 60, 120, "olga", mail="returns@example.com", quiet=quiet)
+        mailbox = alert_targets.create_target("email", "Returns team", {"addresses": "returns@example.com"}, "olga")
+        slack = {"url": "https://hooks.slack.com/services/T0/B0/x"}
+        channel = alert_targets.create_target("slack", "#returns", slack, "olga")
+        alerts.save_alert(view, "count", 3, 60, 120, "olga", targets=[mailbox.pk, channel.pk], quiet=quiet)
         alerts.save_view("Dear returns", {"definition": RETURN, "inside": "input.dear=yes"}, "otto", is_shared=True)
     asked = bulk.BulkRequest("retry", refused, "the bank is back", canary_size=4, canary_share=50, rate=1.0)
     with freeze_time_at(now - 9 * MINUTE):

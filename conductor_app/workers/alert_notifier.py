@@ -1,0 +1,117 @@
+"""Send alerts to their targets, with the network guard of HTTP tasks. Errors and answers never contain secrets."""
+
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+
+from django.core.mail import EmailMessage
+
+from .. import clock, conf
+from ..access.vault import DecryptionFailed
+from ..core.alert_messages import TEST, TRIGGER, AlertNotice, TargetRequest, requests_for
+from ..core.alert_targets import EMAIL, INCIDENT_KINDS, redact_target_secrets, split_addresses
+from ..core.errors import NotFound
+from ..engine.failures import alert_targets
+from ..models import AlertTarget
+from .http_exchange import HttpLimits, HttpTransport, RequestFailed
+from .http_reply import FAILURE, Reply, decode_body
+from .sinks import SinkFailed
+
+TIMEOUT_MS = 5_000
+MAX_ANSWER_LENGTH = 300
+_transport = HttpTransport(lambda: HttpLimits(conf.http_task_allowed_networks, total_seconds=15, max_bytes=1 << 20))
+
+
+class TargetFailed(SinkFailed):
+    """The target did not accept the notification. `pause_ms`: the pause that it demands before the next try."""
+
+    def __init__(self, message: str, pause_ms: int = 0) -> None:
+        super().__init__(message)
+        self.pause_ms = pause_ms
+
+
+class NotificationDropped(Exception):
+    """The notification is not tried again."""
+
+
+def notify_target(target_id: int, notice: AlertNotice, message_id: str) -> str:
+    """Send a notice to a target and return its answer. A test is tried once.
+
+    Raises:
+        TargetFailed: when the target does not accept the notification.
+        NotificationDropped: when the target or the reason of the notification no longer exists, or a test fails.
+    """
+    try:
+        target = alert_targets.find_target(target_id)
+    except NotFound:
+        raise NotificationDropped("The target was deleted.") from None
+    if notice.event == TRIGGER and target.kind in INCIDENT_KINDS and alert_targets.is_obsolete(notice):
+        raise NotificationDropped("The alert cleared before the target accepted the notification.")
+    try:
+        return _notify(target, notice, message_id)
+    except TargetFailed as failed:
+        if notice.event == TEST:
+            raise NotificationDropped(str(failed)) from None
+        raise
+
+
+def _notify(target: AlertTarget, notice: AlertNotice, message_id: str) -> str:
+    try:
+        settings = alert_targets.target_settings(target)
+    except DecryptionFailed:
+        raise TargetFailed("No key of this server decrypts the secrets of the target. Enter them again.") from None
+    if target.kind == EMAIL:
+        return _send_email(settings, notice)
+    try:
+        answers = [_send(each) for each in requests_for(target.kind, settings, notice, message_id)]
+    except TargetFailed as failed:
+        raise TargetFailed(redact_target_secrets(str(failed), target.kind, settings), failed.pause_ms) from None
+    return redact_target_secrets(" · ".join(answers), target.kind, settings)
+
+
+def _send_email(settings: dict[str, str], notice: AlertNotice) -> str:
+    subject = f"Conductor: {notice.sentence}"[:200].replace("\n", " ")
+    body = f"{notice.sentence}\n\n{notice.link}\n" if notice.link else f"{notice.sentence}\n"
+    addresses = split_addresses(settings["addresses"])
+    try:
+        EmailMessage(subject, body, None, addresses).send()
+    except OSError as error:
+        # Texts of a mail server may contain the account.
+        raise TargetFailed(f"The mail server refused the message: {type(error).__name__}.") from None
+    return f"The mail server accepted the message for {len(addresses)} addresses."
+
+
+def _send(request: TargetRequest) -> str:
+    """Send a request and return the answer.
+
+    Raises:
+        TargetFailed: when there is no answer, or its status is not 2xx.
+    """
+    inputs = {"uri": request.url, "method": "POST", "headers": dict(request.headers), "body": request.body}
+    try:
+        reply = _transport.reply_to({**inputs, "connectionTimeOut": TIMEOUT_MS, "readTimeOut": TIMEOUT_MS})
+    except RequestFailed as failure:
+        raise TargetFailed(failure.outcome.reason.removeprefix(FAILURE).strip()) from None
+    answer = _answer_text(reply)
+    if not 200 <= reply.response.status_code < 300:
+        raise TargetFailed(answer, _pause_ms(reply))
+    return answer
+
+
+def _answer_text(reply: Reply) -> str:
+    text = decode_body(reply.content, reply.response.headers.get("content-type", ""))
+    status = f"{reply.response.status_code} {reply.response.reason or ''}".strip()[:100]
+    # Databases cannot store NUL.
+    text = " ".join(text.replace("\0", "").split())[:MAX_ANSWER_LENGTH]
+    return f"{status}: {text}" if text else status
+
+
+def _pause_ms(reply: Reply) -> int:
+    """Return the pause in the header Retry-After, which has seconds or a date. 0 if there is none."""
+    text = reply.response.headers.get("retry-after", "").strip()
+    if text.isascii() and text.isdecimal():
+        return int(text[:9]) * 1000
+    try:
+        until = parsedate_to_datetime(text)
+    except ValueError:
+        return 0
+    return max(round((until if until.tzinfo else until.replace(tzinfo=UTC)).timestamp() * 1000) - clock.now(), 0)
