@@ -1,4 +1,4 @@
-"""What a migration does to the tables that it touches: whether it blocks other processes, and whether it reads all rows."""
+"""What a migration does to its tables: whether it blocks other processes, and whether it reads all rows."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ WHOLE_APP = "all tables"
 """The table of operations that name no model."""
 
 
-class Effect(Enum):
+class MigrationEffect(Enum):
     """The effect of an operation on a table, from the lightest to the heaviest."""
 
     NO_LOCK = "blocks no reader or writer"
@@ -29,7 +29,7 @@ class Effect(Enum):
     UNKNOWN = "runs code or SQL, whose duration depends on the rows"
 
 
-POSTGRESQL: tuple[tuple[tuple[type[Operation], ...], Effect], ...] = (
+POSTGRESQL: tuple[tuple[tuple[type[Operation], ...], MigrationEffect], ...] = (
     (
         (
             AddIndexConcurrently,
@@ -40,13 +40,13 @@ POSTGRESQL: tuple[tuple[tuple[type[Operation], ...], Effect], ...] = (
             migrations.AlterModelOptions,
             migrations.AlterModelManagers,
         ),
-        Effect.NO_LOCK,
+        MigrationEffect.NO_LOCK,
     ),
-    ((AddConstraintNotValid, DropForeignKeyCheck), Effect.SHORT_LOCK),
-    ((migrations.RunPython, migrations.RunSQL), Effect.UNKNOWN),
-    ((migrations.AddIndex, migrations.AddConstraint, migrations.AlterField), Effect.LONG_LOCK),
+    ((AddConstraintNotValid, DropForeignKeyCheck), MigrationEffect.SHORT_LOCK),
+    ((migrations.RunPython, migrations.RunSQL), MigrationEffect.UNKNOWN),
+    ((migrations.AddIndex, migrations.AddConstraint, migrations.AlterField), MigrationEffect.LONG_LOCK),
 )
-SQLITE: tuple[tuple[tuple[type[Operation], ...], Effect], ...] = (
+SQLITE: tuple[tuple[tuple[type[Operation], ...], MigrationEffect], ...] = (
     (
         (
             DropPatternIndexesOfIds,
@@ -55,10 +55,10 @@ SQLITE: tuple[tuple[tuple[type[Operation], ...], Effect], ...] = (
             migrations.AlterModelOptions,
             migrations.AlterModelManagers,
         ),
-        Effect.NO_LOCK,
+        MigrationEffect.NO_LOCK,
     ),
-    ((RemoveIndexConcurrently, migrations.RemoveIndex), Effect.SHORT_LOCK),
-    ((migrations.RunPython, migrations.RunSQL), Effect.UNKNOWN),
+    ((RemoveIndexConcurrently, migrations.RemoveIndex), MigrationEffect.SHORT_LOCK),
+    ((migrations.RunPython, migrations.RunSQL), MigrationEffect.UNKNOWN),
     # SQLite copies the table for most changes.
     (
         (
@@ -72,10 +72,10 @@ SQLITE: tuple[tuple[tuple[type[Operation], ...], Effect], ...] = (
             migrations.AlterField,
             migrations.RemoveField,
         ),
-        Effect.LONG_LOCK,
+        MigrationEffect.LONG_LOCK,
     ),
 )
-"""The effects by the class of the operation. The first line that fits counts; other operations lock a table briefly."""
+"""Effects by the class of the operation. The first line that fits counts; other operations lock a table briefly."""
 
 
 @dataclass(frozen=True)
@@ -83,27 +83,27 @@ class TableEffect:
     """The heaviest effect of a migration on one table."""
 
     table: str
-    effect: Effect
+    effect: MigrationEffect
 
 
 def table_effects(migration: migrations.Migration, state: ProjectState, vendor: str) -> list[TableEffect]:
-    """Return the effects of a migration on tables that exist before it. `state`: the models before it; it is changed."""
-    heaviest: dict[str, Effect] = {}
+    """Return the effects on tables that exist before the migration. `state`: the models before it; it is changed."""
+    heaviest: dict[str, MigrationEffect] = {}
     created: set[str] = set()
     for operation in _database_operations(migration.operations):
         if isinstance(operation, migrations.CreateModel):
             created.add(operation.name_lower)
         elif _model_name(operation) not in created:
             table, effect = _table(operation, migration.app_label, state), effect_of(operation, vendor)
-            heaviest[table] = max(heaviest.get(table, effect), effect, key=list(Effect).index)
+            heaviest[table] = max(heaviest.get(table, effect), effect, key=list(MigrationEffect).index)
     migration.mutate_state(state, preserve=False)
     return [TableEffect(table, effect) for table, effect in heaviest.items()]
 
 
-def effect_of(operation: Operation, vendor: str) -> Effect:
+def effect_of(operation: Operation, vendor: str) -> MigrationEffect:
     """Return the effect of an operation on its table."""
     lines = POSTGRESQL if vendor == "postgresql" else SQLITE
-    return next((effect for classes, effect in lines if isinstance(operation, classes)), Effect.SHORT_LOCK)
+    return next((effect for classes, effect in lines if isinstance(operation, classes)), MigrationEffect.SHORT_LOCK)
 
 
 def _database_operations(operations: Sequence[Operation]) -> Iterator[Operation]:

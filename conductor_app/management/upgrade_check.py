@@ -12,7 +12,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 
 from conductor_app import conf
-from conductor_app.management.migration_effects import WHOLE_APP, Effect, TableEffect, table_effects
+from conductor_app.management.migration_effects import WHOLE_APP, MigrationEffect, TableEffect, table_effects
 
 OLDEST_PYTHON = (3, 11)
 OLDEST_DATABASES = {"postgresql": (14,), "sqlite": (3, 35)}
@@ -33,7 +33,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class TableSize:
-    """The approximate size of a table. `bytes` is None where the database does not know it without reading the table."""
+    """The approximate size of a table. `bytes` is None where only reading the table would show it."""
 
     rows: int
     bytes: int | None = None
@@ -47,11 +47,15 @@ def check_versions(python: tuple[int, ...], vendor: str, database: tuple[int, ..
     """Yield a problem for a version that is too old."""
     if python < OLDEST_PYTHON:
         yield Finding(
-            f"Python {_dotted(python)} is too old: install {_dotted(OLDEST_PYTHON)} or later.", is_problem=True
+            f"Python {_format_version(python)} is too old: install {_format_version(OLDEST_PYTHON)} or later.",
+            is_problem=True,
         )
     if database < (oldest := OLDEST_DATABASES[vendor]):
         name = {"postgresql": "PostgreSQL", "sqlite": "SQLite"}[vendor]
-        yield Finding(f"{name} {_dotted(database)} is too old: install {_dotted(oldest)} or later.", is_problem=True)
+        yield Finding(
+            f"{name} {_format_version(database)} is too old: install {_format_version(oldest)} or later.",
+            is_problem=True,
+        )
 
 
 def check_installation(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
@@ -110,7 +114,8 @@ def describe_migration(name: str, effects: list[TableEffect], connection: BaseDa
         is_large = size is not None and size.rows >= LARGE_TABLE_ROWS
         described = f"{each.table} ({size})" if size else each.table
         yield Finding(
-            f"{name}: {described}: {each.effect.value}.", is_problem=is_large and each.effect is Effect.LONG_LOCK
+            f"{name}: {described}: {each.effect.value}.",
+            is_problem=is_large and each.effect is MigrationEffect.LONG_LOCK,
         )
 
 
@@ -131,5 +136,5 @@ def table_size(connection: BaseDatabaseWrapper, table: str) -> TableSize | None:
         return TableSize(cursor.fetchone()[0])
 
 
-def _dotted(version: tuple[int, ...]) -> str:
+def _format_version(version: tuple[int, ...]) -> str:
     return ".".join(map(str, version))

@@ -15,6 +15,8 @@ RESOURCES_DIR = PACKAGE_DIR / "resources" if IS_INSTALLED else PACKAGE_DIR.paren
 ROOT_URLCONF = "conductor_app.urls"
 WSGI_APPLICATION = "conductor_app.wsgi.application"
 DEBUG = False
+# The names of the environment variables that these settings read, for `conductor-app check`.
+READ_VARIABLES = environment.READ_NAMES
 
 HOST = environment.text("HOST", "127.0.0.1")
 PORT = environment.number("PORT", 8000, least=1, most=65_535)

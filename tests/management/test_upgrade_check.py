@@ -9,7 +9,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
 from conductor_app.management import upgrade_check
-from conductor_app.management.migration_effects import Effect, TableEffect, effect_of, table_effects
+from conductor_app.management.migration_effects import MigrationEffect, TableEffect, effect_of, table_effects
 from conductor_app.management.upgrade_check import check_migrations, check_variables, check_versions, table_size
 from conductor_app.models.migration_operations import AddIndexWithoutLock, SetFillFactor
 
@@ -55,11 +55,15 @@ def test_a_removed_variable_is_a_problem_and_a_misspelled_one_a_note():
 @pytest.mark.parametrize(
     ("operation", "postgresql", "sqlite"),
     [
-        (INDEX, Effect.NO_LOCK, Effect.LONG_LOCK),
-        (SetFillFactor("run", 90), Effect.NO_LOCK, Effect.NO_LOCK),
-        (migrations.AddField("run", "a", models.TextField(null=True)), Effect.SHORT_LOCK, Effect.LONG_LOCK),
-        (migrations.AlterField("run", "a", models.TextField()), Effect.LONG_LOCK, Effect.LONG_LOCK),
-        (migrations.RunPython(lambda apps, editor: None), Effect.UNKNOWN, Effect.UNKNOWN),
+        (INDEX, MigrationEffect.NO_LOCK, MigrationEffect.LONG_LOCK),
+        (SetFillFactor("run", 90), MigrationEffect.NO_LOCK, MigrationEffect.NO_LOCK),
+        (
+            migrations.AddField("run", "a", models.TextField(null=True)),
+            MigrationEffect.SHORT_LOCK,
+            MigrationEffect.LONG_LOCK,
+        ),
+        (migrations.AlterField("run", "a", models.TextField()), MigrationEffect.LONG_LOCK, MigrationEffect.LONG_LOCK),
+        (migrations.RunPython(lambda apps, editor: None), MigrationEffect.UNKNOWN, MigrationEffect.UNKNOWN),
     ],
 )
 def test_the_effect_of_an_operation_depends_on_the_database(operation, postgresql, sqlite):
@@ -78,7 +82,7 @@ def test_a_migration_names_existing_tables_with_their_heaviest_effect():
 
     effects = table_effects(migration, MigrationLoader(connection).project_state(), "postgresql")
 
-    assert effects == [TableEffect("conductor_run", Effect.LONG_LOCK)]
+    assert effects == [TableEffect("conductor_run", MigrationEffect.LONG_LOCK)]
 
 
 @pytest.mark.django_db
@@ -98,7 +102,7 @@ def test_an_unapplied_migration_is_listed_with_its_table_and_size():
 
 @pytest.mark.django_db
 def test_a_lock_while_all_rows_are_read_is_a_problem_only_for_a_large_table(monkeypatch):
-    effects = [TableEffect("conductor_run", Effect.LONG_LOCK)]
+    effects = [TableEffect("conductor_run", MigrationEffect.LONG_LOCK)]
 
     assert [each.is_problem for each in upgrade_check.describe_migration("next", effects, connection)] == [False]
     monkeypatch.setattr(upgrade_check, "LARGE_TABLE_ROWS", 0)

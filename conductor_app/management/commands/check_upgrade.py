@@ -4,11 +4,11 @@ import os
 import sys
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, connection
 
 from conductor_app.management.upgrade_check import check_installation, check_migrations, check_variables
-from conductor_app.settings.environment import READ_NAMES
 
 
 class Command(BaseCommand):
@@ -22,7 +22,7 @@ class Command(BaseCommand):
         try:
             findings = [
                 *check_installation(connection),
-                *check_variables(os.environ, READ_NAMES),
+                *check_variables(os.environ, settings.READ_VARIABLES),
                 *check_migrations(connection),
             ]
         except DatabaseError as error:

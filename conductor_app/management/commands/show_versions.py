@@ -1,13 +1,12 @@
 """Print the versions of the server and of what it runs on."""
 
 import platform
+from importlib.metadata import version
 from typing import Any
 
 import django
 from django.core.management.base import BaseCommand
 from django.db import DatabaseError, connection
-
-from conductor_app.api.conductor.monitoring.server_views import server_version
 
 
 class Command(BaseCommand):
@@ -18,7 +17,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         for name, value in (
-            ("conductor-app", server_version()),
+            ("conductor-app", version("conductor-app")),
             ("Python", platform.python_version()),
             ("Django", django.get_version()),
             (connection.display_name, _database_version()),
