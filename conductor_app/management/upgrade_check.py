@@ -45,17 +45,11 @@ class TableSize:
 
 def check_versions(python: tuple[int, ...], vendor: str, database: tuple[int, ...]) -> Iterator[Finding]:
     """Yield a problem for a version that is too old."""
-    if python < OLDEST_PYTHON:
-        yield Finding(
-            f"Python {_format_version(python)} is too old: install {_format_version(OLDEST_PYTHON)} or later.",
-            is_problem=True,
-        )
-    if database < (oldest := OLDEST_DATABASES[vendor]):
-        name = {"postgresql": "PostgreSQL", "sqlite": "SQLite"}[vendor]
-        yield Finding(
-            f"{name} {_format_version(database)} is too old: install {_format_version(oldest)} or later.",
-            is_problem=True,
-        )
+    name = {"postgresql": "PostgreSQL", "sqlite": "SQLite"}[vendor]
+    for program, found, oldest in (("Python", python, OLDEST_PYTHON), (name, database, OLDEST_DATABASES[vendor])):
+        if found < oldest:
+            text = f"{program} {_format_version(found)} is too old: install {_format_version(oldest)} or later."
+            yield Finding(text, is_problem=True)
 
 
 def check_installation(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
