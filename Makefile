@@ -1,11 +1,11 @@
 # Each target creates the virtual environment, or updates it when the pinned versions have changed.
 
-# The first Python from 3.11 to 3.13 that can create a virtual environment. Optimized builds are preferred: with others,
+# The first Python from 3.11 to 3.14 that can create a virtual environment. Optimized builds are preferred: with others,
 # such as those of pyenv, the tests take a sixth longer. To use another one: `make run PYTHON=/path/to/python`.
 FITS := import ensurepip, sys, sysconfig, venv; \
 	is_fast = sys.base_prefix == "/usr" or "--enable-optimizations" in (sysconfig.get_config_var("CONFIG_ARGS") or ""); \
-	(3, 11) <= sys.version_info[:2] <= (3, 13) and print(1 - is_fast, sys.executable)
-PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 /usr/bin/python3; do \
+	(3, 11) <= sys.version_info[:2] <= (3, 14) and print(1 - is_fast, sys.executable)
+PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 /usr/bin/python3; do \
 	$$python -c '$(FITS)' 2>/dev/null; done | sort -s -n -k 1,1 | head -n 1 | cut -d ' ' -f 2-)
 
 BIN := .venv/bin/python
@@ -93,7 +93,7 @@ clean:
 	rm -rf .venv var .pytest_cache .ruff_cache .mypy_cache .hypothesis
 
 .venv/bin/python:
-	@test -n "$(PYTHON)" || { echo "No Python 3.11, 3.12 or 3.13 with the venv module was found. Install one, or set PYTHON." >&2; exit 1; }
+	@test -n "$(PYTHON)" || { echo "No Python from 3.11 to 3.14 with the venv module was found. Install one, or set PYTHON." >&2; exit 1; }
 	@"$(PYTHON)" -m venv .venv
 
 .venv/for-run: $(BIN) pyproject.toml requirements/run.lock

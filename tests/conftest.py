@@ -54,7 +54,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 WAIT_FOR_OTHERS = (
-    *("management", "browser", "clients", "workers", "cluster", "faults", "notifications", "settings", "telemetry"),
+    *("management", "browser", "clients", "workers", "cluster", "faults", "notifications", "packaging"),
+    *("settings", "telemetry"),
 )
 """Folders whose tests wait for processes of their own: done last, they would keep one core waiting."""
 WITH_CLUSTER = ("cluster", "faults")

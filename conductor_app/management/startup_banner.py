@@ -5,6 +5,7 @@ import http.client
 import socket
 from collections.abc import Callable
 
+from django.conf import settings
 from django.core.management.base import CommandError
 
 from .first_run import Administrator
@@ -47,6 +48,7 @@ class StartupBanner:
         self._administrator = administrator
         self._say = say
         self._is_printed = False
+        self._folder = getattr(settings, "VAR_DIR", None)
 
     def print_when_ready(self) -> None:
         """Print the banner if the server responds and the banner was not printed before."""
@@ -71,6 +73,7 @@ class StartupBanner:
             f"Admin    {base_url}/admin/{self._login()}",
             f"API      {base_url}/api/",
             f"OpenAPI  {base_url}/api/docs",
+            *([f"Data     {self._folder}"] if self._folder else []),
             "Stop with Ctrl-C.",
         ]
 

@@ -8,10 +8,15 @@ from .logs import logging_config
 from .sign_in import *  # noqa: F403
 from .sign_in import AXES_SILENCED_CHECKS
 
-BASE_DIR = Path(__file__).resolve().parents[2]
+PACKAGE_DIR = Path(__file__).resolve().parents[1]
+# The wheel has the templates and the static files inside the package, a checkout has them beside it.
+IS_INSTALLED = (PACKAGE_DIR / "resources").is_dir()
+RESOURCES_DIR = PACKAGE_DIR / "resources" if IS_INSTALLED else PACKAGE_DIR.parent
 ROOT_URLCONF = "conductor_app.urls"
 WSGI_APPLICATION = "conductor_app.wsgi.application"
 DEBUG = False
+# The names of the environment variables that these settings read, for `conductor-app check`.
+READ_VARIABLES = environment.READ_NAMES
 
 HOST = environment.text("HOST", "127.0.0.1")
 PORT = environment.number("PORT", 8000, least=1, most=65_535)
@@ -49,7 +54,7 @@ MIDDLEWARE = [
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [BASE_DIR / "templates"],
+        "DIRS": [RESOURCES_DIR / "templates"],
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
@@ -81,7 +86,7 @@ TIME_ZONE = "UTC"
 # The languages of the pages. Responses of the API and stored texts are in English.
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", "English"), ("de", "Deutsch")]
-LOCALE_PATHS = [BASE_DIR / "conductor_app" / "locale"]
+LOCALE_PATHS = [PACKAGE_DIR / "locale"]
 FORMAT_MODULE_PATH = "conductor_app.settings.formats"
 USE_I18N = True
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
@@ -90,7 +95,7 @@ APPEND_SLASH = False
 
 # Static files are served from their packages, without `collectstatic`.
 STATIC_URL = "/static/"
-STATICFILES_DIRS = [BASE_DIR / "static"]
+STATICFILES_DIRS = [RESOURCES_DIR / "static"]
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = False
 

@@ -2,11 +2,24 @@
 
 from pathlib import Path
 
+from platformdirs import user_state_dir
+
 from . import environment, services
 from .base import *  # noqa: F403
-from .base import BASE_DIR, CONDUCTOR_ARTIFACT_URL, CONDUCTOR_PUBLIC_URL, ON_LOOPBACK, PAYLOAD_STORAGE, PORT, STORAGES
+from .base import (
+    CONDUCTOR_ARTIFACT_URL,
+    CONDUCTOR_PUBLIC_URL,
+    IS_INSTALLED,
+    ON_LOOPBACK,
+    PAYLOAD_STORAGE,
+    PORT,
+    RESOURCES_DIR,
+    STORAGES,
+)
 
-VAR_DIR = Path(environment.text("VAR_DIR", str(BASE_DIR / "var"))).resolve()
+# A new environment replaces an installed package, but not the data: they are in the user's folder for states.
+DEFAULT_VAR_DIR = user_state_dir("conductor-app", appauthor=False) if IS_INSTALLED else str(RESOURCES_DIR / "var")
+VAR_DIR = Path(environment.text("VAR_DIR", DEFAULT_VAR_DIR)).resolve()
 SECRET_KEY = environment.signing_key(
     "SECRET_KEY", environment.text("SECRET_KEY", "") or environment.load_or_create_secret(VAR_DIR / "secret_key")
 )

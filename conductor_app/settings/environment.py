@@ -18,12 +18,16 @@ SQL_SCHEMES = ("postgresql://", "postgres://", "sqlite:///")
 WEB_THREADS = 256
 """The default number of threads of a web process."""
 
+READ_NAMES: set[str] = set()
+"""The names of all variables that the settings have read."""
+
 SIGNING_KEY_LENGTH = 50
 """The minimum length of SECRET_KEY: the limit of Django's own deployment check."""
 
 
 def text(name: str, default: str) -> str:
     """Return the variable's value, or the default if it is empty or not set."""
+    READ_NAMES.add(name)
     return os.environ.get(name, "").strip() or default
 
 

@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 NO_SDK = (
     "The demo needs the official SDKs, which are not installed. Install them with `make demo` or "
-    "`pip install 'conductor-python~=2.0.0' taskcluster scriptworker`."
+    "`pip install 'conductor-app[demo]'`."
 )
 
 

@@ -47,4 +47,4 @@ def server_version() -> str:
     try:
         return version("conductor-app")
     except PackageNotFoundError:
-        return "0.1.0-checkout"
+        return "checkout"

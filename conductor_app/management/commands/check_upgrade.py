@@ -1,0 +1,36 @@
+"""Report before an upgrade what would be slow or incompatible."""
+
+import os
+import sys
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+from django.db import DatabaseError, connection
+
+from conductor_app.management.upgrade_check import check_installation, check_migrations, check_variables
+
+
+class Command(BaseCommand):
+    """`conductor-app check`: changes nothing. The exit status is 1 if there is a problem."""
+
+    help = "Report unapplied migrations with the size of their tables, unknown settings, and versions that are too old."
+    # The command itself reports them.
+    requires_system_checks = ()
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            findings = [
+                *check_installation(connection),
+                *check_variables(os.environ, settings.READ_VARIABLES),
+                *check_migrations(connection),
+            ]
+        except DatabaseError as error:
+            raise CommandError(f"The database cannot be read: {error}") from error
+        for finding in findings:
+            self.stdout.write(f"{'PROBLEM' if finding.is_problem else 'note':<9}{finding.text}")
+        problems = sum(finding.is_problem for finding in findings)
+        if problems:
+            self.stdout.write(f"{problems} problem{'s' if problems > 1 else ''}: solve them before the upgrade.")
+            sys.exit(1)
+        self.stdout.write("No problem was found.")

@@ -1,0 +1,69 @@
+"""The console script `conductor-app`: its subcommands, and errors that name the mistake."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conductor_app.management.command_line import FURTHER_COMMANDS, SUBCOMMANDS
+
+SCRIPT = Path(sys.executable).parent / "conductor-app"
+
+
+def execute(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Execute `conductor-app` with its data in the folder."""
+    environment = {"PATH": os.environ["PATH"], "VAR_DIR": str(folder / "var"), **variables}
+    return subprocess.run(
+        [SCRIPT, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def test_it_prints_its_subcommands_without_arguments_and_creates_nothing(tmp_path):
+    help = execute(tmp_path)
+
+    assert help.returncode == 0
+    assert [name for name in (*SUBCOMMANDS, *FURTHER_COMMANDS) if f"\n  {name} " not in help.stdout] == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unknown_subcommand_is_an_error_that_names_the_help(tmp_path):
+    refusal = execute(tmp_path, "srve")
+
+    assert refusal.returncode == 1
+    assert refusal.stderr == "conductor-app: there is no subcommand 'srve'. `conductor-app help` lists them.\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("worker", "--concurrency"), ("beat", "--schedule"), ("web", "--worker-class"), ("user", "--reset-password")],
+)
+def test_help_prints_the_options_of_the_program_behind_a_subcommand(tmp_path, name, words):
+    help = execute(tmp_path, "help", name)
+
+    assert (help.returncode, words in help.stdout) == (0, True), help.stderr
+
+
+def test_the_profile_of_a_cluster_is_chosen_by_its_database(tmp_path):
+    refusal = execute(tmp_path, "migrate", DATABASE_URL="postgresql://conductor@db.example.org/conductor")
+
+    assert refusal.returncode == 1
+    assert "SECRET_KEY is not set" in refusal.stderr
+
+
+def test_version_names_python_django_and_the_database(tmp_path):
+    printed = execute(tmp_path, "version").stdout
+
+    assert [line.split()[0] for line in printed.splitlines()] == ["conductor-app", "Python", "Django", "SQLite"]
+    assert f"Python        {'.'.join(map(str, sys.version_info[:3]))}\n" in printed
+
+
+def test_check_exits_with_1_if_a_setting_is_refused(tmp_path):
+    settings = tmp_path / "own_settings.py"
+    settings.write_text("from conductor_app.settings.embedded import *\nCONDUCTOR_LEAZE = 3\n")
+
+    check = execute(tmp_path, "check", DJANGO_SETTINGS_MODULE="own_settings", PYTHONPATH=str(tmp_path))
+
+    assert check.returncode == 1
+    assert "PROBLEM  CONDUCTOR_LEAZE is not a setting of this server.\n" in check.stdout
