@@ -92,19 +92,21 @@ def limit_holders(gate: str, attempt: Attempt) -> tuple[LimitHolder, ...]:
     return ()
 
 
-def gate_facts(attempt: Attempt, now: int) -> GateFacts:
-    """Load the facts that the gates evaluate for one attempt."""
-    facts = facts_of_attempts([attempt], now)[attempt.pk]
+def gate_facts(attempt: Attempt, now: int, known: dict[str, Any] | None = None) -> GateFacts:
+    """Load the facts that the gates evaluate for one attempt. `known`: its limits, if they have been loaded."""
+    facts = facts_of_attempts([attempt], now, {attempt.pk: known} if known else None)[attempt.pk]
     is_limited = facts.rate_count > 0 and facts.rate_seconds > 0
     return replace(facts, start_times=_recent_starts(attempt.name, facts)) if is_limited and facts.starts else facts
 
 
-def facts_of_attempts(attempts: Collection[Attempt], now: int) -> dict[str, GateFacts]:
+def facts_of_attempts(
+    attempts: Collection[Attempt], now: int, known: dict[str, dict[str, Any]] | None = None
+) -> dict[str, GateFacts]:
     """Load the facts of several attempts, by attempt id, without the times of starts that a rate limit counts.
 
     Runs two queries, or one if no attempt has a limit.
     """
-    known = _registered_limits(attempts)
+    known = known or _registered_limits(attempts)
     limited = {(each.name, *(known[each.pk][limit] for limit in LIMITS)) for each in attempts}
     leased, starts = _count_used(limited, now)
     return {each.pk: _build_facts(each, known[each.pk], leased, starts, now) for each in attempts}
@@ -142,6 +144,13 @@ def _registered_limits(attempts: Collection[Attempt]) -> dict[str, dict[str, Any
     rows = Attempt.objects.filter(pk__in=[each.pk for each in attempts]).values("pk", **columns)
     found = {row["pk"]: row for row in rows}
     return {each.pk: _with_limits(each, found.get(each.pk) or dict.fromkeys(columns)) for each in attempts}
+
+
+def limits_from(attempt: Attempt, definition: TaskDefinition | None, hold: QueueHold | None) -> dict[str, Any]:
+    """Return the limits of an attempt from the rows that apply to it."""
+    row = {f"now_{limit}": getattr(definition, limit) if definition else None for limit in LIMITS}
+    row |= {f"held_{part}": getattr(hold, part) if hold else None for part in ("until_at", "by", "reason")}
+    return _with_limits(attempt, row)
 
 
 def _with_limits(attempt: Attempt, row: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 from ...models import Attempt, Poller, QueueHold, TaskDefinition
 from ...models.gates import GateFacts
 from .dispatch_estimates import cap_rate, estimate_dispatch_ms
-from .gate_verdicts import LimitHolder, gate_facts, limit_holders
+from .gate_verdicts import LimitHolder, gate_facts, limit_holders, limits_from
 from .queue_position import queue_rate
 from .queue_states import QUIET_AFTER_MS, list_pollers
 
@@ -69,7 +69,8 @@ def queue_detail(name: str, now: int) -> QueueDetail:
     hold = QueueHold.objects.filter(pk=name, until_at__gt=now).first()
     sample = waiting[0] if waiting else running[0] if running else None
     definition = TaskDefinition.objects.filter(name=sample.name if sample else name).first()
-    facts, pollers = gate_facts(sample, now) if sample else None, list_pollers(name)
+    facts = gate_facts(sample, now, limits_from(sample, definition, hold)) if sample else None
+    pollers = list_pollers(name)
     is_polled = any(is_polling(poller, now) for poller in pollers)
     drains_in_ms = estimate_dispatch_ms(counted["ready"], speed, facts) if waiting and facts and is_polled else None
     return QueueDetail(

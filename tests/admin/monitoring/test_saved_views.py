@@ -113,7 +113,7 @@ def test_an_alert_names_the_error_of_the_latest_failure(operator, scenario, cloc
 
     alerts.check_due_alerts(10)
 
-    sentence = AlertFiring.objects.get(channel="mail").sentence
+    sentence = AlertFiring.objects.get(channel="email").sentence
     assert sentence.startswith("Failed orders: 4 in the last 10 min")
     assert sentence.endswith(". Latest failure: pay: KeyError: 'zip'")
 
