@@ -10,7 +10,8 @@ from django.http import HttpRequest
 from ..models import Preference
 
 SESSION_KEY = "ops_choices"
-COMFORTABLE, COMPACT = DENSITIES = ("comfortable", "compact")
+COMPACT = "compact"
+DENSITIES = ("comfortable", COMPACT)
 """The heights of rows in tables."""
 
 

@@ -19,3 +19,8 @@ class ClientView(View):
         and its body in memory until Python collects garbage, which happens after about a thousand requests.
         """
         self.request = request
+
+
+def http_method(request: HttpRequest) -> str:
+    """Return the HTTP method. HEAD is handled as GET; the web server omits the body."""
+    return "GET" if request.method == "HEAD" else str(request.method)

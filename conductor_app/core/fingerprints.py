@@ -68,9 +68,9 @@ def build_of(worker: str) -> str:
 
 
 def split_variable_parts(message: str) -> list[tuple[str, bool]]:
-    """Split the telling line of a message into parts, each with True if it varies between failures of one group.
+    """Split the informative line of a message into parts, each with True if it varies between failures of one group.
 
-    Status codes and arguments of exceptions do not count as variable, because they tell failures apart for a reader.
+    Status codes and arguments of exceptions do not count as variable, because they distinguish failures.
     """
     text = informative_line(message)
     rest, marks = text, [False] * len(text)

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from conductor_app.insight.runs.critical_path import TaskSpan, critical_path, critical_path_of, enclosing_branches
+from conductor_app.insight.runs.critical_path import TaskSpan, critical_path, critical_path_among, enclosing_branches
+from conductor_app.insight.runs.task_spans import spans_of_run
 from tests.builders import definition, fork, step_without_policy, sub_workflow
 from tests.scenario import Scenario
 
@@ -109,6 +110,6 @@ def test_a_run_with_a_fork_and_a_sub_workflow_is_analyzed_from_its_rows(clock, d
     run = scenario.row
 
     with django_assert_max_num_queries(2):  # one of them reads the definition, once per process
-        spans = critical_path_of(run, clock.now())
+        spans = critical_path_among(run, spans_of_run(run.pk, clock.now()))
 
     assert [span.key for span in spans] == ["sub", "ship"]

@@ -16,6 +16,7 @@ from ...core.human_task import (
     human_task_definition,
     parse_question,
 )
+from .form_rows import NumberedRow
 
 PREFIX = "assignee"
 MAX_ASSIGNEES = 50
@@ -28,7 +29,7 @@ USER_TYPE_LABELS = {
 
 
 @dataclass(slots=True)
-class AssigneeRow:
+class AssigneeRow(NumberedRow):
     """One assignee. `user_type`: one of USER_TYPES; `minutes`: as text, empty for no limit."""
 
     prefix: str
@@ -36,10 +37,6 @@ class AssigneeRow:
     user_type: str = "CONDUCTOR_USER"
     minutes: str = ""
     errors: list[str] = field(default_factory=list)
-
-    @property
-    def id(self) -> str:
-        return f"id_{self.prefix.replace('.', '-')}"
 
 
 def rows_of_assignees(inputs: Mapping[str, Any]) -> list[AssigneeRow]:

@@ -21,6 +21,7 @@ from ...core.schema_form import (
     build_form,
     format_value,
 )
+from .form_rows import NumberedRow
 from .typed_text import parse_typed
 
 PREFIX = "design"
@@ -50,7 +51,7 @@ MAX_FIELDS = 80
 
 
 @dataclass(slots=True)
-class DesignedField:
+class DesignedField(NumberedRow):
     """One field of the form, as a row. `was`: its name before the edit."""
 
     prefix: str
@@ -61,10 +62,6 @@ class DesignedField:
     choices: str = ""
     was: str = ""
     errors: list[str] = field(default_factory=list)
-
-    @property
-    def id(self) -> str:
-        return f"id_{self.prefix.replace('.', '-')}"
 
 
 def designed_fields(inputs: Mapping[str, Any]) -> list[DesignedField]:

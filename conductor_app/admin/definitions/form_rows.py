@@ -13,8 +13,19 @@ MAX_ROWS = 2_000
 LONG_TEXT = 60
 
 
+class NumberedRow:
+    """Base class of rows of a form. `prefix`: the beginning of the names of its fields, with its number."""
+
+    __slots__ = ()
+    prefix: str
+
+    @property
+    def id(self) -> str:
+        return f"id_{self.prefix.replace('.', '-')}"
+
+
 @dataclass(slots=True)
-class FormRow:
+class FormRow(NumberedRow):
     """One row. `was`: the name before the edit. `errors`: those of the row."""
 
     prefix: str
@@ -22,10 +33,6 @@ class FormRow:
     text: str = ""
     was: str = ""
     errors: list[str] = field(default_factory=list)
-
-    @property
-    def id(self) -> str:
-        return f"id_{self.prefix.replace('.', '-')}"
 
     @property
     def is_long(self) -> bool:

@@ -13,7 +13,7 @@ from ...access.quotas import caller_of
 from ...core.errors import NotFound
 from ...engine.access.grants import grant_to_creator
 from ...engine.access.quota_checks import require_rate
-from ..client_views import ClientView
+from ..client_views import ClientView, http_method
 from .api_operation import ApiOperation
 from .errors import exception_handler
 from .names_with_slashes import SLASH_MARK, unmark_slashes
@@ -70,7 +70,7 @@ class ConductorView(ClientView, APIView):
         """Authenticate and authorize the caller, then call the handler."""
         if not self.needs_login:
             return self._find_handler(request)(request, **kwargs)
-        operation = self.operation(str(request.method).lower())
+        operation = self.operation(http_method(request).lower())
         request.actor = authenticate(request, changes_state=operation.changes_state)
         handler = self._find_handler(request)
         operation.permission.check(request, kwargs)
@@ -84,11 +84,11 @@ class ConductorView(ClientView, APIView):
 
     @classmethod
     def operation(cls, method: str) -> ApiOperation:
-        """Return the operation of a method; HEAD is that of GET."""
-        return cls.operations.get("get" if method == "head" else method, UNDECLARED)
+        """Return the operation of a method."""
+        return cls.operations.get(method, UNDECLARED)
 
     def _find_handler(self, request: HttpRequest) -> Callable[..., HttpResponse]:
-        name = "get" if request.method == "HEAD" else str(request.method).lower()
+        name = http_method(request).lower()
         handler = getattr(self, name, None) if name in HANDLED_METHODS else None
         if handler is None:
             raise MethodNotAllowed(request.method, f"Request method '{request.method}' is not supported")

@@ -10,7 +10,7 @@ from django.utils.decorators import classonlymethod
 
 from ...access import clients
 from ...engine.access.quota_checks import require_rate
-from ..client_views import ClientView
+from ..client_views import ClientView, http_method
 from . import identifier_patterns, method_scopes, request_body
 from .errors import error_response
 from .replies import Json, NoContent
@@ -90,11 +90,6 @@ class TaskclusterView(ClientView):
 
         request.require = require
         return getattr(self, http_method(request).lower())(request)
-
-
-def http_method(request: HttpRequest) -> str:
-    """Return the HTTP method. HEAD is handled as GET; the web server omits the body."""
-    return "GET" if request.method == "HEAD" else str(request.method)
 
 
 def not_found(request: HttpRequest, *_: Any, **__: Any) -> HttpResponse:

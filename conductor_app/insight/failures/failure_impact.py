@@ -1,4 +1,4 @@
-"""Impact of failure groups: how many runs failed for good, and how many were only retried."""
+"""Impact of failure groups: how many runs failed permanently, and how many were only retried."""
 
 from collections import defaultdict
 from collections.abc import Collection

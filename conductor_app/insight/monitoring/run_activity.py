@@ -12,7 +12,7 @@ from ..time_ranges import MONTH_RANGE, TimeRange, count_by_bar
 KINDS = ("started", "finished", "completed", "failed")
 WEEK = 7 * DAY
 MAX_COUNTED = 200_000
-"""Newest runs that are counted. Reading so many entries of an index takes less than 100 ms."""
+"""Newest runs that are counted. Reading this number of entries of an index takes less than 100 ms."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from ...models import Run
 from ..definitions.parsed_definitions import parsed_definition
 from ..tasks.attempt_waits import CONTAINER_STEP_TYPES
 from .step_places import enclosing_bodies
-from .task_spans import MAX_SPANS, TaskSpan, spans_of_run
+from .task_spans import TaskSpan
 
 Branch = tuple[str, int, int]
 """Reference of a fork, number of loops around the fork, number of the branch."""
@@ -93,12 +93,6 @@ class _SpanIndex:
             if branch != theirs[2]:
                 return True
         return False
-
-
-def critical_path_of(run: Run, now: int) -> list[TaskSpan] | None:
-    """Return the critical path of a run, or None if it has more than MAX_SPANS tasks. Runs one query."""
-    spans = spans_of_run(run.pk, now)
-    return None if len(spans) > MAX_SPANS else critical_path_among(run, spans)
 
 
 def critical_path_among(run: Run, spans: Sequence[TaskSpan]) -> list[TaskSpan]:
