@@ -126,7 +126,7 @@ def test_the_pages_switch_to_german_and_back(page, orders):
 
     expect(page.locator("html")).to_have_attribute("lang", "de")
     expect(page.get_by_role("heading", name="Braucht Aufmerksamkeit")).to_be_visible()
-    expect(page.get_by_role("heading", name="Die letzten 24 Stunden")).to_be_visible()
+    expect(page.get_by_role("heading", name="Aktivität")).to_be_visible()
     page.goto("/admin/conductor/run/")
     expect(page.get_by_role("heading", name="Läufe")).to_be_visible()
     expect(page.locator("#result_list tbody")).to_contain_text("Fehlgeschlagen")
