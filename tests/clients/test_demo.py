@@ -55,7 +55,7 @@ def test_a_demo_without_the_sdk_explains_how_to_install_it(monkeypatch):
     monkeypatch.delattr("conductor_app.demo.scenario")
     monkeypatch.setitem(sys.modules, "conductor.client.automator.task_handler", None)
 
-    with pytest.raises(CommandError, match="pip install 'conductor-python"):
+    with pytest.raises(CommandError, match=r"pip install 'conductor-app\[demo\]'"):
         call_command("demo", stdout=StringIO())
 
 

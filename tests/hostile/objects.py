@@ -17,6 +17,7 @@ from django.contrib.auth.models import Group, User
 from conductor_app import models
 from conductor_app.engine.bulk import bulk_commands
 from conductor_app.engine.bulk.bulk_commands import BulkRequest
+from conductor_app.engine.failures.alert_targets import create_target
 from conductor_app.engine.failures.alerts import save_alert, save_view
 from tests.bench.groups import new_id
 from tests.hostile.accounts import Accounts, hawk_header
@@ -200,7 +201,8 @@ def _ensure_failures_and_events(setup: Setup) -> None:
     setup.send("POST", "/api/human/template", template)
     view = save_view("hostile", {"definition": "hostile_order"}, "hostile", is_shared=True)
     if not models.Alert.objects.filter(view=view).exists():
-        save_alert(view, "count", 1_000_000, 60, 60, "hostile", mail="a@example.org")
+        target = create_target("email", "hostile", {"addresses": "a@example.org"}, "hostile")
+        save_alert(view, "count", 1_000_000, 60, 60, "hostile", targets=[target.pk])
     if not models.BulkOperation.objects.exists():
         bulk_commands.start(BulkRequest("pause", {"definition": "no_such_definition"}, "a reason"), "hostile")
 
