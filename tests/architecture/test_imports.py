@@ -24,6 +24,7 @@ ROOMS: dict[str, set[str]] = {
     "json_values": set(),
     "scripts": set(),
     "demo": set(),
+    "remote": set(),
     "notifications": set(),
     "blob_storage": set(),
     "telemetry": {"core"},
@@ -47,6 +48,7 @@ ROOMS: dict[str, set[str]] = {
         "api.taskcluster",
         "scripts",
         "demo",
+        "remote",
         *BELOW_FACES,
     },
     "urls": {"api", "api.conductor", "api.taskcluster", "admin", *BELOW_FACES},
@@ -184,6 +186,7 @@ LOCAL_IMPORTS = {
     "background/job_trigger.py": "web processes import the trigger, and not the jobs",
     "management/commands/demo.py": "the packages of the demo are optional",
     "admin/sign_in/openid.py": "Authlib is loaded with the first sign-in through a provider",
+    "management/command_line.py": "the processes of a server do not need the HTTP client of the remote commands",
     "store/statements.py": "psycopg is loaded with PostgreSQL only",
     "api/conductor/view.py": "drf-spectacular takes 5 MB and is loaded with the OpenAPI document",
 }
