@@ -35,6 +35,7 @@ ROOMS: dict[str, set[str]] = {
     "engine": {"telemetry", "store", "insight", "access", "models", "core", "notifications", "scripts", "blob_storage"},
     "api.conductor": BELOW_FACES | {"blob_storage"},
     "api.taskcluster": BELOW_FACES,
+    "api.agents": BELOW_FACES | {"api.conductor"},
     "api": BELOW_FACES,
     "admin": BELOW_FACES,
     "workers": BELOW_FACES | {"scripts"},
@@ -51,7 +52,7 @@ ROOMS: dict[str, set[str]] = {
         "remote",
         *BELOW_FACES,
     },
-    "urls": {"api", "api.conductor", "api.taskcluster", "admin", *BELOW_FACES},
+    "urls": {"api", "api.agents", "api.conductor", "api.taskcluster", "admin", *BELOW_FACES},
     "celery": set(),
 }
 """Not in the table: settings, migrations, apps and the entry points, which put everything together."""
@@ -188,6 +189,7 @@ LOCAL_IMPORTS = {
     "admin/sign_in/openid.py": "Authlib is loaded with the first sign-in through a provider",
     "management/command_line.py": "the processes of a server do not need the HTTP client of the remote commands",
     "store/statements.py": "psycopg is loaded with PostgreSQL only",
+    "api/agents/agent_view.py": "the package of the protocol is optional, and is loaded with the first message",
     "api/conductor/view.py": "drf-spectacular takes 5 MB and is loaded with the OpenAPI document",
 }
 """Modules that import application modules inside functions, with the reason."""
