@@ -4,6 +4,7 @@ from django.urls import include, path, re_path
 from django.views.generic import RedirectView
 
 from .admin.site import site
+from .api.agents.agent_view import AgentTools
 from .api.conductor.events.webhook_views import IncomingWebhook
 from .api.conductor.openapi.pages import OpenApiDocument
 from .api.conductor.view import UnknownAddress
@@ -17,6 +18,7 @@ urlpatterns = [
     path("api/auth/v1/", include("conductor_app.api.taskcluster.auth_urls")),
     path("api/", include("conductor_app.api.conductor.urls")),
     re_path(r"^api$", UnknownAddress.as_view()),
+    path("mcp", AgentTools.as_view()),
     path("webhook/<str:id>", IncomingWebhook.as_view()),
     path("health", health),
     path("health/live", live),

@@ -16,6 +16,8 @@ WORKFLOW_DEF, TASK_DEF, WORKFLOW, APPLICATION = "WORKFLOW_DEF", "TASK_DEF", "WOR
 USER, GROUP, TAG, DOMAIN = "USER", "GROUP", "TAG", "DOMAIN"
 SCHEDULE, EVENT_HANDLER, SECRET, VARIABLE = "WORKFLOW_SCHEDULE", "EVENT_HANDLER", "SECRET_NAME", "ENV_VARIABLE"
 SCHEMA, WEBHOOK, FORM_TEMPLATE = "SCHEMA", "WEBHOOK", "USER_FORM_TEMPLATE"
+AGENT = "AGENT"
+"""The tools of agents that change something (`/mcp`). They also require the right to what they change."""
 
 CRUD_ACCESSES = (CREATE, READ, UPDATE, DELETE)
 CRUD_VERBS = tuple(DJANGO_VERBS[access] for access in CRUD_ACCESSES)
@@ -34,6 +36,7 @@ TARGET_TYPES: dict[str, tuple[str, tuple[str, ...]]] = {
     SCHEMA: ("conductor.{}_schema", ACCESSES),
     WEBHOOK: ("conductor.{}_webhook", ACCESSES),
     FORM_TEMPLATE: ("conductor.{}_formtemplate", CRUD_ACCESSES),
+    AGENT: ("conductor.{}_agent", (EXECUTE,)),
 }
 """The target types of rights, with the name in their Django permissions and the accesses that apply to them."""
 

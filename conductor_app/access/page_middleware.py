@@ -19,12 +19,13 @@ from .current_actor import acting_as
 from .session_limits import check_session
 from .signed_links import ARTIFACT_PREFIX, is_artifact_host
 
+CLIENT_PATHS = ("/api/", "/mcp")
 HEALTH_PATHS = ("/health", "/actuator/health")
 
 
 def is_client_request(request: HttpRequest) -> bool:
     """Return True if a program calls the API. A request with cookies comes from a browser."""
-    return request.path_info.startswith("/api/") and not request.META.get("HTTP_COOKIE")
+    return request.path_info.startswith(CLIENT_PATHS) and not request.META.get("HTTP_COOKIE")
 
 
 class PageOnlyMiddleware(MiddlewareMixin):

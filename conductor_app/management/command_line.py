@@ -39,6 +39,16 @@ SUBCOMMANDS = {
         ("django", "show_versions"), "print the versions of the server, Python, Django and the database"
     ),
 }
+COMPLETION_VARIABLE = "_CONDUCTOR_APP_COMPLETE"
+"""The variable with which a shell asks for completions, as click names it."""
+REMOTE_SUMMARIES = {
+    "runs": "list, explain, plan, retry and watch runs",
+    "queues": "show queues, their tasks and their workers",
+    "failures": "show groups of failures with the same cause",
+    "tasks": "show tasks and where their inputs come from",
+    "completion": "print a script that completes subcommands in bash, zsh or fish",
+}
+"""Commands against any server, with the address in CONDUCTOR_SERVER_URL or the option --url."""
 FURTHER_COMMANDS = {
     "expire": "delete what has expired on Taskcluster's side",
     "listen_events": "receive events from brokers",
@@ -51,6 +61,9 @@ FURTHER_COMMANDS = {
 
 def main() -> None:
     """Execute a subcommand of `conductor-app`."""
+    if COMPLETION_VARIABLE in os.environ:
+        execute_remote("", ())
+        return
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", PROFILES[bool(os.environ.get("DATABASE_URL", "").strip())])
     name, arguments = (sys.argv[1:2] or ["help"])[0], sys.argv[2:]
     if name in ("help", "-h", "--help"):
@@ -60,7 +73,9 @@ def main() -> None:
         name, arguments = arguments[0], ["--help"]
     if name == "--version":
         name = "version"
-    if name in FURTHER_COMMANDS:
+    if name in REMOTE_SUMMARIES:
+        execute_remote(name, arguments)
+    elif name in FURTHER_COMMANDS:
         execute_django(name, arguments)
     elif name in SUBCOMMANDS:
         program, *fixed = SUBCOMMANDS[name].arguments
@@ -78,6 +93,16 @@ def manage() -> None:
         execute_from_command_line(sys.argv)
 
 
+def execute_remote(name: str, arguments: Sequence[str]) -> None:
+    """Execute a command against a server, or print the completions that a shell asks for if the name is empty."""
+    from conductor_app.remote import program
+
+    if name:
+        program.execute(name, arguments)
+    else:
+        program.print_completions([*SUBCOMMANDS, *FURTHER_COMMANDS])
+
+
 def describe_subcommands() -> str:
     """Return the help of `conductor-app`."""
     rows = {name: subcommand.summary for name, subcommand in SUBCOMMANDS.items()}
@@ -86,6 +111,10 @@ def describe_subcommands() -> str:
         "Usage: conductor-app SUBCOMMAND [OPTIONS]",
         "",
         *(f"  {name:<16}{summary}" for name, summary in rows.items()),
+        "",
+        "Against any server, by CONDUCTOR_SERVER_URL or --url:",
+        "",
+        *(f"  {name:<16}{summary}" for name, summary in REMOTE_SUMMARIES.items()),
         "",
         "For operators of particular features:",
         "",

@@ -84,6 +84,7 @@ class Grant(models.Model):
         # Permissions on objects that have no table.
         permissions = [
             ("execute_domain", "Can poll in task domains"),
+            ("execute_agent", "Can change runs through the tools of agents"),
             *(
                 (f"{verb}_{thing}", f"Can {verb} {label}")
                 for thing, label in (

@@ -24,6 +24,7 @@ ROOMS: dict[str, set[str]] = {
     "json_values": set(),
     "scripts": set(),
     "demo": set(),
+    "remote": set(),
     "notifications": set(),
     "blob_storage": set(),
     "telemetry": {"core"},
@@ -34,6 +35,7 @@ ROOMS: dict[str, set[str]] = {
     "engine": {"telemetry", "store", "insight", "access", "models", "core", "notifications", "scripts", "blob_storage"},
     "api.conductor": BELOW_FACES | {"blob_storage"},
     "api.taskcluster": BELOW_FACES,
+    "api.agents": BELOW_FACES | {"api.conductor"},
     "api": BELOW_FACES,
     "admin": BELOW_FACES,
     "workers": BELOW_FACES | {"scripts"},
@@ -47,9 +49,10 @@ ROOMS: dict[str, set[str]] = {
         "api.taskcluster",
         "scripts",
         "demo",
+        "remote",
         *BELOW_FACES,
     },
-    "urls": {"api", "api.conductor", "api.taskcluster", "admin", *BELOW_FACES},
+    "urls": {"api", "api.agents", "api.conductor", "api.taskcluster", "admin", *BELOW_FACES},
     "celery": set(),
 }
 """Not in the table: settings, migrations, apps and the entry points, which put everything together."""
@@ -184,7 +187,9 @@ LOCAL_IMPORTS = {
     "background/job_trigger.py": "web processes import the trigger, and not the jobs",
     "management/commands/demo.py": "the packages of the demo are optional",
     "admin/sign_in/openid.py": "Authlib is loaded with the first sign-in through a provider",
+    "management/command_line.py": "the processes of a server do not need the HTTP client of the remote commands",
     "store/statements.py": "psycopg is loaded with PostgreSQL only",
+    "api/agents/agent_view.py": "the package of the protocol is optional, and is loaded with the first message",
     "api/conductor/view.py": "drf-spectacular takes 5 MB and is loaded with the OpenAPI document",
 }
 """Modules that import application modules inside functions, with the reason."""

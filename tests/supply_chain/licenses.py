@@ -15,6 +15,8 @@ from tests.supply_chain.lock_files import ROOT, Pin, read
 PAGE = ROOT / "docs" / "reference" / "third-party-licenses.md"
 SHIPPED = ("server", "demo")
 """The lock files whose packages the commands of the README install for an operator."""
+BROWSER_ONLY = "sys_platform == 'emscripten'"
+"""The marker of packages that only a Python in a browser installs."""
 
 PERMISSIVE = {
     "0BSD", "Apache-2.0", "Artistic-1.0-Perl", "BSD-2-Clause", "BSD-3-Clause", "CNRI-Python", "ISC", "MIT", "MIT-0",
@@ -47,11 +49,12 @@ NAMES = {
 READ_IN_THE_PACKAGE = {
     "cookiecutter": "BSD-3-Clause",
     "python-dateutil": "Apache-2.0 OR BSD-3-Clause",
+    "pywin32": "PSF-2.0",
     "quickjs-ng": "MIT",
     "scriptworker": "MPL-2.0",
     "text-unidecode": "Artistic-1.0-Perl OR GPL-2.0-or-later",
 }
-"""Packages whose metadata names no license or does not say how several combine. Their license files do."""
+"""Packages whose metadata names no license or does not say how several combine, or that Linux does not install."""
 
 
 REDUCTIONS = [
@@ -77,7 +80,7 @@ def main() -> int:
 
 def shipped_licenses() -> dict[Pin, str]:
     """Return the license of each package of a server or the demo."""
-    pins = {pin.name: pin for lock in SHIPPED for pin in read(lock)}
+    pins = {pin.name: pin for lock in SHIPPED for pin in read(lock) if BROWSER_ONLY not in pin.marker}
     return {pin: license_of(name) for name, pin in sorted(pins.items())}
 
 

@@ -22,10 +22,11 @@ from .definitions import (
     workflow_definition_views,
 )
 from .events import event_handler_views, event_log_views, event_queue_views, webhook_views
+from .failures import failure_insight_views
 from .monitoring import admin_tool_views, server_views
 from .openapi import pages
 from .payloads import file_views, payload_views
-from .queues import queue_views
+from .queues import queue_insight_views, queue_views
 from .runs import (
     correlation_views,
     execution_views,
@@ -33,13 +34,14 @@ from .runs import (
     lifecycle_views,
     message_views,
     retry_rerun_views,
+    run_insight_views,
     search_views,
     signal_views,
     skip_jump_views,
     workflow_views,
 )
-from .schedules import schedule_views, scheduler_views
-from .tasks import human_task_views, poll_views, task_log_views, task_views
+from .schedules import forecast_views, schedule_views, scheduler_views
+from .tasks import human_task_views, poll_views, task_insight_views, task_log_views, task_views
 from .view import UnknownAddress
 
 urlpatterns = [
@@ -233,6 +235,16 @@ urlpatterns = [
     path("queue/", event_queue_views.EventQueues.as_view()),
     path("queue/update/<str:workflow>/task/<str:task_id>/<str:status>", event_queue_views.EventForTask.as_view()),
     path("queue/update/<str:workflow>/<str:ref>/<str:status>", event_queue_views.EventForReference.as_view()),
+    path("insight/runs/<str:workflow>/cause", run_insight_views.RunCause.as_view()),
+    path("insight/runs/<str:workflow>/plan", run_insight_views.RunPlan.as_view()),
+    path("insight/runs/<str:workflow>/apply", run_insight_views.RunPlanConfirmation.as_view()),
+    path("insight/runs/<str:workflow>/compare", run_insight_views.RunComparisonView.as_view()),
+    path("insight/tasks/<str:task_id>/provenance", task_insight_views.InputProvenance.as_view()),
+    path("insight/queues", queue_insight_views.QueueStates.as_view()),
+    path("insight/queues/<str:queue>", queue_insight_views.QueueInsight.as_view()),
+    path("insight/failures", failure_insight_views.FailureGroups.as_view()),
+    path("insight/failures/<int:group_id>", failure_insight_views.FailureGroupInsight.as_view()),
+    path("insight/schedules/<str:name>/forecast", forecast_views.ScheduleForecast.as_view()),
     path("openapi.json", pages.OpenApiDocument.as_view(), name="openapi"),
     path("docs", pages.docs_page, name="openapi-page"),
     path("docs.js", pages.docs_script, name="openapi-script"),

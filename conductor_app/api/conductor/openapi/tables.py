@@ -32,6 +32,7 @@ from ..definitions.simulation_serializers import TEST_REQUEST
 from ..definitions.tag_serializers import TAG
 from ..payloads.file_serializers import NEW_FILE, PART_TAGS
 from ..runs.rerun_serializers import RERUN_REQUEST
+from ..runs.run_insight_serializers import APPLY_REQUEST, PLAN_REQUEST
 from ..runs.skip_jump_serializers import CORRELATION, SKIP_REQUEST, STATE_UPDATE, UPGRADE
 from ..runs.workflow_serializers import START_REQUEST
 from ..schedules.schedule_serializers import CRON_ENTRY, EXECUTION, SCHEDULE_REPLY
@@ -329,6 +330,8 @@ TABLE_BY_NAME: dict[str, FieldTable] = {
     "StartWorkflowRequest": START_REQUEST,
     "WorkflowTestRequest": TEST_REQUEST,
     "RerunWorkflowRequest": RERUN_REQUEST,
+    "PlanOperationRequest": PLAN_REQUEST,
+    "ApplyPlanRequest": APPLY_REQUEST,
     "Workflow": WORKFLOW,
     "WorkflowStatus": STATUS,
     "ExternalStorageLocation": LOCATION,

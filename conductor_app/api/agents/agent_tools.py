@@ -1,0 +1,257 @@
+"""The tools that agents may call. Each tool is one request of the API, with the permissions of its caller."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, urlencode
+
+Arguments = Mapping[str, Any]
+Schema = dict[str, Any]
+MAX_LISTED = 100
+
+
+@dataclass(frozen=True, slots=True)
+class ApiCall:
+    """A request of the API. `path` includes the query."""
+
+    method: str
+    path: str
+    body: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class AgentTool:
+    """A tool: its name, the description that a model reads, the JSON schema of its arguments, and its request.
+
+    `acts`: the tool changes something, and requires the permission to act as an agent.
+    """
+
+    name: str
+    title: str
+    description: str
+    properties: Mapping[str, Schema]
+    required: tuple[str, ...]
+    call: Callable[[Arguments], ApiCall]
+    acts: bool = False
+
+    @property
+    def schema(self) -> Schema:
+        """Return the JSON schema of the arguments."""
+        return {
+            "type": "object",
+            "properties": dict(self.properties),
+            "required": list(self.required),
+            "additionalProperties": False,
+        }
+
+
+def _text(description: str, **rules: Any) -> Schema:
+    return {"type": "string", "description": description, "maxLength": 1_000, **rules}
+
+
+def _choice(description: str, *values: str) -> Schema:
+    return {"type": "string", "description": description, "enum": list(values)}
+
+
+def _read(template: str, *query_names: str, **fixed: Any) -> Callable[[Arguments], ApiCall]:
+    """Return a function that builds a GET request: `template` is filled with arguments, `query_names` are appended."""
+
+    def call(arguments: Arguments) -> ApiCall:
+        path = template.format_map({name: quote(str(value), safe="") for name, value in arguments.items()})
+        query = {name: arguments[name] for name in query_names if arguments.get(name) not in (None, "")} | fixed
+        return ApiCall("GET", f"{path}?{urlencode(query)}" if query else path)
+
+    return call
+
+
+def _search(arguments: Arguments) -> ApiCall:
+    conditions = [
+        f"{field} = {_quote_value(arguments[name])}"
+        for name, field in (("status", "status"), ("workflow", "workflowType"), ("correlationId", "correlationId"))
+        if arguments.get(name)
+    ]
+    if arguments.get("query"):
+        conditions.append(str(arguments["query"]))
+    query = {
+        "query": " AND ".join(conditions),
+        "freeText": arguments.get("text") or "*",
+        "size": arguments.get("limit", 20),
+        "sort": "startTime:DESC",
+    }
+    return ApiCall("GET", f"/workflow/search?{urlencode(query)}")
+
+
+def _quote_value(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def _plan(arguments: Arguments) -> ApiCall:
+    body = {name: value for name, value in arguments.items() if name != "workflowId"}
+    return ApiCall("POST", f"/insight/runs/{quote(arguments['workflowId'], safe='')}/plan", body)
+
+
+def _apply(arguments: Arguments) -> ApiCall:
+    body = {name: arguments[name] for name in ("confirmationToken", "reason")}
+    return ApiCall("POST", f"/insight/runs/{quote(arguments['workflowId'], safe='')}/apply", body)
+
+
+RUN_ID = _text("Id of the run (workflow execution).", minLength=1)
+TASK_ID = _text("Id of the task, such as `taskId` of a run's task.", minLength=1)
+STATUSES = ("RUNNING", "PAUSED", "COMPLETED", "FAILED", "TIMED_OUT", "TERMINATED")
+VIEWS = ("open", "new", "regressed", "resolved", "ignored", "all")
+OPERATIONS = ("retry", "rerun", "restart", "skip", "jump", "upgrade", "pause", "resume", "terminate")
+
+TOOLS: tuple[AgentTool, ...] = (
+    AgentTool(
+        "search_runs",
+        "Search runs",
+        "List runs, the newest first, with status, times and the reason of a failure.",
+        {
+            "status": _choice("Only runs in this status.", *STATUSES),
+            "workflow": _text("Only runs of the workflow definition with this name."),
+            "correlationId": _text("Only runs with this correlation id."),
+            "query": _text("A condition of Conductor's search, such as `startTime > 1763942400000`."),
+            "text": _text("Text to find in inputs, outputs and errors."),
+            "limit": {"type": "integer", "minimum": 1, "maximum": MAX_LISTED, "description": "Number of runs."},
+        },
+        (),
+        _search,
+    ),
+    AgentTool(
+        "get_run",
+        "Get a run",
+        "Return a run with its input, output, variables and tasks.",
+        {"workflowId": RUN_ID},
+        ("workflowId",),
+        _read("/workflow/{workflowId}"),
+    ),
+    AgentTool(
+        "explain_run",
+        "Explain a run",
+        "Explain in one sentence why a run waits or failed, with the conditions that keep its task waiting, its "
+        "position in the queue, and the operations that its status allows. Call this first.",
+        {"workflowId": RUN_ID},
+        ("workflowId",),
+        _read("/insight/runs/{workflowId}/cause"),
+    ),
+    AgentTool(
+        "compare_runs",
+        "Compare runs",
+        "Compare the tasks and payloads of two runs: of a failed run with the last successful one, for example.",
+        {"workflowId": RUN_ID, "with": _text("Id or correlation id of the other run. Default: the last success.")},
+        ("workflowId",),
+        _read("/insight/runs/{workflowId}/compare", "with"),
+    ),
+    AgentTool(
+        "explain_input",
+        "Explain an input",
+        "Show for each expression in a task's input where its value came from, with a hint if it has none.",
+        {"taskId": TASK_ID},
+        ("taskId",),
+        _read("/insight/tasks/{taskId}/provenance"),
+    ),
+    AgentTool(
+        "get_task_log",
+        "Get a task's log",
+        "Return the log lines that a worker has sent for a task.",
+        {"taskId": TASK_ID},
+        ("taskId",),
+        _read("/tasks/{taskId}/log"),
+    ),
+    AgentTool(
+        "list_queues",
+        "List queues",
+        "List the queues with their pending tasks, tasks in progress, polling workers and limits.",
+        {},
+        (),
+        _read("/insight/queues"),
+    ),
+    AgentTool(
+        "explain_queue",
+        "Explain a queue",
+        "Show the pending tasks of a queue in dispatch order with their estimated wait, its limits and its workers.",
+        {"queue": _text("Name of the queue: the task type, or `domain:type`.", minLength=1)},
+        ("queue",),
+        _read("/insight/queues/{queue}"),
+    ),
+    AgentTool(
+        "list_failures",
+        "List failure groups",
+        "List groups of failures with the same cause, with the runs that each has ended within the last day.",
+        {
+            "view": _choice("State of the groups. Default: open.", *VIEWS),
+            "definition": _text("Only failures of the workflow with this name."),
+            "text": _text("Text of the error, or reference of the task."),
+        },
+        (),
+        _read("/insight/failures", "view", "definition", "text"),
+    ),
+    AgentTool(
+        "explain_failure",
+        "Explain a failure group",
+        "Show what the failures of a group have in common (version, worker build, worker, queue), compared with all "
+        "work of the same time, with the stack trace and sample runs.",
+        {"id": {"type": "integer", "description": "Id of the failure group."}},
+        ("id",),
+        _read("/insight/failures/{id}"),
+    ),
+    AgentTool(
+        "list_workflow_definitions",
+        "List workflow definitions",
+        "List the names and versions of workflow definitions.",
+        {},
+        (),
+        _read("/metadata/workflow/names-and-versions"),
+    ),
+    AgentTool(
+        "get_workflow_definition",
+        "Get a workflow definition",
+        "Return a workflow definition, in its newest version unless one is given.",
+        {"name": _text("Name.", minLength=1), "version": {"type": "integer", "description": "Version."}},
+        ("name",),
+        _read("/metadata/workflow/{name}", "version"),
+    ),
+    AgentTool(
+        "forecast_schedule",
+        "Forecast a schedule",
+        "List the next times at which a schedule starts its workflow.",
+        {
+            "name": _text("Name of the schedule.", minLength=1),
+            "count": {"type": "integer", "minimum": 1, "maximum": 100},
+        },
+        ("name",),
+        _read("/insight/schedules/{name}/forecast", "count"),
+    ),
+    AgentTool(
+        "plan_operation",
+        "Plan an operation",
+        "Show what an operation would do to each task of a run, and which effects outside of the workflow it would "
+        "repeat. Nothing is changed. Show the plan to the user; `confirmationToken` of the result applies it.",
+        {
+            "workflowId": RUN_ID,
+            "operation": _choice("The operation.", *OPERATIONS),
+            "taskId": _text("For rerun: id of the task to continue from."),
+            "taskReferenceName": _text("For skip and jump: reference of the step."),
+            "version": _text("For restart and upgrade: version of the definition, or `latest`."),
+            "resumeSubworkflows": {"type": "boolean", "description": "For retry: resume failed sub-workflows."},
+            "reason": _text("Reason for the audit log.", maxLength=500),
+        },
+        ("workflowId", "operation"),
+        _plan,
+    ),
+    AgentTool(
+        "apply_plan",
+        "Apply a plan",
+        "Apply a plan that the user has confirmed, by its token. Fails if the run has changed since.",
+        {
+            "workflowId": RUN_ID,
+            "confirmationToken": {"type": "string", "description": "`confirmationToken` of the plan.", "minLength": 1},
+            "reason": _text("Reason for the audit log: who confirmed it, and why.", minLength=1, maxLength=500),
+        },
+        ("workflowId", "confirmationToken", "reason"),
+        _apply,
+        acts=True,
+    ),
+)
+TOOL_BY_NAME = {tool.name: tool for tool in TOOLS}

@@ -1,0 +1,88 @@
+"""The address of the Model Context Protocol: POST /mcp."""
+
+import base64
+import binascii
+
+from django.http import HttpRequest, HttpResponse
+from django.utils.decorators import method_decorator
+from django.views.decorators.csrf import csrf_exempt
+
+from ... import conf
+from ...access import access_keys, cross_site, tokens
+from ...access.conductor_auth import Actor, authenticate
+from ...core.errors import Forbidden, RequestRefused, Unauthenticated
+from ..client_views import ClientView
+
+MAX_BYTES = 1_000_000
+MISSING_PACKAGE = "This server has no agent tools. Install conductor-app[mcp] to offer them."
+SENT_HEADERS = ("content-type", "mcp-session-id", "mcp-protocol-version")
+
+
+@method_decorator(csrf_exempt, name="dispatch")
+class AgentTools(ClientView):
+    """POST /mcp: a message of the Model Context Protocol, over streamable HTTP without sessions.
+
+    The caller sends a token (`Authorization: Bearer`) or a key and its secret (`Authorization: Basic`).
+    """
+
+    http_method_names = ["post"]
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        try:
+            actor = _authenticate(request)
+        except RequestRefused as refused:
+            return _refusal(refused)
+        if int(request.META.get("CONTENT_LENGTH") or 0) > MAX_BYTES:
+            return HttpResponse("The message is too large.", status=413, content_type="text/plain")
+        try:
+            from .protocol import AgentSession
+        except ImportError:
+            return HttpResponse(MISSING_PACKAGE, status=501, content_type="text/plain")
+        reply = AgentSession(request, actor).handle(request.body)
+        response = HttpResponse(reply.body, status=reply.status, content_type="text/plain")
+        for name in SENT_HEADERS:
+            if name in reply.headers:
+                response.headers[name] = reply.headers[name]
+        response.headers["Cache-Control"] = "no-store"
+        return response
+
+
+def _authenticate(request: HttpRequest) -> Actor:
+    """Return the caller, and pass its token on to the requests that tools make.
+
+    Raises:
+        Unauthenticated: when the credentials are missing or invalid.
+        Forbidden: when a page of another site sends the request.
+    """
+    cross_site.reject_cross_site_requests(request)
+    scheme, _, credentials = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
+    if conf.api_access != "open":
+        if scheme.lower() == "bearer":
+            request.META["HTTP_X_AUTHORIZATION"] = credentials.strip()
+        elif scheme.lower() == "basic":
+            request.META["HTTP_X_AUTHORIZATION"] = _token_of_key(credentials.strip())
+        if not request.META.get("HTTP_X_AUTHORIZATION"):
+            raise Unauthenticated("The header Authorization with a token, or with a key and its secret, is required.")
+    return authenticate(request)
+
+
+def _token_of_key(credentials: str) -> str:
+    """Return a token for a key and its secret.
+
+    Raises:
+        Unauthenticated: when they are invalid.
+    """
+    try:
+        key_id, _, secret = base64.b64decode(credentials, validate=True).decode().partition(":")
+    except (binascii.Error, UnicodeDecodeError):
+        raise Unauthenticated("The credentials of the header Authorization are not valid base64.") from None
+    key = access_keys.verify_key(key_id.replace("\0", ""), secret)
+    return tokens.issue_token(key.id, key.application.name)
+
+
+def _refusal(refused: RequestRefused) -> HttpResponse:
+    status = 403 if isinstance(refused, Forbidden) else 401
+    response = HttpResponse(refused.message, status=status, content_type="text/plain; charset=utf-8")
+    if status == 401:
+        response.headers["WWW-Authenticate"] = 'Bearer realm="conductor-app"'
+    return response

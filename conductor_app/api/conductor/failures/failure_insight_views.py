@@ -1,0 +1,130 @@
+"""Views of failure groups: failures with the same cause, their impact, and what they have in common."""
+
+from typing import Any
+
+from django.http import HttpResponse
+
+from .... import clock
+from ....access.access_types import WORKFLOW_DEF
+from ....access.permissions import filter_readable
+from ....core.document.checks.values import read_mapping
+from ....core.errors import Invalid, NotFound
+from ....insight.failures.base_rates import FailureShare
+from ....insight.failures.failure_detail import FailureDetail, failure_detail
+from ....insight.failures.failure_inbox import LAST, ORDERS, VIEWS, ListedFailureGroup, failure_inbox
+from ....insight.time_ranges import DAY_RANGE, LENGTHS, TimeRange
+from ....models import Failure, FailureGroup
+from ..api_operation import ApiOperation
+from ..permission_rules import ALLOW_ALL
+from ..replies import Json
+from ..view import ConductorRequest, ConductorView
+
+Document = dict[str, Any]
+
+
+class FailureGroups(ConductorView):
+    """GET /api/insight/failures: groups of failures with the same cause, most recent first.
+
+    `view`: `open` (default), `new`, `regressed`, `resolved`, `ignored` or `all`. `sort`: `last`, `lost`, `count` or
+    `first`. `definition` and `text` filter by workflow, and by error or task.
+    """
+
+    operations = {
+        "get": ApiOperation(
+            "List failure groups",
+            permission=ALLOW_ALL,
+            reply=read_mapping,
+            query={"view": str, "definition": str, "text": str, "sort": str},
+        ),
+    }
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        query = request.query
+        view, sort = query.text("view") or "open", query.text("sort") or LAST
+        for value, known, name in ((view, VIEWS, "view"), (sort, ORDERS, "sort")):
+            if value not in known:
+                raise Invalid(f"The parameter '{name}' must be one of {', '.join(known)} (got {value[:40]!r}).")
+        inbox = failure_inbox(
+            view,
+            request.actor.name,
+            clock.now(),
+            definition=query.text("definition"),
+            text=query.text("text"),
+            sort=sort,
+        )
+        readable = set(
+            filter_readable(
+                request.actor,
+                FailureGroup.objects.filter(pk__in=[listed.group.pk for listed in inbox.groups]),
+                WORKFLOW_DEF,
+                "definition",
+            ).values_list("pk", flat=True)
+        )
+        groups = [listed for listed in inbox.groups if listed.group.pk in readable]
+        return Json({"isIncomplete": inbox.is_cut, "groups": [_listed_document(listed) for listed in groups]})
+
+
+class FailureGroupInsight(ConductorView):
+    """GET /api/insight/failures/{id}: what the failures of a group have in common.
+
+    `range`: `1h`, `24h` (default), `7d` or `30d`, the range of `counts`.
+    """
+
+    operations = {
+        "get": ApiOperation("Explain a failure group", permission=ALLOW_ALL, reply=read_mapping, query={"range": str}),
+    }
+
+    def get(self, request: ConductorRequest, group_id: int) -> HttpResponse:
+        length = request.query.text("range") or DAY_RANGE
+        if length not in LENGTHS:
+            raise Invalid(f"The parameter 'range' must be one of {', '.join(LENGTHS)} (got {length[:40]!r}).")
+        groups = filter_readable(request.actor, FailureGroup.objects.filter(pk=group_id), WORKFLOW_DEF, "definition")
+        group = groups.select_related("merged_into").first()
+        if group is None:
+            raise NotFound(f"There is no failure group {group_id}.")
+        time_range = TimeRange.aligned(length, clock.now())
+        return Json(_detail_document(failure_detail(group.merged_into or group, time_range), time_range))
+
+
+def _group_document(group: FailureGroup) -> Document:
+    facts: Document = {"assignee": group.assignee, "note": group.note, "taskReferenceName": group.ref}
+    return {
+        "id": group.pk,
+        "definition": group.definition,
+        "message": group.message,
+        "state": group.state,
+        "count": group.count,
+        "firstAt": group.first_at,
+        "lastAt": group.last_at,
+        "sampleWorkflowId": group.sample_run_id,
+        **{name: value for name, value in facts.items() if value},
+    }
+
+
+def _listed_document(listed: ListedFailureGroup) -> Document:
+    impact = listed.impact
+    last_day = {"failures": listed.today, "affectedRuns": len(impact.affected), "lostRuns": len(impact.lost)}
+    return {**_group_document(listed.group), "lastDay": last_day}
+
+
+def _detail_document(detail: FailureDetail, time_range: TimeRange) -> Document:
+    origin = {"firstVersion": detail.first_version, "firstBuild": detail.first_build, "trace": detail.trace}
+    return {
+        **_group_document(detail.group),
+        **{name: value for name, value in origin.items() if value},
+        "examined": detail.examined_count,
+        "affectedRuns": detail.runs,
+        "breakdown": {name: [_share_document(each) for each in found] for name, found in detail.by.items()},
+        "counts": {"since": time_range.since, "stepMs": time_range.step, "values": detail.bars},
+        "samples": [_sample_document(failure) for failure in detail.samples],
+    }
+
+
+def _share_document(share: FailureShare) -> Document:
+    base = {} if share.base_percent is None else {"basePercent": share.base_percent}
+    return {"value": share.value, "count": share.count, "percent": share.percent, "isNotable": share.is_notable, **base}
+
+
+def _sample_document(failure: Failure) -> Document:
+    facts = {"workflowId": failure.run_id, "taskId": failure.attempt_id or failure.task_id, "workerId": failure.worker}
+    return {"at": failure.at, "message": failure.message} | {name: value for name, value in facts.items() if value}

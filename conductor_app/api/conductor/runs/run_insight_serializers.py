@@ -1,0 +1,220 @@
+"""Answers about runs as documents: the cause, the plan of an operation, and a comparison."""
+
+from typing import Any
+
+from ....core.document.checks.document_fields import FieldSpec, FieldTable
+from ....core.document.checks.values import ChoiceOf, read_boolean, read_mapping, read_name, read_text
+from ....core.errors import Invalid
+from ....core.states import RUN
+from ....core.task_impact import IMPACTS, TaskImpact
+from ....engine.runs.operations import OPERATIONS, Operation
+from ....engine.runs.planning import OperationPlan, PlannedRun
+from ....insight.differences import MISSING, Difference
+from ....insight.queues.gate_verdicts import GateVerdict
+from ....insight.queues.queue_position import QueuePosition
+from ....insight.runs.cause import Cause
+from ....insight.runs.compare import ComparedTask, RunComparison
+from ....models import Run
+from ..request_fields import read_request
+
+Document = dict[str, Any]
+PLAN_REQUEST: FieldTable = (
+    FieldSpec("operation", ChoiceOf(*OPERATIONS)),
+    FieldSpec("taskId", read_name, ""),
+    FieldSpec("taskReferenceName", read_name, ""),
+    FieldSpec("taskInput", read_mapping),
+    FieldSpec("taskOutput", read_mapping),
+    FieldSpec("workflowInput", read_mapping),
+    FieldSpec("version", read_text, ""),
+    FieldSpec("resumeSubworkflows", read_boolean, False),
+    FieldSpec("triggerFailureWorkflow", read_boolean, False),
+    FieldSpec("reason", read_text, ""),
+)
+"""An operation on a run. `version`: a number, or `latest`."""
+APPLY_REQUEST: FieldTable = (FieldSpec("confirmationToken", read_text), FieldSpec("reason", read_text, ""))
+LATEST = "latest"
+
+
+def parse_plan_request(document: Document) -> Operation:
+    """Return the operation that a request describes.
+
+    Raises:
+        ValidationFailed: when fields are invalid.
+        Invalid: when the operation is missing, or the version is no number.
+    """
+    fields = read_request(document, PLAN_REQUEST, "planOperation.request", lambda _fields, _position: None)
+    if not fields.get("operation"):
+        raise Invalid(f"The field 'operation' is missing. Use one of: {', '.join(OPERATIONS)}.")
+    version = fields["version"].strip()
+    if version not in ("", LATEST) and not (version.isascii() and version.isdigit() and len(version) < 10):
+        raise Invalid(f"The version must be a number or 'latest' (got {version[:40]!r}).")
+    return Operation(
+        fields["operation"],
+        attempt_id=fields["taskId"],
+        ref=fields["taskReferenceName"],
+        task_input=fields.get("taskInput"),
+        task_output=fields.get("taskOutput"),
+        input=fields.get("workflowInput"),
+        version=int(version) if version.isdigit() else None,
+        latest=version == LATEST,
+        resume_children=fields["resumeSubworkflows"],
+        with_failure=fields["triggerFailureWorkflow"],
+        reason=fields["reason"][:500],
+    )
+
+
+def parse_apply_request(document: Document) -> tuple[str, str]:
+    """Return the confirmation token and the reason of a request.
+
+    Raises:
+        ValidationFailed: when fields are invalid.
+        Invalid: when the token is missing.
+    """
+    fields = read_request(document, APPLY_REQUEST, "applyOperation.request", lambda _fields, _position: None)
+    if not fields.get("confirmationToken"):
+        raise Invalid("The field 'confirmationToken' is missing. The response of a plan contains it.")
+    return fields["confirmationToken"], fields["reason"][:500]
+
+
+def cause_document(run: Run, cause: Cause, position: QueuePosition | None) -> Document:
+    """Return why a run has its status. `position`: of the pending task that the sentence names."""
+    facts: Document = {
+        "workflowId": run.pk,
+        "workflowName": run.name,
+        "version": run.version,
+        "status": run.status,
+        "sentence": cause.sentence,
+        "isWaiting": cause.is_waiting,
+        "taskReferenceName": cause.task,
+        "taskId": cause.attempt_id,
+        "subWorkflowId": cause.child_id,
+        "undeliveredMessageId": cause.message_id or "",
+    }
+    document = {name: value for name, value in facts.items() if value not in ("", None)}
+    document["gates"] = [gate_document(verdict) for verdict in cause.verdicts]
+    document["operations"] = possible_operations(run)
+    return document | ({"queuePosition": position_document(position)} if position else {})
+
+
+def possible_operations(run: Run) -> list[str]:
+    """Return the operations that the run's status allows."""
+    by_state = [name for name in OPERATIONS if name not in FORWARD_OPERATIONS and _changes_status(name, run.status)]
+    return [*by_state, *(FORWARD_OPERATIONS if run.status == "RUNNING" else ())]
+
+
+FORWARD_OPERATIONS = ("skip", "jump", "upgrade")
+"""Operations that require a running run and do not change its status."""
+
+
+def _changes_status(operation: str, status: str) -> bool:
+    if operation == "terminate" and status in RUN.final:
+        return False
+    return RUN.allows(status, operation) and RUN.after(status, operation) != status
+
+
+def gate_document(verdict: GateVerdict) -> Document:
+    """Return one condition that a pending task must meet."""
+    holders = [
+        {
+            "workflowId": holder.run_id,
+            **({"taskId": holder.attempt_id} if holder.attempt_id else {}),
+            **({"workerId": holder.worker} if holder.worker else {}),
+            "since": holder.since,
+        }
+        for holder in verdict.holders
+    ]
+    return {"gate": verdict.gate, "isOpen": verdict.is_open, "sentence": verdict.sentence, "holders": holders}
+
+
+def position_document(position: QueuePosition) -> Document:
+    """Return the position of a pending task in its queue, with the estimated wait in milliseconds if it is known."""
+    estimated = {"ratePerSecond": position.rate, "earliestMs": position.earliest_ms, "estimatedMs": position.eta_ms}
+    known = {name: value for name, value in estimated.items() if value is not None}
+    return {"tasksAhead": position.ahead, "isLowerBound": position.is_capped, "sentence": position.sentence, **known}
+
+
+def plan_document(plan: OperationPlan) -> Document:
+    """Return what an operation would do to each task of each affected run."""
+    return {
+        "workflowId": plan.run_id,
+        "changedWorkflowId": plan.target,
+        "revision": plan.revision,
+        "operation": plan.operation.name,
+        "counts": {impact_name(name): count for name, count in plan.counts.items()},
+        "repeatsExternalEffects": [
+            {"workflowId": run.run_id, "taskReferenceName": str(impact.key)} for run, impact in plan.external
+        ],
+        "isIncomplete": plan.is_cut,
+        "workflows": [_planned_run_document(run) for run in plan.runs],
+    }
+
+
+def _planned_run_document(run: PlannedRun) -> Document:
+    return {
+        "workflowId": run.run_id,
+        "workflowName": run.definition,
+        "version": run.version,
+        "status": run.status,
+        "statusAfter": run.then,
+        "isNew": run.is_new,
+        "isReplaced": run.is_replaced,
+        "tasks": [_impact_document(impact) for impact in run.impacts],
+    }
+
+
+def _impact_document(impact: TaskImpact) -> Document:
+    return {
+        "taskReferenceName": str(impact.key),
+        "type": impact.step.type,
+        "status": impact.status,
+        "impact": impact_name(impact.name),
+        "repeatsEffects": impact.repeats_effects,
+        **({"taskId": impact.attempt_id} if impact.attempt_id else {}),
+        **({"subWorkflowId": impact.child_id} if impact.child_id else {}),
+    }
+
+
+def impact_name(name: str) -> str:
+    """Return the name of an impact in responses: a sentence of the plan in capitals."""
+    return IMPACTS[name].upper().replace(" ", "_").replace("-", "_")
+
+
+def comparison_document(comparison: RunComparison) -> Document:
+    """Return the tasks of two runs side by side, and the differences of their payloads."""
+    return {
+        "workflowId": comparison.one.pk,
+        "otherWorkflowId": comparison.other.pk,
+        "haveSameDefinition": comparison.have_same_definition,
+        "haveSameVersion": comparison.have_same_version,
+        "areIdentical": comparison.are_identical,
+        "isIncomplete": comparison.is_cut,
+        "tasks": [
+            {
+                "taskReferenceName": row.key,
+                "differs": row.differs,
+                "one": _compared_task_document(row.one),
+                "other": _compared_task_document(row.other),
+                **({} if row.delta_ms is None else {"deltaMs": row.delta_ms}),
+            }
+            for row in comparison.rows
+        ],
+        "payloads": {
+            name: None if found is None else [difference_document(each) for each in found]
+            for name, found in comparison.documents.items()
+        },
+    }
+
+
+def _compared_task_document(task: ComparedTask | None) -> Document | None:
+    if task is None:
+        return None
+    facts = {"queueMs": task.waited_ms, "durationMs": task.ran_ms, "workerId": task.worker, "taskId": task.attempt_id}
+    known = {name: value for name, value in facts.items() if value not in (None, "")}
+    return {"status": task.status, "attempts": task.attempts, **known}
+
+
+def difference_document(difference: Difference) -> Document:
+    """Return a difference of two JSON values. A value that exists on one side only has no member for the other."""
+    sides = {"before": difference.before, "after": difference.after}
+    present = {name: value for name, value in sides.items() if value is not MISSING}
+    return {"path": difference.path, "kind": difference.kind, **present}

@@ -1,0 +1,113 @@
+"""Views that explain a run, and that plan an operation before it is applied."""
+
+from dataclasses import asdict, replace
+
+from django.http import HttpResponse
+
+from .... import clock
+from ....access.permissions import require_permission
+from ....access.plan_tokens import open_plan, sign_plan
+from ....core.document.checks.values import read_mapping
+from ....core.errors import Invalid
+from ....engine.runs.operations import Operation, apply_operation
+from ....engine.runs.planning import plan_operation
+from ....insight.queues.queue_position import queue_position
+from ....insight.runs.cause import run_cause
+from ....insight.runs.compare import DOCUMENTS, compare_runs, comparison_candidates, find_run_id
+from ....insight.runs.execution import find_run
+from ....models import Attempt
+from .. import request_body
+from ..api_operation import NO_CONTENT, ApiOperation
+from ..permissions import RUN_VIEW_RIGHTS, can_control_run, can_view_run
+from ..replies import Json, NoContent
+from ..targets import run_in_address
+from ..view import ConductorRequest, ConductorView
+from .run_insight_serializers import (
+    APPLY_REQUEST,
+    PLAN_REQUEST,
+    cause_document,
+    comparison_document,
+    parse_apply_request,
+    parse_plan_request,
+    plan_document,
+)
+
+
+class RunCause(ConductorView):
+    """GET /api/insight/runs/{workflowId}/cause: why the run has its status, and what it waits for.
+
+    `gates`: the conditions that a pending task must meet. `operations`: what the status allows.
+    """
+
+    operations = {"get": ApiOperation("Explain the status of a run", permission=can_view_run, reply=read_mapping)}
+
+    def get(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+        run, now = find_run(workflow), clock.now()
+        cause = run_cause(run, now)
+        attempt = Attempt.objects.defer_payloads().select_related("run").filter(pk=cause.attempt_id).first()
+        is_polled = all(verdict.is_open for verdict in cause.verdicts if verdict.gate == "polled")
+        position = queue_position(attempt, now, is_polled=is_polled) if attempt else None
+        return Json(cause_document(run, cause, position))
+
+
+class RunPlan(ConductorView):
+    """POST /api/insight/runs/{workflowId}/plan: preview an operation. Nothing is changed.
+
+    `confirmationToken` of the response applies exactly this plan, for ten minutes, unless the run changes before.
+    """
+
+    operations = {
+        "post": ApiOperation(
+            "Plan an operation on a run", permission=can_control_run, reply=read_mapping, body=PLAN_REQUEST
+        )
+    }
+
+    def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+        operation = parse_plan_request(request_body.read_object(request))
+        find_run(workflow)
+        plan = plan_operation(workflow, operation)
+        signed = {"operation": asdict(operation), "revision": plan.revision}
+        token, expires_at = sign_plan(workflow, request.actor.name, signed)
+        return Json({**plan_document(plan), "confirmationToken": token, "expiresAt": expires_at})
+
+
+class RunPlanConfirmation(ConductorView):
+    """POST /api/insight/runs/{workflowId}/apply: apply a plan, by the token of its response.
+
+    The request fails with 409 if the run has changed since the plan.
+    """
+
+    operations = {
+        "post": ApiOperation(
+            "Apply the plan of an operation", permission=can_control_run, reply=NO_CONTENT, body=APPLY_REQUEST
+        )
+    }
+
+    def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+        token, reason = parse_apply_request(request_body.read_object(request))
+        plan = open_plan(token, workflow, request.actor.name)
+        operation = Operation(**plan["operation"])
+        operation = replace(operation, reason=reason or operation.reason)
+        apply_operation(workflow, operation, request.actor.name, revision=plan["revision"])
+        return NoContent()
+
+
+class RunComparisonView(ConductorView):
+    """GET /api/insight/runs/{workflowId}/compare: compare the tasks and payloads of two runs.
+
+    `with`: the id or the correlation id of the other run; otherwise the last success of the same workflow.
+    """
+
+    operations = {
+        "get": ApiOperation("Compare two runs", permission=can_view_run, reply=read_mapping, query={"with": str})
+    }
+
+    def get(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+        run = find_run(workflow, DOCUMENTS)
+        text = request.query.text("with")
+        other_id = find_run_id(text, run) if text else next(iter(comparison_candidates(run).values()), "")
+        if not other_id:
+            raise Invalid(f"There is no other run of {run.name} to compare with. Name one with the parameter 'with'.")
+        other = find_run(other_id, DOCUMENTS)
+        require_permission(request.actor, RUN_VIEW_RIGHTS, run_in_address("run")(request, {"run": other.pk}))
+        return Json(comparison_document(compare_runs(run, other)))
