@@ -121,6 +121,7 @@ class Run(models.Model):
                 name="run_by_start", fields=["-created_at", "id", "parent_id", "version", "priority", "started_by"]
             ),
             models.Index(name="run_by_definition", fields=["name", "-created_at", "version", "status"]),
+            models.Index(name="run_by_version", fields=["name", "version", "-created_at"]),
             models.Index(name="run_by_status", fields=["status", "-created_at"]),
             models.Index(name="run_by_creator", fields=["started_by", "-created_at"]),
             models.Index(

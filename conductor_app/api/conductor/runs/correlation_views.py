@@ -95,13 +95,16 @@ def running_by_correlation_id(
 
     An empty id finds no workflow: it would match every workflow without a correlation id.
     """
-    runs = Run.objects.filter(name__in={name.replace("\0", "") for name in names})
+    runs, wanted = Run.objects.all(), {name.replace("\0", "") for name in names}
     if not request.query.flag("includeClosed", False):
         runs = runs.filter(status="RUNNING")
     with_tasks = request.query.flag("includeTasks", False)
     found: dict[str, list[dict[str, Any]]] = {id: [] for id in ids}
     remaining = iter(filter(None, found))
     while chunk := list(islice(remaining, CHUNK_SIZE)):
-        for run in wire_runs(runs.filter(correlation_id__in=chunk).order_by("created_at", "id"), with_tasks):
+        # Looked up without their names: SQLite would read all runs of a name instead.
+        correlated = runs.filter(correlation_id__in=chunk).exclude(correlation_id="").values_list("id", "name")
+        chosen = Run.objects.filter(pk__in=[id for id, name in correlated if name in wanted])
+        for run in wire_runs(chosen.order_by("created_at", "id"), with_tasks):
             found[run["correlationId"]].append(run)
     return found
