@@ -34,6 +34,7 @@ SUBCOMMANDS = {
     "web": Subcommand(("gunicorn",), "run the web processes with gunicorn"),
     "user": Subcommand(("django", "user"), "create an administrator, or reset the password of a user"),
     "key": Subcommand(("django", "create_access_key"), "create an access key for an application"),
+    "import": Subcommand(("django", "import_conductor"), "import definitions from a Conductor server"),
     "check": Subcommand(("django", "check_upgrade"), "report before an upgrade what would be slow or incompatible"),
     "version": Subcommand(
         ("django", "show_versions"), "print the versions of the server, Python, Django and the database"
@@ -85,11 +86,11 @@ def describe_subcommands() -> str:
     return "\n".join([
         "Usage: conductor-app SUBCOMMAND [OPTIONS]",
         "",
-        *(f"  {name:<16}{summary}" for name, summary in rows.items()),
+        *(f"  {name:<20}{summary}" for name, summary in rows.items()),
         "",
         "For operators of particular features:",
         "",
-        *(f"  {name:<16}{summary}" for name, summary in FURTHER_COMMANDS.items()),
+        *(f"  {name:<20}{summary}" for name, summary in FURTHER_COMMANDS.items()),
         "",
         "Environment variables configure the server. With DATABASE_URL it uses the profile of a cluster: PostgreSQL,",
         "Redis, and the processes web, worker and beat. Otherwise `serve` runs everything, with its data in VAR_DIR.",

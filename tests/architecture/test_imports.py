@@ -37,6 +37,7 @@ ROOMS: dict[str, set[str]] = {
     "api": BELOW_FACES,
     "admin": BELOW_FACES,
     "workers": BELOW_FACES | {"scripts"},
+    "importers": {"api.conductor", "api.taskcluster", "scripts", *BELOW_FACES},
     "background": {"workers", "celery", *BELOW_FACES},
     "management": {
         "background",
@@ -47,6 +48,7 @@ ROOMS: dict[str, set[str]] = {
         "api.taskcluster",
         "scripts",
         "demo",
+        "importers",
         *BELOW_FACES,
     },
     "urls": {"api", "api.conductor", "api.taskcluster", "admin", *BELOW_FACES},
