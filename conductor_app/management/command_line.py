@@ -35,6 +35,9 @@ SUBCOMMANDS = {
     "user": Subcommand(("django", "user"), "create an administrator, or reset the password of a user"),
     "key": Subcommand(("django", "create_access_key"), "create an access key for an application"),
     "import": Subcommand(("django", "import_conductor"), "import definitions from a Conductor server"),
+    "import-taskcluster": Subcommand(
+        ("django", "import_taskcluster"), "import roles and clients from a Taskcluster deployment"
+    ),
     "check": Subcommand(("django", "check_upgrade"), "report before an upgrade what would be slow or incompatible"),
     "version": Subcommand(
         ("django", "show_versions"), "print the versions of the server, Python, Django and the database"
