@@ -92,7 +92,7 @@ class ImportPlan:
             wanted = kind.parse(self.spool.read(item.position), self.context)
             replaces, new_version = item.planned is Outcome.REPLACED, item.planned is Outcome.NEW_VERSION
             kind.save(wanted, self.context, replaces=replaces, new_version=new_version)
-        except (RequestRefused, DatabaseError) as refused:
+        except (RequestRefused, DatabaseError, ValueError) as refused:
             item.outcome, item.reason = Outcome.FAILED, describe_refusal(refused)
 
 
