@@ -23,7 +23,7 @@ SUPPLY_CHAIN := .venv/supply-chain/bin/python
 # Images may set this variable. Then each test process would compile every module that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run demo test test-java faults bench screenshots messages lint lock licenses sbom audit hostile clean
+.PHONY: run demo test test-java test-import faults bench screenshots messages lint lock licenses sbom audit hostile clean
 
 run: .venv/for-run
 	@exec $(BIN) manage.py serve
@@ -43,6 +43,11 @@ test: .venv/for-test
 # Requires Maven and JDK 17 or later. `make test` includes it if they are installed.
 test-java: .venv/for-test
 	@exec $(BIN) -m pytest tests/clients/test_java_sdk.py
+
+# Imports from a real conductor-oss server. Requires JDK 21 or later and the server's jar, which `make bench PEERS=1`
+# downloads. `make test` imports from its recorded replies, which `python -m tests.importers.record` writes.
+test-import: .venv/for-test
+	@CONDUCTOR_OSS=1 $(BIN) -m pytest -rs tests/importers/test_real_conductor.py
 
 # Sends hostile requests to every address of a server: `make hostile REQUESTS=100000 SEED=7 DB=postgresql`.
 hostile: .venv/for-test

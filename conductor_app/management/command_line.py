@@ -34,6 +34,10 @@ SUBCOMMANDS = {
     "web": Subcommand(("gunicorn",), "run the web processes with gunicorn"),
     "user": Subcommand(("django", "user"), "create an administrator, or reset the password of a user"),
     "key": Subcommand(("django", "create_access_key"), "create an access key for an application"),
+    "import": Subcommand(("django", "import_conductor"), "import definitions from a Conductor server"),
+    "import-taskcluster": Subcommand(
+        ("django", "import_taskcluster"), "import roles and clients from a Taskcluster deployment"
+    ),
     "check": Subcommand(("django", "check_upgrade"), "report before an upgrade what would be slow or incompatible"),
     "version": Subcommand(
         ("django", "show_versions"), "print the versions of the server, Python, Django and the database"
@@ -110,7 +114,7 @@ def describe_subcommands() -> str:
     return "\n".join([
         "Usage: conductor-app SUBCOMMAND [OPTIONS]",
         "",
-        *(f"  {name:<16}{summary}" for name, summary in rows.items()),
+        *(f"  {name:<20}{summary}" for name, summary in rows.items()),
         "",
         "Against any server, by CONDUCTOR_SERVER_URL or --url:",
         "",
@@ -118,7 +122,7 @@ def describe_subcommands() -> str:
         "",
         "For operators of particular features:",
         "",
-        *(f"  {name:<16}{summary}" for name, summary in FURTHER_COMMANDS.items()),
+        *(f"  {name:<20}{summary}" for name, summary in FURTHER_COMMANDS.items()),
         "",
         "Environment variables configure the server. With DATABASE_URL it uses the profile of a cluster: PostgreSQL,",
         "Redis, and the processes web, worker and beat. Otherwise `serve` runs everything, with its data in VAR_DIR.",

@@ -39,6 +39,7 @@ ROOMS: dict[str, set[str]] = {
     "api": BELOW_FACES,
     "admin": BELOW_FACES,
     "workers": BELOW_FACES | {"scripts"},
+    "importers": {"api.conductor", "api.taskcluster", "scripts", *BELOW_FACES},
     "background": {"workers", "celery", *BELOW_FACES},
     "management": {
         "background",
@@ -50,6 +51,7 @@ ROOMS: dict[str, set[str]] = {
         "scripts",
         "demo",
         "remote",
+        "importers",
         *BELOW_FACES,
     },
     "urls": {"api", "api.agents", "api.conductor", "api.taskcluster", "admin", *BELOW_FACES},

@@ -8,7 +8,7 @@ import pytest
 from conductor_app import models
 from tests.architecture.test_imports import APP, imports, modules, own_room, said
 
-READERS = ("insight", "api", "admin", "workers", "access")
+READERS = ("insight", "api", "admin", "workers", "access", "importers")
 WRITES = {
     "save", "create", "update", "delete", "bulk_create", "bulk_update", "get_or_create", "update_or_create",
 }  # fmt: skip

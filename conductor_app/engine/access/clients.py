@@ -22,12 +22,13 @@ MAX_ID_LENGTH, MAX_DESCRIPTION_LENGTH = 255, 10_240
 
 @dataclass(frozen=True, slots=True)
 class ClientSettings:
-    """Properties of a client that its creator sets."""
+    """Properties of a client that its creator sets. `is_disabled`: of a new client; others keep their state."""
 
     scopes: Sequence[str]
     expires_at: int
     description: str = ""
     is_deleted_when_expired: bool = False
+    is_disabled: bool = False
 
 
 def find_client(id: str) -> Client:
@@ -185,6 +186,8 @@ def check_client(id: str, wanted: ClientSettings) -> None:
 def _save_client(row: Client, wanted: ClientSettings, by: str, now: int, is_new: bool = False) -> None:
     row.scopes, row.expires_at, row.description = _sort_scopes(wanted.scopes), wanted.expires_at, wanted.description
     row.is_deleted_when_expired = wanted.is_deleted_when_expired
+    if is_new:
+        row.is_disabled = wanted.is_disabled
     row.updated_at, row.updated_by = now, by[:255]
     row.save(force_insert=is_new)
 

@@ -1,6 +1,6 @@
 """Commands on Taskcluster roles, which are sets of scopes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from django.db import transaction
 
@@ -87,8 +87,12 @@ def _lock_access_revision() -> None:
     change_signals.record_access_change()
 
 
-def check_role(id: str, scopes: Sequence[str], description: str) -> None:
+def check_role(
+    id: str, scopes: Sequence[str], description: str, planned_roles: Mapping[str, Sequence[str]] | None = None
+) -> None:
     """Check the id, the scopes and the description of a role.
+
+    `planned_roles`: roles that are not saved yet, with their scopes.
 
     Raises:
         Invalid: when one of them is invalid, the role would assume itself, or it expands to too many scopes.
@@ -98,7 +102,8 @@ def check_role(id: str, scopes: Sequence[str], description: str) -> None:
     if len(description) > MAX_DESCRIPTION_LENGTH or "\0" in description:
         raise Invalid(f"A description must have at most {MAX_DESCRIPTION_LENGTH} characters and no NUL.")
     check_scopes(scopes)
-    roles = dict(ScopeRole.objects.values_list("id", "scopes")) | {id: list(scopes)}
+    saved = dict(ScopeRole.objects.values_list("id", "scopes"))
+    roles = {**saved, **(planned_roles or {}), id: list(scopes)}
     if assumes_itself(id, roles):
         raise Invalid(f"The role {id} would assume itself, directly or through other roles.")
     try:

@@ -29,7 +29,7 @@ def put_secret(name: str, value: str, by: str, reason: str = "") -> None:
         Invalid: when the name or the value is invalid.
         Conflict: when the server's environment defines the secret.
     """
-    _check_name_and_value(name, value)
+    check_name_and_value(name, value)
     if redaction.is_environment_secret(name):
         raise Conflict(f"The secret {name} is defined in the server's environment and cannot be changed here.")
     _save(Secret, name, by, reason, sealed=vault.encrypt(name, value))
@@ -42,13 +42,18 @@ def put_variable(name: str, value: str, by: str, reason: str = "") -> None:
         Invalid: when the name or the value is invalid.
         Conflict: when the server's environment defines the variable.
     """
-    _check_name_and_value(name, value)
+    check_name_and_value(name, value)
     if name in environment_variables.process_variables():
         raise Conflict(f"The variable {name} is defined in the server's environment and cannot be changed here.")
     _save(Variable, name, by, reason, value=strip_nul(value))
 
 
-def _check_name_and_value(name: str, value: str) -> None:
+def check_name_and_value(name: str, value: str) -> None:
+    """Check the name and the value of a secret or variable.
+
+    Raises:
+        Invalid: when one of them is invalid.
+    """
     if not NAME.fullmatch(name):
         raise Invalid("The name must have 1 to 255 letters, digits, _ or -.")
     if not value:

@@ -1,6 +1,6 @@
 """Commands on workflow and task definitions. Each invalidates the definition caches of all processes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -78,10 +78,17 @@ def save_workflows(documents: Sequence[Document], by: str) -> dict[str, Any]:
     return {"saved": saved, "errors": errors}
 
 
-def validate_workflow(document: Document, prefix: str = "") -> list[ValidationError]:
-    """Return all validation errors of a workflow definition. Their paths begin with `prefix`."""
+def validate_workflow(
+    document: Document, prefix: str = "", further_templates: Mapping[str, Any] | None = None
+) -> list[ValidationError]:
+    """Return all validation errors of a workflow definition. Their paths begin with `prefix`.
+
+    `further_templates`: the input templates of task definitions that are not saved yet.
+    """
     found = workflow_errors(
-        document, owner_email_mandatory=conf.owner_email_mandatory, input_templates=_input_templates(document)
+        document,
+        owner_email_mandatory=conf.owner_email_mandatory,
+        input_templates={**_input_templates(document), **(further_templates or {})},
     )
     return [ValidationError(f"{prefix}{each.path}", each.message, each.value) for each in found]
 

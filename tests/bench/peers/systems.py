@@ -174,13 +174,9 @@ def find_jar() -> Path:
     Raises:
         NotAvailable: there is no Maven, or it cannot download the jar.
     """
-    if path := os.environ.get("CONDUCTOR_OSS_JAR"):
-        if not Path(path).is_file():
-            raise NotAvailable(f"CONDUCTOR_OSS_JAR names no file: {path}")
-        return Path(path)
-    group, name, version, _, classifier = ARTIFACT.split(":")
-    folder = Path.home() / ".m2" / "repository" / group.replace(".", "/") / name / version
-    jar = folder / f"{name}-{version}-{classifier}.jar"
+    jar = jar_path()
+    if os.environ.get("CONDUCTOR_OSS_JAR") and not jar.is_file():
+        raise NotAvailable(f"CONDUCTOR_OSS_JAR names no file: {jar}")
     if jar.is_file():
         return jar
     maven = shutil.which("mvn")
@@ -194,6 +190,15 @@ def find_jar() -> Path:
     if done.returncode or not jar.is_file():
         raise NotAvailable(f"Maven could not download {ARTIFACT}: {(done.stdout + done.stderr)[-600:]}")
     return jar
+
+
+def jar_path() -> Path:
+    """Return where the server's jar is or would be: at CONDUCTOR_OSS_JAR, or in Maven's local repository."""
+    if path := os.environ.get("CONDUCTOR_OSS_JAR"):
+        return Path(path)
+    group, name, version, _, classifier = ARTIFACT.split(":")
+    folder = Path.home() / ".m2" / "repository" / group.replace(".", "/") / name / version
+    return folder / f"{name}-{version}-{classifier}.jar"
 
 
 def describe_settings() -> str:

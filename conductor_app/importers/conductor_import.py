@@ -1,0 +1,254 @@
+"""The import from a Conductor server: read its lists into a spool, plan them, and report what cannot be read."""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+from conductor_app.core.document.uses import EVERY_VARIABLE
+from conductor_app.core.errors import Invalid
+from conductor_app.engine.access.secrets_and_variables import list_variables, secret_names
+from conductor_app.models import WorkflowDefinition
+
+from . import compatibility
+from .definition_kinds import KINDS, HandlerKind, ImportedObject, ImportKind, ScheduleKind, TaskKind, WorkflowKind
+from .http_source import AccessDenied, ConnectionBroke, HttpSource, NotOffered, SourceError
+from .import_plan import ImportPlan
+from .planned_item import CompatibilityFinding
+from .running_workflows import RunningWorkflows, find_running
+
+MAX_FINDINGS = 50
+MAX_USERS = 20
+LISTS = {
+    "schemas": "/schema",
+    "tasks": "/metadata/taskdefs",
+    "form-templates": "/human/template",
+    "workflows": "/metadata/workflow",
+    "variables": "/environment",
+    "event-handlers": "/event",
+    "schedules": "/scheduler/schedules",
+}
+"""The list of each kind. Tags have one list per definition."""
+REQUIRED = ("tasks", "workflows")
+"""Lists that every Conductor server has."""
+ACCESS_LISTS = {
+    "users": "/users",
+    "groups": "/groups",
+    "applications": "/applications",
+    "webhooks": "/metadata/webhook",
+}
+"""What is counted, and not imported: values that must be kept secret belong to it."""
+TAG_PATHS = {"workflow": "/metadata/workflow/{}/tags", "task": "/metadata/task/{}/tags"}
+
+
+@dataclass(frozen=True, slots=True)
+class NeededValue:
+    """A secret, variable or workflow that definitions need and that is not here.
+
+    `users`: the definitions and steps.
+    """
+
+    name: str
+    is_in_source: bool
+    users: Sequence[str] = ()
+
+
+@dataclass
+class SourceReport:
+    """What the source has besides the objects of the plan.
+
+    `not_read`: the lists that could not be read, with the reason. `access`: the numbers of users and similar objects.
+    """
+
+    not_read: dict[str, str] = field(default_factory=dict)
+    access: dict[str, int] = field(default_factory=dict)
+    missing_secrets: list[NeededValue] = field(default_factory=list)
+    missing_variables: list[NeededValue] = field(default_factory=list)
+    missing_workflows: list[NeededValue] = field(default_factory=list)
+    running: list[RunningWorkflows] = field(default_factory=list)
+
+
+class ConductorImport:
+    """One import: call `read`, then use the plan and the report."""
+
+    def __init__(self, source: HttpSource, plan: ImportPlan, only: Iterable[str] = ()) -> None:
+        self.source, self.plan, self.report = source, plan, SourceReport()
+        self._only = frozenset(only)
+        self._positions: dict[str, list[int]] = {}
+        self._uses: dict[str, dict[str, list[str]]] = {"secrets": {}, "variables": {}, "workflows": {}}
+        self._names: dict[str, set[str]] = {"workflow": set(), "task": set()}
+
+    def read(self, progress: Callable[[str], None] = lambda text: None) -> None:
+        """Read the source, and plan its objects.
+
+        Raises:
+            SourceError: when it is not a Conductor server, refuses the caller, or cannot be reached.
+        """
+        for kind in sorted(KINDS, key=lambda kind: kind.plural not in REQUIRED):
+            if kind.plural in LISTS and self._is_wanted(kind):
+                progress(f"Reading {kind.plural} …")
+                self._positions[kind.plural] = self._read_list(kind.plural)
+        self._read_missing_versions()
+        self._remember_templates()
+        for kind in KINDS:
+            progress(f"Comparing {kind.plural} …")
+            for position in self._positions.get(kind.plural, ()):
+                self.plan.add(kind, position, self._examine)
+        if not self._only or "tags" in self._only:
+            progress("Reading tags …")
+            self._plan_tags()
+        progress("Reading names of secrets and running workflows …")
+        self._read_rest()
+
+    def _is_wanted(self, kind: ImportKind) -> bool:
+        # The input templates of task definitions are needed to check workflows.
+        return not self._only or kind.plural in self._only or (kind.plural == "tasks" and "workflows" in self._only)
+
+    def _read_list(self, name: str) -> list[int]:
+        """Store the documents of a list, and return their positions. A list that breaks off is read again once."""
+        for is_last in (False, True):
+            try:
+                return [self.plan.spool.append(each) for each in self.source.stream(LISTS[name])]
+            except (NotOffered, AccessDenied) as error:
+                if name in REQUIRED and isinstance(error, AccessDenied):
+                    raise
+                if name in REQUIRED:
+                    raise SourceError(f"{error} Is {self.source.url} the API of a Conductor server?") from None
+                if isinstance(error, AccessDenied):
+                    self.report.not_read[name] = str(error)
+                return []
+            except SourceError as error:
+                if isinstance(error, ConnectionBroke) and not is_last:
+                    continue
+                if name in REQUIRED:
+                    raise
+                self.report.not_read[name] = str(error)
+                return []
+        return []
+
+    def _read_missing_versions(self) -> None:
+        """Read the versions of workflows that the list leaves out: some servers list the newest ones only."""
+        if "workflows" not in self._positions:
+            return
+        try:
+            index = self.source.get("/metadata/workflow/names-and-versions")
+        except SourceError:
+            return
+        documents = (self._read_spooled(position) for position in self._positions["workflows"])
+        listed = {(each.get("name"), each.get("version") or 1) for each in documents}
+        for name, versions in sorted(index.items()) if isinstance(index, dict) else ():
+            for each in versions if isinstance(versions, list) else ():
+                version = each.get("version") if isinstance(each, dict) else None
+                if isinstance(version, int) and (name, version) not in listed:
+                    self._read_version(name, version)
+
+    def _read_version(self, name: str, version: int) -> None:
+        try:
+            document = self.source.get(f"/metadata/workflow/{quote(name, safe='')}", version=version)
+        except SourceError as error:
+            self.report.not_read[f"workflow definition {name}, version {version}"] = str(error)
+            return
+        self._positions["workflows"].append(self.plan.spool.append(json.dumps(document).encode()))
+
+    def _read_spooled(self, position: int) -> dict[str, Any]:
+        """Return a document, or an empty one if it is invalid."""
+        try:
+            return self.plan.spool.read(position)
+        except Invalid:
+            return {}
+
+    def _remember_templates(self) -> None:
+        """Collect the input templates of the source's task definitions, against which workflows are checked."""
+        for position in self._positions.get("tasks", ()):
+            document = self._read_spooled(position)
+            name, template = document.get("name"), document.get("inputTemplate")
+            if isinstance(name, str) and isinstance(template, dict) and template:
+                self.plan.context.input_templates[name] = template
+        if self._only and "tasks" not in self._only:
+            self._positions.pop("tasks", None)
+
+    def _examine(self, kind: ImportKind, wanted: ImportedObject) -> Sequence[CompatibilityFinding]:
+        document = wanted.document
+        found: list[CompatibilityFinding] = []
+        if isinstance(kind, WorkflowKind):
+            self._names["workflow"].add(wanted.name)
+            found = compatibility.workflow_findings(document)
+        elif isinstance(kind, TaskKind):
+            self._names["task"].add(wanted.name)
+        elif isinstance(kind, HandlerKind):
+            found = compatibility.handler_findings(document)
+        elif isinstance(kind, ScheduleKind):
+            found = compatibility.schedule_findings(document)
+        self._remember_uses("secrets", wanted, compatibility.secret_uses(document))
+        self._remember_uses("variables", wanted, compatibility.variable_uses(document))
+        self._remember_uses("workflows", wanted, compatibility.workflow_uses(document))
+        return found[:MAX_FINDINGS]
+
+    def _remember_uses(self, what: str, wanted: ImportedObject, uses: dict[str, list[str]]) -> None:
+        for name, steps in uses.items():
+            users = self._uses[what].setdefault(name, [])
+            for step in steps:
+                user = f"{wanted.name} (step {step})" if step else wanted.name
+                if user not in users and len(users) < MAX_USERS:
+                    users.append(user)
+
+    def _plan_tags(self) -> None:
+        """Plan the tags of definitions, if the source has tags at all."""
+        try:
+            if not self.source.get("/metadata/tags"):
+                return
+        except NotOffered:
+            return
+        except SourceError as error:
+            self.report.not_read["tags"] = str(error)
+            return
+        tag_kind = next(kind for kind in KINDS if kind.plural == "tags")
+        for of, path in TAG_PATHS.items():
+            for name in sorted(self._names[of]):
+                try:
+                    found = self.source.get(path.format(quote(name, safe="")))
+                except SourceError as error:
+                    self.report.not_read[f"tags of {of} {name}"] = str(error)
+                    continue
+                if found:
+                    text = json.dumps({"of": of, "name": name, "tags": found}).encode()
+                    self.plan.add(tag_kind, self.plan.spool.append(text))
+
+    def _read_rest(self) -> None:
+        secrets = self._read_names("secrets", "/secrets")
+        self.report.missing_secrets = self._missing("secrets", secrets, secret_names())
+        kind = next(kind for kind in KINDS if kind.plural == "variables")
+        variables = [item.name for item in self.plan.items if item.kind == kind.label]
+        self.report.missing_variables = self._missing("variables", [], [*list_variables(), *variables])
+        here = WorkflowDefinition.objects.filter(name__in=list(self._uses["workflows"])).values_list("name", flat=True)
+        self.report.missing_workflows = self._missing("workflows", [], {*here, *self._names["workflow"]})
+        for name, path in ACCESS_LISTS.items():
+            try:
+                self.report.access[name] = sum(1 for _ in self.source.stream(path))
+            except NotOffered:
+                continue
+            except SourceError as error:
+                self.report.not_read[name] = str(error)
+        try:
+            self.report.running = find_running(self.source, sorted(self._names["workflow"]))
+        except SourceError as error:
+            self.report.not_read["running workflows"] = str(error)
+
+    def _read_names(self, what: str, path: str) -> list[str]:
+        """Return names that are listed for the caller, and, where a server distinguishes them, all names."""
+        found: set[str] = set()
+        try:
+            found |= {each for each in self.source.get(path) or () if isinstance(each, str)}
+            if self.source.options.token or self.source.options.key:
+                found |= {each for each in self.source.post(path) or () if isinstance(each, str)}
+        except NotOffered:
+            pass
+        except (SourceError, TypeError) as error:
+            self.report.not_read[what] = str(error)
+        return sorted(found)
+
+    def _missing(self, what: str, in_source: Iterable[str], here: Iterable[str]) -> list[NeededValue]:
+        uses, there, present = self._uses[what], set(in_source), {*here, EVERY_VARIABLE}
+        names: Any = sorted((there | uses.keys()) - present)
+        return [NeededValue(name, name in there, tuple(uses.get(name, ()))) for name in names]
