@@ -43,6 +43,10 @@ class ConductorSchema(AutoSchema):
     def get_auth(self) -> list[dict[str, Any]]:
         return []
 
+    def get_extensions(self) -> dict[str, Any]:
+        """Return the permission that the caller needs, which OpenAPI has no field for."""
+        return {"x-permission": self.operation.permission.describe()}
+
     def get_override_parameters(self) -> list[OpenApiParameter]:
         return [
             OpenApiParameter(name.rstrip("!"), kind, OpenApiParameter.QUERY, required=name.endswith("!"))
