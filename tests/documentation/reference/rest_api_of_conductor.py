@@ -1,5 +1,6 @@
 """Conductor's REST API, from the OpenAPI document that the server serves."""
 
+import re
 from typing import Any
 
 from conductor_app.api.conductor.openapi.pages import build_document
@@ -20,6 +21,7 @@ SECTIONS = {
     "queue": "Event queues",
     "schema": "Schemas",
     "secrets": "Secrets",
+    "secrets-v2": "Secrets, second version",
     "environment": "Environment variables",
     "token": "Tokens",
     "applications": "Applications and keys",
@@ -30,8 +32,11 @@ SECTIONS = {
     "files": "Files",
     "payloads": "Payloads",
     "admin": "Administration",
+    "version": "Version of the server",
+    "": "Outside of /api",
 }
 """Titles by the first part of the path. Others follow under the part itself."""
+RIGHT = re.compile(r"\b[A-Z][A-Z_]{3,}\b")
 
 
 def write_operations() -> str:
@@ -53,8 +58,8 @@ def write_documents() -> str:
 
 
 def _operation(method: str, path: str, operation: dict[str, Any]) -> str:
-    lines = [f"### `{method.upper()} {path}`", "", f"{operation['summary']}.", ""]
-    lines += [f"Permission: {operation['x-permission']}.", ""]
+    lines = [f"### {operation['summary']}", "", f"`{method.upper()} {path}`", ""]
+    lines += [f"Permission: {RIGHT.sub(_in_code, operation['x-permission'])}.", ""]
     if parameters := operation.get("parameters"):
         rows = [(code(each["name"]), each["in"], _type(each["schema"]), _required(each)) for each in parameters]
         lines += [table(("parameter", "in", "type", "required"), rows)]
@@ -64,6 +69,10 @@ def _operation(method: str, path: str, operation: dict[str, Any]) -> str:
         if status not in ERROR_STATUSES:
             lines += [f"Reply {status}: {_contents(reply['content']) if reply.get('content') else 'empty'}.", ""]
     return "\n".join(lines)
+
+
+def _in_code(name: re.Match[str]) -> str:
+    return code(name[0])
 
 
 def _contents(content: dict[str, Any]) -> str:
