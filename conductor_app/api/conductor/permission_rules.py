@@ -183,6 +183,20 @@ class AllowAll:
         return "any authenticated caller; the reply has only what the caller may read"
 
 
+@dataclass(frozen=True, slots=True)
+class RequiresAccessLater:
+    """One of these rights, which the engine checks when it has loaded what the request is about."""
+
+    rights: tuple[Right, ...]
+
+    def check(self, request: Any, url_kwargs: dict[str, str]) -> None:
+        """Allow every caller for now."""
+
+    def describe(self) -> str:
+        """Return the requirement as a phrase for the documentation."""
+        return " or ".join(map(_describe_right, self.rights))
+
+
 class AdministratorsOnly:
     """Administrators alone."""
 
@@ -198,6 +212,7 @@ class AdministratorsOnly:
 ALLOW_ALL, ADMINISTRATORS_ONLY = AllowAll(), AdministratorsOnly()
 PermissionRule = (
     RequiresAccess
+    | RequiresAccessLater
     | RequiresDefinitionAccess
     | RequiresPollAccess
     | RequiresStartAccess
