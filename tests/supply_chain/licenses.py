@@ -14,7 +14,7 @@ from tests.supply_chain.lock_files import ROOT, Pin, read
 
 PAGE = ROOT / "docs" / "reference" / "third-party-licenses.md"
 SHIPPED = ("server", "demo")
-"""The lock files whose packages the commands of the README install for an operator."""
+"""The lock files whose packages the commands of the Makefile and CONTRIBUTING install for an operator."""
 
 PERMISSIVE = {
     "0BSD", "Apache-2.0", "Artistic-1.0-Perl", "BSD-2-Clause", "BSD-3-Clause", "CNRI-Python", "ISC", "MIT", "MIT-0",
