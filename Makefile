@@ -19,11 +19,13 @@ install = $(PIP) $(LOCKED) requirements/$(1).lock && $(PIP) $(INSTALL) --no-buil
 # because many tests wait.
 PYTEST := $(BIN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 SUPPLY_CHAIN := .venv/supply-chain/bin/python
+# The variable silences an announcement of the theme's authors.
+MKDOCS := NO_MKDOCS_2_WARNING=1 .venv/docs/bin/python -m mkdocs
 
 # Images may set this variable. Then each test process would compile every module that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run demo test test-java test-import faults bench screenshots messages lint lock licenses sbom audit hostile clean
+.PHONY: run demo test test-java test-import faults bench screenshots messages docs docs-serve reference lint lock licenses sbom audit hostile clean
 
 run: .venv/for-run
 	@exec $(BIN) manage.py serve
@@ -33,7 +35,7 @@ demo: .venv/for-demo
 
 # With huge pages for allocations of glibc, the tests take 4 % less time.
 test: export GLIBC_TUNABLES := glibc.malloc.hugetlb=1
-test: .venv/for-test
+test: .venv/for-test .venv/for-docs
 	@failed=0; postgresql_output="$$(mktemp)"; trap 'rm -f "$$postgresql_output"' EXIT; \
 	$(PYTEST) --ds=conductor_app.settings.testing_cluster --rows-only >"$$postgresql_output" 2>&1 & \
 	echo "== SQLite (PostgreSQL runs in parallel)"; $(PYTEST) || failed=1; \
@@ -70,6 +72,17 @@ screenshots: .venv/for-test
 messages: .venv/for-test
 	$(BIN) manage.py makemessages --all --add-location=file --no-wrap --ignore=tests --ignore=static --ignore=var --ignore=.venv
 	$(BIN) manage.py compilemessages --ignore=.venv
+
+# Builds the documentation into var/site, and fails on a dead link or anchor.
+docs: .venv/for-docs
+	@$(MKDOCS) build --strict
+
+docs-serve: .venv/for-docs
+	@$(MKDOCS) serve --strict --dev-addr 127.0.0.1:8001
+
+# Writes the pages of docs/reference that are generated from the code.
+reference: .venv/for-test
+	@exec $(BIN) -m tests.documentation.reference
 
 lint: .venv/for-test
 	$(BIN) -m ruff check .
@@ -118,3 +131,8 @@ clean:
 	@echo "Installing the tools of the supply chain ..."
 	@"$(BIN)" -m venv --without-pip .venv/supply-chain
 	@$(PIP) --python $(SUPPLY_CHAIN) $(LOCKED) $< && touch $@
+
+.venv/for-docs: requirements/docs.lock $(BIN)
+	@echo "Installing the tools of the documentation ..."
+	@"$(BIN)" -m venv --without-pip .venv/docs
+	@$(PIP) --python .venv/docs/bin/python $(LOCKED) $< && touch $@

@@ -1,6 +1,7 @@
 """Temporary credentials: a certificate, signed with its issuer's key, grants scopes for a limited time.
 
-The key of the credentials is derived from the issuer's key and the certificate's seed, so nothing is stored (§6.3).
+The key of the credentials is derived from the issuer's key and the certificate's seed, so nothing is stored
+(taskcluster §6.3).
 """
 
 import base64

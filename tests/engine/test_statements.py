@@ -1,4 +1,4 @@
-"""SQL statements per step (docs/architecture.md), without transaction control."""
+"""SQL statements per step (docs/explanation/architecture.md), without transaction control."""
 
 import re
 

@@ -14,7 +14,7 @@ from tests.supply_chain.lock_files import ROOT, Pin, read
 
 PAGE = ROOT / "docs" / "reference" / "third-party-licenses.md"
 SHIPPED = ("server", "demo")
-"""The lock files whose packages the commands of the README install for an operator."""
+"""The lock files whose packages the commands of the Makefile and CONTRIBUTING install for an operator."""
 BROWSER_ONLY = "sys_platform == 'emscripten'"
 """The marker of packages that only a Python in a browser installs."""
 

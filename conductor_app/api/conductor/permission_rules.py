@@ -34,6 +34,10 @@ class RequiresAccess:
         if not request.actor.permissions.allows_all(*(right for right in self.rights if right[1] != DOMAIN)):
             require_permission(request.actor, self.rights, self.find_targets(request, url_kwargs))
 
+    def describe(self) -> str:
+        """Return the requirement as a phrase for the documentation."""
+        return " or ".join(map(_describe_right, self.rights))
+
 
 @dataclass(frozen=True, slots=True)
 class RequiresDefinitionAccess:
@@ -58,6 +62,10 @@ class RequiresDefinitionAccess:
             require_permission(request.actor, [(UPDATE, self.target_type)], old)
         request.created_targets = [(self.target_type, target[self.target_type]) for target in new]
 
+    def describe(self) -> str:
+        """Return the requirement as a phrase for the documentation."""
+        return f"CREATE on {self.target_type} for a new one, UPDATE for an existing one"
+
 
 class RequiresPollAccess:
     """EXECUTE on the task type; in a domain, on the domain as well does."""
@@ -68,6 +76,10 @@ class RequiresPollAccess:
         if not permissions.allows_all((EXECUTE, TASK_DEF)):
             found = targets.polled_queue(request, url_kwargs)
             require_permission(request.actor, WORKER_RIGHTS if DOMAIN in found else WORKER_RIGHTS[:1], [found])
+
+    def describe(self) -> str:
+        """Return the requirement as a phrase for the documentation."""
+        return "EXECUTE on TASK_DEF, or for a poll in a domain on DOMAIN"
 
 
 class RequiresFileAccess:
@@ -92,6 +104,11 @@ class RequiresFileAccess:
             ):
                 raise missing_permission_error(actor, self.rights, target)
 
+    def describe(self) -> str:
+        """Return the requirement as a phrase for the documentation."""
+        rights = " or ".join(map(_describe_right, self.rights))
+        return f"{rights}, or EXECUTE on the TASK_DEF or DOMAIN of an open task of the run"
+
 
 class RequiresPayloadAccess:
     """For an upload, a right to use its payload: to start a workflow or to report on a task. For a download, READ."""
@@ -105,6 +122,11 @@ class RequiresPayloadAccess:
         elif is_storage_configured():
             require_payload_read(actor, path)
 
+    def describe(self) -> str:
+        """Return the requirement as a phrase for the documentation."""
+        uploads = " or ".join(map(_describe_right, PAYLOAD_UPLOAD_RIGHTS))
+        return f"for an upload {uploads} on any object; for a download READ on the run of the payload"
+
 
 class RequiresStartAccess:
     """EXECUTE on the definition. An inline definition also requires the permission to create it."""
@@ -114,6 +136,15 @@ class RequiresStartAccess:
         if request.actor.permissions.is_admin:
             return
         _require_start(request.actor, *targets.started_definitions(request, url_kwargs))
+
+    def describe(self) -> str:
+        """Return the requirement as a phrase for the documentation."""
+        return "EXECUTE on WORKFLOW_DEF; for an inline definition also CREATE or UPDATE on it"
+
+
+def _describe_right(right: Right) -> str:
+    access, target_type = right
+    return f"{access} on {target_type}"
 
 
 def _require_start(actor: Actor, started: Iterable[Target], written: Iterable[Target]) -> None:
@@ -136,12 +167,34 @@ class RequiresScheduleAccess:
                 request.actor, *targets.definitions_started_by(document if isinstance(document, dict) else {})
             )
 
+    def describe(self) -> str:
+        """Return the requirement as a phrase for the documentation."""
+        return f"{can_write_schedule.describe()}; and EXECUTE on the WORKFLOW_DEF that it starts"
+
 
 class AllowAll:
     """Any authenticated caller: the response has no protected data, or the view filters it."""
 
     def check(self, request: Any, url_kwargs: dict[str, str]) -> None:
         """Allow every caller."""
+
+    def describe(self) -> str:
+        """Return the requirement as a phrase for the documentation."""
+        return "any authenticated caller; the reply has only what the caller may read"
+
+
+@dataclass(frozen=True, slots=True)
+class RequiresAccessLater:
+    """One of these rights, which the engine checks when it has loaded what the request is about."""
+
+    rights: tuple[Right, ...]
+
+    def check(self, request: Any, url_kwargs: dict[str, str]) -> None:
+        """Allow every caller for now."""
+
+    def describe(self) -> str:
+        """Return the requirement as a phrase for the documentation."""
+        return " or ".join(map(_describe_right, self.rights))
 
 
 class AdministratorsOnly:
@@ -151,10 +204,15 @@ class AdministratorsOnly:
         if not request.actor.permissions.is_admin:
             raise Forbidden(f"{request.actor.name} lacks the role ADMIN.", code="FORBIDDEN")
 
+    def describe(self) -> str:
+        """Return the requirement as a phrase for the documentation."""
+        return "the role ADMIN"
+
 
 ALLOW_ALL, ADMINISTRATORS_ONLY = AllowAll(), AdministratorsOnly()
 PermissionRule = (
     RequiresAccess
+    | RequiresAccessLater
     | RequiresDefinitionAccess
     | RequiresPollAccess
     | RequiresStartAccess

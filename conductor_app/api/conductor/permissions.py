@@ -24,6 +24,7 @@ from . import targets
 from .permission_rules import (
     WORKER_RIGHTS,
     RequiresAccess,
+    RequiresAccessLater,
     RequiresDefinitionAccess,
     RequiresFileAccess,
     RequiresPayloadAccess,
@@ -86,6 +87,7 @@ can_remove_run = requires(DELETE, WORKFLOW, targets.run_in_address("workflow"))
 can_view_runs = RequiresAccess(RUN_VIEW_RIGHTS, targets.runs_in_body)
 can_requeue_task_type = requires(EXECUTE, TASK_DEF, targets.named_in_address(TASK_DEF, "task_type"))
 can_report_task = RequiresAccess(TASK_REPORT_RIGHTS, targets.attempt_in_address("task_id"))
+can_report_loaded_task = RequiresAccessLater(TASK_REPORT_RIGHTS)
 can_complete_by_reference = RequiresAccess(TASK_REPORT_RIGHTS, targets.open_tasks_by_reference("workflow"))
 can_save_workflows = RequiresDefinitionAccess(WORKFLOW_DEF, targets.definitions_in_body(WORKFLOW_DEF))
 can_delete_workflow = requires(DELETE, WORKFLOW_DEF, targets.named_in_address(WORKFLOW_DEF, "name"))

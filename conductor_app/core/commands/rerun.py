@@ -1,4 +1,4 @@
-"""Continue an ended run from one of its tasks, or from its start, as if the later tasks had never existed (§7.4)."""
+"""Continue an ended run from a task, or from its start, as if the later tasks had never existed (execution §7.4)."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field

@@ -8,6 +8,7 @@ from pathlib import Path
 from django.contrib.staticfiles import finders
 
 from conductor_app.api.conductor import urls
+from conductor_app.api.conductor.openapi.pages import build_document
 from conductor_app.api.conductor.view import ConductorView
 
 ROOT = Path(__file__).parents[3]
@@ -29,6 +30,21 @@ def test_every_published_operation_has_a_summary_and_a_response():
 
     assert len(methods) > 200
     assert undescribed == []
+
+
+def test_every_published_operation_names_the_permission_that_it_requires():
+    operations = build_document()["paths"]
+
+    assert [
+        (path, method)
+        for path, methods in operations.items()
+        for method, operation in methods.items()
+        if not operation["x-permission"]
+    ] == []
+    assert operations["/api/tasks"]["post"]["x-permission"].startswith("EXECUTE on TASK_DEF")
+    assert operations["/api/workflow/{workflow}"]["get"]["x-permission"] == "READ on WORKFLOW_DEF or READ on WORKFLOW"
+    assert operations["/api/admin/config"]["get"]["x-permission"].startswith("any authenticated caller")
+    assert operations["/api/token"]["post"]["x-permission"] == "none; the address requires no token"
 
 
 def test_the_document_is_built_by_one_thread_while_others_wait():

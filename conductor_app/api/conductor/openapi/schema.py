@@ -18,6 +18,7 @@ ERROR_DESCRIPTIONS = {
     405: "The address knows no such method.",
     409: "The state of things forbids it.",
 }
+NO_LOGIN = "none; the address requires no token"
 
 
 class ConductorSchema(AutoSchema):
@@ -42,6 +43,11 @@ class ConductorSchema(AutoSchema):
 
     def get_auth(self) -> list[dict[str, Any]]:
         return []
+
+    def get_extensions(self) -> dict[str, Any]:
+        """Return the permission that the caller needs, which OpenAPI has no field for."""
+        is_public = type(self.view).needs_login is False
+        return {"x-permission": NO_LOGIN if is_public else self.operation.permission.describe()}
 
     def get_override_parameters(self) -> list[OpenApiParameter]:
         return [

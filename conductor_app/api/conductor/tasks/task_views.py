@@ -17,8 +17,13 @@ from ...disconnect_check import disconnect_check
 from .. import request_body
 from ..api_operation import PLAIN_TEXT, ApiOperation
 from ..openapi import tables as shapes
-from ..permission_rules import ALLOW_ALL
-from ..permissions import TASK_REPORT_RIGHTS, WORKER_RIGHTS, can_report_by_reference, can_view_task
+from ..permissions import (
+    TASK_REPORT_RIGHTS,
+    WORKER_RIGHTS,
+    can_report_by_reference,
+    can_report_loaded_task,
+    can_view_task,
+)
 from ..replies import EmptyOk, Json, NoContent, PlainText
 from ..view import ConductorRequest, ConductorView
 from .task_serializers import TASK_RESULT, TaskResult, claimed_task_document, parse_outcome, parse_task_result
@@ -81,8 +86,9 @@ class TaskUpdates(ConductorView):
     """POST /api/tasks: report the result of an attempt, or extend its lease."""
 
     operations = {
-        # The engine checks the permission, because it loads the task of the report.
-        "post": ApiOperation("Report the result of a task", permission=ALLOW_ALL, reply=PLAIN_TEXT, body=TASK_RESULT),
+        "post": ApiOperation(
+            "Report the result of a task", permission=can_report_loaded_task, reply=PLAIN_TEXT, body=TASK_RESULT
+        ),
     }
 
     def post(self, request: ConductorRequest) -> HttpResponse:
@@ -97,7 +103,7 @@ class TaskUpdatesWithNext(ConductorView):
     operations = {
         "post": ApiOperation(
             "Report the result of a task and poll for the next one",
-            permission=ALLOW_ALL,
+            permission=can_report_loaded_task,
             reply=shapes.TASK,
             body=TASK_RESULT,
             can_be_empty=True,

@@ -1,0 +1,1 @@
+"""The generators of the pages of docs/reference. `make reference` executes them."""

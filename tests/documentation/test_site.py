@@ -1,0 +1,57 @@
+"""`make docs` builds a site without dead links, which needs no other host."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PYTHON = ROOT / ".venv" / "docs" / "bin" / "python"
+RESOURCE = re.compile(r"<(?:script|link|img|iframe|source)\b[^>]*?(?:src|href)=\"?(https?:)?//", re.IGNORECASE)
+
+pytestmark = pytest.mark.skipif(
+    not PYTHON.exists(), reason="`make .venv/for-docs` installs the tools of the documentation."
+)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site")
+    command = [PYTHON, "-m", "mkdocs", "build", "--strict", "--site-dir", folder]
+    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr
+    return folder
+
+
+def test_every_link_and_anchor_leads_to_a_page(site):
+    """MkDocs fails on a dead link, and the fixture with it. This proves that there is something to check."""
+    assert len(list(site.rglob("*.html"))) > 25
+
+
+def test_a_dead_link_or_anchor_fails_the_build(tmp_path):
+    for name in ("mkdocs.yml", "docs", "CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "SECURITY.md"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    (tmp_path / "docs").unlink()
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / ".site").symlink_to(ROOT / "docs" / ".site")
+    (tmp_path / "docs" / "index.md").write_text("# Start\n\n[gone](gone.md) [nowhere](index.md#nowhere)\n")
+    command = [PYTHON, "-m", "mkdocs", "build", "--strict", "--site-dir", tmp_path / "site"]
+
+    built = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert built.returncode == 1
+    assert "'gone.md'" in built.stderr and "#nowhere" in built.stderr
+
+
+def test_no_page_loads_anything_from_another_host(site):
+    loading = [path.name for path in site.rglob("*.html") if RESOURCE.search(path.read_text())]
+
+    assert loading == []
+
+
+def test_every_page_is_in_the_navigation(site):
+    start = (site / "index.html").read_text()
+    pages = {path.relative_to(ROOT / "docs").with_suffix(".html").as_posix() for path in (ROOT / "docs").rglob("*.md")}
+
+    assert [page for page in sorted(pages) if page != "index.html" and f'href="{page}"' not in start] == []
