@@ -55,13 +55,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 WAIT_FOR_OTHERS = (
     *("management", "browser", "clients", "workers", "cluster", "faults", "notifications", "packaging"),
-    *("settings", "telemetry"),
+    *("docs", "settings", "telemetry"),
 )
 """Folders whose tests wait for processes of their own: done last, they would keep one core waiting."""
 WITH_CLUSTER = ("cluster", "faults")
 """Folders whose tests start PostgreSQL themselves, once: beside the suite on PostgreSQL."""
-ROWLESS = ("architecture", "core", "scripts")
-"""Folders in which no test touches rows."""
+ROWLESS = ("architecture", "core", "docs", "scripts")
+"""Folders in which no test touches rows, or whose commands mean the same on each database."""
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -3,9 +3,11 @@
 import gc
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management import execute_from_command_line
 
 from conductor_app.telemetry import folder
@@ -77,24 +79,35 @@ def main() -> None:
         name, arguments = arguments[0], ["--help"]
     if name == "--version":
         name = "version"
-    if name in REMOTE_SUMMARIES:
-        execute_remote(name, arguments)
-    elif name in FURTHER_COMMANDS:
-        execute_django(name, arguments)
-    elif name in SUBCOMMANDS:
-        program, *fixed = SUBCOMMANDS[name].arguments
-        PROGRAMS[program]([*fixed, *arguments])
-    else:
-        sys.exit(f"conductor-app: there is no subcommand {name!r}. `conductor-app help` lists them.")
+    with wrong_configuration_reported():
+        if name in REMOTE_SUMMARIES:
+            execute_remote(name, arguments)
+        elif name in FURTHER_COMMANDS:
+            execute_django(name, arguments)
+        elif name in SUBCOMMANDS:
+            program, *fixed = SUBCOMMANDS[name].arguments
+            PROGRAMS[program]([*fixed, *arguments])
+        else:
+            sys.exit(f"conductor-app: there is no subcommand {name!r}. `conductor-app help` lists them.")
 
 
 def manage() -> None:
     """Execute a command of `manage.py`, on the embedded profile unless DJANGO_SETTINGS_MODULE names another one."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", PROFILES[False])
-    if sys.argv[1:2] == ["serve"]:
-        serve(sys.argv)
-    else:
-        execute_from_command_line(sys.argv)
+    with wrong_configuration_reported():
+        if sys.argv[1:2] == ["serve"]:
+            serve(sys.argv)
+        else:
+            execute_from_command_line(sys.argv)
+
+
+@contextmanager
+def wrong_configuration_reported() -> Iterator[None]:
+    """Exit with the message of a wrong or missing variable, which says what is permitted, instead of a stack trace."""
+    try:
+        yield
+    except ImproperlyConfigured as error:
+        sys.exit(f"conductor-app: {error}")
 
 
 def execute_remote(name: str, arguments: Sequence[str]) -> None:

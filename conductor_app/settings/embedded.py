@@ -1,7 +1,5 @@
 """The profile for one machine without other services: SQLite, and a folder for the messages of Celery."""
 
-from pathlib import Path
-
 from platformdirs import user_state_dir
 
 from . import environment, services
@@ -19,7 +17,7 @@ from .base import (
 
 # A new environment replaces an installed package, but not the data: they are in the user's folder for states.
 DEFAULT_VAR_DIR = user_state_dir("conductor-app", appauthor=False) if IS_INSTALLED else str(RESOURCES_DIR / "var")
-VAR_DIR = Path(environment.text("VAR_DIR", DEFAULT_VAR_DIR)).resolve()
+VAR_DIR = environment.folder("VAR_DIR", DEFAULT_VAR_DIR)
 SECRET_KEY = environment.signing_key(
     "SECRET_KEY", environment.text("SECRET_KEY", "") or environment.load_or_create_secret(VAR_DIR / "secret_key")
 )

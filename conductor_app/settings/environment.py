@@ -294,6 +294,22 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+def folder(name: str, default: str) -> Path:
+    """Return the absolute path of the folder that a variable names, and create it for its owner if it does not exist.
+
+    Raises:
+        ImproperlyConfigured: when it cannot be created.
+    """
+    path = Path(text(name, default)).resolve()
+    try:
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise ImproperlyConfigured(
+            f"{name}={str(path)!r} is refused: the folder cannot be created: {error.strerror}. Choose another folder."
+        ) from error
+    return path
+
+
 def load_or_create_secret(path: Path) -> str:
     """Return the secret in this file. A missing file is created with a random secret, readable only by its owner."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

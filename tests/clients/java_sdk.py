@@ -27,11 +27,12 @@ def maven() -> str:
 def java_home() -> Path | None:
     """Return the newest installed JDK; None leaves the choice to Maven."""
     folders = [Path(os.environ.get("JAVA_HOME", "")), *Path("/usr/lib/jvm").glob("*")]
-    found = {version: home for home in folders if (home / "bin/javac").exists() and (version := _version(home))}
+    found = {version: home for home in folders if (home / "bin/javac").exists() and (version := version_of(home))}
     return found[max(found)] if found else None
 
 
-def _version(home: Path) -> int:
+def version_of(home: Path) -> int:
+    """Return the version of a JDK, 0 if it is unknown."""
     release = home / "release"
     known = re.search(r'JAVA_VERSION="(\d+)', release.read_text(encoding="utf-8")) if release.exists() else None
     return int(known[1]) if known else 0
@@ -43,7 +44,7 @@ def compile_programs() -> tuple[Path, int]:
     A failed download is a failed test: a machine with Maven is meant to run it.
     """
     home = java_home()
-    if home is None or (version := _version(home)) < 17:
+    if home is None or (version := version_of(home)) < 17:
         pytest.skip("No JDK from 17 on is installed: the Java SDK cannot be tested.")
     sources = [FOLDER / "pom.xml", *sorted(FOLDER.rglob("*.java"))]
     state = hashlib.sha256(b"".join(path.read_bytes() for path in sources) + str(home).encode()).hexdigest()

@@ -28,6 +28,28 @@ def test_it_prints_its_subcommands_without_arguments_and_creates_nothing(tmp_pat
     assert list(tmp_path.iterdir()) == []
 
 
+WRONG = {
+    "PORT": ({"PORT": "abc"}, "PORT='abc' is refused: it must be a whole number from 1 to 65535."),
+    "HOST": (
+        {"HOST": "0.0.0.0"},
+        "ALLOWED_HOSTS is not set. Set it in the environment, for example ALLOWED_HOSTS=conductor.example.org,10.0.0.5",
+    ),
+    "VAR_DIR": (
+        {"VAR_DIR": "/dev/null/data"},
+        "VAR_DIR='/dev/null/data' is refused: the folder cannot be created: Not a directory. Choose another folder.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_wrong_variable_is_an_error_in_one_line(case, tmp_path):
+    variables, message = WRONG[case]
+
+    refusal = execute(tmp_path, "serve", **variables)
+
+    assert (refusal.returncode, refusal.stderr) == (1, f"conductor-app: {message}\n")
+
+
 def test_an_unknown_subcommand_is_an_error_that_names_the_help(tmp_path):
     refusal = execute(tmp_path, "srve")
 

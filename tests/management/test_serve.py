@@ -70,6 +70,7 @@ def test_it_prints_its_addresses_and_the_login(server):
 
     assert all(f"{here}{page}" in server.words() for page in ("/admin/", "/api/", "/api/docs"))
     assert "log in as admin, password " in server.words()
+    assert server.words().startswith("Starting the server. The first start creates the database")
 
 
 def test_it_is_healthy_and_serves_pages_with_styles(server):

@@ -27,6 +27,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         with listening_socket(settings.HOST, settings.PORT) as listener:
+            self._say("Starting the server. The first start creates the database, which takes a few seconds.")
             connections.close_all()
             preparation = ForkedCall(prepare_server)
             process_roles.load_modules()

@@ -1,0 +1,31 @@
+"""Checks of the JSON documents of a page: a definition is accepted, and its editor would report nothing."""
+
+import json
+from typing import Any
+
+from conductor_app.core.document.checks.event_handler import read_handler
+from conductor_app.engine.definitions import definition_commands
+
+
+def check_json(text: str) -> None:
+    """Fail if the text is not JSON, or if it is a definition with errors or findings."""
+    document = json.loads(text)
+    for each in document if isinstance(document, list) else [document]:
+        if isinstance(each, dict):
+            assert _complaints(each) == [], text
+
+
+def _complaints(document: dict[str, Any]) -> list[str]:
+    if "tasks" in document:
+        findings = definition_commands.lint_workflow(document)
+        return [*_messages(definition_commands.validate_workflow(document)), *_messages(findings)]
+    if "actions" in document:
+        return _messages(read_handler(document)[1])
+    if "retryCount" in document or "retryLogic" in document:
+        findings = definition_commands.lint_task(document)
+        return [*_messages(definition_commands.validate_task(document)), *_messages(findings)]
+    return []
+
+
+def _messages(found: list[Any]) -> list[str]:
+    return [f"{each.path}: {each.message}" for each in found]

@@ -1,0 +1,58 @@
+"""The code of the documentation, executed page by page, and the labels that it names."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.docs.code_blocks import ROOT, pages, read_code_blocks, server_mode
+
+EXECUTED = ("bash", "python", "json")
+OTHERWISE = ("javascript", "java", "xml", "properties")
+"""Languages of files. The commands of their page execute them."""
+INSTALLED_BY = {"javascript": "javascript_packages", "java": "java"}
+"""The fixtures that install what a language needs, or skip the page."""
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.stem)
+def test_the_code_of_a_page_does_what_the_page_shows(page: Path, page_run, settings, request):
+    text = page.read_text(encoding="utf-8")
+    blocks = read_code_blocks(text)
+    settings.CONDUCTOR_API_ACCESS = server_mode(text)
+    for language in {block.language for block in blocks} & set(INSTALLED_BY):
+        request.getfixturevalue(INSTALLED_BY[language])
+
+    for block in blocks:
+        page_run.execute(block)
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.stem)
+def test_each_block_of_a_page_is_executed_or_says_why_not(page: Path):
+    blocks = read_code_blocks(page.read_text(encoding="utf-8"))
+
+    unclear = [
+        f"{page.name}:{block.line}"
+        for block in blocks
+        if (block.language in EXECUTED and block.exemption and len(block.exemption.split()) < 4)
+        or (block.language in OTHERWISE and not block.is_file and not block.exemption)
+        or (block.title and not (block.is_output or block.is_terminal or block.is_file))
+    ]
+
+    assert unclear == []
+
+
+CODE, LABEL = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL), re.compile(r"(?<!^- )(?<!^)\*\*([^*]+?)\*\*", re.MULTILINE)
+"""Bold words at the beginning of a line introduce a paragraph or an item. Others are labels of pages."""
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.stem)
+def test_each_label_in_bold_exists_in_the_pages(page: Path):
+    catalog = (ROOT / "conductor_app" / "locale" / "de" / "LC_MESSAGES" / "django.po").read_text(encoding="utf-8")
+    texts = re.findall(r'^msgid(?:_plural)? "(.*)"$', catalog, re.MULTILINE)
+    patterns = [re.sub(r"%\\\((\w+)\\\)[sd]", ".+", re.escape(text)) for text in texts if "%(" in text]
+    known = set(texts)
+    labels = {" ".join(label.split()) for label in LABEL.findall(CODE.sub("", page.read_text(encoding="utf-8")))}
+
+    unknown = labels - known
+
+    assert {label for label in unknown if not any(re.fullmatch(pattern, label) for pattern in patterns)} == set()
