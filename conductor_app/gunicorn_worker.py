@@ -13,6 +13,7 @@ from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from selectors import EVENT_READ
+from socket import SHUT_WR
 from threading import Lock, local
 from time import monotonic
 from typing import Any
@@ -42,6 +43,9 @@ BODY_SECONDS, BODY_BYTES_PER_SECOND = 20, 16 * 1024
 
 IO_SECONDS = 30
 """The time that a thread waits for a client that neither sends nor receives."""
+
+CLOSING_SECONDS, CLOSING_BYTES = 2, 64 * 1024
+"""After a response that ends its connection, the limits for discarding what the client still sends, until it closes."""
 
 PROBE_THREADS = 2
 
@@ -115,8 +119,7 @@ class KeepAliveThreadWorker(ThreadWorker):
         if self.cfg.is_ssl:
             super().enqueue_req(conn)
         elif not self.receive(conn):
-            self.nr_conns -= 1
-            conn.close()
+            self._end_close(conn)
         elif conn.buffered.state is RequestState.INCOMPLETE:
             self._wait_for_bytes(conn)
         elif conn.buffered.state is RequestState.LARGE:
@@ -182,8 +185,39 @@ class KeepAliveThreadWorker(ThreadWorker):
         elif isinstance(result, ParkedRequest):
             if not self._park(result):
                 self._submit(self.tpool, partial(self.resume, result), conn)
+        elif result is False:
+            self._begin_close(conn)
         else:
             super().finish_request(conn, fs)
+
+    def _begin_close(self, conn: TConn) -> None:
+        """Close a connection when its client has done so. Gunicorn would wait for each client in the main thread."""
+        try:
+            conn.sock.shutdown(SHUT_WR)
+            conn.sock.setblocking(False)
+        except OSError:
+            self._end_close(conn)
+            return
+        conn.timeout, conn.discarded = monotonic() + CLOSING_SECONDS, 0
+        self.pending_conns.append(conn)
+        self.poller.register(conn.sock, EVENT_READ, partial(self._on_closing_readable, conn))
+
+    def _on_closing_readable(self, conn: TConn, sock: Any) -> None:
+        try:
+            data = sock.recv(BUFFER_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        conn.discarded += len(data)
+        if not data or conn.discarded > CLOSING_BYTES:
+            self.poller.unregister(sock)
+            self.pending_conns.remove(conn)
+            self._end_close(conn)
+
+    def _end_close(self, conn: TConn) -> None:
+        self.nr_conns -= 1
+        conn.close()
 
     def murder_pending(self) -> None:
         """Close the connections whose requests are late. A connection that sends slowly is registered repeatedly."""
