@@ -65,7 +65,7 @@ class Defaults:
     # connections stay free.
     most_waiting_polls: int = 3072
     # Their maximum where each holds a thread. Further ones return at once, so that threads stay free.
-    most_waiting_threads: int = 192
+    most_waiting_threads: int = 48
     # The maximum time in seconds that a request waits for a run.
     most_wait_seconds: int = 120
     # A worker that has polled within this time counts as active.

@@ -16,7 +16,7 @@ TRUTHS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false":
 SQL_SCHEMES = ("postgresql://", "postgres://", "sqlite:///")
 """Schemes of the databases that SQL tasks support."""
 
-WEB_THREADS = 256
+WEB_THREADS = 64
 """The default number of threads of a web process."""
 
 WEB_CONNECTIONS, LEAST_CONNECTIONS = 4096, 512
