@@ -61,8 +61,11 @@ class Defaults:
 
     # The lease of a task without a task definition, as in the open-source Conductor.
     lease_seconds: int = 3_600
-    # The maximum number of waiting polls per web process. Further polls return at once, so that threads stay free.
-    most_waiting_polls: int = 192
+    # The maximum number of waiting requests per web process. Further ones wait for at most a second, so that
+    # connections stay free.
+    most_waiting_polls: int = 3072
+    # Their maximum where each holds a thread. Further ones return at once, so that threads stay free.
+    most_waiting_threads: int = 48
     # The maximum time in seconds that a request waits for a run.
     most_wait_seconds: int = 120
     # A worker that has polled within this time counts as active.

@@ -1,21 +1,29 @@
 """Gunicorn's threaded worker, adapted to clients that poll continuously and to clients that send slowly.
 
 A thread handles a request only after the request has been received completely, so that slow clients occupy none.
-Afterwards, the thread waits briefly for the next request of the same connection.
+Afterwards, the thread waits briefly for the next request of the same connection. A request that waits, such as a long
+poll, occupies no thread either.
 """
 
 import select
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from datetime import datetime
 from functools import partial
 from selectors import EVENT_READ
-from threading import Lock
+from socket import SHUT_WR
+from threading import Lock, local
 from time import monotonic
 from typing import Any
 
 from gunicorn.http.unreader import SocketUnreader
 from gunicorn.workers.gthread import TConn, ThreadWorker
 
+from .api.disconnect_check import is_connection_closed
+from .parked_requests import ParkedRequest, ParkedRequests, ParkedWait
+from .parking import PARKING_KEY, FinishedResponse
 from .request_framing import BUFFER_BYTES, RequestState, is_probe, request_state
 
 LINGER_MS = 50
@@ -36,7 +44,21 @@ BODY_SECONDS, BODY_BYTES_PER_SECOND = 20, 16 * 1024
 IO_SECONDS = 30
 """The time that a thread waits for a client that neither sends nor receives."""
 
+CLOSING_SECONDS, CLOSING_BYTES = 2, 64 * 1024
+"""After a response that ends its connection, the limits for discarding what the client still sends, until it closes."""
+
 PROBE_THREADS = 2
+
+PARKED = object()
+"""The result of a thread whose request waits. Another thread may be handling the connection already."""
+
+
+class RequestParked(BaseException):
+    """Leaves Gunicorn's handling of a request that waits."""
+
+    def __init__(self, parked: ParkedRequest) -> None:
+        super().__init__()
+        self.parked = parked
 
 
 class BoundedBodyUnreader(SocketUnreader):
@@ -70,7 +92,8 @@ class KeepAliveThreadWorker(ThreadWorker):
     """Receives requests in the main thread and handles complete ones in threads.
 
     At most half of the threads wait for a next request, and at most half receive large bodies. Health checks have
-    threads of their own.
+    threads of their own. A request that waits is parked: a thread continues it when it is notified or its time ends,
+    and the main thread notices when its client disconnects.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -78,14 +101,25 @@ class KeepAliveThreadWorker(ThreadWorker):
         self._max_waiting, self.waiting_count, self._lock = self.cfg.threads // 2, 0, Lock()
         self._free_large, self._queued_large = max(self.cfg.threads // 2, 1), deque[TConn]()
         self._probe_pool = ThreadPoolExecutor(PROBE_THREADS, thread_name_prefix="probe")
+        self._handling = local()
+        self._parked = ParkedRequests(interrupt=lambda: self.method_queue.defer(lambda: None))
+        self._crowded_from = self.worker_connections * 7 // 8
+
+    @property
+    def wsgi(self) -> Callable[..., Any]:
+        """Return the application, which may park its request."""
+        return self._call_application
+
+    @wsgi.setter
+    def wsgi(self, application: Callable[..., Any]) -> None:
+        self._application = application
 
     def enqueue_req(self, conn: TConn) -> None:
         """Handle a connection in a thread as soon as its request is complete. Runs in the main thread."""
         if self.cfg.is_ssl:
             super().enqueue_req(conn)
         elif not self.receive(conn):
-            self.nr_conns -= 1
-            conn.close()
+            self._end_close(conn)
         elif conn.buffered.state is RequestState.INCOMPLETE:
             self._wait_for_bytes(conn)
         elif conn.buffered.state is RequestState.LARGE:
@@ -125,7 +159,11 @@ class KeepAliveThreadWorker(ThreadWorker):
 
     def _submit(self, pool: ThreadPoolExecutor, handle: Any, conn: TConn) -> None:
         future = pool.submit(handle, conn)
-        future.add_done_callback(lambda done: self.method_queue.defer(self.finish_request, conn, done))
+        future.add_done_callback(partial(self._finish_later, conn))
+
+    def _finish_later(self, conn: TConn, future: "Future[Any]") -> None:
+        if future.cancelled() or future.exception() is not None or future.result() is not PARKED:
+            self.method_queue.defer(self.finish_request, conn, future)
 
     def _start_large(self, conn: TConn) -> None:
         if self._free_large:
@@ -141,10 +179,45 @@ class KeepAliveThreadWorker(ThreadWorker):
             self._free_large += 1
             if self._queued_large:
                 self._start_large(self._queued_large.popleft())
-        if not fs.cancelled() and fs.exception() is None and isinstance(fs.result(), BufferedConnection) and self.alive:
+        result = None if fs.cancelled() or fs.exception() is not None else fs.result()
+        if isinstance(result, BufferedConnection) and self.alive:
             self.enqueue_req(conn)
+        elif isinstance(result, ParkedRequest):
+            if not self._park(result):
+                self._submit(self.tpool, partial(self.resume, result), conn)
+        elif result is False:
+            self._begin_close(conn)
         else:
             super().finish_request(conn, fs)
+
+    def _begin_close(self, conn: TConn) -> None:
+        """Close a connection when its client has done so. Gunicorn would wait for each client in the main thread."""
+        try:
+            conn.sock.shutdown(SHUT_WR)
+            conn.sock.setblocking(False)
+        except OSError:
+            self._end_close(conn)
+            return
+        conn.timeout, conn.discarded = monotonic() + CLOSING_SECONDS, 0
+        self.pending_conns.append(conn)
+        self.poller.register(conn.sock, EVENT_READ, partial(self._on_closing_readable, conn))
+
+    def _on_closing_readable(self, conn: TConn, sock: Any) -> None:
+        try:
+            data = sock.recv(BUFFER_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        conn.discarded += len(data)
+        if not data or conn.discarded > CLOSING_BYTES:
+            self.poller.unregister(sock)
+            self.pending_conns.remove(conn)
+            self._end_close(conn)
+
+    def _end_close(self, conn: TConn) -> None:
+        self.nr_conns -= 1
+        conn.close()
 
     def murder_pending(self) -> None:
         """Close the connections whose requests are late. A connection that sends slowly is registered repeatedly."""
@@ -156,20 +229,106 @@ class KeepAliveThreadWorker(ThreadWorker):
     def handle(self, conn: TConn) -> Any:
         """Handle the requests of a connection until it is idle.
 
-        Returns True to keep the connection, or its buffer if the next request has arrived in part.
+        Returns True to keep the connection, its buffer if the next request has arrived in part, or PARKED.
         """
-        keeps_alive = self.handle_single(conn)
+        return self._handle_next(conn, self.handle_single(conn))
+
+    def resume(self, parked: ParkedRequest, conn: TConn) -> Any:
+        """Continue a parked request, and handle the next requests of its connection. Returns as `handle`."""
+        return self._handle_next(conn, self._resume_single(parked))
+
+    def _handle_next(self, conn: TConn, result: Any) -> Any:
+        """Handle further requests of a connection, given the result of the last one."""
+        keeps_alive = self._park_or_resume(result)
         while keeps_alive is True and self.alive and self.is_readable(conn):
             if not self.cfg.is_ssl:
                 if not self.receive(conn):
                     return False
                 if conn.buffered.state is not RequestState.COMPLETE:
                     return conn.buffered
-            keeps_alive = self.handle_single(conn)
+            keeps_alive = self._park_or_resume(self.handle_single(conn))
         return keeps_alive
 
+    def _park_or_resume(self, result: Any) -> Any:
+        """Park a request that waits. Nothing may use its connection afterwards."""
+        while isinstance(result, ParkedRequest):
+            if self._park(result):
+                return PARKED
+            result = self._resume_single(result)
+        return result
+
+    def _park(self, parked: ParkedRequest) -> bool:
+        """Release a request until its wait ends. Returns False if it has ended already."""
+        wait = ParkedWait(parked)
+        if not parked.waiting.begin_wait(partial(self._wake, wait)):
+            return False
+        sock = parked.conn.sock
+        self.poller.register(sock, EVENT_READ, partial(self._on_parked_readable, wait))
+        if self._parked.open(wait, parked.waiting.seconds):
+            return True
+        self._stop_watching(wait, sock)
+        return False
+
+    def _wake(self, wait: ParkedWait) -> None:
+        """Continue a parked request. Runs in any thread."""
+        if (parked := self._parked.take(wait)) is not None:
+            self._continue_in_thread(wait, parked, self.resume)
+
+    def _continue_in_thread(self, wait: ParkedWait, parked: ParkedRequest, handle: Callable[..., Any]) -> None:
+        self._stop_watching(wait, parked.conn.sock)
+        # The pool refuses requests after the worker has stopped.
+        with suppress(RuntimeError):
+            self._submit(self.tpool, partial(handle, parked), parked.conn)
+
+    def _stop_watching(self, wait: ParkedWait, sock: Any) -> None:
+        if self._parked.stop_watching(wait):
+            self.poller.unregister(sock)
+
+    def _on_parked_readable(self, wait: ParkedWait, sock: Any) -> None:
+        """Release a request whose client has disconnected. A client may also have sent its next request already."""
+        if not is_connection_closed(sock):
+            self._stop_watching(wait, sock)
+        elif (parked := self._parked.take(wait)) is not None:
+            self._continue_in_thread(wait, parked, self._abandon)
+
+    def _abandon(self, parked: ParkedRequest, conn: TConn) -> bool:
+        parked.waiting.abandon()
+        return False
+
+    def wait_for_and_dispatch_events(self, timeout: float) -> None:
+        """Wait for events, and continue the parked requests whose time has ended. Runs in the main thread."""
+        super().wait_for_and_dispatch_events(self._parked.limit_sleep(timeout))
+        for wait, parked in self._parked.take_due():
+            self._continue_in_thread(wait, parked, self.resume)
+
+    def _resume_single(self, parked: ParkedRequest) -> Any:
+        """Continue a parked request. Returns it if it waits again, otherwise True to keep its connection."""
+        try:
+            response = parked.waiting.resume()
+            return parked if response is None else self._send(parked, response)
+        except OSError as error:
+            self.log.debug("The client has disconnected, or does not read the response. %s", error)
+        except Exception:
+            self.log.exception("Error in a request that has waited")
+        return False
+
+    def _send(self, parked: ParkedRequest, response: FinishedResponse) -> bool:
+        """Send the response to a parked request. Returns True to keep its connection."""
+        writer = parked.response
+        if not self.alive or self.nr_conns >= self._crowded_from:
+            writer.force_close()
+        try:
+            writer.start_response(f"{response.status_code} {response.reason_phrase}", list(response.items()))
+            for chunk in response:
+                writer.write(chunk)
+            writer.close()
+        finally:
+            self.log.access(writer, parked.request, parked.environ, datetime.now() - parked.began_at)
+            parked.waiting.close()
+        return not writer.should_close() and self._finish_body(parked.conn)
+
     def handle_large(self, conn: TConn) -> Any:
-        """Handle a request with a large body."""
+        """Handle a request with a large body. Returns the request if it waits."""
         conn.is_large = True
         return self.handle_single(conn)
 
@@ -185,18 +344,47 @@ class KeepAliveThreadWorker(ThreadWorker):
         conn.parser.unreader.unread(bytes(buffered.received))
         return super().handle(conn)
 
-    def handle_request(self, req: Any, conn: TConn) -> bool:
-        """Handle a request, and discard its unread rest, so that the connection can be reused.
+    def handle_request(self, req: Any, conn: TConn) -> Any:
+        """Handle a request, and discard its unread rest, so that the connection can be reused. Returns it if it waits.
 
         A client repeats a report with an expired token at once, which would fail on a closed connection.
         """
         conn.sock.settimeout(IO_SECONDS)
+        self._handling.conn = conn
         try:
-            keeps_alive = super().handle_request(req, conn)
-            return keeps_alive and conn.parser.finish_body(monotonic() + SKIP_SECONDS, SKIPPED_BYTES)
+            return super().handle_request(req, conn) and self._finish_body(conn)
+        except RequestParked as exception:
+            return exception.parked
         except TimeoutError as error:
             self.log.debug("Closing a slow connection. %s", error)
             return False
+        finally:
+            self._handling.conn = None
+
+    def _finish_body(self, conn: TConn) -> bool:
+        return conn.parser.finish_body(monotonic() + SKIP_SECONDS, SKIPPED_BYTES)
+
+    def _keepalive_after(self, conn: TConn, keepalive: Any) -> Any:
+        return keepalive if isinstance(keepalive, ParkedRequest) else super()._keepalive_after(conn, keepalive)
+
+    def _call_application(self, environ: dict[str, Any], start_response: Any) -> Any:
+        """Call the application.
+
+        Raises:
+            RequestParked: when the request waits.
+        """
+        conn = getattr(self._handling, "conn", None)
+        if conn is None:
+            return self._application(environ, start_response)
+        environ[PARKING_KEY] = True
+        head: list[Any] = []
+        # The head of a request that waits is known later. Django calls the function before it returns.
+        response = self._application(environ, lambda *arguments: head.append(arguments))
+        if hasattr(response, "begin_wait"):
+            raise RequestParked(ParkedRequest(response, conn, start_response.__self__, environ))
+        if head:
+            start_response(*head[0])
+        return response
 
     def is_readable(self, conn: TConn) -> bool:
         """Return True if the next request arrives within LINGER_MS. Returns False at once if too many threads wait."""

@@ -3,6 +3,7 @@
 import os
 import selectors
 import socket
+from concurrent.futures import Future
 from threading import Thread
 from time import monotonic
 from types import SimpleNamespace
@@ -137,6 +138,41 @@ def test_large_bodies_occupy_at_most_half_of_the_threads(connection):
     serving.enqueue_req(accepted)
 
     assert (list(serving._queued_large), serving.tpool._work_queue.qsize()) == ([accepted], 0)
+
+
+def closing_connection(serving, connection):
+    """Return the server's end after a response that ends the connection."""
+    closing = gunicorn_connection(serving, connection)
+    closing.init()
+    done = Future()
+    done.set_result(False)
+    serving.finish_request(closing, done)
+    return closing
+
+
+def test_closing_a_connection_waits_for_its_client_without_blocking_others(connection):
+    serving = worker(threads=4)
+    closing_connection(serving, connection)
+
+    assert connection[1].recv(10) == b""
+    assert serving.nr_conns == 1
+
+    connection[1].close()
+    serving.wait_for_and_dispatch_events(0)
+    assert (serving.nr_conns, len(serving.pending_conns)) == (0, 0)
+
+
+def test_a_client_that_does_not_close_its_connection_loses_it(connection):
+    serving = worker(threads=4)
+    closing = closing_connection(serving, connection)
+    connection[1].sendall(b"more")
+    serving.wait_for_and_dispatch_events(0)
+    assert serving.nr_conns == 1
+
+    closing.timeout = monotonic() - 1
+    serving.murder_pending()
+
+    assert (serving.nr_conns, len(serving.pending_conns)) == (0, 0)
 
 
 def test_a_disconnected_client_is_released(connection):

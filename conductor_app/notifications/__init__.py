@@ -1,19 +1,26 @@
 """Notifications about new work. They may be lost, so the queues of waiting polls are also read every second."""
 
 from .channel import announce, count_waiting, is_closing, on_announce, prepare_backend, subscribe, wake_all_and_close
+from .client_waits import LOCAL_CALLER, PendingWait, WaitingClient, WaitSteps, limit_wait, wait_in_thread
 from .waiters import WAITERS, Waiter, WaiterRegistry, always_connected, broadcast_topic
 
 __all__ = [
+    "LOCAL_CALLER",
     "WAITERS",
+    "PendingWait",
+    "WaitSteps",
     "Waiter",
     "WaiterRegistry",
+    "WaitingClient",
     "always_connected",
     "announce",
     "broadcast_topic",
     "count_waiting",
     "is_closing",
+    "limit_wait",
     "on_announce",
     "prepare_backend",
     "subscribe",
+    "wait_in_thread",
     "wake_all_and_close",
 ]

@@ -10,6 +10,7 @@ from typing import Any, Protocol, cast
 
 from conductor_app import conf
 
+from .client_waits import LOCAL_CALLER, WaitingClient
 from .waiters import WAITERS, Waiter, always_connected
 
 log = logging.getLogger(__name__)
@@ -54,15 +55,17 @@ def _notify(notify: Callable[[Any], None], announced: Collection[str]) -> None:
 
 
 @contextmanager
-def subscribe(*queues: str, most: int = 1, has_left: Callable[[], bool] = always_connected) -> Iterator[Waiter]:
+def subscribe(*queues: str, most: int = 1, client: WaitingClient = LOCAL_CALLER) -> Iterator[Waiter]:
     """Subscribe to queues. Subscribe before reading the queue, so that no notification is missed in between.
 
-    `most`: the number of attempts that the waiter can claim at once. `has_left`: returns True if its client has
-    disconnected. Attempts that were announced to the waiter, and that it has not claimed, are announced to others.
+    `most`: the number of attempts that the waiter can claim at once. Attempts that were announced to the waiter, and
+    that it has not claimed, are announced to others.
     """
     _backend(conf.wakeups).start_listening()
     waiter = None
     try:
+        # A client that holds no thread is watched by the server.
+        has_left = client.has_left if client.holds_thread else always_connected
         with WAITERS.subscribe(*queues, most=most, has_left=has_left) as waiter:
             yield waiter
     finally:

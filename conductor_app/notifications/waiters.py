@@ -1,6 +1,6 @@
 """The waiters of this process, by queue."""
 
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import Event, Lock
@@ -19,6 +19,10 @@ def always_connected() -> bool:
     return False
 
 
+def ignore_notification() -> None:
+    """Do nothing: the waiter is not waiting, and reads its queue before it waits."""
+
+
 class Waiter:
     """One waiter, for one queue or several. It reads its queue after it has subscribed, and whenever a wait ends.
 
@@ -33,12 +37,9 @@ class Waiter:
         self.expected = self.announced = 0
         # Whether a lookup has woken this waiter, or it has claimed nothing, since the last timed lookup of its queue.
         self.was_tried = False
-        self._notified = Event()
-
-    @property
-    def was_notified(self) -> bool:
-        """Return True if there is an unconsumed notification."""
-        return self._notified.is_set()
+        self.was_notified = False
+        """Whether there is an unconsumed notification."""
+        self._wake: Callable[[], None] = ignore_notification
 
     @property
     def unclaimed(self) -> int:
@@ -46,14 +47,25 @@ class Waiter:
         return self.expected + self.announced
 
     def wait(self, seconds: float) -> bool:
-        """Wait for a notification, at most `seconds`, and consume it. Returns True if there was one."""
+        """Wait in this thread for a notification, at most `seconds`, and consume it. Returns True if there was one."""
+        notified = Event()
+        if self.begin_wait(notified.set):
+            notified.wait(seconds)
+        return self.end_wait()
+
+    def begin_wait(self, wake: Callable[[], None]) -> bool:
+        """Call `wake` with the next notification, in its thread. Returns False if there is one already.
+
+        `wake` may still be called after the end of the wait, if both happen at the same time.
+        """
         with self._registry.lock:
-            self.is_waiting, self.expected = True, 0
-        self._notified.wait(seconds)
+            self.is_waiting, self.expected, self._wake = True, 0, wake
+            return not self.was_notified
+
+    def end_wait(self) -> bool:
+        """End the wait and consume its notification. Returns True if there was one."""
         with self._registry.lock:
-            # A notification may have arrived after the time was over.
-            woken = self._notified.is_set()
-            self._notified.clear()
+            woken, self.was_notified, self._wake = self.was_notified, False, ignore_notification
             self.is_waiting, self.expected, self.announced = False, self.announced, 0
         return woken
 
@@ -69,8 +81,13 @@ class Waiter:
                 self._registry.move_to_end(self._queue, self)
         return missed
 
-    def notify(self) -> None:
-        self._notified.set()
+    def notify(self) -> Callable[[], None]:
+        """Record a notification. Returns the function that ends the wait. The caller holds the lock.
+
+        It is called without the lock, because it may start a thread.
+        """
+        self.was_notified = True
+        return self._wake
 
 
 class WaiterRegistry:
@@ -78,7 +95,8 @@ class WaiterRegistry:
 
     def __init__(self) -> None:
         self.lock = Lock()
-        self._queues: dict[str, deque[Waiter]] = {}
+        # Ordered: the first waiters of a queue have waited longest. A waiter can be removed in constant time.
+        self._queues: dict[str, OrderedDict[Waiter, None]] = {}
         self._count = 0
         # The monotonic time until which a lookup is valid that has found no attempt in a queue.
         self._empty_until: dict[str, float] = {}
@@ -101,8 +119,9 @@ class WaiterRegistry:
         waiter = Waiter(self, queues[0], most, has_left)
         with self.lock:
             for queue in queues:
-                self._queues.setdefault(queue, deque()).append(waiter)
+                self._queues.setdefault(queue, OrderedDict())[waiter] = None
             self._count += 1
+        wakes: list[Callable[[], None]] = []
         try:
             yield waiter
         finally:
@@ -111,7 +130,8 @@ class WaiterRegistry:
                 for queue in queues:
                     self._leave(queue, waiter)
                 if waiter.unclaimed:
-                    waiter.expected, waiter.announced = 0, self._pass_on(queues[0], waiter.unclaimed)
+                    waiter.expected, waiter.announced = 0, self._pass_on(queues[0], waiter.unclaimed, wakes)
+            _call_all(wakes)
 
     def wake(self, announced: Mapping[str, int]) -> dict[str, int]:
         """Wake waiters for the announced number of attempts of each queue.
@@ -119,8 +139,10 @@ class WaiterRegistry:
         Returns the attempts that other processes must be notified of: those without a waiter in this process, and all
         broadcasts.
         """
+        wakes: list[Callable[[], None]] = []
         with self.lock:
-            rest = {queue: self._pass_on(queue, count) for queue, count in announced.items()}
+            rest = {queue: self._pass_on(queue, count, wakes) for queue, count in announced.items()}
+        _call_all(wakes)
         return {queue: count for queue, count in rest.items() if count > 0}
 
     def waiting_queues(self) -> dict[str, int]:
@@ -165,6 +187,7 @@ class WaiterRegistry:
         `repeated`: the lookup follows a claim that found less than announced. Then the waiters that were tried since
         the last timed lookup are not woken, because the attempts may not be for their workers.
         """
+        wakes: list[Callable[[], None]] = []
         with self.lock:
             waiters = self._queues.get(queue, ())
             claimable -= sum(waiter.unclaimed for waiter in waiters)
@@ -172,22 +195,31 @@ class WaiterRegistry:
                 waiter.was_tried = waiter.was_tried and repeated
                 if claimable > 0 and waiter.is_waiting and not waiter.announced and not waiter.was_tried:
                     waiter.was_tried = True
-                    claimable = _announce_to(waiter, claimable)
+                    claimable = _announce_to(waiter, claimable, wakes)
+        _call_all(wakes)
 
     def wake_disconnected(self) -> None:
         """Wake the waiters whose clients have disconnected, so that their threads become free."""
         with self.lock:
-            waiters = {waiter for queue_waiters in self._queues.values() for waiter in queue_waiters}
-        for waiter in waiters:
-            if waiter.is_waiting and waiter.has_left():
-                waiter.notify()
+            waiters = {
+                waiter
+                for queue_waiters in self._queues.values()
+                for waiter in queue_waiters
+                if waiter.has_left is not always_connected
+            }
+        left = [waiter for waiter in waiters if waiter.is_waiting and waiter.has_left()]
+        self._notify_all(left)
 
     def wake_all(self) -> None:
         """Wake every waiter, because notifications may have been missed."""
         with self.lock:
-            for queue_waiters in self._queues.values():
-                for waiter in queue_waiters:
-                    waiter.notify()
+            waiters = [waiter for queue_waiters in self._queues.values() for waiter in queue_waiters]
+        self._notify_all(waiters)
+
+    def _notify_all(self, waiters: Iterable[Waiter]) -> None:
+        with self.lock:
+            wakes = [waiter.notify() for waiter in waiters]
+        _call_all(wakes)
 
     def close(self) -> None:
         """Wake every waiter and refuse new ones, because this process is about to stop."""
@@ -196,44 +228,47 @@ class WaiterRegistry:
 
     def move_to_end(self, queue: str, waiter: Waiter) -> None:
         """Make a waiter the last one of its queue. The caller holds the lock."""
-        waiters = self._queues[queue]
-        if waiters[-1] is not waiter:
-            waiters.remove(waiter)
-            waiters.append(waiter)
+        self._queues[queue].move_to_end(waiter)
 
-    def _pass_on(self, queue: str, count: int) -> int:
-        """Wake waiters, and remember that the queue is not empty if there are too few."""
-        rest = self._wake(queue, count)
+    def _pass_on(self, queue: str, count: int, wakes: list[Callable[[], None]]) -> int:
+        """Notify waiters, and remember that the queue is not empty if there are too few."""
+        rest = self._notify(queue, count, wakes)
         if rest > 0:
             self._empty_until.pop(queue, None)
         return rest
 
-    def _wake(self, queue: str, count: int) -> int:
-        """Wake waiters of a queue, or all waiters of a topic. Returns the number of attempts without a waiter."""
+    def _notify(self, queue: str, count: int, wakes: list[Callable[[], None]]) -> int:
+        """Notify waiters of a queue, or all waiters of a topic. Returns the number of attempts without a waiter."""
         waiters = self._queues.get(queue, ())
         if queue.startswith(TOPIC_PREFIX):
-            for waiter in waiters:
-                waiter.notify()
+            wakes += [waiter.notify() for waiter in waiters]
             return count
         # A waiter that is claiming reads its queue again afterwards, or passes the notification on.
         for is_waiting in (True, False):
             for waiter in waiters:
-                if count > 0 and waiter.is_waiting is is_waiting and not waiter.announced:
-                    count = _announce_to(waiter, count)
+                if count <= 0:
+                    return count
+                if waiter.is_waiting is is_waiting and not waiter.announced:
+                    count = _announce_to(waiter, count, wakes)
         return count
 
     def _leave(self, queue: str, waiter: Waiter) -> None:
         queue_waiters = self._queues[queue]
-        queue_waiters.remove(waiter)
+        del queue_waiters[waiter]
         if not queue_waiters:
             del self._queues[queue]
 
 
-def _announce_to(waiter: Waiter, count: int) -> int:
+def _announce_to(waiter: Waiter, count: int, wakes: list[Callable[[], None]]) -> int:
     """Notify a waiter of as many attempts as it can claim. Returns the number of the others."""
     waiter.announced = min(count, waiter.most)
-    waiter.notify()
+    wakes.append(waiter.notify())
     return count - waiter.announced
+
+
+def _call_all(wakes: Iterable[Callable[[], None]]) -> None:
+    for wake in wakes:
+        wake()
 
 
 WAITERS = WaiterRegistry()

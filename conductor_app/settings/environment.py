@@ -4,6 +4,7 @@ import ipaddress
 import json
 import os
 import re
+import resource
 import secrets
 from contextlib import suppress
 from pathlib import Path
@@ -15,8 +16,11 @@ TRUTHS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false":
 SQL_SCHEMES = ("postgresql://", "postgres://", "sqlite:///")
 """Schemes of the databases that SQL tasks support."""
 
-WEB_THREADS = 256
+WEB_THREADS = 64
 """The default number of threads of a web process."""
+
+WEB_CONNECTIONS, LEAST_CONNECTIONS = 4096, 512
+"""The default and the smallest configurable number of connections of a web process."""
 
 READ_NAMES: set[str] = set()
 """The names of all variables that the settings have read."""
@@ -58,6 +62,13 @@ def number(name: str, default: int, *, least: int = 0, most: int | None = None) 
         bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
         raise ImproperlyConfigured(f"{name}={raw_value!r} is refused: it must be a whole number {bounds}.")
     return int(raw_value)
+
+
+def web_connections() -> int:
+    """Return the maximum number of connections of a web process: at most half of the files that it may open."""
+    wanted = number("WEB_CONNECTIONS", WEB_CONNECTIONS, least=LEAST_CONNECTIONS)
+    _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return wanted if most_files == resource.RLIM_INFINITY else min(wanted, most_files // 2)
 
 
 def boolean(name: str, default: bool) -> bool:

@@ -22,10 +22,10 @@ worker_class = (
     else "gthread"
 )
 workers = environment.number("WEB_WORKERS", 1, least=1)
-# Each waiting long poll needs a thread but no database connection. 256 sleeping threads use about 15 MB.
+# A waiting long poll needs a connection, but no thread.
 threads = environment.number("WEB_THREADS", environment.WEB_THREADS, least=4)
-# The maximum number of connections of a process, most of which are idle or slow and need no thread.
-worker_connections = 4096
+# The maximum number of connections of a process, most of which are idle, slow or waiting and need no thread.
+worker_connections = environment.web_connections()
 # All processes must stop within 5 s. Waiting polls return at once; other requests are aborted after this time.
 graceful_timeout = 3
 # Workers poll continuously, so open connections save handshakes.

@@ -3,6 +3,7 @@
 DB=sqlite measures the embedded profile; URL=http://host:port/api measures another Conductor-compatible server;
 ONLY=chain,loop selects workloads; WEB_WORKERS=2 sets the number of web processes. PEERS=1 compares this server with
 others (`tests.bench.peers.comparison`), and WEB_WORKERS=2,4,8 compares numbers of web processes.
+IDLE_POLLS=2000 sets the number of idle polls of the workload idle.
 SCALE=10m compares the costs with many stored runs instead (`tests.bench.scale`).
 """
 

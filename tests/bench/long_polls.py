@@ -1,7 +1,9 @@
 """Cost of waiting long polls, and the time until one of them receives a task."""
 
 import multiprocessing
+import os
 import random
+import resource
 import selectors
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -14,7 +16,7 @@ import orjson
 from .client import Client
 from .servers import Server
 
-IDLE_POLLS, IDLE_QUEUES, DISPATCH_QUEUE = 200, 10, "bench_rare"
+IDLE_POLLS, IDLE_QUEUES, DISPATCH_QUEUE = int(os.environ.get("IDLE_POLLS", "200")), 10, "bench_rare"
 SETTLE_SECONDS, CPU_SECONDS, SAMPLES, PAUSE_SECONDS = 1, 5, 150, 0.05
 MISSED_SECONDS = 5.0
 """The time after which a task that no poll has received counts as lost."""
@@ -50,6 +52,8 @@ class PollingClient(Client):
 
 def poll_forever(server: Server, polls: Mapping[str, int], arrivals: Connection) -> None:
     """Keep the polls of each task type waiting. Send the id of the run and the time of arrival of each task."""
+    _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
     selector = selectors.DefaultSelector()
     for task_type, count in polls.items():
         for number in range(count):

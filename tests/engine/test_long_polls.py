@@ -1,4 +1,4 @@
-"""Polls that wait hold a thread each: some threads of a process stay free for work."""
+"""Long polls: which of them claims, and what becomes of announced attempts that it does not claim."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -11,8 +11,9 @@ from django.db import connection
 from conductor_app import notifications
 from conductor_app.engine.runs.run_commands import StartRequest, start
 from conductor_app.engine.tasks import task_commands
-from conductor_app.engine.tasks.long_polls import LongPoll, long_poll
+from conductor_app.engine.tasks.long_polls import LongPoll, begin_poll
 from conductor_app.models import Attempt
+from conductor_app.notifications import WaitingClient, wait_in_thread
 from tests.builders import definition, dynamic_fork, policy, step
 from tests.clients.wait_until import eventually
 from tests.scenario import Scenario, register_definitions
@@ -36,7 +37,8 @@ class PollInThread:
         eventually(lambda: count_asleep() > before)
 
     def _poll(self, count: int) -> None:
-        self.result = long_poll(LongPoll("pay", A_MINUTE_MS, count, lambda: self.has_left), self._claim)
+        client = WaitingClient(lambda: self.has_left)
+        self.result = wait_in_thread(begin_poll(LongPoll("pay", A_MINUTE_MS, count, client), self._claim))
         connection.close()
 
     def _claim(self) -> list[str]:
@@ -78,8 +80,8 @@ def poll(attempts: list[str], transactional_db: None):
         each.disconnect()
 
 
-def test_a_poll_beyond_the_limit_of_waiting_polls_returns_immediately(transactional_db, settings):
-    settings.CONDUCTOR_MOST_WAITING_POLLS = 0
+def test_a_poll_beyond_the_limit_of_waiting_threads_returns_immediately(transactional_db, settings):
+    settings.CONDUCTOR_MOST_WAITING_THREADS = 0
     answers = []
 
     def poll() -> None:
@@ -93,12 +95,23 @@ def test_a_poll_beyond_the_limit_of_waiting_polls_returns_immediately(transactio
     assert answers == [[]]
 
 
+def test_a_poll_that_holds_no_thread_waits_for_a_second_beyond_the_limit(settings):
+    settings.CONDUCTOR_MOST_WAITING_THREADS = settings.CONDUCTOR_MOST_WAITING_POLLS = 0
+    poll = LongPoll("pay", A_MINUTE_MS, client=WaitingClient(holds_thread=False))
+    steps = begin_poll(poll, list)
+
+    wait = next(steps)
+
+    assert 0 < wait.seconds <= 1
+    steps.close()
+
+
 def test_no_attempt_is_claimed_for_a_disconnected_worker():
     taken = []
 
     for wait_ms in (0, A_MINUTE_MS):
-        poll = LongPoll("pay", wait_ms, has_left=lambda: True)
-        assert long_poll(poll, lambda: taken.append("pay") or ["pay"]) == []
+        poll = LongPoll("pay", wait_ms, client=WaitingClient(lambda: True))
+        assert wait_in_thread(begin_poll(poll, lambda: taken.append("pay") or ["pay"])) == []
 
     assert taken == []
 
@@ -112,8 +125,8 @@ def test_a_notification_for_a_disconnected_worker_goes_to_the_next_waiter(db):
             notifications.announce(["pay"])
             return []
 
-        poll = LongPoll("pay", A_MINUTE_MS, has_left=lambda: next(answers))
-        assert long_poll(poll, another_comes_and_so_does_work) == []
+        poll = LongPoll("pay", A_MINUTE_MS, client=WaitingClient(lambda: next(answers)))
+        assert wait_in_thread(begin_poll(poll, another_comes_and_so_does_work)) == []
         assert [waiter.was_notified for waiter in waiters] == [True]
 
 
@@ -145,7 +158,7 @@ def test_a_short_poll_always_claims(attempts):
     notifications.WAITERS.begin_lookup(["pay"])
     notifications.WAITERS.mark_empty("pay", until=monotonic() + 60)
 
-    assert long_poll(LongPoll("pay", 100), lambda: ["attempt"]) == ["attempt"]
+    assert wait_in_thread(begin_poll(LongPoll("pay", 100), lambda: ["attempt"])) == ["attempt"]
 
 
 def test_polls_for_several_tasks_take_up_to_their_count(poll, attempts):

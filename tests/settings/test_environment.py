@@ -26,6 +26,14 @@ def test_a_number_out_of_bounds_is_refused_by_name(monkeypatch, given, validatio
     assert str(refusal.value) == validation_error
 
 
+@pytest.mark.parametrize(("most_files", "connections"), [(1000, 500), (100_000, 4096)])
+def test_the_limit_of_open_files_limits_connections(monkeypatch, most_files, connections):
+    monkeypatch.delenv("WEB_CONNECTIONS", raising=False)
+    monkeypatch.setattr(environment.resource, "getrlimit", lambda kind: (256, most_files))
+
+    assert environment.web_connections() == connections
+
+
 def test_an_empty_variable_is_unset(monkeypatch):
     monkeypatch.setenv("PORT", " ")
 

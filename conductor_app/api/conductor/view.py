@@ -14,6 +14,7 @@ from ...core.errors import NotFound
 from ...engine.access.grants import grant_to_creator
 from ...engine.access.quota_checks import require_rate
 from ..client_views import ClientView, http_method
+from ..waiting_replies import render_errors
 from .api_operation import ApiOperation
 from .errors import exception_handler
 from .names_with_slashes import SLASH_MARK, unmark_slashes
@@ -60,8 +61,9 @@ class ConductorView(ClientView, APIView):
             if SLASH_MARK in request.path_info:
                 kwargs = unmark_slashes(kwargs)
             reply = self._authorize_and_handle(request, kwargs)
+            render_errors(reply, self._render_error)
         except Exception as error:
-            reply = self.get_exception_handler()(error, {"request": request, "view": self})
+            reply = self._render_error(error)
         # Replies depend on the caller's permissions and can contain secrets.
         reply.headers.setdefault("Cache-Control", "no-store")
         return reply
@@ -96,6 +98,9 @@ class ConductorView(ClientView, APIView):
 
     def get_exception_handler(self) -> Callable[..., HttpResponse]:
         return exception_handler
+
+    def _render_error(self, error: Exception) -> HttpResponse:
+        return self.get_exception_handler()(error, {"request": self.request, "view": self})
 
     @property
     def allowed_methods(self) -> list[str]:

@@ -11,6 +11,7 @@ from django.utils.decorators import classonlymethod
 from ...access import clients
 from ...engine.access.quota_checks import require_rate
 from ..client_views import ClientView, http_method
+from ..waiting_replies import render_errors
 from . import identifier_patterns, method_scopes, request_body
 from .errors import error_response
 from .replies import Json, NoContent
@@ -61,6 +62,7 @@ class TaskclusterView(ClientView):
         try:
             payload = request_body.read_json(request, method.name)
             reply = self._authorize_and_handle(request, method, params, payload)
+            render_errors(reply, lambda error: error_response(error, request, method.name, params, payload))
         except Exception as error:
             reply = error_response(error, request, method.name, params, payload)
         return _add_request_ids(request, reply)

@@ -4,12 +4,12 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any
 
 from ... import clock, conf, notifications
 from ...access.uses import may_control_run
 from ...core.reports import Report
 from ...core.states import RUN
+from ...notifications import LOCAL_CALLER, PendingWait, Waiter, WaitingClient, WaitSteps, wait_in_thread
 from ...store import run_tree
 from ..queues.queue_lookups import release_connection
 from ..tasks.task_commands import report_task
@@ -33,21 +33,32 @@ class WaitOutcome:
 
 
 def wait_for_run(run_id: str, seconds: float, until_refs: Collection[str] = ()) -> WaitOutcome:
-    """Wait until a run ends, blocks on an open WAIT or YIELD task, or ends a task of these references.
-
-    The tasks of descendants count as well.
-
-    Returns at once with `timed_out` if `conf.most_waiting_polls` requests are already waiting.
+    """Wait in this thread until a run ends, blocks on an open WAIT or YIELD task, or ends a task of these references.
 
     Raises:
         NotFound: when there is no such run.
     """
-    ends_at = monotonic() + min(seconds, conf.most_wait_seconds)
+    return wait_in_thread(begin_run_wait(run_id, seconds, until_refs))
+
+
+def begin_run_wait(
+    run_id: str, seconds: float, until_refs: Collection[str] = (), client: WaitingClient = LOCAL_CALLER
+) -> WaitSteps[WaitOutcome]:
+    """Return the steps of a wait for a run, which ends as that of `wait_for_run`. The tasks of descendants count too.
+
+    Returns earlier with `timed_out` if too many requests are waiting.
+
+    Raises:
+        NotFound: when there is no such run.
+    """
+    begins_at = monotonic()
     if found := check_wait_outcome(run_id, until_refs):
         return found
-    if seconds <= 0 or notifications.count_waiting() >= conf.most_waiting_polls:
+    seconds = notifications.limit_wait(client, min(seconds, conf.most_wait_seconds))
+    if seconds <= 0:
         return WaitOutcome(run_id, timed_out=True)
-    with _subscribe_to_run(run_id, seconds) as waiter:
+    ends_at = begins_at + seconds
+    with _subscribe_to_run(run_id, seconds, client) as waiter:
         while True:
             if found := check_wait_outcome(run_id, until_refs):
                 return found
@@ -55,19 +66,19 @@ def wait_for_run(run_id: str, seconds: float, until_refs: Collection[str] = ()) 
             if left <= 0 or notifications.is_closing():
                 return WaitOutcome(run_id, timed_out=True)
             release_connection()
-            waiter.wait(min(left, MAX_POLL_INTERVAL))
+            yield PendingWait(waiter, min(left, MAX_POLL_INTERVAL))
 
 
 @contextmanager
-def _subscribe_to_run(run_id: str, seconds: float) -> Iterator[Any]:
+def _subscribe_to_run(run_id: str, seconds: float, client: WaitingClient) -> Iterator[Waiter]:
     """Subscribe to notifications about a run and its descendants, and mark them as watched."""
     now = clock.now()
-    until = now + round(min(seconds, conf.most_wait_seconds) * 1000)
+    until = now + round(seconds * 1000)
     # The run is marked first, because children that it starts from now on inherit the mark.
     names = run_tree.mark_watched([run_id], run_id, until, now)
     if children := run_tree.load_run_tree(run_id).run_ids[1:]:
         names |= run_tree.mark_watched(children, run_id, until, now)
-    with notifications.subscribe(*map(notifications.broadcast_topic, sorted(names))) as waiter:
+    with notifications.subscribe(*map(notifications.broadcast_topic, sorted(names)), client=client) as waiter:
         yield waiter
 
 

@@ -1,6 +1,6 @@
 """Claims of standalone tasks, and the Pulse messages that go with them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,14 +13,14 @@ from ...core.standalone import reports
 from ...core.standalone.effects import PublishMessage
 from ...core.standalone.snapshot import StandaloneTask
 from ...core.states import LEASED, PENDING
-from ...notifications import always_connected
+from ...notifications import LOCAL_CALLER, WaitingClient, WaitSteps, wait_in_thread
 from ...store import standalone_claims, standalone_tasks
 from ...store.statement_batch import StatementBatch
 from ...telemetry import metrics
 from ..queues.pollers import record_poll
 from ..queues.queue_lookups import standalone_queue
 from ..queues.throughput import record_claims
-from ..tasks.long_polls import LongPoll, long_poll
+from ..tasks.long_polls import LongPoll, begin_poll
 from .pulse_messages import PUBLISHERS, pulse_message
 from .standalone_rows import is_quarantined, record_worker
 
@@ -33,15 +33,20 @@ class ClaimedTask(NamedTuple):
     definition: dict[str, Any]
 
 
-def claim_tasks(
-    queue: str, group: str, name: str, count: int, has_left: Callable[[], bool] = always_connected
-) -> list[ClaimedTask]:
+def claim_tasks(queue: str, group: str, name: str, count: int) -> list[ClaimedTask]:
     """Claim up to `count` attempts for a worker, with a long poll. A quarantined worker receives none."""
+    return wait_in_thread(begin_claim(queue, group, name, count))
+
+
+def begin_claim(
+    queue: str, group: str, name: str, count: int, client: WaitingClient = LOCAL_CALLER
+) -> WaitSteps[list[ClaimedTask]]:
+    """Return the steps of a claim of up to `count` attempts."""
     record_poll(queue, "", f"{group}/{name}")
     record_worker(queue, group, name, clock.now())
     wait_ms = round(conf.taskcluster_longest_wait * 1000)
-    poll = LongPoll(standalone_queue(queue), wait_ms, count, has_left)
-    return long_poll(poll, lambda: _claim_now(queue, group, name, count))
+    poll = LongPoll(standalone_queue(queue), wait_ms, count, client)
+    return begin_poll(poll, lambda: _claim_now(queue, group, name, count))
 
 
 @metrics.CLAIM_SECONDS.of

@@ -20,7 +20,7 @@ from ...core.snapshot import Run
 from ...models import Task
 from ...models.claimed_attempts import ClaimedAttempt
 from ...models.fields import dumps
-from ...notifications import always_connected
+from ...notifications import LOCAL_CALLER, WaitingClient, WaitSteps, wait_in_thread
 from ...store import claims, task_logs
 from ...store.claimed_attempts import load_claimed
 from ...store.rows import strip_nul
@@ -30,7 +30,7 @@ from ..payloads import payload_storage
 from ..queues import throughput
 from ..queues.pollers import record_poll
 from ..runs.change import RunCommand, change_run
-from .long_polls import LongPoll, long_poll
+from .long_polls import LongPoll, begin_poll
 
 log = logging.getLogger(__name__)
 
@@ -43,19 +43,26 @@ MAX_LOG_LINE_LENGTH = 64_000
 
 
 def claim_tasks(
+    task_type: str, *, worker: str = "", domain: str = "", count: int = 1, wait_ms: int = 100
+) -> list[ClaimedAttempt]:
+    """Claim up to `count` attempts of a type for a worker, waiting up to `wait_ms` milliseconds for the first."""
+    return wait_in_thread(begin_claim(task_type, worker=worker, domain=domain, count=count, wait_ms=wait_ms))
+
+
+def begin_claim(
     task_type: str,
     *,
     worker: str = "",
     domain: str = "",
     count: int = 1,
     wait_ms: int = 100,
-    has_left: Callable[[], bool] = always_connected,
-) -> list[ClaimedAttempt]:
-    """Claim up to `count` attempts of a type for a worker, waiting up to `wait_ms` milliseconds for the first."""
+    client: WaitingClient = LOCAL_CALLER,
+) -> WaitSteps[list[ClaimedAttempt]]:
+    """Return the steps of a claim of up to `count` attempts, which waits up to `wait_ms` milliseconds for the first."""
     queue = f"{domain}:{task_type}" if domain else task_type
     worker = strip_nul(worker)[:255]
     record_poll(task_type, domain, worker)
-    return long_poll(LongPoll(queue, wait_ms, count, has_left), lambda: claim_now(queue, worker, count))
+    return begin_poll(LongPoll(queue, wait_ms, count, client), lambda: claim_now(queue, worker, count))
 
 
 @metrics.CLAIM_SECONDS.of

@@ -7,8 +7,9 @@ from django.http import HttpResponse
 from ....core.document.checks.values import read_mapping
 from ....engine.payloads.payload_storage import load_payload
 from ....engine.runs import run_commands
-from ....engine.runs.run_waits import wait_for_run
+from ....engine.runs.run_waits import WaitOutcome, begin_run_wait
 from ....insight.runs.execution import find_run
+from ...waiting_replies import reply_after, waiting_client
 from .. import request_body
 from ..api_operation import VERSION_QUERY, WAIT_QUERY, ApiOperation
 from ..openapi import tables as shapes
@@ -58,9 +59,8 @@ class Execution(ConductorView):
             run_id = run_commands.start(
                 replace(start_request, request_id=wait_request.request_id or None), request.actor.name
             )
-        return Json(
-            signal_response(run_id, wait_for_run(run_id, wait_request.seconds, wait_request.refs), wait_request)
-        )
+        wait = begin_run_wait(run_id, wait_request.seconds, wait_request.refs, waiting_client(request))
+        return reply_after(request, wait, lambda stop: Json(signal_response(run_id, stop, wait_request)))
 
 
 class ExecutionByName(ConductorView):
@@ -120,7 +120,13 @@ def start_and_wait(request: ConductorRequest, name: str, input: dict) -> HttpRes
     )
     run_id = run_commands.start(start_request, request.actor.name)
     seconds = parse_seconds(none_to_empty(headers.get("waitForSeconds", "")))
-    stop = wait_for_run(run_id, seconds, parse_refs(headers.get("waitUntilTaskRef", "")))
+    refs = parse_refs(headers.get("waitUntilTaskRef", ""))
+    wait = begin_run_wait(run_id, seconds, refs, waiting_client(request))
+    return reply_after(request, wait, lambda stop: output_reply(run_id, stop))
+
+
+def output_reply(run_id: str, stop: WaitOutcome) -> HttpResponse:
+    """Return the output of a run. Headers have its id and status."""
     run = find_run(run_id, ["output"])
     reply = Json(load_payload(run.output_path) if run.output_path else run.output)
     reply.headers["X-Workflow-Id"], reply.headers["X-Workflow-Status"] = run.id, run.status

@@ -5,7 +5,8 @@ from django.http import HttpResponse
 from ....core.document.checks.values import read_mapping
 from ....core.errors import NotFound
 from ....core.reports import Report
-from ....engine.runs.run_waits import signal_run, wait_for_run
+from ....engine.runs.run_waits import begin_run_wait, signal_run
+from ...waiting_replies import reply_after, waiting_client
 from .. import request_body
 from ..api_operation import EMPTY_REPLY, ApiOperation
 from ..openapi import tables as shapes
@@ -53,7 +54,8 @@ class SignalAndWait(ConductorView):
         )
         if send_signal(request, workflow_id, status) is None:
             raise NotFound(f"No task of workflow {workflow_id} is waiting for a signal.")
-        return Json(signal_response(workflow_id, wait_for_run(workflow_id, wait_request.seconds), wait_request))
+        wait = begin_run_wait(workflow_id, wait_request.seconds, client=waiting_client(request))
+        return reply_after(request, wait, lambda stop: Json(signal_response(workflow_id, stop, wait_request)))
 
 
 def send_signal(request: ConductorRequest, workflow_id: str, status: str) -> str | None:

@@ -4,8 +4,9 @@ from django.http import HttpResponse
 
 from ....core.document.checks.values import read_mapping
 from ....engine.runs import removals, skip_and_jump
-from ....engine.runs.run_waits import WaitOutcome, wait_for_run
+from ....engine.runs.run_waits import WaitOutcome, begin_run_wait
 from ....insight.runs.execution import wire_run
+from ...waiting_replies import reply_after, waiting_client
 from .. import request_body
 from ..api_operation import EMPTY_REPLY, NO_CONTENT, REASON_QUERY, REMOVAL_QUERY, WAIT_QUERY, ApiOperation
 from ..openapi import tables as shapes
@@ -117,10 +118,10 @@ class State(ConductorView):
         wants_to_wait = none_to_empty(request.query.text("waitUntilTaskRef")) or none_to_empty(
             request.query.text("waitForSeconds")
         )
-        stop = (
-            wait_for_run(workflow, wait_request.seconds, wait_request.refs) if wants_to_wait else WaitOutcome(workflow)
-        )
-        return Json(signal_response(workflow, stop, wait_request))
+        if not wants_to_wait:
+            return Json(signal_response(workflow, WaitOutcome(workflow), wait_request))
+        wait = begin_run_wait(workflow, wait_request.seconds, wait_request.refs, waiting_client(request))
+        return reply_after(request, wait, lambda stop: Json(signal_response(workflow, stop, wait_request)))
 
 
 class Upgrade(ConductorView):

@@ -4,14 +4,14 @@ from django.http import HttpResponse
 
 from ....core.errors import Invalid
 from ....engine.access.token_buckets import POLLS
-from ....engine.tasks.task_commands import claim_tasks
-from ...disconnect_check import disconnect_check
+from ....engine.tasks.task_commands import begin_claim
+from ...waiting_replies import reply_after, waiting_client
 from ..api_operation import POLL_QUERY, ApiOperation, ArrayOf
 from ..openapi import tables as shapes
 from ..permissions import can_poll
-from ..replies import Json, NoContent
+from ..replies import Json
 from ..view import ConductorRequest, ConductorView
-from .task_serializers import claimed_task_document, claimed_task_documents
+from .task_serializers import claimed_task_documents, first_task_reply
 
 MAX_WAIT_MS = 5000
 MAX_TYPE_LENGTH, MAX_DOMAIN_LENGTH = 512, 128
@@ -41,15 +41,15 @@ class BatchPoll(ConductorView):
             raise Invalid("Long Poll Timeout value cannot be more than 5 seconds")
         if count <= 0:
             return Json([])
-        attempts = claim_tasks(
+        claim = begin_claim(
             task_type[:MAX_TYPE_LENGTH],
             worker=query.text("workerid"),
             domain=query.text("domain")[:MAX_DOMAIN_LENGTH],
             count=min(count, MAX_TASKS),
             wait_ms=max(wait_ms, 0),
-            has_left=disconnect_check(request),
+            client=waiting_client(request),
         )
-        return Json(claimed_task_documents(attempts))
+        return reply_after(request, claim, lambda attempts: Json(claimed_task_documents(attempts)))
 
 
 class Poll(ConductorView):
@@ -69,7 +69,5 @@ class Poll(ConductorView):
 
     def get(self, request: ConductorRequest, task_type: str) -> HttpResponse:
         worker, domain = request.query.text("workerid"), request.query.text("domain")[:MAX_DOMAIN_LENGTH]
-        attempts = claim_tasks(
-            task_type[:MAX_TYPE_LENGTH], worker=worker, domain=domain, has_left=disconnect_check(request)
-        )
-        return Json(claimed_task_document(attempts[0])) if attempts else NoContent()
+        claim = begin_claim(task_type[:MAX_TYPE_LENGTH], worker=worker, domain=domain, client=waiting_client(request))
+        return reply_after(request, claim, first_task_reply)

@@ -1,8 +1,10 @@
 """TaskResult in, Task out (api §3.6, §3.7)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from django.http import HttpResponse
 
 from ....access.redaction import runtime_metadata, substitute_secrets
 from ....core.document.checks.document_fields import FieldSpec, FieldTable, ObjectOf
@@ -22,6 +24,7 @@ from ....core.reasons import MAX_ATTEMPT_REASON_LENGTH, shorten_reason
 from ....core.reports import Report
 from ....insight.runs.execution import wire_claimed_task
 from ....models.claimed_attempts import ClaimedAttempt
+from ..replies import Json, NoContent
 from ..request_fields import read_request
 
 OUTCOME_BY_STATUS = {
@@ -118,6 +121,11 @@ def claimed_task_document(attempt: ClaimedAttempt) -> dict[str, Any]:
     if names := definition.get("runtimeMetadata"):
         task["runtimeMetadata"] = runtime_metadata(names)
     return task
+
+
+def first_task_reply(attempts: Sequence[ClaimedAttempt]) -> HttpResponse:
+    """Return the reply to a poll for one task."""
+    return Json(claimed_task_document(attempts[0])) if attempts else NoContent()
 
 
 def claimed_task_documents(attempts: Iterable[ClaimedAttempt]) -> list[dict[str, Any]]:

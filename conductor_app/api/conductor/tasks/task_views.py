@@ -10,10 +10,10 @@ from ....access.permissions import is_allowed, require_permission, task_target
 from ....core.document.checks.values import read_mapping
 from ....core.errors import NotFound
 from ....core.reports import Report
-from ....engine.tasks.task_commands import Guard, ReportOptions, claim_tasks, renew_lease, report_by_ref, report_task
+from ....engine.tasks.task_commands import Guard, ReportOptions, begin_claim, renew_lease, report_by_ref, report_task
 from ....insight.runs.execution import find_attempt, find_run, wire_runs, wire_task
 from ....models import Attempt, Run
-from ...disconnect_check import disconnect_check
+from ...waiting_replies import reply_after, waiting_client
 from .. import request_body
 from ..api_operation import PLAIN_TEXT, ApiOperation
 from ..openapi import tables as shapes
@@ -26,7 +26,7 @@ from ..permissions import (
 )
 from ..replies import EmptyOk, Json, NoContent, PlainText
 from ..view import ConductorRequest, ConductorView
-from .task_serializers import TASK_RESULT, TaskResult, claimed_task_document, parse_outcome, parse_task_result
+from .task_serializers import TASK_RESULT, TaskResult, first_task_reply, parse_outcome, parse_task_result
 
 
 def report_result(result: TaskResult, actor: Actor) -> bool:
@@ -121,10 +121,8 @@ class TaskUpdatesWithNext(ConductorView):
         # A caller who reports as operator of the workflow is no worker of the queue.
         if not (is_over and queue and is_allowed(request.actor, WORKER_RIGHTS, target)):
             return NoContent()
-        attempts = claim_tasks(
-            target[TASK_DEF], worker=result.worker, domain=domain, has_left=disconnect_check(request)
-        )
-        return Json(claimed_task_document(attempts[0])) if attempts else NoContent()
+        claim = begin_claim(target[TASK_DEF], worker=result.worker, domain=domain, client=waiting_client(request))
+        return reply_after(request, claim, first_task_reply)
 
 
 class TaskOne(ConductorView):

@@ -5,7 +5,7 @@ from django.http import HttpResponse
 from ....core.standalone.resolutions import COMPLETED, FAILED
 from ....engine.standalone import claims, task_commands
 from ....insight.standalone.task_status import queue_facts
-from ...disconnect_check import disconnect_check
+from ...waiting_replies import reply_after, waiting_client
 from ..method_scopes import CLAIM_TASK_SCOPES, CLAIM_WORK_SCOPES, ApiMethod
 from ..replies import Json
 from ..request_body import parse_success
@@ -23,8 +23,8 @@ class ClaimWork(TaskclusterView):
         document, queue = request.document, request.params["taskQueueId"]
         group, name = document["workerGroup"], document["workerId"]
         request.require(workerGroup=group, workerId=name)
-        claimed = claims.claim_tasks(queue, group, name, int(document["tasks"]), disconnect_check(request))
-        return Json({"tasks": [claim_reply(each) for each in claimed]})
+        claim = claims.begin_claim(queue, group, name, int(document["tasks"]), waiting_client(request))
+        return reply_after(request, claim, lambda claimed: Json({"tasks": [claim_reply(each) for each in claimed]}))
 
 
 class ClaimTask(TaskclusterView):
