@@ -42,6 +42,7 @@ OBJECT_LABELS = {
     "user": gettext_lazy("Users"),
     "group": gettext_lazy("Groups"),
     "role": gettext_lazy("Roles"),
+    "server": gettext_lazy("Server"),
 }
 """All object types, in the order of the filter."""
 

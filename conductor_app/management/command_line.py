@@ -35,6 +35,8 @@ SUBCOMMANDS = {
     "user": Subcommand(("django", "user"), "create an administrator, or reset the password of a user"),
     "key": Subcommand(("django", "create_access_key"), "create an access key for an application"),
     "check": Subcommand(("django", "check_upgrade"), "report before an upgrade what would be slow or incompatible"),
+    "backup": Subcommand(("django", "backup"), "write the database and the payloads into one archive"),
+    "restore": Subcommand(("django", "restore"), "replace the database by the content of such an archive"),
     "version": Subcommand(
         ("django", "show_versions"), "print the versions of the server, Python, Django and the database"
     ),

@@ -38,7 +38,9 @@ ROOMS: dict[str, set[str]] = {
     "admin": BELOW_FACES,
     "workers": BELOW_FACES | {"scripts"},
     "background": {"workers", "celery", *BELOW_FACES},
+    "management.backup": {"engine", "access", "models", "core", "blob_storage"},
     "management": {
+        "management.backup",
         "background",
         "celery",
         "workers",
