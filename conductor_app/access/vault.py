@@ -34,9 +34,9 @@ def decrypt(name: str, sealed: str) -> str:
     Raises:
         DecryptionFailed: when no key decrypts the value.
     """
-    key_name, _, text = sealed.partition(".")
+    name_of_key, _, text = sealed.partition(".")
     for key in encryption_keys():
-        if key_name(key) == key_name:
+        if key_name(key) == name_of_key:
             return _try_decrypt(key, name, text)
     raise DecryptionFailed(name)
 

@@ -68,7 +68,7 @@ class SqliteTarget:
                 # The file is worthless until it is complete, and is then written to the disk as a whole.
                 cursor.execute("PRAGMA synchronous=OFF")
                 cursor.execute("PRAGMA journal_mode=MEMORY")
-                cursor.execute("PRAGMA cache_size=-65536")
+                cursor.execute("PRAGMA cache_size=-32768")
             yield
             self._connection.close()
             self._finish_draft()

@@ -52,7 +52,7 @@ def dump_rows(connection: BaseDatabaseWrapper, table: ProductTable, writer: Memb
 def read_rows(connection: BaseDatabaseWrapper, table: str, columns: Sequence[str]) -> Iterator[Sequence[Any]]:
     """Yield the values of these columns of each row."""
     query = f"SELECT {_names(connection, columns)} FROM {connection.ops.quote_name(table)}"
-    with connection.cursor() as cursor:
+    with connection.cursor() as cursor, connection.wrap_database_errors:
         if connection.vendor != "postgresql":
             yield from cursor.execute(query)
             return
@@ -85,7 +85,12 @@ def load_rows(
     target = f"{connection.ops.quote_name(table.name)} ({_names(connection, columns)})"
     counted = _Counted(rows)
     try:
-        with transaction.atomic(using=connection.alias), connection.cursor() as cursor:
+        with (
+            transaction.atomic(using=connection.alias),
+            connection.cursor() as cursor,
+            # The methods of the database's own module, which are called here, raise its own errors.
+            connection.wrap_database_errors,
+        ):
             if connection.vendor == "postgresql":
                 with cursor.copy(f"COPY {target} FROM STDIN") as copy:
                     for row in counted:
