@@ -23,7 +23,7 @@ SUPPLY_CHAIN := .venv/supply-chain/bin/python
 # Images may set this variable. Then each test process would compile every module that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run demo test test-java faults bench screenshots messages lint lock licenses sbom audit hostile clean
+.PHONY: run demo test test-java faults bench screenshots messages metrics lint lock licenses sbom audit hostile clean
 
 run: .venv/for-run
 	@exec $(BIN) manage.py serve
@@ -65,6 +65,10 @@ screenshots: .venv/for-test
 messages: .venv/for-test
 	$(BIN) manage.py makemessages --all --add-location=file --no-wrap --ignore=tests --ignore=static --ignore=var --ignore=.venv
 	$(BIN) manage.py compilemessages --ignore=.venv
+
+# Writes the table of docs/reference/metrics.md.
+metrics: .venv/for-test
+	@$(BIN) -m tests.monitoring.metrics_page
 
 lint: .venv/for-test
 	$(BIN) -m ruff check .
