@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -27,9 +28,11 @@ def check_disks(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
         # SQLite's statistics do not have the size of one table.
         needed = file.stat().st_size if copied and file.exists() else 0
         yield from check_folder(file.parent, needed)
-    location = settings.STORAGES.get("payloads", {}).get("OPTIONS", {}).get("location")
-    if location and Path(location).is_dir():
-        yield from check_folder(Path(location))
+    storages: Any = settings.STORAGES
+    options = storages.get("payloads", {}).get("OPTIONS", {})
+    # The location in a bucket is no folder.
+    if options.get("location") and "bucket_name" not in options:
+        yield from check_folder(Path(options["location"]))
 
 
 def copied_tables(connection: BaseDatabaseWrapper) -> list[str]:

@@ -289,7 +289,8 @@ WRITES = {
 def test_only_the_store_writes_its_tables():
     broken = []
     for path, tree in modules():
-        if own_room(path) in ("store", "migrations") or path.parent.name == "migrations":
+        # A restore writes all tables, at any state of the migrations.
+        if own_room(path) in ("store", "migrations", "management.backup") or path.parent.name == "migrations":
             continue
         aliases = _names_of_store_tables(path, tree)
         broken += [

@@ -68,9 +68,13 @@ class Installation:
 
     def python(self, script: str) -> str:
         """Execute a script with the settings of this installation, and return its output."""
-        done = self._run(sys.executable, "-c", script)
+        done = self.run_python(script)
         assert done.returncode == 0, done.stderr
         return done.stdout
+
+    def run_python(self, script: str) -> subprocess.CompletedProcess[str]:
+        """Execute a script that may fail."""
+        return self._run(sys.executable, "-c", script)
 
     def _run(self, *command: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

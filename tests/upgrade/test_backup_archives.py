@@ -316,6 +316,21 @@ def test_an_archive_that_only_lists_payloads_requires_the_same_storage(source, f
     assert full.contents() == source.contents()
 
 
+def test_a_full_disk_is_reported_and_leaves_no_archive(full, tmp_path):
+    next(full.payloads.rglob("*.json")).write_bytes(os.urandom(2_000_000))
+    script = (
+        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))\n"
+        f"import sys; sys.argv = ['conductor-app', 'backup', {str(tmp_path / 'a.backup')!r}]\n"
+        "from conductor_app.management.command_line import main; main()"
+    )
+
+    done = full.run_python(script)
+
+    assert done.returncode == 1
+    assert "a.backup cannot be written: File too large." in done.stderr
+    assert list(tmp_path.glob("*.backup*")) + list(tmp_path.glob(".*.backup*")) == []
+
+
 def test_a_payload_that_the_storage_has_lost_is_reported(full, tmp_path):
     next(full.payloads.rglob("*.json")).unlink()
 

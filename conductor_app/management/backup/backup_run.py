@@ -15,7 +15,7 @@ from conductor_app import blob_storage, clock
 from .archive_keys import KeyUses, fingerprints
 from .archive_writer import ArchiveWriter, create_archive
 from .errors import BackupRefused
-from .manifest import PAYLOADS, Manifest, PayloadContent, TableContent
+from .manifest import PAYLOADS, Manifest, PayloadInventory, TableContent
 from .payload_contents import PayloadRow, dump_payloads
 from .schema_state import ProductTable, product_tables, read_migrations
 from .table_rows import consistent_snapshot, dump_rows, read_next_id, read_rows
@@ -83,10 +83,10 @@ def _list_payloads(connection: BaseDatabaseWrapper, file: IO[bytes]) -> None:
 
 def _dump_payload_contents(
     payload_list: IO[bytes], archive: ArchiveWriter, uses: KeyUses, options: BackupOptions, log: Log
-) -> PayloadContent:
+) -> PayloadInventory:
     with archive.member(PAYLOADS) as writer:
         if not blob_storage.is_storage_configured():
-            return PayloadContent(has_contents=options.with_payload_contents)
+            return PayloadInventory(has_contents=options.with_payload_contents)
         log("Reading the payloads ...")
         return dump_payloads(_payload_rows(payload_list), writer, uses, options.with_payload_contents)
 

@@ -36,7 +36,7 @@ class TableContent:
 
 
 @dataclass(frozen=True)
-class PayloadContent:
+class PayloadInventory:
     """The payloads outside the database. `missing`: payloads in use that the storage did not have.
 
     `has_contents`: False if the archive only lists their sizes and digests.
@@ -58,7 +58,7 @@ class Manifest:
     migrations: dict[str, list[str]]
     available_keys: list[str]
     tables: list[TableContent]
-    payloads: PayloadContent
+    payloads: PayloadInventory
     used_keys: dict[str, int]
     members: dict[str, Member]
     format: int = FORMAT
@@ -96,7 +96,7 @@ def _build_manifest(document: Mapping[str, Any]) -> Manifest:
         **{
             **document,
             "tables": [TableContent(**each) for each in document["tables"]],
-            "payloads": PayloadContent(**document["payloads"]),
+            "payloads": PayloadInventory(**document["payloads"]),
             "members": {name: Member(**each) for name, each in document["members"].items()},
         }
     )

@@ -18,7 +18,7 @@ from conductor_app import blob_storage
 from .archive_keys import KeyUses, StreamKeyUses
 from .archive_writer import MemberWriter
 from .errors import ArchiveDamaged, BackupRefused
-from .manifest import PayloadContent
+from .manifest import PayloadInventory
 
 LENGTH_BYTES, DIGEST_BYTES = 4, 32
 MEMORY_BYTES = 8 * 1024 * 1024
@@ -35,7 +35,7 @@ class PayloadRow:
 
 def dump_payloads(
     rows: Iterable[PayloadRow], writer: MemberWriter, uses: KeyUses, has_contents: bool
-) -> PayloadContent:
+) -> PayloadInventory:
     """Write a record for each payload.
 
     Raises:
@@ -53,7 +53,7 @@ def dump_payloads(
             raise BackupRefused(f"The payload {row.path} cannot be read: {error}") from error
         count += 1
         size += _dump_payload(row.path, chunks, writer, StreamKeyUses(uses) if has_contents else None)
-    return PayloadContent(count, size, missing, has_contents)
+    return PayloadInventory(count, size, missing, has_contents)
 
 
 def _dump_payload(path: str, chunks: Iterable[bytes], writer: MemberWriter, key_uses: StreamKeyUses | None) -> int:

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db import DatabaseError, OperationalError, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.postgresql.base import DatabaseWrapper
 
 from .errors import BackupRefused
 from .restore_target import current_tables
@@ -38,7 +39,8 @@ class PostgresqlTarget:
         """
         options = self._connection.settings_dict["OPTIONS"]
         former = dict(options)
-        self._connection.close_pool()
+        if isinstance(self._connection, DatabaseWrapper):
+            self._connection.close_pool()
         self._connection.close()
         options.pop("pool", None)
         options["options"] = f"{former.get('options', '')} {UNLIMITED}".strip()

@@ -74,16 +74,16 @@ def apply_migrations(connection: BaseDatabaseWrapper, migrations: Mapping[str, l
 
 
 def _product_table(model: type[Model]) -> ProductTable:
-    fields = model._meta.local_concrete_fields
+    fields = {str(field.column): field for field in model._meta.local_concrete_fields}
     key = model._meta.pk
     return ProductTable(
         name=model._meta.db_table,
-        columns=[field.column for field in fields],
-        time_columns=frozenset(field.column for field in fields if isinstance(field, DateTimeField)),
+        columns=list(fields),
+        time_columns=frozenset(column for column, field in fields.items() if isinstance(field, DateTimeField)),
         sealed_columns=frozenset(
-            field.column
-            for field in fields
-            if SEALED_COLUMN.fullmatch(field.column) and field.get_internal_type() == "TextField"
+            column
+            for column, field in fields.items()
+            if SEALED_COLUMN.fullmatch(column) and field.get_internal_type() == "TextField"
         ),
         id_column=key.column if key is not None and key.get_internal_type().endswith("AutoField") else None,
     )

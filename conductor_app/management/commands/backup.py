@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import DatabaseError, connection
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
 
 from conductor_app.management.backup.backup_run import BackupOptions, create_backup
 from conductor_app.management.backup.errors import BackupRefused
@@ -28,7 +28,7 @@ class Command(BaseCommand):
         path: Path = options["file"]
         wanted = BackupOptions(path, not options["without_payload_contents"])
         try:
-            manifest = create_backup(connection, wanted, self.stdout.write)
+            manifest = create_backup(connections[DEFAULT_DB_ALIAS], wanted, self.stdout.write)
         except BackupRefused as error:
             raise CommandError(str(error)) from error
         except DatabaseError as error:

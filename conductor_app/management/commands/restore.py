@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import DatabaseError, connection
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
 
 from conductor_app.management.backup.errors import BackupRefused, RestoreIncomplete
 from conductor_app.management.backup.restore_run import RestoreOptions, restore_backup
@@ -30,7 +30,7 @@ class Command(BaseCommand):
         path: Path = options["file"]
         permitted = RestoreOptions(path, options["replace"], options["without_keys"], options["check"])
         try:
-            manifest = restore_backup(connection, permitted, self.stdout.write)
+            manifest = restore_backup(connections[DEFAULT_DB_ALIAS], permitted, self.stdout.write)
         except RestoreIncomplete as error:
             raise CommandError(str(error)) from error
         except BackupRefused as error:
