@@ -77,44 +77,47 @@ def test_a_restore_into_an_empty_database_has_all_rows_and_payloads(source, arch
     assert empty.query("SELECT status FROM conductor_run LIMIT 1") == [("RUNNING",)]
 
 
-def test_rows_that_are_added_after_a_restore_get_new_ids(source, archive, full):
+LATE_PAYLOAD = "task/output/late.json"
+
+
+@pytest.fixture(scope="module")
+def replaced(source, archive, tmp_path_factory) -> Installation:
+    """Return an installation after a restore. Before, it had other rows, another payload, and a damaged one."""
+    copied = copy_installation(source, tmp_path_factory.mktemp("replaced"))
+    copied.query("UPDATE conductor_run SET status = 'PAUSED'")
+    copied.query(f"INSERT INTO conductor_storedpayload (path, size, created_at) VALUES ('{LATE_PAYLOAD}', 2, 1)")
+    next(copied.payloads.rglob("*.json")).write_text("{}")
+    copied.succeed("restore", archive, "--replace")
+    return copied
+
+
+def test_a_replaced_database_has_the_rows_and_the_payloads_of_the_archive(source, replaced):
+    assert replaced.contents() == source.contents()
+
+
+def test_payloads_that_only_the_former_database_used_expire(replaced):
+    [(expires_at,)] = replaced.query(f"SELECT expires_at FROM conductor_storedpayload WHERE path = '{LATE_PAYLOAD}'")
+
+    assert expires_at > 1
+    assert replaced.query("SELECT count(*) FROM conductor_storedpayload WHERE expires_at IS NULL") == [(3,)]
+
+
+def test_rows_that_are_added_after_a_restore_get_new_ids(source, replaced):
     [(last,)] = source.query("SELECT max(id) FROM auth_permission")
 
-    full.succeed("restore", archive, "--replace")
-    full.query(
+    replaced.query(
         "INSERT INTO auth_permission (name, content_type_id, codename) "
         "SELECT 'a', min(id), 'added' FROM django_content_type"
     )
 
-    assert full.query("SELECT id FROM auth_permission WHERE codename = 'added'") == [(last + 1,)]
+    assert replaced.query("SELECT id FROM auth_permission WHERE codename = 'added'") == [(last + 1,)]
 
 
-def test_a_database_with_rows_is_replaced_only_with_the_option(source, archive, full):
+def test_a_database_with_rows_is_not_replaced_without_the_option(archive, full):
     before = full.contents()
 
     assert "The database is not empty" in full.refuse("restore", archive)
     assert full.contents() == before
-    full.succeed("restore", archive, "--replace")
-    assert full.contents() == source.contents()
-
-
-def test_payloads_that_only_the_former_database_used_expire(archive, full):
-    full.query("INSERT INTO conductor_storedpayload (path, size, created_at) VALUES ('task/output/late.json', 2, 1)")
-
-    full.succeed("restore", archive, "--replace")
-
-    [(expires_at,)] = full.query("SELECT expires_at FROM conductor_storedpayload WHERE path = 'task/output/late.json'")
-    assert expires_at > 1
-    assert full.query("SELECT count(*) FROM conductor_storedpayload WHERE expires_at IS NULL") == [(3,)]
-
-
-def test_a_payload_with_another_content_gets_that_of_the_archive(source, archive, full):
-    damaged = next(full.payloads.rglob("*.json"))
-    damaged.write_text("{}")
-
-    full.succeed("restore", archive, "--replace")
-
-    assert full.contents() == source.contents()
 
 
 def test_a_restore_is_refused_while_another_process_uses_the_database(archive, full):

@@ -125,7 +125,7 @@ class Copy:
     refusal: str
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+@pytest.fixture(scope="module")
 def copy(request, servers, tmp_path_factory) -> Copy:
     """Back up a server while clients start runs and workers complete tasks."""
     folder = tmp_path_factory.mktemp("source")
@@ -168,12 +168,18 @@ def complete(client: Client, task: dict[str, Any]) -> None:
     reply(client.post("/tasks", result))
 
 
+@pytest.mark.parametrize("copy", ["sqlite", "postgresql"], indirect=True)
 def test_a_restore_is_refused_while_the_server_works(copy):
     assert "Stop" in copy.refusal
     assert "Nothing was changed." in copy.refusal
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+# test_restore_drill.py restores an archive from SQLite into SQLite.
+@pytest.mark.parametrize(
+    ("copy", "kind"),
+    [("sqlite", "postgresql"), ("postgresql", "postgresql"), ("postgresql", "sqlite")],
+    indirect=["copy"],
+)
 def test_every_run_of_a_backup_under_load_continues_after_its_restore(copy, kind, servers, tmp_path):
     settings = environment(kind, tmp_path / "var", servers)
     restored = execute(settings, "restore", copy.archive)
