@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from time import monotonic, sleep
 from typing import Any
 
 from django.db import DatabaseError, OperationalError, transaction
@@ -15,6 +16,8 @@ from .schema_state import MIGRATIONS_TABLE
 STAGING = "conductor_restore"
 """The schema of the new tables. It exists only during a restore."""
 UNLIMITED = "-c statement_timeout=0 -c lock_timeout=0 -c idle_in_transaction_session_timeout=0"
+CLOSING_SECONDS = 2.0
+"""The time that PostgreSQL may take to end a session that was closed."""
 OTHER_SESSIONS = """
     SELECT pid, application_name, coalesce(host(client_addr), 'local') FROM pg_stat_activity
     WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()
@@ -139,10 +142,21 @@ def _tables_of(cursor: Any, schema: str) -> set[str]:
 
 
 def _require_no_session(cursor: Any) -> None:
+    """Check that the server is stopped. Sessions that were just closed are waited for."""
+    ends_at = monotonic() + CLOSING_SECONDS
+    while sessions := _other_sessions(cursor):
+        if monotonic() > ends_at:
+            listed = ", ".join(f"pid {pid} ({name or 'no name'}, {address})" for pid, name, address in sessions[:5])
+            raise BackupRefused(
+                f"{len(sessions)} other sessions of this role are open in the database: {listed}. Stop all "
+                "processes of the server, and close other sessions."
+            )
+        sleep(0.1)
+
+
+def _other_sessions(cursor: Any) -> list[tuple[int, str, str]]:
+    # Within a transaction, the view would not change otherwise.
+    cursor.execute("SELECT pg_stat_clear_snapshot()")
     cursor.execute(OTHER_SESSIONS)
-    if sessions := cursor.fetchall():
-        listed = ", ".join(f"pid {pid} ({name or 'no name'}, {address})" for pid, name, address in sessions[:5])
-        raise BackupRefused(
-            f"{len(sessions)} other sessions of this role are open in the database: {listed}. Stop all "
-            "processes of the server, and close other sessions."
-        )
+    sessions: list[tuple[int, str, str]] = cursor.fetchall()
+    return sessions
