@@ -25,7 +25,7 @@ MKDOCS := NO_MKDOCS_2_WARNING=1 .venv/docs/bin/python -m mkdocs
 # Images may set this variable. Then each test process would compile every module that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run demo test test-java test-import faults bench screenshots messages docs docs-serve reference lint lock licenses sbom audit hostile clean
+.PHONY: run demo test test-java test-import faults bench screenshots messages docs docs-serve reference metrics lint lock licenses sbom audit hostile clean
 
 run: .venv/for-run
 	@exec $(BIN) manage.py serve
@@ -83,6 +83,10 @@ docs-serve: .venv/for-docs
 # Writes the pages of docs/reference that are generated from the code.
 reference: .venv/for-test
 	@exec $(BIN) -m tests.documentation.reference
+
+# Writes the table of docs/reference/metrics.md.
+metrics: .venv/for-test
+	@$(BIN) -m tests.monitoring.metrics_page
 
 lint: .venv/for-test
 	$(BIN) -m ruff check .

@@ -39,6 +39,16 @@ def put_payload(path: str, content: bytes | File) -> bool:
         return stored_path == path
 
 
+def has_payload(path: str) -> bool:
+    """Return True if the storage has content under this path.
+
+    Raises:
+        StorageUnavailable: when the storage cannot be reached.
+    """
+    with _storage_error():
+        return _storage().exists(path)
+
+
 def fetch_payload(path: str) -> bytes:
     """Return the content under this path.
 

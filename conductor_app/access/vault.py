@@ -25,7 +25,7 @@ def encrypt(name: str, value: str) -> str:
     """Return the value, encrypted with the newest key, as the key's name, a dot, and the ciphertext."""
     key, nonce = encryption_keys()[0], os.urandom(NONCE_BYTES)
     ciphertext = nonce + AESGCM(key).encrypt(nonce, value.encode(), name.encode())
-    return f"{_key_name(key)}.{base64.b64encode(ciphertext).decode()}"
+    return f"{key_name(key)}.{base64.b64encode(ciphertext).decode()}"
 
 
 def decrypt(name: str, sealed: str) -> str:
@@ -34,16 +34,16 @@ def decrypt(name: str, sealed: str) -> str:
     Raises:
         DecryptionFailed: when no key decrypts the value.
     """
-    key_name, _, text = sealed.partition(".")
+    name_of_key, _, text = sealed.partition(".")
     for key in encryption_keys():
-        if _key_name(key) == key_name:
+        if key_name(key) == name_of_key:
             return _try_decrypt(key, name, text)
     raise DecryptionFailed(name)
 
 
 def is_current(sealed: str) -> bool:
     """Return True if the value is encrypted with the newest key."""
-    return sealed.startswith(f"{_key_name(encryption_keys()[0])}.")
+    return sealed.startswith(f"{key_name(encryption_keys()[0])}.")
 
 
 def _try_decrypt(key: bytes, name: str, text: str) -> str:
@@ -69,5 +69,6 @@ def _derive_key(secret: str) -> bytes:
 
 
 @lru_cache(maxsize=32)
-def _key_name(key: bytes) -> str:
+def key_name(key: bytes) -> str:
+    """Return the fingerprint of a key, which reveals nothing about it."""
     return sha256(KEY_PURPOSE + key).hexdigest()[:12]

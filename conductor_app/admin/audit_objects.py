@@ -43,6 +43,7 @@ OBJECT_LABELS = {
     "group": gettext_lazy("Groups"),
     "role": gettext_lazy("Roles"),
     "import": gettext_lazy("Imports"),
+    "server": gettext_lazy("Server"),
 }
 """All object types, in the order of the filter."""
 

@@ -52,7 +52,7 @@ class DatabaseMetrics(Collector):
         self.load, self.now = load, now
 
     def collect(self) -> Iterator[Metric]:
-        up = GaugeMetricFamily("conductor_database_up", "Whether the database answers.")
+        up = GaugeMetricFamily("conductor_database_up", "Whether the database responds.")
         up.add_metric([], int(self.load is not None))
         yield up
         yield from self._replica_metrics()
@@ -69,14 +69,16 @@ class DatabaseMetrics(Collector):
         if not replica.is_configured():
             return
         state = replica.cached_state.state()
-        up = "Whether pages and searches read the replica: it answers, and its lag is within the limit."
+        up = "Whether pages and searches read the replica: it responds, and its lag is within the limit."
         yield GaugeMetricFamily("conductor_replica_up", up, int(state.is_usable))
         if state.lag_seconds is not None:
             yield GaugeMetricFamily("conductor_replica_lag_seconds", "Lag of the replica.", state.lag_seconds)
 
     def _queue_metrics(self, load: EngineLoad) -> Iterator[Metric]:
         depth = GaugeMetricFamily("conductor_queue_depth", "Attempts that wait in a queue.", labels=["queue"])
-        age = GaugeMetricFamily("conductor_queue_oldest_seconds", "How long the first of them waits.", labels=["queue"])
+        age = GaugeMetricFamily(
+            "conductor_queue_oldest_seconds", "How long the first attempt of a queue has waited.", labels=["queue"]
+        )
         for queue, waiting in load.queues.items():
             depth.add_metric([queue], waiting.count)
             age.add_metric([queue], waiting.age_seconds(self.now))
@@ -86,7 +88,7 @@ class DatabaseMetrics(Collector):
         waiting = load.outbox
         yield GaugeMetricFamily("conductor_outbox_messages", "Messages between runs on their way.", waiting.count)
         oldest = waiting.age_seconds(self.now)
-        yield GaugeMetricFamily("conductor_outbox_oldest_seconds", "Age of the oldest of them.", oldest)
+        yield GaugeMetricFamily("conductor_outbox_oldest_seconds", "Age of the oldest message on its way.", oldest)
         undelivered = GaugeMetricFamily(
             "conductor_undelivered_messages", "Messages that are not tried again.", labels=["receiver"]
         )
@@ -95,9 +97,11 @@ class DatabaseMetrics(Collector):
         yield undelivered
 
     def _sweep_metrics(self, load: EngineLoad) -> Iterator[Metric]:
-        lag = GaugeMetricFamily("conductor_sweep_lag_seconds", "How late the last pass found it.", labels=["sweep"])
+        lag = GaugeMetricFamily(
+            "conductor_sweep_lag_seconds", "How late the last pass found a due row.", labels=["sweep"]
+        )
         ago = GaugeMetricFamily("conductor_sweep_last_pass_seconds", "Seconds since the last pass.", labels=["sweep"])
-        failed = GaugeMetricFamily("conductor_sweep_failed", "Whether the last pass went wrong.", labels=["sweep"])
+        failed = GaugeMetricFamily("conductor_sweep_failed", "Whether the last pass failed.", labels=["sweep"])
         handled = CounterMetricFamily("conductor_sweep_handled", "Rows that the passes have handled.", labels=["sweep"])
         for sweep in load.sweeps:
             lag.add_metric([sweep.name], sweep.lag_ms / 1000)

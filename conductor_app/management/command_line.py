@@ -41,6 +41,8 @@ SUBCOMMANDS = {
         ("django", "import_taskcluster"), "import roles and clients from a Taskcluster deployment"
     ),
     "check": Subcommand(("django", "check_upgrade"), "report before an upgrade what would be slow or incompatible"),
+    "backup": Subcommand(("django", "backup"), "write the database and the payloads into one archive"),
+    "restore": Subcommand(("django", "restore"), "replace the database by the content of such an archive"),
     "version": Subcommand(
         ("django", "show_versions"), "print the versions of the server, Python, Django and the database"
     ),

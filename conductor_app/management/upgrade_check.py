@@ -80,15 +80,19 @@ def check_migrations(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
         yield Finding(str(error), is_problem=True)
         return
     yield from _newer_migrations(executor.loader)
-    plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
     if not connection.introspection.table_names():
         yield Finding("The database is empty: `migrate` creates all tables.")
         return
+    for name, effects in pending_effects(executor):
+        yield from describe_migration(name, effects, connection)
+
+
+def pending_effects(executor: MigrationExecutor) -> Iterator[tuple[str, list[TableEffect]]]:
+    """Yield each unapplied migration with its effects on existing tables."""
     graph = executor.loader.graph
     state = executor.loader.project_state([key for key in executor.loader.applied_migrations if key in graph.nodes])
-    for migration, _ in plan:
-        effects = table_effects(migration, state, connection.vendor)
-        yield from describe_migration(str(migration), effects, connection)
+    for migration, _ in executor.migration_plan(graph.leaf_nodes()):
+        yield str(migration), table_effects(migration, state, executor.connection.vendor)
 
 
 def _newer_migrations(loader: MigrationLoader) -> Iterator[Finding]:

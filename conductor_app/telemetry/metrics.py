@@ -75,8 +75,10 @@ RUNS_ENDED = LabeledCounter("conductor_runs_ended", "Runs that have ended.", "de
 ATTEMPTS_ENDED = LabeledCounter(
     "conductor_attempts_ended", "Attempts that have ended, by task type.", "type", "outcome"
 )
-CLAIM_SECONDS = FunctionTimer("conductor_claim_seconds", "Duration of one claim.", "registry")
-REPORT_SECONDS = FunctionTimer("conductor_report_seconds", "Duration of the handling of one report.", "heard")
+CLAIM_SECONDS = FunctionTimer(
+    "conductor_claim_seconds", "Duration of one claim, without the wait of a long poll.", "found"
+)
+REPORT_SECONDS = FunctionTimer("conductor_report_seconds", "Duration of the handling of one report.", "applied")
 WAITING_POLLS = Gauge(
     "conductor_waiting_polls", "Polls that wait for work.", registry=REGISTRY, multiprocess_mode="livesum"
 )

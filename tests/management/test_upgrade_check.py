@@ -1,5 +1,6 @@
 """`conductor-app check`: what would make an upgrade slow or impossible."""
 
+import shutil
 import tomllib
 from pathlib import Path
 
@@ -8,10 +9,15 @@ from django.db import connection, migrations, models
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
-from conductor_app.management import upgrade_check
+from conductor_app.management import disk_check, upgrade_check
+from conductor_app.management.definition_check import BehaviorChange, check_definitions
+from conductor_app.management.disk_check import check_disks, check_folder, copied_tables, describe_server_disk
 from conductor_app.management.migration_effects import MigrationEffect, TableEffect, effect_of, table_effects
 from conductor_app.management.upgrade_check import check_migrations, check_variables, check_versions, table_size
+from conductor_app.models import ResolvedDefinition, WorkflowDefinition
 from conductor_app.models.migration_operations import AddIndexWithoutLock, SetFillFactor
+from tests.builders import step
+from tests.scenario import Scenario
 
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
 INDEX = AddIndexWithoutLock("run", models.Index(fields=["status"], name="run_by_status_for_test"))
@@ -128,3 +134,86 @@ def test_the_size_of_a_table_counts_its_rows():
 
     assert table_size(connection, "no_such_table") is None
     assert table_size(connection, "django_migrations").rows > 0 or connection.vendor == "postgresql"
+
+
+@pytest.mark.django_db
+def test_definitions_that_this_version_continues_need_nothing(clock):
+    Scenario(clock, step("pay"))
+
+    assert list(check_definitions()) == []
+
+
+@pytest.mark.django_db
+def test_a_definition_of_open_runs_that_this_version_cannot_read_is_a_problem(clock):
+    scenario = Scenario(clock, step("pay"), name="order")
+    scenario.starts("order")
+    ResolvedDefinition.objects.update(document={"tasks": 3})
+
+    (finding,) = check_definitions()
+
+    assert finding.text.startswith("This version cannot continue 2 open runs of order version 1: ")
+    assert finding.is_problem
+
+
+@pytest.mark.django_db
+def test_ended_runs_of_such_a_definition_are_no_problem(clock):
+    Scenario(clock, step("pay"), name="order").terminate()
+    ResolvedDefinition.objects.update(document={"tasks": 3})
+
+    assert list(check_definitions()) == []
+
+
+@pytest.mark.django_db
+def test_a_change_of_behavior_names_the_runs_and_their_steps(clock):
+    Scenario(clock, step("pay"), step("send"), name="order")
+    change = BehaviorChange("it waits longer.", lambda document: document["taskReferenceName"] == "send")
+
+    (finding,) = check_definitions([change])
+
+    assert finding.text == "1 open run of order version 1: step send: it waits longer."
+    assert not finding.is_problem
+
+
+@pytest.mark.django_db
+def test_a_definition_that_this_version_refuses_to_save_is_a_note(clock):
+    Scenario(clock, step("pay"), name="order").terminate()
+    WorkflowDefinition.objects.update(document={"name": "order", "version": 1, "tasks": []})
+
+    (finding,) = check_definitions()
+
+    assert finding.text.startswith("This version refuses to save order version 1 unchanged: ")
+    assert not finding.is_problem
+
+
+def test_a_folder_with_too_little_space_is_a_problem(tmp_path):
+    free = shutil.disk_usage(tmp_path).free
+
+    assert list(check_folder(tmp_path / "missing", 10 * free)) == []
+    (finding,) = check_folder(tmp_path, 10 * free)
+    assert finding.is_problem
+    assert f"migrations need up to {10 * free / 1024 / 1024:,.0f} MB" in finding.text
+
+
+@pytest.mark.django_db
+def test_disks_with_enough_space_need_nothing(monkeypatch):
+    monkeypatch.setattr(disk_check, "LEAST_FREE_BYTES", 0)
+
+    assert copied_tables(connection) == []
+    assert list(check_disks(connection)) == []
+
+
+@pytest.mark.django_db
+def test_tables_that_migrations_copy_need_space():
+    MigrationRecorder.Migration.objects.filter(app="conductor", name__in=LATEST).delete()
+
+    assert ("conductor_alert" in copied_tables(connection)) == (connection.vendor == "sqlite")
+
+
+@pytest.mark.django_db
+def test_the_space_that_the_database_server_needs_is_a_note(monkeypatch):
+    monkeypatch.setattr(disk_check, "table_size", lambda connection, table: upgrade_check.TableSize(5, 3 * 1024 * 1024))
+
+    (finding,) = describe_server_disk(connection, ["conductor_run", "conductor_task"])
+
+    assert "conductor_run, conductor_task: the database server needs 6 MB" in finding.text
+    assert not finding.is_problem

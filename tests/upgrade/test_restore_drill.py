@@ -2,8 +2,6 @@
 
 import os
 import re
-import shutil
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -22,10 +20,9 @@ from tests.management.server import ROOT, Server, wait_until
 
 pytestmark = pytest.mark.skipif(
     "postgresql" in settings.DATABASES["default"]["ENGINE"],
-    reason="The servers use their own SQLite database. tests/store/test_backup.py restores PostgreSQL.",
+    reason="The servers use their own SQLite database. test_backup_under_load.py restores PostgreSQL.",
 )
 
-GUIDE = ROOT / "docs" / "how-to" / "back-up-and-restore.md"
 OLD_KEYS = {"SECRET_KEY": "first-signing-key-" * 4, "SECRETS_KEYS": "first-sealing-key-" * 2}
 NEW_KEYS = {"SECRET_KEY": "second-signing-key-" * 4, "SECRETS_KEYS": "second-sealing-key-" * 2}
 BOTH_KEYS = {
@@ -138,18 +135,18 @@ class Leftovers:
 @pytest.fixture(scope="module")
 def backup(tmp_path_factory) -> Iterator[tuple[Path, Site, Leftovers]]:
     """Yield a backup that was taken during work on a machine that was then lost, the machine, and the work."""
-    folder, copy = tmp_path_factory.mktemp("lost"), tmp_path_factory.mktemp("backup")
+    folder, archive = tmp_path_factory.mktemp("lost"), tmp_path_factory.mktemp("backup") / "conductor.backup"
     site = Site(folder, "localhost", OLD_KEYS).start()
     _, site.access_key, _, site.access_secret = site.manage("create_access_key", "billing").split()
     leftovers = begin_work(site)
     is_copied = threading.Event()
     client = threading.Thread(target=work_until, args=(site, leftovers.token, is_copied))
     client.start()
-    back_up(folder / "var", copy)
+    site.manage("backup", str(archive))
     is_copied.set()
     client.join()
     site.server.process.kill()
-    yield copy, site, leftovers
+    yield archive, site, leftovers
     wait_until(site.server.is_gone)
 
 
@@ -180,23 +177,14 @@ def work_until(site: Site, token: str, is_copied: threading.Event) -> None:
         site.charge_all(token)
 
 
-def back_up(var: Path, copy: Path) -> None:
-    """Follow the guide: first the database, then the payloads."""
-    statement = re.search(r'"(VACUUM INTO) \'[^\']+\'"', GUIDE.read_text())[1]
-    source = sqlite3.connect(var / "conductor.sqlite3")
-    source.execute(f"{statement} ?", [str(copy / "conductor.sqlite3")])
-    source.close()
-    shutil.copytree(var / "payloads", copy / "payloads")
-
-
 @pytest.fixture(scope="module")
 def restored(backup, tmp_path_factory) -> Iterator[Site]:
     """Restore the backup in another folder, under another host name and port, with new keys before the old ones."""
-    copy, lost, _ = backup
+    archive, lost, _ = backup
     folder = tmp_path_factory.mktemp("restored")
-    shutil.copytree(copy, folder / "var")
-    site = Site(folder, "127.0.0.1", BOTH_KEYS, lost.access_key, lost.access_secret).start()
-    yield site
+    site = Site(folder, "127.0.0.1", BOTH_KEYS, lost.access_key, lost.access_secret)
+    site.manage("restore", str(archive))
+    yield site.start()
     site.server.stop()
 
 

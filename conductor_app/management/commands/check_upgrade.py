@@ -8,13 +8,15 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, connection
 
+from conductor_app.management.definition_check import check_definitions
+from conductor_app.management.disk_check import check_disks
 from conductor_app.management.upgrade_check import check_installation, check_migrations, check_variables
 
 
 class Command(BaseCommand):
     """`conductor-app check`: changes nothing. The exit status is 1 if there is a problem."""
 
-    help = "Report unapplied migrations with the size of their tables, unknown settings, and versions that are too old."
+    help = "Report migrations, settings, versions, definitions and disks that would make an upgrade slow or impossible."
     # The command itself reports them.
     requires_system_checks = ()
 
@@ -24,6 +26,8 @@ class Command(BaseCommand):
                 *check_installation(connection),
                 *check_variables(os.environ, settings.READ_VARIABLES),
                 *check_migrations(connection),
+                *check_disks(connection),
+                *check_definitions(),
             ]
         except DatabaseError as error:
             raise CommandError(f"The database cannot be read: {error}") from error

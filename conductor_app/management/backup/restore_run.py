@@ -1,0 +1,167 @@
+"""Restore an archive. Until the last step, the former database stays as it is."""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from django.core.management import call_command
+from django.db import transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.migrations.loader import MigrationLoader
+
+from conductor_app import blob_storage, clock
+from conductor_app.engine import audit
+
+from .archive_keys import fingerprints, require_keys
+from .archive_reader import Archive, open_archive
+from .errors import ArchiveDamaged, BackupRefused, KeysMissing, RestoreIncomplete
+from .manifest import PAYLOADS, Manifest, TableContent
+from .payload_contents import (
+    PayloadReader,
+    RestoredPayloads,
+    find_damaged_payloads,
+    replace_payloads,
+    restore_payloads,
+)
+from .postgresql_target import PostgresqlTarget
+from .restore_target import RestoreTarget, first_used_table
+from .schema_state import ProductTable, apply_migrations, product_tables, require_known
+from .sqlite_target import SqliteTarget
+from .table_rows import empty_tables, load_rows, set_next_id
+
+Log = Callable[[str], None]
+DAY_MS = 86_400_000
+MAX_LISTED = 5
+
+
+@dataclass(frozen=True)
+class RestoreOptions:
+    """The archive, and what the operator has permitted."""
+
+    path: Path
+    replaces: bool = False
+    accepts_missing_keys: bool = False
+    only_checks: bool = False
+
+
+def restore_backup(connection: BaseDatabaseWrapper, options: RestoreOptions, log: Log) -> Manifest:
+    """Verify an archive, and replace the database by its content.
+
+    Raises:
+        BackupRefused: when the archive, the keys or the database do not permit it. Nothing was changed.
+    """
+    with open_archive(options.path) as archive:
+        log("Verifying the archive ...")
+        _verify(archive, options, log)
+        if not options.only_checks:
+            _restore(connection, archive, options, log)
+    return archive.manifest
+
+
+def _verify(archive: Archive, options: RestoreOptions, log: Log) -> None:
+    for check in (archive.verify_signature, lambda: require_keys(archive.manifest.used_keys)):
+        try:
+            check()
+        except KeysMissing as error:
+            if not options.accepts_missing_keys:
+                raise KeysMissing(f"{error} With --without-keys, such values are restored unreadable.") from None
+            log(f"Warning: {error}")
+    archive.verify_contents()
+    require_known(MigrationLoader(None, replace_migrations=False), archive.manifest.migrations)
+    if archive.manifest.payloads.count and not blob_storage.is_storage_configured():
+        raise BackupRefused("The archive has payloads outside the database. Set PAYLOAD_STORAGE.")
+    if archive.manifest.available_keys and not set(archive.manifest.available_keys) & set(fingerprints()):
+        log("Warning: this server has none of the former keys. Sessions, tokens and signed links become invalid.")
+    if archive.manifest.payloads.count and not archive.manifest.payloads.has_contents:
+        _require_listed_payloads(archive)
+
+
+def _require_listed_payloads(archive: Archive) -> None:
+    with archive.open(PAYLOADS) as stream:
+        if damaged := list(islice(find_damaged_payloads(PayloadReader(stream)), MAX_LISTED)):
+            raise BackupRefused(
+                "The archive only lists the payloads, and PAYLOAD_STORAGE does not have them as they were: "
+                f"{', '.join(damaged)}. Restore the storage first."
+            )
+
+
+def _restore(connection: BaseDatabaseWrapper, archive: Archive, options: RestoreOptions, log: Log) -> None:
+    if not options.replaces and (table := first_used_table(connection)):
+        raise BackupRefused(
+            f"The database is not empty: {table} has rows. Choose an empty one, or replace its content with --replace."
+        )
+    is_postgresql = connection.vendor == "postgresql"
+    target: RestoreTarget = PostgresqlTarget(connection) if is_postgresql else SqliteTarget(connection)
+    payloads = RestoredPayloads([], set())
+    with target.exclusive_access():
+        try:
+            with target.staging():
+                _fill(connection, archive, log)
+                now = clock.now()
+                target.expire_former_payloads(now, now + DAY_MS)
+                _record(archive.manifest, options)
+                if archive.manifest.payloads.has_contents:
+                    log("Writing the payloads ...")
+                    with archive.open(PAYLOADS) as stream:
+                        restore_payloads(PayloadReader(stream), payloads)
+            log("Replacing the database ...")
+            target.swap()
+        except BaseException:
+            payloads.remove_created()
+            raise
+        if payloads.different:
+            _replace_payloads(archive, payloads.different)
+
+
+def _replace_payloads(archive: Archive, paths: set[str]) -> None:
+    """Give payloads of the same path the archived content, now that no row needs the other one."""
+    try:
+        with archive.open(PAYLOADS) as stream:
+            replace_payloads(PayloadReader(stream), paths)
+    except BackupRefused as error:
+        raise RestoreIncomplete(f"The database is restored, but {error} Repeat the restore with --replace.") from error
+
+
+def _fill(connection: BaseDatabaseWrapper, archive: Archive, log: Log) -> None:
+    """Create the tables of the archived version, insert the rows, and migrate to this version."""
+    manifest = archive.manifest
+    log("Creating the tables ...")
+    apply_migrations(connection, manifest.migrations)
+    tables = product_tables(manifest.migrations)
+    # Foreign keys are checked when all rows are there: on PostgreSQL at the end of the transaction, on SQLite later.
+    with connection.constraint_checks_disabled(), _one_transaction(connection):
+        empty_tables(connection, tables)
+        by_name = {table.name: table for table in tables}
+        for content in manifest.tables:
+            if content.rows:
+                log(f"Inserting {content.rows:,} rows into {content.name} ...")
+            _load(connection, archive, content, by_name)
+    log("Migrating to this version ...")
+    call_command("migrate", verbosity=0, interactive=False)
+
+
+def _one_transaction(connection: BaseDatabaseWrapper) -> AbstractContextManager[Any]:
+    if connection.vendor == "postgresql":
+        return transaction.atomic(using=connection.alias)
+    # SQLite would keep the pages of all tables in its journal.
+    return nullcontext()
+
+
+def _load(
+    connection: BaseDatabaseWrapper, archive: Archive, content: TableContent, tables: Mapping[str, ProductTable]
+) -> None:
+    table = tables.get(content.name)
+    if table is None or not set(content.columns) <= set(table.columns):
+        raise ArchiveDamaged(f"The table {content.name} of the archive does not fit the migrations of the archive.")
+    if load_rows(connection, table, content.columns, archive.rows(content)) != content.rows:
+        raise ArchiveDamaged(f"The table {content.name} of the archive is incomplete.")
+    set_next_id(connection, table, content.next_id)
+
+
+def _record(manifest: Manifest, options: RestoreOptions) -> None:
+    facts = {"archive": options.path.name, "createdAt": manifest.created_at, "version": manifest.version}
+    with transaction.atomic():
+        audit.record("server", "database", "restore", "conductor-app restore", facts=facts)

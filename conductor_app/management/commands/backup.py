@@ -1,0 +1,51 @@
+"""Write the database and the payloads into one archive."""
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
+
+from conductor_app.management.backup.backup_run import BackupOptions, create_backup
+from conductor_app.management.backup.errors import BackupRefused
+
+
+class Command(BaseCommand):
+    """`conductor-app backup FILE`: the server may work meanwhile."""
+
+    help = "Write the database, as of this moment, and the payloads outside it into one archive."
+    requires_system_checks = ()
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("file", type=Path, help="The archive, such as conductor.backup. It must not exist.")
+        parser.add_argument(
+            "--without-payload-contents",
+            action="store_true",
+            help="List the payloads outside the database with their digests, but do not copy them.",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        path: Path = options["file"]
+        wanted = BackupOptions(path, not options["without_payload_contents"])
+        try:
+            manifest = create_backup(connections[DEFAULT_DB_ALIAS], wanted, self.stdout.write)
+        except BackupRefused as error:
+            raise CommandError(str(error)) from error
+        except DatabaseError as error:
+            raise CommandError(f"The database cannot be read: {error}") from error
+        except OSError as error:
+            raise CommandError(f"{path} cannot be written: {error.strerror}.") from error
+        rows = sum(table.rows for table in manifest.tables)
+        payloads = manifest.payloads
+        what = "" if payloads.has_contents else " (only listed)"
+        self.stdout.write(
+            f"Wrote {path}: {rows:,} rows, {payloads.count:,} payloads with {payloads.size:,} bytes{what}, "
+            f"{path.stat().st_size:,} bytes in all."
+        )
+        if payloads.missing:
+            self.stderr.write(f"Warning: the storage did not have {payloads.missing:,} payloads that runs use.")
+        if manifest.used_keys:
+            self.stdout.write(
+                f"Keys that decrypt its secrets: {', '.join(manifest.used_keys)}. The archive does not contain them: "
+                "store SECRETS_KEYS and SECRET_KEY elsewhere."
+            )

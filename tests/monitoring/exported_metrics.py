@@ -1,0 +1,65 @@
+"""The metrics that `/metrics` exports, from the code: their names, types, labels and help texts."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from conductor_app.api.metrics import DatabaseMetrics
+from conductor_app.insight.monitoring.engine_load import EngineLoad, WaitingLoad
+from conductor_app.models import SweepPass, replica
+from conductor_app.models.replica import ReplicaState
+from conductor_app.telemetry.metrics import REGISTRY
+
+
+@dataclass(frozen=True)
+class ExportedMetric:
+    """A metric. `name`: as in queries, without the suffixes of histograms."""
+
+    name: str
+    type: str
+    labels: tuple[str, ...]
+    help: str
+
+    @property
+    def samples(self) -> tuple[str, ...]:
+        """Return the names of its samples."""
+        if self.type == "histogram":
+            return tuple(f"{self.name}_{suffix}" for suffix in ("bucket", "sum", "count"))
+        return (self.name,)
+
+    @property
+    def sample_labels(self) -> frozenset[str]:
+        """Return the labels of its samples."""
+        return frozenset((*self.labels, "le") if self.type == "histogram" else self.labels)
+
+
+def exported_metrics() -> list[ExportedMetric]:
+    """Return all metrics, including those of a replica."""
+    return sorted((*_process_metrics(), *_database_metrics()), key=lambda metric: metric.name)
+
+
+def _process_metrics() -> Iterator[ExportedMetric]:
+    for collector in set(REGISTRY._collector_to_names):
+        for family in collector.describe():
+            if not family.name.startswith("conductor_"):
+                # Another test has registered it.
+                continue
+            labels = tuple(collector._labelnames)  # type: ignore[attr-defined]
+            yield ExportedMetric(_query_name(family.name, family.type), family.type, labels, family.documentation)
+
+
+def _database_metrics() -> Iterator[ExportedMetric]:
+    one = WaitingLoad(1, 1)
+    load = EngineLoad({"queue": one}, one, {"run": 1}, [SweepPass(name="sweep", began_at=1)])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(replica, "is_configured", lambda: True)
+        patch.setattr(replica.cached_state, "state", lambda: ReplicaState(1.0))
+        families = list(DatabaseMetrics(load, 2).collect())
+    for family in families:
+        labels = tuple(family.samples[0].labels)
+        yield ExportedMetric(_query_name(family.name, family.type), family.type, labels, family.documentation)
+
+
+def _query_name(name: str, type: str) -> str:
+    return f"{name}_total" if type == "counter" else name
