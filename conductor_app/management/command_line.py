@@ -51,7 +51,7 @@ FURTHER_COMMANDS = {
 
 def main() -> None:
     """Execute a subcommand of `conductor-app`."""
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", PROFILES[bool(os.environ.get("DATABASE_URL", "").strip())])
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", PROFILES[any(map(is_set, ("DATABASE_URL", "DATABASE_URL_FILE")))])
     name, arguments = (sys.argv[1:2] or ["help"])[0], sys.argv[2:]
     if name in ("help", "-h", "--help"):
         if not arguments:
@@ -67,6 +67,11 @@ def main() -> None:
         PROGRAMS[program]([*fixed, *arguments])
     else:
         sys.exit(f"conductor-app: there is no subcommand {name!r}. `conductor-app help` lists them.")
+
+
+def is_set(name: str) -> bool:
+    """Return True if the environment variable has a value."""
+    return bool(os.environ.get(name, "").strip())
 
 
 def manage() -> None:
