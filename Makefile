@@ -23,7 +23,8 @@ SUPPLY_CHAIN := .venv/supply-chain/bin/python
 # Images may set this variable. Then each test process would compile every module that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run demo test test-java faults bench screenshots messages lint lock licenses sbom audit hostile clean
+.PHONY: run demo test test-java test-image deploy-tools faults bench screenshots messages lint lock licenses sbom audit \
+	hostile clean
 
 run: .venv/for-run
 	@exec $(BIN) manage.py serve
@@ -43,6 +44,15 @@ test: .venv/for-test
 # Requires Maven and JDK 17 or later. `make test` includes it if they are installed.
 test-java: .venv/for-test
 	@exec $(BIN) -m pytest tests/clients/test_java_sdk.py
+
+# Executes the steps of the Dockerfile in scratch folders, as root, and runs the resulting server as another user.
+test-image: .venv/for-test
+	@TEST_IMAGE=1 $(BIN) -m pytest tests/deploy/test_image.py
+
+# Installs the tools that tests/deploy uses if they exist: hadolint and the schemas of Kubernetes in .venv/deploy, and with
+# Go, once and in several minutes, Helm and Docker Compose in ~/.cache/conductor-app/bin.
+deploy-tools: .venv/for-deploy
+	@$(BIN) -m tests.deploy.tools
 
 # Sends hostile requests to every address of a server: `make hostile REQUESTS=100000 SEED=7 DB=postgresql`.
 hostile: .venv/for-test
@@ -113,3 +123,7 @@ clean:
 	@echo "Installing the tools of the supply chain ..."
 	@"$(BIN)" -m venv --without-pip .venv/supply-chain
 	@$(PIP) --python $(SUPPLY_CHAIN) $(LOCKED) $< && touch $@
+
+.venv/for-deploy: requirements/deploy.lock $(BIN)
+	@"$(BIN)" -m venv --without-pip .venv/deploy
+	@$(PIP) --python .venv/deploy/bin/python $(LOCKED) $< && touch $@
