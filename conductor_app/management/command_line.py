@@ -72,7 +72,7 @@ def main() -> None:
     if COMPLETION_VARIABLE in os.environ:
         execute_remote("", ())
         return
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", PROFILES[bool(os.environ.get("DATABASE_URL", "").strip())])
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", PROFILES[any(map(is_set, ("DATABASE_URL", "DATABASE_URL_FILE")))])
     name, arguments = (sys.argv[1:2] or ["help"])[0], sys.argv[2:]
     if name in ("help", "-h", "--help"):
         if not arguments:
@@ -91,6 +91,11 @@ def main() -> None:
             PROGRAMS[program]([*fixed, *arguments])
         else:
             sys.exit(f"conductor-app: there is no subcommand {name!r}. `conductor-app help` lists them.")
+
+
+def is_set(name: str) -> bool:
+    """Return True if the environment variable has a value."""
+    return bool(os.environ.get(name, "").strip())
 
 
 def manage() -> None:

@@ -22,6 +22,9 @@ WEB_THREADS = 64
 WEB_CONNECTIONS, LEAST_CONNECTIONS = 4096, 512
 """The default and the smallest configurable number of connections of a web process."""
 
+FILE_SUFFIX = "_FILE"
+"""The suffix of a variable that has the path of a file with the value."""
+
 READ_NAMES: set[str] = set()
 """The names of all variables that the settings have read."""
 
@@ -30,9 +33,27 @@ SIGNING_KEY_LENGTH = 50
 
 
 def text(name: str, default: str) -> str:
-    """Return the variable's value, or the default if it is empty or not set."""
-    READ_NAMES.add(name)
-    return os.environ.get(name, "").strip() or default
+    """Return the variable's value, or the default if it is empty or not set.
+
+    Instead of the value, the variable NAME_FILE can have the path of a file with it: orchestrators and systemd pass
+    secrets as files.
+
+    Raises:
+        ImproperlyConfigured: when the file cannot be read, or the environment has both the value and a file.
+    """
+    READ_NAMES.update((name, f"{name}{FILE_SUFFIX}"))
+    value, path = (os.environ.get(each, "").strip() for each in (name, f"{name}{FILE_SUFFIX}"))
+    if value and path:
+        raise ImproperlyConfigured(f"{name} and {name}{FILE_SUFFIX} are both set. Remove one of them.")
+    return (_read_value(f"{name}{FILE_SUFFIX}", path) if path else value) or default
+
+
+def _read_value(name: str, path: str) -> str:
+    try:
+        return Path(path).read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not text in UTF-8"
+        raise ImproperlyConfigured(f"{name}={path} is refused: {reason}.") from error
 
 
 def require_value(name: str, example: str) -> str:

@@ -67,8 +67,12 @@ def test_help_prints_the_options_of_the_program_behind_a_subcommand(tmp_path, na
     assert (help.returncode, words in help.stdout) == (0, True), help.stderr
 
 
-def test_the_profile_of_a_cluster_is_chosen_by_its_database(tmp_path):
-    refusal = execute(tmp_path, "migrate", DATABASE_URL="postgresql://conductor@db.example.org/conductor")
+@pytest.mark.parametrize("name", ["DATABASE_URL", "DATABASE_URL_FILE"])
+def test_the_profile_of_a_cluster_is_chosen_by_its_database(tmp_path, name):
+    address = "postgresql://conductor@db.example.org/conductor"
+    (tmp_path / "address").write_text(address)
+
+    refusal = execute(tmp_path, "migrate", **{name: address if name == "DATABASE_URL" else str(tmp_path / "address")})
 
     assert refusal.returncode == 1
     assert "SECRET_KEY is not set" in refusal.stderr

@@ -40,6 +40,33 @@ def test_an_empty_variable_is_unset(monkeypatch):
     assert environment.number("PORT", 8000) == 8000
 
 
+def test_a_value_is_read_from_the_file_that_a_variable_names(monkeypatch, tmp_path):
+    (tmp_path / "port").write_text("9000\n")
+    monkeypatch.setenv("PORT_FILE", str(tmp_path / "port"))
+
+    assert environment.number("PORT", 8000) == 9000
+    assert {"PORT", "PORT_FILE"} <= environment.READ_NAMES
+
+
+def test_a_value_and_a_file_with_it_are_refused(monkeypatch, tmp_path):
+    monkeypatch.setenv("PORT", "9000")
+    monkeypatch.setenv("PORT_FILE", str(tmp_path / "port"))
+
+    with pytest.raises(ImproperlyConfigured, match=r"^PORT and PORT_FILE are both set\. Remove one of them\.$"):
+        environment.number("PORT", 8000)
+
+
+def test_a_file_that_cannot_be_read_is_refused_by_name(monkeypatch, tmp_path):
+    monkeypatch.setenv("PORT_FILE", str(tmp_path / "none"))
+
+    with pytest.raises(ImproperlyConfigured, match=r"^PORT_FILE=.*/none is refused: No such file or directory\.$"):
+        environment.number("PORT", 8000)
+
+    (tmp_path / "none").write_bytes(b"\xff")
+    with pytest.raises(ImproperlyConfigured, match=r"is refused: it is not text in UTF-8\.$"):
+        environment.number("PORT", 8000)
+
+
 def test_a_missing_variable_is_refused_with_an_example(monkeypatch):
     monkeypatch.delenv("SECRET_KEY", raising=False)
 

@@ -14,7 +14,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "run": (),
 }
 """The lock files of the application with their extras. `test` is compiled first and constrains the others."""
-GROUPS = ("supply-chain", "docs", "peers")
+GROUPS = ("supply-chain", "docs", "deploy", "peers")
 """The lock files of separate environments. Each is compiled from the dependency group of this name."""
 PIN = re.compile(r"^(?P<name>[\w.-]+)(\[[\w,-]+\])?==(?P<version>[^\s;]+)(?P<marker> ; [^\\]+)?", re.MULTILINE)
 
