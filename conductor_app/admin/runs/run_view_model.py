@@ -62,10 +62,16 @@ def run_view_model(run: Run, values: Mapping[str, str]) -> RunViewModel:
     now, query = clock.now(), RunPageQuery(values)
     cause = run_cause(run, now)
     wanted = query["task"] or (cause.task if run.status in ("FAILED", "TIMED_OUT") else "")
-    task = find_task(run, wanted) if wanted and wanted != NO_TASK else None
+    task = _selected_task(run, cause, wanted) if wanted and wanted != NO_TASK else None
     return RunViewModel(
         run, query, now, cause, typical_step_durations(run.name, run.version), task, run_lives(run, now)
     )
+
+
+def _selected_task(run: Run, cause: Cause, name: str) -> Task | None:
+    """Return the task with this name. Most pages show the one of the cause, which has been loaded."""
+    known = (attempt.task for attempt in cause.attempts)
+    return next((task for task in known if str(task) == name), None) or find_task(run, name)
 
 
 def head_context(view_model: RunViewModel) -> dict[str, Any]:
