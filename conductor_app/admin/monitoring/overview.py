@@ -164,6 +164,7 @@ def _failure_row(listed: ListedFailureGroup, counts: dict[str, int], now: int) -
         "message": render_failure_message(group),
         "spark": sparkline(listed.hours, _("Failures per hour, last 24 hours"), "bad"),
         "lost": len(listed.impact.lost),
+        "newest": run_address(listed.impact.newest_lost_run) if listed.impact.newest_lost_run else "",
         "affected": affected,
         "percent": min(round(100 * affected / runs), 100) if runs else None,
         "is_new": group.first_at >= now - DAY,
