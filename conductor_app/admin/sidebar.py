@@ -71,6 +71,7 @@ SECTIONS: dict[str, tuple[SidebarEntry, ...]] = {
                 SidebarEntry(Attempt, _("Task executions"), "attempts"),
                 SidebarEntry("bulk", _("Bulk operations"), "do-retry"),
                 SidebarEntry("views", _("Saved views"), "views"),
+                SidebarEntry("alert_targets", _("Alert targets"), "views"),
             ),
         ),
         SidebarEntry("failures", _("Failures"), "failures"),

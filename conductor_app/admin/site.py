@@ -14,9 +14,8 @@ from django.utils.decorators import method_decorator
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import never_cache
 
-from .. import clock, conf
+from .. import conf
 from ..access.session_limits import is_single_sign_on
-from ..insight.monitoring.health import engine_health
 from ..insight.standalone.taskcluster_use import is_taskcluster_used
 from ..models import (
     AccessKey,
@@ -94,7 +93,7 @@ from .snapshot_pages import in_read_snapshot
 from .standalone.artifacts import ArtifactAdmin
 from .standalone.group_list import GroupAdmin
 from .standalone.task_list import StandaloneTaskAdmin
-from .status_bar import StatusBarPage
+from .status_bar import StatusBarPage, health_for
 from .tasks.attempts import AttemptAdmin
 from .tasks.human_task_list import WaitingPage
 from .tasks.human_task_page import AnswerPage
@@ -229,7 +228,7 @@ class OperatorsSite(AdminSite):
         context = super().each_context(request)
         if context["has_permission"]:
             context |= {
-                "health": engine_health(clock.now()),
+                "health": health_for(request),
                 "languages": settings.LANGUAGES,
                 "zone_name": zone_of(request),
                 "is_compact": is_compact(request),

@@ -6,9 +6,18 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 
 from .. import clock
-from ..insight.monitoring.health import engine_health
+from ..insight.monitoring.health import EngineHealth, engine_health
 from .fragments import fragment_response
 from .pages import Page
+
+
+def health_for(request: HttpRequest) -> EngineHealth:
+    """Return the health of the engine, which is measured once per request."""
+    measured: EngineHealth | None = getattr(request, "engine_health", None)
+    if measured is None:
+        measured = engine_health(clock.now())
+        vars(request)["engine_health"] = measured
+    return measured
 
 
 class StatusBarPage(Page):
@@ -24,7 +33,7 @@ class StatusBarPage(Page):
 
     def live(self, request: HttpRequest) -> HttpResponse:
         context: dict[str, Any] = {
-            "health": engine_health(clock.now()),
+            "health": health_for(request),
             "sees_sweeps": request.user.has_perm("conductor.view_sweeppass"),
         }
         return fragment_response(request, "ops/engine_status.html", context)

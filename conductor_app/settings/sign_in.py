@@ -42,6 +42,7 @@ AXES_SILENCED_CHECKS = ["axes.W002", "axes.W006"]
 
 AUTHENTICATION_BACKENDS = [
     "axes.backends.AxesStandaloneBackend",
+    "conductor_app.access.permission_preload.PermissionPreload",
     "django.contrib.auth.backends.ModelBackend",
     "conductor_app.admin.sign_in.openid.OpenIdBackend",
 ]

@@ -1,7 +1,13 @@
 """Addresses of pages contain no empty parameters: operators paste them into tickets."""
 
+import re
+from html import unescape
+
 import pytest
 from django.urls import reverse
+
+from conductor_app.engine.failures import failure_groups
+from tests.insight.scenarios import claim_and_report, define_task, start_run_of, step
 
 RUNS = "/admin/conductor/run/"
 
@@ -34,3 +40,24 @@ def test_requests_of_scripts_and_forms_that_change_data_are_not_redirected(opera
 
     assert live.status_code == 200
     assert operator.post("/admin/bulk/plan/?status=", {"action": "retry", "status": "FAILED"}).status_code != 301
+
+
+def test_every_page_of_the_navigation_removes_empty_parameters(operator):
+    sections = operator.get("/admin/").context["available_apps"]
+    addresses = [page["admin_url"] for section in sections for entry in section["models"] for page in entry["pages"]]
+
+    assert len(addresses) > 30
+    for address in addresses:
+        reply = operator.get(f"{address}?q=&status=&page=2&name=")
+        assert (reply.status_code, reply["Location"]) == (302, f"{address}?page=2")
+
+
+def test_filters_and_tabs_of_lists_link_to_addresses_without_empty_parameters(operator, clock):
+    define_task("charge", retryCount=0)
+    start_run_of(step("charge"))
+    claim_and_report("charge", "FAILED", reason="no funds")
+    failure_groups.group_failures(100)
+
+    for address in (f"{RUNS}?status=FAILED", "/admin/failures/", "/admin/conductor/attempt/", "/admin/waiting/"):
+        links = re.findall(r'href="([^"]*\?[^"]*)"', operator.get(address).content.decode())
+        assert [link for link in links if re.search(r"=(&|$)", unescape(link))] == [], address

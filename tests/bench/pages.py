@@ -1,8 +1,9 @@
 """Benchmark of the operator pages over a million runs: `python -m tests.bench.pages`.
 
 It has the options of `tests.bench.search`: DB=sqlite, RUNS, TRIES, FOLDER, EXPLAIN=1, ONLY=failures. The database is
-the same, with the other rows that the pages show: 30,000 failures with 40 causes, 200,000 audit entries, 300 workers
-and a bulk operation on 5,000 runs.
+the same, with the other rows that the pages show: 30,000 failures with 40 causes, 200,000 audit entries, 300 workers,
+a bulk operation on 5,000 runs, 40 definitions, 30 schedules with 60,000 starts, and 600,000 counts of queues and
+workers.
 """
 
 import os
@@ -13,6 +14,7 @@ from typing import Any
 
 from .search import (
     DAY_MS,
+    DOCUMENT,
     END,
     RUNS,
     SqlDialect,
@@ -22,10 +24,13 @@ from .search import (
     measure_request,
     open_database,
     reset_sequences,
+    set_clock_to_newest_run,
+    started_at_expression,
 )
 
 MAX_STATEMENTS, MAX_CPU_MS = 15, 200
 CAUSE_COUNT, AUDIT_ENTRY_COUNT, WORKER_COUNT, OPERATION_RUN_COUNT = 40, 200_000, 300, 5_000
+DEFINITION_COUNT, SCHEDULE_COUNT, SCHEDULED_START_COUNT, MINUTE_COUNT = 40, 30, 60_000, 600_000
 RUNS_LIST_URL = "/admin/conductor/run/"
 LONG_AGO = END - 20 * DAY_MS
 """A moment within the period of the generated runs."""
@@ -36,6 +41,7 @@ def list_run_pages() -> dict[str, str]:
     queries = {
         "all": "",
         "status": "status=FAILED",
+        "status, current steps": "status=RUNNING",
         "two statuses": "status=FAILED,TIMED_OUT",
         "status, all of them": "status=COMPLETED",
         "definition": "name=flow_00",
@@ -87,16 +93,23 @@ def list_run_pages() -> dict[str, str]:
 def list_other_pages() -> dict[str, str]:
     """Return URLs of the other pages, without filters and with the most frequent ones."""
     from conductor_app.admin.queues.queue_list import queue_address
+    from conductor_app.admin.queues.worker_page import worker_address
     from conductor_app.models import Attempt
 
+    worker, a_run, failed = worker_address("worker-7@0"), id_of(RUNS // 40 * 10), id_of(RUNS // 40 * 20 + 3)
     attempt = Attempt.objects.order_by("id").values_list("pk", flat=True).first()
     return {
         "overview": "/admin/",
         "overview: pulse": "/admin/pulse/",
+        "overview: pulse, 30 days": "/admin/pulse/live/?range=30d",
+        "overview: attention": "/admin/attention/live/",
         "runs: news": f"{RUNS_LIST_URL}news/?since={LONG_AGO}",
         "failures": "/admin/failures/",
         "failures: all, of a definition, words": "/admin/failures/?view=all&definition=flow_00&q=time",
+        "failures: by lost runs": "/admin/failures/?sort=lost",
         "failures: a group": "/admin/failures/1/",
+        "failures: a group, 30 days": "/admin/failures/1/?range=30d",
+        "failures: a group, by value": "/admin/failures/1/?place=customer.id",
         "operations": "/admin/bulk/",
         "operations: one": f"/admin/bulk/{id_of(1)}/",
         "operations: plan, failed": "/admin/bulk/plan/?status=FAILED",
@@ -110,20 +123,36 @@ def list_other_pages() -> dict[str, str]:
         "stand-alone tasks": "/admin/conductor/solo/",
         "queues": "/admin/queues/",
         "queues: one": queue_address("task_000"),
+        "queues: one, 7 days": f"{queue_address('task_000')}&range=7d",
         "workers": "/admin/workers/",
+        "workers: one": worker,
+        "workers: one, 7 days": f"{worker}&range=7d",
         "views": "/admin/views/",
         "workflows": "/admin/conductor/workflowdefinition/",
+        "a workflow": "/admin/conductor/workflowdefinition/1/change/",
+        "a workflow: history": "/admin/workflows/1/history/live/",
+        "a workflow: history, 30 days": "/admin/workflows/1/history/live/?range=30d",
         "task definitions": "/admin/conductor/taskdefinition/",
         "schedules": "/admin/conductor/schedule/",
+        "schedules: one": "/admin/conductor/schedule/1/change/",
+        "schedules: calendar": "/admin/schedule_week/",
+        "schedules: starts": "/admin/conductor/scheduleexecution/",
         "audit": "/admin/conductor/auditentry/",
         "audit: object": "/admin/conductor/auditentry/?object_type=run",
         "audit: search": "/admin/conductor/auditentry/?q=olga",
         "retention": "/admin/retention/",
         "system": "/admin/system/",
         "sweeps": "/admin/sweeps/",
-        "a run": f"{RUNS_LIST_URL}{id_of(RUNS // 3)}/change/",
+        "a run": f"{RUNS_LIST_URL}{a_run}/change/",
+        "a run: a task": f"{RUNS_LIST_URL}{a_run}/change/?task=step_0",
+        "a run: diagram": f"{RUNS_LIST_URL}{a_run}/change/?tab=diagram",
+        "a run: comparison": f"/admin/runs/{a_run}/compare/",
+        "a run that failed": f"{RUNS_LIST_URL}{failed}/change/",
+        "runs: views": f"{RUNS_LIST_URL}views/",
         "an attempt": f"/admin/conductor/attempt/{attempt}/change/",
         "find": "/admin/find/?q=flow",
+        "find: a correlation id": "/admin/find/?q=c-77",
+        "find: a value": "/admin/find/?q=customer-42",
     }
 
 
@@ -133,13 +162,19 @@ def fill_statements(dialect: SqlDialect) -> list[str]:
         AuditEntry,
         BulkItem,
         BulkOperation,
+        DurationBaseline,
         Failure,
         FailureGroup,
         HourlyFailureCount,
+        MinuteCount,
         Poller,
+        Schedule,
+        ScheduleExecution,
+        WorkflowDefinition,
     )
 
     started_at = f"(CAST({END} AS BIGINT) - n * 60000)"
+    of_flow = "'flow_' || CASE WHEN n / 2 < 10 THEN '0' ELSE '' END || CAST(n / 2 AS VARCHAR)"
     of_run = "(SELECT id, name, version, reason, ended_at FROM conductor_run WHERE status IN ('FAILED', 'TIMED_OUT'))"
     return [
         insert_statement(
@@ -213,6 +248,54 @@ def fill_statements(dialect: SqlDialect) -> list[str]:
             dialect.series(OPERATION_RUN_COUNT),
             dialect,
         ),
+        insert_statement(
+            WorkflowDefinition,
+            {"id": "n + 1", "name": of_flow, "version": "1 + n % 2", "document": f"'{DOCUMENT}'"},
+            dialect.series(DEFINITION_COUNT),
+            dialect,
+        ),
+        insert_statement(
+            DurationBaseline,
+            {
+                "id": "n + 1", "name": of_flow, "version": "1 + n % 2", "count": "800", "p50_ms": "40000",
+                "p95_ms": "70000", "measured_at": str(END),
+            },
+            dialect.series(DEFINITION_COUNT),
+            dialect,
+        ),
+        insert_statement(
+            Schedule,
+            {
+                "id": "n + 1", "name": "'schedule-' || CAST(n AS VARCHAR)", "workflow_name": "'flow_00'",
+                "document": "'{\"cronExpression\":\"0 0 * * * *\",\"zoneId\":\"UTC\"}'",
+                "next_run_at": f"{END} + 60000 * n", "next_slot_at": f"{END} + 60000 * n",
+            },
+            dialect.series(SCHEDULE_COUNT),
+            dialect,
+        ),
+        insert_statement(
+            ScheduleExecution,
+            {
+                "id": dialect.id(started_at, "n"), "workflow_name": "'flow_00'", "state": "'EXECUTED'",
+                "schedule_name": f"'schedule-' || CAST(n % {SCHEDULE_COUNT} AS VARCHAR)",
+                "run_id": dialect.id(started_at_expression(f"{RUNS} - 1 - n"), f"{RUNS} - 1 - n"),
+                "slot_at": started_at, "executed_at": started_at, "created_at": started_at,
+            },
+            dialect.series(min(SCHEDULED_START_COUNT, RUNS)),
+            dialect,
+        ),
+        insert_statement(
+            MinuteCount,
+            {
+                "id": "n + 1", "kind": "CASE WHEN n % 60 < 10 THEN 'queue' ELSE 'worker' END",
+                "name": "CASE WHEN n % 60 < 10 THEN 'task_00' || CAST(n % 60 AS VARCHAR) "
+                "ELSE 'worker-' || CAST(n % 60 - 10 AS VARCHAR) || '@' || CAST((n % 60 - 10) % 7 AS VARCHAR) END",
+                "at": f"{END - END % 60_000} - 60000 * (n / 60)",
+                "scheduled": "9", "started": "8", "done": "7", "failed": "1", "busy_ms": "30000",
+            },
+            dialect.series(MINUTE_COUNT),
+            dialect,
+        ),
     ]  # fmt: skip
 
 
@@ -239,7 +322,8 @@ def measure_page(client: Any, name: str, address: str) -> None:
     _, cpus, _ = measure_request(partial(client.get, address))
     with CaptureQueriesContext(connection) as context:
         reply = client.get(address)
-    cpu, statements = median(cpus), len(context)
+    queries = [query for query in context.captured_queries if query["sql"] not in ("BEGIN", "COMMIT")]
+    cpu, statements = median(cpus), len(queries)
     marks = [f"status {reply.status_code}"] if reply.status_code != 200 else []
     marks += ["SLOW"] if cpu > MAX_CPU_MS else []
     marks += ["MANY"] if statements > MAX_STATEMENTS else []
@@ -257,6 +341,7 @@ def main() -> None:
         from .search import superuser
 
         fill_other_tables()
+        set_clock_to_newest_run()
         client = Client(raise_request_exception=True)
         client.force_login(superuser())
         print(f"{'page':<40}{'statements':>11}{'CPU ms':>9}{'kB':>7}")

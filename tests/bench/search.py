@@ -5,6 +5,7 @@ their tasks; DAYS=365 spreads them over a year; FOLDER=/tmp/filled keeps the dat
 prints the query plans; ONLY=text selects the rows whose name contains the text.
 """
 
+import json
 import os
 import sys
 import time
@@ -188,11 +189,20 @@ def fill_statements(dialect: SqlDialect) -> list[str]:
         insert_statement(Attempt, attempt_columns(dialect), tasks, dialect),
         insert_statement(HistoryEntry, history_columns(dialect), dialect.series(TASKS_OF_ALL_RUNS * 3), dialect),
         "INSERT INTO conductor_resolveddefinition (hash, name, version, document, created_at) "
-        'SELECT \'bench\' || name, name, 1, \'{"name":"flow","tasks":[]}\', 0 '
+        f"SELECT 'bench' || name, name, 1, '{DOCUMENT}', 0 "
         "FROM (SELECT DISTINCT name FROM conductor_run) AS names",
     ]
 
 
+DOCUMENT = json.dumps(
+    {
+        "name": "flow",
+        "tasks": [
+            {"name": f"task_00{n}", "taskReferenceName": f"step_{n}", "type": "SIMPLE", "inputParameters": {}}
+            for n in range(3)
+        ],
+    }
+)
 NOTE = "a line of text that nobody looks for " * 4
 CUSTOMER = "CAST(n * CAST(7919 AS BIGINT) % 100003 AS VARCHAR)"
 INPUT = (
@@ -493,6 +503,14 @@ def open_database() -> Iterator[None]:
 def main() -> None:
     with open_database():
         measure()
+
+
+def set_clock_to_newest_run() -> None:
+    """Let the clock of this process continue from the start of the newest run, so that pages show recent runs."""
+    from conductor_app import clock
+
+    began = time.monotonic_ns()
+    clock._source = lambda: END * 1_000_000 + time.monotonic_ns() - began
 
 
 def prepare() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.insight.queues.gate_verdicts import gate_verdicts
+from conductor_app.insight.queues.gate_verdicts import gate_facts, gate_verdicts
 from conductor_app.models import QueueHold
 from conductor_app.models.gates import GATES
 from conductor_app.store.claims import find_candidates
@@ -18,7 +18,7 @@ def waiting(clock):
 
 
 def verdicts(attempt, clock):
-    return {each.gate: each.is_open for each in gate_verdicts(attempt, clock.now())}
+    return {each.gate: each.is_open for each in gate_verdicts(attempt, gate_facts(attempt, clock.now()))}
 
 
 def is_candidate(attempt, clock):

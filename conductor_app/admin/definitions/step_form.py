@@ -20,10 +20,12 @@ from ...core.step_types.http import HttpStep
 from ...core.step_types.human import Human
 from ...core.step_types.simple import Simple
 from ...core.step_types.sub_workflow import SubWorkflow
+from ...core.step_types.try_catch import TryCatch
 from ..document_form import RenderedField
 from .assignee_rows import AssigneeRow, assign, rows_of_assignees, submitted_assignees
 from .form_designer import DesignedField, design_schema, designed_fields, submitted_fields
 from .form_rows import FormRow, parse_rows, rows_of, submitted_rows
+from .handler_rows import HandlerRow, apply_handlers, rows_of_handlers, submitted_handlers
 from .step_catalog import LONG_TYPED, NAMES, TASKS, TYPED, StepMember, members_of
 from .task_form import CHOICE_DEFAULTS, RETRY_LOGICS, TIMEOUT_POLICIES, TaskForm
 from .typed_text import format_typed, parse_typed
@@ -213,6 +215,13 @@ class StepForm(MemberForm):
             return []
         return rows_of_assignees(self.inputs) if self.submitted is None else submitted_assignees(self.submitted)
 
+    @cached_property
+    def handler_rows(self) -> list[HandlerRow]:
+        """Return the handlers of a TRY_CATCH step."""
+        if self.type != TryCatch.type:
+            return []
+        return rows_of_handlers(self.step) if self.submitted is None else submitted_handlers(self.submitted)
+
     @property
     def has_policy(self) -> bool:
         return self.type in RETRIED or self.type not in STEP_TYPES or structure_of_step(self.step).is_built_in
@@ -265,14 +274,16 @@ class StepForm(MemberForm):
             step = self.read_member(step, member)
         step = self._read_inputs(step)
         step = self._read_cases(self._read_branches(self._read_times(step)))
+        if self.handler_rows and ((cases := apply_handlers(step, self.handler_rows)) or "catchCases" in step):
+            step = {**step, "catchCases": cases}
         step = self._read_policy(step, registered)
         edit = self._rename(replace_step(self.document, self.path, step))
         return None if self.has_errors else edit
 
     @property
     def has_errors(self) -> bool:
-        rows: list[FormRow | DesignedField | AssigneeRow] = [*self.input_rows, *self.case_rows]
-        rows += [*self.designed, *self.assignee_rows]
+        rows: list[FormRow | DesignedField | AssigneeRow | HandlerRow] = [*self.input_rows, *self.case_rows]
+        rows += [*self.designed, *self.assignee_rows, *self.handler_rows]
         return bool(self.errors) or any(row.errors for row in rows)
 
     def _rename(self, edit: StepEdit) -> StepEdit:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.contrib import messages
+from django.db.models import Case, Q, When
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
@@ -169,7 +170,7 @@ class FailureGroupPage(ObjectPage):
     route = "failures/<int:group_id>/"
 
     def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
-        group = _find_group(url_kwargs["group_id"])
+        group, parts = _find_group_and_parts(url_kwargs["group_id"])
         place = request.GET.get("place", "").replace("\0", "").strip()[:200].removeprefix("input.")
         time_range = TimeRange.aligned(chosen_range(request), clock.now())
         detail = failure_detail(group, time_range, place)
@@ -197,7 +198,7 @@ class FailureGroupPage(ObjectPage):
             "newest_version": max(versions, default=0),
             "may_act": request.user.has_perm(PERMISSION),
             "permission": PERMISSION,
-            "parts": list(group.parts.all()[:MAX_ACTIONS]),
+            "parts": parts,
             "whole": group.merged_into,
             "acts": list(acts[:MAX_ACTIONS]),
             "is_regressed": group.state == REGRESSED,
@@ -281,7 +282,15 @@ ACTIONS: dict[str, Callable[[FailureGroup, Mapping[str, str], str], str]] = {
 
 
 def _find_group(group_id: int) -> FailureGroup:
-    group = FailureGroup.objects.select_related("merged_into").filter(pk=min(group_id, 2**62)).first()
-    if group is None:
+    return _find_group_and_parts(group_id)[0]
+
+
+def _find_group_and_parts(group_id: int) -> tuple[FailureGroup, list[FailureGroup]]:
+    """Return a group, and the groups merged into it."""
+    wanted = min(group_id, 2**62)
+    found = FailureGroup.objects.select_related("merged_into").filter(Q(pk=wanted) | Q(merged_into=wanted))
+    own_first = Case(When(pk=wanted, then=0), default=1)
+    group, *parts = list(found.order_by(own_first, "pk")[: MAX_ACTIONS + 1]) or [None]
+    if group is None or group.pk != wanted:
         raise NotFound(_("No such failure group: %(number)s.") % {"number": group_id})
-    return group
+    return group, parts

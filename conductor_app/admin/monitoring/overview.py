@@ -12,7 +12,7 @@ from ...core.informative_lines import informative_line
 from ...insight.durations import DAY, format_duration
 from ...insight.failures.failure_impact import runs_by_definition
 from ...insight.failures.failure_inbox import ListedFailureGroup, most_harmful_groups
-from ...insight.monitoring.health import EngineHealth, engine_health, is_sweep_late
+from ...insight.monitoring.health import EngineHealth, is_sweep_late
 from ...insight.monitoring.open_work import OpenWork, count_open_work
 from ...insight.queues.queue_states import QueueState, count_blocked_runs, list_queues
 from ...insight.runs.cause import failure_reasons
@@ -25,6 +25,7 @@ from ..pages import Page
 from ..paginator import MAX_COUNTED
 from ..queues.queue_list import queue_address
 from ..runs.run_page import run_address
+from ..status_bar import health_for
 from ..tiles import build_tile
 from .first_steps import first_steps
 
@@ -40,7 +41,7 @@ class AttentionPage(Page):
     live_template = "ops/overview/attention.html"
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
-        return overview_context(engine_health(clock.now()))
+        return overview_context(health_for(request))
 
 
 def overview_context(health: EngineHealth) -> dict[str, Any]:
@@ -163,6 +164,7 @@ def _failure_row(listed: ListedFailureGroup, counts: dict[str, int], now: int) -
         "message": render_failure_message(group),
         "spark": sparkline(listed.hours, _("Failures per hour, last 24 hours"), "bad"),
         "lost": len(listed.impact.lost),
+        "newest": run_address(listed.impact.newest_lost_run) if listed.impact.newest_lost_run else "",
         "affected": affected,
         "percent": min(round(100 * affected / runs), 100) if runs else None,
         "is_new": group.first_at >= now - DAY,

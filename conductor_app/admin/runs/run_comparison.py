@@ -9,10 +9,13 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...core.errors import NotFound
+from ...core.informative_lines import informative_line
 from ...insight.differences import MISSING, Difference
 from ...insight.durations import format_duration
+from ...insight.runs.cause import failure_reasons
 from ...insight.runs.compare import ComparedRow, RunComparison, compare_runs, comparison_candidates, find_run_id
 from ...insight.runs.run_keys import run_keys
+from ...insight.runs.run_tree import FAILED_STATUSES
 from ...models import Run, WorkflowDefinition
 from ..badges import machine_time, render_badge
 from ..documents import json_file_response, payload_label
@@ -112,7 +115,22 @@ def _result_context(found: RunComparison, only: bool) -> dict[str, Any]:
         "swap_address": reverse("admin:compare", args=[found.other.pk], query={"with": found.one.pk}),
         "versions": _versions_address(found),
         "durations": [_duration_text(found.one), _duration_text(found.other)],
+        "errors": _failures(found.one, found.other),
     }
+
+
+def _failures(*runs: Run) -> list[str]:
+    """Return where and why each run failed. Empty if none of them did."""
+    if all(run.status not in FAILED_STATUSES for run in runs):
+        return []
+    known = failure_reasons(runs)
+    return [_failure_text(run, *known.get(run.pk, ("", informative_line(run.reason, 200)))) for run in runs]
+
+
+def _failure_text(run: Run, task: str, reason: str) -> str:
+    if run.status not in FAILED_STATUSES:
+        return ""
+    return f"{task}: {reason}" if task else reason
 
 
 def _versions_address(found: RunComparison) -> str:

@@ -7,10 +7,21 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...access.signed_links import file_address
-from ...insight.definitions.diagram import Diagram, IterationChoice, iteration_filters, marks_of_run, parse_choice
+from ...insight.definitions.diagram import (
+    Diagram,
+    DiagramFolding,
+    IterationChoice,
+    iteration_filters,
+    marks_of_run,
+    marks_of_tree,
+    parse_choice,
+)
 from ...insight.payloads.files import files_of
+from ...insight.runs.history_replay import RunAtRevision
 from ...insight.runs.time_scale import TimeScale
 from ...insight.runs.timeline import task_rows
+from ...insight.runs.tree_loading import load_tree
+from ...insight.runs.tree_rows import Folding
 from ...insight.tasks.task_list import TaskRequest, TaskWindow, page_of, task_window
 from ...models import AuditEntry, FileHandle, ResolvedDefinition
 from ...models.files import UPLOADED
@@ -19,30 +30,43 @@ from ..documents import payload_documents
 from ..json_tree import render_tree
 from ..page_tabs import PageTab
 from ..pictures import draw_definition
+from .revision_slider import revision_slider
 from .run_history import run_events
-from .run_timeline import timeline_tab
+from .run_timeline import requested_past, timeline_tab
 from .run_view_model import DOCUMENTS, NO_TASK, RunViewModel
 
 MAX_AUDIT_ENTRIES = 100
 
 
 def diagram_tab(view_model: RunViewModel) -> dict[str, Any]:
-    """Return the diagram of the version that ran, with the status of each step in the chosen iterations."""
+    """Return the diagram of the version that ran, with the status of each step in the chosen iterations.
+
+    It shows the same revision as the timeline, and collapses what is collapsed there.
+    """
     plan = ResolvedDefinition.objects.filter(pk=view_model.run.resolved_definition_id).first()
+    past = requested_past(view_model)
     return {
-        "picture": _draw_run(view_model, plan.document) if plan else None,
+        "picture": _draw_run(view_model, plan.document, past) if plan else None,
         "name": f"{view_model.run.name} v{view_model.run.version}",
+        **revision_slider(view_model, past),
     }
 
 
-def _draw_run(view_model: RunViewModel, document: dict[str, Any]) -> Diagram:
+def _draw_run(view_model: RunViewModel, document: dict[str, Any], past: RunAtRevision | None) -> Diagram:
     query = view_model.query
     choice = IterationChoice(
         parse_choice(query["iteration"]), lambda iteration: query.address(iteration=iteration or None)
     )
-    marks = marks_of_run(view_model.run, iteration_filters(document, choice.chosen))
+    filters = iteration_filters(document, choice.chosen)
+    if past is None:
+        marks = marks_of_run(view_model.run, filters)
+    else:
+        marks = marks_of_tree(load_tree(view_model.run, Folding(), view_model.now, past).root, filters)
+    folding = DiagramFolding(frozenset(query.node_ids("shut")), query.fold_address)
     ref = view_model.task.ref if view_model.task else ""
-    picture = draw_definition(document, marks, chosen=ref, link=_step_address(view_model), iterations=choice)
+    picture = draw_definition(
+        document, marks, chosen=ref, link=_step_address(view_model), iterations=choice, folding=folding
+    )
     for node in picture.nodes:
         node.selects = True
         if node.mark and node.mark.iteration_path:

@@ -22,8 +22,6 @@ from .run_view_model import NO_TASK, RunViewModel
 from .timeline_lines import LineBuilder
 
 ROWS_ON_PAGE = 300
-ID_SEPARATOR = "~"
-"""Stands between the ids in the parameters `open` and `shut`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +96,8 @@ def requested_folding(view_model: RunViewModel) -> Folding:
     """Return what the address opens and closes."""
     query = view_model.query
     return Folding(
-        frozenset(filter(None, query["open"].split(ID_SEPARATOR))),
-        frozenset(filter(None, query["shut"].split(ID_SEPARATOR))),
+        frozenset(query.node_ids("open")),
+        frozenset(query.node_ids("shut")),
         view_model.chosen,
         query["status"],
         bool(query["children"]),

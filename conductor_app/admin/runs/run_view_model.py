@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 
 from ... import clock
 from ...core.states import RUN
+from ...core.step_types.human import Human
 from ...insight.definitions.duration_baselines import TypicalDuration, typical_step_durations
 from ...insight.durations import format_duration
 from ...insight.queues.gate_verdicts import GateVerdict
@@ -62,10 +63,16 @@ def run_view_model(run: Run, values: Mapping[str, str]) -> RunViewModel:
     now, query = clock.now(), RunPageQuery(values)
     cause = run_cause(run, now)
     wanted = query["task"] or (cause.task if run.status in ("FAILED", "TIMED_OUT") else "")
-    task = find_task(run, wanted) if wanted and wanted != NO_TASK else None
+    task = _selected_task(run, cause, wanted) if wanted and wanted != NO_TASK else None
     return RunViewModel(
         run, query, now, cause, typical_step_durations(run.name, run.version), task, run_lives(run, now)
     )
+
+
+def _selected_task(run: Run, cause: Cause, name: str) -> Task | None:
+    """Return the task with this name. Most pages show the one of the cause, which has been loaded."""
+    known = (attempt.task for attempt in cause.attempts)
+    return next((task for task in known if str(task) == name), None) or find_task(run, name)
 
 
 def head_context(view_model: RunViewModel) -> dict[str, Any]:
@@ -83,11 +90,18 @@ def head_context(view_model: RunViewModel) -> dict[str, Any]:
         "cause_address": view_model.query.address(task=cause.task, attempt=None)
         if cause.task != view_model.chosen
         else "",
+        "answerable": _human_attempt(cause),
         "chosen": view_model.chosen,
         "facts": _run_facts(view_model),
         **_parent_and_children(run),
         "closed_address": view_model.query.address(task=NO_TASK, attempt=None),
     }
+
+
+def _human_attempt(cause: Cause) -> str:
+    """Return the id of the open human task that the run waits for, if it waits for one."""
+    named = (attempt for attempt in cause.attempts if attempt.pk == cause.attempt_id)
+    return next((each.pk for each in named if each.task.type == Human.type and each.ended_at is None), "")
 
 
 def opened_panel(view_model: RunViewModel) -> TaskPanel | None:

@@ -29,7 +29,6 @@ from .run_view_model import NO_TASK, RunViewModel, run_address
 
 MAX_DEPTH = 9
 """Deeper rows are indented like this depth."""
-MAX_TOGGLED = 60
 """Ids of opened or closed nodes that an address keeps."""
 LABEL_ROOM = 14
 """Percent of the width that the text beside a bar needs."""
@@ -208,12 +207,8 @@ class LineBuilder:
 
     def _fold_address(self, row: TreeRow) -> str:
         query = self.view_model.query
-        ids = {name: [id for id in query[name].split("~") if id and id != row.id] for name in ("open", "shut")}
-        ids["shut" if row.is_open else "open"].append(row.id)
-        if row.is_summary:
-            ids["shut"] = [id for id in ids["shut"] if id != row.id]
-        joined = {name: "~".join(each[-MAX_TOGGLED:]) for name, each in ids.items()}
-        return query.address(page=self.page if self.page > 1 else None, **joined)
+        fold = query.fold_summary_address if row.is_summary else query.fold_address
+        return fold(row.id, row.is_open, page=self.page if self.page > 1 else None)
 
     def _is_critical(self, row: TreeRow) -> bool:
         if not row.is_summary and row.is_open:

@@ -38,6 +38,9 @@ from .human_task_list import ACT_PERMISSION, assignee_text, may_act
 from .task_panel import attempts_for_panel, origin_views
 
 MAX_NAMES = 200
+BACK_TO_RUN = "run"
+"""Value of the parameter `back` in links from the page of a run."""
+ANSWER_MODES = {AS_FORM: gettext_lazy("Form"), AS_JSON: "JSON"}
 COMMENT_LABELS = {
     "comment_task": gettext_lazy("commented"),
     "take_task": gettext_lazy("claimed the task"),
@@ -118,7 +121,7 @@ class AnswerPage(ObjectPage):
             messages.success(request, act(request, attempt.task_id))
         except RequestRefused as refused:
             show_refusal(request, refused, (_("Open run"), run_address(attempt.run_id)))
-        return HttpResponseRedirect(request.path)
+        return HttpResponseRedirect(request.get_full_path())
 
 
 def _page_context(request: HttpRequest, attempt: Attempt, answer: AnswerForm) -> dict[str, Any]:
@@ -137,6 +140,7 @@ def _page_context(request: HttpRequest, attempt: Attempt, answer: AnswerForm) ->
         "run_status": format_status(attempt.run.status),
         "run_address": f"{run_address(attempt.run_id)}?task={attempt.task}",
         "answer": answer,
+        "mode_addresses": [(mode, label, _mode_address(request, mode)) for mode, label in ANSWER_MODES.items()],
         "fields": answer.fields_beside_buttons(),
         "expected": answer.expected,
         "comments": [(entry, _comment_text(entry)) for entry in task_comments(attempt)],
@@ -149,6 +153,12 @@ def _page_context(request: HttpRequest, attempt: Attempt, answer: AnswerForm) ->
     }
 
 
+def _mode_address(request: HttpRequest, mode: str) -> str:
+    query = request.GET.copy()
+    query["mode"] = mode
+    return f"?{query.urlencode()}"
+
+
 def _without_question(attempt: Attempt) -> Attempt:
     """Return the attempt with only the run's input: title, question and assignee are shown separately."""
     given = attempt.small_input
@@ -157,7 +167,7 @@ def _without_question(attempt: Attempt) -> Attempt:
 
 
 def _handle_answer(request: HttpRequest, attempt: Attempt) -> HttpResponse | dict[str, Any]:
-    """Complete the task and return to the list. A rejected answer is shown again with its errors."""
+    """Complete the task, and return to the list or to the run. A rejected answer is shown again with its errors."""
     answer = AnswerForm(attempt, request.POST)
     try:
         _resolve_task(request, attempt, answer)
@@ -170,7 +180,8 @@ def _handle_answer(request: HttpRequest, attempt: Attempt) -> HttpResponse | dic
     else:
         names = {"task": str(attempt.task), "run": attempt.run.name}
         messages.success(request, _("Completed %(task)s of %(run)s.") % names)
-        return HttpResponseRedirect(reverse("admin:waiting"))
+        is_of_run = request.GET.get("back") == BACK_TO_RUN
+        return HttpResponseRedirect(run_address(attempt.run_id) if is_of_run else reverse("admin:waiting"))
     return _page_context(request, attempt, answer)
 
 

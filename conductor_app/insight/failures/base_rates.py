@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from django.db.models import Case, F, TextField, Value, When
 from django.utils.translation import gettext as _
 
 from ...core.fingerprints import build_of
@@ -34,11 +35,12 @@ class FailureShare:
 class WorkSample:
     """The newest work up to the last failure: the number of runs or attempts per value.
 
-    `covers`: returns True for failures of the same time.
+    `covers`: returns True for failures of the same time. `reason`: the whole text of the last failure, if it was read.
     """
 
     counts: Counter[str]
     covers: Callable[[Failure], bool]
+    reason: str = ""
 
 
 def shares(counts: Iterable[tuple[str, int]], examined: Sequence[str], base: Counter[str] | None) -> list[FailureShare]:
@@ -66,13 +68,17 @@ def sample_runs(newest: Failure) -> WorkSample:
 
 
 def sample_attempts(newest: Failure) -> WorkSample:
-    """Count the workers of the newest attempts at the same task, up to the last failure. Runs one query."""
+    """Count the workers of the newest attempts at the same task, up to the last failure. Runs one query.
+
+    The last failure is among these attempts, so its text is read as well.
+    """
     task_type = newest.queue.rpartition(":")[2]
     attempts = Attempt.objects.filter(name=task_type, id__lte=newest.attempt_id).order_by("-id")
-    rows = list(attempts.values_list("worker", "id")[:MAX_WORK]) if task_type else []
+    reason = Case(When(id=newest.attempt_id, then=F("reason")), default=Value(""), output_field=TextField())
+    rows = list(attempts.values_list("worker", "id", reason)[:MAX_WORK]) if task_type else []
     since = rows[-1][1] if len(rows) == MAX_WORK else ""
-    workers = Counter(worker or _("none") for worker, _id in rows)
-    return WorkSample(workers, lambda failure: failure.attempt_id >= since)
+    workers = Counter(worker or _("none") for worker, _id, _reason in rows)
+    return WorkSample(workers, lambda failure: failure.attempt_id >= since, rows[0][2] if rows else "")
 
 
 def by_build(workers: Counter[str]) -> Counter[str]:

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from ...models import Attempt, Failure, FailureGroup, HourlyFailureCount, Run, RunLabel
 from ..durations import HOUR
 from ..time_ranges import TimeRange
-from .base_rates import FailureShare, by_build, sample_attempts, sample_runs, shares
+from .base_rates import FailureShare, WorkSample, by_build, sample_attempts, sample_runs, shares
 from .failure_inbox import failures_of, merged_into
 
 SEARCHED_ROWS = 2_000
@@ -82,11 +82,12 @@ def failure_detail(group: FailureGroup, time_range: TimeRange, place: str = "") 
     by_label = labels.annotate(count=Count("pk")).order_by("-count", "name")
     places = hourly_counts.values_list("version", "build").annotate(total=Sum("count"), since=Min("hour_at"))
     origins = [FailureOrigin(*origin) for origin in places.order_by("-total", "version", "build")[:MAX_ORIGINS]]
+    attempts = sample_attempts(newest[0]) if newest and newest[0].run_id and newest[0].attempt_id else None
     first = min(origins, key=lambda origin: (origin.since, origin.version), default=None)
     return FailureDetail(
         group,
         {
-            **_shares_of_work(origins, newest),
+            **_shares_of_work(origins, newest, attempts),
             "queue": shares(_most_common(failure.queue or _("none") for failure in newest), (), None),
             "label": shares(list(by_label[:MAX_PARTS]), (), None),
         },
@@ -96,7 +97,7 @@ def failure_detail(group: FailureGroup, time_range: TimeRange, place: str = "") 
         len({failure.run_id or failure.task_id for failure in newest}),
         first_version=first.version if first else None,
         first_build=first.build if first else "",
-        trace=_read_trace(newest),
+        trace=((attempts.reason if attempts else "") or _read_reason(newest))[:MAX_TRACE],
         bars=_count_bars(hourly_counts, newest, time_range),
         builds=_first_failures_of_builds(origins),
     )
@@ -110,11 +111,11 @@ def _first_failures_of_builds(origins: Iterable[FailureOrigin]) -> dict[str, int
     return builds
 
 
-def _shares_of_work(origins: Sequence[FailureOrigin], newest: Sequence[Failure]) -> dict[str, list[FailureShare]]:
+def _shares_of_work(
+    origins: Sequence[FailureOrigin], newest: Sequence[Failure], attempts: WorkSample | None
+) -> dict[str, list[FailureShare]]:
     """Return the shares of versions, builds and workers, beside their shares of the work of the same time."""
-    is_of_runs = bool(newest) and not newest[0].task_id
-    runs = sample_runs(newest[0]) if is_of_runs else None
-    attempts = sample_attempts(newest[0]) if is_of_runs and newest[0].attempt_id else None
+    runs = sample_runs(newest[0]) if newest and newest[0].run_id else None
     of_runs = [failure for failure in newest if runs and runs.covers(failure)]
     of_attempts = [failure for failure in newest if attempts and attempts.covers(failure)]
     by_version = _add_up((str(origin.version), origin.count) for origin in origins)
@@ -141,12 +142,12 @@ def _most_common(values: Iterable[str]) -> list[tuple[str, int]]:
     return Counter(values).most_common(MAX_PARTS)
 
 
-def _read_trace(newest: Sequence[Failure]) -> str:
+def _read_reason(newest: Sequence[Failure]) -> str:
     """Return the whole text of the newest failure, which the group has only the first line of."""
     if not newest:
         return ""
     reason = Attempt.objects.filter(pk=newest[0].attempt_id).values_list("reason", flat=True).first()
-    return (reason or newest[0].message)[:MAX_TRACE]
+    return reason or newest[0].message
 
 
 def _count_bars(

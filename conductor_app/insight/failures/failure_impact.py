@@ -22,12 +22,13 @@ class GroupImpact:
     """Failures of one group within a day.
 
     `lost`: runs that the group has ended and that were not retried since; `affected`: runs with a failure of the
-    group; `attempts`: its failures.
+    group; `attempts`: its failures; `newest_lost_run`: the run that it ended last.
     """
 
     lost: set[str] = field(default_factory=set)
     affected: set[str] = field(default_factory=set)
     attempts: int = 0
+    newest_lost_run: str = ""
 
     @property
     def was_retried(self) -> bool:
@@ -55,6 +56,7 @@ def impact_by_group(now: int) -> dict[int, GroupImpact]:
         impact.affected.add(run_id or task_id)
         if is_lost:
             impact.lost.add(run_id or task_id)
+            impact.newest_lost_run = impact.newest_lost_run or run_id or ""
     return dict(found)
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db import connection
-from django.db.models import OuterRef, Subquery
+from django.db.models import OuterRef, QuerySet, Subquery
 from django.utils.translation import gettext as _
 
 from ... import clock
@@ -14,7 +14,7 @@ from ...models import Attempt, QueueHold, Run, TaskDefinition
 from ...models.gates import CONCURRENCY, GATES, RATE, GateFacts, usage_query
 from ..durations import format_duration
 from ..runs.last_transition import last_transition
-from .queue_states import QUIET_AFTER_MS, polls_of
+from .queue_states import QUIET_AFTER_MS, QueuePolls, grouped_polls, polls_of
 
 MAX_HOLDERS = 20
 """Maximum number of holders that a verdict lists."""
@@ -53,7 +53,11 @@ def verdicts_on(attempt: Attempt, now: int, facts: GateFacts | None = None) -> l
     """
     if not is_queued(attempt):
         return []
-    return [*gate_verdicts(attempt, now, facts), polling_verdict(attempt, now), run_pause_verdict(attempt)]
+    polls = None
+    if facts is None:
+        limits, polls = _registered_limits_and_polls(attempt, now)
+        facts = facts_of_attempts([attempt], now, {attempt.pk: limits})[attempt.pk]
+    return [*gate_verdicts(attempt, facts), polling_verdict(attempt, now, polls), run_pause_verdict(attempt)]
 
 
 def is_queued(attempt: Attempt) -> bool:
@@ -66,25 +70,48 @@ def closed_gates(verdicts: Iterable[GateVerdict]) -> list[GateVerdict]:
     return [verdict for verdict in verdicts if not verdict.is_open]
 
 
-def gate_verdicts(attempt: Attempt, now: int, facts: GateFacts | None = None) -> list[GateVerdict]:
-    """Evaluate each gate that a claim checks. `facts`: of the attempt, if they have been loaded."""
-    facts = facts or gate_facts(attempt, now)
+def gate_verdicts(attempt: Attempt, facts: GateFacts) -> list[GateVerdict]:
+    """Evaluate each gate that a claim checks."""
+    starts, holders = _starts_and_holders(attempt.name, facts)
+    facts = replace(facts, start_times=starts) if starts else facts
     return [
         GateVerdict(gate.name, True, str(gate.open_sentence))
         if gate.lets_pass(facts)
-        else GateVerdict(gate.name, False, gate.sentence(facts), limit_holders(gate.name, attempt))
+        else GateVerdict(
+            gate.name,
+            False,
+            gate.sentence(facts),
+            holders if gate is CONCURRENCY else limit_holders(gate.name, attempt),
+        )
         for gate in GATES
     ]
 
 
+def _starts_and_holders(name: str, facts: GateFacts) -> tuple[tuple[int, ...], tuple[LimitHolder, ...]]:
+    """Return the starts that a rate limit counts and the holders of a concurrency limit. Runs at most one query.
+
+    Starts that have been loaded are not loaded again.
+    """
+    parts = {}
+    if _has_counted_starts(facts) and not facts.start_times:
+        parts["start"] = _recent_starts(name, facts)
+    if not CONCURRENCY.lets_pass(facts):
+        parts["holder"] = _holders_of_name(name)
+    if not parts:
+        return (), ()
+    queries = {kind: rows.query.sql_with_params() for kind, rows in parts.items()}
+    union = " UNION ALL ".join(f"SELECT '{kind}', part.* FROM ({sql}) AS part" for kind, (sql, _) in queries.items())
+    with connection.cursor() as cursor:
+        cursor.execute(union, [value for _, values in queries.values() for value in values])
+        rows = cursor.fetchall()
+    starts = sorted(row[-1] for row in rows if row[0] == "start")
+    return tuple(starts), tuple(_limit_holder(*row[1:]) for row in rows if row[0] == "holder")
+
+
 def limit_holders(gate: str, attempt: Attempt) -> tuple[LimitHolder, ...]:
     """Return what counts against the limit of a gate, longest holder first."""
-    if gate == "concurrency":
-        found = (
-            Attempt.objects.filter(name=attempt.name, status="LEASED").exclude(queue="").order_by("claimed_at", "id")
-        )
-        rows = found.values_list("run_id", "id", "worker", "claimed_at")[:MAX_HOLDERS]
-        return tuple(LimitHolder(run_id, id, worker, since or 0) for run_id, id, worker, since in rows)
+    if gate == CONCURRENCY.name:
+        return tuple(_limit_holder(*row) for row in _holders_of_name(attempt.name))
     if gate == "run_slot" and (run := attempt.run) is not None:
         found = Run.objects.open().filter(name=run.name, limit_key=run.limit_key, is_held=False)
         rows = found.exclude(limit_key="").order_by("created_at", "id").values_list("id", "created_at")[:MAX_HOLDERS]
@@ -92,11 +119,25 @@ def limit_holders(gate: str, attempt: Attempt) -> tuple[LimitHolder, ...]:
     return ()
 
 
+def _holders_of_name(name: str) -> QuerySet[Attempt, Any]:
+    found = Attempt.objects.filter(name=name, status="LEASED").exclude(queue="").order_by("claimed_at", "id")
+    return found.values_list("run_id", "id", "worker", "claimed_at")[:MAX_HOLDERS]
+
+
+def _limit_holder(run_id: str | None, attempt_id: str, worker: str, since: int | None) -> LimitHolder:
+    return LimitHolder(run_id or "", attempt_id, worker, since or 0)
+
+
 def gate_facts(attempt: Attempt, now: int, known: dict[str, Any] | None = None) -> GateFacts:
     """Load the facts that the gates evaluate for one attempt. `known`: its limits, if they have been loaded."""
     facts = facts_of_attempts([attempt], now, {attempt.pk: known} if known else None)[attempt.pk]
-    is_limited = facts.rate_count > 0 and facts.rate_seconds > 0
-    return replace(facts, start_times=_recent_starts(attempt.name, facts)) if is_limited and facts.starts else facts
+    if not _has_counted_starts(facts):
+        return facts
+    return replace(facts, start_times=tuple(sorted(row[-1] for row in _recent_starts(attempt.name, facts))))
+
+
+def _has_counted_starts(facts: GateFacts) -> bool:
+    return facts.rate_count > 0 and facts.rate_seconds > 0 and facts.starts > 0
 
 
 def facts_of_attempts(
@@ -135,15 +176,28 @@ def _build_facts(
 LIMITS = ("concurrent_limit", "rate_count", "rate_seconds")
 
 
-def _registered_limits(attempts: Collection[Attempt]) -> dict[str, dict[str, Any]]:
-    """Return the limits of the current task definition, or else those of the attempt, and the hold of its queue."""
+def _registered_limits(attempts: Collection[Attempt], **more: Subquery) -> dict[str, dict[str, Any]]:
+    """Return the limits of the current task definition, or else those of the attempt, and the hold of its queue.
+
+    `more`: further columns.
+    """
     definition = TaskDefinition.objects.filter(name=OuterRef("name"))
     hold = QueueHold.objects.filter(pk=OuterRef("queue"))
     columns = {f"now_{limit}": Subquery(definition.values(limit)[:1]) for limit in LIMITS}
     columns |= {f"held_{part}": Subquery(hold.values(part)[:1]) for part in ("until_at", "by", "reason")}
+    columns |= more
     rows = Attempt.objects.filter(pk__in=[each.pk for each in attempts]).values("pk", **columns)
     found = {row["pk"]: row for row in rows}
     return {each.pk: _with_limits(each, found.get(each.pk) or dict.fromkeys(columns)) for each in attempts}
+
+
+def _registered_limits_and_polls(attempt: Attempt, now: int) -> tuple[dict[str, Any], QueuePolls]:
+    """Return the limits of an attempt, and the polls of its queue. Runs one query."""
+    polls = grouped_polls(attempt.queue, now)
+    columns = {f"polls_{part}": Subquery(polls.values(part)[:1]) for part in ("at", "alive", "drained")}
+    limits = _registered_limits([attempt], **columns)[attempt.pk]
+    at, alive, drained = (limits.pop(column) for column in columns)
+    return limits, QueuePolls(at, alive or 0, drained or 0)
 
 
 def limits_from(attempt: Attempt, definition: TaskDefinition | None, hold: QueueHold | None) -> dict[str, Any]:
@@ -182,17 +236,16 @@ def _count_used(limited: Collection[tuple[str, int, int, int]], now: int) -> tup
     return used
 
 
-def _recent_starts(name: str, facts: GateFacts) -> tuple[int, ...]:
-    """Return the times of the starts that count against a rate limit, at most as many as it allows, earliest first."""
+def _recent_starts(name: str, facts: GateFacts) -> QuerySet[Attempt, Any]:
+    """Return the newest starts that count against a rate limit, at most as many as it allows, with their times."""
     window = facts.rate_seconds * 1000
     claimed = Attempt.objects.filter(name=name, rate_count__gt=0, claimed_at__gt=facts.now - window)
-    newest = claimed.order_by("-claimed_at").values_list("claimed_at", flat=True)[: facts.rate_count]
-    return tuple(reversed(newest))
+    return claimed.order_by("-claimed_at").values_list("run_id", "id", "worker", "claimed_at")[: facts.rate_count]
 
 
-def polling_verdict(attempt: Attempt, now: int) -> GateVerdict:
-    """Return the verdict on recent polls of the queue."""
-    polls = polls_of(attempt.queue, now)
+def polling_verdict(attempt: Attempt, now: int, polls: QueuePolls | None = None) -> GateVerdict:
+    """Return the verdict on recent polls of the queue. `polls`: if they have been loaded."""
+    polls = polls or polls_of(attempt.queue, now)
     polled_at, facts = polls.polled_at, {"queue": attempt.queue}
     if polled_at is None:
         return GateVerdict("polled", False, _("No worker has ever polled queue `%(queue)s`.") % facts)

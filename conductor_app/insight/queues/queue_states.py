@@ -3,9 +3,10 @@
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.db import connection
-from django.db.models import Count, Exists, Max, OuterRef, Q
+from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 
 from ...core.step_types.queued import queue_name
 from ...models import Attempt, Poller, TaskDefinition, WorkerHold
@@ -13,21 +14,30 @@ from ...models import Attempt, Poller, TaskDefinition, WorkerHold
 MAX_COUNTED = 10_000
 """Attempts of a queue that are counted and searched for the oldest, in claim order."""
 _PENDING_SQL = "FROM conductor_attempt a WHERE a.status = 'PENDING' AND NOT (a.queue = '')"
-WAITING_SQL = f"""
+QUEUES_SQL = f"""
 WITH RECURSIVE names (queue) AS (
     SELECT MIN(a.queue) {_PENDING_SQL}
     UNION ALL
     SELECT (SELECT MIN(a.queue) {_PENDING_SQL} AND a.queue > n.queue) FROM names n WHERE n.queue IS NOT NULL
 )
-SELECT n.queue,
+SELECT 'pending' AS kind, n.queue, '' AS domain,
     (SELECT COUNT(*) FROM (SELECT 1 {_PENDING_SQL} AND a.queue = n.queue LIMIT %s) counted),
     (SELECT MIN(first.pending_since) FROM (
         SELECT a.pending_since {_PENDING_SQL} AND a.queue = n.queue
         ORDER BY a.priority DESC, a.visible_at, a.id LIMIT %s
     ) first)
 FROM names n WHERE n.queue IS NOT NULL
+UNION ALL
+SELECT 'leased', a.queue, '', COUNT(*), 0
+FROM conductor_attempt a WHERE a.status = 'LEASED' AND NOT (a.queue = '') GROUP BY a.queue
+UNION ALL
+SELECT 'polled', p.task_type, p.domain, COUNT(*), MAX(p.polled_at)
+FROM conductor_poller p GROUP BY p.task_type, p.domain
 """
-"""Jumps from queue to queue in the claim index, so that it reads a bounded part of each queue."""
+"""Numbers and times of pending attempts, attempts in progress and polling workers.
+
+It jumps from queue to queue in the claim index, so that it reads a bounded part of each queue.
+"""
 QUIET_AFTER_MS = 60_000
 """A queue without a poll for this long counts as unpolled. Long polls of clients are much shorter by default."""
 
@@ -79,12 +89,19 @@ def rate_limits(states: Collection[QueueState]) -> dict[str, float]:
 
 
 def list_queues() -> list[QueueState]:
-    """Return every queue that has attempts or was ever polled, the one with the oldest pending attempt first."""
-    pending, leased, polls = _pending_by_queue(), _leased_by_queue(), last_polls()
-    names = {*pending, *leased, *polls}
+    """Return every queue that has attempts or was ever polled, the one with the oldest pending attempt first.
+
+    Runs one query.
+    """
+    found: dict[str, dict[str, tuple[int, int]]] = {"pending": {}, "leased": {}, "polled": {}}
+    with connection.cursor() as cursor:
+        cursor.execute(QUEUES_SQL, [MAX_COUNTED + 1, MAX_COUNTED + 1])
+        for kind, name, domain, count, at in cursor.fetchall():
+            found[kind][queue_name(name, domain)] = (count, at)
+    pending, leased, polls = found.values()
     states = [
-        QueueState(name, *pending.get(name, (0, None)), leased.get(name, 0), *polls.get(name, (0, None)))
-        for name in names
+        QueueState(name, *pending.get(name, (0, None)), leased.get(name, (0, 0))[0], *polls.get(name, (0, None)))
+        for name in {*pending, *leased, *polls}
     ]
     return sorted(states, key=lambda queue: (queue.oldest_at is None, queue.oldest_at or 0, queue.name))
 
@@ -112,14 +129,17 @@ class QueuePolls:
 
 def polls_of(queue: str, now: int) -> QueuePolls:
     """Return the polls of one queue."""
+    row = grouped_polls(queue, now).first()
+    return QueuePolls(row["at"], row["alive"], row["drained"]) if row else QueuePolls()
+
+
+def grouped_polls(queue: str, now: int) -> QuerySet[Poller, dict[str, Any]]:
+    """Return the columns of QueuePolls (`at`, `alive`, `drained`) for one queue: one row, or none."""
     is_alive = Q(polled_at__gt=now - QUIET_AFTER_MS)
     is_drained = Exists(WorkerHold.objects.filter(worker=OuterRef("worker")))
     rows = Poller.objects.filter(_possible_polls(queue)).order_by().values("task_type", "domain")
     counted = rows.annotate(at=Max("polled_at"), alive=Count("pk", filter=is_alive))
-    for row in counted.annotate(drained=Count("pk", filter=is_alive & is_drained)):
-        if queue_name(row["task_type"], row["domain"]) == queue:
-            return QueuePolls(row["at"], row["alive"], row["drained"])
-    return QueuePolls()
+    return counted.annotate(drained=Count("pk", filter=is_alive & is_drained)).order_by("-at")
 
 
 def list_pollers(queue: str) -> list[Poller]:
@@ -132,14 +152,3 @@ def _possible_polls(queue: str) -> Q:
     """Select polls that may belong to this queue. A task type can itself contain a colon."""
     domain, _, task_type = queue.partition(":")
     return Q(task_type=queue, domain="") | Q(task_type=task_type, domain=domain)
-
-
-def _pending_by_queue() -> dict[str, tuple[int, int]]:
-    """Return the number of pending attempts of each queue, up to MAX_COUNTED + 1, and since when the oldest waits."""
-    with connection.cursor() as cursor:
-        cursor.execute(WAITING_SQL, [MAX_COUNTED + 1, MAX_COUNTED + 1])
-        return {queue: (count, at) for queue, count, at in cursor.fetchall()}
-
-
-def _leased_by_queue() -> dict[str, int]:
-    return dict(Attempt.objects.leased().order_by().values_list("queue").annotate(Count("pk")))

@@ -38,6 +38,8 @@ class Cause:
     """True if no worker holds the attempt that the sentence names."""
     message_id: int = 0
     """The undelivered message that the run waits for."""
+    attempts: tuple[Attempt, ...] = ()
+    """The attempts that were read with their tasks to find the cause."""
 
 
 def run_cause(run: Run, now: int | None = None) -> Cause:
@@ -76,7 +78,7 @@ def _running_cause(run: Run, now: int) -> Cause:
         first, attempts_allowed(parsed_definition(run.resolved_definition_id), first.task), verdicts, now
     )
     whole = (_("Waiting: %(what)s") if is_waiting else _("Running: %(what)s")) % {"what": sentence + more}
-    return Cause(whole, str(first.task), first.id, first.child_id, verdicts, is_waiting)
+    return Cause(whole, str(first.task), first.id, first.child_id, verdicts, is_waiting, attempts=tuple(attempts))
 
 
 def _undelivered_messages(run: Run, attempts: list[Attempt]) -> list[WaitingMessage]:
@@ -113,22 +115,26 @@ def _open_attempts(run: Run) -> list[Attempt]:
 
 
 def _failed_cause(run: Run, now: int) -> Cause:
-    return _failure_cause(run, now, _("Failed: %(reason)s"), _("Failed at `%(task)s`, %(which)s: %(reason)s"))
+    return _failure_cause(run, _("Failed: %(reason)s"), _("Failed at `%(task)s`, %(which)s: %(reason)s"))
 
 
 def _timed_out_cause(run: Run, now: int) -> Cause:
-    return _failure_cause(run, now, _("Timed out: %(reason)s"), _("Timed out at `%(task)s`, %(which)s: %(reason)s"))
+    return _failure_cause(run, _("Timed out: %(reason)s"), _("Timed out at `%(task)s`, %(which)s: %(reason)s"))
 
 
-def _failure_cause(run: Run, now: int, without_task: str, with_task: str, depth: int = MAX_DEPTH) -> Cause:
+def _failure_cause(run: Run, without_task: str, with_task: str) -> Cause:
     """Return `with_task` if the failed task is known, otherwise `without_task` with the run's reason."""
     attempt = Attempt.objects.defer_payloads().filter(pk=run.failed_attempt_id).select_related("task").first()
     if attempt is None:
         return Cause(without_task % {"reason": informative_line(run.reason) or _("no reason given")})
+    return _cause_at(attempt, run, with_task, MAX_DEPTH)
+
+
+def _cause_at(attempt: Attempt, run: Run, sentence: str, depth: int) -> Cause:
     which = _name_attempt(attempt, attempts_allowed(parsed_definition(run.resolved_definition_id), attempt.task))
-    reason = _failure_inside(attempt, now, depth) or informative_line(attempt.reason) or _("no reason given")
-    sentence = with_task % {"task": attempt.task, "which": which, "reason": reason}
-    return Cause(sentence, str(attempt.task), attempt.id, attempt.child_id)
+    reason = _failure_inside(attempt, depth) or informative_line(attempt.reason) or _("no reason given")
+    facts = {"task": attempt.task, "which": which, "reason": reason}
+    return Cause(sentence % facts, str(attempt.task), attempt.id, attempt.child_id, attempts=(attempt,))
 
 
 def _name_attempt(attempt: Attempt, tries: int | None) -> str:
@@ -139,14 +145,21 @@ def _name_attempt(attempt: Attempt, tries: int | None) -> str:
     return _("attempt %(number)s of %(tries)s") % {"number": number, "tries": max(tries, number)}
 
 
-def _failure_inside(attempt: Attempt, now: int, depth: int) -> str:
-    """Return where the sub-workflow of an attempt failed, or an empty text if no child run failed."""
-    child = Run.objects.defer_payloads().filter(pk=attempt.child_id).first() if attempt.child_id and depth else None
-    if child is None or not child.failed_attempt_id:
+def _failure_inside(attempt: Attempt, depth: int) -> str:
+    """Return where the sub-workflow of an attempt failed, or an empty text if no child run failed. Runs one query."""
+    if not attempt.child_id or not depth:
         return ""
-    without_task = _("sub-workflow failed: %(reason)s")
-    with_task = _("sub-workflow failed at `%(task)s`, %(which)s: %(reason)s")
-    return _failure_cause(child, now, without_task, with_task, depth - 1).sentence
+    child = Run.objects.defer_payloads().filter(pk=attempt.child_id)
+    failed = Attempt.objects.defer_payloads().filter(
+        pk__in=child.exclude(failed_attempt_id="").values("failed_attempt_id")
+    )
+    payloads = [f"run__{name}" for name in ("input", "output", "variables")]
+    inner = failed.select_related("task", "run").defer("input", "output", "task__step_state", *payloads).first()
+    if inner is None or inner.run is None:
+        return ""
+    return _cause_at(
+        inner, inner.run, _("sub-workflow failed at `%(task)s`, %(which)s: %(reason)s"), depth - 1
+    ).sentence
 
 
 def _terminated_cause(run: Run, now: int) -> Cause:

@@ -55,12 +55,21 @@ class TreeNode:
         """Return True if its children are alike: iterations or branches."""
         return self.flow in (Flow.LOOP, Flow.FORK, Flow.DYNAMIC_FORK)
 
+    @property
+    def last_iteration(self) -> int:
+        """Return the number of the last iteration of a loop, otherwise 0."""
+        labels = (child.label for child in self.children if child.kind is NodeKind.ITERATION)
+        return max((int(label) for label in labels if label.isdecimal()), default=0)
+
+    def walk(self) -> Iterator["TreeNode"]:
+        """Yield the node and all nodes below it."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
     def spans(self) -> Iterator[TaskSpan]:
         """Yield the tasks of the node and of all nodes below it."""
-        if self.span:
-            yield self.span
-        for child in self.children:
-            yield from child.spans()
+        return (node.span for node in self.walk() if node.span)
 
 
 def build_tree(spans: Sequence[TaskSpan], tasks: Sequence[Mapping[str, Any]], run_id: str = "") -> TreeNode:

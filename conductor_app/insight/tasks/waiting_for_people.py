@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Case, F, QuerySet, When
 
 from ...core.definition import Step
 from ...core.human_task import (
@@ -20,7 +20,7 @@ from ...core.human_task import (
 )
 from ...core.step_types.human import Human
 from ...models import Attempt, AuditEntry, HumanTask, Task
-from ...models.fields import dumps
+from ...models.fields import DocumentField, dumps
 from ..definitions.form_templates import template_of
 from ..definitions.parsed_definitions import parsed_definition
 
@@ -88,11 +88,11 @@ class HumanTaskInbox:
 
 
 def human_task_inbox(now: int) -> HumanTaskInbox:
-    """Return the open human tasks. Runs four queries."""
-    found = list(waiting_attempts()[: LIMIT + 1])
-    attempts = found[:LIMIT]
-    inputs, saved = _load_inputs(attempts), HumanTask.objects.in_bulk([attempt.task_id for attempt in attempts])
-    task_views = [human_task_view(each, inputs.get(each.pk, {}), saved.get(each.task_id), now) for each in attempts]
+    """Return the open human tasks. Runs one query."""
+    small_input = Case(When(input_size__lte=MAX_READ_SIZE, then=F("input")), output_field=DocumentField(null=True))
+    rows = waiting_attempts().select_related("task__persons").annotate(small_input=small_input)
+    found = list(rows[: LIMIT + 1])
+    task_views = [_listed_view(each, now) for each in found[:LIMIT]]
     task_views.sort(
         key=lambda task_view: (
             task_view.assignment.due_at is None,
@@ -100,6 +100,11 @@ def human_task_inbox(now: int) -> HumanTaskInbox:
         )
     )
     return HumanTaskInbox(task_views, len(found) > LIMIT)
+
+
+def _listed_view(attempt: Any, now: int) -> HumanTaskView:
+    input = attempt.small_input if isinstance(attempt.small_input, Mapping) else {}
+    return human_task_view(attempt, input, getattr(attempt.task, "persons", None), now)
 
 
 def human_task_view(attempt: Attempt, input: Mapping, saved: HumanTask | None, now: int) -> HumanTaskView:
@@ -127,12 +132,6 @@ def task_comments(attempt: Attempt) -> list[AuditEntry]:
     """Return the comments on a task and the changes of its assignment, oldest first."""
     rows = AuditEntry.objects.filter(object_type="run", object_id=attempt.run_id, action__in=COMMENT_ACTIONS)
     return [row for row in rows.order_by("at", "id")[:LIMIT] if row.facts.get("task") == str(attempt.task)]
-
-
-def _load_inputs(attempts: Collection[Attempt]) -> dict[str, Mapping]:
-    small = [each.pk for each in attempts if each.input_size <= MAX_READ_SIZE]
-    rows = Attempt.objects.filter(pk__in=small).values_list("pk", "input")
-    return {pk: input for pk, input in rows if isinstance(input, Mapping)}
 
 
 def expected_output_names(resolved_definition_id: str, ref: str) -> list[str]:

@@ -1,6 +1,7 @@
 """The canvas of the workflow editor: forms and buttons edit the text of the draft, with and without a script."""
 
 import json
+import re
 
 import pytest
 from django.contrib.auth.models import Permission, User
@@ -8,7 +9,7 @@ from django.test import Client
 
 from conductor_app.models import DefinitionDraft, WorkflowDefinition
 from tests.admin.page_text import html, page_text
-from tests.builders import fork, human, loop, switch
+from tests.builders import catch, fork, human, loop, switch, try_
 from tests.insight.scenarios import define_task, define_workflow, step
 
 WORKFLOWS = "/admin/conductor/workflowdefinition/"
@@ -224,6 +225,48 @@ def test_cases_branches_and_iterations_are_edited_in_the_form(operator):
     assert branches["after"]["tasks"][1]["forkTasks"] == [[step("l")], [], [], []]
     assert fewer["after"]["tasks"][1]["forkTasks"] == [[step("l")]]
     assert times["after"]["tasks"][3]["loopCondition"] == "if ($.again['iteration'] < 5) { true; } else { false; }"
+
+
+TRY = try_(
+    "paid",
+    step("charge"),
+    on=[catch(step("notify"), status="TIMED_OUT", taskRef=["charge"]), {"match": {}, "tasks": []}],
+)
+
+
+def test_the_failures_that_a_handler_handles_are_edited_in_the_form(operator):
+    document = text(TRY)
+
+    unchanged = apply(operator, document, "tasks[0]", **{"step.description": ""})["after"]["tasks"][0]
+    changes = {
+        "handler.0.status": "TIMED_OUT, FAILED",
+        "handler.0.taskRef": "",
+        "handler.1.remove": "on",
+        "handler.2.reason": "card .* refused",
+    }
+    changed = apply(operator, document, "tasks[0]", **changes)["after"]["tasks"][0]
+
+    assert unchanged["catchCases"] == TRY["catchCases"]
+    assert changed["catchCases"] == [
+        {"match": {"status": ["TIMED_OUT", "FAILED"]}, "tasks": [step("notify")]},
+        {"match": {"reason": "card .* refused"}, "tasks": []},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"handler.0.remove": "on"}, "Delete the steps of the handler first."),
+        ({"handler.0.status": "LATE"}, "LATE"),
+        ({"handler.0.taskRef": "chrage"}, "chrage"),
+        ({"handler.2.reason": "("}, "reason"),
+    ],
+)
+def test_a_handler_with_errors_changes_nothing(operator, changes, message):
+    answer = apply(operator, text(TRY), "tasks[0]", **changes)
+
+    assert answer["is_refused"] and answer["after"] == json.loads(text(TRY))
+    assert message in re.search(r'class="handler-row">.*errornote">([^<]*)<', answer["panel"], re.DOTALL)[1]
 
 
 def test_a_case_or_a_branch_with_steps_is_not_removed(operator):

@@ -55,6 +55,28 @@ def test_the_overview_and_its_updates_take_few_queries(viewer, clock, django_ass
             viewer.get(path)
 
 
+def test_an_overview_with_everything_that_needs_attention_takes_few_queries(
+    viewer, clock, settings, django_assert_max_num_queries
+):
+    settings.CONDUCTOR_BULK_APPROVAL_ACTIONS = ("terminate",)
+    define_task("charge", retryCount=0)
+    define_workflow("order", step("charge"))
+    define_workflow("review", step("approve", "HUMAN"))
+    fail_runs(("FAILED", "no funds"))
+    start_run("review")
+    start_run("order")
+    bulk.start(bulk.BulkRequest("terminate", {"definition": "order"}), "ann")
+    clock.advance(seconds=600)
+    viewer.get("/admin/")  # The first request after a minute stores the use of the session.
+
+    for path in ("/admin/", "/admin/attention/", PULSE):
+        with django_assert_max_num_queries(15):
+            page = page_text(viewer.get(path))
+        if path != PULSE:
+            assert "1 human task is open" in page and "1 run blocked" in page and "no funds" in page
+            assert "A bulk operation of ann" in page
+
+
 def test_an_operation_that_waits_for_a_second_person_is_on_the_front_page(operator, clock, settings):
     settings.CONDUCTOR_BULK_APPROVAL_ACTIONS = ("terminate",)
     define_workflow("order", step("pack"))

@@ -16,7 +16,7 @@ from conductor_app.core.reasons import MAX_REASON_LENGTH
 from conductor_app.core.reports import Report
 from conductor_app.engine import sweeps
 from conductor_app.engine.payloads import file_contents, file_handles
-from conductor_app.engine.runs import retention, run_commands
+from conductor_app.engine.runs import retention, retry_rerun_restart, run_commands
 from conductor_app.engine.tasks import task_commands
 from conductor_app.models import Attempt, Run, Task
 from tests.admin.page_text import button_names, html, page_text, run_action_url, run_url
@@ -276,6 +276,40 @@ def test_a_waiting_run_takes_few_queries_too(operator, clock, django_assert_max_
 
     with django_assert_max_num_queries(15):
         operator.get(run_url(run, task="ship"))
+
+
+def test_a_reopened_run_that_waits_at_both_limits_takes_few_queries(
+    operator, viewer, clock, django_assert_max_num_queries
+):
+    define_task("ship", retryCount=0, concurrentExecLimit=1, rateLimitPerFrequency=2, rateLimitFrequencyInSeconds=60)
+    run = start_run_of(step("ship"))
+    claim_and_report("ship", "FAILED", reason="no van")
+    start_run("order")
+    claim_next("ship")
+    retry_rerun_restart.retry(run.pk, "olga", "The van is back.")
+
+    operator.get(run_url(run))  # the plan is parsed once in a process
+    for client in (operator, viewer):
+        with django_assert_max_num_queries(15):
+            page = page_text(client.get(run_url(run, task="ship")))
+    assert "1 of 1 tasks of this name run" in page and "2 of 2 starts in 60 s" in page
+    assert "All executions" in page
+
+
+def test_a_failure_three_levels_below_takes_few_queries(viewer, clock, django_assert_max_num_queries):
+    define_task("ship", retryCount=0)
+    define_workflow("c", step("ship"))
+    define_workflow("b", step("call_c", "SUB_WORKFLOW", subWorkflowParam={"name": "c"}))
+    define_workflow("a", step("call_b", "SUB_WORKFLOW", subWorkflowParam={"name": "b"}))
+    run = start_run("a")
+    claim_and_report("ship", "FAILED", reason="no van")
+    for _ in range(3):
+        sweeps.sweep_once()
+    viewer.get(run_url(run))  # the plan is parsed once in a process
+
+    with django_assert_max_num_queries(15):
+        page = page_text(viewer.get(run_url(run)))
+    assert "Failed at call_b" in page and "failed at call_c" in page and "failed at ship" in page and "no van" in page
 
 
 def test_two_thousand_tasks_alike_are_one_row_and_a_window_of_them_opens(

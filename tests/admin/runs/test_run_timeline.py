@@ -2,6 +2,7 @@
 
 import re
 from html import unescape
+from urllib.parse import parse_qs
 
 import pytest
 
@@ -11,7 +12,7 @@ from conductor_app.engine.tasks import task_commands
 from conductor_app.insight.runs.run_lives import run_lives
 from conductor_app.models import DurationBaseline
 from tests.admin.page_text import html, page_text, run_url
-from tests.builders import dynamic_fork, human, loop, step
+from tests.builders import dynamic_fork, fork, human, loop, step
 from tests.insight.scenarios import (
     claim_and_report,
     claim_next,
@@ -171,7 +172,8 @@ def test_no_timeline_takes_more_than_fifteen_queries(operator, retried, django_a
     operator.get(run_url(retried))
     lives = run_lives(retried, retried.ended_at)
 
-    for asked in ({"task": "ship"}, {"revision": lives[0].last_revision}, {"critical": "1", "task": "ship"}):
+    past = {"revision": lives[0].last_revision}
+    for asked in ({"task": "ship"}, past, {"tab": "diagram", **past}, {"critical": "1", "task": "ship"}):
         with django_assert_max_num_queries(15):
             operator.get(run_url(retried, **asked))
 
@@ -225,3 +227,56 @@ def test_the_strip_counts_tasks_that_follow_one_another_as_one_at_a_time(operato
     assert re.findall(r'x="([^"]+)" y="(\d+)" width="([^"]+)" height="(\d+)"', load) == [
         ("0.00%", "0", "100.00%", "26")
     ]
+
+
+def diagram_of(operator, run, **query):
+    """Return the diagram in the tab of a run, by the reference of each box."""
+    picture = operator.get(run_url(run, tab="diagram", **query)).context["picture"]
+    return {node.ref: node for node in picture.nodes}
+
+
+def test_the_diagram_shows_the_revision_of_the_timeline(operator, retried):
+    first = run_lives(retried, retried.ended_at)[0].last_revision
+    statuses = {
+        revision: {ref: node.status for ref, node in diagram_of(operator, retried, revision=revision).items()}
+        for revision in (1, first, retried.revision)
+    }
+
+    assert statuses[1] == {"pack": "ACTIVE", "ship": ""}
+    assert statuses[first] == {"pack": "COMPLETED", "ship": "FAILED"}
+    assert statuses[retried.revision] == {"pack": "COMPLETED", "ship": "COMPLETED"}
+    page = operator.get(run_url(retried, tab="diagram", revision=first))
+    assert "The run as it was on" in page_text(page)
+    assert '<input type="hidden" name="tab" value="diagram">' in html(page)
+
+
+def test_the_diagram_of_a_revision_has_its_iterations(operator, clock):
+    run = start_run_of(loop("pages", step("scan"), times=3))
+    for _ in range(3):
+        claim_and_report("scan")
+    run = reload_run(run)
+
+    boxes = diagram_of(operator, run, revision=2)
+    assert (boxes["pages"].mark.last_iteration, boxes["scan"].mark.count) == (2, 2)
+    chosen = diagram_of(operator, run, revision=2, iteration="pages:1")
+    assert (chosen["scan"].mark.iteration_path, chosen["scan"].status) == ("1", "COMPLETED")
+
+
+def test_what_is_collapsed_in_the_timeline_is_collapsed_in_the_diagram(operator, clock):
+    branches = fork([step("weigh"), step("seal")], [step("invoice"), step("mail")])
+    run = start_run_of(loop("pages", step("scan"), times=1), *branches)
+    claim_and_report("scan")
+    timeline = operator.get(run_url(run, task="-"))
+    shut = parse_qs(fold_address(timeline, "pages").partition("?")[2])["shut"][0]
+
+    boxes = diagram_of(operator, run, shut=f"{shut}~fork_join/1")
+    assert "scan" not in boxes and (boxes["pages"].is_folded, boxes["pages"].note) == (True, "1 step")
+    assert "weigh" not in boxes and "invoice" in boxes
+    [branch] = [node for node in boxes.values() if node.caption == "Branch 1"]
+    assert branch.note == "2 steps"
+
+    opened = parse_qs(boxes["pages"].fold_href[1:])
+    assert (opened["open"], opened["shut"]) == (["pages"], ["fork_join/1"])
+    assert "weigh" in {node.ref for node in follow(operator, run, branch.href).context["picture"].nodes}
+    shut_again = parse_qs(diagram_of(operator, run)["fork_join"].fold_href[1:])
+    assert shut_again["shut"] == ["fork_join"] and shut_again["tab"] == ["diagram"]

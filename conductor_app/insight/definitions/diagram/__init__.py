@@ -5,13 +5,15 @@ from typing import Any
 from urllib.parse import urlencode
 
 from .canvas import Canvas, Diagram, DiagramEdge, DiagramFrame, DiagramNode
+from .folding import DiagramFolding
 from .iterations import IterationChoice, iteration_filters, parse_choice
 from .layout import layout_sequence
-from .marks import NO_MARKS, StepMark, StepMarks, marks_of_run
+from .marks import NO_MARKS, StepMark, StepMarks, marks_of_run, marks_of_tree
 
 __all__ = [
     "Diagram",
     "DiagramEdge",
+    "DiagramFolding",
     "DiagramFrame",
     "DiagramNode",
     "IterationChoice",
@@ -20,6 +22,7 @@ __all__ = [
     "diagram",
     "iteration_filters",
     "marks_of_run",
+    "marks_of_tree",
     "parse_choice",
 ]
 
@@ -33,14 +36,15 @@ def diagram(
     chosen: str = "",
     link: Link | None = None,
     iterations: IterationChoice | None = None,
+    folding: DiagramFolding | None = None,
 ) -> Diagram:
     """Return the diagram of a workflow document, which need not be valid.
 
     `step_marks`: states of the steps in a run; `chosen`: reference of the selected step; `link`: returns the address
     behind the box of a step, from its reference and its path in the document; `iterations`: the chosen iterations of
-    loops, for diagrams in which they can be changed.
+    loops, for diagrams in which they can be changed; `folding`: the collapsed steps, likewise.
     """
-    canvas = Canvas(step_marks, chosen, link or _chosen_by_address, iterations)
+    canvas = Canvas(step_marks, chosen, link or _chosen_by_address, iterations, folding)
     canvas.draw(layout_sequence(document.get("tasks"), "tasks", canvas))
     return canvas.build()
 

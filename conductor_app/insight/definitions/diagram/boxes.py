@@ -114,6 +114,20 @@ def remaining_branches_box(count: int, path: str, canvas: Canvas) -> StepBox:
     return box
 
 
+def folded_branch_box(number: int, count: int, path: str, href: str, canvas: Canvas) -> StepBox:
+    """Return one box that stands for the steps of a collapsed branch. Its address opens the branch."""
+    box = StepBox({"type": _("collapsed")}, path, canvas)
+    box.node.shape, box.node.href = "many", href
+    box.node.caption = _("Branch %(number)s") % {"number": number}
+    box.node.note = steps_text(count)
+    return box
+
+
+def steps_text(count: int) -> str:
+    """Return the number of steps inside a collapsed box."""
+    return ngettext("%(count)s step", "%(count)s steps", count) % {"count": f"{count:,}"}
+
+
 def _branches_box(forked: Mapping[str, int], fork: DiagramNode) -> DiagramNode:
     """Return one box for all dynamic branches, with their number and statuses. It belongs to the step of the fork."""
     count = sum(forked.values())

@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from ...durations import format_duration
+from .folding import DiagramFolding
 from .iterations import IterationChoice, IterationPicker
 from .marks import StepMark, StepMarks
 from .text_fit import TITLE_SIZE, cut_middle, drop_shared_parts, join_first, join_fitting, text_width
@@ -55,6 +56,9 @@ class DiagramNode:
     is_critical: bool = False
     selects: bool = False
     """True if the address selects other tasks on the same page."""
+    fold_href: str = ""
+    """Address that opens or closes the steps inside."""
+    is_folded: bool = False
     # Set by the page that shows the diagram: colors, icons and labels of statuses.
     tone: str = ""
     icon: str = ""
@@ -114,7 +118,7 @@ class DiagramNode:
     @property
     def is_stacked(self) -> bool:
         """Return True if the box is drawn as a pile: it stands for several things, or for another workflow."""
-        return self.shape in ("many", "sub_workflow")
+        return self.shape in ("many", "sub_workflow") or self.is_folded
 
     @property
     def status(self) -> str:
@@ -189,6 +193,15 @@ class DiagramNode:
     def right_x(self) -> int:
         """Return the left side of the icon on the right."""
         return self.x + self.width - PAD - ICON + 2
+
+    @property
+    def fold_x(self) -> int:
+        """Return the center of the button that opens or closes the box, on its lower edge."""
+        return self.x + self.width - PAD - ICON // 2
+
+    @property
+    def fold_y(self) -> int:
+        return self.y + self.height
 
     @property
     def count_x(self) -> int:
@@ -299,6 +312,7 @@ class Canvas:
     chosen: str
     link: Callable[[str, str], str]
     iterations: IterationChoice | None = None
+    folding: DiagramFolding | None = None
     nodes: list[DiagramNode] = field(default_factory=list)
     edges: list[DiagramEdge] = field(default_factory=list)
     labels: list[EdgeLabel] = field(default_factory=list)

@@ -10,9 +10,9 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from ....core.step_structure import Body, Flow, as_steps, structure_of_step
-from ....core.step_tree import bodies_of
-from .boxes import DynamicForkBox, StepBox, remaining_branches_box
+from ....core.step_structure import Body, Flow, as_steps, structure_of, structure_of_step
+from ....core.step_tree import bodies_of, references_inside, walk
+from .boxes import DynamicForkBox, StepBox, folded_branch_box, remaining_branches_box, steps_text
 from .canvas import (
     BOX_HEIGHT,
     FOOT,
@@ -23,13 +23,17 @@ from .canvas import (
     ROW_GAP,
     Block,
     Canvas,
+    DiagramNode,
     InsertionPoint,
     case_label,
 )
+from .folding import DiagramFolding, tree_id
 from .frames import GuardedBlock, LoopBlock
 from .text_fit import text_width
 
 MAX_DEPTH = 60
+FOLDABLE_FLOWS = (Flow.FORK, Flow.LOOP, Flow.PHASES)
+"""Steps that can be collapsed. The tree of a run has a node for each of them."""
 MAX_BRANCHES = 16
 """Branches that are drawn, preferably those that need attention. One box counts the others."""
 
@@ -133,6 +137,9 @@ def _insertion_point(path: str, before: Mapping[str, Any], after: Mapping[str, A
 def _layout_step(step: Mapping[str, Any], path: str, follower: Any, canvas: Canvas, depth: int) -> Block:
     flow = structure_of_step(step).flow if depth < MAX_DEPTH else Flow.LEAF
     box = StepBox(step, path, canvas)
+    if flow in FOLDABLE_FLOWS and _fold(box.node, canvas.folding):
+        box.node.note = steps_text(len(references_inside(step)))
+        return box
     if flow in (Flow.CHOICE, Flow.FORK):
         return _layout_split(step, path, box, canvas, depth)
     if flow is Flow.DYNAMIC_FORK:
@@ -171,7 +178,11 @@ def _branches_by_status(follower: Any, canvas: Canvas) -> Mapping[str, int]:
 def _layout_split(step: Mapping[str, Any], path: str, box: StepBox, canvas: Canvas, depth: int) -> SplitBlock:
     parts = list(bodies_of(step))
     visible = _visible_parts(parts, canvas)
-    branches = [(part.label, _layout_body(part, path, canvas, depth)) for part in visible]
+    branches = [
+        (part.label, _folded_branch(part, number, box, canvas) or _layout_body(part, path, canvas, depth))
+        for number, part in enumerate(parts, 1)
+        if any(part is each for each in visible)
+    ]
     more = len(parts) - len(visible)
     if more:
         branches.append(("", SequenceBlock([remaining_branches_box(more, path, canvas)])))
@@ -184,6 +195,33 @@ def _layout_split(step: Mapping[str, Any], path: str, box: StepBox, canvas: Canv
             else ngettext("%(count)s branch", "%(count)s branches", len(parts)) % {"count": len(parts)}
         )
     return split
+
+
+def _fold(node: DiagramNode, folding: DiagramFolding | None) -> bool:
+    """Add the link that opens or closes a step that was reached. Return True if the step is collapsed."""
+    if folding is None or node.mark is None:
+        return False
+    id = tree_id(node.ref, node.mark.iteration_path)
+    node.is_folded = id in folding.closed
+    node.fold_href = folding.link(id, not node.is_folded)
+    return node.is_folded
+
+
+def _folded_branch(part: Body, number: int, box: StepBox, canvas: Canvas) -> SequenceBlock | None:
+    """Return one box for a collapsed branch of a fork, or None if it is open."""
+    mark, folding = box.node.mark, canvas.folding
+    if mark is None or folding is None or structure_of(box.node.type).flow is not Flow.FORK:
+        return None
+    id = tree_id(box.node.ref, mark.iteration_path, number)
+    if id not in folding.closed:
+        return None
+    count = sum(1 for _ in walk(part.steps))
+    folded = folded_branch_box(number, count, part.place, folding.link(id, False), canvas)
+    last = part.steps[-1] if part.steps and isinstance(part.steps[-1], Mapping) else {}
+    last_mark = canvas.step_marks.get(str(last.get("taskReferenceName")))
+    folded.was_entered, folded.was_exited = True, last_mark is not None and last_mark.has_passed
+    folded.node.is_faint = False
+    return SequenceBlock([folded])
 
 
 def _visible_parts(parts: list[Body], canvas: Canvas) -> list[Body]:
