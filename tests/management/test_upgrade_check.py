@@ -96,12 +96,12 @@ def test_an_up_to_date_database_needs_nothing():
     assert list(check_migrations(connection)) == []
 
 
-LATEST = ("0018_drop_run_with_reason", "0019_alert_targets_and_digests", "0020_targets_of_alerts")
+FIRST_UNAPPLIED = "0018_drop_run_with_reason"
 
 
 @pytest.mark.django_db
 def test_an_unapplied_migration_is_listed_with_its_table_and_size():
-    MigrationRecorder.Migration.objects.filter(app="conductor", name__in=LATEST).delete()
+    MigrationRecorder.Migration.objects.filter(app="conductor", name__gte=FIRST_UNAPPLIED).delete()
 
     finding, *_ = check_migrations(connection)
 
@@ -204,7 +204,7 @@ def test_disks_with_enough_space_need_nothing(monkeypatch):
 
 @pytest.mark.django_db
 def test_tables_that_migrations_copy_need_space():
-    MigrationRecorder.Migration.objects.filter(app="conductor", name__in=LATEST).delete()
+    MigrationRecorder.Migration.objects.filter(app="conductor", name__gte=FIRST_UNAPPLIED).delete()
 
     assert ("conductor_alert" in copied_tables(connection)) == (connection.vendor == "sqlite")
 
