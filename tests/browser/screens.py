@@ -29,7 +29,7 @@ LISTS = {
     "runs": "run",
     "attempts": "attempt",
     "groups": "group",
-    "stand-alone-tasks": "standalone",
+    "stand-alone-tasks": "solo",
     "workflows": "workflowdefinition",
     "task-definitions": "taskdefinition",
     "schedules": "schedule",
