@@ -1,6 +1,7 @@
 """Chart of an alert's last seven days: the measured values, the threshold, and when the alert would have fired."""
 
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from ...core.alerts import ABSENCE, SHARE
 from ...insight.durations import HOUR
@@ -21,12 +22,17 @@ def back_test_chart(tested: BackTest, kind: str) -> TrendChart:
     extreme = min if kind == ABSENCE else max
     measured = [round(extreme(values.get(place, [0]))) for place in range(time_range.count)]
     fired = {_place(at, time_range) for at, _hits in tested.firings}
+    sentence = ngettext(
+        "In the last seven days it would have fired %(n)s time",
+        "In the last seven days it would have fired %(n)s times",
+        len(tested.firings),
+    )
     return TrendChart(
-        label=_("Measured value") + unit,
+        label=sentence % {"n": len(tested.firings)},
         time_range=time_range,
         series=(
-            ChartSeries(_("Below the threshold"), "started", [0 if n in fired else v for n, v in enumerate(measured)]),
-            ChartSeries(_("Would have fired"), "failed", [v if n in fired else 0 for n, v in enumerate(measured)]),
+            ChartSeries(_("Measured value") + unit, "started", [0 if n in fired else v for n, v in enumerate(measured)]),
+            ChartSeries(_("Would have fired") + unit, "failed", [v if n in fired else 0 for n, v in enumerate(measured)]),
         ),
         threshold=ChartThreshold(tested.limit, _("Threshold %(limit)s") % {"limit": f"{tested.limit}{unit}"}),
         has_totals=False,
