@@ -57,7 +57,7 @@ def test_the_wheel_has_all_templates_static_files_and_translations_in_the_packag
     expected = {
         name if name.startswith("conductor_app/") else f"conductor_app/resources/{name}"
         for name in source_files("conductor_app", "templates", "static")
-        if not name.startswith(("static/ops/src/", "static/ops/readme/")) and not name.endswith(".po")
+        if not name.startswith("static/ops/src/") and not name.endswith(".po")
     }
 
     packed = {name for name in distributions.files(wheel) if ".dist-info/" not in name}
