@@ -64,3 +64,9 @@ def test_every_column_of_a_list_that_has_a_rule_exists(sheet):
     names = set(re.findall(r"\.(?:field|column)-([\w-]+)", selectors(css(sheet))))
 
     assert sorted(name for name in names if name not in words()) == []
+
+
+def test_the_rows_of_tables_are_32_to_36_pixels_high_and_lower_for_users_who_prefer_it():
+    usual, compact = re.findall(r"--row-height:\s*(\d+)px", css(STATIC / "design.css"))
+
+    assert 32 <= int(usual) <= 36 and int(compact) < 32
