@@ -48,8 +48,9 @@ def other_text_sizes(page: Page) -> list[str]:
             parseFloat(style.getPropertyValue(`--text-${name}`)) * root);
           for (const each of document.querySelectorAll("body *")) {
             const hasText = [...each.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
-            const size = hasText && each.getClientRects().length ? parseFloat(getComputedStyle(each).fontSize) : known[0];
-            if (!known.includes(size)) found[size] ??= `text of ${size} px: ${each.outerHTML.slice(0, 160)}`;
+            const isShown = hasText && each.getClientRects().length > 0;
+            const size = parseFloat(getComputedStyle(each).fontSize);
+            if (isShown && !known.includes(size)) found[size] ??= `text of ${size} px: ${each.outerHTML.slice(0, 160)}`;
           }
           return Object.values(found);
         }"""

@@ -31,8 +31,12 @@ def back_test_chart(tested: BackTest, kind: str) -> TrendChart:
         label=sentence % {"n": len(tested.firings)},
         time_range=time_range,
         series=(
-            ChartSeries(_("Measured value") + unit, "started", [0 if n in fired else v for n, v in enumerate(measured)]),
-            ChartSeries(_("Would have fired") + unit, "failed", [v if n in fired else 0 for n, v in enumerate(measured)]),
+            ChartSeries(
+                _("Measured value") + unit, "started", [0 if n in fired else v for n, v in enumerate(measured)]
+            ),
+            ChartSeries(
+                _("Would have fired") + unit, "failed", [v if n in fired else 0 for n, v in enumerate(measured)]
+            ),
         ),
         threshold=ChartThreshold(tested.limit, _("Threshold %(limit)s") % {"limit": f"{tested.limit}{unit}"}),
         has_totals=False,

@@ -9,10 +9,10 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDi
 from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import gettext_lazy
 
 from ... import clock
-from ...core.alerts import SHARE, QuietHours
+from ...core.alerts import QuietHours
 from ...core.errors import Invalid, NotFound, RequestRefused
 from ...engine.failures import alerts as engine
 from ...insight import keyset_pages

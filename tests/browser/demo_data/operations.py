@@ -122,7 +122,9 @@ def create_views_and_alerts(now: int) -> None:
         slack = {"url": "https://hooks.slack.com/services/T0/B0/x"}
         channel = alert_targets.create_target("slack", "#returns", slack, "olga")
         alerts.save_alert(view, "count", 3, 60, 120, "olga", targets=[mailbox.pk, channel.pk], quiet=quiet)
-        alerts.save_view("Expensive returns", {"definition": RETURN, "inside": "input.expensive=yes"}, "otto", is_shared=True)
+        alerts.save_view(
+            "Expensive returns", {"definition": RETURN, "inside": "input.expensive=yes"}, "otto", is_shared=True
+        )
     asked = bulk.BulkRequest("retry", refused, "the bank is available again", canary_size=4, canary_share=50, rate=1.0)
     with freeze_time_at(now - 9 * MINUTE):
         operation = bulk.start(asked, "otto")
