@@ -11,9 +11,9 @@ STATIC = ROOT / "static" / "ops"
 SHEETS = sorted(STATIC.glob("*.css"))
 SIZES = {f"var(--text-{name})" for name in ("title", "large", "body", "small")} | {"inherit"}
 FOREIGN = ("cm-", "tok-", "select2-", "column-", "field-", "model-")
-"""Beginnings of classes of CodeMirror, its highlighter and Select2, and of those that the admin makes of names."""
+"""Prefixes of classes of CodeMirror, its highlighter and Select2, and of those that the admin makes of names."""
 COMPOSED = {"depth-": range(1, 10), "ansi-": (), "ansi-ink-": (), "ansi-ground-": ()}
-"""Beginnings to which templates and Python append a value."""
+"""Prefixes to which templates and Python append a value."""
 
 
 def css(sheet: Path) -> str:

@@ -105,7 +105,7 @@ def create_tags(now: int) -> None:
     with freeze_time_at(now - 2 * DAY):
         secrets_and_variables.put_secret("payments_token", "s3cr3t-of-the-bank", "ann", "quarterly rotation")
         secrets_and_variables.put_secret("carrier_password", "another-one", "ann")
-        secrets_and_variables.put_variable("returns_address", "Lagerstraße 7, 20357 Hamburg", "ann", "new warehouse")
+        secrets_and_variables.put_variable("returns_address", "Lagerstraße 7, 20357 Hamburg", "ann", "moved to Hamburg")
         application = applications.create_application("returns-desk", "olga", "WORKER")
         applications.create_key(application.pk, "olga")
         scope_roles.create_role("repo:shop/*", ["queue:create-task:demo/*"], "Builds of the shop.", "olga")
