@@ -21,6 +21,7 @@ Modules that several screens share:
     layout_tags.py      breadcrumbs, labeled values, form fields, action menus: markup that pages repeat
 
     templates/ops/states/   filtered · error · forbidden · gone: what a panel shows when it has no content
-    static/ops/ops.css      colors, text, cards, tables, buttons, lists; a screen may have its own file
+    static/ops/design.css   the design: text sizes, colors, statuses, cards, tables, buttons and fields
+    static/ops/ops.css      frame, palette, lists, narrow screens; a screen may have its own file
     static/ops/live.js      data-live, data-load, data-select: see its header    page.js   relative times, keys, palette
 """

@@ -49,10 +49,19 @@ class ChartMarker:
 
 
 @dataclass(frozen=True, slots=True)
+class ChartThreshold:
+    """A value that is drawn as a line."""
+
+    value: int
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
 class TrendChart:
     """Stacked bars over a range of time. `before`: the values of an earlier range, drawn behind the bars.
 
     `links`: the address of the rows behind each bar; empty if there is none. `note`: what the reader must know.
+    `has_totals`: whether the values of a series may be added up.
     """
 
     label: str
@@ -60,6 +69,8 @@ class TrendChart:
     series: Sequence[ChartSeries]
     before: ChartSeries | None = None
     markers: Sequence[ChartMarker] = ()
+    threshold: ChartThreshold | None = None
+    has_totals: bool = True
     links: Sequence[str] = ()
     note: str = ""
     plot_height: int = PLOT_HEIGHT
@@ -67,7 +78,7 @@ class TrendChart:
 
     @property
     def is_empty(self) -> bool:
-        return not any(series.total for series in self.columns)
+        return self.threshold is None and not any(series.total for series in self.columns)
 
     @property
     def columns(self) -> list[ChartSeries]:
@@ -82,7 +93,13 @@ class TrendChart:
     def highest(self) -> int:
         """Return the value at the top of the axis."""
         stacks = [sum(values) for values in zip(*(series.values for series in self.series), strict=True)]
-        return _round_up(max([*stacks, *(self.before.values if self.before else ()), 1]))
+        limit = self.threshold.value if self.threshold else 1
+        return _round_up(max([*stacks, *(self.before.values if self.before else ()), limit, 1]))
+
+    @property
+    def threshold_y(self) -> str:
+        """Return the place of the threshold."""
+        return self._y(self.threshold.value) if self.threshold else ""
 
     @property
     def ticks(self) -> list[dict[str, Any]]:
@@ -95,8 +112,7 @@ class TrendChart:
     def times(self) -> list[dict[str, Any]]:
         """Return the labels of the horizontal axis."""
         count, starts = self.time_range.count, self.time_range.starts()
-        every = -(-count // 6)
-        places = range(0, count, every)
+        places = _label_places(self.time_range)
         return [
             {
                 "x": _percent(place / count),
@@ -161,6 +177,15 @@ class TrendChart:
 
     def _y(self, value: int) -> str:
         return f"{TOP + self.plot_height * (1 - value / self.highest):.1f}"
+
+
+def _label_places(time_range: TimeRange) -> list[int]:
+    """Return the bars that have a label: the first one of each day if labels are dates, otherwise every sixth part."""
+    starts = time_range.starts()
+    if not HOUR < time_range.step < DAY:
+        return list(range(0, time_range.count, -(-time_range.count // 6)))
+    days = [_local(start).date() for start in starts]
+    return [place for place in range(1, time_range.count) if days[place] != days[place - 1]]
 
 
 def chosen_range(request: HttpRequest, default: str = DAY_RANGE, allowed: Iterable[str] = LABELS) -> str:

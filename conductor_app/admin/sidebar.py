@@ -105,6 +105,7 @@ SECTIONS: dict[str, tuple[SidebarEntry, ...]] = {
     ),
     "system": (
         SidebarEntry("system", _("System"), "server"),
+        SidebarEntry("alert_targets", _("Alert targets"), "bell"),
         SidebarEntry(AuditEntry, _("Audit log"), "audit"),
         SidebarEntry("undelivered_messages", _("Undelivered messages"), "inbox"),
         SidebarEntry("retention", _("Retention"), "archive"),

@@ -5,6 +5,7 @@ from typing import Any
 from django import template
 from django.utils.html import escape, strip_tags
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import gettext, gettext_noop
 
 from ..core.schema_form import format_value
 from ..insight.differences import MISSING
@@ -22,6 +23,31 @@ MAX_VALUE_LENGTH = 300
 register = template.Library()
 EMPTY_CELLS = ("", "-", "–")
 """Texts of a cell without content."""
+COLUMN_NAMES = (
+    gettext_noop("access"),
+    gettext_noop("action"),
+    gettext_noop("application"),
+    gettext_noop("application id"),
+    gettext_noop("content type"),
+    gettext_noop("description"),
+    gettext_noop("event"),
+    gettext_noop("is active"),
+    gettext_noop("key id"),
+    gettext_noop("kind"),
+    gettext_noop("number"),
+    gettext_noop("owner email"),
+    gettext_noop("queue"),
+    gettext_noop("reason"),
+    gettext_noop("role"),
+    gettext_noop("role id"),
+    gettext_noop("schedule name"),
+    gettext_noop("target id"),
+    gettext_noop("target type"),
+    gettext_noop("task id"),
+    gettext_noop("updated by"),
+    gettext_noop("value"),
+)
+"""Names of fields that are columns of lists."""
 
 register.simple_tag(badges.render_icon, name="icon")
 register.simple_tag(badges.render_pill, name="pill")
@@ -55,9 +81,15 @@ def span_or_dash(milliseconds: int | str | None) -> str:
 
 
 @register.filter
+def label_column(name: str) -> str:
+    """Return the label of a column. The names of fields are in English, because changes to them need a migration."""
+    return gettext(name) if str(name) in COLUMN_NAMES else name
+
+
+@register.filter
 def with_words(cells: list[SafeString], headers: list[dict[str, Any]]) -> SafeString:
     """Return the cells of a row with the labels of their columns, which a narrow page shows beside each value."""
-    labels = (escape(strip_tags(header["text"])) for header in headers)
+    labels = (escape(strip_tags(label_column(header["text"]))) for header in headers)
     return mark_safe("".join(_label_cell(cell, label) for cell, label in zip(cells, labels, strict=False)))
 
 

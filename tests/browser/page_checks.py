@@ -39,6 +39,24 @@ def has_no_horizontal_scroll(page: Page) -> bool:
     return page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
 
 
+def other_text_sizes(page: Page) -> list[str]:
+    """Return the sizes of text that are not of the design, each with an element that has it."""
+    return page.evaluate(
+        """() => {
+          const style = getComputedStyle(document.documentElement), root = parseFloat(style.fontSize), found = {};
+          const known = ["title", "large", "body", "small"].map((name) =>
+            parseFloat(style.getPropertyValue(`--text-${name}`)) * root);
+          for (const each of document.querySelectorAll("body *")) {
+            const hasText = [...each.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
+            const isShown = hasText && each.getClientRects().length > 0;
+            const size = parseFloat(getComputedStyle(each).fontSize);
+            if (isShown && !known.includes(size)) found[size] ??= `text of ${size} px: ${each.outerHTML.slice(0, 160)}`;
+          }
+          return Object.values(found);
+        }"""
+    )
+
+
 def assert_usable_by_everybody(page: Page, path: str) -> None:
     """Load a page once and assert that it fits both widths and is accessible in both themes.
 
@@ -48,6 +66,7 @@ def assert_usable_by_everybody(page: Page, path: str) -> None:
     page.emulate_media(color_scheme="light")
     page.goto(path)
     assert has_no_horizontal_scroll(page), path
+    assert other_text_sizes(page) == [], path
     assert_accessible(page)
     page.set_viewport_size(NARROW)
     page.emulate_media(color_scheme="dark")

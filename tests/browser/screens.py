@@ -1,12 +1,16 @@
 """The screens that are pictured, each with its address; a page of one thing shows the thing that has most to say."""
 
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
+from playwright.sync_api import Page, expect
 
 from conductor_app.admin.standalone.page_addresses import group_address, standalone_task_address
 from conductor_app.models import (
+    Alert,
+    AlertTarget,
     Application,
     Attempt,
     BulkOperation,
@@ -29,7 +33,7 @@ LISTS = {
     "runs": "run",
     "attempts": "attempt",
     "groups": "group",
-    "stand-alone-tasks": "standalone",
+    "stand-alone-tasks": "solo",
     "workflows": "workflowdefinition",
     "task-definitions": "taskdefinition",
     "schedules": "schedule",
@@ -59,6 +63,10 @@ PAGES = {
     "queue-paused": "queue/?name=collect_return",
     "workers": "workers/",
     "week": "schedule_week/",
+    "week-day": "schedule_week/?days=1",
+    "alert-targets": "alert_targets/",
+    "alert-target-new": "alert_targets/new/slack/",
+    "undelivered-messages": "undelivered_messages/",
     "events": "events/",
     "sources": "event_sources/",
     "webhooks": "webhooks/",
@@ -75,6 +83,9 @@ PAGES = {
     "quotas": "quotas/",
     "sweeps": "sweeps/",
     "preferences": "preferences/",
+    "second-factor": "second-factor/",
+    "palette": "conductor/run/",
+    "keyboard-shortcuts": "conductor/run/",
     "find": "find/?q=return",
     "runs-filtered": "conductor/run/?status=FAILED&task=refund_customer:FAILED",
     "nothing-matches": "conductor/run/?status=TIMED_OUT",
@@ -86,6 +97,40 @@ PAGES = {
     "role": "auth/group/1/change/",
     "password": "password_change/",
 }
+
+
+def _open_palette(page: Page) -> None:
+    page.keyboard.press("Control+k")
+    page.keyboard.type("return")
+    expect(page.locator("#find-hits a.chosen")).to_be_visible()
+
+
+def _select_step(ref: str) -> Callable[[Page], None]:
+    def select(page: Page) -> None:
+        page.locator(f'.diagram-node[data-ref="{ref}"]').click()
+        expect(page.locator("[data-panel-title]")).to_contain_text(ref)
+
+    return select
+
+
+def _open_step_types(page: Page) -> None:
+    page.locator('.diagram-insert[data-insert="tasks[1]"]').click()
+    expect(page.get_by_role("searchbox").last).to_be_focused()
+
+
+def _show_json(page: Page) -> None:
+    page.locator('[data-view="json"]').click()
+
+
+PREPARATIONS: dict[str, Callable[[Page], None]] = {
+    "palette": _open_palette,
+    "keyboard-shortcuts": lambda page: page.keyboard.press("?"),
+    "canvas": _select_step("screen_for_fraud"),
+    "canvas-add": _open_step_types,
+    "form-designer": _select_step("approve_order"),
+    "editor": _show_json,
+}
+"""What is done on a page before it is pictured."""
 
 
 def screen_addresses() -> dict[str, str]:
@@ -105,6 +150,8 @@ def _runs() -> dict[str, str]:
     return {
         "run": page,
         "run-timeline": f"/admin/conductor/run/{retried.pk}/change/?task=-",
+        "run-critical-path": f"/admin/conductor/run/{retried.pk}/change/?task=-&critical=1",
+        "run-iteration": f"/admin/conductor/run/{retried.pk}/change/?tab=diagram&task=-",
         **{f"run-{tab}": f"{page}?tab={tab}&task=-" for tab in tabs},
         "run-waiting": f"/admin/conductor/run/{pending.run_id}/change/?task=inspect_goods",
         "attempt": f"/admin/conductor/attempt/{attempt.pk}/change/",
@@ -133,6 +180,10 @@ def _definitions() -> dict[str, str]:
     task = f"/admin/conductor/taskdefinition/{task.pk}"
     return {
         "workflow": f"{returns}/change/",
+        "trends": f"{returns}/change/?range=7d",
+        "canvas": f"{order}/edit/",
+        "canvas-add": f"{order}/edit/",
+        "form-designer": f"{order}/edit/",
         "editor": f"{order}/edit/",
         "versions": f"{returns}/compare/",
         "simulator": f"{order}/try/",
@@ -152,6 +203,8 @@ def _others() -> dict[str, str]:
         "failure-group": f"/admin/failures/{FailureGroup.objects.latest('count').pk}/",
         "operation": f"/admin/bulk/{BulkOperation.objects.latest('created_at').pk}/",
         "view": f"/admin/views/{SavedView.objects.get(name='Refunds that failed').pk}/",
+        "alert": f"/admin/views/{SavedView.objects.get(name='Refunds that failed').pk}/?try={Alert.objects.get().pk}",
+        "alert-target": f"/admin/alert_targets/{AlertTarget.objects.get(kind='slack').pk}/",
         "waiting-task": f"/admin/waiting/{asked.pk}/",
         "schedule": f"{conductor}/schedule/{nightly}/change/",
         "schedule-form": f"{conductor}/schedule/{nightly}/edit/",

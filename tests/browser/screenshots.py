@@ -2,13 +2,15 @@
 
 Serves its own database with the demo data, lets the demo's workers process their orders, and writes
 var/screenshots/*.png. `ONLY=overview,run` selects screens; `LANGUAGE=de` selects German. Console errors, horizontal
-scrolling and axe violations are listed at the end and make the command fail.
+scrolling, other sizes of text than those of the design, and axe violations are listed at the end and make the command
+fail. `IMAGES=1` writes the pictures of the documentation, docs/images/*.webp, instead.
 """
 
 import os
 import subprocess
 import sys
 import time
+from base64 import b64decode
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,7 +20,15 @@ from urllib.request import urlopen
 import django
 from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 
-from tests.browser.page_checks import NARROW, RULES, WIDE, axe_violations, chromium, has_no_horizontal_scroll
+from tests.browser.page_checks import (
+    NARROW,
+    RULES,
+    WIDE,
+    axe_violations,
+    chromium,
+    has_no_horizontal_scroll,
+    other_text_sizes,
+)
 
 ROOT = Path(__file__).parents[2]
 TARGET = ROOT / "var" / "screenshots"
@@ -26,6 +36,17 @@ PORT = int(os.environ.get("PORT", "8765"))
 URL = f"http://127.0.0.1:{PORT}"
 NAME, PASSWORD = "olga", "a-password-for-pictures"
 TALLEST = 4000
+IMAGES = ROOT / "docs" / "images"
+DOCUMENTED = {
+    "overview": "overview",
+    "executions": "runs",
+    "failed-run": "run",
+    "timeline": "run-critical-path",
+    "canvas": "form-designer",
+    "trends": "workflow",
+}
+"""The pictures of the documentation, each with its screen."""
+IMAGE_SIZE, IMAGE_SCALE, IMAGE_QUALITY = {"width": 1280, "height": 800}, 1.5, 55
 
 
 def main() -> None:
@@ -43,7 +64,8 @@ def main() -> None:
             wait_for_server()
             demo = [sys.executable, "manage.py", "demo", "--url", URL]
             subprocess.run(demo, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-            complaints = take_all_pictures(program, requested_screens())
+            take = take_images if os.environ.get("IMAGES") else take_all_pictures
+            complaints = take(program, requested_screens())
         finally:
             server.terminate()
             server.wait()
@@ -87,17 +109,45 @@ def take_all_pictures(program: str, screens: Mapping[str, str]) -> list[str]:
     complaints: list[str] = []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        complaints += take_sign_in_pictures(browser)
         page = sign_in(browser)
         page.on("console", lambda said: complaints.append(f"{page.url}: {said.text}") if is_serious(said) else None)
         for name, path in screens.items():
             page.set_viewport_size(WIDE)
-            page.goto(path)
-            if page.locator("[data-load-now], [data-code-editor]").count():
-                page.wait_for_load_state("networkidle")
+            open_screen(page, name, path)
             complaints += take_pictures(page, name)
             print(name, flush=True)
         browser.close()
     return complaints
+
+
+def open_screen(page: Page, name: str, path: str) -> None:
+    """Load a page with its parts, and prepare what its picture shows."""
+    from .screens import PREPARATIONS
+
+    page.goto(path)
+    if page.locator("[data-load-now], [data-load], [data-code-editor]").count():
+        page.wait_for_load_state("networkidle")
+    if prepare := PREPARATIONS.get(name):
+        prepare(page)
+
+
+def take_images(program: str, screens: Mapping[str, str]) -> list[str]:
+    """Write the pictures of the documentation in both themes, as WebP, which Chromium can encode."""
+    IMAGES.mkdir(parents=True, exist_ok=True)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        page = sign_in(browser, IMAGE_SCALE)
+        page.set_viewport_size(IMAGE_SIZE)
+        session = page.context.new_cdp_session(page)
+        for name, screen in DOCUMENTED.items():
+            open_screen(page, screen, screens[screen])
+            for theme in ("light", "dark"):
+                page.emulate_media(color_scheme=theme)
+                shot = session.send("Page.captureScreenshot", {"format": "webp", "quality": IMAGE_QUALITY})
+                (IMAGES / f"{name}-{theme}.webp").write_bytes(b64decode(shot["data"]))
+        browser.close()
+    return []
 
 
 def is_serious(said: ConsoleMessage) -> bool:
@@ -116,15 +166,24 @@ def take_pictures(page: Page, name: str) -> list[str]:
             page.screenshot(path=TARGET / f"{name}-{size}-{theme}.png", full_page=is_short)
         found = axe_violations(page, RULES if size == "wide" else ["color-contrast"])
         found += [] if has_no_horizontal_scroll(page) else ["does not fit"]
+        found += other_text_sizes(page)
         complaints += [f"{name}, {size}, dark: {fault}" for fault in found]
     return complaints
 
 
-def sign_in(browser: Browser) -> Page:
-    """Return a page that is signed in as olga, after a check of the sign-in page."""
-    page = browser.new_context(base_url=URL, reduced_motion="reduce").new_page()
+def take_sign_in_pictures(browser: Browser) -> list[str]:
+    """Take screenshots of the sign-in page, in the selected language. Return its problems."""
+    locale = os.environ.get("LANGUAGE", "en")
+    page = browser.new_context(base_url=URL, reduced_motion="reduce", locale=locale).new_page()
     page.goto("/admin/login/?next=/admin/")
-    take_pictures(page, "login")
+    return take_pictures(page, "sign-in")
+
+
+def sign_in(browser: Browser, scale: float = 1) -> Page:
+    """Return a page that is signed in as olga."""
+    context = browser.new_context(base_url=URL, reduced_motion="reduce", device_scale_factor=scale)
+    page = context.new_page()
+    page.goto("/admin/login/?next=/admin/")
     page.fill("#id_username", NAME)
     page.fill("#id_password", PASSWORD)
     page.click("#login-form button")

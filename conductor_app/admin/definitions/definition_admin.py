@@ -29,7 +29,7 @@ class DefinitionAdmin(EditorPages, ReadOnlyAdmin):
     list_display_links = None
 
     class Media:
-        css = {"all": ("ops/design.css", "ops/chart.css")}
+        css = {"all": ("ops/definitions.css", "ops/chart.css")}
 
     page_template = "page"
     is_archivable = True

@@ -139,7 +139,7 @@ class EventHandlerAdmin(DefinitionAdmin):
 
     @admin.display(description=gettext_lazy("state"))
     def state(self, row: EventHandler) -> SafeString:
-        return render_pill("active", _("enabled")) if row.is_active else render_pill("paused", _("disabled"))
+        return render_pill("succeeded", _("enabled")) if row.is_active else render_pill("paused", _("disabled"))
 
     @admin.display(description=gettext_lazy("last event"))
     def last_event(self, row: EventHandler) -> SafeString:

@@ -23,7 +23,7 @@ from ..tiles import build_tile
 
 MAX_QUEUES = 8
 ACTIVITY_KINDS = {
-    "started": (gettext_lazy("Started"), "started", {}, "active"),
+    "started": (gettext_lazy("Started"), "started", {}, "started"),
     "finished": (gettext_lazy("Finished"), "ended", {}, "succeeded"),
     "failed": (gettext_lazy("Failed"), "ended", {"status": "FAILED"}, "failed"),
 }

@@ -9,10 +9,10 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDi
 from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import gettext_lazy
 
 from ... import clock
-from ...core.alerts import SHARE, QuietHours
+from ...core.alerts import QuietHours
 from ...core.errors import Invalid, NotFound, RequestRefused
 from ...engine.failures import alerts as engine
 from ...insight import keyset_pages
@@ -25,7 +25,7 @@ from ..error_messages import require_permission, show_refusal
 from ..object_pages import ObjectPage
 from ..pages import Page
 from ..user_locale import zone_of
-from .alert_chart import draw_chart
+from .alert_chart import back_test_chart
 from .alert_target_form import KIND_LABELS
 from .alert_targets import delivery_pill
 from .built_in_views import api_address, built_in_views, export_address, list_address, operate_address, selection_text
@@ -190,17 +190,9 @@ def _tile_context(view: SavedView) -> dict[str, Any]:
 
 def _back_test_context(alert: Alert, now: int) -> dict[str, Any]:
     tested = back_test(alert, now)
-    count = len(tested.firings)
     return {
         "past_matches": [(exact_time(at), hits) for at, hits in tested.firings],
-        "chart": draw_chart(tested, alert.kind),
-        "unit": " %" if alert.kind == SHARE else "",
-        "summary": ngettext(
-            "Seven days: threshold %(limit)s, would have fired %(n)s time",
-            "Seven days: threshold %(limit)s, would have fired %(n)s times",
-            count,
-        )
-        % {"limit": tested.limit, "n": count},
+        "chart": back_test_chart(tested, alert.kind),
     }
 
 

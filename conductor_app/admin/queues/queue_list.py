@@ -76,7 +76,7 @@ def _state_pill(queue: QueueState, hold: QueueHold | None, limit: tuple[int, int
     if queue.is_neglected(now):
         return render_pill("failed", _("No workers"), "warning")
     if limit is not None and limit[0] >= limit[1] and queue.pending:
-        return render_pill("waiting", _("Throttled"))
+        return render_pill("waiting", _("Throttled"), "warning")
     return render_pill("succeeded", _("Active")) if queue.is_polled(now) else render_pill("stopped", _("Idle"))
 
 

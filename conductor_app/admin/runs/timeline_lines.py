@@ -131,7 +131,7 @@ class LineBuilder:
             state=render_state(status),
             segments=task.segments,
             usual=task.usual if usual else None,
-            label=self._label(text, begin, max(ends, default=span.end)),
+            label=self._label(text, begin, max(ends, default=span.end), task.usual if usual else None),
             description=_("%(task)s: queued %(waited)s, running %(ran)s") % facts,
             is_slow=usual is not None and usual.is_slow(worked),
         )
@@ -239,10 +239,12 @@ class LineBuilder:
             if self.scale.overlaps(*part)
         )
 
-    def _label(self, text: str, begin: int, end: int) -> BarLabel | None:
+    def _label(self, text: str, begin: int, end: int, usual: TimelineSegment | None = None) -> BarLabel | None:
         if not text or not self.scale.overlaps(begin, end):
             return None
         left, right = self.scale.percent_of(begin), self.scale.percent_of(end)
+        if usual and right - LABEL_ROOM < _percent(usual.left) < right + LABEL_ROOM:
+            right = max(right, _percent(usual.left) + _percent(usual.width))
         if right <= 100 - LABEL_ROOM:
             return BarLabel(text, f"{right:.2f}%", "after")
         if left >= LABEL_ROOM:
@@ -283,6 +285,10 @@ def node_name(node: TreeNode) -> str:
 def format_counts(counts: dict[str, int]) -> str:
     """Return the number of siblings by state: `38 completed, 1 failed, 1 active`."""
     return ", ".join(f"{format_count(count)} {format_status(state).lower()}" for state, count in counts.items())
+
+
+def _percent(place: str) -> float:
+    return float(place.rstrip("%"))
 
 
 def _summary_name(row: TreeRow) -> str:

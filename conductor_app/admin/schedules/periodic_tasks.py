@@ -22,7 +22,7 @@ class PeriodicTaskAdmin(ReadOnlyAdmin):
 
     @display(description=gettext_lazy("state"))
     def state(self, row: PeriodicTask) -> SafeString:
-        return render_pill("active", _("on")) if row.enabled else render_pill("paused", _("off"))
+        return render_pill("succeeded", _("on")) if row.enabled else render_pill("paused", _("off"))
 
     @display(description=gettext_lazy("interval"))
     def interval_text(self, row: PeriodicTask) -> str:

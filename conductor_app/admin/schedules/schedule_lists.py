@@ -74,7 +74,7 @@ class ScheduleAdmin(SchedulePages, ReadOnlyAdmin):
 
     @admin.display(description=gettext_lazy("state"))
     def state(self, row: Schedule) -> SafeString:
-        return render_badge("PAUSED" if row.is_paused else "ACTIVE")
+        return render_badge("PAUSED") if row.is_paused else render_pill("succeeded", _("Active"))
 
     @admin.display(description=gettext_lazy("next run"))
     def next_run(self, row: Schedule) -> SafeString:

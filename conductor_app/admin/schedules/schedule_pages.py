@@ -49,7 +49,7 @@ class SchedulePages:
     """Pages that the list of schedules links to."""
 
     class Media:
-        css = {"all": ("ops/design.css", "ops/chart.css")}
+        css = {"all": ("ops/definitions.css", "ops/chart.css")}
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 from django.core import mail
 
+from conductor_app.admin.charts import PLOT_HEIGHT, TOP
 from conductor_app.engine.failures import alerts
 from conductor_app.engine.failures.alert_targets import create_target
 from conductor_app.models import Alert, AlertFiring, AlertTarget, SavedView
@@ -234,41 +235,35 @@ def test_an_alert_on_age_fires_for_runs_open_too_long(operator, scenario, clock)
     assert "would have fired 1 time" in page_text(operator.get(page, {"try": alert.pk}))
 
 
-def points(page: str) -> list[tuple[int, int]]:
-    """Return the points of the line in the drawing of a back-test."""
-    [found] = re.findall(r'<polyline class="line" points="([^"]*)"', page)
-    return [tuple(map(int, point.split(","))) for point in found.split(" ")]
-
-
 def test_the_back_test_draws_the_measured_values_and_the_threshold(operator, scenario, clock):
     page = saved(operator)
     clock.advance(seconds=3600)
 
-    shown = html(operator.get(page, {"try": watched(operator, page).pk}))
+    shown = operator.get(page, {"try": watched(operator, page).pk})
 
-    # The axis ends at 5. Three failures reach the threshold of 3, and the alert would have fired.
-    assert "Threshold 3" in shown and '<span class="highest">5</span>' in shown
-    limit_y = round(140 - 132 * 3 / 5)
-    assert f'<line class="limit" x1="0" x2="1000" y1="{limit_y}" y2="{limit_y}"' in shown
-    assert f'<rect class="breached" x="0" y="0" width="1000" height="{limit_y}"' in shown
-    assert min(y for _, y in points(shown)) == limit_y
-    [mark] = re.findall(r'<line class="mark" x1="(\d+)"', shown)
-    assert int(mark) == round(1000 * (1 - 1 / 168)) and int(mark) in [x for x, y in points(shown) if y == limit_y]
-    assert "Seven days: threshold 3, would have fired 1 time" in shown
+    # Three failures reach the threshold of 3 an hour ago, in the last bar of two hours, and the axis ends at 4.
+    chart, drawn = shown.context["chart"], html(shown)
+    assert (chart.threshold.value, chart.highest, chart.time_range.count) == (3, 4, 84)
+    quiet, fired = chart.series
+    assert (fired.values[-1], fired.total, quiet.total) == (3, 3, 0)
+    assert "Threshold 3" in drawn and f'y1="{TOP + PLOT_HEIGHT / 4:.1f}"' in drawn.partition('class="limit"')[2][:120]
+    assert drawn.count('<rect class="failed"') == 1
 
 
-def test_the_drawing_of_an_absence_alert_marks_the_values_below_its_threshold(operator, scenario, clock):
+def test_a_bar_of_an_absence_alert_has_the_lowest_value(operator, scenario, clock):
     page = saved(operator)
+    clock.advance(seconds=1800)
     alert = watched(operator, page, kind="absence", threshold="1", repeat="10080")
 
-    shown = html(operator.get(page, {"try": alert.pk}))
+    chart = operator.get(page, {"try": alert.pk}).context["chart"]
 
-    [(y, height)] = re.findall(r'<rect class="breached" x="0" y="(\d+)" width="1000" height="(\d+)"', shown)
-    assert int(y) + int(height) == 140 and int(y) > 0
+    assert chart.series[0].values[-1] == 0 and chart.threshold.value == 1
 
 
 @pytest.mark.parametrize("kind", ["share", "age", "count", "absence"])
 def test_a_back_test_without_runs_is_drawn(operator, scenario, clock, kind):
     page = saved(operator, definition="other")
 
-    assert len(points(html(operator.get(page, {"try": watched(operator, page, kind=kind).pk})))) > 300
+    shown = html(operator.get(page, {"try": watched(operator, page, kind=kind).pk}))
+
+    assert shown.count('<rect class="room"') == 84 and "Threshold" in shown

@@ -82,7 +82,7 @@ def test_the_timeline_and_the_diagram_mark_the_longest_chain(build, viewer):
     timeline = page(viewer, group, tab="timeline")
     assert "Critical path: 1 task, 30.0 s" in page_text(timeline)
     assert html(timeline).count('class="critical"') == 1
-    assert html(timeline).count('<rect class="work ') == 3 + 1  # and the legend
+    assert html(timeline).count('<rect class="work ') == 3 + 3  # and those of the legend
 
     diagram = html(page(viewer, group, tab="diagram"))
     assert all(standalone_task_address(id) in diagram for id in ids.values())

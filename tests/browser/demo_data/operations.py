@@ -61,14 +61,14 @@ def create_failure_notes(now: int) -> None:
     with freeze_time_at(now - 90 * MINUTE):
         failure_groups.transition_group(first.pk, "acknowledge", "otto", "payments-3 is being replaced (OPS-2207)")
         failure_groups.assign_group(first.pk, "otto", "otto")
-        failure_groups.annotate_group(first.pk, "Only build 42 of the payment workers meets it.", "otto")
+        failure_groups.annotate_group(first.pk, "Only build 42 of the payment workers is affected.", "otto")
         failure_groups.transition_group(second.pk, "resolve", "otto", "closed accounts are paid by cheque", version=3)
 
 
 def create_schedules(now: int) -> None:
     with freeze_time_at(now - 3 * DAY):
         for name, more in {
-            "nightly_return_report": NIGHTS | {"description": "What came back, for the morning's meeting."},
+            "nightly_return_report": NIGHTS | {"description": "Returns of the last day."},
             "hourly_carrier_sync": {"cronExpression": "0 0 * * * *", "zoneId": "UTC", "paused": True},
             "monday_stock_count": {"cronExpression": "0 0 6 * * MON", "zoneId": "Europe/London"},
         }.items():
@@ -103,14 +103,14 @@ def create_event_handlers(now: int) -> None:
 
 def create_tags(now: int) -> None:
     with freeze_time_at(now - 2 * DAY):
-        secrets_and_variables.put_secret("payments_token", "s3cr3t-of-the-bank", "ann", "rotated as every quarter")
+        secrets_and_variables.put_secret("payments_token", "s3cr3t-of-the-bank", "ann", "quarterly rotation")
         secrets_and_variables.put_secret("carrier_password", "another-one", "ann")
-        secrets_and_variables.put_variable("returns_address", "Lagerstraße 7, 20357 Hamburg", "ann", "we have moved")
+        secrets_and_variables.put_variable("returns_address", "Lagerstraße 7, 20357 Hamburg", "ann", "moved to Hamburg")
         application = applications.create_application("returns-desk", "olga", "WORKER")
         applications.create_key(application.pk, "olga")
-        scope_roles.create_role("repo:shop/*", ["queue:create-task:demo/*"], "What the shop's builds may do.", "olga")
+        scope_roles.create_role("repo:shop/*", ["queue:create-task:demo/*"], "Builds of the shop.", "olga")
         retention.save_policy("", 30, 90, 100, "olga", "as agreed with audit")
-        retention.save_policy(RETURN, 14, 60, 0, "olga", "many, and small")
+        retention.save_policy(RETURN, 14, 60, 0, "olga", "many short runs")
 
 
 def create_views_and_alerts(now: int) -> None:
@@ -122,21 +122,23 @@ def create_views_and_alerts(now: int) -> None:
         slack = {"url": "https://hooks.slack.com/services/T0/B0/x"}
         channel = alert_targets.create_target("slack", "#returns", slack, "olga")
         alerts.save_alert(view, "count", 3, 60, 120, "olga", targets=[mailbox.pk, channel.pk], quiet=quiet)
-        alerts.save_view("Dear returns", {"definition": RETURN, "inside": "input.dear=yes"}, "otto", is_shared=True)
-    asked = bulk.BulkRequest("retry", refused, "the bank is back", canary_size=4, canary_share=50, rate=1.0)
+        alerts.save_view(
+            "Expensive returns", {"definition": RETURN, "inside": "input.expensive=yes"}, "otto", is_shared=True
+        )
+    asked = bulk.BulkRequest("retry", refused, "the bank is available again", canary_size=4, canary_share=50, rate=1.0)
     with freeze_time_at(now - 9 * MINUTE):
         operation = bulk.start(asked, "otto")
     for second in range(5):
         with freeze_time_at(now - 9 * MINUTE + second * SECOND):
             bulk.run_due_operations()
     with freeze_time_at(now - 8 * MINUTE):
-        bulk.pause(operation, "otto", "the bank asks for an hour of rest")
+        bulk.pause(operation, "otto", "the bank asked for a pause of an hour")
 
 
 def create_open_returns(now: int) -> None:
     """Create returns that wait: for a person, for a worker, for a limit, and for a paused queue."""
     for number in range(3):
-        start_return(now - (60 + 100 * number) * MINUTE, 4211 + 977 * number, dear=True)
+        start_return(now - (60 + 100 * number) * MINUTE, 4211 + 977 * number, expensive=True)
         spent = work_on_task(now - (59 + 100 * number) * MINUTE, "collect_return", 4_000, label="RL0815")
         work_on_task(spent + 500, "inspect_goods", 11_000, verdict="damaged")
     asked = Task.objects.filter(ref="approve_refund").order_by("pk").last()
@@ -152,6 +154,6 @@ def create_open_returns(now: int) -> None:
         task_commands.claim_tasks("inspect_goods", worker="hall-1@7", count=2, wait_ms=0)
     first = Attempt.objects.filter(queue="collect_return", status="PENDING").order_by("pk").first()
     with freeze_time_at(now - 2_000):
-        queue_commands.pause_queue("collect_return", "otto", "the van is at the garage until noon")
-        queue_commands.drain_worker("hall-2@7", "otto", "is to be updated")
-        queue_commands.prioritize(first.pk, 90, "otto", "a customer of many years")
+        queue_commands.pause_queue("collect_return", "otto", "the van is in repair until noon")
+        queue_commands.drain_worker("hall-2@7", "otto", "update to build 8")
+        queue_commands.prioritize(first.pk, 90, "otto", "long-standing customer")

@@ -18,14 +18,14 @@ REFUSALS = (
     "KeyError: 'iban' in refund.py, line 118",
 )
 POLICIES: dict[str, dict[str, Any]] = {
-    "collect_return": {"description": "Fetch a parcel from the customer.", "retryCount": 2},
-    "inspect_goods": {"description": "Look at what has come back.", "retryCount": 1, "concurrentExecLimit": 2},
-    "refund_customer": {"description": "Send the money back.", "retryCount": 0, "sideEffects": "external"},
+    "collect_return": {"description": "Collect a parcel from the customer.", "retryCount": 2},
+    "inspect_goods": {"description": "Inspect the returned goods.", "retryCount": 1, "concurrentExecLimit": 2},
+    "refund_customer": {"description": "Refund the customer.", "retryCount": 0, "sideEffects": "external"},
 }
 WORKERS = {"refund_customer": ("pay-1@41", "pay-2@42")}
 PERSON = {
     "displayName": "Approve a refund",
-    "question": "Is this refund in order, though the goods are damaged?",
+    "question": "The goods are damaged. Approve the refund?",
     "assignments": [{"assignee": {"userType": "CONDUCTOR_USER", "user": "olga"}, "slaMinutes": 240}],
 }
 
@@ -47,7 +47,7 @@ def create_returns(now: int) -> None:
     for hour in range(24, 0, -1):
         if hour == 12:
             with freeze_time_at(now - hour * HOUR):
-                register_definition(2, "Dear returns are seen by a person (SHOP-812)")
+                register_definition(2, "Approval for expensive returns (SHOP-812)")
         for week in (7 * DAY, 0):
             for number in range(1 + hour * 5 % 4):
                 create_return(now - week - hour * HOUR + number * 13 * MINUTE, may_fail=not week)
@@ -61,9 +61,9 @@ def register_definition(version: int, reason: str) -> None:
     document = {
         "name": RETURN,
         "version": version,
-        "description": "Goods come back: fetched, looked at, and paid back.",
+        "description": "Collects a return, inspects the goods and refunds the customer.",
         "ownerEmail": "returns@example.com",
-        "inputParameters": ["order", "total", "dear"],
+        "inputParameters": ["order", "total", "expensive"],
         "tasks": steps(version),
         "outputParameters": {"refund": "${refund_customer.output.refund}"},
     }
@@ -74,12 +74,12 @@ def steps(version: int) -> list[dict[str, Any]]:
     order, total = "${workflow.input.order}", "${workflow.input.total}"
     looked = {"total": total, "verdict": "${inspect_goods.output.verdict}"}
     approval = step("approve_refund", "HUMAN", __humanTaskDefinition=PERSON, **looked)
-    cases = {"evaluatorType": "value-param", "expression": "dear", "decisionCases": {"yes": [approval]}}
-    dear = step("is_dear", "SWITCH", dear="${workflow.input.dear}") | cases | {"defaultCase": []}
+    cases = {"evaluatorType": "value-param", "expression": "expensive", "decisionCases": {"yes": [approval]}}
+    decision = step("is_expensive", "SWITCH", expensive="${workflow.input.expensive}") | cases | {"defaultCase": []}
     return [
         step("collect_return", order=order),
         step("inspect_goods", order=order, label="${collect_return.output.label}"),
-        *([dear] if version == 2 else []),
+        *([decision] if version == 2 else []),
         step("refund_customer", **looked),
     ]
 
@@ -100,9 +100,9 @@ def create_return(begins: int, may_fail: bool) -> None:
     work_on_task(begins + 300, "refund_customer", 1_200 + mixed % 900, reason, refund=f"RF-{mixed % 99999}")
 
 
-def start_return(moment: int, mixed: int, dear: bool = False) -> str:
+def start_return(moment: int, mixed: int, expensive: bool = False) -> str:
     order = f"R-{mixed % 100_000:05}"
-    given = {"order": order, "total": 20 + mixed % 180 + 400 * dear, "dear": "yes" if dear else "no"}
+    given = {"order": order, "total": 20 + mixed % 180 + 400 * expensive, "expensive": "yes" if expensive else "no"}
     with freeze_time_at(moment):
         return run_commands.start(
             run_commands.StartRequest(RETURN, input=given, correlation_id=order, labels=("shop",)), "till-2"
@@ -115,7 +115,7 @@ def work_on_task(begins: int, queue: str, lasts: int, reason: str = "", **output
     with freeze_time_at(begins):
         [attempt] = task_commands.claim_tasks(queue, worker=worker, wait_ms=0)
     with freeze_time_at(begins + lasts):
-        lines = [(f"{queue} begins", begins), (f"ERROR {reason}" if reason else "done", begins + lasts)]
+        lines = [(f"{queue} started", begins), (f"ERROR {reason}" if reason else "done", begins + lasts)]
         task_commands.add_logs(attempt.id, lines, begins)
         outcome = "FAILED" if reason else "COMPLETED"
         task_commands.report_task(attempt.run_id, attempt.id, Report(outcome, {} if reason else output, reason), worker)
