@@ -80,7 +80,12 @@ SECTIONS: dict[str, tuple[SidebarEntry, ...]] = {
         ),
     ),
     "design": (
-        SidebarEntry(WorkflowDefinition, _("Workflows"), "workflows"),
+        SidebarEntry(
+            WorkflowDefinition,
+            _("Workflows"),
+            "workflows",
+            (SidebarEntry("definition_drift", _("Definitions from Git"), "workflows"),),
+        ),
         SidebarEntry(TaskDefinition, _("Task definitions"), "tasks"),
         SidebarEntry(
             Schedule,

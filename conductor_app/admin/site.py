@@ -51,6 +51,7 @@ from .bulk.planner import PlannerPage
 from .choices import is_compact
 from .clean_addresses import without_empty_parameters
 from .definitions.definition_history import DefinitionHistoryPage
+from .definitions.drift_page import DriftExportPage, DriftPage
 from .definitions.form_templates import FormTemplatePage, FormTemplatesPage, NewFormTemplatePage
 from .definitions.task_definitions import TaskDefinitionAdmin
 from .definitions.workflow_definitions import WorkflowDefinitionAdmin
@@ -133,6 +134,7 @@ OBJECT_PAGES: tuple[Page, ...] = (
     NewWebhookPage(),
     WebhookPage(),
     DefinitionHistoryPage(),
+    DriftExportPage(),
     FormTemplatesPage(),
     NewFormTemplatePage(),
     FormTemplatePage(),
@@ -145,6 +147,7 @@ PAGES: tuple[Page, ...] = (
     AnswerPage(),
     QueuesPage(),
     SweepsPage(),
+    DriftPage(),
     PalettePage(),
     PreferencesPage(),
     SecondFactorPage(),

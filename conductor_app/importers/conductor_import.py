@@ -9,12 +9,20 @@ from urllib.parse import quote
 from conductor_app.core.document.uses import EVERY_VARIABLE
 from conductor_app.core.errors import Invalid
 from conductor_app.engine.access.secrets_and_variables import list_variables, secret_names
+from conductor_app.engine.definitions.definition_kinds import (
+    DefinitionKind,
+    HandlerKind,
+    PlannedObject,
+    ScheduleKind,
+    TaskKind,
+    WorkflowKind,
+)
 from conductor_app.models import WorkflowDefinition
 
 from . import compatibility
-from .definition_kinds import KINDS, HandlerKind, ImportedObject, ImportKind, ScheduleKind, TaskKind, WorkflowKind
 from .http_source import AccessDenied, ConnectionBroke, HttpSource, NotOffered, SourceError
 from .import_plan import ImportPlan
+from .imported_kinds import KINDS
 from .planned_item import CompatibilityFinding
 from .running_workflows import RunningWorkflows, find_running
 
@@ -101,7 +109,7 @@ class ConductorImport:
         progress("Reading names of secrets and running workflows …")
         self._read_rest()
 
-    def _is_wanted(self, kind: ImportKind) -> bool:
+    def _is_wanted(self, kind: DefinitionKind) -> bool:
         # The input templates of task definitions are needed to check workflows.
         return not self._only or kind.plural in self._only or (kind.plural == "tasks" and "workflows" in self._only)
 
@@ -168,7 +176,7 @@ class ConductorImport:
         if self._only and "tasks" not in self._only:
             self._positions.pop("tasks", None)
 
-    def _examine(self, kind: ImportKind, wanted: ImportedObject) -> Sequence[CompatibilityFinding]:
+    def _examine(self, kind: DefinitionKind, wanted: PlannedObject) -> Sequence[CompatibilityFinding]:
         document = wanted.document
         found: list[CompatibilityFinding] = []
         if isinstance(kind, WorkflowKind):
@@ -185,7 +193,7 @@ class ConductorImport:
         self._remember_uses("workflows", wanted, compatibility.workflow_uses(document))
         return found[:MAX_FINDINGS]
 
-    def _remember_uses(self, what: str, wanted: ImportedObject, uses: dict[str, list[str]]) -> None:
+    def _remember_uses(self, what: str, wanted: PlannedObject, uses: dict[str, list[str]]) -> None:
         for name, steps in uses.items():
             users = self._uses[what].setdefault(name, [])
             for step in steps:

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from django.db import DatabaseError
 
 from conductor_app.core.errors import RequestRefused, ValidationFailed
+from conductor_app.engine.definitions.definition_kinds import DefinitionKind, Document, PlanContext, PlannedObject
 
-from .definition_kinds import Document, ImportContext, ImportedObject, ImportKind
 from .planned_item import CompatibilityFinding, OnConflict, Outcome, PlannedItem, Verdict
 from .spool import Spool
 
 MAX_CHANGES = 30
 MAX_ERRORS = 10
-Examine = Callable[[ImportKind, ImportedObject], Sequence[CompatibilityFinding]]
+Examine = Callable[[DefinitionKind, PlannedObject], Sequence[CompatibilityFinding]]
 """Returns the findings of an object that is not invalid."""
 PLANNED_OUTCOMES = {
     OnConflict.SKIP: Outcome.SKIPPED,
@@ -30,13 +30,13 @@ PLANNED_OUTCOMES = {
 class ImportPlan:
     """The objects of a source and what becomes of each. Their documents are in the spool."""
 
-    context: ImportContext
+    context: PlanContext
     on_conflict: OnConflict
     spool: Spool
     items: list[PlannedItem] = field(default_factory=list)
     _seen: set[tuple[str, str, int | None]] = field(default_factory=set)
 
-    def add(self, kind: ImportKind, position: int, examine: Examine = lambda kind, wanted: ()) -> None:
+    def add(self, kind: DefinitionKind, position: int, examine: Examine = lambda kind, wanted: ()) -> None:
         """Compare the object at a position of the spool with what is here, and add it to the plan."""
         given: Document = {}
         try:
@@ -54,7 +54,7 @@ class ImportPlan:
             item = _invalid_item(kind, given, position, f"The document cannot be read: {error!r:.200}")
         self.items.append(item)
 
-    def _compare(self, kind: ImportKind, wanted: ImportedObject, position: int) -> PlannedItem:
+    def _compare(self, kind: DefinitionKind, wanted: PlannedObject, position: int) -> PlannedItem:
         current = kind.current(wanted)
         if current is None:
             return _item(kind, wanted, Verdict.NEW, Outcome.CREATED, position)
@@ -78,7 +78,7 @@ class ImportPlan:
     def changes_something(self) -> bool:
         return any(each.changes_something for each in self.items)
 
-    def execute(self, kinds: Sequence[ImportKind]) -> Iterator[PlannedItem]:
+    def execute(self, kinds: Sequence[DefinitionKind]) -> Iterator[PlannedItem]:
         """Save the objects one after another, and yield each with its outcome."""
         by_label = {kind.label: kind for kind in kinds}
         for item in self.items:
@@ -87,7 +87,7 @@ class ImportPlan:
                 self._save(by_label[item.kind], item)
             yield item
 
-    def _save(self, kind: ImportKind, item: PlannedItem) -> None:
+    def _save(self, kind: DefinitionKind, item: PlannedItem) -> None:
         try:
             wanted = kind.parse(self.spool.read(item.position), self.context)
             replaces, new_version = item.planned is Outcome.REPLACED, item.planned is Outcome.NEW_VERSION
@@ -105,7 +105,7 @@ def describe_refusal(refused: Exception) -> str:
     return refused.message if isinstance(refused, RequestRefused) else " ".join(str(refused).split())
 
 
-def _has_version_like(kind: ImportKind, wanted: ImportedObject, there: Document) -> bool:
+def _has_version_like(kind: DefinitionKind, wanted: PlannedObject, there: Document) -> bool:
     """Return True if any version here has the contents of the wanted one: a former import has saved it."""
     contents = _without_version(there)
     return any(_without_version(kind.comparable(each)) == contents for each in kind.other_versions(wanted.name))
@@ -115,11 +115,13 @@ def _without_version(document: Document) -> Document:
     return {name: value for name, value in document.items() if name != "version"}
 
 
-def _item(kind: ImportKind, wanted: ImportedObject, verdict: Verdict, planned: Outcome, position: int) -> PlannedItem:
+def _item(
+    kind: DefinitionKind, wanted: PlannedObject, verdict: Verdict, planned: Outcome, position: int
+) -> PlannedItem:
     return PlannedItem(kind.label, wanted.name, wanted.version, verdict, planned, position)
 
 
-def _invalid_item(kind: ImportKind, given: Document, position: int, reason: str) -> PlannedItem:
+def _invalid_item(kind: DefinitionKind, given: Document, position: int, reason: str) -> PlannedItem:
     name, version = given.get(kind.name_field), given.get("version") if kind.has_versions else None
     shown = name if isinstance(name, str) and name else "without a name"
     number = version if isinstance(version, int) else None

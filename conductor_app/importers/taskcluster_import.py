@@ -7,9 +7,9 @@ from typing import Any
 from conductor_app import clock, conf
 from conductor_app.access.scope_roles import expand_scopes
 from conductor_app.core.errors import RequestRefused
+from conductor_app.engine.definitions.definition_kinds import DefinitionKind
 from conductor_app.models import Client, ScopeRole
 
-from .definition_kinds import ImportKind
 from .http_source import SourceError
 from .import_plan import ImportPlan
 from .planned_item import CompatibilityFinding, PlannedItem, Verdict
@@ -30,7 +30,7 @@ class TaskclusterImport:
         self.notes: list[str] = []
 
     @property
-    def kinds(self) -> tuple[ImportKind, ...]:
+    def kinds(self) -> tuple[DefinitionKind, ...]:
         return self._roles, self._clients
 
     def read(self, prefix: str = "") -> None:
@@ -48,7 +48,7 @@ class TaskclusterImport:
         self._compare_expansions()
         self._add_notes()
 
-    def _add(self, kind: ImportKind, document: dict[str, Any]) -> PlannedItem:
+    def _add(self, kind: DefinitionKind, document: dict[str, Any]) -> PlannedItem:
         text = json.dumps(document, ensure_ascii=True).encode()
         self._plan.add(kind, self._plan.spool.append(text))
         item = self._plan.items[-1]

@@ -11,12 +11,11 @@ from conductor_app.api.taskcluster.timestamps import parse_timestamp
 from conductor_app.core.errors import Invalid
 from conductor_app.engine.access import clients, scope_roles
 from conductor_app.engine.access.clients import ClientSettings
+from conductor_app.engine.definitions.definition_kinds import DefinitionKind, Document, PlanContext, PlannedObject
 from conductor_app.models import Client, ScopeRole
 
-from .definition_kinds import Document, ImportContext, ImportedObject, ImportKind
 
-
-class RoleKind(ImportKind):
+class RoleKind(DefinitionKind):
     """Roles. `accepted`: the scopes of the roles that the plan saves, because a role must not assume itself."""
 
     label, plural, name_field = "role", "roles", "roleId"
@@ -24,25 +23,25 @@ class RoleKind(ImportKind):
     def __init__(self) -> None:
         self.accepted: dict[str, Sequence[str]] = {}
 
-    def parse(self, given: Document, context: ImportContext) -> ImportedObject:
+    def parse(self, given: Document, context: PlanContext) -> PlannedObject:
         id, scopes, description = _text(given, "roleId"), _texts(given, "scopes"), _text(given, "description")
         scope_roles.check_role(id, scopes, description, self.accepted)
-        return ImportedObject(id, {"scopes": sorted(set(scopes)), "description": description})
+        return PlannedObject(id, {"scopes": sorted(set(scopes)), "description": description})
 
-    def current(self, wanted: ImportedObject) -> Document | None:
+    def current(self, wanted: PlannedObject) -> Document | None:
         row = ScopeRole.objects.filter(pk=wanted.name).first()
         return None if row is None else {"scopes": row.scopes, "description": row.description}
 
     def changes(self, current: Document, wanted: Document) -> list[str]:
         return [*_scope_changes(current, wanted), *super().changes(_drop_scopes(current), _drop_scopes(wanted))]
 
-    def save(self, wanted: ImportedObject, context: ImportContext, *, replaces: bool, new_version: bool) -> None:
+    def save(self, wanted: PlannedObject, context: PlanContext, *, replaces: bool, new_version: bool) -> None:
         command = scope_roles.update_role if replaces else scope_roles.create_role
         document = wanted.document
         command(wanted.name, document["scopes"], document["description"], context.by, context.reason)
 
 
-class ClientKind(ImportKind):
+class ClientKind(DefinitionKind):
     """Clients. Tokens cannot be read, so a new client has a new token.
 
     `keep_token`: stores it. Without it, the token is discarded, and the client is disabled until an operator resets it.
@@ -53,7 +52,7 @@ class ClientKind(ImportKind):
     def __init__(self, keep_token: Callable[[str, str], None] | None = None) -> None:
         self._keep_token = keep_token
 
-    def parse(self, given: Document, context: ImportContext) -> ImportedObject:
+    def parse(self, given: Document, context: PlanContext) -> PlannedObject:
         id, scopes, description = _text(given, "clientId"), _texts(given, "scopes"), _text(given, "description")
         try:
             expires_at = parse_timestamp(_text(given, "expires"), "expires")
@@ -63,9 +62,9 @@ class ClientKind(ImportKind):
         clients.check_client(id, ClientSettings(scopes, expires_at, description, deletes))
         document = {"scopes": sorted(set(scopes)), "expires": expires_at, "description": description}
         is_disabled = given.get("disabled") is True or self._keep_token is None
-        return ImportedObject(id, document | {"deleteOnExpiration": deletes, "disabled": is_disabled})
+        return PlannedObject(id, document | {"deleteOnExpiration": deletes, "disabled": is_disabled})
 
-    def current(self, wanted: ImportedObject) -> Document | None:
+    def current(self, wanted: PlannedObject) -> Document | None:
         row = Client.objects.filter(pk=wanted.name).first()
         if row is None:
             return None
@@ -79,7 +78,7 @@ class ClientKind(ImportKind):
     def changes(self, current: Document, wanted: Document) -> list[str]:
         return [*_scope_changes(current, wanted), *super().changes(_drop_scopes(current), _drop_scopes(wanted))]
 
-    def save(self, wanted: ImportedObject, context: ImportContext, *, replaces: bool, new_version: bool) -> None:
+    def save(self, wanted: PlannedObject, context: PlanContext, *, replaces: bool, new_version: bool) -> None:
         document = wanted.document
         settings = ClientSettings(
             document["scopes"],

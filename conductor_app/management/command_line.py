@@ -2,6 +2,7 @@
 
 import gc
 import os
+import secrets
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -36,6 +37,8 @@ SUBCOMMANDS = {
     "web": Subcommand(("gunicorn",), "run the web processes with gunicorn"),
     "user": Subcommand(("django", "user"), "create an administrator, or reset the password of a user"),
     "key": Subcommand(("django", "create_access_key"), "create an access key for an application"),
+    "test": Subcommand(("django", "test_folder"), "execute the tests of a folder of definitions, without a server"),
+    "schema": Subcommand(("django", "print_definition_schema"), "print the JSON Schema of definitions, for editors"),
     "import": Subcommand(("django", "import_conductor"), "import definitions from a Conductor server"),
     "import-taskcluster": Subcommand(
         ("django", "import_taskcluster"), "import roles and clients from a Taskcluster deployment"
@@ -54,6 +57,10 @@ REMOTE_SUMMARIES = {
     "queues": "show queues, their tasks and their workers",
     "failures": "show groups of failures with the same cause",
     "tasks": "show tasks and where their inputs come from",
+    "plan": "show what applying a folder of definitions would change",
+    "apply": "create and change the definitions of a folder on the server",
+    "drift": "show what was edited on the server since a folder was applied",
+    "export": "write edits on the server back into a folder",
     "completion": "print a script that completes subcommands in bash, zsh or fish",
 }
 """Commands against any server, with the address in CONDUCTOR_SERVER_URL or the option --url."""
@@ -81,6 +88,10 @@ def main() -> None:
         name, arguments = arguments[0], ["--help"]
     if name == "--version":
         name = "version"
+    if name == "test":
+        # The tests are executed in memory: they need neither the database nor the key of a server.
+        os.environ["DJANGO_SETTINGS_MODULE"] = PROFILES[False]
+        os.environ.setdefault("SECRET_KEY", secrets.token_urlsafe(50))
     with wrong_configuration_reported():
         if name in REMOTE_SUMMARIES:
             execute_remote(name, arguments)

@@ -15,8 +15,8 @@ from django.db import DatabaseError
 
 from conductor_app.access.current_actor import acting_as_owner
 from conductor_app.engine import audit
+from conductor_app.engine.definitions.definition_kinds import DefinitionKind
 from conductor_app.importers.conductor_import import SourceReport
-from conductor_app.importers.definition_kinds import ImportKind
 from conductor_app.importers.import_plan import ImportPlan
 from conductor_app.importers.import_report import clean_text, finding_lines, plan_lines, report_document, summary_line
 from conductor_app.importers.planned_item import OnConflict, Outcome
@@ -72,7 +72,7 @@ class ImportCommand(BaseCommand):
                 self.stdout.write(line)
 
     def finish(
-        self, plan: ImportPlan, kinds: Sequence[ImportKind], report: SourceReport | None, options: Mapping[str, Any]
+        self, plan: ImportPlan, kinds: Sequence[DefinitionKind], report: SourceReport | None, options: Mapping[str, Any]
     ) -> None:
         """Import the plan after a question, print the result, and exit with the status.
 
@@ -90,7 +90,7 @@ class ImportCommand(BaseCommand):
             sys.exit(INCOMPLETE)
         sys.exit(PENDING if options["dry_run"] and plan.changes_something else DONE)
 
-    def _execute(self, plan: ImportPlan, kinds: Sequence[ImportKind], options: Mapping[str, Any]) -> bool:
+    def _execute(self, plan: ImportPlan, kinds: Sequence[DefinitionKind], options: Mapping[str, Any]) -> bool:
         if plan.is_refused:
             raise CommandError("Objects differ from those here, and --on-conflict is fail. Nothing was imported.")
         if not plan.changes_something:

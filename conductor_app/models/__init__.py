@@ -1,6 +1,7 @@
 """Tables, and the QuerySets that read them."""
 
 from .access import AccessKey, AccessRevision, Application, Grant, GroupProfile, Tag, UserProfile
+from .applied_definitions import AppliedDefinition
 from .artifacts import Artifact
 from .audit import AuditEntry
 from .bulk import BulkItem, BulkOperation
@@ -42,6 +43,7 @@ __all__ = [
     "AlertFiring",
     "AlertTarget",
     "Application",
+    "AppliedDefinition",
     "Artifact",
     "Attempt",
     "AuditEntry",

@@ -41,13 +41,13 @@ class ApiClient:
             "GET", path, params={name: value for name, value in query.items() if value not in ("", None)}
         )
 
-    def post(self, *path: str, body: Any = None) -> Any:
-        """Send a JSON document, and return the JSON of the response.
+    def post(self, *path: str, body: Any = None, seconds: int = READ_SECONDS) -> Any:
+        """Send a JSON document, and return the JSON of the response. `seconds`: to wait for it.
 
         Raises:
             ServerError: when there is no successful response.
         """
-        return self._request("POST", path, json=body)
+        return self._request("POST", path, json=body, timeout=(CONNECT_SECONDS, seconds))
 
     def _request(self, method: str, path: tuple[str, ...], **options: Any) -> Any:
         if not self.token and self.key:
@@ -67,9 +67,8 @@ class ApiClient:
     def _send(self, method: str, address: str, **options: Any) -> Any:
         headers = {"Accept": "application/json"} | ({"X-Authorization": self.token} if self.token else {})
         try:
-            response = self.session.request(
-                method, address, headers=headers, timeout=(CONNECT_SECONDS, READ_SECONDS), **options
-            )
+            options = {"timeout": (CONNECT_SECONDS, READ_SECONDS), **options}
+            response = self.session.request(method, address, headers=headers, **options)
         except requests.RequestException as error:
             raise ServerError(f"The server {self.url} cannot be reached: {describe_connection_error(error)}") from error
         if not response.ok:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 import click
 from click.shell_completion import get_completion_class
 
+from .folder_commands import apply, drift, export, plan
 from .inspection_commands import failures, queues, tasks
 from .run_commands import runs
 
@@ -30,7 +31,8 @@ def completion(shell: str) -> None:
     click.echo(found(build_program(()), {}, PROGRAM, COMPLETION_VARIABLE).source())
 
 
-REMOTE_COMMANDS: dict[str, click.Command] = {**GROUPS, "completion": completion}
+FOLDER_COMMANDS: dict[str, click.Command] = {"plan": plan, "apply": apply, "drift": drift, "export": export}
+REMOTE_COMMANDS: dict[str, click.Command] = {**GROUPS, **FOLDER_COMMANDS, "completion": completion}
 
 
 def build_program(other_names: Iterable[str]) -> click.Group:

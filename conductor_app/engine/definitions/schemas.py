@@ -20,7 +20,7 @@ Document = dict[str, Any]
 PARTS = ("inputSchema", "outputSchema")
 
 
-def save_schemas(documents: Sequence[Document], by: str, *, new_version: bool = False) -> None:
+def save_schemas(documents: Sequence[Document], by: str, *, new_version: bool = False, reason: str = "") -> None:
     """Save schemas, or none if one is refused.
 
     `new_version`: save each as the version after the newest one, instead of replacing the version that it states.
@@ -34,7 +34,7 @@ def save_schemas(documents: Sequence[Document], by: str, *, new_version: bool = 
         raise ValidationFailed(validation_errors)
     with transaction.atomic():
         for document, _ in read:
-            _save_schema(document, by, new_version)
+            _save_schema(document, by, new_version, reason)
 
 
 def _check_schema(document: Document, number: int) -> tuple[Document, list[ValidationError]]:
@@ -80,7 +80,7 @@ def _schema_error(schema: Mapping[str, Any]) -> str:
     return ""
 
 
-def _save_schema(document: Document, by: str, new_version: bool) -> None:
+def _save_schema(document: Document, by: str, new_version: bool, reason: str) -> None:
     now, name, version = clock.now(), document["name"], document["version"]
     rows = SchemaDefinition.objects.filter(name=name)
     if new_version:
@@ -96,10 +96,10 @@ def _save_schema(document: Document, by: str, new_version: bool) -> None:
     except IntegrityError:
         # A concurrent request created the same row first.
         raise Conflict(f"The schema {name}, version {version}, already exists.") from None
-    record_definition_change("schema", f"{name}:{version}", "overwrite" if found else "create", by, "", now)
+    record_definition_change("schema", f"{name}:{version}", "overwrite" if found else "create", by, reason, now)
 
 
-def delete_schema(name: str, version: int | None, by: str) -> None:
+def delete_schema(name: str, version: int | None, by: str, reason: str = "") -> None:
     """Delete one version of a schema, or all. Resolved definitions keep their copies.
 
     Raises:
@@ -113,7 +113,7 @@ def delete_schema(name: str, version: int | None, by: str) -> None:
             raise NotFound(f"No such schema: {_parse_reference(name, version)}")
         chosen.delete()
         for each in versions:
-            record_definition_change("schema", f"{name}:{each}", "delete", by, "", clock.now())
+            record_definition_change("schema", f"{name}:{each}", "delete", by, reason, clock.now())
 
 
 def find_schema(name: str, version: int | None = None) -> SchemaDefinition:

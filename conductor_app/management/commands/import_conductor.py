@@ -8,11 +8,12 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
+from conductor_app.engine.definitions.definition_kinds import PlanContext
 from conductor_app.importers.conductor_import import ConductorImport
-from conductor_app.importers.definition_kinds import KINDS, ImportContext
 from conductor_app.importers.http_source import TOKEN_HEADER, HttpSource, SourceError, SourceOptions
 from conductor_app.importers.import_plan import ImportPlan
 from conductor_app.importers.import_report import source_lines
+from conductor_app.importers.imported_kinds import KINDS
 from conductor_app.importers.planned_item import OnConflict
 from conductor_app.importers.spool import Spool
 from conductor_app.management.import_command import EXIT_STATUS, ImportCommand, acting_as_user, author, variable
@@ -64,7 +65,7 @@ class Command(ImportCommand):
             source = HttpSource(source_options(options))
             self._warn(source, options)
             with closing(Spool()) as spool:
-                context = ImportContext(author(), f"Imported from {source.url}", activates=options["activate"])
+                context = PlanContext(author(), f"Imported from {source.url}", activates=options["activate"])
                 plan = ImportPlan(context, OnConflict(options["on_conflict"]), spool)
                 import_ = ConductorImport(source, plan, options["only"])
                 import_.read(self._say if options["verbosity"] else lambda text: None)

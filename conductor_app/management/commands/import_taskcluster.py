@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from conductor_app.importers.definition_kinds import ImportContext
+from conductor_app.engine.definitions.definition_kinds import PlanContext
 from conductor_app.importers.http_source import SourceError
 from conductor_app.importers.import_plan import ImportPlan
 from conductor_app.importers.import_report import clean_text
@@ -57,7 +57,7 @@ class Command(ImportCommand):
             if options["tokens_to"] and not options["dry_run"]:
                 token_file = TokenFile(options["tokens_to"])
             with closing(Spool()) as spool:
-                context = ImportContext(author(), f"Imported from {source.url}")
+                context = PlanContext(author(), f"Imported from {source.url}")
                 plan = ImportPlan(context, OnConflict(options["on_conflict"]), spool)
                 clients = ClientKind(token_file.keep if token_file else None)
                 import_ = TaskclusterImport(source, plan, RoleKind(), clients)

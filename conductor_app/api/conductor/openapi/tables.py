@@ -29,6 +29,7 @@ from ....core.form_templates import FORM_TEMPLATE
 from ....core.step_types.try_catch import CATCH_CASE
 from ....insight.tasks.human_tasks import STATES as HUMAN_STATES
 from ..definitions.simulation_serializers import TEST_REQUEST
+from ..definitions.source_serializers import SOURCE_FOLDER
 from ..definitions.tag_serializers import TAG
 from ..payloads.file_serializers import NEW_FILE, PART_TAGS
 from ..runs.rerun_serializers import RERUN_REQUEST
@@ -363,6 +364,7 @@ TABLE_BY_NAME: dict[str, FieldTable] = {
     "WorkflowStateUpdate": STATE_UPDATE,
     "CorrelationIdsSearchRequest": CORRELATION,
     "Tag": TAG,
+    "DefinitionFolder": SOURCE_FOLDER,
     "WorkflowSchedule": SCHEDULE,
     "CronSchedule": CRON_ENTRY,
     "SearchResultWorkflowSchedule": SCHEDULE_PAGE,

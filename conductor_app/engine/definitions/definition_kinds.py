@@ -1,0 +1,347 @@
+"""Kinds of definitions that are planned against what is here: how each is parsed, compared, saved and deleted."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...access.access_types import EVENT_HANDLER, FORM_TEMPLATE, SCHEDULE, SCHEMA, TASK_DEF, WORKFLOW_DEF
+from ...core.document.checks import (
+    coerce_task,
+    coerce_workflow,
+    normalize_task,
+    normalize_workflow,
+    read_handler,
+)
+from ...core.document.checks.schema import read_schema
+from ...core.document.semantic_diff import semantic_changes
+from ...core.errors import ValidationError, ValidationFailed
+from ...core.form_templates import read_form_template
+from ...core.masking import REDACTED
+from ...core.timetable import parse_timetable
+from ...insight.differences import MISSING, find_differences
+from ...models import (
+    EventHandler,
+    FormTemplate,
+    Schedule,
+    SchemaDefinition,
+    TaskDefinition,
+    WorkflowDefinition,
+)
+from .. import schedules
+from ..events import event_handlers
+from ..schedules.saving import OWN_FIELDS
+from . import definition_commands, form_templates, schemas
+
+Document = dict[str, Any]
+AUDIT_FIELDS = frozenset({"createTime", "updateTime", "createdBy", "updatedBy"})
+"""Fields that this server fills in from its own rows."""
+MAX_VALUE_LENGTH = 60
+
+
+@dataclass(frozen=True)
+class PlanContext:
+    """What applies to all objects of a plan. `input_templates`: those of its task definitions.
+
+    `activates`: event handlers and schedules keep their state. Otherwise, handlers are saved as inactive and schedules
+    as paused.
+    """
+
+    by: str
+    reason: str
+    activates: bool = False
+    input_templates: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedObject:
+    """A parsed object of a plan."""
+
+    name: str
+    document: Document
+    version: int | None = None
+
+
+class DefinitionKind:
+    """A kind of objects. `label`: its name in reports; `plural`: its name in options.
+
+    `name_field`: the field of a document that has the name. `target_type`: that of the rights on its objects.
+    """
+
+    label = plural = ""
+    name_field = "name"
+    target_type = ""
+    has_versions = False
+    model: Any
+
+    def parse(self, given: Document, context: PlanContext) -> PlannedObject:
+        """Return the object of a document.
+
+        Raises:
+            Invalid: when this server would refuse it.
+        """
+        raise NotImplementedError
+
+    def current(self, wanted: PlannedObject) -> Document | None:
+        """Return the document of the object with this name and version here, or None."""
+        raise NotImplementedError
+
+    def other_versions(self, name: str) -> Iterator[Document]:
+        """Yield the documents of all versions with this name here."""
+        return iter(())
+
+    def comparable(self, document: Document) -> Document:
+        """Return what must be equal for two documents to count as unchanged."""
+        return without_fields(document, AUDIT_FIELDS)
+
+    def changes(self, current: Document, wanted: Document) -> list[str]:
+        """Return the differences as sentences."""
+        return [describe_difference(each.path, each.before, each.after) for each in find_differences(current, wanted)]
+
+    def save(self, wanted: PlannedObject, context: PlanContext, *, replaces: bool, new_version: bool) -> None:
+        """Save the object with an audit entry.
+
+        Raises:
+            RequestRefused: when the command refuses it.
+        """
+        raise NotImplementedError
+
+    def delete(self, name: str, version: int | None, context: PlanContext) -> None:
+        """Delete the object, or one version of it, with an audit entry.
+
+        Raises:
+            RequestRefused: when the command refuses it.
+        """
+        raise NotImplementedError
+
+    def stored(self, row: Any) -> Document:
+        """Return the document of a row as it was saved, its state included."""
+        document: Document = row.document
+        return document
+
+    def started_workflows(self, document: Document) -> list[str]:
+        """Return the names of the workflows that an object starts for the caller who saves it."""
+        return []
+
+
+class VersionedKind(DefinitionKind):
+    """A kind whose rows have a name, a version and a document."""
+
+    has_versions = True
+
+    def current(self, wanted: PlannedObject) -> Document | None:
+        rows = self.model.objects.filter(name=wanted.name, version=wanted.version)
+        return rows.values_list("document", flat=True).first()
+
+    def other_versions(self, name: str) -> Iterator[Document]:
+        rows = self.model.objects.filter(name=name).order_by("-version")
+        return rows.values_list("document", flat=True).iterator()
+
+
+class WorkflowKind(VersionedKind):
+    label, plural, model = "workflow definition", "workflows", WorkflowDefinition
+    target_type = WORKFLOW_DEF
+
+    def parse(self, given: Document, context: PlanContext) -> PlannedObject:
+        document = coerce_workflow(without_fields(given, AUDIT_FIELDS | {"tags"}))
+        require_none(definition_commands.validate_workflow(document, further_templates=context.input_templates))
+        version = int(document.get("version") or 1)
+        return PlannedObject(document["name"], {**document, "version": version}, version)
+
+    def comparable(self, document: Document) -> Document:
+        return without_fields(normalize_workflow(document), AUDIT_FIELDS | {"tags"})
+
+    def changes(self, current: Document, wanted: Document) -> list[str]:
+        return [each.sentence for each in semantic_changes(current, wanted)] or super().changes(current, wanted)
+
+    def save(self, wanted: PlannedObject, context: PlanContext, *, replaces: bool, new_version: bool) -> None:
+        document = wanted.document
+        if new_version:
+            newest = WorkflowDefinition.objects.filter(name=wanted.name).order_by("-version").first()
+            document = {**document, "version": newest.version + 1 if newest else wanted.version}
+        definition_commands.save_workflow(document, context.by, overwrite=replaces, reason=context.reason)
+
+    def delete(self, name: str, version: int | None, context: PlanContext) -> None:
+        definition_commands.delete_workflow(name, version or 1, context.by, context.reason)
+
+
+class TaskKind(DefinitionKind):
+    label, plural = "task definition", "tasks"
+    target_type, model = TASK_DEF, TaskDefinition
+
+    def parse(self, given: Document, context: PlanContext) -> PlannedObject:
+        document = coerce_task(without_fields(given, AUDIT_FIELDS | {"tags"}))
+        require_none(definition_commands.validate_task(document))
+        return PlannedObject(document["name"], document)
+
+    def current(self, wanted: PlannedObject) -> Document | None:
+        return TaskDefinition.objects.filter(name=wanted.name).values_list("document", flat=True).first()
+
+    def comparable(self, document: Document) -> Document:
+        return without_fields(normalize_task(document), AUDIT_FIELDS | {"tags"})
+
+    def changes(self, current: Document, wanted: Document) -> list[str]:
+        return [each.sentence for each in semantic_changes(current, wanted)] or super().changes(current, wanted)
+
+    def save(self, wanted: PlannedObject, context: PlanContext, *, replaces: bool, new_version: bool) -> None:
+        definition_commands.save_task(wanted.document, context.by, overwrite=replaces, reason=context.reason)
+
+    def delete(self, name: str, version: int | None, context: PlanContext) -> None:
+        definition_commands.delete_task(name, context.by, context.reason)
+
+
+class SchemaKind(VersionedKind):
+    label, plural, model = "schema", "schemas", SchemaDefinition
+    target_type = SCHEMA
+
+    def parse(self, given: Document, context: PlanContext) -> PlannedObject:
+        document, validation_errors = read_schema(without_fields(given, AUDIT_FIELDS))
+        require_none(validation_errors)
+        return PlannedObject(document["name"], document, document["version"])
+
+    def comparable(self, document: Document) -> Document:
+        return without_fields(read_schema(document)[0], AUDIT_FIELDS)
+
+    def save(self, wanted: PlannedObject, context: PlanContext, *, replaces: bool, new_version: bool) -> None:
+        schemas.save_schemas([wanted.document], context.by, new_version=new_version, reason=context.reason)
+
+    def delete(self, name: str, version: int | None, context: PlanContext) -> None:
+        schemas.delete_schema(name, version, context.by, context.reason)
+
+
+class FormTemplateKind(DefinitionKind):
+    label, plural, has_versions = "form template", "form-templates", True
+    target_type, model = FORM_TEMPLATE, FormTemplate
+
+    def parse(self, given: Document, context: PlanContext) -> PlannedObject:
+        document, validation_errors = read_form_template(without_fields(given, AUDIT_FIELDS))
+        require_none([*validation_errors, *form_templates.template_schema_errors(document)])
+        return PlannedObject(document["name"], document, document["version"] or 1)
+
+    def current(self, wanted: PlannedObject) -> Document | None:
+        row = FormTemplate.objects.filter(name=wanted.name, version=wanted.version or 1).first()
+        return None if row is None else self.stored(row)
+
+    def other_versions(self, name: str) -> Iterator[Document]:
+        return map(self.stored, FormTemplate.objects.filter(name=name).order_by("-version"))
+
+    def stored(self, row: FormTemplate) -> Document:
+        return {**row.document, "name": row.name, "version": row.version}
+
+    def save(self, wanted: PlannedObject, context: PlanContext, *, replaces: bool, new_version: bool) -> None:
+        document = {**wanted.document, "version": wanted.version}
+        form_templates.save_templates([document], context.by, new_version=new_version, reason=context.reason)
+
+    def delete(self, name: str, version: int | None, context: PlanContext) -> None:
+        form_templates.delete_template(name, version, context.by, context.reason)
+
+
+class HandlerKind(DefinitionKind):
+    """Event handlers. Unless the context activates them, they are saved as inactive: the source handles the events."""
+
+    label, plural = "event handler", "event-handlers"
+    target_type, model = EVENT_HANDLER, EventHandler
+
+    def parse(self, given: Document, context: PlanContext) -> PlannedObject:
+        document, validation_errors = read_handler(without_fields(given, AUDIT_FIELDS | {"tags"}))
+        require_none(validation_errors)
+        return PlannedObject(document["name"], document if context.activates else {**document, "active": False})
+
+    def current(self, wanted: PlannedObject) -> Document | None:
+        document = EventHandler.objects.filter(name=wanted.name).values_list("document", flat=True).first()
+        # A handler that an operator has activated here since the import is not different for that.
+        return None if document is None else document | ({} if wanted.document["active"] else {"active": False})
+
+    def comparable(self, document: Document) -> Document:
+        return without_fields(read_handler(document)[0], AUDIT_FIELDS | {"tags"})
+
+    def started_workflows(self, document: Document) -> list[str]:
+        params = [action.get("start_workflow") for action in document["actions"]]
+        names = [param.get("name") for param in params if isinstance(param, dict)]
+        return [name for name in names if isinstance(name, str) and name and "${" not in name]
+
+    def save(self, wanted: PlannedObject, context: PlanContext, *, replaces: bool, new_version: bool) -> None:
+        if replaces:
+            event_handlers.update_handler(wanted.document, context.by, context.reason)
+        else:
+            event_handlers.create_handlers([wanted.document], context.by, context.reason)
+
+    def delete(self, name: str, version: int | None, context: PlanContext) -> None:
+        event_handlers.delete_handler(name, context.by, context.reason)
+
+
+class ScheduleKind(DefinitionKind):
+    """Schedules. Unless the context activates them, they are saved as paused: the source starts the same runs.
+
+    `parse_schedule`: the parser of the API.
+    """
+
+    label, plural = "schedule", "schedules"
+    target_type, model = SCHEDULE, Schedule
+
+    def __init__(self, parse_schedule: Callable[[Document], Document]) -> None:
+        self._parse_schedule = parse_schedule
+
+    def parse(self, given: Document, context: PlanContext) -> PlannedObject:
+        document = self._parse_schedule(without_fields(given, AUDIT_FIELDS))
+        parse_timetable(document)
+        if not context.activates and not document["paused"]:
+            document |= {"paused": True, "pausedReason": context.reason}
+        return PlannedObject(document["name"], document)
+
+    def current(self, wanted: PlannedObject) -> Document | None:
+        row = Schedule.objects.filter(name=wanted.name).first()
+        if row is None:
+            return None
+        document = self.stored(row)
+        if not wanted.document.get("tags"):
+            document.pop("tags", None)
+        # A schedule that an operator has resumed here since the import is not different for that.
+        return document | {"paused": row.is_paused or wanted.document["paused"]}
+
+    def stored(self, row: Schedule) -> Document:
+        document = {**row.document, "name": row.name, "paused": row.is_paused}
+        return document | ({"tags": row.tags} if row.tags else {})
+
+    def started_workflows(self, document: Document) -> list[str]:
+        request = document["startWorkflowRequest"]
+        return [] if request.get("workflowDef") else [request["name"]]
+
+    def comparable(self, document: Document) -> Document:
+        without = OWN_FIELDS - {"paused"} if not document.get("tags") else OWN_FIELDS - {"paused", "tags"}
+        return without_fields(document, without)
+
+    def changes(self, current: Document, wanted: Document) -> list[str]:
+        return [
+            describe_difference(each.path, each.before, each.after)
+            for each in find_differences(current, wanted)
+            # A masked value can be read neither here nor there.
+            if REDACTED not in (each.before, each.after)
+        ]
+
+    def save(self, wanted: PlannedObject, context: PlanContext, *, replaces: bool, new_version: bool) -> None:
+        schedules.save_schedule(wanted.document, context.by, context.reason)
+
+    def delete(self, name: str, version: int | None, context: PlanContext) -> None:
+        schedules.delete_schedule(name, context.by, context.reason)
+
+
+def without_fields(document: Document, names: frozenset[str]) -> Document:
+    return {name: value for name, value in document.items() if name not in names}
+
+
+def require_none(validation_errors: list[ValidationError]) -> None:
+    if validation_errors:
+        raise ValidationFailed(validation_errors)
+
+
+def describe_difference(path: str, before: Any, after: Any) -> str:
+    if before is MISSING:
+        return f"{path} set to {_shorten(after)}"
+    if after is MISSING:
+        return f"{path} removed, was {_shorten(before)}"
+    return f"{path}: {_shorten(before)} to {_shorten(after)}"
+
+
+def _shorten(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= MAX_VALUE_LENGTH else f"{text[:MAX_VALUE_LENGTH]}…"

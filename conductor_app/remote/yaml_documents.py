@@ -1,0 +1,177 @@
+"""YAML as JSON values, with the line of each: the core schema of YAML 1.2, in which `no` and `on` are texts."""
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+
+MAX_DEPTH = 100
+MAX_VALUES = 200_000
+INTEGER = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
+FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+CONSTANTS: dict[str, Any] = {"": None, "~": None} | {
+    spelled: value
+    for name, value in (("null", None), ("true", True), ("false", False))
+    for spelled in (name, name.capitalize(), name.upper())
+}
+PREFIX = "tag:yaml.org,2002:"
+STRING = f"{PREFIX}str"
+TAGS = (STRING, f"{PREFIX}seq", f"{PREFIX}map")
+MERGE = "<<"
+Lines = dict[str, int]
+Document = tuple[Any, Lines]
+
+
+class YamlError(Exception):
+    """A document that cannot be read. `line`: counted from 1."""
+
+    def __init__(self, message: str, line: int) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+class PlainLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """A loader that leaves the types of plain scalars to this module."""
+
+    yaml_implicit_resolvers: dict[str, Any] = {}
+
+
+def read_documents(text: str, *, is_json: bool) -> list[Document]:
+    """Return the documents of a file, each with the line of each path. The elements of a list are documents.
+
+    Raises:
+        YamlError: when the text is invalid.
+    """
+    if is_json:
+        return _read_json(text)
+    try:
+        nodes = [node for node in yaml.compose_all(text, PlainLoader) if node is not None]
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        problem = " ".join(filter(None, [error.context, error.problem]))
+        raise YamlError(f"Invalid YAML: {problem}.", mark.line + 1 if mark else 1) from None
+    except yaml.YAMLError as error:
+        raise YamlError(f"Invalid YAML: {str(error).splitlines()[0]}.", 1) from None
+    except RecursionError:
+        raise YamlError("The document is nested too deeply.", 1) from None
+    return [_convert(each) for node in nodes for each in _elements(node) if not _is_null(each)]
+
+
+def _elements(node: yaml.Node) -> list[yaml.Node]:
+    return node.value if isinstance(node, yaml.SequenceNode) else [node]
+
+
+def _is_null(node: yaml.Node) -> bool:
+    return isinstance(node, yaml.ScalarNode) and not node.style and CONSTANTS.get(node.value, node) is None
+
+
+def _read_json(text: str) -> list[Document]:
+    try:
+        value = json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as error:
+        raise YamlError(f"Invalid JSON: {error.msg}.", error.lineno) from None
+    except RecursionError:
+        raise YamlError("The document is nested too deeply.", 1) from None
+    values = value if isinstance(value, list) else [value]
+    try:
+        # JSON is almost a subset of YAML, whose parser knows the lines.
+        root = yaml.compose(text, PlainLoader)
+        lines = [_convert(node)[1] for node in _elements(root)] if root is not None else []
+    except (yaml.YAMLError, YamlError, RecursionError):
+        lines = []
+    return list(zip(values, lines if len(lines) == len(values) else [{}] * len(values), strict=True))
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise YamlError(f"The key {twice!r} occurs twice in one object.", 1)
+    return found
+
+
+def _refuse_constant(name: str) -> Any:
+    raise YamlError(f"{name} is not a JSON value.", 1)
+
+
+def _convert(node: yaml.Node) -> Document:
+    converter = NodeConverter()
+    return converter.value(node, "", 0), converter.lines
+
+
+class NodeConverter:
+    """Conversion of one document. Aliases are copied, so their number is limited."""
+
+    def __init__(self) -> None:
+        self.lines: Lines = {}
+        self._count = 0
+
+    def value(self, node: yaml.Node, path: str, depth: int) -> Any:
+        """Return the JSON value of a node, and remember its line.
+
+        Raises:
+            YamlError: when it has no JSON value.
+        """
+        line = node.start_mark.line + 1
+        self._count += 1
+        if depth > MAX_DEPTH:
+            raise YamlError(f"The document is nested more than {MAX_DEPTH} levels deep.", line)
+        if self._count > MAX_VALUES:
+            raise YamlError(f"The document has more than {MAX_VALUES:,} values, copies of aliases included.", line)
+        if node.tag not in TAGS:
+            raise YamlError(f"The tag {node.tag.replace(PREFIX, '!!')} is not supported.", line)
+        self.lines.setdefault(path, line)
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, path, depth)
+        if isinstance(node, yaml.SequenceNode):
+            return [self.value(each, f"{path}[{number}]", depth + 1) for number, each in enumerate(node.value)]
+        return _scalar(node)
+
+    def _mapping(self, node: yaml.MappingNode, path: str, depth: int) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        merged: dict[str, Any] = {}
+        for key, value in node.value:
+            line = key.start_mark.line + 1
+            if not isinstance(key, yaml.ScalarNode):
+                raise YamlError("A key must be a text.", line)
+            if key.value == MERGE and not key.style:
+                for each in self._merged(value, path, depth):
+                    merged = each | merged
+                continue
+            if key.value in found:
+                raise YamlError(f"The key {key.value!r} occurs twice in one object.", line)
+            place = f"{path}.{key.value}" if path else key.value
+            self.lines[place] = line
+            found[key.value] = self.value(value, place, depth + 1)
+        return merged | found
+
+    def _merged(self, node: yaml.Node, path: str, depth: int) -> Iterator[dict[str, Any]]:
+        for each in _elements(node):
+            if not isinstance(each, yaml.MappingNode):
+                raise YamlError("The value of << must be an object.", each.start_mark.line + 1)
+            yield self._mapping(each, path, depth + 1)
+
+
+def _scalar(node: Any) -> Any:
+    text, line = node.value, node.start_mark.line + 1
+    if node.style or _is_text(text):
+        return text
+    if text in CONSTANTS:
+        return CONSTANTS[text]
+    try:
+        if INTEGER.fullmatch(text):
+            return int(text, 0 if text[:2] in ("0o", "0x") else 10)
+        number = float(text)
+    except ValueError:
+        raise YamlError(f"The number {text[:40]} cannot be read.", line) from None
+    if not math.isfinite(number):
+        raise YamlError(f"The number {text[:40]} is too large.", line)
+    return number
+
+
+def _is_text(text: str) -> bool:
+    return not (text in CONSTANTS or INTEGER.fullmatch(text) or FLOAT.fullmatch(text))

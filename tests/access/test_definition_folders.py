@@ -1,0 +1,115 @@
+"""Rights on the definitions of a folder: each item of a plan requires its own, and a plan reveals nothing."""
+
+import pytest
+
+from conductor_app.models import AppliedDefinition, Schedule, TaskDefinition, WorkflowDefinition
+from tests.access.users import api_client_of, create_application, grant_access
+from tests.api.step_documents import simple
+
+pytestmark = pytest.mark.usefixtures("with_logins")
+TASK = {"name": "charge", "retryCount": 3}
+WORKFLOW = {"name": "order", "schemaVersion": 2, "tasks": [simple("charge")]}
+SCHEDULE = {"name": "nightly", "cronExpression": "0 0 4 * * *", "startWorkflowRequest": {"name": "order"}}
+
+
+@pytest.fixture
+def admin(clock):
+    return api_client_of(create_application("admin", "ADMIN"))
+
+
+@pytest.fixture
+def shop(clock):
+    return create_application("shop")
+
+
+def folder(*documents, **fields):
+    return {"label": "shop", "documents": list(documents), **fields}
+
+
+def problems(api, *documents, **fields):
+    reply = api.post("/definitions/plan", folder(*documents, **fields))
+    assert reply.status_code == 200, reply.content
+    return [item.get("problem", "") for item in reply.json()["items"]]
+
+
+def test_each_item_of_a_plan_requires_the_right_that_its_change_requires(admin, shop):
+    admin.post("/metadata/taskdefs", [TASK])
+    api = api_client_of(shop)
+    assert problems(api, {"name": "pack"}) == ["shop lacks the permission CREATE on TASK_DEF 'pack'."]
+
+    grant_access(shop, "TASK_DEF", "charge", "READ")
+    changed = {**TASK, "retryCount": 5}
+    assert problems(api, TASK) == ["shop lacks the permission UPDATE on TASK_DEF 'charge'."]
+    assert problems(api, changed) == ["shop lacks the permission UPDATE on TASK_DEF 'charge'."]
+
+    grant_access(shop, "TASK_DEF", "charge", "UPDATE")
+    assert problems(api, changed) == [""]
+
+
+def test_a_plan_reveals_nothing_of_a_definition_that_the_caller_may_not_read(admin, shop):
+    admin.post("/metadata/taskdefs", [TASK])
+    grant_access(shop, "TASK_DEF", "charge", "UPDATE")
+
+    reply = api_client_of(shop).post("/definitions/plan", folder({**TASK, "retryCount": 5}))
+
+    [item] = reply.json()["items"]
+    assert item["problem"] == "shop lacks the permission READ on TASK_DEF 'charge'."
+    assert "changes" not in item
+
+
+def test_pruning_requires_the_right_to_delete(admin, shop):
+    assert admin.post("/definitions/apply", folder(TASK, WORKFLOW)).json()["failed"] == 0
+    for access in ("READ", "UPDATE"):
+        grant_access(shop, "TASK_DEF", "*", access)
+        grant_access(shop, "WORKFLOW_DEF", "*", access)
+
+    reply = api_client_of(shop).post("/definitions/apply", folder(TASK, prune=True))
+
+    assert reply.status_code == 409
+    assert problems(api_client_of(shop), TASK, prune=True) == [
+        "",
+        "shop lacks the permission DELETE on WORKFLOW_DEF 'order'.",
+    ]
+    assert WorkflowDefinition.objects.exists()
+
+
+def test_what_the_caller_may_not_read_and_the_folder_no_longer_has_is_left_out_of_the_plan(admin, shop):
+    admin.post("/definitions/apply", folder(TASK, WORKFLOW))
+    for access in ("READ", "UPDATE"):
+        grant_access(shop, "TASK_DEF", "charge", access)
+
+    planned = api_client_of(shop).post("/definitions/plan", folder(TASK)).json()
+
+    assert [(item["name"], item["action"]) for item in planned["items"]] == [("charge", "unchanged")]
+    assert not planned["isRefused"]
+
+
+def test_an_author_applies_a_workflow_and_a_schedule_that_starts_it_and_becomes_their_owner(shop, clock):
+    author = create_application("author", "USER")
+    api = api_client_of(author)
+
+    reply = api.post("/definitions/apply", folder(SCHEDULE, WORKFLOW, TASK))
+
+    assert reply.json()["failed"] == 0, reply.json()
+    assert Schedule.objects.get().owner_id == author.user_id
+    assert api.get("/metadata/workflow/order").status_code == 200
+
+
+def test_a_problem_keeps_the_whole_folder_from_being_applied(admin, shop):
+    admin.post("/metadata/taskdefs", [TASK])
+    grant_access(shop, "TASK_DEF", "pack", "CREATE")
+
+    reply = api_client_of(shop).post("/definitions/apply", folder({"name": "pack"}, {**TASK, "retryCount": 5}))
+
+    assert reply.status_code == 409
+    assert set(TaskDefinition.objects.values_list("name", flat=True)) == {"charge"}
+    assert not AppliedDefinition.objects.exists()
+
+
+def test_drift_lists_only_what_the_caller_may_read(admin, shop):
+    admin.post("/definitions/apply", folder(TASK, WORKFLOW))
+    grant_access(shop, "TASK_DEF", "charge", "READ")
+
+    found = api_client_of(shop).get("/definitions/drift").json()["definitions"]
+
+    assert [item["name"] for item in found] == ["charge"]

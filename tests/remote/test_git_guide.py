@@ -1,0 +1,50 @@
+"""The guide of definitions in Git: its samples are valid YAML with existing commands, its documents can be planned."""
+
+import re
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+import yaml
+
+from conductor_app.engine.definitions.source_kinds import KIND_NAMES, recognize_kind
+from conductor_app.importers.folder_tests import FIELDS
+from conductor_app.remote.program import FOLDER_COMMANDS
+from conductor_app.remote.yaml_documents import read_documents
+
+GUIDE = (Path(__file__).parents[2] / "docs" / "how-to" / "keep-definitions-in-git.md").read_text()
+SAMPLES = re.findall(r"```yaml\n(.*?)```", GUIDE, re.DOTALL)
+LINES = [line for line in re.findall(r"conductor-app (?:plan|apply|drift|export)[^\n`]*", GUIDE) if " -" in line]
+
+
+def test_the_jobs_of_github_and_gitlab_are_valid_yaml():
+    _documents, _test, github, gitlab = SAMPLES
+
+    assert list(yaml.safe_load(github)["jobs"]["definitions"]) == ["runs-on", "env", "steps"]
+    assert yaml.safe_load(gitlab)["plan definitions"]["allow_failure"] == {"exit_codes": [2]}
+
+
+def test_the_kinds_of_the_documents_are_recognized():
+    documents = [value for value, _ in read_documents(SAMPLES[0], is_json=False)]
+
+    assert [each.get("kind") or recognize_kind(each) for each in documents] == ["workflow", "task", "schedule"]
+    assert all(f"`{name}`" in GUIDE for name in KIND_NAMES)
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_each_command_has_its_options(line):
+    name, *arguments = shlex.split(line.split("||")[0].split("#")[0])[1:]
+    known = {option for each in FOLDER_COMMANDS[name].params if isinstance(each, click.Option) for option in each.opts}
+
+    assert {each for each in arguments if each.startswith("-")} <= known
+
+
+def test_the_guide_has_commands():
+    assert len(LINES) >= 8
+
+
+def test_the_sample_of_a_test_has_the_fields_of_tests():
+    [(test, _)] = read_documents(SAMPLES[1], is_json=False)
+
+    assert test.keys() <= FIELDS
