@@ -36,6 +36,18 @@ class RequiresAccess:
 
 
 @dataclass(frozen=True, slots=True)
+class RequiresAll:
+    """Every one of these rules."""
+
+    rules: tuple[RequiresAccess, ...]
+
+    def check(self, request: Any, url_kwargs: dict[str, str]) -> None:
+        """Raise Forbidden where the actor may not."""
+        for rule in self.rules:
+            rule.check(request, url_kwargs)
+
+
+@dataclass(frozen=True, slots=True)
 class RequiresDefinitionAccess:
     """CREATE for new definitions, UPDATE for existing ones. The caller becomes the owner of a new definition."""
 
@@ -160,6 +172,7 @@ PermissionRule = (
     | RequiresStartAccess
     | RequiresFileAccess
     | RequiresPayloadAccess
+    | RequiresAll
     | RequiresScheduleAccess
     | AllowAll
     | AdministratorsOnly
