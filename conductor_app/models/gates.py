@@ -125,7 +125,8 @@ STOP_BEFORE = gettext_lazy("Stopped at a breakpoint before this step%(by)s. It c
 
 def _stop_sentence(f: GateFacts) -> str:
     by = _(", set by %(by)s") % {"by": f.stopped_by} if f.stopped_by else ""
-    span = _seconds(f.stopped_until - f.now)
+    # In minutes, so that a page need not refresh for it every second.
+    span = f"{-(-max(f.stopped_until - f.now, 0) // 60_000)} min"
     sentence = STOP_SENTENCES.get(f.stopped_place, STOP_BEFORE) % {"by": by, "span": span}
     if f.stop_error:
         sentence += " " + _("Its condition could not be evaluated: %(error)s.") % {"error": f.stop_error.rstrip(".")}

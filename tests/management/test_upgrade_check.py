@@ -90,12 +90,12 @@ def test_an_up_to_date_database_needs_nothing():
     assert list(check_migrations(connection)) == []
 
 
-SINCE = "0018_drop_run_with_reason"
+LATEST = ("0018_drop_run_with_reason", "0019_alert_targets_and_digests", "0020_targets_of_alerts")
 
 
 @pytest.mark.django_db
 def test_an_unapplied_migration_is_listed_with_its_table_and_size():
-    MigrationRecorder.Migration.objects.filter(app="conductor", name__gte=SINCE).delete()
+    MigrationRecorder.Migration.objects.filter(app="conductor", name__in=LATEST).delete()
 
     finding, *_ = check_migrations(connection)
 
