@@ -170,6 +170,9 @@ class Defaults:
     max_open_descendants: int = 20_000
     max_history_entries: int = 500_000
 
+    # The longest time that a breakpoint stops runs, and that a run stands at one, in minutes.
+    breakpoint_minutes: int = 60
+
     # The maximum size of the payloads of one caller that it has uploaded and no run uses yet, 0 for no limit.
     unattached_upload_max_bytes: int = 1024 * MIB
 

@@ -19,6 +19,9 @@ SCHEMA, WEBHOOK, FORM_TEMPLATE = "SCHEMA", "WEBHOOK", "USER_FORM_TEMPLATE"
 AGENT = "AGENT"
 """The tools of agents that change something (`/mcp`). They also require the right to what they change."""
 
+DEBUG = "DEBUG"
+"""The debugger: breakpoints, steps, changes of a stopped run. It also requires the right to the run or definition."""
+
 CRUD_ACCESSES = (CREATE, READ, UPDATE, DELETE)
 CRUD_VERBS = tuple(DJANGO_VERBS[access] for access in CRUD_ACCESSES)
 TARGET_TYPES: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -37,6 +40,7 @@ TARGET_TYPES: dict[str, tuple[str, tuple[str, ...]]] = {
     WEBHOOK: ("conductor.{}_webhook", ACCESSES),
     FORM_TEMPLATE: ("conductor.{}_formtemplate", CRUD_ACCESSES),
     AGENT: ("conductor.{}_agent", (EXECUTE,)),
+    DEBUG: ("conductor.{}_debug", (EXECUTE,)),
 }
 """The target types of rights, with the name in their Django permissions and the accesses that apply to them."""
 

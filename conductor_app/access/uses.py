@@ -8,6 +8,7 @@ from ..core.errors import Forbidden
 from ..models import Run, WorkflowDefinition
 from .access_types import (
     CREATE,
+    DEBUG,
     EXECUTE,
     READ,
     SECRET,
@@ -33,6 +34,17 @@ USE_ACCESSES: dict[str, tuple[str, ...]] = {
 }
 """The accesses of which one permits the use of an object, by its target type."""
 PUBLIC_VARIABLES = ("NETFLIX_ENV", "NETFLIX_STACK")
+
+
+def require_debug() -> None:
+    """Check that the current actor may use the debugger.
+
+    Raises:
+        Forbidden: when it may not; the message names the permission.
+    """
+    actor = current_actor()
+    if actor is not None and not actor.permissions.allows_all((EXECUTE, DEBUG)):
+        raise missing_permission_error(actor, [(EXECUTE, DEBUG)], {})
 
 
 def require_uses(document: Mapping[str, Any]) -> None:

@@ -1,5 +1,8 @@
 """Construction of runs before their first decision."""
 
+from typing import Any
+
+from .breakpoints import Breakpoint, live_breakpoints, with_breakpoints
 from .effects import StartRun
 from .errors import StepRefused
 from .frozen import fast_replace
@@ -28,10 +31,20 @@ def new_child_run(effect: StartRun, parent: Run, now: int) -> Run:
             depth=parent.depth + 1 if waits or effect.is_failure_workflow else 0,
             watched_as=parent.watched_as if waits else "",
             watched_until=parent.watched_until if waits else 0,
+            debug=_child_debug(effect, parent, now),
             variables=dict(effect.definition.document.get("variables") or {}),
         ),
         now,
     )
+
+
+def _child_debug(effect: StartRun, parent: Run, now: int) -> dict[str, Any]:
+    """Return the breakpoints of the new run: those of its definition, and one before its first step for a step into."""
+    found = live_breakpoints(effect.definition.breakpoints, now)
+    into = parent.debug.get("into")
+    if into and into["attempt"] == effect.parent_attempt_id:
+        found.append(Breakpoint(**into["breakpoint"]))
+    return with_breakpoints({}, found)
 
 
 def set_first_timer(run: Run, now: int) -> Run:

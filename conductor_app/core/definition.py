@@ -123,6 +123,7 @@ class Definition:
     publishes_task_events: bool = False  # the server's listener receives every change of a task's status
     limits: RunLimits = DEFAULT_LIMITS
     allowed_secrets: frozenset[str] | None = None  # the secrets that its steps may name; None: any
+    breakpoints: tuple[Mapping[str, Any], ...] = ()  # for the runs that start with it, see breakpoints.py
 
     def step(self, ref: str) -> Step | None:
         """Return the step with this reference, or None."""

@@ -1,13 +1,13 @@
 """Effects: the state changes that a decision requests. Stored effects are the history of a run."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from .definition import Definition, Key, Step
 from .frozen import fast_replace
 from .reasons import shorten_reason
-from .snapshot import CONTROL_REMOVED, NEVER, UNKNOWN, Attempt, Run, Task
+from .snapshot import CONTROL_REMOVED, NEVER, STOP, UNKNOWN, Attempt, Run, Task
 from .states import ATTEMPT, FAILED, FAILED_FOR_GOOD, RUN, SKIPPED, TASK
 
 
@@ -160,6 +160,62 @@ class UpdateTask(Effect):
         return {"effect": "UpdateTask", "task": str(self.key)} | {
             name: value for name, value in self.facts.items() if name == "iteration"
         }
+
+
+@dataclass(frozen=True, slots=True)
+class StopTask(Effect):
+    """Stop a task at a breakpoint. `stop`: its facts, as the run stores them."""
+
+    key: Key
+    stop: dict[str, Any]
+
+    def apply(self, builder: SnapshotBuilder) -> None:
+        task, debug = builder.tasks[self.key], builder.get("debug")
+        stood = {"attempt": task.attempt.id, "status": task.attempt.status, "is_released": False}
+        builder.put(fast_replace(task, step_state={**task.step_state, STOP: stood}), moves_control=False)
+        kept = [each for each in debug.get("breakpoints", ()) if not each["is_temporary"]]
+        stops = {**debug.get("stops", {}), task.attempt.id: self.stop}
+        builder.changes["debug"] = {**debug, "breakpoints": kept, "stops": stops}
+
+    def to_history(self) -> dict[str, Any]:
+        return {"effect": "StopTask", "task": str(self.key), "place": self.stop["place"]}
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseTask(Effect):
+    """End the stop of a task, with new facts of its attempt and of its step state."""
+
+    key: Key
+    attempt_facts: dict[str, Any] = field(default_factory=dict)
+    step_state: dict[str, Any] = field(default_factory=dict)
+
+    def apply(self, builder: SnapshotBuilder) -> None:
+        task = builder.tasks[self.key]
+        step_state = {**task.step_state, **self.step_state, STOP: {**task.step_state[STOP], "is_released": True}}
+        attempt = fast_replace(task.attempt, **self.attempt_facts) if self.attempt_facts else task.attempt
+        builder.put(fast_replace(task, attempt=attempt, step_state=step_state), moves_control=False)
+        remove_stops(builder, {task.attempt.id})
+
+    def to_history(self) -> dict[str, Any]:
+        changed = sorted({"input", "output"} & {*self.attempt_facts, *self.step_state})
+        return {"effect": "ReleaseTask", "task": str(self.key)} | ({"changed": changed} if changed else {})
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveStops(Effect):
+    """Remove stops that a change from outside has ended."""
+
+    attempt_ids: frozenset[str]
+
+    def apply(self, builder: SnapshotBuilder) -> None:
+        remove_stops(builder, self.attempt_ids)
+
+
+def remove_stops(builder: SnapshotBuilder, attempt_ids: Collection[str]) -> None:
+    """Remove the stops of these attempts from the document of the run."""
+    debug = builder.get("debug")
+    stops = {id: stop for id, stop in debug.get("stops", {}).items() if id not in attempt_ids}
+    builder.changes["debug"] = {name: value for name, value in {**debug, "stops": stops}.items() if value}
 
 
 @dataclass(frozen=True, slots=True)

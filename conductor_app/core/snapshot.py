@@ -14,6 +14,7 @@ from .states import (
     EXPIRED,
     FAILED,
     FAILED_FOR_GOOD,
+    PENDING,
     RUN,
     SKIPPED,
     TIMED_OUT,
@@ -136,6 +137,22 @@ class Task:
         return bool(self.step_state.get(CONTROL_REMOVED))
 
     @property
+    def has_stopped(self) -> bool:
+        """Return True if the task stands, or has stood, at a breakpoint with its attempt in the present status."""
+        stop = self.step_state.get(STOP)
+        return stop is not None and (stop["attempt"], stop["status"]) == (self.attempt.id, self.attempt.status)
+
+    @property
+    def is_stopped(self) -> bool:
+        """Return True if the task stands at a breakpoint. A change of its attempt from outside ends the stop."""
+        return self.has_stopped and self.is_open and not self.step_state[STOP]["is_released"]
+
+    @property
+    def waits_to_begin(self) -> bool:
+        """Return True if the task was created at a breakpoint before it and its step has not begun yet."""
+        return self.has_stopped and self.attempt.status == PENDING
+
+    @property
     def former_workers(self) -> tuple[str, ...]:
         """Return the workers that held an earlier lease of the newest attempt, which was reopened since."""
         return tuple(self.step_state.get(FORMER_WORKERS, {}).get(self.attempt.id, ()))
@@ -161,6 +178,8 @@ class Task:
 CONTROL_REMOVED = "is_left"
 FORMER_WORKERS = "former_workers"
 """Key in a task's step state for former workers, by attempt id."""
+STOP = "stop"
+"""Key in a task's step state for its last stop at a breakpoint: the attempt and its status then, and `is_released`."""
 FIRST_NUMBER = "first_number"
 """Key in a task's step state for the number of the first attempt since the task was last entered."""
 GOOD_ENDS = frozenset((COMPLETED, COMPLETED_WITH_ERRORS, SKIPPED))
@@ -220,6 +239,7 @@ class Run:
     inbox_taken: int = 0  # number of the last message consumed by this decision
     watched_as: str = ""  # a client waits for changes of the run under this name,
     watched_until: int = 0  # until this time; its children inherit both
+    debug: Mapping[str, Any] = field(default_factory=dict)  # breakpoints and stops, see breakpoints.py
     identities: Mapping[Key, Identity] = field(default_factory=dict)  # of tasks that are entered again
     input: Any = UNKNOWN
     output: Any = UNKNOWN

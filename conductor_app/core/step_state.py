@@ -20,6 +20,8 @@ class TaskState(TypedDict, total=False):
     """The inputs that an operator set when control jumped to this task."""
     secrets: list[str]
     """Names of the secrets that the author of the step named in its inputs."""
+    stop: dict[str, Any]
+    """The last stop at a breakpoint."""
     first_number: int
     """The number of the first attempt since a rerun entered the task; earlier attempts do not count as tries."""
     former_workers: dict[str, list[str]]

@@ -58,8 +58,13 @@ def run_ends_at(run: Run) -> int:
 
 
 def next_run_timer(run: Run, now: int) -> int:
-    """Return the time of the run's timer: its scheduled start if that is in the future, otherwise its timeout."""
-    return run.created_at if run.begins_later(now) else run_ends_at(run)
+    """Return the time of the run's timer: its scheduled start if that is in the future, otherwise its timeout.
+
+    The end of a stop at a breakpoint may come earlier.
+    """
+    ends_at = run.created_at if run.begins_later(now) else run_ends_at(run)
+    stops = run.debug.get("stops")
+    return min(ends_at, *(stop["until"] for stop in stops.values())) if stops else ends_at
 
 
 def is_due(task: Task, now: int) -> bool:

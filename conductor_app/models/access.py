@@ -85,6 +85,7 @@ class Grant(models.Model):
         permissions = [
             ("execute_domain", "Can poll in task domains"),
             ("execute_agent", "Can change runs through the tools of agents"),
+            ("execute_debug", "Can debug runs"),
             *(
                 (f"{verb}_{thing}", f"Can {verb} {label}")
                 for thing, label in (

@@ -23,6 +23,8 @@ class WorkflowDefinition(Authored):
     owner_email = models.CharField(max_length=255, default="", blank=True)
     revision = models.IntegerField(default=1)
     archived_at = MomentField(null=True)
+    # For the runs that start with it (core/breakpoints.py).
+    breakpoints = DocumentField(null=True, blank=True)
 
     class Meta:
         ordering = ["name", "-version"]

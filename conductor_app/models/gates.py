@@ -5,7 +5,7 @@ attempt, and the sentences that show its state to an operator (`insight/queues/g
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,10 @@ class GateFacts:
     visible_at: int
     ends_at: int = NEVER
     is_run_held: bool = False
+    stopped_until: int = 0
+    stopped_by: str = ""
+    stopped_place: str = ""
+    stop_error: str = ""
     concurrent_limit: int = 0
     leased: int = 0
     rate_count: int = 0
@@ -110,6 +114,37 @@ def _rate_limit_sentence(f: GateFacts) -> str:
     return _("Rate limit reached: %(starts)s of %(limit)s starts in %(seconds)s s (rateLimitPerFrequency).") % facts
 
 
+STOP_SENTENCES = {
+    "after": gettext_lazy("Stopped at a breakpoint after this step%(by)s. It continues by itself in %(span)s."),
+    "failure": gettext_lazy(
+        "Stopped at a breakpoint after the failure of this step%(by)s. It continues by itself in %(span)s."
+    ),
+}
+STOP_BEFORE = gettext_lazy("Stopped at a breakpoint before this step%(by)s. It continues by itself in %(span)s.")
+
+
+def _stop_sentence(f: GateFacts) -> str:
+    by = _(", set by %(by)s") % {"by": f.stopped_by} if f.stopped_by else ""
+    # In minutes, so that a page need not refresh for it every second.
+    span = f"{-(-max(f.stopped_until - f.now, 0) // 60_000)} min"
+    sentence = STOP_SENTENCES.get(f.stopped_place, STOP_BEFORE) % {"by": by, "span": span}
+    if f.stop_error:
+        sentence += " " + _("Its condition could not be evaluated: %(error)s.") % {"error": f.stop_error.rstrip(".")}
+    return sentence
+
+
+def stop_facts(stop: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the facts of a stop as the document of its run stores it; none if there is no stop."""
+    if stop is None:
+        return {}
+    return {
+        "stopped_until": stop["until"],
+        "stopped_by": stop["by"],
+        "stopped_place": stop["place"],
+        "stop_error": stop.get("error", ""),
+    }
+
+
 GATES: tuple[Gate, ...] = (
     Gate(
         "run_slot",
@@ -118,6 +153,14 @@ GATES: tuple[Gate, ...] = (
         gettext_lazy("The workflow's limit of parallel runs has room for this run."),
         # The first attempt of a held run is not visible before the run is released, so `due` covers it.
         brief=lambda f: _("workflow limit reached"),
+    ),
+    Gate(
+        "breakpoint",
+        lambda f: _unlimited_if(not f.stopped_until),
+        _stop_sentence,
+        gettext_lazy("The task is not stopped at a breakpoint."),
+        # An attempt at a breakpoint is not visible before it continues, so `due` covers it.
+        brief=lambda f: _("at a breakpoint"),
     ),
     Gate(
         "queue",
@@ -165,6 +208,7 @@ GATES: tuple[Gate, ...] = (
         brief=lambda f: _("rate limit %(limit)s in %(seconds)s s") % {"limit": f.rate_count, "seconds": f.rate_seconds},
     ),
 )
+BREAKPOINT = GATES[1]
 CONCURRENCY, RATE = GATES[-2:]
 LIMIT_GATES = tuple(gate for gate in GATES if gate.usage)
 

@@ -79,6 +79,8 @@ class Run(models.Model):
     failed_names = DocumentField(default=list)
     domains = DocumentField(default=dict)
     inbox = models.IntegerField(default=0)
+    # Breakpoints and stops (core/breakpoints.py); null for nearly every run.
+    debug = DocumentField(null=True, blank=True)
     limit_key = models.CharField(max_length=512, default="", blank=True)
     is_held = models.BooleanField(default=False)
     started_by = models.CharField(max_length=255, default="", blank=True)

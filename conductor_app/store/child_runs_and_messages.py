@@ -27,7 +27,7 @@ RUN_INSERTED = (
     "failed_attempt_id", "failed_refs", "failed_names", "domains", "limit_key", "is_held", "started_by", "event",
     "schedule", "idempotency_key", "request_id", "watched_as", "watched_until", "inbox",
     "input", "output", "variables", "input_size", "output_size", "variables_size",
-    "input_path", "output_path",
+    "input_path", "output_path", "debug",
 )  # fmt: skip
 
 WEBHOOK_PATHS_SQL = (
@@ -76,7 +76,7 @@ def _run_columns(writes: StatementBatch, run: Run, origin: RunOrigin, now: int, 
         run.limit_key, run.is_held, rows.strip_nul(origin.started_by)[:255], rows.strip_nul(origin.event)[:255],
         origin.schedule, origin.idempotency_key, origin.request_id, run.watched_as, run.watched_until, run.inbox,
         input.text, output.text, variables, input.size, output.size, len(variables),
-        input.path, output.path,
+        input.path, output.path, rows.debug_text(run),
     ]  # fmt: skip
 
 

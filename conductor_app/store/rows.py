@@ -115,6 +115,7 @@ RUN_COLUMNS = (
     "watched_as",
     "watched_until",
     "inbox",
+    "debug",
 )
 RUN_UPDATED = (
     "status",
@@ -136,8 +137,14 @@ RUN_RARELY_UPDATED: dict[str, Callable[[Run], Any]] = {
     "created_at": lambda run: run.created_at,
     "correlation_id": lambda run: strip_nul(run.correlation_id)[:512],
     "limit_key": lambda run: run.limit_key,
+    "debug": lambda run: debug_text(run),
 }
 """Columns of a run that are written only if they have changed, for example by a restart or a rerun."""
+
+
+def debug_text(run: Run) -> str | None:
+    """Return the breakpoints and stops of a run as stored in its column."""
+    return dumps(dict(run.debug)) if run.debug else None
 
 
 def format_iteration_path(iteration_path: tuple[int, ...]) -> str:

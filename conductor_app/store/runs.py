@@ -203,6 +203,7 @@ def _parse_run(row: tuple[Any, ...]) -> Run:
         "failed_names": tuple(loads(facts["failed_names"])),
         "domains": loads(facts["domains"]),
         "is_held": bool(facts["is_held"]),
+        "debug": loads(facts["debug"]) or {},
     }
     return Run(
         definition=definition,

@@ -25,6 +25,7 @@ from ..documents import MAX_INLINE_BYTES
 from ..error_messages import require_permission, show_refusal
 from ..form_parsing import parse_json_object, parse_number
 from ..object_pages import ObjectPage
+from ..runs.run_debugger import DEBUG_PERMISSION
 from ..runs.run_page import run_address
 from .plan_view_model import render_plan
 
@@ -36,6 +37,13 @@ OPERATIONS = {
     "rerun": (
         gettext_lazy("Rerun from task"),
         gettext_lazy("Continues from the selected task. Later results are discarded."),
+    ),
+    "rewind": (
+        gettext_lazy("Rewind to task"),
+        gettext_lazy(
+            "Returns to the selected task and stops before it. Later results are discarded; a run in progress is "
+            "terminated first."
+        ),
     ),
     "restart": (
         gettext_lazy("Restart"),
@@ -56,6 +64,8 @@ OPERATIONS = {
 }
 FORWARD_OPERATIONS = ("skip", "jump", "upgrade")
 """Operations that require a running run."""
+FROM_TASK_OPERATIONS = ("rerun", "rewind")
+"""Operations that continue from one of the tasks."""
 EDITABLE_INPUTS = {"task_input": gettext_lazy("task input"), "input": gettext_lazy("input")}
 MAX_TASKS = 500
 PERMISSION = "conductor.change_run"
@@ -84,6 +94,8 @@ class PlannerPage(ObjectPage):
 
     def _apply_plan(self, request: HttpRequest, run: Run) -> HttpResponse | None:
         require_permission(request, PERMISSION)
+        if request.POST.get("do") == "rewind":
+            require_permission(request, DEBUG_PERMISSION)
         try:
             revision = parse_number(request.POST.get("revision", ""), _("revision"))
             operation = parse_operation(request.POST, run, selected_attempt(request.POST, run))
@@ -119,6 +131,8 @@ class PlannerPage(ObjectPage):
         }
         if do == "rerun" and attempt is None and "whole" not in form_data and not form_data.get("attempt"):
             return context
+        if do == "rewind" and attempt is None:
+            return context
         if do in ("skip", "jump") and not form_data.get("ref"):
             return context
         try:
@@ -148,7 +162,7 @@ def parse_operation(form_data: Mapping[str, str], run: Run, attempt: Attempt | N
     version = form_data.get("version", "")
     return Operation(
         do,
-        attempt_id=attempt.pk if attempt is not None and do == "rerun" else "",
+        attempt_id=attempt.pk if attempt is not None and do in FROM_TASK_OPERATIONS else "",
         ref=form_data.get("ref", "").strip() if do in ("skip", "jump") else "",
         task_input=_edited_document(form_data, "task_input", attempt.input if attempt else None),
         input=_edited_document(form_data, "input", run.input) if do == "rerun" else None,
@@ -165,7 +179,7 @@ def selected_attempt(form_data: Mapping[str, str], run: Run) -> Attempt | None:
     Raises:
         NotFound: when there is no such attempt.
     """
-    if form_data.get("do") != "rerun" or not form_data.get("attempt"):
+    if form_data.get("do") not in FROM_TASK_OPERATIONS or not form_data.get("attempt"):
         return None
     found = Attempt.objects.of_runs().select_related("task").filter(pk=form_data["attempt"]).first()
     if found is None:
@@ -220,6 +234,8 @@ def _parse_or_none(text: str) -> Any:
 
 
 def _is_possible(name: str, run: Run) -> bool:
+    if name == "rewind":
+        return run.next_seq > 1 and not (run.parent_id and run.status in RUN.open)
     return run.status == RUNNING if name in FORWARD_OPERATIONS else RUN.allows(run.status, name)
 
 

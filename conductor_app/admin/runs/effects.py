@@ -113,6 +113,9 @@ EFFECT_SENTENCES: dict[str, Callable[[EffectLine], str]] = {
     "TransitionAttempt": _transition_sentence(gettext_lazy("attempt of `%(task)s` %(moved)s")),
     "ResolveTask": _transition_sentence(gettext_lazy("`%(task)s` %(moved)s")),
     "RequeueAttempt": _requeue_sentence,
+    "StopTask": _fact_sentence(gettext_lazy("`%(task)s` stopped at a breakpoint"), task="task"),
+    "ReleaseTask": _fact_sentence(gettext_lazy("`%(task)s` continued from a breakpoint"), task="task"),
+    "RemoveStops": _fact_sentence(gettext_lazy("stop at a breakpoint ended")),
     "UpdateTask": _fact_sentence(gettext_lazy("`%(task)s` updated"), task="task"),
     "PruneIteration": _fact_sentence(
         gettext_lazy("iteration %(iteration)s of `%(loop)s` discarded"), iteration="iteration", loop="loop"

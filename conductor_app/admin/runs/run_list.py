@@ -29,6 +29,7 @@ from . import run_page
 from .run_actions import run_actions
 from .run_bundle import export_run_file, inspect_bundle
 from .run_changelist import RunList, matching_runs, requested_sort
+from .run_debugger import handle_debugger
 from .run_export import export_runs
 from .run_labels import change_labels
 from .view_tabs import counted_tabs, is_unsaved, view_tabs
@@ -153,6 +154,7 @@ class RunAdmin(ReadOnlyAdmin):
             path("<path:run_id>/labels/", self.admin_site.admin_view(change_labels), name="run_labels"),
             path("<path:run_id>/parts/", self.admin_site.admin_view(self.run_parts_fragment), name="run_parts"),
             path("<path:run_id>/raw/<str:field>/", self.admin_site.admin_view(self.raw), name="run_raw"),
+            path("<path:run_id>/debugger/", self.admin_site.admin_view(handle_debugger), name="run_debug"),
             path("<path:run_id>/do/<str:action>/", self.admin_site.admin_view(self.act), name="run_act"),
             *super().get_urls(),
         ]

@@ -20,6 +20,7 @@ RUN_PARAMETERS = (
     "shut",
     "revision",
     "iteration",
+    "expression",
 )
 
 

@@ -31,6 +31,7 @@ from ..json_tree import render_tree
 from ..page_tabs import PageTab
 from ..pictures import draw_definition
 from .revision_slider import revision_slider
+from .run_debugger import DEBUG_PERMISSION, debugger_tab
 from .run_history import run_events
 from .run_timeline import requested_past, timeline_tab
 from .run_view_model import DOCUMENTS, NO_TASK, RunViewModel
@@ -191,6 +192,7 @@ TABS: dict[str, PageTab[RunViewModel]] = {
         PageTab("data", gettext_lazy("Data"), "ops/run/data.html", data_tab),
         PageTab("events", gettext_lazy("Events"), "ops/run/events.html", run_events),
         PageTab("audit", gettext_lazy("Audit log"), "ops/run/audit.html", audit_tab, "conductor.view_auditentry"),
+        PageTab("debugger", gettext_lazy("Debugger"), "ops/run/debugger.html", debugger_tab, DEBUG_PERMISSION),
         PageTab("raw", gettext_lazy("Raw"), "ops/run/raw.html", raw_tab),
     )
 }

@@ -40,6 +40,22 @@ class RequiresAccess:
 
 
 @dataclass(frozen=True, slots=True)
+class RequiresAll:
+    """Every one of these rules."""
+
+    rules: tuple[RequiresAccess, ...]
+
+    def check(self, request: Any, url_kwargs: dict[str, str]) -> None:
+        """Raise Forbidden where the actor may not."""
+        for rule in self.rules:
+            rule.check(request, url_kwargs)
+
+    def describe(self) -> str:
+        """Return the requirement as a phrase for the documentation."""
+        return ", and ".join(rule.describe() for rule in self.rules)
+
+
+@dataclass(frozen=True, slots=True)
 class RequiresDefinitionAccess:
     """CREATE for new definitions, UPDATE for existing ones. The caller becomes the owner of a new definition."""
 
@@ -218,6 +234,7 @@ PermissionRule = (
     | RequiresStartAccess
     | RequiresFileAccess
     | RequiresPayloadAccess
+    | RequiresAll
     | RequiresScheduleAccess
     | AllowAll
     | AdministratorsOnly

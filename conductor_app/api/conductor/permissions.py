@@ -3,6 +3,7 @@
 from ...access.access_types import (
     APPLICATION,
     CREATE,
+    DEBUG,
     DELETE,
     EVENT_HANDLER,
     EXECUTE,
@@ -25,6 +26,7 @@ from .permission_rules import (
     WORKER_RIGHTS,
     RequiresAccess,
     RequiresAccessLater,
+    RequiresAll,
     RequiresDefinitionAccess,
     RequiresFileAccess,
     RequiresPayloadAccess,
@@ -55,6 +57,11 @@ TASK_REPORT_RIGHTS = (*WORKER_RIGHTS, *RUN_CONTROL_RIGHTS)
 can_view_run, can_control_run = (
     RequiresAccess(RUN_VIEW_RIGHTS, targets.run_in_address("workflow")),
     RequiresAccess(RUN_CONTROL_RIGHTS, targets.run_in_address("workflow")),
+)
+may_debug = requires(EXECUTE, DEBUG, targets.no_target)
+can_debug_run = RequiresAll((may_debug, can_control_run))
+can_debug_workflow = RequiresAll(
+    (may_debug, RequiresAccess(((EXECUTE, WORKFLOW_DEF),), targets.named_in_address(WORKFLOW_DEF, "name")))
 )
 can_control_runs, can_remove_runs = (
     RequiresAccess(RUN_CONTROL_RIGHTS, targets.runs_in_body),

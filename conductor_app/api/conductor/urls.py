@@ -30,6 +30,7 @@ from .payloads import file_views, payload_views
 from .queues import queue_insight_views, queue_views
 from .runs import (
     correlation_views,
+    debug_views,
     execution_views,
     label_views,
     lifecycle_views,
@@ -249,6 +250,16 @@ urlpatterns = [
     path("insight/failures", failure_insight_views.FailureGroups.as_view()),
     path("insight/failures/<int:group_id>", failure_insight_views.FailureGroupInsight.as_view()),
     path("insight/schedules/<str:name>/forecast", forecast_views.ScheduleForecast.as_view()),
+    path("debug/runs/<str:workflow>", debug_views.DebuggedRun.as_view()),
+    path("debug/runs/<str:workflow>/breakpoints", debug_views.RunBreakpoints.as_view()),
+    path("debug/runs/<str:workflow>/breakpoints/<str:id>", debug_views.RunBreakpoint.as_view()),
+    path("debug/runs/<str:workflow>/continue", debug_views.ContinueRun.as_view()),
+    path("debug/runs/<str:workflow>/evaluate", debug_views.EvaluateExpression.as_view()),
+    path("debug/workflows/<str:name>/versions/<int:version>/breakpoints", debug_views.DefinitionBreakpoints.as_view()),
+    path(
+        "debug/workflows/<str:name>/versions/<int:version>/breakpoints/<str:id>",
+        debug_views.DefinitionBreakpoint.as_view(),
+    ),
     path("openapi.json", pages.OpenApiDocument.as_view(), name="openapi"),
     path("docs", pages.docs_page, name="openapi-page"),
     path("docs.js", pages.docs_script, name="openapi-script"),

@@ -2,6 +2,7 @@
 
 from ..decide import no_command
 from .callbacks import reset_callbacks
+from .debug import ReleaseStop, Rewind, remove_breakpoint, set_breakpoint
 from .jump import jump_to_step
 from .lifecycle import FailUndecidableRun, pause_run, release_held_run, resume_run, terminate_if_open, terminate_run
 from .queueing import release_lease, requeue_attempt
@@ -18,9 +19,11 @@ __all__ = [
     "RESUME",
     "EarlierAttempt",
     "FailUndecidableRun",
+    "ReleaseStop",
     "Rerun",
     "ResumeParent",
     "Retry",
+    "Rewind",
     "UpgradePlan",
     "jump_to_step",
     "no_command",
@@ -28,10 +31,12 @@ __all__ = [
     "plan_upgrade",
     "release_held_run",
     "release_lease",
+    "remove_breakpoint",
     "requeue_attempt",
     "reset_callbacks",
     "restart_run",
     "resume_run",
+    "set_breakpoint",
     "set_variables",
     "skip_step",
     "terminate_if_open",

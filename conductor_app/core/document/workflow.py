@@ -48,6 +48,7 @@ def read_definition(
         or any(step.document.get("onStateChange") or makes_branches(step) for step in steps.values()),
         limits=limits,
         allowed_secrets=allowed_secrets,
+        breakpoints=(),
     )
 
 

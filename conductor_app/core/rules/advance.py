@@ -16,6 +16,7 @@ from ..states import FAILED_FOR_GOOD, SKIPPED
 from ..step_types import forked_references, step_type_of
 from ..step_types.base import completed_task
 from .finish_run import end_run
+from .stop_at_breakpoints import enter_stopped, keep_open
 from .validate_input import validate_inputs
 
 
@@ -47,7 +48,7 @@ def pending_entries(run: Run) -> Iterator[tuple[Key, Task | None]]:
     if not run.has_begun and run.definition.first:
         yield from _skip_completed(run, Key(run.definition.first), None)
     for source in sorted(run.sources, key=lambda task: task.seq):
-        if source.status == SKIPPED or source.is_control_removed:
+        if source.status == SKIPPED or source.is_control_removed or source.waits_to_begin:
             continue
         for key in step_type_of(source.step.type).successors(source):
             yield from _skip_completed(run, key, source)
@@ -73,6 +74,8 @@ def enter_step(key: Key, source: Task | None, ctx: DecisionContext, now: int, pl
         return []
     seen = ctx.at(step, key, source, place)
     run = seen.run
+    if run.debug and not run.is_held and (stopped := enter_stopped(step, key, seen, now)):
+        return _assign_branches(stopped, key, source, run)
     try:
         effects = validate_inputs(list(step_type_of(step.type).enter(step, key, seen, now)), run, ctx, now)
     except StepRefused as refused:
@@ -83,9 +86,16 @@ def enter_step(key: Key, source: Task | None, ctx: DecisionContext, now: int, pl
     effects = effects if run.is_held else apply_cached_result(effects, seen, now)
     if run.is_held:
         return [_make_invisible(effect) if isinstance(effect, CreateTask) else effect for effect in effects]
-    if source is not None and key.ref not in run.definition.steps:
-        return [assign_branch(effect, source) if isinstance(effect, CreateTask) else effect for effect in effects]
-    return effects
+    if run.debug:
+        effects = [keep_open(effect, run, now) for effect in effects]
+    return _assign_branches(effects, key, source, run)
+
+
+def _assign_branches(effects: list[Effect], key: Key, source: Task | None, run: Run) -> list[Effect]:
+    """Assign the created tasks to their dynamic branch, if the step is part of one."""
+    if source is None or key.ref in run.definition.steps:
+        return effects
+    return [assign_branch(effect, source) if isinstance(effect, CreateTask) else effect for effect in effects]
 
 
 def _make_invisible(effect: CreateTask) -> CreateTask:

@@ -60,6 +60,8 @@ def failure_sentence(task: Task) -> str:
 
 def _complete_when_done(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
     waiting = run.open_tasks
+    if any(task.is_stopped for task in waiting):
+        return
     if run.is_held or ctx.knows_open_tasks or any(not step_type_of(task.step.type).waits_for_tasks for task in waiting):
         return
     remaining = RemainingSummary() if run.is_whole else ctx.require(RemainingTasks(frozenset(run.tasks)))
@@ -83,6 +85,8 @@ def _resolve_deadlock(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effe
     """Handle a run in which all open tasks wait for other tasks: a join that cannot be reached fails (§11 row 49)."""
     if not run.is_whole:
         raise DataRequired({WholeRun()})
+    if any(task.is_stopped for task in run.open_tasks):
+        return
     for task in run.open_tasks:
         if effects := list(step_type_of(task.step.type).on_deadlock(task, ctx, now)):
             yield from effects

@@ -41,6 +41,8 @@ END_EVENTS = {COMPLETED: "complete", FAILED: "fail", FAILED_FOR_GOOD: "fail_for_
 def progress(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
     """Yield the effects of each open task that can be completed with the data loaded."""
     for task in run.open_tasks:
+        if task.is_stopped:
+            continue
         if task.attempt.status == COMPLETED:
             yield ResolveTask(task.key, "complete")
         elif task.attempt.status == LEASED or _is_to_begin(task, now):

@@ -20,7 +20,7 @@ FINAL_EVENTS = {EXPIRED: "time_out", CANCELED: "cancel"}
 def retry(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
     """Retry each failed attempt while its policy allows; resolve its task otherwise."""
     for task in run.open_tasks:
-        if task.attempt.ended_badly:
+        if task.attempt.ended_badly and not task.is_stopped:
             yield schedule_retry(task, ctx, now) if may_be_retried(task, now) else give_up(task)
 
 

@@ -1,5 +1,6 @@
 """Resolved definitions: the documents that runs follow, with task definitions, schemas and child versions filled in."""
 
+import dataclasses
 import json
 from collections.abc import Mapping
 from functools import partial
@@ -65,6 +66,8 @@ def resolve_by_name(name: str, version: int | None, now: int) -> Definition | No
         return known.plans[name, version]
     row = find_row(name, version)
     found = None if row is None else definitions.save_definition(fill_in_references(row.document), now)
+    if row is not None and found is not None and row.breakpoints:
+        found = dataclasses.replace(found, breakpoints=tuple(row.breakpoints))
     # Cached only after the commit, because a rollback also removes the row.
     transaction.on_commit(partial(known.plans.__setitem__, (name, version), found))
     return found

@@ -8,6 +8,7 @@ from ...core import commands
 from ...core.errors import Conflict, Invalid
 from ..definitions import resolved_definitions
 from .change import Audit, RunCommand, change_run
+from .debugging import rewind_command
 from .decision import DecisionFailed
 from .retry_rerun_restart import (
     Asked,
@@ -61,6 +62,10 @@ def _skip_command(run_id: str, operation: Operation, find: Find) -> Asked:
     return run_id, commands.skip_step(operation.ref, operation.task_input, operation.task_output)
 
 
+def _rewind_command(run_id: str, operation: Operation, find: Find) -> Asked:
+    return rewind_command(run_id, operation.attempt_id, operation.task_input)
+
+
 def _jump_command(run_id: str, operation: Operation, find: Find) -> Asked:
     return run_id, commands.jump_to_step(operation.ref, operation.task_input)
 
@@ -68,6 +73,7 @@ def _jump_command(run_id: str, operation: Operation, find: Find) -> Asked:
 OPERATIONS: dict[str, Callable[[str, Operation, Find], Asked]] = {
     "retry": _retry_command,
     "rerun": _rerun_command,
+    "rewind": _rewind_command,
     "restart": _restart_command,
     "skip": _skip_command,
     "jump": _jump_command,

@@ -136,7 +136,7 @@ def rerun_command(
     _refuse_open(path)
     task_input = _restore_masked_input(task_input, attempt_id, payload_storage.load_stored_task_input)
     input = _restore_masked_input(input, run_id, payload_storage.load_stored_input)
-    key, attempt = _locate_attempt(attempt_id) if attempt_id else (None, None)
+    key, attempt = locate_attempt(attempt_id) if attempt_id else (None, None)
     if path[-1] == run_id:
         return run_id, commands.Rerun(key, attempt, task_input, input=input, correlation_id=correlation_id)
     asked = {"run": run_id, "input": input, "correlation_id": correlation_id}
@@ -169,7 +169,7 @@ def _restore_masked_input(
     return decrypt_masked(restore_masked(given, load_stored(id)))
 
 
-def _locate_attempt(attempt_id: str) -> tuple[Key, commands.EarlierAttempt]:
+def locate_attempt(attempt_id: str) -> tuple[Key, commands.EarlierAttempt]:
     """Return the key of the task that an attempt belongs to, and the attempt.
 
     Raises:

@@ -7,10 +7,12 @@ from typing import Any
 from django.db import transaction
 
 from ... import clock, conf, fault_points, randomness
-from ...access.current_actor import current_user_id
-from ...access.uses import require_inline_definition, require_starts
+from ...access.current_actor import current_actor, current_user_id
+from ...access.uses import require_debug, require_inline_definition, require_starts
 from ...core import commands
+from ...core.breakpoints import live_breakpoints, require_valid, with_breakpoints
 from ...core.child_run import set_first_timer
+from ...core.commands.debug import add_breakpoint
 from ...core.decide import Decision, RevisionInfo, no_command
 from ...core.definition import Definition
 from ...core.effects import Effect
@@ -39,6 +41,7 @@ from ..payloads import payload_storage
 from . import labels, workflow_rate_limits
 from .change import Audit, RunCommand, change_run, wake_run
 from .data_loading import LoadedData
+from .debugging import BreakpointRequest, build_breakpoint
 from .decision import DecisionFailed, decide_from_rows, new_batch, save_decision
 from .retry_rerun_restart import rerun, restart, retry
 from .transaction_loop import TransactionLoop
@@ -85,6 +88,7 @@ class StartRequest:
     input_path: str = ""
     labels: tuple[str, ...] = ()
     starts_at: int = 0
+    breakpoints: tuple[BreakpointRequest, ...] = ()
 
 
 def start(request: StartRequest, by: str, within_transaction: Callable[[str], None] | None = None) -> str:
@@ -199,6 +203,8 @@ def require_start_request(request: StartRequest) -> None:
     Raises:
         Forbidden: when it may not; the message names the permission.
     """
+    if request.breakpoints:
+        require_debug()
     if request.document is None:
         require_starts([request.name])
     else:
@@ -259,10 +265,28 @@ def new_run(request: StartRequest, definition: Definition, now: int, seed: str) 
         correlation_id=request.correlation_id,
         priority=request.priority,
         domains=request.domains,
+        debug=_first_breakpoints(request, definition, now),
         starter_id=current_user_id(),
     )
     _check_input(run)
     return set_first_timer(run, now)
+
+
+def _first_breakpoints(request: StartRequest, definition: Definition, now: int) -> dict[str, Any]:
+    """Return the breakpoints of the definition and of the request.
+
+    Raises:
+        Invalid: when a breakpoint of the request is invalid, or there are too many.
+    """
+    if not (request.breakpoints or definition.breakpoints):
+        return {}
+    found = live_breakpoints(definition.breakpoints, now)
+    actor = current_actor()
+    for wanted in request.breakpoints:
+        each = build_breakpoint(wanted, actor.name if actor else "")
+        require_valid(each, definition)
+        found = add_breakpoint(iter(found), each, now)
+    return with_breakpoints({}, found)
 
 
 def _check_input(run: Run) -> None:

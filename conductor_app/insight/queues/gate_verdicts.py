@@ -9,9 +9,10 @@ from django.db.models import OuterRef, QuerySet, Subquery
 from django.utils.translation import gettext as _
 
 from ... import clock
+from ...core.breakpoints import stops_of
 from ...core.states import PAUSED
 from ...models import Attempt, QueueHold, Run, TaskDefinition
-from ...models.gates import CONCURRENCY, GATES, RATE, GateFacts, usage_query
+from ...models.gates import CONCURRENCY, GATES, RATE, GateFacts, stop_facts, usage_query
 from ..durations import format_duration
 from ..runs.last_transition import last_transition
 from .queue_states import QUIET_AFTER_MS, QueuePolls, grouped_polls, polls_of
@@ -162,6 +163,7 @@ def _build_facts(
         visible_at=attempt.visible_at,
         ends_at=attempt.ends_at,
         is_run_held=attempt.run is not None and attempt.run.is_held,
+        **stop_facts(stops_of(attempt.run.debug or {}).get(attempt.pk) if attempt.run is not None else None),
         concurrent_limit=concurrent_limit,
         leased=leased.get(attempt.name, 0),
         rate_count=rate_count,

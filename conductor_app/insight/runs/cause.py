@@ -1,15 +1,18 @@
 """The cause of a run: one sentence that explains its current status. Names are in backticks."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from ... import clock
+from ...core.breakpoints import stops_of
 from ...core.informative_lines import informative_line
 from ...core.states import COMPLETED, FAILED, PAUSED, RUNNING, TERMINATED, TIMED_OUT
 from ...models import Attempt, Run
+from ...models.gates import BREAKPOINT, GateFacts, stop_facts
 from ..definitions.parsed_definitions import attempts_allowed, parsed_definition
 from ..durations import format_duration, format_elapsed, format_timestamp
 from ..monitoring.undelivered_messages import WaitingMessage, undelivered_to
@@ -64,6 +67,8 @@ def _running_cause(run: Run, now: int) -> Cause:
     if run.is_held:
         sentence = _("Waiting: workflow concurrency limit reached; the run continues when an earlier run ends")
         return Cause(sentence, is_waiting=True)
+    if stops := stops_of(run.debug or {}):
+        return _stopped_cause(run, stops, now)
     attempts = sorted(_open_attempts(run), key=interest_sort_key)
     if waited_for := _undelivered_messages(run, attempts):
         return _undelivered_cause(run, waited_for[0])
@@ -79,6 +84,20 @@ def _running_cause(run: Run, now: int) -> Cause:
     )
     whole = (_("Waiting: %(what)s") if is_waiting else _("Running: %(what)s")) % {"what": sentence + more}
     return Cause(whole, str(first.task), first.id, first.child_id, verdicts, is_waiting, attempts=tuple(attempts))
+
+
+def _stopped_cause(run: Run, stops: Mapping[str, Mapping[str, Any]], now: int) -> Cause:
+    """Return that the run stands at a breakpoint. The gate has the same sentence for the attempt."""
+    attempt_id, first = next(iter(stops.items()))
+    others = len(stops) - 1
+    more = ngettext(" · %(count)s more stopped task", " · %(count)s more stopped tasks", others) % {"count": others}
+    sentence = BREAKPOINT.sentence(GateFacts(now, 0, **stop_facts(first))).rstrip(".")
+    whole = _("Waiting: `%(task)s` — %(what)s") % {"task": first["task"], "what": sentence[:1].lower() + sentence[1:]}
+    attempt = Attempt.objects.defer_payloads().filter(pk=attempt_id).select_related("task").first()
+    if attempt is not None:
+        attempt.run = run
+    verdicts = tuple(verdicts_on(attempt, now)) if attempt is not None else ()
+    return Cause(whole + (more if others else ""), first["task"], attempt_id, verdicts=verdicts, is_waiting=True)
 
 
 def _undelivered_messages(run: Run, attempts: list[Attempt]) -> list[WaitingMessage]:

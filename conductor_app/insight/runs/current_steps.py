@@ -3,7 +3,7 @@
 The number of queries does not depend on the number of runs, so that lists of runs can show it.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from django.db.models import Case, Exists, IntegerField, OuterRef, Q, Subquery, 
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from ...core.breakpoints import stops_of
 from ...core.snapshot import NEVER
 from ...core.states import RUN
 from ...core.step_types.do_while import DoWhile
@@ -18,7 +19,7 @@ from ...core.step_types.human import Human
 from ...core.step_types.sub_workflow import SubWorkflow
 from ...core.step_types.wait import Wait
 from ...models import Attempt, Message, Run
-from ...models.gates import GATES, GateFacts
+from ...models.gates import BREAKPOINT, GATES, GateFacts, stop_facts
 from ..durations import format_duration
 from ..queues.gate_verdicts import facts_of_attempts
 from ..queues.queue_states import QUIET_AFTER_MS, last_polls
@@ -41,13 +42,21 @@ class CurrentStep:
 def current_steps(runs: Iterable[Run], now: int) -> dict[str, CurrentStep]:
     """Return the current step of each open run, by run id. Runs at most four queries."""
     by_id = {run.pk: run for run in runs if run.status in RUN.open and not run.is_held and not run.begins_later(now)}
+    stopped = {id: _describe_stop(stops, now) for id, run in by_id.items() if (stops := stops_of(run.debug or {}))}
+    by_id = {id: run for id, run in by_id.items() if id not in stopped}
     attempts = _current_attempts(by_id) if by_id else []
     for attempt in attempts:
         attempt.run = by_id[attempt.run_id or ""]
     pending = [attempt for attempt in attempts if attempt.status == "PENDING" and attempt.queue]
     facts = facts_of_attempts(pending, now) if pending else {}
     polls = last_polls() if pending else {}
-    return {each.run_id or "": _describe(each, facts.get(each.pk), polls, now) for each in attempts}
+    return stopped | {each.run_id or "": _describe(each, facts.get(each.pk), polls, now) for each in attempts}
+
+
+def _describe_stop(stops: Mapping[str, Mapping[str, Any]], now: int) -> CurrentStep:
+    """Return the stop of a run at a breakpoint, in the words of the gate."""
+    first = next(iter(stops.values()))
+    return CurrentStep(first["task"], BREAKPOINT.brief(GateFacts(now, 0, **stop_facts(first))), first["since"])
 
 
 def _current_attempts(run_ids: Collection[str]) -> list[Attempt]:

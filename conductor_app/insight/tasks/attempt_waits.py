@@ -41,6 +41,8 @@ def describe_wait(attempt: Attempt, tries: int | None, verdicts: Sequence[GateVe
 
     `attempt` is loaded with its task and run. `tries`: the number of attempts its policy allows, if known.
     """
+    if attempt.status == "PENDING" and attempt.visible_at == NEVER and attempt.run and attempt.run.debug:
+        return _("`%(task)s` is stopped at a breakpoint before it") % {"task": attempt.task}
     if attempt.status == "PENDING":
         return _describe_pending(attempt, tries, verdicts, now)
     if attempt.queue:

@@ -98,8 +98,9 @@ def cause_document(run: Run, cause: Cause, position: QueuePosition | None) -> Do
 
 def possible_operations(run: Run) -> list[str]:
     """Return the operations that the run's status allows."""
+    rewinds = ("rewind",) if run.next_seq > 1 and not (run.parent_id and run.status in RUN.open) else ()
     by_state = [name for name in OPERATIONS if name not in FORWARD_OPERATIONS and _changes_status(name, run.status)]
-    return [*by_state, *(FORWARD_OPERATIONS if run.status == "RUNNING" else ())]
+    return [*by_state, *rewinds, *(FORWARD_OPERATIONS if run.status == "RUNNING" else ())]
 
 
 FORWARD_OPERATIONS = ("skip", "jump", "upgrade")

@@ -18,7 +18,7 @@ from ....insight.runs.execution import find_run
 from ....models import Attempt
 from .. import request_body
 from ..api_operation import NO_CONTENT, ApiOperation
-from ..permissions import RUN_VIEW_RIGHTS, can_control_run, can_view_run
+from ..permissions import RUN_VIEW_RIGHTS, can_control_run, can_view_run, may_debug
 from ..replies import Json, NoContent
 from ..targets import run_in_address
 from ..view import ConductorRequest, ConductorView
@@ -64,6 +64,7 @@ class RunPlan(ConductorView):
 
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         operation = parse_plan_request(request_body.read_object(request))
+        _require_debug_of(request, operation)
         find_run(workflow)
         plan = plan_operation(workflow, operation)
         signed = {"operation": asdict(operation), "revision": plan.revision}
@@ -87,9 +88,20 @@ class RunPlanConfirmation(ConductorView):
         token, reason = parse_apply_request(request_body.read_object(request))
         plan = open_plan(token, workflow, request.actor.name)
         operation = Operation(**plan["operation"])
+        _require_debug_of(request, operation)
         operation = replace(operation, reason=reason or operation.reason)
         apply_operation(workflow, operation, request.actor.name, revision=plan["revision"])
         return NoContent()
+
+
+def _require_debug_of(request: ConductorRequest, operation: Operation) -> None:
+    """Check the permission of the debugger, if the operation belongs to it.
+
+    Raises:
+        Forbidden: when it is missing.
+    """
+    if operation.name == "rewind":
+        may_debug.check(request, {})
 
 
 class RunComparisonView(ConductorView):

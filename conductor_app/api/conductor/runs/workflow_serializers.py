@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from ....core.document.checks import coerce_workflow
-from ....core.document.checks.document_fields import FieldSpec, FieldTable
+from ....core.document.checks.document_fields import FieldSpec, FieldTable, ObjectOf
 from ....core.document.checks.values import (
     ChoiceOf,
     DocumentPosition,
     IntegerOf,
+    ListOf,
     MapOf,
     ValueRefused,
     read_any,
@@ -23,6 +24,7 @@ from ....engine.runs.run_commands import StartRequest
 from ....models import Run
 from ..query_parameters import QueryParameters
 from ..request_fields import read_request
+from .debug_serializers import BREAKPOINT, build_request
 
 MAX_DOMAIN_LENGTH = 128
 IDEMPOTENCY_STRATEGIES = ("FAIL", "RETURN_EXISTING", "FAIL_ON_RUNNING")
@@ -54,6 +56,7 @@ START_REQUEST: FieldTable = (
     FieldSpec("idempotencyStrategy", ChoiceOf(*IDEMPOTENCY_STRATEGIES), "FAIL"),
     FieldSpec("labels", texts),
     FieldSpec("startAt", IntegerOf(64)),
+    FieldSpec("breakpoints", ListOf(ObjectOf(BREAKPOINT)), list),
 )
 
 
@@ -82,6 +85,7 @@ def parse_start_request(document: dict[str, Any]) -> StartRequest:
         input_path=fields.get("externalInputPayloadStoragePath") or "",
         labels=tuple(fields.get("labels") or ()),
         starts_at=fields.get("startAt") or 0,
+        breakpoints=tuple(map(build_request, fields["breakpoints"])),
     )
 
 

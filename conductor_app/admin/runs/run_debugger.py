@@ -1,0 +1,132 @@
+"""The debugger on a run's page: where the run stands, its breakpoints, and the commands on a stopped task."""
+
+import json
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from ...access.access_types import DEBUG, EXECUTE, PERMISSION_BY_RIGHT
+from ...core.errors import Invalid, RequestRefused
+from ...engine.runs import debugging
+from ...engine.runs.debugging import BreakpointRequest, ContinueRequest
+from ...insight.definitions.parsed_definitions import parsed_definition
+from ...insight.runs.debugger import StopDetails, evaluate_expression, live_breakpoints_of, stops_of_run
+from ..badges import relative_time
+from ..documents import MAX_INLINE_BYTES, payload_label
+from ..error_messages import require_permission, show_refusal
+from ..form_parsing import parse_json_object, parse_number
+from ..json_tree import render_tree
+from ..tasks.task_actions import PERMISSION
+from .run_view_model import RunViewModel, run_address
+
+DEBUG_PERMISSION = PERMISSION_BY_RIGHT[EXECUTE, DEBUG]
+PLACE_LABELS = {
+    "before": gettext_lazy("before the step"),
+    "after": gettext_lazy("after its completion"),
+    "failure": gettext_lazy("after a failure"),
+}
+MAX_STEPS = 500
+
+
+def debugger_tab(view_model: RunViewModel) -> dict[str, Any]:
+    """Return the stops, the breakpoints, the variables, and the value of the expression in the address."""
+    run, now = view_model.run, view_model.now
+    definition = parsed_definition(run.resolved_definition_id)
+    return {
+        "stops": [_stop_row(stop, view_model) for stop in stops_of_run(run, now)],
+        "breakpoints": [
+            {"found": each, "place": PLACE_LABELS[each.place], "until": relative_time(each.until)}
+            for each in live_breakpoints_of(run.debug, now)
+        ],
+        "places": PLACE_LABELS.items(),
+        "steps": list(definition.steps)[:MAX_STEPS] if definition else [],
+        "debug_address": reverse("admin:run_debug", args=[run.pk]),
+        "variables": _variables_text(run),
+        **_evaluate(view_model),
+    }
+
+
+def _stop_row(stop: StopDetails, view_model: RunViewModel) -> dict[str, Any]:
+    text = json.dumps(stop.value, indent=2, ensure_ascii=False) if stop.payload else ""
+    return {
+        "stop": stop,
+        "address": view_model.query.address(task=stop.task, attempt=None),
+        "text": text if len(text) <= MAX_INLINE_BYTES else "",
+        "payload_label": payload_label(stop.payload) if stop.payload else "",
+    }
+
+
+def _variables_text(run: Any) -> str:
+    """Return the variables as a text to edit, or an empty text if they are large."""
+    variables = run.small_variables
+    return "" if variables is None else json.dumps(variables, indent=2, ensure_ascii=False)
+
+
+def _evaluate(view_model: RunViewModel) -> dict[str, Any]:
+    text = view_model.query["expression"]
+    if not text:
+        return {"expression": ""}
+    try:
+        return {"expression": text, "result": render_tree(evaluate_expression(view_model.run.pk, text))}
+    except RequestRefused as refused:
+        return {"expression": text, "refusal": refused.message}
+
+
+def handle_debugger(request: HttpRequest, run_id: str) -> HttpResponse:
+    """Execute a command of the debugger, and show its result on the tab."""
+    if request.method != "POST":
+        return HttpResponseNotAllowed(["POST"])
+    require_permission(request, DEBUG_PERMISSION)
+    require_permission(request, PERMISSION)
+    by, reason = request.user.get_username(), request.POST.get("reason", "").strip()
+    try:
+        messages.success(request, _execute(request, run_id, by, reason))
+    except RequestRefused as refused:
+        show_refusal(request, refused)
+    return HttpResponseRedirect(f"{run_address(run_id)}?tab=debugger")
+
+
+def _execute(request: HttpRequest, run_id: str, by: str, reason: str) -> str:
+    """Execute the command that the form names, and return what was done."""
+    form, do = request.POST, request.POST.get("do", "")
+    if do == "set":
+        minutes = parse_number(form["minutes"], _("number of minutes")) if form.get("minutes", "").strip() else 0
+        wanted = BreakpointRequest(form.get("ref", ""), form.get("place", ""), form.get("condition", ""), minutes)
+        debugging.set_breakpoint(run_id, wanted, by, reason)
+        return _("Breakpoint set.")
+    if do == "remove":
+        debugging.remove_breakpoint(run_id, form.get("breakpoint", ""), by, reason)
+        return _("Breakpoint removed.")
+    debugging.continue_run(run_id, _continue_request(form, do), by, reason)
+    return _("The run continues.")
+
+
+def _continue_request(form: Any, do: str) -> ContinueRequest:
+    """Return how the task continues, with the payloads that the form has changed.
+
+    Raises:
+        Invalid: when a payload is not a JSON object.
+    """
+    payload = form.get("payload", "")
+    if payload not in ("", "input", "output"):
+        raise Invalid(_("Unknown payload."))
+    given = {payload: _parse_edited(form, "value", payload_label(payload))} if payload else {}
+    variables = _parse_edited(form, "variables", payload_label("variables"))
+    return ContinueRequest(form.get("attempt", ""), do, form.get("ref", ""), variables=variables or {}, **given)
+
+
+def _parse_edited(form: Any, name: str, label: str) -> dict[str, Any] | None:
+    """Return the document of a field, or None if it equals the one that the form showed."""
+    text = form.get(name, "")
+    if not text.strip() or _normalize(text) == _normalize(form.get(f"{name}_before", "")):
+        return None
+    return parse_json_object(text, label)
+
+
+def _normalize(text: str) -> str:
+    """Return the text with the line ends of the server, because browsers send others."""
+    return text.replace("\r\n", "\n").strip()
