@@ -19,9 +19,9 @@ AT_ONCE = {"timeout": 0, "waitForSeconds": 0, "timeoutMillis": 0}
 """Parameters that keep operations from waiting; waiting has its own tests."""
 
 ROOMS = [
-    "", "admin", "applications", "auth", "debug", "definitions", "environment", "event", "files", "groups", "human", "insight",
-    "metadata", "payloads", "queue", "roles", "scheduler", "schema", "secrets", "secrets-v2", "tasks", "token", "users",
-    "version", "webhook", "workflow",
+    "", "admin", "applications", "auth", "debug", "definitions", "environment", "event", "files", "groups", "human",
+    "insight", "metadata", "payloads", "queue", "roles", "scheduler", "schema", "secrets", "secrets-v2", "tasks", "token",
+    "users", "version", "webhook", "workflow",
 ]  # fmt: skip
 
 
