@@ -125,13 +125,13 @@ def test_a_run_without_waiting_requests_sends_no_notification(run, monkeypatch):
     assert not any(topic.startswith("\0") for topic in told)
 
 
-def test_fifty_waiting_requests_use_no_connection(run):
+def test_forty_waiting_requests_use_no_connection(run):
     if connection.vendor != "postgresql":
         pytest.skip("A SQLite file stays open: that costs nothing, and opening it each second does.")
     before = held()
-    with ThreadPoolExecutor(50) as pool:
-        waiting = [pool.submit(lambda: (run_waits.wait_for_run(run, LONG), connections.close_all())) for _ in range(50)]
-        eventually(lambda: WAITERS.count >= 50 and held() <= before)
+    with ThreadPoolExecutor(40) as pool:
+        waiting = [pool.submit(lambda: (run_waits.wait_for_run(run, LONG), connections.close_all())) for _ in range(40)]
+        eventually(lambda: WAITERS.count >= 40 and held() <= before)
         report_on(run, "a")
         report_on(run, "b")
         assert all(one.result(timeout=20)[0] == run_waits.WaitOutcome(run) for one in waiting)

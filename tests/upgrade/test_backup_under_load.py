@@ -28,7 +28,7 @@ pytestmark = [
 
 KEYS = {"SECRET_KEY": "signing-key-" * 5, "SECRETS_KEYS": "sealing-key-" * 3}
 NOTE = "large enough for a file, ä€😀 " * 100
-CHARGE = {"name": "charge", "retryCount": 3, "retryDelaySeconds": 0, "timeoutSeconds": 0, "responseTimeoutSeconds": 1}
+CHARGE = {"name": "charge", "retryCount": 30, "retryDelaySeconds": 0, "timeoutSeconds": 0, "responseTimeoutSeconds": 1}
 CONFIRM = CHARGE | {"name": "confirm"}
 ORDER = {
     "name": "order",

@@ -4,9 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from ... import conf
 from ...core import commands
 from ...core.errors import Conflict, Invalid
 from ..definitions import resolved_definitions
+from ..payloads.size_limits import refuse_large
 from .change import Audit, RunCommand, change_run
 from .debugging import rewind_command
 from .decision import DecisionFailed
@@ -96,9 +98,13 @@ def operation_command(run_id: str, operation: Operation, find: Find = resolved_d
         NotFound: when there is no such run or definition.
         Conflict: when the run's state does not allow the operation.
         Invalid: when the operation is unknown, or one of its values is invalid.
+        PayloadTooLarge: when an input or an output is larger than the limit.
     """
     if operation.name not in OPERATIONS:
         raise Invalid(f"Unknown operation {operation.name[:64]!r}. Use one of: {', '.join(OPERATIONS)}.")
+    refuse_large(operation.task_input, conf.task_payload_max_bytes)
+    refuse_large(operation.task_output, conf.task_payload_max_bytes, "The output")
+    refuse_large(operation.input, conf.workflow_payload_max_bytes)
     return OPERATIONS[operation.name](run_id, operation, find)
 
 

@@ -94,7 +94,8 @@ def test_an_impossible_action_names_the_rule_and_the_alternatives(operator, cloc
     page = page_text(operator.get(address(scenario), {"do": "retry"}))
 
     assert "Only a failed, timed-out or terminated workflow can be retried" in page
-    assert "Possible now: Skip a step" in page
+    assert "Possible now:" in page
+    assert "Skip a step" in page.partition("Possible now:")[2]
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,13 @@ PAYLOADS: dict[str, Send] = {
         f"/workflow/{w.ended_run()}/rerun",
         {"reRunFromTaskId": w.task["taskId"], "taskInput": PAYLOAD, "workflowInput": PAYLOAD},
     ),
+    "POST /api/insight/runs/{workflow}/plan": lambda w: w.api.post(
+        f"/insight/runs/{w.run}/plan",
+        {"operation": "skip", "taskReferenceName": "last", "taskInput": PAYLOAD, "taskOutput": PAYLOAD},
+    ),
+    "POST /api/debug/runs/{workflow}/continue": lambda w: w.api.post(
+        f"/debug/runs/{w.run}/continue", {"taskId": w.task["taskId"], "input": PAYLOAD, "output": PAYLOAD}
+    ),
     "POST /api/workflow/{workflow}/jump/{ref}": lambda w: w.api.post(f"/workflow/{w.run}/jump/last", PAYLOAD),
     "PUT /api/workflow/{workflow}/skiptask/{ref}": lambda w: w.api.put(
         f"/workflow/{w.run}/skiptask/last", {"taskInput": PAYLOAD, "taskOutput": PAYLOAD}
@@ -147,10 +154,13 @@ STREAMS = {
 """Uploads to the storage, which have limits of their own."""
 DOCUMENTS = {
     "POST /api/applications", "PUT /api/applications/{id}", "PUT /api/applications/{id}/tags",
-    "POST /api/auth/authorization", "PUT /api/environment/{key}", "PUT /api/environment/{key}/tags",
-    "POST /api/event", "PUT /api/event", "PUT /api/event/{name}/tags", "PUT /api/groups/{id}",
-    "POST /api/groups/{id}/users", "POST /api/human/tasks/{task_id}/reassign", "POST /api/human/tasks/search",
-    "POST /api/human/template", "POST /api/human/template/bulk", "POST /api/metadata/tags/workflow/{name}",
+    "POST /api/auth/authorization", "POST /api/debug/runs/{workflow}/breakpoints",
+    "POST /api/debug/runs/{workflow}/evaluate", "POST /api/debug/workflows/{name}/versions/{version}/breakpoints",
+    "POST /api/definitions/apply", "POST /api/definitions/plan", "POST /api/insight/runs/{workflow}/apply",
+    "PUT /api/environment/{key}", "PUT /api/environment/{key}/tags", "POST /api/event", "PUT /api/event",
+    "PUT /api/event/{name}/tags", "PUT /api/groups/{id}", "POST /api/groups/{id}/users",
+    "POST /api/human/tasks/{task_id}/reassign", "POST /api/human/tasks/search", "POST /api/human/template",
+    "POST /api/human/template/bulk", "POST /api/metadata/tags/workflow/{name}",
     "PUT /api/metadata/tags/workflow/{name}", "POST /api/metadata/task/{name}/tags",
     "PUT /api/metadata/task/{name}/tags", "POST /api/metadata/taskdefs", "PUT /api/metadata/taskdefs",
     "POST /api/metadata/webhook", "PUT /api/metadata/webhook/{id}", "PUT /api/metadata/webhook/{name}/tags",
