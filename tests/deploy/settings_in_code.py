@@ -9,7 +9,7 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "conductor_app" / "settings"
 MODULES = ("base", "cluster", "embedded", "gunicorn", "sign_in")
-CONSTANTS = {"WEB_THREADS": 256, "tuple(COLORS)": ("grey", "blue", "green", "amber", "red", "violet")}
+CONSTANTS = {"WEB_THREADS": 64, "tuple(COLORS)": ("grey", "blue", "green", "amber", "red", "violet")}
 """Expressions in calls of readers that are no literals, with their values."""
 
 
@@ -68,11 +68,13 @@ def _settings_of(call: ast.Call, module: str) -> Iterator[Setting]:
     reader = call.func.attr
     arguments = [_value(argument) for argument in call.args]
     options = {keyword.arg: _value(keyword.value) for keyword in call.keywords}
-    if reader == "taskcluster_client":
+    if reader == "web_connections":
+        yield Setting("WEB_CONNECTIONS", "number", frozenset({module}), 4096, 512)
+    elif reader == "taskcluster_client":
         for name in arguments:
             yield Setting(name, reader, frozenset({module}))
     elif reader in ("number", "text", "boolean", "choice", "choices", "require_value", "secret_list", "address",
-                    "origin", "servers", "networks", "connections", "groups", "roles_by_group"):  # fmt: skip
+                    "origin", "servers", "networks", "connections", "folder", "groups", "roles_by_group"):  # fmt: skip
         choices = arguments[1] if reader == "choice" else ()
         default = arguments[2] if reader == "choice" else arguments[1] if len(arguments) > 1 else None
         yield Setting(
