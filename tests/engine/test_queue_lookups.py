@@ -221,7 +221,7 @@ def test_what_a_drained_worker_cannot_claim_wakes_the_next_poll_but_no_poll_twic
         eventually(lambda: drained.is_waiting)
         lookups.repeat("a")
         lookups.look_up(FIRST + 0.1)
-        assert woken_of([drained, other]) == [False, True]
+        eventually(lambda: woken_of([drained, other]) == [False, True])
         eventually(lambda: not other.is_waiting)
         other.finish_claim(0)
         lookups.repeat("a")

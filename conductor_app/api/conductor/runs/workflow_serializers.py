@@ -56,7 +56,7 @@ START_REQUEST: FieldTable = (
     FieldSpec("idempotencyStrategy", ChoiceOf(*IDEMPOTENCY_STRATEGIES), "FAIL"),
     FieldSpec("labels", texts),
     FieldSpec("startAt", IntegerOf(64)),
-    FieldSpec("breakpoints", ListOf(ObjectOf(BREAKPOINT)), list),
+    FieldSpec("breakpoints", ListOf(ObjectOf(BREAKPOINT))),
 )
 
 
@@ -85,7 +85,7 @@ def parse_start_request(document: dict[str, Any]) -> StartRequest:
         input_path=fields.get("externalInputPayloadStoragePath") or "",
         labels=tuple(fields.get("labels") or ()),
         starts_at=fields.get("startAt") or 0,
-        breakpoints=tuple(map(build_request, fields["breakpoints"])),
+        breakpoints=tuple(map(build_request, fields.get("breakpoints") or ())),
     )
 
 
