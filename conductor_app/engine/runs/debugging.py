@@ -159,7 +159,7 @@ def set_definition_breakpoint(name: str, version: int, request: BreakpointReques
         Invalid: when the step, the place, the condition or the duration is invalid.
     """
     found = build_breakpoint(request, by)
-    definition = read_unsaved(name, version)
+    definition = read_unsaved(name, min(version, 2**31 - 1))
     if definition is None:
         raise NotFound(f"No such workflow found by name: {name}, version {version}")
     require_valid(found, definition)
@@ -192,7 +192,9 @@ def _lock_definition(name: str, version: int) -> WorkflowDefinition:
     Raises:
         NotFound: when there is none.
     """
-    row = WorkflowDefinition.objects.select_for_update().filter(name=name, version=version).first()
+    rows = WorkflowDefinition.objects.select_for_update().filter(name=name)
+    # A larger number would overflow the column.
+    row = rows.filter(version=version).first() if version < 2**31 else None
     if row is None:
         raise NotFound(f"No such workflow found by name: {name}, version {version}")
     return row
