@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy
 from ...core.commands import UpgradePlan
 from ...core.errors import Invalid, NotFound, RequestRefused
 from ...core.states import RUN, RUNNING
-from ...engine.runs.operations import Operation, apply_operation
+from ...engine.runs.operations import FORWARD_OPERATIONS, Operation, apply_operation
 from ...engine.runs.planning import OperationPlan, plan_operation
 from ...engine.runs.skip_and_jump import plan_upgrade
 from ...insight.definitions.parsed_definitions import parsed_definition as definition_of
@@ -62,8 +62,6 @@ OPERATIONS = {
         gettext_lazy("Continues with another version of the definition from the current position."),
     ),
 }
-FORWARD_OPERATIONS = ("skip", "jump", "upgrade")
-"""Operations that require a running run."""
 FROM_TASK_OPERATIONS = ("rerun", "rewind")
 """Operations that continue from one of the tasks."""
 EDITABLE_INPUTS = {"task_input": gettext_lazy("task input"), "input": gettext_lazy("input")}

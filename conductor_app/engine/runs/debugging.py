@@ -159,12 +159,12 @@ def set_definition_breakpoint(name: str, version: int, request: BreakpointReques
         Invalid: when the step, the place, the condition or the duration is invalid.
     """
     found = build_breakpoint(request, by)
-    definition = read_unsaved(name, min(version, 2**31 - 1))
-    if definition is None:
-        raise NotFound(f"No such workflow found by name: {name}, version {version}")
-    require_valid(found, definition)
     with transaction.atomic():
         row = _lock_definition(name, version)
+        definition = read_unsaved(name, version)
+        if definition is None:
+            raise NotFound(f"No such workflow found by name: {name}, version {version}")
+        require_valid(found, definition)
         kept = add_breakpoint(breakpoints_of({"breakpoints": row.breakpoints}), found, clock.now())
         facts = {"version": version, "step": found.ref, "place": found.place, "condition": found.condition}
         _save_breakpoints(row, kept, by, Audit("set breakpoint", _present(facts)), reason)

@@ -87,6 +87,8 @@ OPERATIONS: dict[str, Callable[[str, Operation, Find], Asked]] = {
         commands.terminate_run(operation.reason, operation.with_failure),
     ),
 }
+FORWARD_OPERATIONS = ("skip", "jump", "upgrade")
+"""Operations that require a running run and do not change its status."""
 
 
 def operation_command(run_id: str, operation: Operation, find: Find = resolved_definitions.read_unsaved) -> Asked:

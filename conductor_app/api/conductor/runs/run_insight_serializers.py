@@ -7,7 +7,7 @@ from ....core.document.checks.values import ChoiceOf, read_boolean, read_mapping
 from ....core.errors import Invalid
 from ....core.states import RUN
 from ....core.task_impact import IMPACTS, TaskImpact
-from ....engine.runs.operations import OPERATIONS, Operation
+from ....engine.runs.operations import FORWARD_OPERATIONS, OPERATIONS, Operation
 from ....engine.runs.planning import OperationPlan, PlannedRun
 from ....insight.differences import MISSING, Difference
 from ....insight.queues.gate_verdicts import GateVerdict
@@ -101,10 +101,6 @@ def possible_operations(run: Run) -> list[str]:
     rewinds = ("rewind",) if run.next_seq > 1 and not (run.parent_id and run.status in RUN.open) else ()
     by_state = [name for name in OPERATIONS if name not in FORWARD_OPERATIONS and _changes_status(name, run.status)]
     return [*by_state, *rewinds, *(FORWARD_OPERATIONS if run.status == "RUNNING" else ())]
-
-
-FORWARD_OPERATIONS = ("skip", "jump", "upgrade")
-"""Operations that require a running run and do not change its status."""
 
 
 def _changes_status(operation: str, status: str) -> bool:
