@@ -17,8 +17,10 @@ from .groups import Dependency, GroupWatch, PendingApproval, StandaloneTask, Tas
 from .history import HistoryEntry, TaskLog
 from .human_tasks import HumanTask
 from .inbox import InboxMessage
+from .integrations import Integration, IntegrationModel, Prompt
 from .labels import RunLabel
 from .leases import Lease
+from .model_calls import BudgetHold, ModelBudget, ModelCall, ModelUsage
 from .outbox import Message, PulseMessage
 from .payloads import PayloadReference, StoredPayload
 from .preferences import DigestSubscription, Preference
@@ -32,6 +34,7 @@ from .schemas import SchemaDefinition
 from .secrets import Secret, Variable
 from .server_clocks import ServerClock
 from .sign_in import ExternalIdentity, RecoveryCode, SecondFactor
+from .vectors import VectorDocument
 from .views import Alert, AlertFiring, AlertTarget, SavedView
 from .webhook_waits import WebhookPaths, WebhookWait
 from .workflow_tests import WorkflowTest
@@ -47,6 +50,7 @@ __all__ = [
     "Artifact",
     "Attempt",
     "AuditEntry",
+    "BudgetHold",
     "BulkItem",
     "BulkOperation",
     "CachedResult",
@@ -75,13 +79,19 @@ __all__ = [
     "HourlyFailureCount",
     "HumanTask",
     "InboxMessage",
+    "Integration",
+    "IntegrationModel",
     "Lease",
     "Message",
     "MinuteCount",
+    "ModelBudget",
+    "ModelCall",
+    "ModelUsage",
     "PayloadReference",
     "PendingApproval",
     "Poller",
     "Preference",
+    "Prompt",
     "PulseMessage",
     "Queue",
     "QueueHold",
@@ -112,6 +122,7 @@ __all__ = [
     "TokenBucket",
     "UserProfile",
     "Variable",
+    "VectorDocument",
     "Webhook",
     "WebhookPaths",
     "WebhookWait",

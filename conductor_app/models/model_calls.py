@@ -1,0 +1,126 @@
+"""Calls of models: their replies, tokens and cost, and the budgets that limit them.
+
+All amounts are integers in millionths of the currency of the prices (`AI_CURRENCY`).
+"""
+
+from django.db import models
+from django.db.models import Q
+
+from .fields import DocumentField, IdField, MomentField
+
+
+class ModelCall(models.Model):
+    """One paid call of a model. Its row is committed before the request is sent.
+
+    `request_key`: identifies the task and the content of the request, so that a repeated attempt finds the stored reply
+    instead of paying again. `status`: STARTED, REPLIED, FAILED, or LOST if the process ended before the reply. `reply`:
+    the reply as the worker needs it, until the attempt has reported. `first_token_ms`: the time until the first token of
+    a streamed reply.
+    """
+
+    id = IdField(primary_key=True)
+    request_key = models.CharField(max_length=64)
+    run_id = IdField()
+    task_id = IdField()
+    attempt_id = IdField()
+    reference = models.CharField(max_length=255)
+    task_type = models.CharField(max_length=64)
+    definition = models.CharField(max_length=255)
+    version = models.IntegerField()
+    caller = models.CharField(max_length=320, default="", blank=True)
+    integration = models.CharField(max_length=255)
+    model = models.CharField(max_length=255)
+    prompt = models.CharField(max_length=255, default="", blank=True)
+    status = models.CharField(max_length=8)
+    prompt_tokens = models.BigIntegerField(default=0)
+    completion_tokens = models.BigIntegerField(default=0)
+    cost = models.BigIntegerField(default=0)
+    started_at = MomentField()
+    ended_at = MomentField(null=True)
+    first_token_ms = models.IntegerField(null=True)
+    finish_reason = models.CharField(max_length=32, default="", blank=True)
+    error = models.TextField(default="", blank=True)
+    reply = DocumentField(null=True)
+
+    class Meta:
+        # Pages show calls to those who may view the run.
+        default_permissions = ()
+        indexes = [
+            models.Index(name="model_call_by_run", fields=["run_id", "started_at"]),
+            models.Index(name="model_call_by_request", fields=["request_key"]),
+            models.Index(name="model_call_by_time", fields=["started_at"]),
+            models.Index(name="model_call_open", fields=["started_at"], condition=Q(status="STARTED"), include=["id"]),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.integration}:{self.model} for {self.run_id}"
+
+
+class ModelUsage(models.Model):
+    """The calls, tokens, cost and total duration of one hour, per model, definition and caller."""
+
+    hour = MomentField()
+    integration = models.CharField(max_length=255)
+    model = models.CharField(max_length=255)
+    definition = models.CharField(max_length=255)
+    caller = models.CharField(max_length=320, default="", blank=True)
+    calls = models.BigIntegerField(default=0)
+    failures = models.BigIntegerField(default=0)
+    prompt_tokens = models.BigIntegerField(default=0)
+    completion_tokens = models.BigIntegerField(default=0)
+    cost = models.BigIntegerField(default=0)
+    duration_ms = models.BigIntegerField(default=0)
+
+    class Meta:
+        default_permissions = ("view",)
+        constraints = [
+            models.UniqueConstraint(
+                name="one_usage_per_hour", fields=["hour", "integration", "model", "definition", "caller"]
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.integration}:{self.model} of {self.definition}"
+
+
+class ModelBudget(models.Model):
+    """A limit of cost or tokens for calls of models.
+
+    `scope`: RUN (each run of the definition `name`), DEFINITION, CALLER, INTEGRATION, or MODEL (`integration:model`).
+    An empty `name` with the scope RUN applies to the runs of all definitions. `period`: RUN for the life of a run, or
+    DAY, WEEK, MONTH in UTC. A limit of null is none.
+    """
+
+    scope = models.CharField(max_length=16)
+    name = models.CharField(max_length=320, default="", blank=True)
+    period = models.CharField(max_length=8)
+    max_cost = models.BigIntegerField(null=True, blank=True)
+    max_tokens = models.BigIntegerField(null=True, blank=True)
+    updated_at = MomentField(default=0)
+    updated_by = models.CharField(max_length=255, default="", blank=True)
+
+    class Meta:
+        ordering = ["scope", "name", "period"]
+        constraints = [
+            models.UniqueConstraint(name="one_budget_per_scope_name_and_period", fields=["scope", "name", "period"])
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.scope} {self.name} per {self.period}"
+
+
+class BudgetHold(models.Model):
+    """An attempt that waits because a budget is spent. The attempt is not visible to claims until `until`."""
+
+    attempt_id = IdField(primary_key=True)
+    run_id = IdField()
+    budget = models.ForeignKey(ModelBudget, on_delete=models.CASCADE, db_constraint=False)
+    held_at = MomentField()
+    until = MomentField()
+
+    class Meta:
+        default_permissions = ()
+        indexes = [models.Index(name="budget_hold_by_run", fields=["run_id"])]
+
+    def __str__(self) -> str:
+        return f"{self.attempt_id} until {self.until}"

@@ -1,0 +1,35 @@
+"""Documents with embeddings, for the search by similarity."""
+
+from django.db import models
+
+from .fields import DocumentField, MomentField
+
+
+class VectorDocument(models.Model):
+    """A text, or a part of one, with its embedding.
+
+    `database`: the name of the integration. `embedding`: little-endian 32-bit floats. `parent_id`: the document of
+    which this one is a part.
+    """
+
+    database = models.CharField(max_length=255)
+    index = models.CharField(max_length=255)
+    namespace = models.CharField(max_length=255)
+    document_id = models.CharField(max_length=255)
+    parent_id = models.CharField(max_length=255, default="", blank=True)
+    text = models.TextField(default="", blank=True)
+    metadata = DocumentField(default=dict)
+    embedding = models.BinaryField()
+    norm = models.FloatField()
+    updated_at = MomentField()
+
+    class Meta:
+        default_permissions = ("view", "delete")
+        constraints = [
+            models.UniqueConstraint(
+                name="one_vector_per_document", fields=["database", "index", "namespace", "document_id"]
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.database}/{self.index}/{self.namespace}/{self.document_id}"
