@@ -114,8 +114,8 @@ def new_data_folder(
 
     def create(name: str) -> Path:
         folder = tmp_path_factory.mktemp(name)
+        (folder / "var").mkdir()
         if connection.vendor == "sqlite":
-            (folder / "var").mkdir()
             with django_db_blocker.unblock(), connection.cursor() as cursor:
                 cursor.execute("VACUUM INTO %s", [str(folder / "var" / "conductor.sqlite3")])
         return folder
