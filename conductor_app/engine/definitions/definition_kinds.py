@@ -1,6 +1,6 @@
 """Kinds of definitions that are planned against what is here: how each is parsed, compared, saved and deleted."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -171,7 +171,21 @@ class VersionedKind(DefinitionKind):
         return rows.values_list("document", flat=True).iterator()
 
 
-class WorkflowKind(VersionedKind):
+class SummarizedKind(DefinitionKind):
+    """A kind whose differences the editor describes in its change summary."""
+
+    def comparable(self, document: Document) -> Document:
+        return without_fields(self.normalize(document), AUDIT_FIELDS | {"tags"})
+
+    def normalize(self, document: Document) -> Document:
+        """Return a document with all fields that have defaults."""
+        raise NotImplementedError
+
+    def changes(self, current: Document, wanted: Document) -> list[str]:
+        return [each.sentence for each in semantic_changes(current, wanted)] or super().changes(current, wanted)
+
+
+class WorkflowKind(SummarizedKind, VersionedKind):
     label, plural, model = "workflow definition", "workflows", WorkflowDefinition
     target_type, audit_type = WORKFLOW_DEF, "workflow_definition"
 
@@ -181,11 +195,8 @@ class WorkflowKind(VersionedKind):
         version = int(document.get("version") or 1)
         return PlannedObject(document["name"], {**document, "version": version}, version)
 
-    def comparable(self, document: Document) -> Document:
-        return without_fields(normalize_workflow(document), AUDIT_FIELDS | {"tags"})
-
-    def changes(self, current: Document, wanted: Document) -> list[str]:
-        return [each.sentence for each in semantic_changes(current, wanted)] or super().changes(current, wanted)
+    def normalize(self, document: Document) -> Document:
+        return normalize_workflow(document)
 
     def save(self, wanted: PlannedObject, context: PlanContext, *, replaces: bool, new_version: bool) -> None:
         document = wanted.document
@@ -198,7 +209,7 @@ class WorkflowKind(VersionedKind):
         definition_commands.delete_workflow(name, version or 1, context.by, context.reason)
 
 
-class TaskKind(DefinitionKind):
+class TaskKind(SummarizedKind):
     label, plural = "task definition", "tasks"
     target_type, audit_type, model = TASK_DEF, "task_definition", TaskDefinition
 
@@ -210,11 +221,8 @@ class TaskKind(DefinitionKind):
     def current(self, wanted: PlannedObject) -> Document | None:
         return TaskDefinition.objects.filter(name=wanted.name).values_list("document", flat=True).first()
 
-    def comparable(self, document: Document) -> Document:
-        return without_fields(normalize_task(document), AUDIT_FIELDS | {"tags"})
-
-    def changes(self, current: Document, wanted: Document) -> list[str]:
-        return [each.sentence for each in semantic_changes(current, wanted)] or super().changes(current, wanted)
+    def normalize(self, document: Document) -> Document:
+        return normalize_task(document)
 
     def save(self, wanted: PlannedObject, context: PlanContext, *, replaces: bool, new_version: bool) -> None:
         definition_commands.save_task(wanted.document, context.by, overwrite=replaces, reason=context.reason)
@@ -366,6 +374,13 @@ def without_fields(document: Document, names: frozenset[str]) -> Document:
 def require_none(validation_errors: list[ValidationError]) -> None:
     if validation_errors:
         raise ValidationFailed(validation_errors)
+
+
+def describe_elements(noun: str, before: Iterable[str], after: Iterable[str]) -> list[str]:
+    """Return the differences between two sets of texts as sentences. `noun`: what an element is."""
+    here, there = set(before), set(after)
+    added = [f"{noun} {each} added" for each in sorted(there - here)]
+    return added + [f"{noun} {each} removed" for each in sorted(here - there)]
 
 
 def describe_difference(path: str, before: Any, after: Any) -> str:

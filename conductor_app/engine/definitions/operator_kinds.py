@@ -24,7 +24,16 @@ from ...models import Alert, AlertTarget, AppliedDefinition, AuditEntry, SavedVi
 from ..access import roles
 from ..failures import alerts
 from . import definition_commands
-from .definition_kinds import DefinitionKind, Document, LoadedObject, PlanContext, PlannedObject, TaskKind, require_none
+from .definition_kinds import (
+    DefinitionKind,
+    Document,
+    LoadedObject,
+    PlanContext,
+    PlannedObject,
+    TaskKind,
+    describe_elements,
+    require_none,
+)
 
 VIEW_OWNER = "Git"
 """The owner of the views of alerts from folders."""
@@ -210,9 +219,7 @@ class CustomRoleKind(DefinitionKind):
         return {"name": row.profile.role, "permissions": sorted("_".join(right) for right in rights)}
 
     def changes(self, current: Document, wanted: Document) -> list[str]:
-        here, there = set(current["permissions"]), set(wanted["permissions"])
-        added = [f"permission {each} added" for each in sorted(there - here)]
-        return added + [f"permission {each} removed" for each in sorted(here - there)]
+        return describe_elements("permission", current["permissions"], wanted["permissions"])
 
     def lock(self, name: str) -> None:
         list(Group.objects.select_for_update().filter(profile__role=name).values_list("pk"))
