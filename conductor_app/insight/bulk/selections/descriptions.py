@@ -16,7 +16,10 @@ MAX_TITLE_LENGTH = 100
 
 
 def describe(selection: Mapping[str, Any], group_titles: Mapping[int, str]) -> str:
-    """Return the description of a selection, one part per filter. `group_titles`: those of its failure groups, by id."""
+    """Return the description of a selection, one part per filter.
+
+    `group_titles`: the titles of its failure groups, by id.
+    """
     conditions = ", ".join(_describe_filter(name, value, group_titles) for name, value in selection.items())
     return _("runs %(conditions)s") % {"conditions": conditions} if conditions else _("all runs")
 
