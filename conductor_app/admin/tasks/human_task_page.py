@@ -180,7 +180,7 @@ def _handle_answer(request: HttpRequest, attempt: Attempt) -> HttpResponse | dic
         show_refusal(request, refused, (_("Open run"), run_address(attempt.run_id)))
     else:
         names = {"task": str(attempt.task), "run": attempt.run.name}
-        done = _("Completed %(task)s of %(run)s.") if is_completed else _("%(task)s of %(run)s failed, as requested.")
+        done = _("Completed %(task)s of %(run)s.") if is_completed else _("Marked %(task)s of %(run)s as failed.")
         messages.success(request, done % names)
         is_of_run = request.GET.get("back") == BACK_TO_RUN
         return HttpResponseRedirect(run_address(attempt.run_id) if is_of_run else reverse("admin:waiting"))
