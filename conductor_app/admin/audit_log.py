@@ -22,6 +22,7 @@ from ..insight.durations import DAY, HOUR
 from ..models import AuditEntry
 from ..models.fields import dumps
 from .audit_objects import OBJECT_LABELS, object_address
+from .audit_words import format_action, format_object_type
 from .badges import machine_time, relative_time
 from .read_only import BoundedChangeList, ReadOnlyAdmin
 from .runs.run_export import CsvBuffer, escape_formula
@@ -71,13 +72,13 @@ class AuditList(BoundedChangeList):
 class AuditAdmin(ReadOnlyAdmin):
     """Every action of a user or a client."""
 
-    list_display = ("when", "actor_text", "action", "object_text", "changes", "reason")
+    list_display = ("when", "actor_text", "action_text", "object_text", "changes", "reason")
     list_display_links = None
     list_filter = (SinceFilter, ObjectFilter)
     ordering = ("-at", "-id")
     search_fields = ("=object_id", "=actor", "=request_id")
     search_help_text = gettext_lazy("Exact run id, name:version of a definition, name, actor or request id")
-    fields = ("when", "actor_text", "action", "object_text", "reason", "changes", "details", "request_link")
+    fields = ("when", "actor_text", "action_text", "object_text", "reason", "changes", "details", "request_link")
     change_list_template = "admin/conductor/auditentry/change_list.html"
 
     def get_changelist(self, request: HttpRequest, **kwargs: object) -> type[BoundedChangeList]:
@@ -126,9 +127,13 @@ class AuditAdmin(ReadOnlyAdmin):
             '{} <span class="muted">{}</span>', entry.actor, _("application of %(owner)s") % {"owner": made_by}
         )
 
+    @admin.display(description=gettext_lazy("action"))
+    def action_text(self, entry: AuditEntry) -> str:
+        return format_action(entry.action)
+
     @admin.display(description=gettext_lazy("object"))
     def object_text(self, entry: AuditEntry) -> SafeString:
-        kind, where = entry.object_type.replace("_", " "), object_address(entry)
+        kind, where = format_object_type(entry.object_type), object_address(entry)
         if not where:
             return format_html("{} {}", kind, entry.object_id)
         return format_html('{} <a href="{}">{}</a>', kind, where, entry.object_id)

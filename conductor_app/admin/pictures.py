@@ -51,7 +51,8 @@ def draw_definition(
 
     `can_insert`: draw a button on each line where a step can be inserted, for pages with a script that handles it.
     """
-    picture = diagram(document, **({"step_marks": step_marks} if step_marks else {}), **options)
+    marks = {"step_marks": step_marks} if step_marks else {}
+    picture = diagram(document, **marks, shows_absent_bodies=can_insert, **options)
     picture.can_insert = can_insert
     for node in picture.nodes:
         node.type_icon = MANY_ICON if node.shape == "many" else step_icon(node.type)

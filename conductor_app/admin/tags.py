@@ -15,6 +15,7 @@ from ..insight.runs.run_keys import run_key
 from ..models import Run
 from ..models.fields import dumps
 from . import badges
+from .audit_words import format_action
 from .json_editor import format_json
 from .sidebar import page_name
 
@@ -28,9 +29,13 @@ COLUMN_NAMES = (
     gettext_noop("action"),
     gettext_noop("application"),
     gettext_noop("application id"),
+    gettext_noop("client id"),
     gettext_noop("content type"),
+    gettext_noop("deleted when expired"),
     gettext_noop("description"),
+    gettext_noop("disabled"),
     gettext_noop("event"),
+    gettext_noop("group"),
     gettext_noop("is active"),
     gettext_noop("key id"),
     gettext_noop("kind"),
@@ -45,12 +50,14 @@ COLUMN_NAMES = (
     gettext_noop("target type"),
     gettext_noop("task id"),
     gettext_noop("updated by"),
+    gettext_noop("user"),
     gettext_noop("value"),
 )
-"""Names of fields that are columns of lists."""
+"""Names of fields that are columns of lists, filters, or fields of Django's forms."""
 
 register.simple_tag(badges.render_icon, name="icon")
 register.simple_tag(badges.render_pill, name="pill")
+register.filter("action_name", format_action)
 register.filter("ago", badges.relative_time)
 register.filter("exact", badges.exact_time)
 register.filter("badge", badges.render_badge)
@@ -82,8 +89,12 @@ def span_or_dash(milliseconds: int | str | None) -> str:
 
 @register.filter
 def label_column(name: str) -> str:
-    """Return the label of a column. The names of fields are in English, because changes to them need a migration."""
-    return gettext(name) if str(name) in COLUMN_NAMES else name
+    """Return the label of a column, a filter or a field of a form.
+
+    The names of fields are in English, because changes to them need a migration.
+    """
+    english = str(name)[:1].lower() + str(name)[1:]
+    return gettext(english) if english in COLUMN_NAMES else name
 
 
 @register.filter

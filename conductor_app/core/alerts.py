@@ -4,11 +4,13 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from zoneinfo import ZoneInfo
+
+from .cron.zones import parse_zone
 
 COUNT, SHARE, ABSENCE, AGE = ALERT_KINDS = ("count", "share", "absence", "age")
 MINUTE_MS = 60_000
 DAY_MINUTES = 24 * 60
+MAX_MINUTES = 7 * DAY_MINUTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +23,7 @@ class QuietHours:
 
     def contains(self, now: int) -> bool:
         """Return True if `now` (milliseconds) is in the quiet hours."""
-        there = datetime.fromtimestamp(now / 1000, ZoneInfo(self.zone))
+        there = datetime.fromtimestamp(now / 1000, parse_zone(self.zone))
         minute = there.hour * 60 + there.minute
         if self.begins <= self.ends:
             return self.begins <= minute < self.ends
@@ -76,6 +78,18 @@ class AlertRule:
             return f"{hits} of {total} runs {window}: {percentage} % (threshold: {self.threshold} %)"
         limit = f"fewer than {self.threshold}" if self.kind == ABSENCE else f"{self.threshold} or more"
         return f"{hits} {window} (threshold: {limit})"
+
+
+def find_rule_problem(kind: str, threshold: int, window: int, repeat: int) -> str:
+    """Return why these values are no condition of an alert, or an empty text. `window` and `repeat` are in minutes."""
+    if kind not in ALERT_KINDS:
+        return f"Unknown kind of alert {kind!r}. Use one of: {', '.join(ALERT_KINDS)}."
+    most = 100 if kind == SHARE else 10**6
+    if not 1 <= threshold <= most:
+        return f"The threshold must be 1 to {most:,} (got {threshold})."
+    if not (1 <= window <= MAX_MINUTES and 1 <= repeat <= MAX_MINUTES):
+        return f"The window and the pause must be 1 to {MAX_MINUTES} minutes (got {window} and {repeat})."
+    return ""
 
 
 def measure_at(rule: AlertRule, hits: Sequence[int], total: Sequence[int], moments: Sequence[int]) -> list[float]:

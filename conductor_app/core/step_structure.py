@@ -37,7 +37,7 @@ class Body(NamedTuple):
 
     `name`: unique within the step. `path`: the keys and indexes that lead to it in the document. `place`: the path in
     error messages. `label`: for diagrams. `phase`: its phase, in a step with phases. `is_final`: control enters it
-    last, however the other bodies ended.
+    last, however the other bodies ended. `is_optional`: a document without steps for it leaves it out.
     """
 
     name: str
@@ -47,6 +47,7 @@ class Body(NamedTuple):
     label: str = ""
     phase: int | None = None
     is_final: bool = False
+    is_optional: bool = False
 
 
 class StepStructure:
@@ -101,6 +102,10 @@ class StepStructure:
 
     def bodies(self, step: Document) -> Iterator[Body]:
         """Yield the bodies in the order of the document, empty ones included. Tolerates malformed documents."""
+        return iter(())
+
+    def absent_bodies(self, step: Document) -> Iterator[Body]:
+        """Yield the optional bodies that the document leaves out, without steps."""
         return iter(())
 
     def check(self, step: Document, template: Document) -> Iterator[str]:

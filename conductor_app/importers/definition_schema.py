@@ -8,6 +8,7 @@ from conductor_app.api.conductor.schedules.schedule_serializers import SCHEDULE
 from conductor_app.core.document.checks.document_fields import FieldTable, ObjectOf
 from conductor_app.core.document.checks.event_handler import EVENT_HANDLER
 from conductor_app.core.document.checks.field_specs import SCHEMA, TASK_DEFINITION, WORKFLOW_DEFINITION
+from conductor_app.core.document.checks.operator_documents import ALERT, QUEUE_LIMIT, ROLE
 from conductor_app.core.document.checks.step_fields import STEP_FIELDS
 from conductor_app.core.form_templates import FORM_TEMPLATE
 from conductor_app.core.step_structure import STEP_STRUCTURES
@@ -20,6 +21,10 @@ KINDS: dict[str, tuple[FieldTable, tuple[str, ...]]] = {
     "event-handler": (EVENT_HANDLER, ("name", "event", "actions")),
     "form-template": (FORM_TEMPLATE, ("name",)),
     "schema": (SCHEMA, ("name",)),
+    # Its other fields are also those of a task definition.
+    "queue-limit": (QUEUE_LIMIT, ("kind", "name")),
+    "alert": (ALERT, ("name", "selection", "conditions")),
+    "role": (ROLE, ("name", "permissions")),
 }
 """The fields of each kind, and those that a document must have."""
 

@@ -9,7 +9,7 @@ from conductor_app.api.conductor.definitions.simulation_serializers import parse
 from conductor_app.api.conductor.schedules.schedule_serializers import parse_schedule
 from conductor_app.core.errors import Invalid, RequestRefused
 from conductor_app.core.simulation.mock_outcomes import ENOUGH
-from conductor_app.engine.definitions.definition_kinds import HandlerKind, ScheduleKind, describe_difference
+from conductor_app.engine.definitions.definition_kinds import describe_difference
 from conductor_app.engine.definitions.simulation import simulate_workflow
 from conductor_app.engine.definitions.simulation_cases import case_outcome
 from conductor_app.engine.definitions.source_apply import apply_plan
@@ -24,6 +24,8 @@ FIELDS = frozenset(("name", "workflow", "version", "input", "mocks", "subWorkflo
 EXPECTED = ("status", "path", "output")
 MAX_DIFFERENCES = 20
 LABEL = "tests"
+SIMULATED = ("schemas", "tasks", "form-templates", "workflows")
+"""The kinds that a simulation reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ def save_folder(documents: Sequence[Document]) -> list[InvalidDocument]:
     plan = plan_source(SourceFolder(LABEL, documents), source_kinds(parse_schedule), LABEL)
     if plan.invalid:
         return plan.invalid
-    plan.items = [item for item in plan.items if not isinstance(item.kind, HandlerKind | ScheduleKind)]
+    plan.items = [item for item in plan.items if item.kind.plural in SIMULATED]
     return [InvalidDocument(each.item.position, each.error, each.item.name) for each in apply_plan(plan) if each.error]
 
 

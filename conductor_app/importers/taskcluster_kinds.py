@@ -11,11 +11,25 @@ from conductor_app.api.taskcluster.timestamps import parse_timestamp
 from conductor_app.core.errors import Invalid
 from conductor_app.engine.access import clients, scope_roles
 from conductor_app.engine.access.clients import ClientSettings
-from conductor_app.engine.definitions.definition_kinds import DefinitionKind, Document, PlanContext, PlannedObject
+from conductor_app.engine.definitions.definition_kinds import (
+    DefinitionKind,
+    Document,
+    PlanContext,
+    PlannedObject,
+    describe_elements,
+)
 from conductor_app.models import Client, ScopeRole
 
 
-class RoleKind(DefinitionKind):
+class ScopedKind(DefinitionKind):
+    """A kind with scopes, whose changes are described one by one."""
+
+    def changes(self, current: Document, wanted: Document) -> list[str]:
+        scopes = describe_elements("scope", current["scopes"], wanted["scopes"])
+        return [*scopes, *super().changes(_drop_scopes(current), _drop_scopes(wanted))]
+
+
+class RoleKind(ScopedKind):
     """Roles. `accepted`: the scopes of the roles that the plan saves, because a role must not assume itself."""
 
     label, plural, name_field = "role", "roles", "roleId"
@@ -32,16 +46,13 @@ class RoleKind(DefinitionKind):
         row = ScopeRole.objects.filter(pk=wanted.name).first()
         return None if row is None else {"scopes": row.scopes, "description": row.description}
 
-    def changes(self, current: Document, wanted: Document) -> list[str]:
-        return [*_scope_changes(current, wanted), *super().changes(_drop_scopes(current), _drop_scopes(wanted))]
-
     def save(self, wanted: PlannedObject, context: PlanContext, *, replaces: bool, new_version: bool) -> None:
         command = scope_roles.update_role if replaces else scope_roles.create_role
         document = wanted.document
         command(wanted.name, document["scopes"], document["description"], context.by, context.reason)
 
 
-class ClientKind(DefinitionKind):
+class ClientKind(ScopedKind):
     """Clients. Tokens cannot be read, so a new client has a new token.
 
     `keep_token`: stores it. Without it, the token is discarded, and the client is disabled until an operator resets it.
@@ -74,9 +85,6 @@ class ClientKind(DefinitionKind):
     def comparable(self, document: Document) -> Document:
         # An operator enables a client here when its worker moves.
         return {name: value for name, value in document.items() if name != "disabled"}
-
-    def changes(self, current: Document, wanted: Document) -> list[str]:
-        return [*_scope_changes(current, wanted), *super().changes(_drop_scopes(current), _drop_scopes(wanted))]
 
     def save(self, wanted: PlannedObject, context: PlanContext, *, replaces: bool, new_version: bool) -> None:
         document = wanted.document
@@ -118,13 +126,6 @@ class TokenFile:
         self._file.close()
         if not self.path.stat().st_size:
             self.path.unlink()
-
-
-def _scope_changes(current: Document, wanted: Document) -> list[str]:
-    here, there = set(current["scopes"]), set(wanted["scopes"])
-    return [f"scope {each} added" for each in sorted(there - here)] + [
-        f"scope {each} removed" for each in sorted(here - there)
-    ]
 
 
 def _drop_scopes(document: Document) -> Document:

@@ -9,6 +9,7 @@ from typing import Any
 import click
 import yaml
 
+from ..core.document.source_documents import recognize_kind
 from .api_client import ApiClient, ServerError
 from .definition_files import FolderDocument, FolderError, read_folder
 from .git import find_commit
@@ -272,8 +273,11 @@ def _print_drift(item: Document) -> None:
 
 def _is_same(given: FolderDocument, item: Document) -> bool:
     stated = given.value.get("version") or 0
-    known = given.value.get("kind") in (None, item["kind"])
-    return known and given.value.get("name") == item["name"] and stated == item.get("statedVersion", 0)
+    return (
+        recognize_kind(given.value) == item["kind"]
+        and given.value.get("name") == item["name"]
+        and stated == item.get("statedVersion", 0)
+    )
 
 
 def _with_kind(item: Document) -> Document:

@@ -5,11 +5,11 @@ from typing import Any
 
 import click
 
+from ..core.client_vocabulary import FAILURE_VIEWS
 from .api_client import ApiClient
 from .options import server_options
 from .output import format_span, format_time, print_json, print_table, shorten
 
-VIEWS = ("open", "new", "regressed", "resolved", "ignored", "all")
 MAX_VALUE = 200
 
 
@@ -72,7 +72,9 @@ def failures() -> None:
 
 
 @failures.command("ls")
-@click.option("--view", default="open", show_default=True, type=click.Choice(VIEWS), help="State of the groups.")
+@click.option(
+    "--view", default="open", show_default=True, type=click.Choice(FAILURE_VIEWS), help="State of the groups."
+)
 @click.option("--workflow", "-w", default="", help="Name of the workflow.")
 @click.option("--text", default="", help="Text of the error or of the task.")
 @server_options

@@ -7,13 +7,12 @@ from typing import Any
 
 import click
 
+from ..core.client_vocabulary import RUN_OPERATIONS, RUN_STATUSES, quote_search_value
 from .api_client import ApiClient, ServerError
 from .options import server_options
 from .output import color_status, format_span, format_time, print_json, print_table
 
 Document = dict[str, Any]
-STATUSES = ("RUNNING", "PAUSED", "COMPLETED", "FAILED", "TIMED_OUT", "TERMINATED")
-OPERATIONS = ("retry", "rerun", "restart", "skip", "jump", "upgrade", "pause", "resume", "terminate")
 MAX_LISTED = 1_000
 POLL_SECONDS = 1.0
 SKIPPED_IN_TABLE = ("RESULT_REUSED",)
@@ -25,7 +24,7 @@ def runs() -> None:
 
 
 @runs.command("ls")
-@click.option("--status", "-s", multiple=True, type=click.Choice(STATUSES, case_sensitive=False), help="Status.")
+@click.option("--status", "-s", multiple=True, type=click.Choice(RUN_STATUSES, case_sensitive=False), help="Status.")
 @click.option("--workflow", "-w", default="", help="Name of the workflow.")
 @click.option("--correlation-id", default="", help="Correlation id.")
 @click.option("--query", "-q", default="", help='Condition of a search, such as "endTime > 1763942400000".')
@@ -61,17 +60,11 @@ def _conditions(status: tuple[str, ...], workflow: str, correlation_id: str, que
     if status:
         yield f"status IN ({','.join(each.upper() for each in status)})"
     if workflow:
-        yield f"workflowType = {_quote(workflow)}"
+        yield f"workflowType = {quote_search_value(workflow)}"
     if correlation_id:
-        yield f"correlationId = {_quote(correlation_id)}"
+        yield f"correlationId = {quote_search_value(correlation_id)}"
     if query:
         yield query
-
-
-def _quote(text: str) -> str:
-    """Return a text as a value of a query."""
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
 
 
 @runs.command("show")
@@ -148,8 +141,8 @@ def explain_run(server: ApiClient, as_json: bool, run_id: str) -> None:
 
 @runs.command("plan")
 @click.argument("run_id")
-@click.argument("operation", type=click.Choice(OPERATIONS))
-@click.option("--task", default="", help="Id of the task from which a rerun continues.")
+@click.argument("operation", type=click.Choice(RUN_OPERATIONS))
+@click.option("--task", default="", help="Id of the task from which a rerun or a rewind continues.")
 @click.option("--step", default="", help="Reference of the step to skip or to jump to.")
 @click.option("--version", default="", help="Version to follow, or `latest`.")
 @click.option("--resume-subworkflows", is_flag=True, help="Resume failed sub-workflows instead of restarting them.")

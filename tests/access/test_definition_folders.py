@@ -2,6 +2,7 @@
 
 import pytest
 
+from conductor_app.engine.failures.alert_targets import create_target
 from conductor_app.models import AppliedDefinition, Schedule, TaskDefinition, WorkflowDefinition
 from tests.access.users import api_client_of, create_application, grant_access
 from tests.api.step_documents import simple
@@ -113,3 +114,39 @@ def test_drift_lists_only_what_the_caller_may_read(admin, shop):
     found = api_client_of(shop).get("/definitions/drift").json()["definitions"]
 
     assert [item["name"] for item in found] == ["charge"]
+
+
+def test_an_alert_requires_the_right_to_change_all_runs_and_a_role_requires_an_administrator(admin, shop):
+    create_target("email", "on-call", {"addresses": "on-call@example.com"}, "olga")
+    condition = {"type": "count", "threshold": 3, "targets": ["on-call"]}
+    alert = {"name": "Failed orders", "selection": {"status": ["FAILED"]}, "conditions": [condition]}
+    role = {"name": "SHIPPING", "permissions": ["READ_WORKFLOW_DEF"]}
+    operator = create_application("operator", "WORKFLOW_MANAGER")
+
+    assert problems(api_client_of(shop), alert, role) == [
+        "shop lacks the permission UPDATE on WORKFLOW (all).",
+        "shop lacks the role ADMIN.",
+    ]
+    assert problems(api_client_of(operator), alert, role) == ["", "operator lacks the role ADMIN."]
+    assert problems(admin, alert, role) == ["", ""]
+
+
+def test_the_limits_of_a_queue_require_the_right_to_change_its_task_definition(admin, shop):
+    admin.post("/metadata/taskdefs", [TASK])
+    limits = {"kind": "queue-limit", "name": "charge", "concurrentExecLimit": 5}
+    grant_access(shop, "TASK_DEF", "charge", "READ")
+    assert problems(api_client_of(shop), limits) == ["shop lacks the permission UPDATE on TASK_DEF 'charge'."]
+
+    grant_access(shop, "TASK_DEF", "charge", "UPDATE")
+    assert api_client_of(shop).post("/definitions/apply", folder(limits)).json()["failed"] == 0
+    assert problems(api_client_of(shop), TASK | {"name": "charge", "retryCount": 3}, prune=True) == ["", ""]
+
+
+def test_drift_hides_alerts_from_callers_who_may_not_read_runs(admin, shop):
+    create_target("email", "on-call", {"addresses": "on-call@example.com"}, "olga")
+    condition = {"type": "count", "threshold": 3, "targets": ["on-call"]}
+    alert = {"name": "Failed orders", "selection": {}, "conditions": [condition]}
+    assert admin.post("/definitions/apply", folder(alert)).json()["failed"] == 0
+
+    assert api_client_of(shop).get("/definitions/drift").json()["definitions"] == []
+    assert [item["name"] for item in admin.get("/definitions/drift").json()["definitions"]] == ["Failed orders"]

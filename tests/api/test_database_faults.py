@@ -67,12 +67,12 @@ def test_a_taskcluster_method_on_a_full_disk_is_retryable(full_disk, clock):
 
 
 def end_other_sessions() -> int:
-    """End the sessions of this process, as a restart of the server does. Returns their number."""
+    """End the sessions of this process, as a restart of the server does. Returns their number when they have ended."""
     parameters = connection.get_connection_params()
     named = {name: parameters[name] for name in ("dbname", "user", "host", "port", "password") if name in parameters}
     with psycopg.connect(**named, autocommit=True) as other:
         ended = other.execute(
-            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+            "SELECT count(pg_terminate_backend(pid, 10000)) FROM pg_stat_activity"
             " WHERE datname = current_database() AND pid <> pg_backend_pid()"
         ).fetchone()
     return ended[0] if ended else 0

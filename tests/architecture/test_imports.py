@@ -25,7 +25,7 @@ ROOMS: dict[str, set[str]] = {
     "json_values": set(),
     "scripts": set(),
     "demo": set(),
-    "remote": set(),
+    "remote": {"core"},
     "notifications": set(),
     "blob_storage": set(),
     "telemetry": {"core"},

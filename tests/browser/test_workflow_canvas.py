@@ -1,5 +1,7 @@
 """The canvas of the workflow editor in a browser: workflows are built, tested and started without writing JSON."""
 
+import json
+
 import pytest
 from playwright.sync_api import expect
 
@@ -12,7 +14,7 @@ from tests.browser.page_checks import (
     assert_usable_by_everybody,
     has_no_horizontal_scroll,
 )
-from tests.builders import human
+from tests.builders import catch, human, try_
 from tests.insight.scenarios import define_task, define_workflow, step
 
 WORKFLOWS = "/admin/conductor/workflowdefinition/"
@@ -125,6 +127,36 @@ def test_the_canvas_is_used_by_keyboard_and_every_action_can_be_undone(page, ord
     node(page, "charge").focus()
     page.keyboard.press("Control+Shift+z")
     expect(node(page, "pay")).to_be_visible()
+
+
+def test_the_default_handler_and_the_final_steps_of_a_try_step_are_edited_by_keyboard(page, transactional_db):
+    define_workflow("order", try_("paid", step("charge"), on=[catch()]), step("refund"))
+    page.goto(f"{WORKFLOWS}{WorkflowDefinition.objects.get(name='order').pk}/edit/")
+    before = text(page)
+
+    page.locator('[role=button][data-insert="tasks[0].catchDefault[0]"]').focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("first in paid › catch all others")).to_be_visible()
+    page.keyboard.type("noop")
+    page.keyboard.press("Enter")
+    expect(node(page, "noop")).to_have_attribute("data-path", "tasks[0].catchDefault[0]")
+
+    node(page, "refund").focus()
+    page.keyboard.press("Enter")
+    page.get_by_label("Move to").select_option("first in paid › finally")
+    page.get_by_role("button", name="Move", exact=True).press("Enter")
+    expect(node(page, "refund")).to_have_attribute("data-path", "tasks[0].finallyTasks[0]")
+    assert [*json.loads(text(page))["tasks"][0]][-2:] == ["catchDefault", "finallyTasks"]
+
+    node(page, "noop").focus()
+    page.keyboard.press("Delete")
+    expect(node(page, "noop")).to_have_count(0)
+    assert "catchDefault" not in text(page) and "finallyTasks" in text(page)
+
+    for _ in range(3):
+        page.get_by_role("button", name="Undo").press("Enter")
+    expect(node(page, "refund")).to_have_attribute("data-path", "tasks[1]")
+    assert text(page) == before
 
 
 def test_text_and_canvas_are_one_draft(page, order):

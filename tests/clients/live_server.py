@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
 from threading import Condition, Event, Thread
+from typing import Any
 
 from django.core.servers.basehttp import ThreadedWSGIServer
 from django.db import connections
@@ -78,8 +79,9 @@ def answer_and_close(environ, start_response):
         environ["wsgi.input"] = BytesIO(environ["wsgi.input"].read(length))
     with _answering:
         _requests.add(id(environ))
-    answer = application(environ, start_response)
+    answer: Any = ()
     try:
+        answer = application(environ, start_response)
         return [b"".join(answer)]
     finally:
         if hasattr(answer, "close"):

@@ -25,9 +25,9 @@ KINDS = [
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory) -> Iterator[Server]:
+def server(new_data_folder) -> Iterator[Server]:
     running = Server(
-        tmp_path_factory.mktemp("server"),
+        new_data_folder("server"),
         HTTPS="on",
         ALLOWED_HOSTS=HOST,
         TASKCLUSTER_ROOT_CLIENT_ID="static/root",

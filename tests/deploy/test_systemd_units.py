@@ -90,12 +90,12 @@ def test_the_user_of_the_services_is_created():
 
 
 @pytest.mark.skipif(not shutil.which("systemd-socket-activate"), reason="systemd is not installed.")
-def test_the_web_processes_accept_the_socket_of_systemd(tmp_path):
-    port, variables = free_port(), {"VAR_DIR": str(tmp_path), "PORT": str(free_port()), "WEB_WORKERS": "2"}
+def test_the_web_processes_accept_the_socket_of_systemd(new_data_folder, tmp_path):
+    data = new_data_folder("systemd") / "var"
+    port, variables = free_port(), {"VAR_DIR": str(data), "PORT": str(free_port()), "WEB_WORKERS": "2"}
     bare = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     script = str(Path(sys.executable).with_name("conductor-app"))
     environment = bare | variables | {"DJANGO_SETTINGS_MODULE": "conductor_app.settings.embedded"}
-    subprocess.run([script, "migrate", "--verbosity=0"], env=environment, check=True)
     passed = [f"--setenv={name}" for name in ("VAR_DIR", "PORT", "WEB_WORKERS", "DJANGO_SETTINGS_MODULE", "HOME")]
     command = ["systemd-socket-activate", "--listen", f"127.0.0.1:{port}", *passed, script, "web"]
     with (tmp_path / "output").open("w") as output:

@@ -55,4 +55,4 @@ def java(page_run: PageRun) -> None:
     home = java_sdk.java_home()
     if home is None or java_sdk.version_of(home) < java_sdk.NEWEST:
         pytest.skip(f"No JDK from {java_sdk.NEWEST} on is installed: the Java SDK of this page cannot be executed.")
-    page_run.environment["JAVA_HOME"] = str(home)
+    page_run.environment |= {"JAVA_HOME": str(home), "MAVEN_OPTS": java_sdk.QUICK_START}

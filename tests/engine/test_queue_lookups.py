@@ -46,8 +46,10 @@ def waiting(waiters: WaiterRegistry, *queues: str, **options) -> Iterator[list[W
             thread.start()
         eventually(lambda: all(waiter.is_waiting for waiter in all_waiters))
         yield all_waiters
-        for waiter in all_waiters:
-            waiter.notify()
+        with waiters.lock:
+            wakes = [waiter.notify() for waiter in all_waiters]
+        for wake in wakes:
+            wake()
         for thread in threads:
             thread.join()
 

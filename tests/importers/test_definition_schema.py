@@ -6,7 +6,7 @@ import jsonschema_rs
 import pytest
 from django.core.management import call_command
 
-from conductor_app.engine.definitions.source_kinds import KIND_NAMES
+from conductor_app.core.document.source_documents import KIND_NAMES
 from conductor_app.importers.definition_schema import KINDS, folder_schema
 from tests.api.step_documents import simple
 
@@ -33,6 +33,9 @@ def test_the_schema_has_all_kinds():
         {"kind": "task", **TASK},
         {"name": "nightly", "cronExpression": "0 0 4 * * *", "startWorkflowRequest": {"name": "order"}},
         {"name": "paid", "event": "conductor:paid", "actions": [{"action": "start_workflow"}]},
+        {"kind": "queue-limit", "name": "charge", "concurrentExecLimit": 5},
+        {"name": "Failed", "selection": {"status": ["FAILED"]}, "conditions": [{"type": "count", "threshold": 3}]},
+        {"kind": "role", "name": "SHIPPING", "permissions": ["READ_WORKFLOW_DEF"]},
     ],
 )
 def test_valid_definitions_are_accepted(schema, document):
@@ -46,6 +49,8 @@ def test_valid_definitions_are_accepted(schema, document):
         {"kind": "workflow", "name": "order"},
         {"kind": "workflow", "name": "order", "tasks": [LOOP]},
         {"kind": "taks", "name": "charge"},
+        {"kind": "alert", "name": "Failed", "selection": {}, "conditions": [{"type": "many"}]},
+        {"kind": "role", "name": "SHIPPING", "permissions": "READ_WORKFLOW_DEF"},
         {"name": 7},
     ],
 )

@@ -16,11 +16,11 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def test_connections_of_all_processes_keep_commits_through_a_loss_of_power(tmp_path):
+def test_connections_of_all_processes_keep_commits_through_a_loss_of_power(new_data_folder, tmp_path):
     found = tmp_path / "pragmas"
     probe = {"PYTHONPATH": str(PROBE), "PRAGMA_PROBE_FILE": str(found)}
     optional = {"EVENT_QUEUES_REDIS_URL": "redis://127.0.0.1:1/0", "ISOLATION_GROUPS": "blue"}
-    server = Server(tmp_path, **probe, **optional).wait_until_up()
+    server = Server(new_data_folder("durable"), **probe, **optional).wait_until_up()
     try:
         wait_until(lambda: {line.partition(" ")[2] for line in found.read_text().splitlines()} >= PROCESSES)
     finally:

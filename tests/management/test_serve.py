@@ -170,9 +170,10 @@ def test_ctrl_c_answers_a_report_that_is_arriving_and_waits_for_no_poll(start):
     assert server.words().endswith("Stopped.\n")
 
 
-def test_a_stopping_built_in_worker_releases_its_tasks(tmp_path):
+def test_a_stopping_built_in_worker_releases_its_tasks(new_data_folder):
     # No other server shares the folder: it would claim the returned work at once.
-    server = Server(tmp_path).wait_until_up()
+    folder = new_data_folder("worker")
+    server = Server(folder).wait_until_up()
     with running_web_server() as slow:
         asked, released = Event(), Event()
         slow.answer_to = lambda path: (asked.set(), released.wait(20), (200, {}, b"{}"))[-1]
@@ -185,7 +186,7 @@ def test_a_stopping_built_in_worker_releases_its_tasks(tmp_path):
         server.stop()
         released.set()
 
-    rows = sqlite3.connect(tmp_path / "var" / "conductor.sqlite3")
+    rows = sqlite3.connect(folder / "var" / "conductor.sqlite3")
     found = rows.execute("SELECT status, worker FROM conductor_attempt WHERE run_id = ?", [run.decode()]).fetchall()
     rows.close()
     assert [status for status, _ in found] == ["PENDING"]

@@ -23,10 +23,10 @@ SLOW = {
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory):
+def server(new_data_folder):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 2 * CLIENTS + 500)), hard))
-    started = Server(tmp_path_factory.mktemp("server")).wait_until_up()
+    started = Server(new_data_folder("server")).wait_until_up()
     yield started
     started.stop()
 

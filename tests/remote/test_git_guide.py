@@ -8,7 +8,8 @@ import click
 import pytest
 import yaml
 
-from conductor_app.engine.definitions.source_kinds import KIND_NAMES, recognize_kind
+from conductor_app.core.document.checks.operator_documents import read_alert, read_queue_limit, read_role
+from conductor_app.core.document.source_documents import KIND_NAMES, recognize_kind
 from conductor_app.importers.folder_tests import FIELDS
 from conductor_app.remote.program import FOLDER_COMMANDS
 from conductor_app.remote.yaml_documents import read_documents
@@ -19,17 +20,30 @@ LINES = [line for line in re.findall(r"conductor-app (?:plan|apply|drift|export)
 
 
 def test_the_jobs_of_github_and_gitlab_are_valid_yaml():
-    _documents, _test, github, gitlab = SAMPLES
+    _definitions, _operators, _test, github, gitlab = SAMPLES
 
     assert list(yaml.safe_load(github)["jobs"]["definitions"]) == ["runs-on", "env", "steps"]
     assert yaml.safe_load(gitlab)["plan definitions"]["allow_failure"] == {"exit_codes": [2]}
 
 
 def test_the_kinds_of_the_documents_are_recognized():
-    documents = [value for value, _ in read_documents(SAMPLES[0], is_json=False)]
+    documents = [value for sample in SAMPLES[:2] for value, _ in read_documents(sample, is_json=False)]
 
-    assert [each.get("kind") or recognize_kind(each) for each in documents] == ["workflow", "task", "schedule"]
+    kinds = ["workflow", "task", "schedule", "queue-limit", "alert", "role"]
+    assert [recognize_kind(each) for each in documents] == kinds
+    assert [recognize_kind(each | {"kind": None}) for each in documents if each.get("kind") != "queue-limit"] == [
+        kind for kind in kinds if kind != "queue-limit"
+    ]
     assert all(f"`{name}`" in GUIDE for name in KIND_NAMES)
+
+
+def test_the_samples_of_queue_limits_alerts_and_roles_are_valid():
+    limit, alert, role = (
+        {name: value for name, value in document.items() if name != "kind"}
+        for document, _ in read_documents(SAMPLES[1], is_json=False)
+    )
+
+    assert read_queue_limit(limit)[1] == read_alert(alert)[1] == read_role(role)[1] == []
 
 
 @pytest.mark.parametrize("line", LINES)
@@ -45,6 +59,6 @@ def test_the_guide_has_commands():
 
 
 def test_the_sample_of_a_test_has_the_fields_of_tests():
-    [(test, _)] = read_documents(SAMPLES[1], is_json=False)
+    [(test, _)] = read_documents(SAMPLES[2], is_json=False)
 
     assert test.keys() <= FIELDS

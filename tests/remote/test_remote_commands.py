@@ -100,6 +100,15 @@ def test_a_plan_prints_what_runs_again_and_changes_nothing(run):
     assert Api().workflow(run)["status"] == "FAILED"
 
 
+def test_a_rewind_is_planned_like_the_other_operations(run):
+    task = Api().workflow(run)["tasks"][0]["taskId"]
+
+    planned = execute("runs", "plan", run, "rewind", "--task", task).output
+
+    assert f"rewind of {run}" in planned
+    assert Api().workflow(run)["status"] == "FAILED"
+
+
 def test_retry_asks_first_and_retries_after_a_confirmation(run):
     execute("runs", "retry", run, input="n\n")
     assert Api().workflow(run)["status"] == "FAILED"

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -233,7 +234,13 @@ def test_a_helper_inherits_no_environment_and_no_descriptors(pool):
 
     with open(f"/proc/{pid}/environ", "rb") as environ:
         assert environ.read().strip(b"\0") in (b"", b"LC_CTYPE=C.UTF-8")
-    assert sorted(os.listdir(f"/proc/{pid}/fd")) == ["0", "1", "2"]
+    assert open_descriptors(pid) == ["0", "1", "2"]
+
+
+def open_descriptors(pid):
+    """Return the descriptors of a process, without the one by which newer versions of libffi map their own file."""
+    folder = Path(f"/proc/{pid}/fd")
+    return sorted(each.name for each in folder.iterdir() if not each.readlink().name.startswith("libffi.so"))
 
 
 def test_replacing_helpers_leaks_no_descriptors(pool):

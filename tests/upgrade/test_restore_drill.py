@@ -2,10 +2,12 @@
 
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ import requests
 import taskcluster
 from django.conf import settings
 
+from conductor_app.core.snapshot import NEVER
 from tests.clients.test_taskcluster_queue import LINUX, WORKER, definition, moment
 from tests.management.server import ROOT, Server, wait_until
 
@@ -32,8 +35,17 @@ BOTH_KEYS = {
 }
 ROOT_CLIENT, ROOT_TOKEN, PASSWORD = "static/root", "r" * 44, "correct horse"
 NOTE = "large enough for a file" * 100
+HOUR_SECONDS, DOWNTIME_MS = 3600, 2 * 3_600_000
+TIMES = ("lease_ends_at", "due_at", "ends_at")
+"""The columns of leases and timers of attempts."""
 
-CHARGE = {"name": "charge", "retryCount": 5, "retryDelaySeconds": 0, "timeoutSeconds": 0, "responseTimeoutSeconds": 1}
+CHARGE = {
+    "name": "charge",
+    "retryCount": 5,
+    "retryDelaySeconds": 0,
+    "timeoutSeconds": 0,
+    "responseTimeoutSeconds": HOUR_SECONDS,
+}
 ORDER = {
     "name": "order",
     "version": 1,
@@ -54,7 +66,9 @@ ORDER = {
 PAUSE = {
     "name": "pause",
     "version": 1,
-    "tasks": [{"name": "w", "taskReferenceName": "w", "type": "WAIT", "inputParameters": {"duration": "2 s"}}],
+    "tasks": [
+        {"name": "w", "taskReferenceName": "w", "type": "WAIT", "inputParameters": {"duration": f"{HOUR_SECONDS} s"}}
+    ],
 }
 INPUT = {"card": "4711", "note": NOTE}
 WEBHOOK = {"name": "shop", "verifier": "HEADER_BASED", "headers": {"X-Key": "webhook-secret"}}
@@ -133,9 +147,9 @@ class Leftovers:
 
 
 @pytest.fixture(scope="module")
-def backup(tmp_path_factory) -> Iterator[tuple[Path, Site, Leftovers]]:
+def backup(new_data_folder, tmp_path_factory) -> Iterator[tuple[Path, Site, Leftovers]]:
     """Yield a backup that was taken during work on a machine that was then lost, the machine, and the work."""
-    folder, archive = tmp_path_factory.mktemp("lost"), tmp_path_factory.mktemp("backup") / "conductor.backup"
+    folder, archive = new_data_folder("lost"), tmp_path_factory.mktemp("backup") / "conductor.backup"
     site = Site(folder, "localhost", OLD_KEYS).start()
     _, site.access_key, _, site.access_secret = site.manage("create_access_key", "billing").split()
     leftovers = begin_work(site)
@@ -184,8 +198,21 @@ def restored(backup, tmp_path_factory) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("restored")
     site = Site(folder, "127.0.0.1", BOTH_KEYS, lost.access_key, lost.access_secret)
     site.manage("restore", str(archive))
+    let_time_pass(folder / "var" / "conductor.sqlite3")
     yield site.start()
     site.server.stop()
+
+
+def let_time_pass(database: Path) -> None:
+    """Move the leases and timers of runs into the past, as if the downtime had been that long."""
+    with closing(sqlite3.connect(database, isolation_level=None)) as connection:
+        for column in TIMES:
+            changed = connection.execute(
+                f"UPDATE conductor_attempt SET {column} = {column} - {DOWNTIME_MS} WHERE {column} < {NEVER} "
+                "AND ended_at IS NULL AND run_id IN (SELECT id FROM conductor_run)"
+            )
+            # The lease and the timer are in the archive: neither ended while it was written, however long that took.
+            assert changed.rowcount >= 1, column
 
 
 @pytest.fixture(scope="module")

@@ -134,9 +134,11 @@ def test_a_slow_statement_is_canceled(run, kind):
     )
 
 
-@pytest.mark.parametrize(("limit", "said"), [("max_rows", "more than 5 rows"), ("max_bytes", "longer than 5 bytes")])
+@pytest.mark.parametrize(
+    ("limit", "said"), [("max_rows", "more than 500 rows"), ("max_bytes", "longer than 500 bytes")]
+)
 def test_a_result_beyond_the_limits_is_not_read_to_its_end(run, limit, said):
-    outcome = run(ENDLESS.format("i"), limits=SqlLimits(**{"seconds": 20, limit: 5}))
+    outcome = run(ENDLESS.format("i"), limits=SqlLimits(**{"seconds": 20, limit: 500}))
 
     assert (outcome.status, said in outcome.reason) == ("FAILED", True)
 

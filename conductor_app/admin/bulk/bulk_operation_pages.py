@@ -75,9 +75,10 @@ def render_state_pill(row: BulkOperation) -> SafeString:
     return render_pill(tone, label, icon)
 
 
-def operation_title(row: BulkOperation) -> str:
+def operation_title(row: BulkOperation, group_titles: Mapping[int, str] | None = None) -> str:
     """Return the title of an operation: its action and its selection."""
-    return _("%(action)s %(runs)s") % {"action": ACTION_LABELS[row.action], "runs": _selection_text(row)}
+    runs = _selection_text(row, group_titles)
+    return _("%(action)s %(runs)s") % {"action": ACTION_LABELS[row.action], "runs": runs}
 
 
 class BulkPage(Page):
@@ -87,8 +88,13 @@ class BulkPage(Page):
     permission, live_template = "conductor.view_bulkoperation", "ops/bulk/rows.html"
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
-        rows = BulkOperation.objects.order_by("-created_at")[:MAX_LISTED]
-        return {"rows": [{"row": row, "state": render_state_pill(row), "title": operation_title(row)} for row in rows]}
+        rows = list(BulkOperation.objects.order_by("-created_at")[:MAX_LISTED])
+        titles = selections.failure_group_titles(row.selection for row in rows)
+        return {
+            "rows": [
+                {"row": row, "state": render_state_pill(row), "title": operation_title(row, titles)} for row in rows
+            ]
+        }
 
 
 class BulkOperationPage(ObjectPage):
@@ -288,9 +294,9 @@ def _csv_lines(row: BulkOperation) -> Iterator[str]:
         after = items[-1].number
 
 
-def _selection_text(row: BulkOperation) -> str:
+def _selection_text(row: BulkOperation, group_titles: Mapping[int, str] | None = None) -> str:
     try:
-        return selections.describe_selection(row.selection)
+        return selections.describe_selection(row.selection, group_titles)
     except Invalid:
         return _("runs of a selection that is no longer valid")
 

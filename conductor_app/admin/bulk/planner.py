@@ -25,7 +25,7 @@ from ..documents import MAX_INLINE_BYTES
 from ..error_messages import require_permission, show_refusal
 from ..form_parsing import parse_json_object, parse_number
 from ..object_pages import ObjectPage
-from ..runs.run_debugger import DEBUG_PERMISSION
+from ..runs.breakpoint_forms import DEBUG_PERMISSION
 from ..runs.run_page import run_address
 from .plan_view_model import render_plan
 

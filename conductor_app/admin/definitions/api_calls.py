@@ -7,7 +7,11 @@ from typing import Any
 
 from ...engine.runs.run_commands import StartRequest
 
-EXTRA_FIELDS = {"labels": ("labels", "list[str]"), "startAt": ("start_at", "int")}
+EXTRA_FIELDS = {
+    "labels": ("labels", "list[str]"),
+    "startAt": ("start_at", "int"),
+    "breakpoints": ("breakpoints", "list[object]"),
+}
 """API fields that the Python package's request class lacks, with the attribute and the type that the code adds."""
 
 
@@ -23,6 +27,7 @@ def request_body(request: StartRequest) -> dict[str, Any]:
         "idempotencyKey": request.idempotency_key,
         "labels": list(request.labels),
         "startAt": request.starts_at,
+        "breakpoints": [{"taskReferenceName": each.ref, "place": each.place} for each in request.breakpoints],
     }
     if request.idempotency_key:
         body["idempotencyStrategy"] = request.idempotency_strategy

@@ -24,6 +24,9 @@ KIND_LABELS = {
     "workflows": gettext_lazy("workflow"),
     "event-handlers": gettext_lazy("event handler"),
     "schedules": gettext_lazy("schedule"),
+    "queue-limits": gettext_lazy("queue limit"),
+    "alerts": gettext_lazy("alert"),
+    "roles": gettext_lazy("role"),
 }
 
 

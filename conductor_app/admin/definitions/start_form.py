@@ -10,10 +10,13 @@ from django.utils.translation import gettext_lazy
 
 from ... import clock
 from ...core.errors import Invalid
+from ...core.step_tree import walk
+from ...engine.runs.debugging import BreakpointRequest
 from ...engine.runs.labels import clean_labels
 from ...engine.runs.run_commands import StartRequest
 from ...models import WorkflowDefinition
 from ..document_form import AS_FORM, DocumentForm
+from ..runs.breakpoint_forms import MAX_STEPS
 
 IDEMPOTENCY_STRATEGIES = (
     ("FAIL", gettext_lazy("Reject always")),
@@ -42,6 +45,7 @@ class StartForm(forms.Form):
         label=gettext_lazy("Start at"),
         widget=DateTimeInput(attrs={"type": "datetime-local", "step": 1}),
     )
+    stop_before = forms.ChoiceField(required=False, label=gettext_lazy("Stop before step"))
     reason = forms.CharField(required=False, max_length=500, label=gettext_lazy("Reason"))
 
     def clean_labels(self) -> list[str]:
@@ -102,6 +106,8 @@ class StartInput(DocumentForm):
             mode=initial.get("mode", AS_FORM),
         )
         self.row, self.form = row, StartForm(submitted, initial={**initial, "input": ""})
+        refs = [spot.ref for spot in walk(row.document.get("tasks")) if spot.ref]
+        self.form.fields["stop_before"].choices = [("", "–"), *((ref, ref) for ref in refs[:MAX_STEPS])]
 
     def is_valid(self) -> bool:
         """Parse the submitted values. Return True if the run can be requested."""
@@ -122,6 +128,7 @@ class StartInput(DocumentForm):
             starts_at=values.get("starts_at") or 0,
             idempotency_key=values.get("idempotency_key") or None,
             idempotency_strategy=values.get("idempotency_strategy") or "FAIL",
+            breakpoints=(BreakpointRequest(values["stop_before"]),) if values.get("stop_before") else (),
         )
 
 

@@ -15,6 +15,7 @@ from ...insight.runs.last_inputs import recent_starts, start_to_repeat
 from ...models import WorkflowDefinition
 from ...models.fields import dumps
 from ..error_messages import require_permission
+from ..runs.breakpoint_forms import DEBUG_PERMISSION
 from .api_calls import curl_command, python_snippet
 from .start_form import IDEMPOTENCY_STRATEGIES, StartInput
 
@@ -35,6 +36,8 @@ class StartPages:
         if request.method != "POST":
             initial, notes = _initial_values(request, row)
             return self._render_form(request, row, StartInput(row, None, initial), notes)
+        if request.POST.get("stop_before"):
+            require_permission(request, DEBUG_PERMISSION)
         start = StartInput(row, request.POST, {})
         if start.is_valid() and request.POST.get("step") != "show":
             run_id = self._start_run(request, start)
@@ -76,6 +79,7 @@ class StartPages:
             "last": recent_starts(row.name),
             "like": request.GET.get("like", ""),
             "strategies": IDEMPOTENCY_STRATEGIES,
+            "may_debug": request.user.has_perm(DEBUG_PERMISSION),
             "zone": get_current_timezone_name(),
             "curl": curl_command(call, server) if call else "",
             "python": python_snippet(call, server) if call else "",

@@ -23,6 +23,7 @@ from ...models import SaveRequirement, SimulationCase, WorkflowDefinition
 from ..json_editor import format_json
 from ..json_tree import render_tree
 from ..pictures import draw_definition
+from .breakpoint_pages import BreakpointPages
 from .canvas_pages import CanvasPages
 from .definition_admin import DefinitionAdmin, require_same_name
 from .definition_bundles import BundlePages
@@ -38,7 +39,14 @@ from .start_page import StartPages
 
 
 class WorkflowDefinitionAdmin(
-    CanvasPages, CatalogColumns, BundlePages, StartPages, SimulatorPages, VersionPages, DefinitionAdmin
+    BreakpointPages,
+    CanvasPages,
+    CatalogColumns,
+    BundlePages,
+    StartPages,
+    SimulatorPages,
+    VersionPages,
+    DefinitionAdmin,
 ):
     """Workflow definitions, newest version first."""
 
@@ -74,6 +82,7 @@ class WorkflowDefinitionAdmin(
             *self.simulator_urls(),
             *self.bundle_urls(),
             *self.canvas_urls(),
+            *self.breakpoint_urls(),
             *super().get_urls(),
         ]
 
@@ -97,6 +106,7 @@ class WorkflowDefinitionAdmin(
             "other_pk": others[0].row.pk if others else None,
             "may_try": any(map(request.user.has_perm, TRIED_BY)),
             "may_start": request.user.has_perm("conductor.execute_workflowdefinition"),
+            **self.breakpoints_of(request, row),
         }
 
     @staticmethod

@@ -49,10 +49,10 @@ def _selection_view(name: str, selection: dict[str, Any]) -> BuiltInView:
     return BuiltInView(name, selection_text(selection), list_address(selection), operate_address(selection))
 
 
-def selection_text(selection: Mapping[str, Any]) -> str:
-    """Return a selection as text."""
+def selection_text(selection: Mapping[str, Any], group_titles: Mapping[int, str] | None = None) -> str:
+    """Return a selection as text. `group_titles`: those of its failure groups, if they are known."""
     try:
-        return selections.describe_selection(selection)
+        return selections.describe_selection(selection, group_titles)
     except Invalid:
         return _("a selection that is no longer valid")
 

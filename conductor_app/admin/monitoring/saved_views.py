@@ -51,15 +51,17 @@ class ViewsPage(Page):
     name, title, template, permission = "views", gettext_lazy("Saved views"), "ops/views.html", "conductor.view_run"
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
+        views = list(visible_views(request).prefetch_related("alerts"))
+        titles = selections.failure_group_titles(view.selection for view in views)
         return {
             "views": [
                 {
                     "view": view,
-                    "words": selection_text(view.selection),
+                    "words": selection_text(view.selection, titles),
                     "list": list_address(view.selection),
                     "operate": operate_address(view.selection),
                 }
-                for view in visible_views(request).prefetch_related("alerts")
+                for view in views
             ],
             "ready": list(built_in_views(request)),
             **self._new_view_context(request),

@@ -7,44 +7,28 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
-from ...access.access_types import DEBUG, EXECUTE, PERMISSION_BY_RIGHT
 from ...core.errors import Invalid, RequestRefused
 from ...engine.runs import debugging
-from ...engine.runs.debugging import BreakpointRequest, ContinueRequest
+from ...engine.runs.debugging import ContinueRequest
 from ...insight.definitions.parsed_definitions import parsed_definition
 from ...insight.runs.debugger import StopDetails, evaluate_expression, live_breakpoints_of, stops_of_run
-from ..badges import relative_time
 from ..documents import MAX_INLINE_BYTES, payload_label
 from ..error_messages import require_permission, show_refusal
-from ..form_parsing import parse_json_object, parse_number
+from ..form_parsing import parse_json_object
 from ..json_tree import render_tree
 from ..tasks.task_actions import PERMISSION
+from .breakpoint_forms import DEBUG_PERMISSION, breakpoints_context, parse_breakpoint_form
 from .run_view_model import RunViewModel, run_address
-
-DEBUG_PERMISSION = PERMISSION_BY_RIGHT[EXECUTE, DEBUG]
-PLACE_LABELS = {
-    "before": gettext_lazy("before the step"),
-    "after": gettext_lazy("after its completion"),
-    "failure": gettext_lazy("after a failure"),
-}
-MAX_STEPS = 500
 
 
 def debugger_tab(view_model: RunViewModel) -> dict[str, Any]:
     """Return the stops, the breakpoints, the variables, and the value of the expression in the address."""
     run, now = view_model.run, view_model.now
-    definition = parsed_definition(run.resolved_definition_id)
+    definition, address = parsed_definition(run.resolved_definition_id), reverse("admin:run_debug", args=[run.pk])
     return {
         "stops": [_stop_row(stop, view_model) for stop in stops_of_run(run, now)],
-        "breakpoints": [
-            {"found": each, "place": PLACE_LABELS[each.place], "until": relative_time(each.until)}
-            for each in live_breakpoints_of(run.debug, now)
-        ],
-        "places": PLACE_LABELS.items(),
-        "steps": list(definition.steps)[:MAX_STEPS] if definition else [],
-        "debug_address": reverse("admin:run_debug", args=[run.pk]),
+        **breakpoints_context(live_breakpoints_of(run.debug, now), definition.steps if definition else (), address),
         "variables": _variables_text(run),
         **_evaluate(view_model),
     }
@@ -94,9 +78,7 @@ def _execute(request: HttpRequest, run_id: str, by: str, reason: str) -> str:
     """Execute the command that the form names, and return what was done."""
     form, do = request.POST, request.POST.get("do", "")
     if do == "set":
-        minutes = parse_number(form["minutes"], _("number of minutes")) if form.get("minutes", "").strip() else 0
-        wanted = BreakpointRequest(form.get("ref", ""), form.get("place", ""), form.get("condition", ""), minutes)
-        debugging.set_breakpoint(run_id, wanted, by, reason)
+        debugging.set_breakpoint(run_id, parse_breakpoint_form(form), by, reason)
         return _("Breakpoint set.")
     if do == "remove":
         debugging.remove_breakpoint(run_id, form.get("breakpoint", ""), by, reason)

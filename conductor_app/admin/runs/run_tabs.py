@@ -30,8 +30,9 @@ from ..documents import payload_documents
 from ..json_tree import render_tree
 from ..page_tabs import PageTab
 from ..pictures import draw_definition
+from .breakpoint_forms import DEBUG_PERMISSION
 from .revision_slider import revision_slider
-from .run_debugger import DEBUG_PERMISSION, debugger_tab
+from .run_debugger import debugger_tab
 from .run_history import run_events
 from .run_timeline import requested_past, timeline_tab
 from .run_view_model import DOCUMENTS, NO_TASK, RunViewModel

@@ -55,13 +55,14 @@ class RunViewModel:
     @property
     def known_verdicts(self) -> dict[str, tuple[GateVerdict, ...]]:
         """Return the gate verdicts that the cause has already loaded."""
-        return {self.cause.attempt_id: self.cause.verdicts}
+        cause = self.cause
+        return {cause.shown_attempt_id: cause.shown_verdicts, cause.attempt_id: cause.verdicts}
 
 
 def run_view_model(run: Run, values: Mapping[str, str]) -> RunViewModel:
     """Return the view model for an address. A failed run opens with its failed task selected."""
     now, query = clock.now(), RunPageQuery(values)
-    cause = run_cause(run, now)
+    cause = run_cause(run, now, query["task"])
     wanted = query["task"] or (cause.task if run.status in ("FAILED", "TIMED_OUT") else "")
     task = _selected_task(run, cause, wanted) if wanted and wanted != NO_TASK else None
     return RunViewModel(

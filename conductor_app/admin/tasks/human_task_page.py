@@ -16,6 +16,7 @@ from ... import clock
 from ...core.errors import Invalid, NotFound, OutputInvalid, RequestRefused
 from ...core.human_task import ANSWER_SCHEMA_KEY as ASK
 from ...core.schema_form import format_value
+from ...core.states import COMPLETED
 from ...engine.tasks import human_tasks
 from ...insight.definitions.parsed_definitions import parsed_definition
 from ...insight.durations import MINUTE
@@ -170,7 +171,7 @@ def _handle_answer(request: HttpRequest, attempt: Attempt) -> HttpResponse | dic
     """Complete the task, and return to the list or to the run. A rejected answer is shown again with its errors."""
     answer = AnswerForm(attempt, request.POST)
     try:
-        _resolve_task(request, attempt, answer)
+        is_completed = _resolve_task(request, attempt, answer) == COMPLETED
     except OutputInvalid as refused:
         for each in refused.validation_errors:
             answer.add_error(each.path, each.message)
@@ -179,13 +180,15 @@ def _handle_answer(request: HttpRequest, attempt: Attempt) -> HttpResponse | dic
         show_refusal(request, refused, (_("Open run"), run_address(attempt.run_id)))
     else:
         names = {"task": str(attempt.task), "run": attempt.run.name}
-        messages.success(request, _("Completed %(task)s of %(run)s.") % names)
+        done = _("Completed %(task)s of %(run)s.") if is_completed else _("Marked %(task)s of %(run)s as failed.")
+        messages.success(request, done % names)
         is_of_run = request.GET.get("back") == BACK_TO_RUN
         return HttpResponseRedirect(run_address(attempt.run_id) if is_of_run else reverse("admin:waiting"))
     return _page_context(request, attempt, answer)
 
 
-def _resolve_task(request: HttpRequest, attempt: Attempt, answer: AnswerForm) -> None:
+def _resolve_task(request: HttpRequest, attempt: Attempt, answer: AnswerForm) -> str:
+    """Resolve the task as the form requests, and return the outcome."""
     is_document = answer.is_valid()
     if not (answer.reason.is_valid() and is_document):
         raise Invalid(
@@ -193,9 +196,10 @@ def _resolve_task(request: HttpRequest, attempt: Attempt, answer: AnswerForm) ->
             if answer.mode == AS_JSON
             else _("The form has errors. See its fields.")
         )
-    outcome = "COMPLETED" if "decision" in request.POST else request.POST.get("outcome", "")
+    outcome = COMPLETED if "decision" in request.POST else request.POST.get("outcome", "")
     reason = answer.reason.cleaned_data["reason"].strip()
     human_tasks.resolve_task(attempt.run_id, attempt.pk, outcome, request.user.get_username(), answer.document, reason)
+    return outcome
 
 
 def _claim_task(request: HttpRequest, task_id: str) -> str:

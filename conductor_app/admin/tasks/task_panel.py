@@ -16,6 +16,7 @@ from ...insight.definitions.parsed_definitions import parsed_definition
 from ...insight.durations import format_duration
 from ...insight.failures.failure_inbox import shared_group_of
 from ...insight.queues.gate_verdicts import GateVerdict, verdicts_on
+from ...insight.runs.tree_loading import is_held_type
 from ...insight.tasks.input_provenance import InputOrigin, input_origins
 from ...models import Attempt, FailureGroup, Run, Task
 from ...models.fields import DocumentField, dumps
@@ -49,8 +50,7 @@ class AttemptColumn:
     attempt: Attempt
     badge: SafeString
     number: int
-    waited: str
-    worked: str
+    times: str
     reason: str
     is_chosen: bool
     address: str
@@ -134,6 +134,17 @@ def task_panel(run: Run, task: Task, query: RunPageQuery, known: KnownVerdicts, 
         _attempt_column(each, attempt, now, query.address(attempt=each.number + 1)) for each in attempts[-MAX_ATTEMPTS:]
     ]
     return attempt_panel(attempt, attempt_columns, len(attempts) - len(attempt_columns), known, now, query)
+
+
+def _times_text(attempt: Attempt, now: int) -> str:
+    """Return how long an attempt was queued and executed, or only waited: for a worker, a person or other tasks."""
+    end = now if attempt.ended_at is None else attempt.ended_at
+    if attempt.started_at is None or is_held_type(attempt.task.type):
+        return _("waited %(waited)s") % {"waited": format_duration(end - attempt.scheduled_at)}
+    return _("waited %(waited)s, ran %(worked)s") % {
+        "waited": format_duration(attempt.started_at - attempt.scheduled_at),
+        "worked": format_duration(end - attempt.started_at),
+    }
 
 
 def attempts_of(task: Task, number: int | None) -> list[Attempt]:
@@ -229,14 +240,11 @@ def _shorten(value: Any) -> str:
 
 
 def _attempt_column(attempt: Attempt, selected: Attempt | None, now: int, address: str) -> AttemptColumn:
-    end = now if attempt.ended_at is None else attempt.ended_at
-    started_at = end if attempt.started_at is None else attempt.started_at
     return AttemptColumn(
         attempt,
         render_badge(attempt.status),
         attempt.number + 1,
-        format_duration(started_at - attempt.scheduled_at),
-        format_duration(end - started_at) if attempt.started_at is not None else "–",
+        _times_text(attempt, now),
         informative_line(attempt.reason, 160),
         selected is not None and selected.pk == attempt.pk,
         address,

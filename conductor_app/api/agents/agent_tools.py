@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from ...core.client_vocabulary import FAILURE_VIEWS, RUN_OPERATIONS, RUN_STATUSES, quote_search_value
+
 Arguments = Mapping[str, Any]
 Schema = dict[str, Any]
 MAX_LISTED = 100
@@ -66,7 +68,7 @@ def _read(template: str, *query_names: str, **fixed: Any) -> Callable[[Arguments
 
 def _search(arguments: Arguments) -> ApiCall:
     conditions = [
-        f"{field} = {_quote_value(arguments[name])}"
+        f"{field} = {quote_search_value(arguments[name])}"
         for name, field in (("status", "status"), ("workflow", "workflowType"), ("correlationId", "correlationId"))
         if arguments.get(name)
     ]
@@ -81,11 +83,6 @@ def _search(arguments: Arguments) -> ApiCall:
     return ApiCall("GET", f"/workflow/search?{urlencode(query)}")
 
 
-def _quote_value(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
-
-
 def _plan(arguments: Arguments) -> ApiCall:
     body = {name: value for name, value in arguments.items() if name != "workflowId"}
     return ApiCall("POST", f"/insight/runs/{quote(arguments['workflowId'], safe='')}/plan", body)
@@ -98,9 +95,6 @@ def _apply(arguments: Arguments) -> ApiCall:
 
 RUN_ID = _text("Id of the run (workflow execution).", minLength=1)
 TASK_ID = _text("Id of the task, such as `taskId` of a run's task.", minLength=1)
-STATUSES = ("RUNNING", "PAUSED", "COMPLETED", "FAILED", "TIMED_OUT", "TERMINATED")
-VIEWS = ("open", "new", "regressed", "resolved", "ignored", "all")
-OPERATIONS = ("retry", "rerun", "restart", "skip", "jump", "upgrade", "pause", "resume", "terminate")
 
 TOOLS: tuple[AgentTool, ...] = (
     AgentTool(
@@ -108,7 +102,7 @@ TOOLS: tuple[AgentTool, ...] = (
         "Search runs",
         "List runs, the newest first, with status, times and the reason of a failure.",
         {
-            "status": _choice("Only runs in this status.", *STATUSES),
+            "status": _choice("Only runs in this status.", *RUN_STATUSES),
             "workflow": _text("Only runs of the workflow definition with this name."),
             "correlationId": _text("Only runs with this correlation id."),
             "query": _text("A condition of Conductor's search, such as `startTime > 1763942400000`."),
@@ -180,7 +174,7 @@ TOOLS: tuple[AgentTool, ...] = (
         "List failure groups",
         "List groups of failures with the same cause, with the runs that each has ended within the last day.",
         {
-            "view": _choice("State of the groups. Default: open.", *VIEWS),
+            "view": _choice("State of the groups. Default: open.", *FAILURE_VIEWS),
             "definition": _text("Only failures of the workflow with this name."),
             "text": _text("Text of the error, or reference of the task."),
         },
@@ -230,8 +224,8 @@ TOOLS: tuple[AgentTool, ...] = (
         "repeat. Nothing is changed. Show the plan to the user; `confirmationToken` of the result applies it.",
         {
             "workflowId": RUN_ID,
-            "operation": _choice("The operation.", *OPERATIONS),
-            "taskId": _text("For rerun: id of the task to continue from."),
+            "operation": _choice("The operation.", *RUN_OPERATIONS),
+            "taskId": _text("For rerun and rewind: id of the task to continue from."),
             "taskReferenceName": _text("For skip and jump: reference of the step."),
             "version": _text("For restart and upgrade: version of the definition, or `latest`."),
             "resumeSubworkflows": {"type": "boolean", "description": "For retry: resume failed sub-workflows."},

@@ -89,11 +89,10 @@ class TryCatch(StepType):
             place = f"catchCases[{number}].tasks"
             label = _handler_label(case, number)
             yield Body(f"catch {number}", ("catchCases", number, "tasks"), place, steps, label, CATCH)
-        if step.get("catchDefault"):
-            yield body_at(step, "catchDefault", name=CATCH_DEFAULT, label="catch all others", phase=CATCH)
-        if step.get("finallyTasks"):
-            last = body_at(step, "finallyTasks", name=NAMES[FINALLY], label="finally", phase=FINALLY)
-            yield last._replace(is_final=True)
+        yield from (body for body in _optional_bodies(step) if body.steps)
+
+    def absent_bodies(self, step: Document) -> Iterator[Body]:
+        return (body for body in _optional_bodies(step) if not body.steps)
 
     def check(self, step: Document, template: Document) -> Iterator[str]:
         yield from super().check(step, template)
@@ -162,6 +161,13 @@ class TryCatch(StepType):
         if iteration is not None:
             step_state, output = state_before_phase(iteration, task.step_state, ctx.attempt_payload(task, "output"))
             yield UpdateTask(task.key, {"iteration": iteration, "step_state": step_state}, {"output": output})
+
+
+def _optional_bodies(step: Document) -> Iterator[Body]:
+    others = body_at(step, "catchDefault", name=CATCH_DEFAULT, label="catch all others", phase=CATCH)
+    yield others._replace(is_optional=True)
+    last = body_at(step, "finallyTasks", name=NAMES[FINALLY], label="finally", phase=FINALLY)
+    yield last._replace(is_final=True, is_optional=True)
 
 
 def head_of_phase(task: Task) -> str | None:

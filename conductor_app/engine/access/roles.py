@@ -16,15 +16,14 @@ KIND = "role"
 MAX_NAME_LENGTH = 100
 
 
-def create_role(name: str, permissions: Sequence[str], by: str) -> None:
+def create_role(name: str, permissions: Sequence[str], by: str, reason: str = "") -> None:
     """Create a role.
 
     Raises:
         Invalid: when the name is invalid, or one of the permissions does not exist.
         Conflict: when the role exists.
     """
-    if not name or len(name) > MAX_NAME_LENGTH:
-        raise Invalid(f"The name of a role must have 1 to {MAX_NAME_LENGTH} characters.")
+    check_role(name, permissions)
     wanted = _find_permissions(permissions)
     require_rights(RIGHT_BY_NAME[name] for name in permissions)
     if name in SYSTEM_ROLES:
@@ -34,12 +33,24 @@ def create_role(name: str, permissions: Sequence[str], by: str) -> None:
             group = Group.objects.create(name=f"Role {name}")
             GroupProfile.objects.create(group=group, role=name)
             group.permissions.set(wanted)
-            record_access_change(KIND, name, "create", by, permissions=sorted(permissions))
+            record_access_change(KIND, name, "create", by, reason, permissions=sorted(permissions))
     except IntegrityError:
         raise Conflict(f"The role {name} already exists.") from None
 
 
-def update_role(name: str, permissions: Sequence[str], by: str) -> None:
+def check_role(name: str, permissions: Sequence[str]) -> None:
+    """Check the name and the permissions of a role.
+
+    Raises:
+        Invalid: when the name is invalid, or one of the permissions does not exist.
+    """
+    if not name or len(name) > MAX_NAME_LENGTH:
+        raise Invalid(f"The name of a role must have 1 to {MAX_NAME_LENGTH} characters.")
+    if unknown := sorted(set(permissions) - RIGHT_BY_NAME.keys()):
+        raise Invalid(f"Unknown permissions: {', '.join(unknown)[:300]}. Use one of: {', '.join(RIGHT_BY_NAME)}.")
+
+
+def update_role(name: str, permissions: Sequence[str], by: str, reason: str = "") -> None:
     """Replace the permissions of a role.
 
     Raises:
@@ -47,14 +58,15 @@ def update_role(name: str, permissions: Sequence[str], by: str) -> None:
         NotFound: when there is no such role.
         Forbidden: when the role is built in.
     """
+    check_role(name, permissions)
     wanted = _find_permissions(permissions)
     require_rights(RIGHT_BY_NAME[each] for each in permissions)
     with transaction.atomic():
         _find_custom_role(name).permissions.set(wanted)
-        record_access_change(KIND, name, "change", by, permissions=sorted(permissions))
+        record_access_change(KIND, name, "change", by, reason, permissions=sorted(permissions))
 
 
-def delete_role(name: str, by: str) -> None:
+def delete_role(name: str, by: str, reason: str = "") -> None:
     """Delete a role.
 
     Raises:
@@ -63,7 +75,7 @@ def delete_role(name: str, by: str) -> None:
     """
     with transaction.atomic():
         _find_custom_role(name).delete()
-        record_access_change(KIND, name, "delete", by)
+        record_access_change(KIND, name, "delete", by, reason)
 
 
 def _find_custom_role(name: str) -> Group:
@@ -76,13 +88,7 @@ def _find_custom_role(name: str) -> Group:
 
 
 def _find_permissions(names: Sequence[str]) -> list[Permission]:
-    """Return the Django permissions of these names.
-
-    Raises:
-        Invalid: when a name is unknown.
-    """
-    if unknown := sorted(set(names) - RIGHT_BY_NAME.keys()):
-        raise Invalid(f"Unknown permissions: {', '.join(unknown)[:300]}. Use one of: {', '.join(RIGHT_BY_NAME)}.")
+    """Return the Django permissions of these names, which are known."""
     wanted = Q(pk__in=())
     for app, codename in (PERMISSION_BY_RIGHT[RIGHT_BY_NAME[name]].split(".") for name in names):
         wanted |= Q(content_type__app_label=app, codename=codename)

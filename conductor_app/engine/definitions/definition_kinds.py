@@ -1,10 +1,12 @@
 """Kinds of definitions that are planned against what is here: how each is parsed, compared, saved and deleted."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...access.access_types import EVENT_HANDLER, FORM_TEMPLATE, SCHEDULE, SCHEMA, TASK_DEF, WORKFLOW_DEF
+from ...access.conductor_auth import Actor
+from ...access.permissions import is_allowed, missing_permission_error
 from ...core.document.checks import (
     coerce_task,
     coerce_workflow,
@@ -14,7 +16,7 @@ from ...core.document.checks import (
 )
 from ...core.document.checks.schema import read_schema
 from ...core.document.semantic_diff import semantic_changes
-from ...core.errors import ValidationError, ValidationFailed
+from ...core.errors import Forbidden, ValidationError, ValidationFailed
 from ...core.form_templates import read_form_template
 from ...core.masking import REDACTED
 from ...core.timetable import parse_timetable
@@ -61,15 +63,25 @@ class PlannedObject:
     version: int | None = None
 
 
+class LoadedObject(NamedTuple):
+    """An object that is stored here. `changed_at`: the time of its last change, in epoch milliseconds."""
+
+    name: str
+    document: Document
+    changed_by: str
+    changed_at: int
+
+
 class DefinitionKind:
     """A kind of objects. `label`: its name in reports; `plural`: its name in options.
 
     `name_field`: the field of a document that has the name. `target_type`: that of the rights on its objects.
+    `audit_type`: the type of its objects in the audit log.
     """
 
     label = plural = ""
     name_field = "name"
-    target_type = ""
+    target_type = audit_type = ""
     has_versions = False
     model: Any
 
@@ -84,6 +96,28 @@ class DefinitionKind:
     def current(self, wanted: PlannedObject) -> Document | None:
         """Return the document of the object with this name and version here, or None."""
         raise NotImplementedError
+
+    def load(self, names: Collection[str]) -> Iterator[LoadedObject]:
+        """Yield the objects with these names. Only for kinds without versions."""
+        for row in self.model.objects.filter(name__in=names):
+            author, at = row.updated_by or row.created_by, row.updated_at or row.created_at
+            yield LoadedObject(row.name, self.stored(row), author, at)
+
+    def lock(self, name: str) -> None:
+        """Lock the rows of an object until the end of the transaction."""
+        list(self.model.objects.select_for_update().filter(name=name).values_list("pk"))
+
+    def find_problem(self, wanted: PlannedObject, planned: Collection[tuple[str, str]]) -> str:
+        """Return why an object cannot be saved in this state of the server, or an empty text.
+
+        `planned`: the kinds, by their plurals, and the names of all objects of the plan.
+        """
+        return ""
+
+    def refuse(self, actor: Actor, access: str, name: str) -> Forbidden | None:
+        """Return the error if an actor has no such access to an object."""
+        right, target = (access, self.target_type), {self.target_type: name}
+        return None if is_allowed(actor, [right], target) else missing_permission_error(actor, [right], target)
 
     def other_versions(self, name: str) -> Iterator[Document]:
         """Yield the documents of all versions with this name here."""
@@ -137,9 +171,23 @@ class VersionedKind(DefinitionKind):
         return rows.values_list("document", flat=True).iterator()
 
 
-class WorkflowKind(VersionedKind):
+class SummarizedKind(DefinitionKind):
+    """A kind whose differences the editor describes in its change summary."""
+
+    def comparable(self, document: Document) -> Document:
+        return without_fields(self.normalize(document), AUDIT_FIELDS | {"tags"})
+
+    def normalize(self, document: Document) -> Document:
+        """Return a document with all fields that have defaults."""
+        raise NotImplementedError
+
+    def changes(self, current: Document, wanted: Document) -> list[str]:
+        return [each.sentence for each in semantic_changes(current, wanted)] or super().changes(current, wanted)
+
+
+class WorkflowKind(SummarizedKind, VersionedKind):
     label, plural, model = "workflow definition", "workflows", WorkflowDefinition
-    target_type = WORKFLOW_DEF
+    target_type, audit_type = WORKFLOW_DEF, "workflow_definition"
 
     def parse(self, given: Document, context: PlanContext) -> PlannedObject:
         document = coerce_workflow(without_fields(given, AUDIT_FIELDS | {"tags"}))
@@ -147,11 +195,8 @@ class WorkflowKind(VersionedKind):
         version = int(document.get("version") or 1)
         return PlannedObject(document["name"], {**document, "version": version}, version)
 
-    def comparable(self, document: Document) -> Document:
-        return without_fields(normalize_workflow(document), AUDIT_FIELDS | {"tags"})
-
-    def changes(self, current: Document, wanted: Document) -> list[str]:
-        return [each.sentence for each in semantic_changes(current, wanted)] or super().changes(current, wanted)
+    def normalize(self, document: Document) -> Document:
+        return normalize_workflow(document)
 
     def save(self, wanted: PlannedObject, context: PlanContext, *, replaces: bool, new_version: bool) -> None:
         document = wanted.document
@@ -164,9 +209,9 @@ class WorkflowKind(VersionedKind):
         definition_commands.delete_workflow(name, version or 1, context.by, context.reason)
 
 
-class TaskKind(DefinitionKind):
+class TaskKind(SummarizedKind):
     label, plural = "task definition", "tasks"
-    target_type, model = TASK_DEF, TaskDefinition
+    target_type, audit_type, model = TASK_DEF, "task_definition", TaskDefinition
 
     def parse(self, given: Document, context: PlanContext) -> PlannedObject:
         document = coerce_task(without_fields(given, AUDIT_FIELDS | {"tags"}))
@@ -176,11 +221,8 @@ class TaskKind(DefinitionKind):
     def current(self, wanted: PlannedObject) -> Document | None:
         return TaskDefinition.objects.filter(name=wanted.name).values_list("document", flat=True).first()
 
-    def comparable(self, document: Document) -> Document:
-        return without_fields(normalize_task(document), AUDIT_FIELDS | {"tags"})
-
-    def changes(self, current: Document, wanted: Document) -> list[str]:
-        return [each.sentence for each in semantic_changes(current, wanted)] or super().changes(current, wanted)
+    def normalize(self, document: Document) -> Document:
+        return normalize_task(document)
 
     def save(self, wanted: PlannedObject, context: PlanContext, *, replaces: bool, new_version: bool) -> None:
         definition_commands.save_task(wanted.document, context.by, overwrite=replaces, reason=context.reason)
@@ -191,7 +233,7 @@ class TaskKind(DefinitionKind):
 
 class SchemaKind(VersionedKind):
     label, plural, model = "schema", "schemas", SchemaDefinition
-    target_type = SCHEMA
+    target_type, audit_type = SCHEMA, "schema"
 
     def parse(self, given: Document, context: PlanContext) -> PlannedObject:
         document, validation_errors = read_schema(without_fields(given, AUDIT_FIELDS))
@@ -210,7 +252,7 @@ class SchemaKind(VersionedKind):
 
 class FormTemplateKind(DefinitionKind):
     label, plural, has_versions = "form template", "form-templates", True
-    target_type, model = FORM_TEMPLATE, FormTemplate
+    target_type, audit_type, model = FORM_TEMPLATE, "form_template", FormTemplate
 
     def parse(self, given: Document, context: PlanContext) -> PlannedObject:
         document, validation_errors = read_form_template(without_fields(given, AUDIT_FIELDS))
@@ -239,7 +281,7 @@ class HandlerKind(DefinitionKind):
     """Event handlers. Unless the context activates them, they are saved as inactive: the source handles the events."""
 
     label, plural = "event handler", "event-handlers"
-    target_type, model = EVENT_HANDLER, EventHandler
+    target_type, audit_type, model = EVENT_HANDLER, "event_handler", EventHandler
 
     def parse(self, given: Document, context: PlanContext) -> PlannedObject:
         document, validation_errors = read_handler(without_fields(given, AUDIT_FIELDS | {"tags"}))
@@ -276,7 +318,7 @@ class ScheduleKind(DefinitionKind):
     """
 
     label, plural = "schedule", "schedules"
-    target_type, model = SCHEDULE, Schedule
+    target_type, audit_type, model = SCHEDULE, "schedule", Schedule
 
     def __init__(self, parse_schedule: Callable[[Document], Document]) -> None:
         self._parse_schedule = parse_schedule
@@ -332,6 +374,13 @@ def without_fields(document: Document, names: frozenset[str]) -> Document:
 def require_none(validation_errors: list[ValidationError]) -> None:
     if validation_errors:
         raise ValidationFailed(validation_errors)
+
+
+def describe_elements(noun: str, before: Iterable[str], after: Iterable[str]) -> list[str]:
+    """Return the differences between two sets of texts as sentences. `noun`: what an element is."""
+    here, there = set(before), set(after)
+    added = [f"{noun} {each} added" for each in sorted(there - here)]
+    return added + [f"{noun} {each} removed" for each in sorted(here - there)]
 
 
 def describe_difference(path: str, before: Any, after: Any) -> str:

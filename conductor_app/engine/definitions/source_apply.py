@@ -78,7 +78,7 @@ def _require_unchanged(item: SourceItem) -> None:
     Raises:
         Conflict: when it was changed since.
     """
-    list(item.kind.model.objects.select_for_update().filter(name=item.name).values_list("pk"))
+    item.kind.lock(item.name)
     if _load(item) != item.stored:
         raise Conflict("It was changed while the plan was applied. Plan again.")
 
@@ -97,7 +97,7 @@ def _save(plan: SourcePlan, item: SourceItem) -> None:
         replaces=item.action is Action.UPDATE,
         new_version=item.action is Action.NEW_VERSION,
     )
-    if item.is_new:
+    if item.is_new and item.kind.target_type:
         grant_to_current_actor([(item.kind.target_type, item.name)])
 
 

@@ -14,15 +14,6 @@ from .source_kinds import source_kinds
 from .source_plan import find_edits, may_read
 from .stored_definitions import StoredDefinition, load_stored
 
-AUDIT_TYPES = {
-    "schemas": "schema",
-    "tasks": "task_definition",
-    "form-templates": "form_template",
-    "workflows": "workflow_definition",
-    "event-handlers": "event_handler",
-    "schedules": "schedule",
-}
-"""The object types of the audit log."""
 MAX_ROWS = 2_000
 KINDS = source_kinds(dict)
 """The kinds. Drift compares stored documents and parses none."""
@@ -108,7 +99,7 @@ def _with_deletions(items: list[DriftItem]) -> list[DriftItem]:
 
 def _audit_key(item: DriftItem) -> tuple[str, str]:
     version = f":{item.applied.version}" if item.kind.has_versions else ""
-    return AUDIT_TYPES[item.kind.plural], f"{item.applied.name}{version}"
+    return item.kind.audit_type, f"{item.applied.name}{version}"
 
 
 def exported_document(item: DriftItem) -> dict[str, Any] | None:

@@ -6,14 +6,13 @@ edited here since, and deletes none that its own source has not applied, unless 
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
 from ...access.access_types import CREATE, DELETE, READ, TASK_DEF, UPDATE, WORKFLOW_DEF
 from ...access.current_actor import current_actor
-from ...access.permissions import is_allowed, missing_permission_error
 from ...access.uses import require_starts, require_uses
 from ...core.errors import Forbidden, Invalid, RequestRefused, ValidationError, ValidationFailed
 from ...models import AppliedDefinition
@@ -179,7 +178,8 @@ def plan_source(source: SourceFolder, kinds: Sequence[DefinitionKind], by: str) 
         plan.items += _plan_kind(plan, kind, by_kind[kind.plural])
         leftovers = [*_plan_leftovers(plan, kind, by_kind[kind.plural]), *leftovers]
     plan.items += leftovers
-    plan.items = [_check_item(item, _created_workflows(plan)) for item in plan.items]
+    planned = {(item.kind.plural, item.name) for item in plan.items}
+    plan.items = [_check_item(item, _created_workflows(plan), planned) for item in plan.items]
     return plan
 
 
@@ -350,11 +350,16 @@ def _created_workflows(plan: SourcePlan) -> set[str]:
     return {item.name for item in plan.items if item.kind.target_type == WORKFLOW_DEF and item.is_new}
 
 
-def _check_item(item: SourceItem, created: Iterable[str]) -> SourceItem:
-    """Return the item with its problem if the current actor lacks a right, and without what the actor may not read."""
+def _check_item(item: SourceItem, created: Iterable[str], planned: Collection[tuple[str, str]]) -> SourceItem:
+    """Return the item with its problem if the current actor lacks a right, and without what the actor may not read.
+
+    `planned`: the kinds and names of all items.
+    """
     if not may_read(item.kind, item.name) and item.stored is not None:
         item = replace(item, changes=(), edits=())
     if problem := refusal_of(item, created):
+        return replace(item, problem=problem)
+    if item.wanted is not None and (problem := item.kind.find_problem(item.wanted, planned)):
         return replace(item, problem=problem)
     return item
 
@@ -362,7 +367,7 @@ def _check_item(item: SourceItem, created: Iterable[str]) -> SourceItem:
 def may_read(kind: DefinitionKind, name: str) -> bool:
     """Return True if the current actor may see the contents of a definition."""
     actor = current_actor()
-    return actor is None or is_allowed(actor, [(READ, kind.target_type)], {kind.target_type: name})
+    return actor is None or kind.refuse(actor, READ, name) is None
 
 
 def refusal_of(item: SourceItem, created: Iterable[str] = ()) -> str:
@@ -370,13 +375,12 @@ def refusal_of(item: SourceItem, created: Iterable[str] = ()) -> str:
 
     `created`: the workflows that the plan creates; the actor may start those.
     """
-    actor, target = current_actor(), {item.kind.target_type: item.name}
+    actor = current_actor()
     if actor is None:
         return ""
-    rights = [(access, item.kind.target_type) for access in _accesses(item)]
-    for right in rights:
-        if not is_allowed(actor, [right], target):
-            return missing_permission_error(actor, [right], target).message
+    for access in _accesses(item):
+        if error := item.kind.refuse(actor, access, item.name):
+            return error.message
     if item.wanted is None or not item.changes_something or item.action is Action.ADOPT:
         return ""
     try:

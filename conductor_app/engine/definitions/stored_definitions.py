@@ -34,25 +34,24 @@ def load_stored(kind: DefinitionKind, wanted: Iterable[StoredKey]) -> dict[Store
 
 
 def _load_chunk(kind: DefinitionKind, wanted: set[StoredKey]) -> dict[StoredKey, StoredDefinition]:
-    rows = kind.model.objects.filter(name__in={name for name, _ in wanted})
+    names = {name for name, _ in wanted}
     if not kind.has_versions:
-        return {(row.name, NEWEST): _read_row(kind, row, 0) for row in rows}
+        return {
+            (name, NEWEST): StoredDefinition(document, 0, changed_by, changed_at)
+            for name, document, changed_by, changed_at in kind.load(names)
+        }
+    rows = kind.model.objects.filter(name__in=names)
     of_name = kind.model.objects.filter(name=OuterRef("name")).order_by().values("name")
     newest = Subquery(of_name.annotate(newest=Max("version")).values("newest"))
     is_stated = Q(version__in={version for _, version in wanted if version != NEWEST})
     found: dict[StoredKey, StoredDefinition] = {}
     for row in rows.annotate(newest_version=newest).filter(is_stated | Q(version=newest)):
-        stored = _read_row(kind, row, row.version)
+        author, at = row.updated_by or row.created_by, row.updated_at or row.created_at
+        stored = StoredDefinition(kind.stored(row), row.version, author, at)
         found[row.name, row.version] = stored
         if row.version == row.newest_version:
             found[row.name, NEWEST] = stored
     return found
-
-
-def _read_row(kind: DefinitionKind, row: Any, version: int) -> StoredDefinition:
-    return StoredDefinition(
-        kind.stored(row), version, row.updated_by or row.created_by, row.updated_at or row.created_at
-    )
 
 
 def differences(kind: DefinitionKind, before: dict[str, Any], after: dict[str, Any]) -> list[str]:

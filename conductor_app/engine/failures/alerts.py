@@ -8,7 +8,7 @@ from django.db import transaction
 from ... import clock
 from ...core.alert_messages import RESOLVE, TRIGGER, AlertNotice
 from ...core.alert_targets import INCIDENT_KINDS
-from ...core.alerts import ALERT_KINDS, DAY_MINUTES, MINUTE_MS, SHARE, QuietHours
+from ...core.alerts import DAY_MINUTES, MINUTE_MS, QuietHours, find_rule_problem
 from ...core.errors import Conflict, Invalid, NotFound
 from ...insight.bulk import selections
 from ...insight.failures.alerts import measure_alert, newest_failure, rule_of
@@ -19,47 +19,55 @@ from .alert_targets import send_notice
 
 MAX_VIEWS = 200
 MAX_ALERT_TARGETS = 10
-MAX_MINUTES = 7 * 24 * 60
 RETENTION_MS = 90 * 86_400_000
 
 
 def save_view(
-    name: str, selection: Mapping[str, Any], by: str, is_shared: bool = False, is_tile: bool = False
+    name: str,
+    selection: Mapping[str, Any],
+    by: str,
+    is_shared: bool = False,
+    is_tile: bool = False,
+    *,
+    owner: str = "",
+    reason: str = "",
 ) -> SavedView:
     """Save a selection of runs as a view of its owner. A view of the same name is replaced.
+
+    `owner`: `by`, if it is not given.
 
     Raises:
         Invalid: when the name or the selection is invalid.
         Conflict: when the owner has too many views.
     """
-    name = name.strip()
+    name, owner = name.strip(), (owner or by)[:255]
     if not name or len(name) > 120 or "\0" in name:
         raise Invalid(f"The name of a view must have 1 to 120 characters (got {name[:130]!r}).")
     known = selections.clean_selection(selection)
     selections.selected_runs(known).order_by()[:1].exists()
     with transaction.atomic():
-        if SavedView.objects.filter(owner=by).exclude(name=name).count() >= MAX_VIEWS:
-            raise Conflict(f"{by} already has {MAX_VIEWS} views. Delete one first.")
+        if SavedView.objects.filter(owner=owner).exclude(name=name).count() >= MAX_VIEWS:
+            raise Conflict(f"{owner} already has {MAX_VIEWS} views. Delete one first.")
         values = {"selection": known, "is_shared": is_shared, "is_tile": is_tile, "created_at": clock.now()}
-        view, _ = SavedView.objects.update_or_create(owner=by[:255], name=name, defaults=values)
-        _record_change("view", view.pk, by, "save", {"name": name, "selection": known})
+        view, _ = SavedView.objects.update_or_create(owner=owner, name=name, defaults=values)
+        _record_change("view", view.pk, by, "save", {"name": name, "selection": known}, reason)
     return view
 
 
-def remove_view(view_id: int, by: str) -> None:
-    """Delete a view of the caller, with its alerts.
+def remove_view(view_id: int, by: str, *, owner: str = "", reason: str = "") -> None:
+    """Delete a view of the caller, or of another owner, with its alerts.
 
     Raises:
-        NotFound: when the caller owns no view with this id.
+        NotFound: when the owner has no view with this id.
     """
     with transaction.atomic():
-        view = SavedView.objects.filter(pk=view_id, owner=by).first()
+        view = SavedView.objects.filter(pk=view_id, owner=owner or by).first()
         if view is None:
             raise NotFound(f"You have no view with the id {view_id}.")
         for alert in view.alerts.filter(incident_at__isnull=False):
             _close_incident(alert, "the view was deleted", clock.now())
         view.delete()
-        _record_change("view", view_id, by, "remove", {})
+        _record_change("view", view_id, by, "remove", {"name": view.name}, reason)
 
 
 def save_alert(
@@ -72,6 +80,7 @@ def save_alert(
     *,
     targets: Sequence[int] = (),
     quiet: QuietHours | None = None,
+    reason: str = "",
 ) -> Alert:
     """Create an alert that fires when a view meets a condition. `window` and `repeat` are in minutes.
 
@@ -80,12 +89,8 @@ def save_alert(
     Raises:
         Invalid: when a value is out of its range, or the targets are missing or unknown.
     """
-    if kind not in ALERT_KINDS:
-        raise Invalid(f"Unknown kind of alert {kind!r}. Use one of: {', '.join(ALERT_KINDS)}.")
-    if not 1 <= threshold <= (most := 100 if kind == SHARE else 10**6):
-        raise Invalid(f"The threshold must be 1 to {most:,} (got {threshold}).")
-    if not (1 <= window <= MAX_MINUTES and 1 <= repeat <= MAX_MINUTES):
-        raise Invalid(f"The window and the pause must be 1 to {MAX_MINUTES} minutes (got {window} and {repeat}).")
+    if problem := find_rule_problem(kind, threshold, window, repeat):
+        raise Invalid(problem)
     if quiet is not None and not (0 <= quiet.begins < DAY_MINUTES and 0 <= quiet.ends < DAY_MINUTES):
         raise Invalid("Quiet hours must be two times of day, such as 22:00 and 07:30.")
     now = clock.now()
@@ -97,7 +102,8 @@ def save_alert(
             **({"quiet_from": quiet.begins, "quiet_until": quiet.ends, "zone": quiet.zone} if quiet else {}),
         )  # fmt: skip
         alert.targets.set(rows)
-        _record_change("alert", alert.pk, by, "save", {"view": view.name, "kind": kind, "threshold": threshold})
+        facts = {"view": view.name, "kind": kind, "threshold": threshold}
+        _record_change("alert", alert.pk, by, "save", facts, reason)
     return alert
 
 
@@ -110,19 +116,19 @@ def _find_targets(ids: Sequence[int]) -> list[AlertTarget]:
     return rows
 
 
-def remove_alert(alert_id: int, by: str) -> None:
+def remove_alert(alert_id: int, by: str, reason: str = "") -> None:
     """Delete an alert.
 
     Raises:
         NotFound: when there is no alert with this id.
     """
     with transaction.atomic():
-        alert = Alert.objects.select_for_update().filter(pk=alert_id).first()
+        alert = Alert.objects.select_for_update(of=("self",)).select_related("view").filter(pk=alert_id).first()
         if alert is None:
             raise NotFound(f"There is no alert {alert_id}.")
         _close_incident(alert, "the alert was deleted", clock.now())
         alert.delete()
-        _record_change("alert", alert_id, by, "remove", {})
+        _record_change("alert", alert_id, by, "remove", {"view": alert.view.name}, reason)
 
 
 def check_due_alerts(limit: int) -> int:
@@ -176,5 +182,5 @@ def _notice(alert: Alert, event: str, sentence: str, now: int) -> AlertNotice:
     return AlertNotice(event, alert.view.name, f"{alert.view.name}: {sentence}", now, incident, alert.pk)
 
 
-def _record_change(kind: str, id: int, by: str, action: str, facts: Mapping[str, Any]) -> None:
-    audit.record(kind, str(id), action, by, facts=facts)
+def _record_change(kind: str, id: int, by: str, action: str, facts: Mapping[str, Any], reason: str = "") -> None:
+    audit.record(kind, str(id), action, by, reason=reason, facts=facts)

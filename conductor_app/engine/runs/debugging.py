@@ -205,7 +205,8 @@ def _save_breakpoints(row: WorkflowDefinition, kept: list[Breakpoint], by: str, 
     row.save(update_fields=["breakpoints"])
     # Every process reads this number before it starts a run.
     bump_definitions_revision()
-    audit.record("workflow", row.name, action.action, by, reason=reason, facts=action.facts)
+    object_id = f"{row.name}:{row.version}"
+    audit.record("workflow_definition", object_id, action.action, by, reason=reason, facts=action.facts)
 
 
 def _present(facts: Mapping[str, Any]) -> dict[str, Any]:

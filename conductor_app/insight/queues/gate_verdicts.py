@@ -1,6 +1,6 @@
 """Verdicts on a pending attempt: each gate, polling workers, and whether the run is paused."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -41,6 +41,14 @@ class GateVerdict:
     holders: tuple[LimitHolder, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class LimitUse:
+    """What counts against the limits of an attempt: the starts of the rate limit, the holders of the other one."""
+
+    starts: tuple[int, ...]
+    holders: tuple[LimitHolder, ...]
+
+
 def explain_attempt(attempt_id: str) -> list[GateVerdict]:
     """Return the verdicts on an attempt by id. Empty if it is not pending."""
     attempt = Attempt.objects.defer_payloads().select_related("run").filter(pk=attempt_id).first()
@@ -52,13 +60,25 @@ def verdicts_on(attempt: Attempt, now: int, facts: GateFacts | None = None) -> l
 
     `facts`: of the attempt, if they have been loaded.
     """
+    if facts is None:
+        return verdicts_on_attempts([attempt], now)[attempt.pk]
     if not is_queued(attempt):
         return []
-    polls = None
-    if facts is None:
-        limits, polls = _registered_limits_and_polls(attempt, now)
-        facts = facts_of_attempts([attempt], now, {attempt.pk: limits})[attempt.pk]
-    return [*gate_verdicts(attempt, facts), polling_verdict(attempt, now, polls), run_pause_verdict(attempt)]
+    return [*gate_verdicts(attempt, facts), polling_verdict(attempt, now), run_pause_verdict(attempt)]
+
+
+def verdicts_on_attempts(attempts: Sequence[Attempt], now: int) -> dict[str, list[GateVerdict]]:
+    """Return the verdicts on attempts that were loaded with their run, by attempt id. Those of all take few queries."""
+    found: dict[str, list[GateVerdict]] = {each.pk: [] for each in attempts}
+    queued = [each for each in attempts if is_queued(each)]
+    loaded = {each.pk: _registered_limits_and_polls(each, now) for each in queued}
+    facts = facts_of_attempts(queued, now, {pk: limits for pk, (limits, _polls) in loaded.items()}) if queued else {}
+    uses = _limit_uses(queued, facts)
+    for each in queued:
+        gates = _evaluate_gates(each, facts[each.pk], uses[each.pk])
+        polled = polling_verdict(each, now, loaded[each.pk][1])
+        found[each.pk] = [*gates, polled, run_pause_verdict(each)]
+    return found
 
 
 def is_queued(attempt: Attempt) -> bool:
@@ -73,8 +93,11 @@ def closed_gates(verdicts: Iterable[GateVerdict]) -> list[GateVerdict]:
 
 def gate_verdicts(attempt: Attempt, facts: GateFacts) -> list[GateVerdict]:
     """Evaluate each gate that a claim checks."""
-    starts, holders = _starts_and_holders(attempt.name, facts)
-    facts = replace(facts, start_times=starts) if starts else facts
+    return _evaluate_gates(attempt, facts, _limit_uses([attempt], {attempt.pk: facts})[attempt.pk])
+
+
+def _evaluate_gates(attempt: Attempt, facts: GateFacts, use: LimitUse) -> list[GateVerdict]:
+    facts = replace(facts, start_times=use.starts) if use.starts else facts
     return [
         GateVerdict(gate.name, True, str(gate.open_sentence))
         if gate.lets_pass(facts)
@@ -82,31 +105,40 @@ def gate_verdicts(attempt: Attempt, facts: GateFacts) -> list[GateVerdict]:
             gate.name,
             False,
             gate.sentence(facts),
-            holders if gate is CONCURRENCY else limit_holders(gate.name, attempt),
+            use.holders if gate is CONCURRENCY else limit_holders(gate.name, attempt),
         )
         for gate in GATES
     ]
 
 
-def _starts_and_holders(name: str, facts: GateFacts) -> tuple[tuple[int, ...], tuple[LimitHolder, ...]]:
-    """Return the starts that a rate limit counts and the holders of a concurrency limit. Runs at most one query.
+def _limit_uses(attempts: Sequence[Attempt], facts: Mapping[str, GateFacts]) -> dict[str, LimitUse]:
+    """Return what counts against the limits of attempts, by attempt id. Runs one query, or none.
 
     Starts that have been loaded are not loaded again.
     """
-    parts = {}
-    if _has_counted_starts(facts) and not facts.start_times:
-        parts["start"] = _recent_starts(name, facts)
-    if not CONCURRENCY.lets_pass(facts):
-        parts["holder"] = _holders_of_name(name)
+    counted = [each for each in attempts if _has_counted_starts(facts[each.pk]) and not facts[each.pk].start_times]
+    full = [each for each in attempts if not CONCURRENCY.lets_pass(facts[each.pk])]
+    starts_and_holders = _load_parts(
+        [_recent_starts(each.name, facts[each.pk]) for each in counted] + [_holders_of_name(each.name) for each in full]
+    )
+    starts = {each.pk: sorted(row[-1] for row in starts_and_holders.pop(0)) for each in counted}
+    holders = {each.pk: [_limit_holder(*row) for row in starts_and_holders.pop(0)] for each in full}
+    return {each.pk: LimitUse(tuple(starts.get(each.pk, ())), tuple(holders.get(each.pk, ()))) for each in attempts}
+
+
+def _load_parts(parts: Sequence[QuerySet[Attempt, Any]]) -> list[list[Any]]:
+    """Return the rows of several queries with the same columns. Runs one query, or none."""
+    found: list[list[Any]] = [[] for _part in parts]
     if not parts:
-        return (), ()
-    queries = {kind: rows.query.sql_with_params() for kind, rows in parts.items()}
-    union = " UNION ALL ".join(f"SELECT '{kind}', part.* FROM ({sql}) AS part" for kind, (sql, _) in queries.items())
+        return found
+    queries = [rows.query.sql_with_params() for rows in parts]
+    union = " UNION ALL ".join(f"SELECT {n}, part.* FROM ({sql}) AS part" for n, (sql, _values) in enumerate(queries))
     with connection.cursor() as cursor:
-        cursor.execute(union, [value for _, values in queries.values() for value in values])
+        cursor.execute(union, [value for _sql, values in queries for value in values])
         rows = cursor.fetchall()
-    starts = sorted(row[-1] for row in rows if row[0] == "start")
-    return tuple(starts), tuple(_limit_holder(*row[1:]) for row in rows if row[0] == "holder")
+    for number, *row in rows:
+        found[number].append(row)
+    return found
 
 
 def limit_holders(gate: str, attempt: Attempt) -> tuple[LimitHolder, ...]:

@@ -16,7 +16,7 @@ from ...models.gates import BREAKPOINT, GateFacts, stop_facts
 from ..definitions.parsed_definitions import attempts_allowed, parsed_definition
 from ..durations import format_duration, format_elapsed, format_timestamp
 from ..monitoring.undelivered_messages import WaitingMessage, undelivered_to
-from ..queues.gate_verdicts import GateVerdict, verdicts_on
+from ..queues.gate_verdicts import GateVerdict, verdicts_on, verdicts_on_attempts
 from ..tasks.attempt_waits import describe_wait, interest_sort_key
 from .last_transition import last_transition
 
@@ -43,11 +43,18 @@ class Cause:
     """The undelivered message that the run waits for."""
     attempts: tuple[Attempt, ...] = ()
     """The attempts that were read with their tasks to find the cause."""
+    shown_attempt_id: str = ""
+    shown_verdicts: tuple[GateVerdict, ...] = ()
+    """The open attempt of the task that the caller shows beside the cause, and the gate verdicts on it."""
 
 
-def run_cause(run: Run, now: int | None = None) -> Cause:
-    """Return why the run has its current status."""
-    return CAUSES[run.status](run, clock.now() if now is None else now)
+def run_cause(run: Run, now: int | None = None, shown: str = "") -> Cause:
+    """Return why the run has its current status.
+
+    `shown`: a task whose gate verdicts are loaded with those of the cause, which takes fewer queries.
+    """
+    now = clock.now() if now is None else now
+    return _running_cause(run, now, shown) if run.status == RUNNING else CAUSES[run.status](run, now)
 
 
 def failure_reasons(runs: Iterable[Run]) -> dict[str, tuple[str, str]]:
@@ -60,7 +67,7 @@ def failure_reasons(runs: Iterable[Run]) -> dict[str, tuple[str, str]]:
     }
 
 
-def _running_cause(run: Run, now: int) -> Cause:
+def _running_cause(run: Run, now: int, shown: str = "") -> Cause:
     if run.begins_later(now):
         until = {"moment": format_timestamp(run.created_at), "left": format_elapsed(run.created_at - now)}
         return Cause(_("Waiting: scheduled to start at %(moment)s, in %(left)s") % until, is_waiting=True)
@@ -78,12 +85,24 @@ def _running_cause(run: Run, now: int) -> Cause:
     is_waiting = not (first.status == "LEASED" and first.queue)
     others_open = ngettext(" · %(count)s more active task", " · %(count)s more active tasks", others)
     more = others_open % {"count": others} if others else ""
-    verdicts = tuple(verdicts_on(first, now))
+    other = next((each for each in attempts if shown and str(each.task) == shown), first)
+    verdicts_by_id = verdicts_on_attempts([first] if other is first else [first, other], now)
+    verdicts = tuple(verdicts_by_id[first.pk])
     sentence = describe_wait(
         first, attempts_allowed(parsed_definition(run.resolved_definition_id), first.task), verdicts, now
     )
     whole = (_("Waiting: %(what)s") if is_waiting else _("Running: %(what)s")) % {"what": sentence + more}
-    return Cause(whole, str(first.task), first.id, first.child_id, verdicts, is_waiting, attempts=tuple(attempts))
+    return Cause(
+        whole,
+        str(first.task),
+        first.id,
+        first.child_id,
+        verdicts,
+        is_waiting,
+        attempts=tuple(attempts),
+        shown_attempt_id=other.pk,
+        shown_verdicts=tuple(verdicts_by_id[other.pk]),
+    )
 
 
 def _stopped_cause(run: Run, stops: Mapping[str, Mapping[str, Any]], now: int) -> Cause:
@@ -211,7 +230,6 @@ def _completed_cause(run: Run, now: int) -> Cause:
 
 
 CAUSES = {
-    RUNNING: _running_cause,
     PAUSED: _paused_cause,
     FAILED: _failed_cause,
     TIMED_OUT: _timed_out_cause,

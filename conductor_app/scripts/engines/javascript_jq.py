@@ -18,6 +18,7 @@ from results import (
     TOO_DEEP,
     TOO_LARGE,
     answer_document,
+    is_too_deep,
 )
 
 MAX_DESCRIPTORS = 0
@@ -70,6 +71,8 @@ def run_jq(order, inputs):
     try:
         for value in compile_jq(order["source"]).input_text(inputs):
             values.append(json.dumps(value))
+            if is_too_deep(value, values[-1]):
+                return answer_document(error=TOO_DEEP)
             size += len(values[-1])
             if size > MAX_RESULT_SIZE:
                 return answer_document(error=TOO_LARGE)

@@ -26,6 +26,7 @@ from results import (
     SCRIPT_MEMORY,
     TOO_DEEP,
     answer_document,
+    is_too_deep,
 )
 
 MAX_DESCRIPTORS = 64
@@ -183,27 +184,13 @@ def success_result(text, logs):
     """Return the result with the value of the script. NaN and Infinity become text, as in Conductor."""
     try:
         value = json.loads(text, parse_constant=str)
-        is_flat = text.count("[") + text.count("{") <= MAX_RESULT_DEPTH
-        return (
-            answer_document(value, logs=logs)
-            if is_flat or not is_too_deep(value)
-            else answer_document(error=TOO_DEEP, logs=logs)
-        )
+        if is_too_deep(value, text):
+            return answer_document(error=TOO_DEEP, logs=logs)
+        return answer_document(value, logs=logs)
     except RecursionError:
         return answer_document(error=TOO_DEEP, logs=logs)
     except (TypeError, ValueError):
         return answer_document(error="The script's result is not JSON.", logs=logs)
-
-
-def is_too_deep(value):
-    """Return True if a result is nested too deeply."""
-    level, depth = [value], 0
-    while level and depth <= MAX_RESULT_DEPTH:
-        depth += 1
-        inner = (each for each in level if isinstance(each, dict | list))
-        level = [each for one in inner for each in (one.values() if isinstance(one, dict) else one)]
-    # Containers remain after MAX_RESULT_DEPTH levels.
-    return bool(level)
 
 
 def crash_result(error, logs):

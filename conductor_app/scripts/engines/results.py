@@ -18,3 +18,19 @@ NOT_EVALUATED = "null"
 def answer_document(value=None, error=None, timed_out=False, logs=()):
     """Return a result as JSON text."""
     return json.dumps({"value": value, "error": error, "timed_out": timed_out, "logs": list(logs)})
+
+
+def is_too_deep(value, text):
+    """Return True if a result is nested too deeply. `text`: its JSON, which is faster to check.
+
+    The recursion limit of Python is no substitute: since 3.12, it does not apply to json.dumps.
+    """
+    if text.count("[") + text.count("{") <= MAX_RESULT_DEPTH:
+        return False
+    level, depth = [value], 0
+    while level and depth <= MAX_RESULT_DEPTH:
+        depth += 1
+        inner = (each for each in level if isinstance(each, dict | list))
+        level = [each for one in inner for each in (one.values() if isinstance(one, dict) else one)]
+    # Containers remain after MAX_RESULT_DEPTH levels.
+    return bool(level)

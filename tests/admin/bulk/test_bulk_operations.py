@@ -88,6 +88,19 @@ def retried(operator, scenario, clock) -> str:
     return f"{LIST}{id}/"
 
 
+def test_titles_name_a_failure_group_by_its_error(operator, retried, django_assert_max_num_queries):
+    group = FailureGroup.objects.get(message__startswith="KeyError")
+    bulk.start(bulk.BulkRequest("retry", {"failure_group": group.pk}, "fixed"), "olga")
+
+    plan = page_text(operator.get(PLAN, {"failure_group": group.pk}))
+    with django_assert_max_num_queries(15):
+        listed = page_text(operator.get(LIST))
+
+    title = "runs that failed with “KeyError: 'zip'”"
+    assert title in plan and f"Retry {title}" in listed
+    assert "with failures in group 999" in page_text(operator.get(PLAN, {"failure_group": 999}))
+
+
 def test_the_page_shows_what_has_become_of_each_run(operator, retried):
     page = operator.get(retried)
     rows = page_text(page).partition("Outcome Reason Time")[2]

@@ -149,6 +149,7 @@ def test_an_alert_below_its_threshold_does_not_fire(operator, scenario):
         {"target": "999"},
         {"target": "x"},
         {"window": "0"},
+        {"threshold": "0"},
         {"threshold": "x"},
         {"quiet_from": "25:00", "quiet_until": "07:00"},
         {"quiet_from": "22:00"},

@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from conductor_app.engine.runs import debugging
 from conductor_app.engine.runs.debugging import BreakpointRequest
-from conductor_app.models import Run
+from conductor_app.models import AuditEntry, Run, WorkflowDefinition
 from tests.builders import step
 from tests.scenario import ACTOR, Scenario
 
@@ -68,6 +68,44 @@ def test_a_breakpoint_is_set_and_removed_by_forms(operator, stopped):
     assert (found["by"], found["condition"]) == ("olga", "1 > 0")
     assert "Breakpoint removed." in submit(operator, stopped, do="remove", breakpoint=found["id"])
     assert "no step" in submit(operator, stopped, do="set", ref="nowhere", place="before")
+
+
+def test_a_breakpoint_of_a_definition_is_set_and_removed_by_forms_and_recorded_at_the_definition(operator, stopped):
+    row = WorkflowDefinition.objects.get()
+    address = reverse("admin:definition_breakpoints", args=[row.pk])
+
+    text = operator.post(address, {"do": "set", "ref": "ship", "place": "after"}, follow=True).content.decode()
+    row.refresh_from_db()
+    removed = operator.post(address, {"do": "remove", "breakpoint": row.breakpoints[0]["id"]}, follow=True)
+
+    assert "It applies to runs that start from now on." in text and "after its completion" in text
+    assert (row.breakpoints[0]["ref"], row.breakpoints[0]["by"]) == ("ship", "olga")
+    assert "Breakpoint removed." in removed.content.decode()
+    assert (
+        "no step" in operator.post(address, {"do": "set", "ref": "x", "place": "after"}, follow=True).content.decode()
+    )
+    recorded = AuditEntry.objects.filter(object_type="workflow_definition", object_id=f"{row.name}:{row.version}")
+    assert [entry.action for entry in recorded.order_by("id")] == ["create", "set breakpoint", "remove breakpoint"]
+
+
+def test_breakpoints_of_a_definition_and_of_a_start_require_the_debugger_permission(stopped):
+    user = User.objects.create_user("oscar", password="x", is_staff=True)
+    may = ["view_run", "view_workflowdefinition", "execute_workflowdefinition"]
+    user.user_permissions.set(Permission.objects.filter(codename__in=may))
+    client, row = Client(), WorkflowDefinition.objects.get()
+    client.force_login(user)
+    start = reverse("admin:start_run", args=[row.pk])
+
+    refused = [
+        client.post(reverse("admin:definition_breakpoints", args=[row.pk]), {"do": "set", "ref": "ship"}),
+        client.post(start, {"input": "{}", "mode": "json", "stop_before": "ship"}),
+    ]
+
+    assert [reply.status_code for reply in refused] == [403, 403] and Run.objects.count() == 1
+    assert all("execute_debug" in reply.content.decode() for reply in refused)
+    assert "Stop before step" not in client.get(start).content.decode()
+    change = reverse("admin:conductor_workflowdefinition_change", args=[row.pk])
+    assert "Set breakpoint" not in client.get(change).content.decode()
 
 
 def test_an_expression_is_evaluated_on_the_page(operator, stopped):

@@ -20,6 +20,7 @@ from conductor_app.engine.runs import retention, retry_rerun_restart, run_comman
 from conductor_app.engine.tasks import task_commands
 from conductor_app.models import Attempt, Run, Task
 from tests.admin.page_text import button_names, html, page_text, run_action_url, run_url
+from tests.builders import fork
 from tests.insight.scenarios import (
     claim_and_report,
     claim_next,
@@ -294,6 +295,20 @@ def test_a_reopened_run_that_waits_at_both_limits_takes_few_queries(
             page = page_text(client.get(run_url(run, task="ship")))
     assert "1 of 1 tasks of this name run" in page and "2 of 2 starts in 60 s" in page
     assert "All executions" in page
+
+
+def test_a_second_task_that_waits_at_its_own_limits_takes_few_queries(operator, clock, django_assert_max_num_queries):
+    for name in ("pack", "ship"):
+        define_task(name, concurrentExecLimit=1, rateLimitPerFrequency=2, rateLimitFrequencyInSeconds=60)
+    start_run_of(*fork([step("pack")], [step("ship")], ref="both"))
+    claim_next("pack")
+    claim_next("ship")
+    run = start_run("order")
+
+    operator.get(run_url(run))  # the plan is parsed once in a process
+    with django_assert_max_num_queries(15):
+        page = page_text(operator.get(run_url(run, task="ship")))
+    assert "Waiting: pack" in page and page.count("1 of 1 tasks of this name run") == 2
 
 
 def test_a_failure_three_levels_below_takes_few_queries(viewer, clock, django_assert_max_num_queries):

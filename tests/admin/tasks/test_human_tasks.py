@@ -47,6 +47,14 @@ def test_a_task_displays_its_input_and_the_fields_read_later(operator, asked):
     assert "&quot;approved&quot;: null" in html(page)
 
 
+def test_an_open_task_has_waited_and_not_run(operator, asked, clock):
+    clock.advance(seconds=4 * 3600)
+
+    panel = page_text(operator.get(run_url(asked, task="approve")))
+
+    assert "attempt 1, waited 4 h" in panel and "ran 4 h" not in panel
+
+
 def test_a_completion_is_audited_with_its_reason(operator, asked):
     said = {"output": '{"approved": true}', "reason": "a good customer", "outcome": "COMPLETED"}
 
@@ -59,8 +67,9 @@ def test_a_completion_is_audited_with_its_reason(operator, asked):
 
 
 def test_a_task_can_be_failed_with_a_reason(operator, asked):
-    operator.post(task_of(asked), {"output": "", "reason": "too dear", "outcome": "FAILED"})
+    page = operator.post(task_of(asked), {"output": "", "reason": "too dear", "outcome": "FAILED"}, follow=True)
 
+    assert "Marked approve of order as failed." in page_text(page)
     assert reload_run(asked).status == "FAILED"
     assert newest_attempt_of(asked, "approve").reason == "too dear"
 

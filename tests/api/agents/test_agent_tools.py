@@ -83,6 +83,16 @@ def test_an_agent_plans_and_applies_a_retry_with_a_reason_in_the_audit_log(serve
     assert AuditEntry.objects.filter(object_id=run, reason="Ada confirmed it").exists()
 
 
+def test_an_agent_plans_a_rewind(server):
+    run = failed_run()
+    task = Api().workflow(run)["tasks"][0]["taskId"]
+
+    plan = call(server, "plan_operation", workflowId=run, operation="rewind", taskId=task).structured_content
+
+    assert plan["operation"] == "rewind"
+    assert plan["confirmationToken"]
+
+
 def test_every_reading_tool_answers(server):
     run = failed_run()
     task = Api().workflow(run)["tasks"][0]["taskId"]

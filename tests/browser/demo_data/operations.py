@@ -6,10 +6,14 @@ from conductor_app.core.alerts import QuietHours
 from conductor_app.engine import bulk, schedules
 from conductor_app.engine.access import applications, scope_roles, secrets_and_variables
 from conductor_app.engine.definitions import definition_commands
+from conductor_app.engine.definitions.source_apply import apply_plan
+from conductor_app.engine.definitions.source_drift import KINDS
+from conductor_app.engine.definitions.source_plan import SourceFolder, plan_source
 from conductor_app.engine.events import event_handlers, event_intake, webhooks
 from conductor_app.engine.failures import alert_targets, alerts, failure_groups
 from conductor_app.engine.queues import queue_commands
-from conductor_app.engine.runs import retention, run_commands
+from conductor_app.engine.runs import debugging, retention, run_commands
+from conductor_app.engine.runs.debugging import BreakpointRequest
 from conductor_app.engine.tasks import human_tasks, task_commands
 from conductor_app.insight.durations import DAY, HOUR, MINUTE, SECOND
 from conductor_app.models import Attempt, FailureGroup, Task
@@ -48,6 +52,8 @@ def create_records(now: int) -> None:
     create_tags(now)
     create_views_and_alerts(now)
     create_open_returns(now)
+    create_stopped_run()
+    create_drift()
 
 
 def create_staff() -> None:
@@ -157,3 +163,25 @@ def create_open_returns(now: int) -> None:
         queue_commands.pause_queue("collect_return", "otto", "the van is in repair until noon")
         queue_commands.drain_worker("hall-2@7", "otto", "update to build 8")
         queue_commands.prioritize(first.pk, 90, "otto", "long-standing customer")
+
+
+def create_stopped_run() -> None:
+    """Create a run that a breakpoint has stopped, and a breakpoint of a definition."""
+    price = {"price": "${workflow.input.price}", "evaluatorType": "graaljs", "expression": "$.price * 0.9"}
+    tasks = [
+        {"type": "INLINE", "name": ref, "taskReferenceName": ref, "inputParameters": price}
+        for ref in ("compute_discount", "round_price", "publish_price")
+    ]
+    definition_commands.save_workflow({"name": "price_update", "version": 1, "tasks": tasks}, "ann", overwrite=True)
+    stop = (BreakpointRequest("round_price"),)
+    run_commands.start(run_commands.StartRequest("price_update", input={"price": 129.9}, breakpoints=stop), "ann")
+    condition = BreakpointRequest("refund_customer", "failure", "${workflow.input.total} > 500")
+    debugging.set_definition_breakpoint(RETURN, 2, condition, "ann")
+
+
+def create_drift() -> None:
+    """Apply a folder, and edit one of its definitions here."""
+    document = {"name": "label_parcel", "retryCount": 3, "ownerEmail": "returns@example.com"}
+    folder = SourceFolder("shop-workflows", [document, {**document, "name": "weigh_parcel"}], "4711abc")
+    list(apply_plan(plan_source(folder, KINDS, "ann")))
+    definition_commands.save_task({**document, "retryCount": 7}, "olga", reason="the label printer is slow")

@@ -21,7 +21,7 @@ from conductor_app.core.document.edits import (
 from conductor_app.core.errors import Invalid, NotFound, RequestRefused
 from conductor_app.core.expressions import needed_references
 from conductor_app.core.step_tree import walk
-from tests.builders import definition, fork, join, loop, noop, step, sub_workflow, switch, try_
+from tests.builders import catch, definition, fork, join, loop, noop, step, sub_workflow, switch, try_
 from tests.hypothesis_profile import property_settings
 from tests.random_definitions import random_definition
 
@@ -69,6 +69,20 @@ def test_the_first_step_of_an_empty_body_creates_the_body():
     edit = insert_steps(definition({**switch("route", {"x": []})}), "tasks[0].defaultCase[0]", [noop("new")])
 
     assert edit.document["tasks"][0]["defaultCase"] == [noop("new")]
+
+
+@pytest.mark.parametrize("field", ["catchDefault", "finallyTasks"])
+def test_a_body_that_a_try_step_leaves_out_is_created_by_its_first_step_and_removed_with_its_last(field):
+    document = definition(try_("safe", step("charge"), on=[catch()]), step("other"))
+    place = f"tasks[0].{field}[0]"
+
+    inserted = insert_steps(document, place, [noop("new")])
+    moved = move_step(document, "tasks[1]", place)
+
+    assert inserted.path == place and inserted.document["tasks"][0][field] == [noop("new")]
+    assert moved.path == place and moved.document["tasks"][0][field] == [step("other")]
+    assert delete_step(inserted.document, place).document == document
+    assert move_step(moved.document, place, "tasks[1]").document == document
 
 
 def test_inserted_steps_get_references_that_are_not_in_use():

@@ -76,6 +76,19 @@ def test_every_step_has_a_box_with_its_place_in_the_document():
     assert paths["refund"] == "tasks[6].catchCases[0].tasks[0]" and paths["tidy"] == "tasks[6].finallyTasks[0]"
 
 
+def test_bodies_that_a_try_step_leaves_out_are_drawn_where_a_step_can_be_inserted_into_them():
+    safe = step("safe", "TRY_CATCH", tryTasks=[step("charge")], catchCases=[{"match": {}, "tasks": []}])
+    added = {"tasks[0].catchDefault[0]", "tasks[0].finallyTasks[0]"}
+
+    usual, editable = draw(safe), draw(safe, shows_absent_bodies=True)
+
+    places, editable_places = ({e.insertion.path for e in each.edges if e.insertion} for each in (usual, editable))
+    assert editable_places - places == added
+    labels = [label.text for label in editable.labels if label.is_faint]
+    assert labels == ["catch all others", "finally"] and not any(label.is_faint for label in usual.labels)
+    assert all(0 <= x <= editable.width and 0 <= y <= editable.height for e in editable.edges for x, y in points_of(e))
+
+
 def test_a_line_leads_into_every_box():
     layout = draw(*ALL_STEPS)
 

@@ -5,6 +5,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from conductor_app.engine.standalone import task_commands
+from conductor_app.insight.bulk.selections import selected_runs
 from conductor_app.insight.runs.search import RUNS, TASKS, Search, SearchQuery
 from conductor_app.insight.runs.search.task_fields import searchable_attempts
 from conductor_app.models import Attempt, Run
@@ -55,6 +56,15 @@ def test_a_search_reads_the_index_that_lists_few_rows(search, monkeypatch):
     table = "conductor_attempt" if search.startswith("tasks") else "conductor_run"
     statements = [each["sql"] for each in captured if "IS NULL LIMIT 1" not in each["sql"]]
     assert set().union(*(explain_indexes(statement, table) for statement in statements)) == EXPECTED_INDEXES[search]
+
+
+@pytest.mark.skipif("connection.vendor != 'sqlite'", reason="PostgreSQL chooses its plans by table statistics.")
+def test_the_runs_of_a_failure_group_are_found_without_reading_the_failures_of_others():
+    with CaptureQueriesContext(connection) as captured:
+        list(selected_runs({"failure_group": 7}))
+
+    failures = "V0"  # the alias of the table in the inner query
+    assert explain_indexes(captured[-1]["sql"], failures) == {"failure_of_group"}
 
 
 def test_standalone_tasks_are_not_found(clock):

@@ -19,6 +19,7 @@ from .step_places import (
     reference_of,
     references_of,
     replace_at,
+    replace_steps,
     sequences_of,
 )
 from .wrappers import WRAPPERS
@@ -68,7 +69,7 @@ def move_step(document: Document, path: str, place: str) -> StepEdit:
     if any(target.keys[: len(source.keys) + 1] == (*source.keys, own) for own in range(begin, end)):
         raise Invalid("A step cannot be moved into itself.")
     rest = replace(source, steps=[*source.steps[:begin], *source.steps[end:]])
-    without = replace_at(document, source.keys, rest.steps)
+    without = replace_steps(document, source, rest.steps)
     if target.keys == source.keys:
         sequence, position = rest, position if position <= begin else max(position - (end - begin), begin)
     else:
@@ -86,7 +87,7 @@ def delete_step(document: Document, path: str) -> StepEdit:
     """
     sequence, index = find_step(document, path)
     begin, end = sequence.unit(index)
-    remaining = replace_at(document, sequence.keys, [*sequence.steps[:begin], *sequence.steps[end:]])
+    remaining = replace_steps(document, sequence, [*sequence.steps[:begin], *sequence.steps[end:]])
     refs = set(references_of({"tasks": sequence.steps[begin:end]})) - set(references_of(remaining))
     realigned = _realign_joins(document, remaining)
     cleared, removed = drop_references(realigned, refs)

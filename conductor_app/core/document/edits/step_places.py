@@ -7,7 +7,7 @@ from typing import Any
 
 from ...errors import NotFound
 from ...step_structure import Body, Document, Flow, as_steps, body_at, structure_of_step
-from ...step_tree import MAX_DEPTH, bodies_of, walk
+from ...step_tree import MAX_DEPTH, walk
 
 INDEX = re.compile(r"(.*)\[(\d{1,9})\]", re.DOTALL)
 Keys = tuple[str | int, ...]
@@ -15,13 +15,17 @@ Keys = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class StepSequence:
-    """A list of steps in a document, which may be missing there. `owner`: reference of the step that contains it."""
+    """A list of steps in a document, which may be missing there. `owner`: reference of the step that contains it.
+
+    `is_optional`: the document leaves the list out if it is empty.
+    """
 
     path: str
     keys: Keys
     steps: list[Any]
     owner: str = ""
     label: str = ""
+    is_optional: bool = False
 
     def unit(self, index: int) -> tuple[int, int]:
         """Return the range of the steps that are edited together: a fork with its join, otherwise one step."""
@@ -69,12 +73,14 @@ def _sequences(sequence: StepSequence, depth: int) -> Iterator[StepSequence]:
         owner = reference_of(step)
         for body in _bodies_with_empty_ones(step):
             path, keys = f"{sequence.path}[{index}].{body.place}", (*sequence.keys, index, *body.path)
-            yield from _sequences(StepSequence(path, keys, body.steps, owner, body.label), depth + 1)
+            inner = StepSequence(path, keys, body.steps, owner, body.label, body.is_optional)
+            yield from _sequences(inner, depth + 1)
 
 
 def _bodies_with_empty_ones(step: Document) -> list[Body]:
-    found = list(bodies_of(step))
-    if not found and structure_of_step(step).flow is Flow.LOOP:
+    structure = structure_of_step(step)
+    found = [*structure.bodies(step), *structure.absent_bodies(step)]
+    if not found and structure.flow is Flow.LOOP:
         return [body_at(step, "loopOver")]
     return found
 
@@ -122,6 +128,20 @@ def reference_of(step: Any) -> str:
 def references_of(document: Document) -> list[str]:
     """Return the references of all steps, repeated ones included."""
     return [spot.ref for spot in walk(document.get("tasks")) if spot.ref]
+
+
+def replace_steps(document: Document, sequence: StepSequence, steps: list[Any]) -> dict[str, Any]:
+    """Return the document with other steps in a sequence. An optional sequence without steps is left out."""
+    if steps or not sequence.is_optional:
+        return replace_at(document, sequence.keys, steps)
+    return _remove_at(document, sequence.keys)
+
+
+def _remove_at(value: Any, keys: Keys) -> Any:
+    key, rest = keys[0], keys[1:]
+    if rest:
+        return replace_at(value, (key,), _remove_at(value[key], rest))
+    return {name: item for name, item in value.items() if name != key}
 
 
 def replace_at(value: Any, keys: Keys, item: Any) -> Any:

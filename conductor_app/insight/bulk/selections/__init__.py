@@ -14,7 +14,7 @@ from django.db.models import QuerySet
 
 from ....core.errors import Invalid
 from ....models import Run
-from .descriptions import DESCRIPTIONS, describe
+from .descriptions import DESCRIPTIONS, describe, failure_group_titles
 from .indexed import INDEXED_FILTERS, LAST, MAX_IDS, START_ORDER_FILTERS, ended_between, search_runs
 from .scanning import SCANNING_FILTERS, SEARCHED_ROWS, ScannedRuns
 
@@ -29,6 +29,7 @@ __all__ = [
     "clean_selection",
     "countable_runs",
     "describe_selection",
+    "failure_group_titles",
     "select_with_notes",
     "selected_runs",
 ]
@@ -118,6 +119,7 @@ def clean_selection(selection: Selection) -> dict[str, Any]:
     return cleaned
 
 
-def describe_selection(selection: Selection) -> str:
-    """Return a selection as text."""
-    return describe(clean_selection(selection))
+def describe_selection(selection: Selection, group_titles: Mapping[int, str] | None = None) -> str:
+    """Return a selection as text. `group_titles`: the result of `failure_group_titles`, if it is known."""
+    cleaned = clean_selection(selection)
+    return describe(cleaned, failure_group_titles([cleaned]) if group_titles is None else group_titles)

@@ -7,13 +7,33 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from ....core.informative_lines import informative_line
+from ....models import FailureGroup
 from ...durations import format_duration
 
+FAILURE_GROUP = "failure_group"
+MAX_TITLE_LENGTH = 100
 
-def describe(selection: Mapping[str, Any]) -> str:
-    """Return the description of a selection, one part per filter."""
-    conditions = ", ".join(DESCRIPTIONS[name](value) for name, value in selection.items())
+
+def describe(selection: Mapping[str, Any], group_titles: Mapping[int, str]) -> str:
+    """Return the description of a selection, one part per filter.
+
+    `group_titles`: the titles of its failure groups, by id.
+    """
+    conditions = ", ".join(_describe_filter(name, value, group_titles) for name, value in selection.items())
     return _("runs %(conditions)s") % {"conditions": conditions} if conditions else _("all runs")
+
+
+def failure_group_titles(selections: Iterable[Mapping[str, Any]]) -> dict[int, str]:
+    """Return the titles of the failure groups that the selections name, by id. Runs one query, or none."""
+    ids = {selection[FAILURE_GROUP] for selection in selections if FAILURE_GROUP in selection}
+    groups = FailureGroup.objects.filter(pk__in=ids).only("sample", "message") if ids else ()
+    return {group.pk: informative_line(group.sample or group.message, MAX_TITLE_LENGTH) for group in groups}
+
+
+def _describe_filter(name: str, value: Any, group_titles: Mapping[int, str]) -> str:
+    title = group_titles.get(value) if name == FAILURE_GROUP else None
+    return _("that failed with “%(title)s”") % {"title": title} if title else DESCRIPTIONS[name](value)
 
 
 def _describe_value(sentence: Any) -> Callable[[Any], str]:
@@ -67,6 +87,6 @@ DESCRIPTIONS: dict[str, Callable[[Any], str]] = {
     "task": _describe_task,
     "error": _describe_value(gettext_lazy("with error containing “%(value)s”")),
     "inside": _describe_value(gettext_lazy("where %(value)s")),
-    "failure_group": _describe_value(gettext_lazy("with failures in group %(value)s")),
+    FAILURE_GROUP: _describe_value(gettext_lazy("with failures in group %(value)s")),
     "refused_of": _describe_value(gettext_lazy("rejected in bulk operation %(value)s")),
 }

@@ -9,7 +9,7 @@ from django.db.models.functions import Coalesce
 from ....core.errors import Invalid
 from ....core.snapshot import NEVER
 from ....core.states import RUN
-from ....models import BulkItem, Failure, Run, RunLabel, WorkflowDefinition
+from ....models import BulkItem, Failure, FailureGroup, Run, RunLabel, WorkflowDefinition
 from ...durations import MINUTE
 from ...runs.search import RUNS, Search, SearchQuery
 from .scanning import ScannedRuns
@@ -61,7 +61,9 @@ def _filter_top_level(found: QuerySet[Run], answer: str) -> QuerySet[Run]:
 
 def _filter_failure_group(found: QuerySet[Run], group: int) -> QuerySet[Run]:
     """Select failed, timed-out and terminated runs with a failure in the group since they were last reopened."""
-    of_group = Failure.objects.filter(Q(group=group) | Q(group__merged_into=group))
+    # A join with the groups would read the failures of all groups; SQLite reads the index of one for a list of ids.
+    groups = FailureGroup.objects.filter(Q(pk=group) | Q(merged_into=group)).values("pk")
+    of_group = Failure.objects.filter(group__in=groups)
     return found.filter(status__in=("FAILED", "TIMED_OUT", "TERMINATED"), pk__in=of_group.values("run_id"))
 
 

@@ -37,14 +37,16 @@ def diagram(
     link: Link | None = None,
     iterations: IterationChoice | None = None,
     folding: DiagramFolding | None = None,
+    shows_absent_bodies: bool = False,
 ) -> Diagram:
     """Return the diagram of a workflow document, which need not be valid.
 
     `step_marks`: states of the steps in a run; `chosen`: reference of the selected step; `link`: returns the address
     behind the box of a step, from its reference and its path in the document; `iterations`: the chosen iterations of
-    loops, for diagrams in which they can be changed; `folding`: the collapsed steps, likewise.
+    loops, for diagrams in which they can be changed; `folding`: the collapsed steps, likewise; `shows_absent_bodies`:
+    draw optional bodies that the document leaves out.
     """
-    canvas = Canvas(step_marks, chosen, link or _chosen_by_address, iterations, folding)
+    canvas = Canvas(step_marks, chosen, link or _chosen_by_address, iterations, folding, shows_absent_bodies)
     canvas.draw(layout_sequence(document.get("tasks"), "tasks", canvas))
     return canvas.build()
 

@@ -313,6 +313,8 @@ class Canvas:
     link: Callable[[str, str], str]
     iterations: IterationChoice | None = None
     folding: DiagramFolding | None = None
+    shows_absent_bodies: bool = False
+    """True if optional bodies without steps are drawn, so that a step can be inserted into them."""
     nodes: list[DiagramNode] = field(default_factory=list)
     edges: list[DiagramEdge] = field(default_factory=list)
     labels: list[EdgeLabel] = field(default_factory=list)
@@ -332,10 +334,13 @@ class Canvas:
     def is_faint(self, was_taken: bool) -> bool:
         return self.step_marks.is_run and not was_taken
 
-    def draw_line(self, points: list[tuple[int, int]], was_taken: bool, arrow: bool = False) -> None:
-        """Draw a line with right angles through these points."""
+    def draw_line(
+        self, points: list[tuple[int, int]], was_taken: bool, arrow: bool = False, *, is_absent: bool = False
+    ) -> None:
+        """Draw a line with right angles through these points. `is_absent`: it leads to a body without steps."""
         if len(set(points)) > 1:
-            self.edges.append(DiagramEdge(path_through(points), self.is_faint(was_taken), arrow))
+            is_faint = is_absent or self.is_faint(was_taken)
+            self.edges.append(DiagramEdge(path_through(points), is_faint, arrow))
 
     def add_insertion(self, point: InsertionPoint | None, x: int, y: int) -> None:
         """Let the line drawn last accept a new step, with a button at this position."""

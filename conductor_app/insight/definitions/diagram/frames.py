@@ -86,19 +86,22 @@ class GuardedBlock:
         for label, column in self.columns:
             own = x + column.left
             begin = [(axis, fork - 14), (axis, fork), (own, fork), (own, head)]
-            canvas.draw_line(begin, column.was_entered, arrow=bool(column.height))
+            arrow, is_faint = bool(column.height), column.is_absent or canvas.is_faint(column.was_entered)
+            canvas.draw_line(begin, column.was_entered, arrow, is_absent=column.is_absent)
             canvas.add_insertion(column.entry, own, head - INSERTION_ABOVE)
-            canvas.labels.append(case_label(own + 12, head - 11, label, "", canvas.is_faint(column.was_entered)))
+            canvas.labels.append(case_label(own + 12, head - 11, label, "", is_faint))
             column.draw(canvas, own, head)
             if column.has_exit:
-                canvas.draw_line([(own, head + column.height), (own, foot), (axis, foot)], column.was_exited)
+                end = [(own, head + column.height), (own, foot), (axis, foot)]
+                canvas.draw_line(end, column.was_exited, is_absent=column.is_absent)
                 canvas.add_insertion(column.exit, own, head + column.height + INSERTION_BELOW)
             x = own + column.right + GAP
         below = foot + ROW_GAP - 14
         if self.last:
             below += LABEL_HEIGHT
-            canvas.labels.append(EdgeLabel(axis + 12, below - 10, "finally", canvas.is_faint(self.last.was_entered)))
-            canvas.draw_line([(axis, foot), (axis, below)], self.last.was_entered, arrow=True)
+            is_faint = self.last.is_absent or canvas.is_faint(self.last.was_entered)
+            canvas.labels.append(EdgeLabel(axis + 12, below - 10, "finally", is_faint))
+            canvas.draw_line([(axis, foot), (axis, below)], self.last.was_entered, arrow=bool(self.last.height))
             canvas.add_insertion(self.last.entry, axis, below - 14)
             self.last.draw(canvas, axis, below)
             below += self.last.height

@@ -47,6 +47,7 @@ class SequenceBlock:
 
     def __init__(self, blocks: list[Block], label: str = "", places: Sequence[InsertionPoint | None] = ()) -> None:
         self.blocks = blocks
+        self.is_absent = False
         self.places = places or [None] * (len(blocks) + 1)
         """Where a step can be inserted: before each block, and after the last."""
         self.entry, self.exit = self.places[0], self.places[-1] if blocks else None
@@ -148,6 +149,9 @@ def _layout_step(step: Mapping[str, Any], path: str, follower: Any, canvas: Canv
         return _layout_loop(step, path, box, canvas, depth)
     if flow is Flow.PHASES:
         parts = [(body, _layout_body(body, path, canvas, depth)) for body in bodies_of(step)]
+        if canvas.shows_absent_bodies:
+            absent = structure_of_step(step).absent_bodies(step)
+            parts += [(body, _layout_absent_body(body, path, canvas)) for body in absent]
         last = next((block for body, block in parts if body.is_final), None)
         return GuardedBlock(box, [(body.label, block) for body, block in parts if not body.is_final], last)
     return box
@@ -167,6 +171,12 @@ def _layout_loop(step: Mapping[str, Any], path: str, box: StepBox, canvas: Canva
 
 def _layout_body(body: Body, path: str, canvas: Canvas, depth: int) -> SequenceBlock:
     return layout_sequence(body.steps, f"{path}.{body.place}", canvas, depth + 1, body.label)
+
+
+def _layout_absent_body(body: Body, path: str, canvas: Canvas) -> SequenceBlock:
+    block = layout_sequence([], f"{path}.{body.place}", canvas, label=body.label)
+    block.is_absent = True
+    return block
 
 
 def _branches_by_status(follower: Any, canvas: Canvas) -> Mapping[str, int]:
