@@ -9,6 +9,8 @@ from ...core.integrations import OWN_VECTOR_DATABASES
 from ...models import Integration, IntegrationModel, ModelUsage, Prompt
 from .prompts import newest_prompts
 
+MAX_MODELS = 1_000
+
 
 def list_integrations(category: str = "", active_only: bool = False) -> QuerySet[Integration]:
     """Return the integrations by name, without their secrets. `category`: a category, or empty for all."""
@@ -61,3 +63,10 @@ def environment_integrations() -> dict[str, tuple[str, str]]:
         "ollama": ("", conf.ai_ollama_url),
     }
     return {name: (key, url) for name, (key, url) in given.items() if key or url}
+
+
+def enabled_models() -> list[str]:
+    """Return the enabled models of all integrations as `integration:model`."""
+    enabled = Integration.objects.filter(is_enabled=True).values("name")
+    rows = IntegrationModel.objects.filter(integration__in=enabled, is_enabled=True).order_by("integration", "name")
+    return [str(row) for row in rows[:MAX_MODELS]]
