@@ -156,7 +156,7 @@ class IntegrationModelPage(ObjectPage):
         if request.POST.get("do") == "delete":
             reason = request.POST.get("reason", "").strip()[:500]
             engine.delete_model(row.integration, row.name, request.user.get_username(), reason)
-            messages.success(request, _("%(name)s deleted.") % {"name": row.name})
+            messages.success(request, _("Model %(name)s deleted.") % {"name": row.name})
             return HttpResponseRedirect(address)
         form = ModelForm(request.POST, row)
         if form.is_valid() and _save_model(request, form, row.integration, row.name):
@@ -224,7 +224,7 @@ def _delete(request: HttpRequest, row: Integration) -> HttpResponse:
     try:
         reason = request.POST.get("reason", "").strip()[:500]
         engine.delete_integration(row.name, request.user.get_username(), reason)
-        messages.success(request, _("%(name)s deleted.") % {"name": row.name})
+        messages.success(request, _("Integration %(name)s deleted.") % {"name": row.name})
     except RequestRefused as refused:
         show_refusal(request, refused)
     return HttpResponseRedirect(reverse("admin:integrations"))

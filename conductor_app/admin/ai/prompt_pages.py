@@ -155,7 +155,7 @@ def _save(request: HttpRequest, form: PromptForm, name: str, **fields: Any) -> P
     except RequestRefused as refused:
         form.add_error(None, refused.message)
         return None
-    messages.success(request, _("%(prompt)s saved.") % {"prompt": row})
+    messages.success(request, _("Prompt %(prompt)s saved.") % {"prompt": row})
     return row
 
 
@@ -164,7 +164,7 @@ def _delete(request: HttpRequest, row: Prompt) -> HttpResponse:
     try:
         reason = request.POST.get("reason", "").strip()[:500]
         engine.delete_prompt(row.name, row.version, request.user.get_username(), reason)
-        messages.success(request, _("%(name)s deleted.") % {"name": row})
+        messages.success(request, _("Prompt %(prompt)s deleted.") % {"prompt": row})
     except RequestRefused as refused:
         show_refusal(request, refused)
     return HttpResponseRedirect(reverse("admin:prompts"))

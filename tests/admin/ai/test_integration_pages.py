@@ -139,7 +139,7 @@ def test_a_model_is_changed_and_deleted(operator, saved):
 def test_an_integration_is_deleted_with_a_reason(operator, saved):
     answer = operator.post(PAGE, {"do": "delete", "reason": "unused"}, follow=True)
 
-    assert "main deleted." in page_text(answer)
+    assert "Integration main deleted." in page_text(answer)
     assert AuditEntry.objects.get(object_type="integration", action="delete").reason == "unused"
 
 

@@ -47,7 +47,7 @@ def test_a_prompt_is_created_and_listed_with_its_placeholders(author, clock):
     page = author.post(f"{LIST}new/", {**form, "reason": "first"}, follow=True)
 
     row = Prompt.objects.get()
-    assert "greeting version 1 saved." in page_text(page)
+    assert "Prompt greeting version 1 saved." in page_text(page)
     assert (row.template, row.integrations) == (TEXT, ["openai:gpt-4o", "anthropic"])
     assert "greeting v1 name, language openai:gpt-4o, anthropic" in page_text(author.get(LIST))
     assert AuditEntry.objects.get(object_type="prompt").reason == "first"

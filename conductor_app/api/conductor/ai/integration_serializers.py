@@ -30,6 +30,8 @@ AUDIT_FIELDS: FieldTable = (
     FieldSpec("updatedBy", read_text),
     FieldSpec("createTime", IntegerOf(64)),
     FieldSpec("updateTime", IntegerOf(64)),
+    FieldSpec("createdOn", IntegerOf(64)),
+    FieldSpec("updatedOn", IntegerOf(64)),
 )
 MODEL: FieldTable = (
     FieldSpec("api", read_text),
@@ -102,9 +104,10 @@ def model_document(row: IntegrationModel) -> dict[str, Any]:
 
 
 def audit_fields(row: Any) -> dict[str, Any]:
-    """Return author and times of an object."""
+    """Return author and times of an object. Some SDKs read the times by their older names, `createdOn`, `updatedOn`."""
     people = {"createdBy": row.created_by, "updatedBy": row.updated_by}
     times = {"createTime": row.created_at, "updateTime": row.updated_at}
+    times |= {"createdOn": row.created_at, "updatedOn": row.updated_at}
     return times | {name: person for name, person in people.items() if person}
 
 
