@@ -9,7 +9,7 @@ INTEGRATION_TARGET, MODEL_TARGET, PROMPT_TARGET = "INTEGRATION_PROVIDER", "INTEG
 INTEGRATION_INPUTS = ("llmProvider", "embeddingModelProvider", "vectorDB")
 MODEL_INPUTS = {"llmProvider": "model", "embeddingModelProvider": "embeddingModel"}
 PROMPT_INPUTS = ("promptName", "instructions")
-"""Conductor uses the text itself if there is no prompt of that name (ai-human §1.1)."""
+"""Conductor uses the text itself if there is no prompt of that name."""
 MAX_PROMPT_NAME_LENGTH = 255
 AI_TASK_TYPES = frozenset(
     (

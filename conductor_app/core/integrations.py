@@ -1,6 +1,6 @@
 """Kinds of integrations: providers of models, vector databases and MCP servers, with their settings.
 
-The names of the kinds and categories are those of Conductor's clients (ai-human §1.9, §2.2).
+The names of the kinds and categories are those of Conductor's clients.
 """
 
 import re

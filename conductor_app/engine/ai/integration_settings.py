@@ -58,7 +58,7 @@ def model_settings(integration: str, model: str) -> ModelSettings:
     if not row.is_enabled:
         raise UnknownIntegration(f"The integration {integration} is disabled. Enable it on its page.")
     own = _enabled_model(integration, model)
-    secrets = _decrypted(row)
+    secrets = _decrypt_secrets(row)
     configuration = {**without_secrets(row.configuration), **(own.configuration if own else {})}
     kind = INTEGRATION_KINDS.get(row.kind)
     base_url = first_setting({**configuration, **secrets}, BASE_URL_NAMES)
@@ -112,7 +112,7 @@ def _enabled_model(integration: str, model: str) -> IntegrationModel | None:
     return found
 
 
-def _decrypted(row: Integration) -> dict[str, str]:
+def _decrypt_secrets(row: Integration) -> dict[str, str]:
     try:
         secrets = read_secrets(row)
     except vault.DecryptionFailed:

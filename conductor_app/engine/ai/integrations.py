@@ -259,7 +259,7 @@ def find_model(integration: str, name: str) -> IntegrationModel:
 
 
 def model_in_any_order(first: str, second: str) -> tuple[str, str]:
-    """Return integration and model. The Python SDK swaps the two in some of its requests (ai-human §2.2)."""
+    """Return integration and model. The Python SDK swaps the two in some of its requests."""
     pairs = IntegrationModel.objects.filter(integration__in=(first, second), name__in=(first, second))
     found = set(pairs.values_list("integration", "name"))
     return (second, first) if (first, second) not in found and (second, first) in found else (first, second)

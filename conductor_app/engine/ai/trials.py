@@ -22,7 +22,7 @@ class TrialFailed(Invalid):
 
 @dataclass(slots=True)
 class PromptTrial:
-    """A prompt with values for its placeholders, and the model to send it to (ai-human §2.1).
+    """A prompt with values for its placeholders, and the model to send it to.
 
     `prompt_tokens`, `completion_tokens`: set by the worker, if the provider reports them.
     """

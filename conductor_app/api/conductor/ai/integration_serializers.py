@@ -1,4 +1,4 @@
-"""Documents of integrations and models (ai-human §2.2). Secret settings are `***`."""
+"""Documents of integrations and models. Secret settings are `***`."""
 
 from typing import Any
 

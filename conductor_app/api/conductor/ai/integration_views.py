@@ -1,4 +1,4 @@
-"""Views of integrations: providers, their models, and the prompts and tokens of models (ai-human §2.2)."""
+"""Views of integrations: providers, their models, and the prompts and tokens of models."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -50,11 +50,29 @@ MAX_AT_ONCE = 200
 REMOVABLE_FIELDS = ("maxTokens", "inputPrice", "outputPrice")
 
 
-class Integrations(ConductorView):
-    """GET /api/integrations/provider, GET, POST /api/integrations: list the integrations, or save several."""
+class Providers(ConductorView):
+    """GET /api/integrations/provider: list the integrations."""
 
     operations = {
         "get": ApiOperation("List integrations", permission=ALLOW_ALL, reply=ArrayOf(INTEGRATION), query=LIST_QUERY),
+    }
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        rows = list(readable_integrations(request))
+        counts = count_models(row.name for row in rows)
+        return Json([integration_document(row, counts.get(row.name, 0)) for row in rows])
+
+
+class Integrations(Providers):
+    """GET, POST /api/integrations: list the integrations, or save several."""
+
+    operations = {
+        "get": ApiOperation(
+            "List integrations, as another client does",
+            permission=ALLOW_ALL,
+            reply=ArrayOf(INTEGRATION),
+            query=LIST_QUERY,
+        ),
         "post": ApiOperation(
             "Create or update several integrations",
             permission=can_save_integrations,
@@ -63,10 +81,7 @@ class Integrations(ConductorView):
         ),
     }
 
-    def get(self, request: ConductorRequest) -> HttpResponse:
-        rows = list(readable_integrations(request))
-        counts = count_models(row.name for row in rows)
-        return Json([integration_document(row, counts.get(row.name, 0)) for row in rows])
+    get = Providers.get
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         documents = request_body.read_objects(request)
@@ -75,13 +90,6 @@ class Integrations(ConductorView):
         read = [_read_integration(each, f"[{number}]", NAMED_INTEGRATION) for number, each in enumerate(documents)]
         engine.save_integrations(read, request.actor.name)
         return EmptyOk()
-
-
-class Providers(Integrations):
-    """GET /api/integrations/provider: list the integrations."""
-
-    operations = {"get": Integrations.operations["get"]}
-    post = None  # type: ignore[assignment]
 
 
 def readable_integrations(request: ConductorRequest) -> Iterable[Integration]:

@@ -1,4 +1,4 @@
-"""Documents of prompts (ai-human §2.1)."""
+"""Documents of prompts."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Views of prompts (ai-human §2.1). The body of most requests is the template as text."""
+"""Views of prompts. The body of most requests is the template as text."""
 
 from typing import Any
 
@@ -28,8 +28,8 @@ from ..request_fields import read_request
 from ..view import ConductorRequest, ConductorView
 from .prompt_serializers import NEW_PROMPT, PROMPT, PROMPT_TEST, prompt_document, readable_prompts
 
-SAVE_QUERY = {"description": str, "models": list, "version": int, "autoIncrement": bool}
-UPDATE_QUERY = {"description": str, "models": list, "version": int}
+SAVE_QUERY = {"description": str, "models": str, "version": int, "autoIncrement": bool}
+UPDATE_QUERY = {"description": str, "models": str, "version": int}
 
 
 class Prompts(ConductorView):
