@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.debug import sensitive_post_parameters
 
 from ...core.errors import NotFound, RequestRefused, ValidationFailed
-from ...core.integrations import INTEGRATION_KINDS
+from ...core.integrations import AI_MODEL, INTEGRATION_KINDS
 from ...engine.ai import integrations as engine
 from ...engine.ai.trials import check_connection
 from ...insight.ai.integrations import count_models, environment_integrations, list_integrations, models_of
@@ -129,6 +129,7 @@ class IntegrationPage(ObjectPage):
             "category": CATEGORY_LABELS.get(row.category, row.category),
             "form": form,
             "model_form": model_form or ModelForm(),
+            "has_models": row.category == AI_MODEL,
             "models": [
                 (model, displayed_price(model.input_price), displayed_price(model.output_price)) for model in models
             ],

@@ -7,7 +7,7 @@ from django import forms
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ...core.prompts import MAX_NAME_LENGTH
+from ...core.prompts import MAX_NAME_LENGTH, permits_model
 from ...models import Prompt
 
 MAX_VARIABLES = 50
@@ -71,8 +71,8 @@ class TrialForm(forms.Form):
     )
 
     def __init__(self, row: Prompt, known_models: Iterable[str], data: Mapping[str, Any] | None = None) -> None:
-        super().__init__(data, prefix="try", initial={"model": next(iter(row.integrations), "")})
-        self.known_models = list(known_models)
+        self.known_models = [name for name in known_models if permits_model(row.integrations, *name.split(":", 1))]
+        super().__init__(data, prefix="try", initial={"model": next(iter(self.known_models), "")})
         self.fields["model"].widget.attrs["list"] = "known-models"
         self.variables = row.variables[:MAX_VARIABLES]
         for number, name in enumerate(self.variables):

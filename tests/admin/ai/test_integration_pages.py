@@ -122,6 +122,13 @@ def test_models_are_added_with_prices_for_a_million_tokens(operator, saved):
     assert "already has a model" in page_text(operator.post(PAGE, {**form, "frequency": "daily"}))
 
 
+def test_an_mcp_server_has_no_models(operator, clock):
+    operator.post(f"{LIST}new/mcp/", {"name": "tools", "url": "https://tools.example.org/mcp", "is_enabled": "on"})
+
+    page = page_text(operator.get(f"{LIST}of/tools/"))
+    assert "MCP server" in page and "New model" not in page
+
+
 def test_a_model_is_changed_and_deleted(operator, saved):
     page = f"{LIST}models/{IntegrationModel.objects.get().pk}/"
     assert 'value="2.5"' in html(operator.get(page))

@@ -118,6 +118,15 @@ def test_a_trial_shows_the_answer_and_its_tokens(operator, saved, model):
     assert "Greet Ann\nin French." in str(json.loads(model.asked[0]["body"])["messages"][-1]["content"])
 
 
+def test_a_trial_suggests_the_models_that_the_prompt_is_bound_to(operator, saved, model):
+    save_model("main", "large", {}, "olga")
+    save_prompt("greeting", TEXT, "olga", models=["main:small"])
+
+    page = html(operator.get(page_of(saved)))
+
+    assert '<option value="main:small">' in page and "main:large" not in page
+
+
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
