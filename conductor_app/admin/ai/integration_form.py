@@ -110,7 +110,8 @@ class IntegrationForm(forms.Form):
 
     def _setting_field(self, field: IntegrationField) -> forms.CharField:
         known = INTEGRATION_KINDS[self.kind]
-        text, widget = "", forms.TextInput()
+        text = ""
+        widget: forms.Widget = forms.TextInput()
         if field.is_secret:
             widget = forms.PasswordInput(attrs={"autocomplete": "new-password"})
             text = _("Stored encrypted. Leave empty to keep it.") if self._is_kept(field) else _("Stored encrypted.")

@@ -5,6 +5,7 @@ split into its parameters.
 """
 
 import re
+from typing import Any
 from urllib.parse import quote, unquote_to_bytes
 
 SLASH_MARK = "\uf02f"
@@ -21,6 +22,8 @@ def mark_slashes(target: str) -> str | None:
     return unquote_to_bytes(ENCODED_SLASH.sub(quote(SLASH_MARK), path)).decode("latin-1")
 
 
-def unmark_slashes(url_kwargs: dict[str, str]) -> dict[str, str]:
-    """Return path parameters with the marks replaced by slashes."""
-    return {name: value.replace(SLASH_MARK, "/") for name, value in url_kwargs.items()}
+def unmark_slashes(url_kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Return path parameters with the marks replaced by slashes. Numbers stay as they are."""
+    return {
+        name: value.replace(SLASH_MARK, "/") if isinstance(value, str) else value for name, value in url_kwargs.items()
+    }

@@ -1,6 +1,9 @@
 """Integrations and their models, as clients call them. Secret settings are never returned."""
 
+from io import StringIO
+
 import pytest
+from django.core.management import call_command
 
 from conductor_app.access import vault
 from conductor_app.engine.ai import integrations
@@ -253,8 +256,9 @@ def test_secrets_are_encrypted_again_with_a_new_key(saved, settings):
     settings.CONDUCTOR_SECRETS_KEYS = ("a new key",)
     assert not vault.is_current(Integration.objects.get().sealed)
 
-    assert integrations.reencrypt_integrations() == 1
+    call_command("reseal_secrets", stdout=(printed := StringIO()))
 
+    assert "Encrypted 1 secrets" in printed.getvalue()
     assert vault.is_current(Integration.objects.get().sealed)
     assert model_settings("main", "gpt-4o").api_key == KEY
 
