@@ -35,9 +35,17 @@ def test_an_integration_is_saved_listed_and_deleted_with_its_models(saved):
     assert found["configuration"] == {**OPENAI["configuration"], "api_key": "***"}
     assert (found["type"], found["modelsCount"], found["createTime"]) == ("openai", 1, NOON)
     assert [each["api"] for each in found["apis"]] == ["gpt-4o"]
-    for address in ("/integrations/provider", "/integrations", "/integrations/", "/integrations?category=AI_MODEL"):
+    for address in (
+        "/integrations/provider",
+        "/integrations",
+        "/integrations/",
+        "/integrations?category=AI_MODEL",
+        "/integrations?type=openai",
+    ):
         assert [each["name"] for each in saved.get(address).json()] == ["main"]
-    assert saved.get("/integrations?type=VECTOR_DB").json() == []
+    for other in ("type=VECTOR_DB", "type=anthropic", "category=MCP"):
+        assert saved.get(f"/integrations?{other}").json() == []
+    assert saved.get("/integrations?category=openai").status_code == 400
     assert saved.get("/integrations/all").json() == ["main:gpt-4o"]
 
     assert saved.delete("/integrations/provider/main").content == b""

@@ -1,8 +1,8 @@
 """Views of integrations: providers, their models, and the prompts and tokens of models."""
 
-from collections.abc import Iterable
 from typing import Any
 
+from django.db.models import QuerySet
 from django.http import HttpResponse
 
 from ....access.access_types import INTEGRATION_PROVIDER
@@ -92,12 +92,20 @@ class Integrations(Providers):
         return EmptyOk()
 
 
-def readable_integrations(request: ConductorRequest) -> Iterable[Integration]:
-    """Return the integrations that the caller may read, filtered by the query. Clients use two names for a category."""
-    category = request.query.text("category") or request.query.text("type")
+def readable_integrations(request: ConductorRequest) -> QuerySet[Integration]:
+    """Return the integrations that the caller may read, filtered by the query.
+
+    Clients send a category as `category` or `type`, and a kind as `type`.
+
+    Raises:
+        Invalid: when the category is unknown.
+    """
+    category, type_ = request.query.text("category"), request.query.text("type")
     if category and category not in CATEGORIES:
         raise Invalid(f"Query parameter 'category' must be one of {', '.join(CATEGORIES)}, not '{category[:100]}'.")
     rows = list_integrations(category, request.query.flag("activeOnly", default=False))
+    if type_:
+        rows = rows.filter(category=type_) if type_ in CATEGORIES else rows.filter(kind=type_)
     return filter_readable(request.actor, rows, INTEGRATION_PROVIDER)
 
 
