@@ -24,6 +24,7 @@ class ConductorConfig(AppConfig):
         from .background import job_trigger
         from .engine import message_handlers
         from .engine.access import cleanup_on_delete
+        from .engine.ai import trials
         from .telemetry import spans
 
         job_trigger.connect_triggers()
@@ -33,6 +34,7 @@ class ConductorConfig(AppConfig):
         masking.register_decryption()
         sign_in_signals.connect_sign_in_signals()
         message_handlers.connect_handlers()
+        trials.register_testers(load_model_testers)
         # The last app: when it has migrated, all tables and permissions exist.
         last = apps.get_app_config("django_celery_beat")
         post_migrate.connect(update_periodic_jobs, sender=last)
@@ -62,6 +64,15 @@ def sync_clients(**_: Any) -> None:
     from .engine.access.bootstrap import ensure_first_access
 
     ensure_first_access()
+
+
+def load_model_testers() -> Any:
+    """Return the functions of the built-in workers that try prompts and connections, imported at their first use."""
+    from .engine.ai.trials import Testers
+    from .workers.ai.connection_test import test_connection
+    from .workers.ai.prompt_test import test_prompt
+
+    return Testers(test_prompt, test_connection)
 
 
 def check_settings(**_: Any) -> list[Error]:

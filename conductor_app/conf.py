@@ -140,6 +140,13 @@ class Defaults:
     sql_task_max_rows: int = 10_000
     sql_task_max_bytes: int = 5 * MIB
 
+    # Integrations that exist without a row: API keys and base URLs of the names openai, anthropic and ollama.
+    ai_openai_api_key: str = ""
+    ai_openai_base_url: str = ""
+    ai_anthropic_api_key: str = ""
+    ai_anthropic_base_url: str = ""
+    ai_ollama_url: str = ""
+
     # The isolation groups that `manage.py serve_groups` serves, as in queue names, and the threads per queue.
     isolation_groups: tuple[str, ...] = ()
     isolation_threads: int = 4

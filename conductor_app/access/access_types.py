@@ -16,6 +16,10 @@ WORKFLOW_DEF, TASK_DEF, WORKFLOW, APPLICATION = "WORKFLOW_DEF", "TASK_DEF", "WOR
 USER, GROUP, TAG, DOMAIN = "USER", "GROUP", "TAG", "DOMAIN"
 SCHEDULE, EVENT_HANDLER, SECRET, VARIABLE = "WORKFLOW_SCHEDULE", "EVENT_HANDLER", "SECRET_NAME", "ENV_VARIABLE"
 SCHEMA, WEBHOOK, FORM_TEMPLATE = "SCHEMA", "WEBHOOK", "USER_FORM_TEMPLATE"
+INTEGRATION_PROVIDER, PROMPT = "INTEGRATION_PROVIDER", "PROMPT"
+INTEGRATION = "INTEGRATION"
+"""A model of an integration (`integration:model`), or a database of SQL_TASK_CONNECTIONS. It can only be granted."""
+
 AGENT = "AGENT"
 """The tools of agents that change something (`/mcp`). They also require the right to what they change."""
 
@@ -39,6 +43,8 @@ TARGET_TYPES: dict[str, tuple[str, tuple[str, ...]]] = {
     SCHEMA: ("conductor.{}_schema", ACCESSES),
     WEBHOOK: ("conductor.{}_webhook", ACCESSES),
     FORM_TEMPLATE: ("conductor.{}_formtemplate", CRUD_ACCESSES),
+    INTEGRATION_PROVIDER: ("conductor.{}_integration", ACCESSES),
+    PROMPT: ("conductor.{}_prompt", ACCESSES),
     AGENT: ("conductor.{}_agent", (EXECUTE,)),
     DEBUG: ("conductor.{}_debug", (EXECUTE,)),
 }
@@ -54,7 +60,7 @@ RIGHT_BY_NAME = {f"{access}_{target}": (access, target) for access, target in PE
 """Rights by the names that clients use for the permissions of a role."""
 
 GRANTABLE_TARGET_TYPES = {
-    *TARGET_TYPES, TAG, "TASK_REF_NAME", "TASK_ID", "INTEGRATION_PROVIDER", "INTEGRATION", "PROMPT", "CLUSTER_CONFIG",
+    *TARGET_TYPES, TAG, "TASK_REF_NAME", "TASK_ID", INTEGRATION, "CLUSTER_CONFIG",
 } - {GROUP}  # fmt: skip
 """Target types that clients' grants may name."""
 TARGET_TYPE_ALIASES = {"SECRET": SECRET, "SCHEDULE": SCHEDULE}
@@ -105,7 +111,7 @@ def _rights_on(accesses: tuple[str, ...], *targets: str) -> frozenset[Right]:
     return frozenset((access, target) for target in targets for access in accesses)
 
 
-AUTHORED_TARGET_TYPES = (WORKFLOW_DEF, TASK_DEF, SCHEDULE, EVENT_HANDLER, SCHEMA, WEBHOOK, FORM_TEMPLATE)
+AUTHORED_TARGET_TYPES = (WORKFLOW_DEF, TASK_DEF, SCHEDULE, EVENT_HANDLER, SCHEMA, WEBHOOK, FORM_TEMPLATE, PROMPT)
 """The target types that users create."""
 SYSTEM_ROLES: dict[str, SystemRole] = {
     "ADMIN": SystemRole("Administrators", frozenset(PERMISSION_BY_RIGHT)),

@@ -1,15 +1,18 @@
-"""Permissions to use secrets, environment values, databases and workflows in definitions, and to start workflows."""
+"""Permissions to use secrets, databases, integrations and workflows in definitions, and to start workflows."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..core.document.uses import EVERY_VARIABLE, uses_of
 from ..core.errors import Forbidden
-from ..models import Run, WorkflowDefinition
+from ..models import Prompt, Run, WorkflowDefinition
 from .access_types import (
     CREATE,
     DEBUG,
     EXECUTE,
+    INTEGRATION,
+    INTEGRATION_PROVIDER,
+    PROMPT,
     READ,
     SECRET,
     TASK_DEF,
@@ -23,12 +26,13 @@ from .conductor_auth import Actor
 from .current_actor import actor_of_user, current_actor
 from .permissions import Target, is_allowed, missing_permission_error, require_permission
 
-CONNECTION = "INTEGRATION"
 USE_ACCESSES: dict[str, tuple[str, ...]] = {
     # EXECUTE permits the use of a secret without permission to read it.
     SECRET: (EXECUTE, READ),
     VARIABLE: (EXECUTE, READ),
-    CONNECTION: (EXECUTE,),
+    INTEGRATION: (EXECUTE,),
+    INTEGRATION_PROVIDER: (EXECUTE,),
+    PROMPT: (EXECUTE, READ),
     # Who may change a workflow determines what it does anyway.
     WORKFLOW_DEF: (EXECUTE, UPDATE),
 }
@@ -63,12 +67,19 @@ def require_uses(document: Mapping[str, Any]) -> None:
 
 def use_refusal(actor: Actor, target_type: str, name: str) -> str:
     """Return why the actor may not use an object, or an empty text."""
-    rights = _use_rights(target_type, name)
+    target, rights = {target_type: name}, _use_rights(target_type, name)
+    if target_type == INTEGRATION and ":" in name:
+        # A model: the permission on its integration is sufficient.
+        target[INTEGRATION_PROVIDER] = name.partition(":")[0]
+        rights = ((EXECUTE, INTEGRATION_PROVIDER), *rights)
     if target_type == VARIABLE and name in (EVERY_VARIABLE, *PUBLIC_VARIABLES):
         is_permitted = name != EVERY_VARIABLE or actor.permissions.allows_all(*rights)
+    elif target_type == PROMPT and not Prompt.objects.filter(name=name).exists():
+        # The step uses the text itself if there is no prompt of that name.
+        is_permitted = True
     else:
-        is_permitted = is_allowed(actor, rights, {target_type: name})
-    return "" if is_permitted else missing_permission_error(actor, rights, {target_type: name}).message
+        is_permitted = is_allowed(actor, rights, target)
+    return "" if is_permitted else missing_permission_error(actor, rights, target).message
 
 
 def _use_rights(target_type: str, name: str) -> tuple[Right, ...]:

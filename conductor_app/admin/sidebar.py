@@ -52,6 +52,7 @@ class SidebarEntry:
 SECTION_NAMES = {
     "operate": _("Operate"),
     "design": _("Design"),
+    "ai": _("AI"),
     "capacity": _("Capacity"),
     "taskcluster": _("Taskcluster"),
     "system": _("Admin"),
@@ -97,6 +98,10 @@ SECTIONS: dict[str, tuple[SidebarEntry, ...]] = {
             ),
         ),
         SidebarEntry("events", _("Events"), "events"),
+    ),
+    "ai": (
+        SidebarEntry("integrations", _("Integrations"), "link"),
+        SidebarEntry("prompts", _("Prompts"), "step-message"),
     ),
     "capacity": (
         SidebarEntry("queues", _("Queues"), "queues"),

@@ -44,6 +44,8 @@ from .access.clients import ClientAdmin
 from .access.roles import ScopeRoleAdmin
 from .access.secrets_and_variables import SecretAdmin, VariableAdmin
 from .access.users_and_groups import AuditedGroupAdmin, AuditedUserAdmin
+from .ai.integration_pages import IntegrationModelPage, IntegrationPage, IntegrationsPage, NewIntegrationPage
+from .ai.prompt_pages import NewPromptPage, PromptPage, PromptsPage
 from .audit_log import AuditAdmin
 from .bulk.bulk_operation_pages import BulkExportPage, BulkOperationPage, BulkPage
 from .bulk.bulk_plan import BulkPlanPage
@@ -138,6 +140,11 @@ OBJECT_PAGES: tuple[Page, ...] = (
     FormTemplatesPage(),
     NewFormTemplatePage(),
     FormTemplatePage(),
+    NewIntegrationPage(),
+    IntegrationModelPage(),
+    IntegrationPage(),
+    NewPromptPage(),
+    PromptPage(),
 )
 PAGES: tuple[Page, ...] = (
     OverviewActivityPage(),
@@ -148,6 +155,8 @@ PAGES: tuple[Page, ...] = (
     QueuesPage(),
     SweepsPage(),
     DriftPage(),
+    IntegrationsPage(),
+    PromptsPage(),
     PalettePage(),
     PreferencesPage(),
     SecondFactorPage(),

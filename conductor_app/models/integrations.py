@@ -10,7 +10,7 @@ class Integration(NamedValue):
     """A named account at a provider.
 
     `category`: AI_MODEL, VECTOR_DB, MCP or another one of Conductor's. `kind`: the type of the provider, such as
-    `openai`. `configuration`: the settings without secrets. `sealed`: the secret settings, as an encrypted JSON object.
+    `openai`. `configuration`: the settings, with `***` for secret ones. `sealed`: those, as an encrypted JSON object.
     """
 
     category = models.CharField(max_length=32)

@@ -25,6 +25,8 @@ MADE = {
     "ENV_VARIABLE": ("PUT", "/environment/x", "a value"),
     "SCHEMA": ("POST", "/schema", {"name": "x", "version": 1, "type": "JSON", "data": {}}),
     "WEBHOOK": ("POST", "/metadata/webhook", WEBHOOK),
+    "INTEGRATION_PROVIDER": ("POST", "/integrations/provider/x", {"type": "openai"}),
+    "PROMPT": ("POST", "/prompts/x", "a text"),
     "APPLICATION": ("POST", "/applications", {"name": "x"}),
     "USER": ("PUT", "/users/x", {"name": "X"}),
 }
@@ -37,6 +39,8 @@ REMOVED = {
     "ENV_VARIABLE": "/environment/{}",
     "SCHEMA": "/schema/{}",
     "WEBHOOK": "/metadata/webhook/{}",
+    "INTEGRATION_PROVIDER": "/integrations/provider/{}",
+    "PROMPT": "/prompts/{}",
     "APPLICATION": "/applications/{}",
     "USER": "/users/{}",
 }

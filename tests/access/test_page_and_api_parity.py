@@ -13,6 +13,8 @@ from conductor_app.access.access_types import SYSTEM_ROLES
 from conductor_app.access.roles import ensure_system_roles
 from conductor_app.models import (
     EventHandler,
+    Integration,
+    Prompt,
     Run,
     Schedule,
     Secret,
@@ -50,6 +52,8 @@ STATE: dict[type[models.Model], tuple[str, ...]] = {
     Webhook: ("name",),
     Secret: ("name",),
     Variable: ("name",),
+    Integration: ("name", "kind", "is_enabled"),
+    Prompt: ("name", "version", "template"),
 }
 """The columns that the operations change."""
 
@@ -62,6 +66,7 @@ class Rows(NamedTuple):
     pack: TaskDefinition
     hourly: Schedule
     handler: EventHandler
+    prompt: Prompt
 
 
 class Operation(NamedTuple):
@@ -164,6 +169,32 @@ OPERATIONS = {
         send("PUT", "/environment/NEW", b"value"), post("/variable/add/", name="NEW", value="value")
     ),
     "delete a variable": Operation(send("DELETE", "/environment/OLD"), post("/variable/OLD/forget/")),
+    "create an integration": Operation(
+        send("POST", "/integrations/provider/new", {"type": "openai", "enabled": True}),
+        lambda client, rows: client.post(
+            "/admin/integrations/new/openai/", {"name": "new", "api_key": "k", "is_enabled": "on"}
+        ),
+    ),
+    "change an integration": Operation(
+        send("POST", "/integrations/provider/main", {"type": "ollama", "enabled": False}),
+        lambda client, rows: client.post("/admin/integrations/of/main/", {"do": "save"}),
+    ),
+    "delete an integration": Operation(
+        send("DELETE", "/integrations/provider/main"),
+        lambda client, rows: client.post("/admin/integrations/of/main/", {"do": "delete"}),
+    ),
+    "create a prompt": Operation(
+        send("POST", "/prompts/new", b"Hi"),
+        lambda client, rows: client.post("/admin/prompts/new/", {"name": "new", "template": "Hi"}),
+    ),
+    "change a prompt": Operation(
+        send("PUT", "/prompts/greeting", b"Hello"),
+        lambda client, rows: client.post(f"/admin/prompts/{rows.prompt.pk}/", {"do": "save", "template": "Hello"}),
+    ),
+    "delete a prompt": Operation(
+        send("DELETE", "/prompts/greeting/versions/1"),
+        lambda client, rows: client.post(f"/admin/prompts/{rows.prompt.pk}/", {"do": "delete"}),
+    ),
 }
 
 
@@ -181,12 +212,15 @@ def rows(settings, clock):
     assert root.post("/event", {**HANDLER, "name": "on-order"}).status_code == 200
     assert root.put("/secrets/OLD", b"x").status_code == 200
     assert root.put("/environment/OLD", b"x").status_code == 200
+    assert root.post("/integrations/provider/main", {"type": "ollama"}).status_code == 200
+    assert root.post("/prompts/greeting", b"Hi").status_code == 200
     return Rows(
         Run.objects.get(pk=run_id),
         WorkflowDefinition.objects.get(name="order"),
         TaskDefinition.objects.get(name="pack"),
         Schedule.objects.get(),
         EventHandler.objects.get(),
+        Prompt.objects.get(),
     )
 
 

@@ -15,7 +15,7 @@ SDKS = ("python", "javascript", "java", "go")
 WORKS, DIFFERS, UNSUPPORTED = RESULTS = ("works", "differs", "unsupported")
 WORDS = {WORKS: "works", DIFFERS: "differs", UNSUPPORTED: "not supported"}
 AI = "AI: "
-"""Prefix of the note of an untested method: agents, prompts and integrations are not part of this server."""
+"""Prefix of the note of an untested method: agents are not part of this server."""
 BROKEN = "Broken in the SDK: "
 """Prefix of the note of a method that fails before it sends a request."""
 
@@ -44,7 +44,7 @@ def methods_of(sdk: str, *results: str) -> list[str]:
 
 
 def refused_methods(sdk: str) -> list[str]:
-    """Return the methods that the server rejects, without those of AI products and those that send no request."""
+    """Return the methods that the server rejects, without those of agents and those that send no request."""
     entries = read_results(sdk)["methods"]
     return [name for name in methods_of(sdk, UNSUPPORTED) if not entries[name]["note"].startswith((AI, BROKEN))]
 

@@ -10,6 +10,7 @@ import pytest
 from conductor_app.access.access_keys import create_key
 
 from . import java_sdk, sdk_table
+from .model_server import running_model_server
 
 pytestmark = pytest.mark.wire
 WORKS = "works"
@@ -36,7 +37,8 @@ def test_every_method_of_the_java_sdk_behaves_as_the_table_states(java, server, 
     key, secret = create_key("admin")
     environment = {"CONDUCTOR_AUTH_KEY": key, "CONDUCTOR_AUTH_SECRET": secret}
 
-    found = java_sdk.run_program(java[0], "EveryMethod", CONDUCTOR_SERVER_URL=f"{server}/api", **environment)
+    with running_model_server(settings):
+        found = java_sdk.run_program(java[0], "EveryMethod", CONDUCTOR_SERVER_URL=f"{server}/api", **environment)
 
     if os.environ.get("SDK_TABLE") == "write":
         write(found)

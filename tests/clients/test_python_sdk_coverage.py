@@ -90,8 +90,8 @@ def test_the_table_describes_the_installed_version():
 
 
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.__name__)
-def test_a_client_that_is_not_of_ai_is_called(client):
+def test_a_client_that_is_not_of_agents_is_called(client):
     entries = [entry for name, entry in FACTS["methods"].items() if name.startswith(f"{client.__name__}.")]
-    is_of_ai = all(entry["note"].startswith(sdk_table.AI) for entry in entries)
+    is_of_agents = all(entry["note"].startswith(sdk_table.AI) for entry in entries)
 
-    assert is_of_ai == (client in (OrkesAgentClient, OrkesIntegrationClient, OrkesPromptClient))
+    assert is_of_agents == (client is OrkesAgentClient)

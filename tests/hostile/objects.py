@@ -30,6 +30,7 @@ MODELS_OF_PARAMETERS = {
     "attempt_id": models.Attempt, "event_id": models.EventDelivery, "workflow": models.Run, "run_id": models.Run,
     "workflow_id": models.Run, "operation_id": models.BulkOperation, "view_id": models.SavedView,
     "template_id": models.FormTemplate, "webhook_id": models.Webhook, "key_id": models.AccessKey,
+    "integration": models.Integration, "model_id": models.IntegrationModel, "prompt_id": models.Prompt,
     "clientId": models.Client, "roleId": models.ScopeRole,
 }  # fmt: skip
 WORKFLOW: dict[str, Any] = {
@@ -173,6 +174,11 @@ def ensure_objects(setup: Setup, runs: int = 5) -> None:
         setup.send(method, path, BODIES[method, path])
     setup.send("PUT", f"/api/secrets/{SECRET_NAME}", SECRET_VALUE)
     setup.send("PUT", "/api/environment/hostile_variable", "value")
+    # The guard refuses the address, so that trials reach nothing.
+    configuration = {"api_key": SECRET_VALUE, "base_url": "http://127.0.0.1:9/v1"}
+    setup.send("POST", "/api/integrations/provider/hostile_models", {"type": "openai", "configuration": configuration})
+    setup.send("POST", "/api/integrations/provider/hostile_models/integration/small", {})
+    setup.send("POST", "/api/prompts/hostile_prompt?autoIncrement=true", "Greet ${name}")
     setup.send("GET", "/api/scheduler/admin/resume")
     for number in range(runs):
         setup.send("POST", "/api/workflow", {**BODIES["POST", "/api/workflow"], "correlationId": f"c{number}"})

@@ -8,6 +8,9 @@ from ...access.access_types import (
     EVENT_HANDLER,
     EXECUTE,
     FORM_TEMPLATE,
+    INTEGRATION,
+    INTEGRATION_PROVIDER,
+    PROMPT,
     READ,
     SCHEDULE,
     SCHEMA,
@@ -128,3 +131,21 @@ can_complete_human_task_in_query = RequiresAccess(COMPLETION_RIGHTS, targets.tas
 can_view_human_task_by_name = RequiresAccess((*VIEW_RIGHTS, *COMPLETION_RIGHTS), targets.attempt_in_address("name"))
 can_delete_template = requires(DELETE, FORM_TEMPLATE, targets.named_in_address(FORM_TEMPLATE, "name"))
 can_view_template = requires(READ, FORM_TEMPLATE, targets.named_in_address(FORM_TEMPLATE, "name"))
+can_view_integration = requires(READ, INTEGRATION_PROVIDER, targets.named_in_address(INTEGRATION_PROVIDER, "name"))
+can_save_integration = RequiresDefinitionAccess(
+    INTEGRATION_PROVIDER, targets.named_in_address(INTEGRATION_PROVIDER, "name")
+)
+can_save_integrations = RequiresDefinitionAccess(
+    INTEGRATION_PROVIDER, targets.definitions_in_body(INTEGRATION_PROVIDER)
+)
+can_update_integration = requires(UPDATE, INTEGRATION_PROVIDER, targets.named_in_address(INTEGRATION_PROVIDER, "name"))
+can_delete_integration = requires(DELETE, INTEGRATION_PROVIDER, targets.named_in_address(INTEGRATION_PROVIDER, "name"))
+can_view_model = RequiresAccess(((READ, INTEGRATION_PROVIDER), (READ, INTEGRATION)), targets.model_in_address)
+can_update_model = RequiresAccess(((UPDATE, INTEGRATION_PROVIDER), (UPDATE, INTEGRATION)), targets.model_in_address)
+can_view_prompt = requires(READ, PROMPT, targets.named_in_address(PROMPT, "name"))
+can_save_prompt = RequiresDefinitionAccess(PROMPT, targets.named_in_address(PROMPT, "name"))
+can_save_prompts = RequiresDefinitionAccess(PROMPT, targets.definitions_in_body(PROMPT))
+can_update_prompt = requires(UPDATE, PROMPT, targets.named_in_address(PROMPT, "name"))
+can_delete_prompt = requires(DELETE, PROMPT, targets.named_in_address(PROMPT, "name"))
+can_bind_prompt = requires(UPDATE, PROMPT, targets.named_in_address(PROMPT, "prompt"))
+can_try_prompt = RequiresAccess(((EXECUTE, INTEGRATION_PROVIDER), (EXECUTE, INTEGRATION)), targets.model_in_body)

@@ -9,6 +9,9 @@ from ...access.access_types import (
     DOMAIN,
     EVENT_HANDLER,
     FORM_TEMPLATE,
+    INTEGRATION,
+    INTEGRATION_PROVIDER,
+    PROMPT,
     SCHEDULE,
     SCHEMA,
     SECRET,
@@ -20,11 +23,14 @@ from ...access.access_types import (
 )
 from ...access.permissions import Target, task_target
 from ...core.errors import Invalid
+from ...engine.ai.integrations import model_in_any_order
 from ...models import (
     AccessKey,
     Attempt,
     EventHandler,
     FormTemplate,
+    Integration,
+    Prompt,
     Run,
     Schedule,
     SchemaDefinition,
@@ -50,6 +56,8 @@ MODEL_BY_TARGET_TYPE = {
     FORM_TEMPLATE: FormTemplate,
     EVENT_HANDLER: EventHandler,
     WEBHOOK: Webhook,
+    INTEGRATION_PROVIDER: Integration,
+    PROMPT: Prompt,
 }
 
 
@@ -101,6 +109,19 @@ def run_in_address(url_kwarg: str) -> TargetFinder:
         return [{WORKFLOW: id, WORKFLOW_DEF: name} for id, name in found]
 
     return find
+
+
+def model_in_address(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
+    """Return the integration and the model in the path, which the Python SDK sends in either order."""
+    integration, model = model_in_any_order(url_kwargs["name"], url_kwargs["model"])
+    return [{INTEGRATION_PROVIDER: integration, INTEGRATION: f"{integration}:{model}"}]
+
+
+def model_in_body(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
+    """Return the integration and the model that the body names."""
+    document = request_body.read_object(request)
+    integration, model = (normalize_name(document.get(name)) for name in ("llmProvider", "model"))
+    return [{INTEGRATION_PROVIDER: integration, INTEGRATION: f"{integration}:{model}"}]
 
 
 def find_run_names(ids: list[str]) -> list[tuple[str, str]]:

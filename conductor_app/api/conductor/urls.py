@@ -12,6 +12,7 @@ from .access import (
     token_views,
     user_views,
 )
+from .ai import integration_views, prompt_views
 from .bulk import bulk_views
 from .definitions import (
     form_template_views,
@@ -229,6 +230,34 @@ urlpatterns = [
     path("roles/custom", permission_views.CustomRoles.as_view()),
     path("roles/permissions", permission_views.AvailablePermissions.as_view()),
     path("roles/<str:name>", permission_views.RoleOne.as_view()),
+    path("prompts", prompt_views.Prompts.as_view()),
+    path("prompts/", prompt_views.Prompts.as_view(schema=None)),
+    path("prompts/test", prompt_views.PromptTest.as_view()),
+    path("prompts/<str:name>", prompt_views.PromptOne.as_view()),
+    path("prompts/<str:name>/tags", prompt_views.PromptTags.as_view()),
+    path("prompts/<str:name>/versions", prompt_views.PromptVersions.as_view()),
+    path("prompts/<str:name>/versions/<str:version>", prompt_views.PromptVersion.as_view()),
+    path("integrations", integration_views.Integrations.as_view()),
+    path("integrations/", integration_views.Integrations.as_view(schema=None)),
+    path("integrations/all", integration_views.AllModels.as_view()),
+    path("integrations/def", integration_views.IntegrationKinds.as_view()),
+    path("integrations/def/<str:name>", integration_views.IntegrationKindOne.as_view()),
+    path("integrations/provider", integration_views.Providers.as_view()),
+    path("integrations/provider/<str:name>", integration_views.IntegrationOne.as_view()),
+    path("integrations/provider/<str:name>/metrics", integration_views.IntegrationTokens.as_view()),
+    path("integrations/provider/<str:name>/tags", integration_views.IntegrationTags.as_view()),
+    path("integrations/provider/<str:name>/integration", integration_views.IntegrationModels.as_view()),
+    path("integrations/provider/<str:name>/integration/all", integration_views.IntegrationModelNames.as_view()),
+    *(
+        path(f"integrations/provider/<str:name>/integration/<str:model>{rest}", view.as_view())
+        for rest, view in (
+            ("", integration_views.IntegrationModelOne),
+            ("/metrics", integration_views.IntegrationModelTokens),
+            ("/tags", integration_views.IntegrationModelTags),
+            ("/prompt", integration_views.IntegrationModelPrompts),
+            ("/prompt/<str:prompt>", integration_views.IntegrationModelPrompt),
+        )
+    ),
     path("health", health),
     path("version", server_views.ServerVersion.as_view()),
     path("admin/config", server_views.Configuration.as_view()),

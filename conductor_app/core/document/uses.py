@@ -1,12 +1,13 @@
-"""The objects that a definition uses: secrets, environment values, databases and workflows that it names."""
+"""The objects that a definition names: secrets, environment values, databases, integrations, prompts, workflows."""
 
 import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ..ai_names import named_uses
 from ..data_requests import CONNECTION_TARGET, SECRET_TARGET, VARIABLE_TARGET, WORKFLOW_TARGET
-from ..step_structure import structure_of_step
+from ..step_structure import structure_of_step, type_of
 from ..step_tree import walk
 from .inline_definitions import extract_definitions
 
@@ -38,4 +39,6 @@ def _uses_of_steps(definition: Mapping[str, Any]) -> Iterator[Use]:
         structure = structure_of_step(spot.step)
         names += [(WORKFLOW_TARGET, name) for name in structure.named_workflows(spot.step)]
         names += [(CONNECTION_TARGET, name) for name in structure.named_connections(spot.step)]
+        found = named_uses(type_of(spot.step), spot.step.get("inputParameters"))
+        names += [(use.target_type, use.name) for use in found]
     yield from ((target, name) for target, name in names if isinstance(name, str) and name and "$" not in name)

@@ -9,6 +9,8 @@ from django.db.models.signals import post_delete
 from ...access.access_types import (
     APPLICATION,
     EVENT_HANDLER,
+    INTEGRATION_PROVIDER,
+    PROMPT,
     SCHEDULE,
     SCHEMA,
     SECRET,
@@ -22,6 +24,8 @@ from ...models import (
     Application,
     EventHandler,
     Grant,
+    Integration,
+    Prompt,
     Schedule,
     SchemaDefinition,
     Secret,
@@ -41,6 +45,8 @@ NAMES: dict[type[Model], tuple[str, str]] = {
     Secret: (SECRET, "name"),
     Variable: (VARIABLE, "name"),
     Webhook: (WEBHOOK, "id"),
+    Integration: (INTEGRATION_PROVIDER, "name"),
+    Prompt: (PROMPT, "name"),
     Application: (APPLICATION, "id"),
 }
 """The target type in grants and tags, and the name column, of each model."""

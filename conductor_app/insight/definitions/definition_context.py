@@ -3,12 +3,15 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ...core.ai_names import PROMPT_TARGET, named_uses
 from ...core.document.lint import LintContext, PayloadShape
 from ...core.document.lint.output_shapes import merge_shapes, value_shape, workflow_output_shape
 from ...core.step_structure import type_of
 from ...core.step_tree import walk
 from ...core.step_types.wait_for_webhook import WaitForWebhook
 from ...models import Attempt, Poller, Run, TaskDefinition, Webhook, WorkflowDefinition
+from ..ai.integrations import names_and_models
+from ..ai.prompts import prompt_names
 
 MAX_EXAMPLE_SIZE = 64_000
 SEARCHED_RUNS = 5
@@ -25,6 +28,7 @@ def definition_context(documents: Iterable[Mapping[str, Any]], *, with_examples:
     subs = {name for spot in found for name in named_workflows(spot.step)}
     workflows = _versions_by_name()
     outputs = _example_shapes(documents) if with_examples else {}
+    uses = {use for spot in found for use in named_uses(type_of(spot.step), spot.step.get("inputParameters"))}
     return LintContext(
         tasks=dict(TaskDefinition.objects.values_list("name", "document")[:5_000]),
         workflows=workflows,
@@ -32,6 +36,8 @@ def definition_context(documents: Iterable[Mapping[str, Any]], *, with_examples:
         workflow_outputs=_output_shapes(subs & workflows.keys()),
         worked=frozenset(Poller.objects.order_by().values_list("task_type", flat=True).distinct()),
         received=_received_events() if any(type_of(spot.step) == WaitForWebhook.type for spot in found) else None,
+        integrations=names_and_models() if any(use.target_type != PROMPT_TARGET for use in uses) else None,
+        prompts=prompt_names() if any(use.target_type == PROMPT_TARGET for use in uses) else None,
     )
 
 

@@ -142,6 +142,43 @@ POST   /webhook/{id}
 """
 
 SERVED_OF_ORKES = """
+GET    /prompts
+POST   /prompts/
+POST   /prompts/test
+GET    /prompts/{name}
+POST   /prompts/{name}
+PUT    /prompts/{name}
+DELETE /prompts/{name}
+GET    /prompts/{name}/versions
+DELETE /prompts/{name}/versions/{version}
+GET    /prompts/{name}/tags
+PUT    /prompts/{name}/tags
+DELETE /prompts/{name}/tags
+GET    /integrations/
+POST   /integrations/
+GET    /integrations/all
+GET    /integrations/def
+GET    /integrations/def/{name}
+GET    /integrations/provider
+GET    /integrations/provider/{name}
+POST   /integrations/provider/{name}
+DELETE /integrations/provider/{name}
+GET    /integrations/provider/{name}/metrics
+GET    /integrations/provider/{name}/tags
+PUT    /integrations/provider/{name}/tags
+DELETE /integrations/provider/{name}/tags
+GET    /integrations/provider/{name}/integration
+GET    /integrations/provider/{name}/integration/all
+GET    /integrations/provider/{name}/integration/{api}
+POST   /integrations/provider/{name}/integration/{api}
+DELETE /integrations/provider/{name}/integration/{api}
+GET    /integrations/provider/{name}/integration/{api}/metrics
+POST   /integrations/provider/{name}/integration/{api}/metrics
+GET    /integrations/provider/{name}/integration/{api}/tags
+PUT    /integrations/provider/{name}/integration/{api}/tags
+DELETE /integrations/provider/{name}/integration/{api}/tags
+GET    /integrations/provider/{name}/integration/{api}/prompt
+POST   /integrations/provider/{name}/integration/{api}/prompt/{prompt}
 POST   /human/tasks/search
 GET    /human/tasks/getTaskDisplayNames
 POST   /human/tasks/update/taskRef
@@ -318,10 +355,7 @@ LEFT_OUT = {
         PUT    /event/queue/config/{type}/{name}
         DELETE /event/queue/config/{type}/{name}
         GET    /event/queue/connectivity""",
-    "products of their own: models, prompts, remote services, a gateway, worker code, importers": """
-        GET    /integrations/provider
-        GET    /prompts
-        POST   /prompts/test
+    "products of their own: remote services, a gateway, worker code, importers": """
         GET    /registry/service
         GET    /gateway/config/auth
         GET    /worker-code

@@ -5,6 +5,7 @@ from django.contrib.auth.models import Group, User
 from conductor_app.core.alerts import QuietHours
 from conductor_app.engine import bulk, schedules
 from conductor_app.engine.access import applications, scope_roles, secrets_and_variables
+from conductor_app.engine.ai import integrations, prompts
 from conductor_app.engine.definitions import definition_commands
 from conductor_app.engine.definitions.source_apply import apply_plan
 from conductor_app.engine.definitions.source_drift import KINDS
@@ -20,6 +21,7 @@ from conductor_app.models import Attempt, FailureGroup, Task
 from tests.browser.demo_data.returns import RETURN, freeze_time_at, start_return, work_on_task
 
 PLACED = "conductor:shop:return_announced"
+LETTER = "Write to ${customer} in ${language}.\nThe refund of ${amount} for order ${order} is on its way."
 NIGHTS = {"cronExpression": "0 30 2 * * *", "zoneId": "Europe/Berlin"}
 TRACKING = {
     "name": "track_parcel",
@@ -50,6 +52,7 @@ def create_records(now: int) -> None:
     create_schedules(now)
     create_event_handlers(now)
     create_tags(now)
+    create_integrations_and_prompts(now)
     create_views_and_alerts(now)
     create_open_returns(now)
     create_stopped_run()
@@ -117,6 +120,22 @@ def create_tags(now: int) -> None:
         scope_roles.create_role("repo:shop/*", ["queue:create-task:demo/*"], "Builds of the shop.", "olga")
         retention.save_policy("", 30, 90, 100, "olga", "as agreed with audit")
         retention.save_policy(RETURN, 14, 60, 0, "olga", "many short runs")
+
+
+def create_integrations_and_prompts(now: int) -> None:
+    """Create an integration with two models, and a prompt in two versions."""
+    with freeze_time_at(now - 3 * DAY):
+        settings = {"api_key": "sk-of-the-shop", "base_url": "https://llm.example.com/v1"}
+        integrations.save_integration(
+            "shop-models", {"type": "openai", "description": "Models of the shop", "configuration": settings}, "ann"
+        )
+        prices = {"inputPrice": 2_500, "outputPrice": 10_000, "maxTokens": 5_000_000, "frequency": "monthly"}
+        integrations.save_model("shop-models", "gpt-4o", prices, "ann")
+        integrations.save_model("shop-models", "gpt-4o-mini", {"inputPrice": 150, "outputPrice": 600}, "ann")
+        integrations.save_integration("on-premises", {"type": "ollama", "enabled": False}, "ann")
+        prompts.save_prompt("refund-letter", LETTER, "ann", description="Answers a return", models=["shop-models"])
+    with freeze_time_at(now - DAY):
+        prompts.save_prompt("refund-letter", f"{LETTER}\nAt most ${{words}} words.", "otto", new_version=True)
 
 
 def create_views_and_alerts(now: int) -> None:

@@ -17,6 +17,7 @@ from ....core.document.checks.values import (
     read_any,
     read_boolean,
     read_mapping,
+    read_number,
 )
 from ....core.step_types.try_catch import CATCH_CASE
 from .tables import TABLE_BY_NAME
@@ -27,6 +28,7 @@ SCHEMA_BY_READER: dict[Reader, dict[str, Any]] = {
     read_any: {},
     read_boolean: {"type": "boolean"},
     read_mapping: {"type": "object", "additionalProperties": {}},
+    read_number: {"type": "number"},
     read_sub_workflow: {},
 }
 STEP_TABLES = (STEP_FIELDS, CATCH_CASE)

@@ -28,6 +28,16 @@ from ....core.document.checks.webhook import WEBHOOK
 from ....core.form_templates import FORM_TEMPLATE
 from ....core.step_types.try_catch import CATCH_CASE
 from ....insight.tasks.human_tasks import STATES as HUMAN_STATES
+from ..ai.integration_serializers import (
+    INTEGRATION,
+    INTEGRATION_FIELD,
+    INTEGRATION_KIND,
+    INTEGRATION_UPDATE,
+    MODEL,
+    MODEL_UPDATE,
+    NAMED_INTEGRATION,
+)
+from ..ai.prompt_serializers import NEW_PROMPT, PROMPT, PROMPT_TEST
 from ..definitions.simulation_serializers import TEST_REQUEST
 from ..definitions.source_serializers import SOURCE_FOLDER
 from ..definitions.tag_serializers import TAG
@@ -380,6 +390,16 @@ TABLE_BY_NAME: dict[str, FieldTable] = {
     "EnvironmentVariable": VARIABLE,
     "Credentials": CREDENTIALS,
     "Token": TOKEN,
+    "Integration": INTEGRATION,
+    "IntegrationUpdate": INTEGRATION_UPDATE,
+    "NamedIntegration": NAMED_INTEGRATION,
+    "IntegrationApi": MODEL,
+    "IntegrationApiUpdate": MODEL_UPDATE,
+    "IntegrationDef": INTEGRATION_KIND,
+    "IntegrationDefFormField": INTEGRATION_FIELD,
+    "MessageTemplate": PROMPT,
+    "NewMessageTemplate": NEW_PROMPT,
+    "PromptTemplateTestRequest": PROMPT_TEST,
     "Configuration": CONFIGURATION,
     "ErrorResponse": ERROR,
     "ValidationError": COMPLAINT,

@@ -90,6 +90,21 @@ def read_boolean(value: Any, place: DocumentPosition) -> bool:
     raise ValueRefused("must be true or false")
 
 
+def read_number(value: Any, place: DocumentPosition) -> float:
+    """Return a number as it is, or that of a text.
+
+    Raises:
+        ValueRefused: when the value is no finite number.
+    """
+    try:
+        number = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else math.nan
+    except (ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueRefused("must be a number")
+    return number
+
+
 class IntegerOf:
     """Reader of integers with a number of bits. Fractions are truncated."""
 

@@ -7,6 +7,7 @@ from typing import Any
 from ...errors import ValidationError
 from ...step_tree import StepSpot, walk
 from ..inline_definitions import DEFINITION, PARAM, extract_definitions
+from .ai_tasks import lint_ai_tasks
 from .control_flow import lint_control_flow
 from .findings import (
     BROKEN,
@@ -63,6 +64,7 @@ def lint_definition(
         *ReferenceLinter(document, found, known).findings(),
         *lint_names(document, found, known),
         *lint_webhooks(document, found, known),
+        *lint_ai_tasks(found, known),
         *_inline_findings(found, known),
     ]
     has_place = any(finding.severity == ERROR for finding in said)

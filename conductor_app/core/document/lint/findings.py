@@ -65,7 +65,8 @@ class LintContext:
     """The context of lint: other definitions by name, recent outputs of tasks, active workers.
 
     `outputs` and `workflow_outputs` hold the known shapes of the outputs of tasks and workflows; `tasks` is None if
-    they are unknown. `received`: the workflows that webhooks name as receivers.
+    they are unknown. `received`: the workflows that webhooks name as receivers. `integrations`: the models of each
+    integration. `prompts`: the names of prompts.
     """
 
     tasks: Mapping[str, Mapping[str, Any]] | None = None
@@ -75,6 +76,8 @@ class LintContext:
     worked: frozenset[str] | None = None
     bare_names: frozenset[str] = frozenset()
     received: frozenset[str] | None = None
+    integrations: Mapping[str, frozenset[str]] | None = None
+    prompts: frozenset[str] | None = None
 
 
 def closest_name(name: str, known: Any) -> str:

@@ -23,6 +23,10 @@ import com.netflix.conductor.common.run.WorkflowTestRequest;
 import io.orkes.conductor.client.ApiClient;
 import io.orkes.conductor.client.http.*;
 import io.orkes.conductor.client.model.*;
+import io.orkes.conductor.client.model.integration.Category;
+import io.orkes.conductor.client.model.integration.Integration;
+import io.orkes.conductor.client.model.integration.IntegrationApiUpdate;
+import io.orkes.conductor.client.model.integration.IntegrationUpdate;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -30,6 +34,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.conductoross.conductor.client.FileClient;
+import org.conductoross.conductor.client.model.ai.PromptTemplate;
 import org.conductoross.conductor.common.model.Consistency;
 import org.conductoross.conductor.common.model.ReturnStrategy;
 import org.conductoross.conductor.common.model.WorkflowStateUpdate;
@@ -54,13 +59,15 @@ public final class EveryMethod {
         people(client);
         files(client);
         services(client);
+        models(client);
+        prompts(client);
         calls.print(List.of(
             WorkflowClient.class, TaskClient.class, MetadataClient.class, EventClient.class, OrkesMetadataClient.class,
             OrkesEventClient.class, OrkesSchedulerClient.class, OrkesSecretClient.class, OrkesSchemaClient.class,
             OrkesEnvironmentClient.class, OrkesAuthorizationClient.class, OrkesTokenClient.class,
-            OrkesServiceRegistryClient.class, FileClient.class,
-            // Of the AI products: nothing calls them.
-            OrkesAgentClient.class, OrkesIntegrationClient.class, OrkesPromptClient.class));
+            OrkesServiceRegistryClient.class, FileClient.class, OrkesIntegrationClient.class, OrkesPromptClient.class,
+            // Agents: nothing calls it.
+            OrkesAgentClient.class));
         client.shutdown();
         System.exit(0);
     }
@@ -431,6 +438,75 @@ public final class EveryMethod {
         calls.get(my + "getSchedulerTags", () -> schedules.getSchedulerTags("nightly"));
         calls.run(my + "deleteSchedulerTags", () -> schedules.deleteSchedulerTags(List.of(tag("a")), "nightly"));
         calls.run(my + "deleteSchedule", () -> schedules.deleteSchedule("nightly"));
+    }
+
+    private static void models(ConductorClient client) {
+        String my = "OrkesIntegrationClient.";
+        OrkesIntegrationClient integrations = new OrkesIntegrationClient(client);
+        IntegrationUpdate provider = new IntegrationUpdate();
+        provider.setType("openai");
+        provider.setCategory(Category.AI_MODEL);
+        provider.setDescription("Ours");
+        provider.setEnabled(true);
+        provider.setConfiguration(Map.of("api_key", "sk-4711"));
+        calls.run(my + "saveIntegration", () -> integrations.saveIntegration("main", provider));
+        Integration found = calls.get(my + "getIntegration", () -> integrations.getIntegration("main"));
+        calls.check(my + "getIntegration", found != null && "***".equals(found.getConfiguration().get("api_key")), found);
+        List<?> all = calls.get(my + "getIntegrations", () -> integrations.getIntegrations("AI_MODEL", true));
+        calls.check(my + "getIntegrations", all != null && all.size() == 1, all);
+
+        IntegrationApiUpdate model = new IntegrationApiUpdate();
+        model.setDescription("Large");
+        model.setEnabled(true);
+        model.setMaxTokens(1000L);
+        model.setFrequency(IntegrationApiUpdate.Frequency.WEEKLY);
+        calls.run(my + "saveIntegrationApi", () -> integrations.saveIntegrationApi("main", "gpt-4o", model));
+        var api = calls.get(my + "getIntegrationApi", () -> integrations.getIntegrationApi("gpt-4o", "main"));
+        calls.check(my + "getIntegrationApi", api != null && "Large".equals(api.getDescription()), api);
+        List<?> apis = calls.get(my + "getIntegrationApis", () -> integrations.getIntegrationApis("main"));
+        calls.check(my + "getIntegrationApis", apis != null && apis.size() == 1, apis);
+        calls.get(my + "getTokenUsageForIntegration", () -> integrations.getTokenUsageForIntegration("gpt-4o", "main"));
+        calls.get(my + "getTokenUsageForIntegrationProvider", () -> integrations.getTokenUsageForIntegrationProvider("main"));
+
+        new OrkesPromptClient(client).savePrompt("bound", "Bound", "Hi");
+        calls.run(my + "associatePromptWithIntegration", () -> integrations.associatePromptWithIntegration("main", "gpt-4o", "bound"));
+        calls.get(my + "getPromptsWithIntegration", () -> integrations.getPromptsWithIntegration("main", "gpt-4o"));
+
+        calls.run(my + "saveTagForIntegration", () -> integrations.saveTagForIntegration(List.of(tag("a")), "main"));
+        List<?> tags = calls.get(my + "getTagsForIntegration", () -> integrations.getTagsForIntegration("main"));
+        calls.check(my + "getTagsForIntegration", tags != null && tags.size() == 1, tags);
+        calls.run(my + "deleteTagForIntegration", () -> integrations.deleteTagForIntegration(List.of(tag("a")), "main"));
+        calls.run(my + "deleteIntegrationApi", () -> integrations.deleteIntegrationApi("gpt-4o", "main"));
+        calls.run(my + "deleteIntegration", () -> integrations.deleteIntegration("main"));
+    }
+
+    private static void prompts(ConductorClient client) {
+        String my = "OrkesPromptClient.";
+        OrkesPromptClient prompts = new OrkesPromptClient(client);
+        calls.run(my + "savePrompt", () -> prompts.savePrompt("greeting", "Hello", "Greet ${name}"));
+        calls.run(my + "savePrompt", () -> prompts.savePrompt("greeting", "Hello", "Greet ${name}", List.of("openai:gpt-4o"), 2, false));
+        calls.run(my + "updatePrompt", () -> prompts.updatePrompt("greeting", 2, "Hi", "Greet ${name} twice", List.of("openai:gpt-4o")));
+        PromptTemplate found = calls.get(my + "getPrompt", () -> prompts.getPrompt("greeting"));
+        calls.check(my + "getPrompt", found != null && "Greet ${name} twice".equals(found.getTemplate()) && found.getVersion() == 2, found);
+        calls.get(my + "getPrompt", () -> prompts.getPrompt("greeting", 1));
+        List<?> versions = calls.get(my + "getAllPromptVersions", () -> prompts.getAllPromptVersions("greeting"));
+        calls.check(my + "getAllPromptVersions", versions != null && versions.size() == 2, versions);
+
+        PromptTemplate other = new PromptTemplate();
+        other.setName("other");
+        other.setTemplate("Other");
+        calls.run(my + "savePrompts", () -> prompts.savePrompts(List.of(other), true));
+        List<?> all = calls.get(my + "getPrompts", prompts::getPrompts);
+        calls.check(my + "getPrompts", all != null && all.size() == 3, all);
+
+        calls.run(my + "updateTagForPromptTemplate", () -> prompts.updateTagForPromptTemplate("greeting", List.of(tag("a"))));
+        List<?> tags = calls.get(my + "getTagsForPromptTemplate", () -> prompts.getTagsForPromptTemplate("greeting"));
+        calls.check(my + "getTagsForPromptTemplate", tags != null && tags.size() == 1, tags);
+        calls.run(my + "deleteTagForPromptTemplate", () -> prompts.deleteTagForPromptTemplate("greeting", List.of(tag("a"))));
+        String answer = calls.get(my + "testPrompt", () -> prompts.testPrompt("Greet ${name}", Map.of("name", "Ann"), "openai", "gpt-4o", 0.1f, 0.9f, List.of(".")));
+        calls.check(my + "testPrompt", "Bonjour Ann".equals(answer), answer);
+        calls.run(my + "deletePrompt", () -> prompts.deletePrompt("greeting", 1));
+        calls.run(my + "deletePrompt", () -> prompts.deletePrompt("greeting"));
     }
 
     private static void secrets(ConductorClient client) {

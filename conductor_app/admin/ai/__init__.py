@@ -1,0 +1,1 @@
+"""AI: integrations with their models, and prompts."""

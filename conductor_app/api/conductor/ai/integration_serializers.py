@@ -1,0 +1,137 @@
+"""Documents of integrations and models. Secret settings are `***`."""
+
+from typing import Any
+
+from ....core.document.checks.document_fields import FieldSpec, FieldTable, ObjectOf
+from ....core.document.checks.values import IntegerOf, ListOf, read_boolean, read_mapping, read_text, texts
+from ....core.integrations import AI_MODEL, CATEGORY_LABELS, IntegrationField, IntegrationKind
+from ....models import Integration, IntegrationModel
+from ..definitions.tag_serializers import TAG
+
+INTEGRATION_UPDATE: FieldTable = (
+    FieldSpec("type", read_text),
+    FieldSpec("category", read_text),
+    FieldSpec("description", read_text),
+    FieldSpec("enabled", read_boolean),
+    FieldSpec("configuration", read_mapping),
+)
+NAMED_INTEGRATION: FieldTable = (FieldSpec("name", read_text), *INTEGRATION_UPDATE)
+MODEL_UPDATE: FieldTable = (
+    FieldSpec("description", read_text),
+    FieldSpec("enabled", read_boolean),
+    FieldSpec("configuration", read_mapping),
+    FieldSpec("maxTokens", IntegerOf(64)),
+    FieldSpec("frequency", read_text),
+    FieldSpec("inputPrice", IntegerOf(64)),
+    FieldSpec("outputPrice", IntegerOf(64)),
+)
+AUDIT_FIELDS: FieldTable = (
+    FieldSpec("createdBy", read_text),
+    FieldSpec("updatedBy", read_text),
+    FieldSpec("createTime", IntegerOf(64)),
+    FieldSpec("updateTime", IntegerOf(64)),
+    FieldSpec("createdOn", IntegerOf(64)),
+    FieldSpec("updatedOn", IntegerOf(64)),
+)
+MODEL: FieldTable = (
+    FieldSpec("api", read_text),
+    FieldSpec("integrationName", read_text),
+    *MODEL_UPDATE,
+    FieldSpec("tags", ListOf(ObjectOf(TAG))),
+    *AUDIT_FIELDS,
+)
+INTEGRATION: FieldTable = (
+    *NAMED_INTEGRATION,
+    FieldSpec("modelsCount", IntegerOf()),
+    FieldSpec("tags", ListOf(ObjectOf(TAG))),
+    FieldSpec("apis", ListOf(ObjectOf(MODEL))),
+    *AUDIT_FIELDS,
+)
+INTEGRATION_FIELD: FieldTable = (
+    FieldSpec("fieldName", read_text),
+    FieldSpec("fieldType", read_text),
+    FieldSpec("label", read_text),
+    FieldSpec("description", read_text),
+    FieldSpec("optional", read_boolean),
+    FieldSpec("defaultValue", read_text),
+)
+INTEGRATION_KIND: FieldTable = (
+    FieldSpec("name", read_text),
+    FieldSpec("type", read_text),
+    FieldSpec("category", read_text),
+    FieldSpec("categoryLabel", read_text),
+    FieldSpec("description", read_text),
+    FieldSpec("enabled", read_boolean),
+    FieldSpec("tags", texts),
+    FieldSpec("configuration", ListOf(ObjectOf(INTEGRATION_FIELD))),
+)
+
+
+def integration_document(row: Integration, models: int | list[IntegrationModel]) -> dict[str, Any]:
+    """Return an Integration. `models`: its models, or their number."""
+    return {
+        "name": row.name,
+        "type": row.kind,
+        "category": row.category,
+        "description": row.description,
+        "enabled": row.is_enabled,
+        "configuration": row.configuration,
+        "modelsCount": len(models) if isinstance(models, list) else models,
+        "tags": row.tags,
+        **({"apis": [model_document(model) for model in models]} if isinstance(models, list) else {}),
+        **audit_fields(row),
+    }
+
+
+def model_document(row: IntegrationModel) -> dict[str, Any]:
+    """Return an IntegrationApi."""
+    optional = {
+        "maxTokens": row.max_tokens,
+        "frequency": row.frequency or None,
+        "inputPrice": row.input_price,
+        "outputPrice": row.output_price,
+    }
+    return {
+        "api": row.name,
+        "integrationName": row.integration,
+        "description": row.description,
+        "enabled": row.is_enabled,
+        "configuration": row.configuration,
+        "tags": row.tags,
+        **{name: value for name, value in optional.items() if value is not None},
+        **audit_fields(row),
+    }
+
+
+def audit_fields(row: Any) -> dict[str, Any]:
+    """Return author and times of an object. Some SDKs read the times by their older names, `createdOn`, `updatedOn`."""
+    people = {"createdBy": row.created_by, "updatedBy": row.updated_by}
+    times = {"createTime": row.created_at, "updateTime": row.updated_at}
+    times |= {"createdOn": row.created_at, "updatedOn": row.updated_at}
+    return times | {name: person for name, person in people.items() if person}
+
+
+def kind_document(kind: IntegrationKind) -> dict[str, Any]:
+    """Return an IntegrationDef: the settings of a kind of integration."""
+    return {
+        "name": kind.name,
+        "type": kind.name,
+        "category": kind.category,
+        "categoryLabel": CATEGORY_LABELS.get(kind.category, kind.category),
+        "description": kind.label,
+        "enabled": True,
+        "tags": [],
+        "configuration": [_field_document(field, kind) for field in kind.fields],
+    }
+
+
+def _field_document(field: IntegrationField, kind: IntegrationKind) -> dict[str, Any]:
+    is_address = field.name == "base_url" and kind.category == AI_MODEL
+    return {
+        "fieldName": field.name,
+        "fieldType": "PASSWORD" if field.is_secret else "TEXT",
+        "label": field.label,
+        "description": "",
+        "optional": field.is_optional,
+        "defaultValue": field.default or (kind.base_url if is_address else ""),
+    }

@@ -1,0 +1,362 @@
+"""Views of integrations: providers, their models, and the prompts and tokens of models."""
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django.http import HttpResponse
+
+from ....access.access_types import INTEGRATION_PROVIDER
+from ....access.permissions import filter_readable
+from ....core.document.checks.values import IntegerOf, read_mapping, texts
+from ....core.errors import Invalid
+from ....core.integrations import CATEGORIES, INTEGRATION_KINDS
+from ....engine.ai import integrations as engine
+from ....engine.ai.prompts import bind_prompt
+from ....engine.ai.reported_usage import add_tokens
+from ....insight.ai.integrations import count_models, list_integrations, models_of, prompts_bound_to, tokens_by_model
+from ....models import Integration
+from .. import request_body
+from ..api_operation import EMPTY_REPLY, ApiOperation, ArrayOf
+from ..definitions.tag_serializers import TAG, read_tags, subtract_tags
+from ..permission_rules import ALLOW_ALL
+from ..permissions import (
+    can_bind_prompt,
+    can_delete_integration,
+    can_save_integration,
+    can_save_integrations,
+    can_update_integration,
+    can_update_model,
+    can_view_integration,
+    can_view_model,
+)
+from ..replies import EmptyOk, Json
+from ..request_fields import read_request
+from ..view import ConductorRequest, ConductorView
+from .integration_serializers import (
+    INTEGRATION,
+    INTEGRATION_KIND,
+    INTEGRATION_UPDATE,
+    MODEL,
+    MODEL_UPDATE,
+    NAMED_INTEGRATION,
+    integration_document,
+    kind_document,
+    model_document,
+)
+from .prompt_serializers import PROMPT, readable_prompts
+
+LIST_QUERY = {"category": str, "type": str, "activeOnly": bool}
+MAX_AT_ONCE = 200
+REMOVABLE_FIELDS = ("maxTokens", "inputPrice", "outputPrice")
+
+
+class Providers(ConductorView):
+    """GET /api/integrations/provider: list the integrations."""
+
+    operations = {
+        "get": ApiOperation("List integrations", permission=ALLOW_ALL, reply=ArrayOf(INTEGRATION), query=LIST_QUERY),
+    }
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        rows = list(readable_integrations(request))
+        counts = count_models(row.name for row in rows)
+        return Json([integration_document(row, counts.get(row.name, 0)) for row in rows])
+
+
+class Integrations(Providers):
+    """GET, POST /api/integrations: list the integrations, or save several."""
+
+    operations = {
+        "get": ApiOperation(
+            "List integrations, as another client does",
+            permission=ALLOW_ALL,
+            reply=ArrayOf(INTEGRATION),
+            query=LIST_QUERY,
+        ),
+        "post": ApiOperation(
+            "Create or update several integrations",
+            permission=can_save_integrations,
+            reply=EMPTY_REPLY,
+            body=ArrayOf(NAMED_INTEGRATION),
+        ),
+    }
+
+    get = Providers.get
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        documents = request_body.read_objects(request)
+        if len(documents) > MAX_AT_ONCE:
+            raise Invalid(f"At most {MAX_AT_ONCE} integrations can be saved at once (got {len(documents)}).")
+        read = [_read_integration(each, f"[{number}]", NAMED_INTEGRATION) for number, each in enumerate(documents)]
+        engine.save_integrations(read, request.actor.name)
+        return EmptyOk()
+
+
+def readable_integrations(request: ConductorRequest) -> QuerySet[Integration]:
+    """Return the integrations that the caller may read, filtered by the query.
+
+    Clients send a category as `category` or `type`, and a kind as `type`.
+
+    Raises:
+        Invalid: when the category is unknown.
+    """
+    category, type_ = request.query.text("category"), request.query.text("type")
+    if category and category not in CATEGORIES:
+        raise Invalid(f"Query parameter 'category' must be one of {', '.join(CATEGORIES)}, not '{category[:100]}'.")
+    rows = list_integrations(category, request.query.flag("activeOnly", default=False))
+    if type_:
+        rows = rows.filter(category=type_) if type_ in CATEGORIES else rows.filter(kind=type_)
+    return filter_readable(request.actor, rows, INTEGRATION_PROVIDER)
+
+
+def _read_integration(document: dict[str, Any], path: str, table: Any = INTEGRATION_UPDATE) -> dict[str, Any]:
+    return read_request(document, table, path, lambda fields, position: None)
+
+
+class IntegrationOne(ConductorView):
+    """GET, POST, DELETE /api/integrations/provider/{name}: get, save or delete an integration."""
+
+    operations = {
+        "get": ApiOperation("Get an integration", permission=can_view_integration, reply=INTEGRATION),
+        "post": ApiOperation(
+            "Create or update an integration",
+            permission=can_save_integration,
+            reply=EMPTY_REPLY,
+            body=INTEGRATION_UPDATE,
+        ),
+        "delete": ApiOperation("Delete an integration", permission=can_delete_integration, reply=EMPTY_REPLY),
+    }
+
+    def get(self, request: ConductorRequest, name: str) -> HttpResponse:
+        row = engine.find_integration(name)
+        return Json(integration_document(row, models_of([name]).get(name, [])))
+
+    def post(self, request: ConductorRequest, name: str) -> HttpResponse:
+        document = _read_integration(request_body.read_object(request), "integration")
+        engine.save_integration(name, document, request.actor.name)
+        return EmptyOk()
+
+    def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
+        engine.delete_integration(name, request.actor.name)
+        return EmptyOk()
+
+
+class IntegrationTags(ConductorView):
+    """GET, PUT, DELETE /api/integrations/provider/{name}/tags: list, set or remove tags."""
+
+    operations = {
+        "get": ApiOperation("List the tags of an integration", permission=can_view_integration, reply=ArrayOf(TAG)),
+        "put": ApiOperation(
+            "Set the tags of an integration", permission=can_update_integration, reply=EMPTY_REPLY, body=ArrayOf(TAG)
+        ),
+        "delete": ApiOperation("Remove tags from an integration", permission=can_update_integration, reply=EMPTY_REPLY),
+    }
+
+    def get(self, request: ConductorRequest, name: str) -> HttpResponse:
+        return Json(engine.find_integration(name).tags)
+
+    def put(self, request: ConductorRequest, name: str) -> HttpResponse:
+        tags = read_tags(request)
+        engine.change_integration_tags(name, lambda _: tags, request.actor.name)
+        return EmptyOk()
+
+    def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
+        tags = read_tags(request)
+        engine.change_integration_tags(name, lambda existing: subtract_tags(existing, tags), request.actor.name)
+        return EmptyOk()
+
+
+class IntegrationTokens(ConductorView):
+    """GET /api/integrations/provider/{name}/metrics: the tokens of each model."""
+
+    operations = {
+        "get": ApiOperation(
+            "Get the tokens that the models of an integration have used",
+            permission=can_view_integration,
+            reply=read_mapping,
+        ),
+    }
+
+    def get(self, request: ConductorRequest, name: str) -> HttpResponse:
+        engine.find_integration(name)
+        return Json(tokens_by_model(name))
+
+
+class IntegrationModels(ConductorView):
+    """GET /api/integrations/provider/{name}/integration: list the models of an integration."""
+
+    operations = {
+        "get": ApiOperation(
+            "List the models of an integration",
+            permission=can_view_integration,
+            reply=ArrayOf(MODEL),
+            query={"activeOnly": bool},
+        ),
+    }
+
+    def get(self, request: ConductorRequest, name: str) -> HttpResponse:
+        engine.find_integration(name)
+        found = models_of([name], request.query.flag("activeOnly", default=False))
+        return Json([model_document(row) for row in found.get(name, [])])
+
+
+class IntegrationModelNames(ConductorView):
+    """GET /api/integrations/provider/{name}/integration/all: the names of the models."""
+
+    operations = {
+        "get": ApiOperation("List the names of an integration's models", permission=can_view_integration, reply=texts),
+    }
+
+    def get(self, request: ConductorRequest, name: str) -> HttpResponse:
+        engine.find_integration(name)
+        return Json([row.name for row in models_of([name]).get(name, [])])
+
+
+class ModelView(ConductorView):
+    """Base class of the views of one model, whose path may have integration and model in either order."""
+
+    @staticmethod
+    def key(name: str, model: str) -> tuple[str, str]:
+        """Return integration and model."""
+        return engine.model_in_any_order(name, model)
+
+
+class IntegrationModelOne(ModelView):
+    """GET, POST, DELETE /api/integrations/provider/{name}/integration/{model}: get, save or delete a model."""
+
+    operations = {
+        "get": ApiOperation("Get a model of an integration", permission=can_view_model, reply=MODEL),
+        "post": ApiOperation(
+            "Create or update a model of an integration",
+            permission=can_update_integration,
+            reply=EMPTY_REPLY,
+            body=MODEL_UPDATE,
+        ),
+        "delete": ApiOperation("Delete a model of an integration", permission=can_update_model, reply=EMPTY_REPLY),
+    }
+
+    def get(self, request: ConductorRequest, name: str, model: str) -> HttpResponse:
+        return Json(model_document(engine.find_model(*self.key(name, model))))
+
+    def post(self, request: ConductorRequest, name: str, model: str) -> HttpResponse:
+        sent = request_body.read_object(request)
+        # Other fields keep their values if they are null; these can be removed.
+        removed = {field: None for field in REMOVABLE_FIELDS if field in sent and sent[field] is None}
+        document = _read_integration(sent, "model", MODEL_UPDATE) | removed
+        engine.save_model(name, model, document, request.actor.name)
+        return EmptyOk()
+
+    def delete(self, request: ConductorRequest, name: str, model: str) -> HttpResponse:
+        engine.delete_model(*self.key(name, model), request.actor.name)
+        return EmptyOk()
+
+
+class IntegrationModelTags(ModelView):
+    """GET, PUT, DELETE …/integration/{model}/tags: list, set or remove the tags of a model."""
+
+    operations = {
+        "get": ApiOperation("List the tags of a model", permission=can_view_model, reply=ArrayOf(TAG)),
+        "put": ApiOperation(
+            "Set the tags of a model", permission=can_update_model, reply=EMPTY_REPLY, body=ArrayOf(TAG)
+        ),
+        "delete": ApiOperation("Remove tags from a model", permission=can_update_model, reply=EMPTY_REPLY),
+    }
+
+    def get(self, request: ConductorRequest, name: str, model: str) -> HttpResponse:
+        return Json(engine.find_model(*self.key(name, model)).tags)
+
+    def put(self, request: ConductorRequest, name: str, model: str) -> HttpResponse:
+        tags = read_tags(request)
+        engine.change_model_tags(*self.key(name, model), lambda _: tags, request.actor.name)
+        return EmptyOk()
+
+    def delete(self, request: ConductorRequest, name: str, model: str) -> HttpResponse:
+        tags = read_tags(request)
+        engine.change_model_tags(
+            *self.key(name, model), lambda existing: subtract_tags(existing, tags), request.actor.name
+        )
+        return EmptyOk()
+
+
+class IntegrationModelTokens(ModelView):
+    """GET, POST …/integration/{model}/metrics: the tokens of a model; add those of calls made elsewhere."""
+
+    operations = {
+        "get": ApiOperation("Get the tokens that a model has used", permission=can_view_model, reply=IntegerOf(64)),
+        "post": ApiOperation(
+            "Add tokens to the usage of a model", permission=can_update_model, reply=EMPTY_REPLY, body=IntegerOf(64)
+        ),
+    }
+
+    def get(self, request: ConductorRequest, name: str, model: str) -> HttpResponse:
+        row = engine.find_model(*self.key(name, model))
+        return Json(tokens_by_model(row.integration).get(row.name, 0))
+
+    def post(self, request: ConductorRequest, name: str, model: str) -> HttpResponse:
+        tokens = request_body.read_json(request)
+        if not isinstance(tokens, int) or isinstance(tokens, bool):
+            raise Invalid("The request body must be a whole number of tokens.")
+        add_tokens(*self.key(name, model), tokens, request.actor.name)
+        return EmptyOk()
+
+
+class IntegrationModelPrompts(ModelView):
+    """GET …/integration/{model}/prompt: the prompts that are bound to a model."""
+
+    operations = {
+        "get": ApiOperation("List the prompts of a model", permission=can_view_model, reply=ArrayOf(PROMPT)),
+    }
+
+    def get(self, request: ConductorRequest, name: str, model: str) -> HttpResponse:
+        row = engine.find_model(*self.key(name, model))
+        return Json(readable_prompts(request.actor, prompts_bound_to(row.integration, row.name)))
+
+
+class IntegrationModelPrompt(ModelView):
+    """POST …/integration/{model}/prompt/{prompt}: bind a prompt to a model."""
+
+    operations = {
+        "post": ApiOperation("Bind a prompt to a model", permission=can_bind_prompt, reply=EMPTY_REPLY),
+    }
+
+    def post(self, request: ConductorRequest, name: str, model: str, prompt: str) -> HttpResponse:
+        bind_prompt(*self.key(name, model), prompt, request.actor.name)
+        return EmptyOk()
+
+
+class IntegrationKinds(ConductorView):
+    """GET /api/integrations/def: the kinds of integrations, with their settings."""
+
+    operations = {
+        "get": ApiOperation("List the kinds of integrations", permission=ALLOW_ALL, reply=ArrayOf(INTEGRATION_KIND)),
+    }
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        return Json([kind_document(kind) for kind in INTEGRATION_KINDS.values()])
+
+
+class IntegrationKindOne(ConductorView):
+    """GET /api/integrations/def/{name}: one kind of integration, as a list."""
+
+    operations = {
+        "get": ApiOperation("Get a kind of integration", permission=ALLOW_ALL, reply=ArrayOf(INTEGRATION_KIND)),
+    }
+
+    def get(self, request: ConductorRequest, name: str) -> HttpResponse:
+        kind = INTEGRATION_KINDS.get(name)
+        return Json([kind_document(kind)] if kind else [])
+
+
+class AllModels(ConductorView):
+    """GET /api/integrations/all: all models as `integration:model`."""
+
+    operations = {
+        "get": ApiOperation(
+            "List all models as integration:model", permission=ALLOW_ALL, reply=texts, query=LIST_QUERY
+        ),
+    }
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        names = [row.name for row in readable_integrations(request)]
+        found = models_of(names, request.query.flag("activeOnly", default=False))
+        return Json([str(model) for name in names for model in found.get(name, [])])

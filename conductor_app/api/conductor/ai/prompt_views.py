@@ -1,0 +1,185 @@
+"""Views of prompts. The body of most requests is the template as text."""
+
+from typing import Any
+
+from django.http import HttpResponse
+
+from ....core.errors import Invalid, NotFound
+from ....engine.ai import prompts as engine
+from ....engine.ai.integration_settings import model_settings
+from ....engine.ai.trials import PromptTrial, try_prompt
+from ....insight.ai.prompts import newest_prompts, versions_of
+from .. import request_body
+from ..access.secret_serializers import decode_text
+from ..api_operation import EMPTY_REPLY, PLAIN_TEXT, ApiOperation, ArrayOf
+from ..definitions.tag_serializers import TAG, read_tags, subtract_tags
+from ..permission_rules import ALLOW_ALL
+from ..permissions import (
+    can_delete_prompt,
+    can_save_prompt,
+    can_save_prompts,
+    can_try_prompt,
+    can_update_prompt,
+    can_view_prompt,
+)
+from ..query_parameters import parse_integer
+from ..replies import EmptyOk, Json, PlainText
+from ..request_fields import read_request
+from ..view import ConductorRequest, ConductorView
+from .prompt_serializers import NEW_PROMPT, PROMPT, PROMPT_TEST, prompt_document, readable_prompts
+
+SAVE_QUERY = {"description": str, "models": str, "version": int, "autoIncrement": bool}
+UPDATE_QUERY = {"description": str, "models": str, "version": int}
+
+
+class Prompts(ConductorView):
+    """GET, POST /api/prompts: list the newest versions, or save several prompts."""
+
+    operations = {
+        "get": ApiOperation("List prompts", permission=ALLOW_ALL, reply=ArrayOf(PROMPT)),
+        "post": ApiOperation(
+            "Create or update several prompts",
+            permission=can_save_prompts,
+            reply=EMPTY_REPLY,
+            body=ArrayOf(NEW_PROMPT),
+            query={"newVersion": bool},
+        ),
+    }
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        return Json(readable_prompts(request.actor, newest_prompts()))
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        read = [
+            read_request(document, NEW_PROMPT, f"prompts[{number}]", lambda fields, position: None)
+            for number, document in enumerate(request_body.read_objects(request))
+        ]
+        engine.save_prompts(read, request.actor.name, new_version=request.query.flag("newVersion", default=False))
+        return EmptyOk()
+
+
+class PromptOne(ConductorView):
+    """GET, POST, PUT, DELETE /api/prompts/{name}: get, save, update or delete a prompt."""
+
+    operations = {
+        "get": ApiOperation("Get a prompt", permission=can_view_prompt, reply=PROMPT, query={"version": int}),
+        "post": ApiOperation(
+            "Create or update a prompt",
+            permission=can_save_prompt,
+            reply=EMPTY_REPLY,
+            body=PLAIN_TEXT,
+            query=SAVE_QUERY,
+        ),
+        "put": ApiOperation(
+            "Update a prompt", permission=can_update_prompt, reply=EMPTY_REPLY, body=PLAIN_TEXT, query=UPDATE_QUERY
+        ),
+        "delete": ApiOperation("Delete all versions of a prompt", permission=can_delete_prompt, reply=EMPTY_REPLY),
+    }
+
+    def get(self, request: ConductorRequest, name: str) -> HttpResponse:
+        return Json(prompt_document(engine.find_prompt(name, request.query.integer("version", 0) or None)))
+
+    def post(self, request: ConductorRequest, name: str) -> HttpResponse:
+        is_new = request.query.flag("autoIncrement", default=False)
+        engine.save_prompt(name, _template(request), request.actor.name, new_version=is_new, **_fields(request))
+        return EmptyOk()
+
+    def put(self, request: ConductorRequest, name: str) -> HttpResponse:
+        engine.update_prompt(name, _template(request), request.actor.name, **_fields(request))
+        return EmptyOk()
+
+    def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
+        engine.delete_prompt(name, None, request.actor.name)
+        return EmptyOk()
+
+
+def _template(request: ConductorRequest) -> str:
+    return decode_text(request_body.read_bytes(request)).replace("\0", "")
+
+
+def _fields(request: ConductorRequest) -> dict[str, Any]:
+    """Return the fields that the query has. Those without a parameter stay as they are."""
+    query = request.query
+    return {
+        "description": query.text("description") if "description" in query.values else None,
+        "models": query.texts("models") if "models" in query.values else None,
+        "version": query.integer("version", 0) or None,
+    }
+
+
+class PromptVersions(ConductorView):
+    """GET /api/prompts/{name}/versions: all versions of a prompt, newest first."""
+
+    operations = {
+        "get": ApiOperation("List the versions of a prompt", permission=can_view_prompt, reply=ArrayOf(PROMPT)),
+    }
+
+    def get(self, request: ConductorRequest, name: str) -> HttpResponse:
+        rows = [prompt_document(row) for row in versions_of(name)]
+        if not rows:
+            raise NotFound(f"There is no prompt named {name[:300]}.")
+        return Json(rows)
+
+
+class PromptVersion(ConductorView):
+    """DELETE /api/prompts/{name}/versions/{version}: delete one version."""
+
+    operations = {
+        "delete": ApiOperation("Delete a version of a prompt", permission=can_delete_prompt, reply=EMPTY_REPLY),
+    }
+
+    def delete(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
+        engine.delete_prompt(name, parse_integer(version, "version"), request.actor.name)
+        return EmptyOk()
+
+
+class PromptTags(ConductorView):
+    """GET, PUT, DELETE /api/prompts/{name}/tags: list, set or remove tags."""
+
+    operations = {
+        "get": ApiOperation("List the tags of a prompt", permission=can_view_prompt, reply=ArrayOf(TAG)),
+        "put": ApiOperation(
+            "Set the tags of a prompt", permission=can_update_prompt, reply=EMPTY_REPLY, body=ArrayOf(TAG)
+        ),
+        "delete": ApiOperation("Remove tags from a prompt", permission=can_update_prompt, reply=EMPTY_REPLY),
+    }
+
+    def get(self, request: ConductorRequest, name: str) -> HttpResponse:
+        return Json(engine.find_prompt(name).tags)
+
+    def put(self, request: ConductorRequest, name: str) -> HttpResponse:
+        tags = read_tags(request)
+        engine.change_prompt_tags(name, lambda _: tags, request.actor.name)
+        return EmptyOk()
+
+    def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
+        tags = read_tags(request)
+        engine.change_prompt_tags(name, lambda existing: subtract_tags(existing, tags), request.actor.name)
+        return EmptyOk()
+
+
+class PromptTest(ConductorView):
+    """POST /api/prompts/test: send a prompt, given as text, to a model. The reply is the answer as text."""
+
+    operations = {
+        "post": ApiOperation(
+            "Try a prompt with a model", permission=can_try_prompt, reply=PLAIN_TEXT, body=PROMPT_TEST
+        ),
+    }
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        fields = read_request(
+            request_body.read_object(request), PROMPT_TEST, "promptTest", lambda fields, position: None
+        )
+        for name in ("llmProvider", "model"):
+            if not fields.get(name):
+                raise Invalid(f"`{name}` is missing.")
+        trial = PromptTrial(
+            fields["prompt"],
+            fields["promptVariables"],
+            model_settings(fields["llmProvider"], fields["model"]),
+            fields.get("temperature"),
+            fields.get("topP"),
+            fields["stopWords"],
+        )
+        return PlainText(try_prompt(trial, request.actor.name).text)

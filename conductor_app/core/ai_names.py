@@ -1,0 +1,62 @@
+"""The integrations and prompts that a step of an AI task names in its inputs."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, TypeGuard
+
+INTEGRATION_TARGET, MODEL_TARGET, PROMPT_TARGET = "INTEGRATION_PROVIDER", "INTEGRATION", "PROMPT"
+"""The target types of permissions on integrations, their models (`integration:model`) and prompts."""
+
+INTEGRATION_INPUTS = ("llmProvider", "embeddingModelProvider", "vectorDB")
+MODEL_INPUTS = {"llmProvider": "model", "embeddingModelProvider": "embeddingModel"}
+PROMPT_INPUTS = ("promptName", "instructions")
+"""Conductor uses the text itself if there is no prompt of that name."""
+MAX_PROMPT_NAME_LENGTH = 255
+AI_TASK_TYPES = frozenset(
+    (
+        "LLM_TEXT_COMPLETE",
+        "LLM_CHAT_COMPLETE",
+        "LLM_GENERATE_EMBEDDINGS",
+        "LLM_INDEX_TEXT",
+        "LLM_STORE_EMBEDDINGS",
+        "LLM_SEARCH_INDEX",
+        "LLM_SEARCH_EMBEDDINGS",
+        "LLM_GET_EMBEDDINGS",
+        "LLM_INDEX_DOCUMENT",
+        "GENERATE_IMAGE",
+        "GENERATE_AUDIO",
+        "GENERATE_VIDEO",
+    )
+)
+
+
+class NamedUse(NamedTuple):
+    """An integration, model or prompt that a step names. `input`: the input with the name."""
+
+    target_type: str
+    name: str
+    input: str
+
+
+def named_uses(task_type: Any, inputs: Any) -> Iterator[NamedUse]:
+    """Yield the integrations, models and prompts that the inputs of a task name. Expressions are omitted.
+
+    An integration whose model is an expression, or that has none, is yielded without its model.
+    """
+    if not isinstance(task_type, str) or task_type not in AI_TASK_TYPES or not isinstance(inputs, Mapping):
+        return
+    for input in INTEGRATION_INPUTS:
+        if _is_name(name := inputs.get(input)):
+            model = inputs.get(MODEL_INPUTS.get(input, ""))
+            yield (
+                NamedUse(MODEL_TARGET, f"{name}:{model}", input)
+                if _is_name(model)
+                else NamedUse(INTEGRATION_TARGET, name, input)
+            )
+    for input in PROMPT_INPUTS:
+        name = inputs.get(input)
+        if _is_name(name) and len(name) <= MAX_PROMPT_NAME_LENGTH and "\n" not in name:
+            yield NamedUse(PROMPT_TARGET, name, input)
+
+
+def _is_name(value: Any) -> TypeGuard[str]:
+    return isinstance(value, str) and bool(value) and "${" not in value

@@ -1,0 +1,179 @@
+"""Kinds of integrations: providers of models, vector databases and MCP servers, with their settings.
+
+The names of the kinds and categories are those of Conductor's clients.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .errors import ValidationError
+from .masking import REDACTED
+
+AI_MODEL, VECTOR_DB, MCP = "AI_MODEL", "VECTOR_DB", "MCP"
+CATEGORIES = (AI_MODEL, VECTOR_DB, MCP, "API", "RELATIONAL_DB", "MESSAGE_BROKER", "GIT", "EMAIL", "EVENT_SOURCE")
+CATEGORY_LABELS = {AI_MODEL: "AI models", VECTOR_DB: "Vector databases", MCP: "MCP servers"}
+OWN_VECTOR_DATABASES = ("default", "postgres", "pgvectordb")
+"""Names that `vectorDB` may have without an integration: the vector table of this server."""
+FREQUENCIES = ("daily", "weekly", "monthly")
+MAX_NAME_LENGTH = 255
+MAX_SETTINGS_BYTES = 65_536
+BASE_URL_NAMES = ("base_url", "baseUrl", "baseURL", "base-url", "endpoint", "api_base", "url")
+API_KEY_NAMES = ("api_key", "apiKey", "apikey", "api-key")
+SECRET_WORDS = (
+    "apikey",
+    "accesskey",
+    "authorization",
+    "authheader",
+    "connectionstring",
+    "cookie",
+    "credential",
+    "passphrase",
+    "password",
+    "passwd",
+    "privatekey",
+    "secret",
+)
+NOT_SECRET_NAMES = re.compile(r"authheadername|secretkeyname")
+URL_WITH_PASSWORD = re.compile(
+    r"^[\w+.:-]+://[^/@\s]*:[^/@\s]*@|[?&;](?:password|pwd|token|sig|api_?key)=", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class IntegrationField:
+    """One setting of a kind: its name in the configuration, and its label."""
+
+    name: str
+    label: str
+    is_secret: bool = False
+    is_optional: bool = True
+    default: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class IntegrationKind:
+    """A type of provider. `base_url`: the address of its API that is compatible with OpenAI's, if it has one."""
+
+    name: str
+    label: str
+    category: str
+    base_url: str = ""
+    fields: tuple[IntegrationField, ...] = ()
+
+
+API_KEY = IntegrationField("api_key", "API key", is_secret=True, is_optional=False)
+OPTIONAL_API_KEY = IntegrationField("api_key", "API key", is_secret=True)
+BASE_URL = IntegrationField("base_url", "Base URL")
+REQUIRED_BASE_URL = IntegrationField("base_url", "Base URL", is_optional=False)
+
+
+def _model_kind(name: str, label: str, base_url: str = "", *fields: IntegrationField) -> IntegrationKind:
+    return IntegrationKind(name, label, AI_MODEL, base_url, fields or (API_KEY, BASE_URL))
+
+
+INTEGRATION_KINDS: dict[str, IntegrationKind] = {
+    kind.name: kind
+    for kind in (
+        _model_kind("openai", "OpenAI or compatible"),
+        _model_kind("anthropic", "Anthropic"),
+        _model_kind(
+            "azure_openai",
+            "Azure OpenAI",
+            "",
+            API_KEY,
+            IntegrationField("endpoint", "Endpoint", is_optional=False),
+            IntegrationField("deployment_name", "Deployment"),
+            IntegrationField("api_version", "API version"),
+        ),
+        _model_kind("ollama", "Ollama", "http://localhost:11434/v1", OPTIONAL_API_KEY, BASE_URL),
+        _model_kind("litellm", "LiteLLM", "", OPTIONAL_API_KEY, REQUIRED_BASE_URL),
+        _model_kind("mistral", "Mistral", "https://api.mistral.ai/v1"),
+        _model_kind("Grok", "Grok", "https://api.x.ai/v1"),
+        _model_kind("perplexity", "Perplexity", "https://api.perplexity.ai"),
+        _model_kind("huggingface", "Hugging Face", "https://router.huggingface.co/v1"),
+        IntegrationKind(
+            "pgvectordb",
+            "Vector table of this server",
+            VECTOR_DB,
+            "",
+            (
+                IntegrationField("dimensions", "Dimensions"),
+                IntegrationField("distanceMetric", "Distance metric", default="l2"),
+            ),
+        ),
+        IntegrationKind(
+            "mcp",
+            "MCP server",
+            MCP,
+            "",
+            (
+                IntegrationField("url", "URL", is_optional=False),
+                IntegrationField("authorization", "Authorization header", is_secret=True),
+            ),
+        ),
+    )
+}
+"""The kinds that the pages offer and `GET /api/integrations/def` lists. An integration may have another kind."""
+
+
+def is_secret_setting(name: str, value: Any = None) -> bool:
+    """Return True if a setting is stored encrypted: by its name, its value, or the settings inside it."""
+    plain = re.sub(r"[^a-z]", "", name.lower())
+    is_secret_name = plain.endswith("token") or any(word in plain for word in SECRET_WORDS)
+    if is_secret_name and not NOT_SECRET_NAMES.fullmatch(plain):
+        return True
+    if isinstance(value, str):
+        return bool(URL_WITH_PASSWORD.search(value))
+    if isinstance(value, Mapping):
+        return any(is_secret_setting(str(inner), each) for inner, each in value.items())
+    return isinstance(value, list) and any(is_secret_setting("", each) for each in value)
+
+
+def split_settings(
+    given: Mapping[str, Any], stored: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any], list[ValidationError]]:
+    """Return the settings with `***` for the secret ones, the secret ones, and the errors.
+
+    A value of `***` keeps the secret that is stored under the name.
+    """
+    shown: dict[str, Any] = {}
+    secrets: dict[str, Any] = {}
+    errors = []
+    for name, value in given.items():
+        if value == REDACTED:
+            if name in stored:
+                secrets[name], shown[name] = stored[name], REDACTED
+            else:
+                errors.append(ValidationError(name, f"is {REDACTED}, but no value is stored. Send the value."))
+        elif value not in (None, "") and is_secret_setting(name, value):
+            secrets[name], shown[name] = value, REDACTED
+        elif value is not None:
+            shown[name] = value
+    return shown, secrets, errors
+
+
+def without_secrets(configuration: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a stored configuration that are not secret."""
+    return {name: value for name, value in configuration.items() if value != REDACTED}
+
+
+def provider_address(kind: str, configuration: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the kind of an integration and its address, which determine where its secrets are sent."""
+    return kind, first_setting(configuration, BASE_URL_NAMES).rstrip("/")
+
+
+def first_setting(settings: Mapping[str, Any], names: tuple[str, ...]) -> str:
+    """Return the first of these settings that has a text, without spaces around it; empty if there is none."""
+    found = (settings.get(name) for name in names)
+    return next((value.strip() for value in found if isinstance(value, str) and value.strip()), "")
+
+
+def name_error(name: str, what: str) -> str:
+    """Return why a name of an integration or a model is invalid, or an empty text. `what`: such as "integration"."""
+    if not name.strip() or len(name) > MAX_NAME_LENGTH or not name.isprintable():
+        return f"The name of the {what} must have 1 to {MAX_NAME_LENGTH} printable characters."
+    if what == "integration" and ":" in name:
+        return "The name of an integration must not contain a colon: it separates integration and model."
+    return ""

@@ -1,0 +1,55 @@
+"""Prompt templates: their placeholders, limits, and the models that they may be used with."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .errors import ValidationError
+
+PLACEHOLDER = re.compile(r"\$\{([^{}]+)\}")
+MAX_NAME_LENGTH = 255
+MAX_TEMPLATE_BYTES = 262_144
+MAX_MODELS = 200
+
+
+def placeholders(template: str) -> list[str]:
+    """Return the names of the placeholders `${name}` in the order of their first use."""
+    return list(dict.fromkeys(name.strip() for name in PLACEHOLDER.findall(template)))
+
+
+def fill_in(template: str, variables: Mapping[str, Any]) -> str:
+    """Replace the placeholders by values. Unknown names stay; other values than texts are inserted as JSON."""
+
+    def value_of(found: re.Match[str]) -> str:
+        name = found[1].strip()
+        if name not in variables:
+            return found[0]
+        value = variables[name]
+        return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+    return PLACEHOLDER.sub(value_of, template)
+
+
+def prompt_errors(name: str, template: str, models: Iterable[str]) -> list[ValidationError]:
+    """Return the errors of a prompt."""
+    errors = []
+    if not name.strip() or len(name) > MAX_NAME_LENGTH or not name.isprintable():
+        errors.append(ValidationError("name", f"must have 1 to {MAX_NAME_LENGTH} printable characters", name[:300]))
+    if not template.strip():
+        errors.append(ValidationError("template", "must not be empty"))
+    elif len(template.encode("utf-8", "surrogatepass")) > MAX_TEMPLATE_BYTES:
+        errors.append(ValidationError("template", f"must have at most {MAX_TEMPLATE_BYTES:,} bytes"))
+    models = list(models)
+    if len(models) > MAX_MODELS or any(not 0 < len(model) <= 2 * MAX_NAME_LENGTH for model in models):
+        errors.append(ValidationError("integrations", f"must be at most {MAX_MODELS} names such as openai:gpt-4o"))
+    return errors
+
+
+def permits_model(bound: Iterable[str], integration: str, model: str) -> bool:
+    """Return True if a prompt with these bindings may be used with a model.
+
+    A binding is `integration:model`, or one of the two names. Without bindings any model may be used.
+    """
+    bound = list(bound)
+    return not bound or not {f"{integration}:{model}", integration, model}.isdisjoint(bound)

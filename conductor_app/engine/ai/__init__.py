@@ -1,0 +1,1 @@
+"""AI: integrations with providers of models, prompts, calls of models, budgets."""

@@ -1,0 +1,308 @@
+"""Commands on integrations and their models. Secret settings are stored encrypted; no reply, page or log has them."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from django.db import IntegrityError, transaction
+
+from ... import clock
+from ...access import vault
+from ...access.access_types import INTEGRATION, INTEGRATION_PROVIDER
+from ...core.errors import Conflict, Invalid, NotFound, ValidationError, ValidationFailed
+from ...core.integrations import (
+    AI_MODEL,
+    BASE_URL_NAMES,
+    CATEGORIES,
+    FREQUENCIES,
+    INTEGRATION_KINDS,
+    MAX_SETTINGS_BYTES,
+    is_secret_setting,
+    name_error,
+    provider_address,
+    split_settings,
+)
+from ...core.masking import REDACTED
+from ...models import Grant, Integration, IntegrationModel, Tag
+from .. import audit
+from ..definitions.tags import mirror_tags
+
+Tags = list[dict[str, Any]]
+KIND, MODEL_KIND = "integration", "integration_model"
+MAX_MODELS = 1_000
+MAX_INTEGER = 2**62
+
+
+def save_integration(name: str, given: Mapping[str, Any], by: str, reason: str = "") -> Integration:
+    """Create or replace an integration.
+
+    `given`: `type`, `category`, `description`, `enabled` and `configuration`. A setting that is `***` keeps its stored
+    value; without `configuration`, all settings stay.
+
+    Raises:
+        Invalid: when the name is invalid.
+        ValidationFailed: when a field is invalid.
+    """
+    if fault := name_error(name, "integration"):
+        raise Invalid(fault)
+    with transaction.atomic():
+        row = Integration.objects.select_for_update().filter(pk=name).first()
+        is_new = row is None
+        row = row or Integration(name=name, created_at=clock.now(), created_by=by[:255])
+        _fill_integration(row, given)
+        row.updated_at, row.updated_by = clock.now(), by[:255]
+        _insert_or_update(row, is_new, f"An integration with the name {name} already exists.")
+        _record(row, "create" if is_new else "overwrite", by, reason)
+    return row
+
+
+def save_integrations(documents: Sequence[Mapping[str, Any]], by: str) -> None:
+    """Create or replace several integrations, or none if one of them is refused. Each document has a `name`.
+
+    Raises:
+        Invalid: when a name is invalid.
+        ValidationFailed: when a field is invalid.
+    """
+    with transaction.atomic():
+        for document in documents:
+            save_integration(document.get("name", ""), document, by)
+
+
+def _fill_integration(row: Integration, given: Mapping[str, Any]) -> None:
+    kind = given.get("type") or row.kind
+    known = INTEGRATION_KINDS.get(kind)
+    category = given.get("category") or row.category or (known.category if known else AI_MODEL)
+    errors = []
+    if not kind or len(kind) > 64 or not kind.isprintable():
+        errors.append(ValidationError("type", "must name the kind of the provider, such as openai", kind))
+    if category not in CATEGORIES:
+        errors.append(ValidationError("category", f"must be one of {', '.join(CATEGORIES)}", category))
+    if (configuration := given.get("configuration")) is not None:
+        shown, secrets, found = split_settings(configuration, stored_secrets(row))
+        errors += [ValidationError(f"configuration.{each.path}", each.message) for each in found]
+        errors += _size_errors(configuration)
+        kept = [key for key, value in configuration.items() if value == REDACTED]
+        if kept and provider_address(kind, shown) != provider_address(row.kind, row.configuration):
+            # Otherwise an editor could send a key that it cannot read to a server of its own.
+            errors.append(ValidationError(f"configuration.{kept[0]}", "must be sent again: kind or address changed."))
+        row.configuration, row.sealed = shown, _encrypt(row.name, secrets)
+    elif row.sealed and kind != row.kind:
+        errors.append(ValidationError("configuration", "must be sent again: the type changed."))
+    if errors:
+        raise ValidationFailed(errors)
+    row.kind, row.category = kind, category
+    row.description = given["description"] if given.get("description") is not None else row.description
+    row.is_enabled = given["enabled"] if given.get("enabled") is not None else row.is_enabled
+
+
+def _size_errors(configuration: Mapping[str, Any]) -> list[ValidationError]:
+    if len(json.dumps(configuration, default=str)) > MAX_SETTINGS_BYTES:
+        return [ValidationError("configuration", f"must have at most {MAX_SETTINGS_BYTES:,} bytes as JSON")]
+    return []
+
+
+def _insert_or_update(row: Integration | IntegrationModel, is_new: bool, taken: str) -> None:
+    try:
+        with transaction.atomic():
+            row.save(force_insert=is_new)
+    except IntegrityError:
+        # A concurrent request created the same row first.
+        raise Conflict(taken) from None
+
+
+def delete_integration(name: str, by: str, reason: str = "") -> None:
+    """Delete an integration with its models. Steps that name it fail.
+
+    Raises:
+        NotFound: when there is no such integration.
+    """
+    with transaction.atomic():
+        row = find_integration(name)
+        for model in IntegrationModel.objects.filter(integration=name):
+            _forget_access(model)
+            model.delete()
+        _record(row, "delete", by, reason)
+        row.delete()
+
+
+def find_integration(name: str) -> Integration:
+    """Return an integration.
+
+    Raises:
+        NotFound: when there is none of this name.
+    """
+    row = Integration.objects.filter(pk=name).first()
+    if row is None:
+        raise NotFound(f"There is no integration named {name[:300]}.")
+    return row
+
+
+def stored_secrets(row: Integration) -> dict[str, Any]:
+    """Return the secret settings of an integration, decrypted. Those that no key decrypts have to be entered again."""
+    try:
+        return read_secrets(row)
+    except vault.DecryptionFailed:
+        return {}
+
+
+def read_secrets(row: Integration) -> dict[str, Any]:
+    """Return the secret settings of an integration, decrypted.
+
+    Raises:
+        vault.DecryptionFailed: when no key of this server decrypts them.
+    """
+    return json.loads(vault.decrypt(_seal_name(row.name), row.sealed)) if row.sealed else {}
+
+
+def _encrypt(name: str, secrets: Mapping[str, Any]) -> str:
+    return vault.encrypt(_seal_name(name), json.dumps(secrets, default=str)) if secrets else ""
+
+
+def _seal_name(name: str) -> str:
+    return f"integration {name}"
+
+
+def reencrypt_integrations() -> int:
+    """Encrypt the secrets of every integration with the newest key. Returns how many had another one.
+
+    Raises:
+        vault.DecryptionFailed: when the secrets of an integration cannot be decrypted.
+    """
+    count = 0
+    for row in Integration.objects.exclude(sealed="").order_by("name"):
+        if not vault.is_current(row.sealed):
+            again = vault.encrypt(_seal_name(row.name), vault.decrypt(_seal_name(row.name), row.sealed))
+            count += Integration.objects.filter(pk=row.pk, sealed=row.sealed).update(sealed=again)
+    return count
+
+
+def save_model(integration: str, name: str, given: Mapping[str, Any], by: str, reason: str = "") -> IntegrationModel:
+    """Create or replace a model of an integration, or an index of a vector database.
+
+    `given`: `description`, `enabled`, `configuration`, `maxTokens` per `frequency`, and `inputPrice` and `outputPrice`
+    in millionths of the currency per 1,000 tokens. Fields that are not given keep their values.
+
+    Raises:
+        NotFound: when there is no such integration.
+        Invalid: when the name is invalid.
+        ValidationFailed: when a field is invalid.
+        Conflict: when the integration has too many models.
+    """
+    if fault := name_error(name, "model"):
+        raise Invalid(fault)
+    with transaction.atomic():
+        find_integration(integration)
+        row = IntegrationModel.objects.select_for_update().filter(integration=integration, name=name).first()
+        is_new = row is None
+        if row is None:
+            if IntegrationModel.objects.filter(integration=integration).count() >= MAX_MODELS:
+                raise Conflict(f"The integration {integration} already has {MAX_MODELS:,} models. Delete one first.")
+            row = IntegrationModel(integration=integration, name=name, created_at=clock.now(), created_by=by[:255])
+        _fill_model(row, given)
+        row.updated_at, row.updated_by = clock.now(), by[:255]
+        _insert_or_update(row, is_new, f"The integration {integration} already has a model named {name}.")
+        _record_model(row, "create" if is_new else "overwrite", by, reason)
+    return row
+
+
+def _fill_model(row: IntegrationModel, given: Mapping[str, Any]) -> None:
+    errors = []
+    if (configuration := given.get("configuration")) is not None:
+        errors += _size_errors(configuration)
+        errors += [
+            ValidationError(f"configuration.{key}", "belongs to the integration. Save it in its configuration.")
+            for key, value in configuration.items()
+            if key in BASE_URL_NAMES or is_secret_setting(key, value)
+        ]
+        row.configuration = configuration
+    for field, column in (("maxTokens", "max_tokens"), ("inputPrice", "input_price"), ("outputPrice", "output_price")):
+        if field in given:
+            value = given[field]
+            if value is not None and not 0 <= value < MAX_INTEGER:
+                errors.append(ValidationError(field, "must not be negative", value))
+            setattr(row, column, value)
+    if given.get("frequency") is not None:
+        row.frequency = given["frequency"].lower()
+        if row.frequency and row.frequency not in FREQUENCIES:
+            errors.append(ValidationError("frequency", f"must be one of {', '.join(FREQUENCIES)}", given["frequency"]))
+    if row.max_tokens is not None and not row.frequency:
+        row.frequency = "daily"
+    if errors:
+        raise ValidationFailed(errors)
+    row.description = given["description"] if given.get("description") is not None else row.description
+    row.is_enabled = given["enabled"] if given.get("enabled") is not None else row.is_enabled
+
+
+def delete_model(integration: str, name: str, by: str, reason: str = "") -> None:
+    """Delete a model of an integration.
+
+    Raises:
+        NotFound: when there is no such model.
+    """
+    with transaction.atomic():
+        row = find_model(integration, name)
+        _record_model(row, "delete", by, reason)
+        _forget_access(row)
+        row.delete()
+
+
+def find_model(integration: str, name: str) -> IntegrationModel:
+    """Return a model of an integration.
+
+    Raises:
+        NotFound: when there is no such model.
+    """
+    row = IntegrationModel.objects.filter(integration=integration, name=name).first()
+    if row is None:
+        raise NotFound(f"The integration {integration[:300]} has no model named {name[:300]}.")
+    return row
+
+
+def model_in_any_order(first: str, second: str) -> tuple[str, str]:
+    """Return integration and model. The Python SDK swaps the two in some of its requests."""
+    pairs = IntegrationModel.objects.filter(integration__in=(first, second), name__in=(first, second))
+    found = set(pairs.values_list("integration", "name"))
+    return (second, first) if (first, second) not in found and (second, first) in found else (first, second)
+
+
+def change_integration_tags(name: str, change: Callable[[Tags], Tags], by: str) -> None:
+    """Replace the tags of an integration by the result of `change`.
+
+    Raises:
+        NotFound: when there is no such integration.
+    """
+    with transaction.atomic():
+        row = find_integration(name)
+        row.tags = change(row.tags)
+        row.save(update_fields=["tags"])
+        mirror_tags(INTEGRATION_PROVIDER, name, row.tags)
+        _record(row, "tag", by, "")
+
+
+def change_model_tags(integration: str, name: str, change: Callable[[Tags], Tags], by: str) -> None:
+    """Replace the tags of a model by the result of `change`.
+
+    Raises:
+        NotFound: when there is no such model.
+    """
+    with transaction.atomic():
+        row = find_model(integration, name)
+        row.tags = change(row.tags)
+        row.save(update_fields=["tags"])
+        mirror_tags(INTEGRATION, str(row), row.tags)
+        _record_model(row, "tag", by, "")
+
+
+def _forget_access(row: IntegrationModel) -> None:
+    """Delete the grants and tags of a model, so that a new model of the same name does not inherit them."""
+    Grant.objects.filter(target_type=INTEGRATION, target_id=str(row)).delete()
+    Tag.objects.filter(object_type=INTEGRATION, object_name=str(row)).delete()
+
+
+def _record(row: Integration, action: str, by: str, reason: str) -> None:
+    audit.record(KIND, row.name, action, by, reason=reason, facts={"kind": row.kind, "category": row.category})
+
+
+def _record_model(row: IntegrationModel, action: str, by: str, reason: str) -> None:
+    facts = {"inputPrice": row.input_price, "outputPrice": row.output_price, "maxTokens": row.max_tokens}
+    audit.record(MODEL_KIND, str(row), action, by, reason=reason, facts=facts)

@@ -1,0 +1,1 @@
+"""Built-in workers that call models."""

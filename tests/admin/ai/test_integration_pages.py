@@ -1,0 +1,213 @@
+"""Pages of integrations: created by kind, changed without displaying keys, tested, with models and prices."""
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+
+from conductor_app.engine.ai.integration_settings import model_settings
+from conductor_app.engine.ai.integrations import save_integration, save_model
+from conductor_app.models import AuditEntry, Integration, IntegrationModel
+from tests.admin.page_text import html, page_text
+from tests.recording_web_server import json_answer, running_web_server
+
+pytestmark = pytest.mark.django_db
+LIST = "/admin/integrations/"
+KEY = "sk-p4ssw0rd"
+FORM = {"name": "main", "api_key": KEY, "base_url": "https://llm.example.org/v1", "is_enabled": "on"}
+
+
+@pytest.fixture
+def saved(clock) -> Integration:
+    """Save an integration with one model that has a price."""
+    configuration = {"api_key": KEY, "base_url": "https://llm.example.org/v1", "organization": "shop"}
+    row = save_integration("main", {"type": "openai", "configuration": configuration}, "olga")
+    save_model("main", "gpt-4o", {"inputPrice": 2_500, "maxTokens": 5_000_000, "frequency": "weekly"}, "olga")
+    return row
+
+
+PAGE = f"{LIST}of/main/"
+
+
+def user_with(*codenames: str) -> Client:
+    """Return a client of a user with these permissions."""
+    user = User.objects.create_user("ina", password="x", is_staff=True)
+    user.user_permissions.set(Permission.objects.filter(codename__in=codenames))
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def test_an_empty_list_explains_integrations_and_offers_the_kinds(operator):
+    page = page_text(operator.get(LIST))
+
+    assert "No integrations" in page and "Ollama" in page and "MCP server" in page
+
+
+def test_an_integration_of_the_environment_is_named_on_the_list(operator, settings):
+    settings.CONDUCTOR_AI_OPENAI_API_KEY = KEY
+
+    assert "Defined in the server's environment: openai." in page_text(operator.get(LIST))
+
+
+def test_an_integration_is_created_with_the_form_of_its_kind(operator, clock):
+    assert 'name="base_url"' in html(operator.get(f"{LIST}new/openai/"))
+
+    answer = operator.post(f"{LIST}new/openai/", {**FORM, "others": '{"organization": "shop"}', "reason": "first"})
+
+    assert answer["Location"] == PAGE
+    found = model_settings("main", "any")
+    assert (found.api_key, found.configuration["organization"]) == (KEY, "shop")
+    assert "main OpenAI or compatible enabled 0" in page_text(operator.get(LIST))
+    entry = AuditEntry.objects.get(object_type="integration")
+    assert (entry.reason, KEY in str(entry.facts)) == ("first", False)
+
+
+@pytest.mark.parametrize("kind", ["anthropic", "azure_openai", "ollama", "litellm", "pgvectordb", "mcp"])
+def test_each_kind_has_a_form(operator, kind):
+    assert operator.get(f"{LIST}new/{kind}/").status_code == 200
+
+
+def test_an_invalid_form_says_what_is_wrong(operator, saved):
+    no_key = page_text(operator.post(f"{LIST}new/openai/", {"name": "other"}))
+    taken = page_text(operator.post(f"{LIST}new/openai/", FORM))
+    colon = page_text(operator.post(f"{LIST}new/openai/", {**FORM, "name": "a:b"}))
+
+    assert "This field is required." in no_key
+    assert "already exists" in taken and "colon" in colon
+    assert operator.get(f"{LIST}new/fax/").status_code == 404
+    assert operator.get(f"{LIST}of/nothing/").status_code == 404
+
+
+def test_no_page_shows_the_key(operator, viewer, saved):
+    model = IntegrationModel.objects.get()
+    for client in (operator, viewer):
+        for address in (LIST, PAGE, f"{LIST}models/{model.pk}/"):
+            assert KEY not in html(client.get(address))
+
+
+def test_an_empty_key_is_kept_and_a_new_one_replaces_it(operator, saved):
+    others = '{"organization": "other"}'
+    operator.post(
+        PAGE, {"do": "save", "base_url": FORM["base_url"], "api_key": "", "is_enabled": "on", "others": others}
+    )
+    found = model_settings("main", "gpt-4o")
+    assert (found.api_key, found.configuration["organization"]) == (KEY, "other")
+
+    operator.post(PAGE, {"do": "save", "is_enabled": "on", "base_url": FORM["base_url"], "api_key": "new"})
+    assert model_settings("main", "gpt-4o").api_key == "new"
+
+
+def test_the_key_must_be_entered_again_for_another_address(operator, saved):
+    answer = operator.post(PAGE, {"do": "save", "base_url": "https://evil.example.org", "api_key": ""})
+
+    assert "must be sent again" in page_text(answer)
+    assert model_settings("main", "gpt-4o").base_url == FORM["base_url"]
+
+
+def test_a_disabled_integration_is_marked(operator, saved):
+    operator.post(PAGE, {"do": "save", "base_url": FORM["base_url"]})
+
+    assert "main OpenAI or compatible disabled 1" in page_text(operator.get(LIST))
+
+
+def test_models_are_added_with_prices_for_a_million_tokens(operator, saved):
+    form = {"do": "add_model", "name": "mini", "is_enabled": "on", "input_price": "0.15", "output_price": "0.6"}
+    answer = operator.post(PAGE, {**form, "frequency": "daily"})
+
+    assert answer["Location"] == f"{PAGE}#models"
+    row = IntegrationModel.objects.get(name="mini")
+    assert (row.input_price, row.output_price, row.max_tokens) == (150, 600, None)
+    page = page_text(operator.get(PAGE))
+    assert "gpt-4o enabled 2.5 no price 5,000,000 per week" in page
+    assert "already has a model" in page_text(operator.post(PAGE, {**form, "frequency": "daily"}))
+
+
+def test_an_mcp_server_has_no_models(operator, clock):
+    operator.post(f"{LIST}new/mcp/", {"name": "tools", "url": "https://tools.example.org/mcp", "is_enabled": "on"})
+
+    page = page_text(operator.get(f"{LIST}of/tools/"))
+    assert "MCP server" in page and "New model" not in page
+
+
+def test_a_model_is_changed_and_deleted(operator, saved):
+    page = f"{LIST}models/{IntegrationModel.objects.get().pk}/"
+    assert 'value="2.5"' in html(operator.get(page))
+
+    operator.post(page, {"do": "save", "input_price": "", "max_tokens": "", "frequency": "daily"})
+    row = IntegrationModel.objects.get()
+    assert (row.input_price, row.max_tokens, row.is_enabled) == (None, None, False)
+    assert "Enter a number" in page_text(operator.post(page, {"input_price": "free", "frequency": "daily"}))
+
+    operator.post(page, {"do": "delete", "reason": "old"})
+    assert not IntegrationModel.objects.exists()
+    assert operator.get(page).status_code == 404
+
+
+def test_an_integration_is_deleted_with_a_reason(operator, saved):
+    answer = operator.post(PAGE, {"do": "delete", "reason": "unused"}, follow=True)
+
+    assert "Integration main deleted." in page_text(answer)
+    assert AuditEntry.objects.get(object_type="integration", action="delete").reason == "unused"
+
+
+@pytest.fixture
+def provider(settings):
+    settings.CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = ("127.0.0.0/8",)
+    with running_web_server() as server:
+        yield server
+
+
+def test_a_test_of_the_connection_shows_what_answered(operator, saved, provider):
+    configuration = {"api_key": KEY, "base_url": f"{provider.url}/v1"}
+    save_integration("main", {"type": "openai", "configuration": configuration}, "olga")
+    provider.answers["/v1/models"] = json_answer(
+        {"object": "list", "data": [{"id": "gpt-4o", "object": "model", "created": 0, "owned_by": "x"}]}
+    )
+    works = operator.post(PAGE, {"do": "test"})
+    provider.answers["/v1/models"] = json_answer({"error": {"message": f"bad key {KEY}"}}, 401)
+    fails = operator.post(PAGE, {"do": "test"})
+
+    assert provider.asked[0]["headers"]["Authorization"] == f"Bearer {KEY}"
+    assert "answered" in page_text(works) and 'class="notice succeeded"' in html(works)
+    assert "401" in page_text(fails) and KEY not in html(fails)
+
+
+def test_a_test_of_a_disabled_integration_calls_nothing(operator, saved, provider):
+    save_integration("main", {"type": "openai", "enabled": False}, "olga")
+
+    assert "is disabled" in page_text(operator.post(PAGE, {"do": "test"}))
+    assert provider.asked == []
+
+
+def test_each_action_requires_its_permission(saved, clock):
+    client = user_with("view_integration")
+    model = f"{LIST}models/{IntegrationModel.objects.get().pk}/"
+    page = page_text(client.get(PAGE))
+
+    assert "you need the permission conductor.change_integration" in page and "Test connection" not in page
+    for address, form in [
+        (PAGE, {"do": "save"}),
+        (PAGE, {"do": "test"}),
+        (PAGE, {"do": "delete"}),
+        (PAGE, {"do": "add_model", "name": "x"}),
+        (model, {"do": "delete"}),
+        (f"{LIST}new/openai/", FORM),
+    ]:
+        assert client.post(address, form).status_code == 403
+    assert Integration.objects.count() == IntegrationModel.objects.count() == 1
+
+
+def test_a_user_without_permission_sees_neither_pages_nor_entries(saved):
+    client = user_with("view_run")
+
+    assert client.get(LIST).status_code == client.get(PAGE).status_code == 403
+    assert LIST not in html(client.get("/admin/"))
+
+
+def test_the_list_takes_the_same_statements_for_any_number_of_integrations(operator, saved, statements_of):
+    few = statements_of(lambda: operator.get(LIST))
+    for number in range(30):
+        save_integration(f"more-{number}", {"type": "openai"}, "olga")
+        save_model(f"more-{number}", "m", {}, "olga")
+
+    assert statements_of(lambda: operator.get(LIST)) == few

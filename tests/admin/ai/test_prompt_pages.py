@@ -1,0 +1,175 @@
+"""Pages of prompts: versions with their differences, and trials with a model."""
+
+import json
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from conductor_app.access.roles import role_group
+from conductor_app.engine.ai.integrations import save_integration, save_model
+from conductor_app.engine.ai.prompts import save_prompt
+from conductor_app.models import AuditEntry, Prompt
+from tests.admin.page_text import html, page_text
+from tests.recording_web_server import json_answer, running_web_server
+
+pytestmark = pytest.mark.django_db
+LIST = "/admin/prompts/"
+TEXT = "Greet ${name}\nin ${language}."
+
+
+@pytest.fixture
+def saved(clock) -> Prompt:
+    return save_prompt("greeting", TEXT, "olga", description="Hello")
+
+
+@pytest.fixture
+def author(db) -> Client:
+    """Return a client of a user who may edit definitions."""
+    user = User.objects.create_user("otto", is_staff=True)
+    user.groups.add(role_group("METADATA_MANAGER"))
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def page_of(row: Prompt) -> str:
+    return f"{LIST}{row.pk}/"
+
+
+def test_an_empty_list_explains_prompts(operator):
+    assert "No prompts" in page_text(operator.get(LIST))
+
+
+def test_a_prompt_is_created_and_listed_with_its_placeholders(author, clock):
+    form = {"name": "greeting", "template": TEXT.replace("\n", "\r\n"), "models": "openai:gpt-4o\r\n anthropic "}
+
+    page = author.post(f"{LIST}new/", {**form, "reason": "first"}, follow=True)
+
+    row = Prompt.objects.get()
+    assert "Prompt greeting version 1 saved." in page_text(page)
+    assert (row.template, row.integrations) == (TEXT, ["openai:gpt-4o", "anthropic"])
+    assert "greeting v1 name, language openai:gpt-4o, anthropic" in page_text(author.get(LIST))
+    assert AuditEntry.objects.get(object_type="prompt").reason == "first"
+
+
+def test_an_invalid_form_says_what_is_wrong(operator, saved):
+    empty = page_text(operator.post(f"{LIST}new/", {"name": "other", "template": "  "}))
+    taken = page_text(operator.post(f"{LIST}new/", {"name": "greeting", "template": "x"}))
+    long = page_text(operator.post(page_of(saved), {"do": "save", "template": "x" * 300_000}))
+
+    assert "must not be empty" in empty and "already exists" in taken and "at most 262,144 bytes" in long
+    assert operator.get(f"{LIST}{2**70}/").status_code == operator.get(f"{LIST}99/").status_code == 404
+
+
+def test_a_version_is_changed_and_saved_as_a_new_one(author, saved):
+    author.post(page_of(saved), {"do": "save", "template": "changed", "description": "", "models": ""})
+    author.post(page_of(saved), {"do": "new_version", "template": "newer"})
+
+    assert {row.version: row.template for row in Prompt.objects.all()} == {1: "changed", 2: "newer"}
+
+
+def test_the_differences_from_the_version_before_are_shown_and_another_can_be_chosen(operator, saved):
+    save_prompt("greeting", TEXT + "\nBe brief.", "olga", new_version=True)
+    third = save_prompt("greeting", "Say hello.", "olga", new_version=True)
+
+    page = html(operator.get(page_of(third)))
+    assert "Be brief." in page and '<option value="2" selected>' in page
+    chosen = html(operator.get(page_of(third), {"with": "1"}))
+    assert "Be brief." not in chosen and "Say hello." in chosen
+    assert operator.get(page_of(third), {"with": "x"}).status_code == 200
+
+
+def test_a_version_is_deleted_and_the_others_stay(author, saved):
+    second = save_prompt("greeting", "newer", "olga", new_version=True)
+
+    author.post(page_of(saved), {"do": "delete", "reason": "old"})
+
+    assert list(Prompt.objects.all()) == [second]
+
+
+@pytest.fixture
+def model(settings, clock):
+    settings.CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = ("127.0.0.0/8",)
+    with running_web_server() as server:
+        configuration = {"api_key": "sk-4711", "base_url": f"{server.url}/v1"}
+        save_integration("main", {"type": "openai", "configuration": configuration}, "olga")
+        save_model("main", "small", {}, "olga")
+        message = {"role": "assistant", "content": "<b>Bonjour</b> Ann"}
+        answer = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+        usage = {"prompt_tokens": 1_209, "completion_tokens": 3, "total_tokens": 1_212}
+        server.answers["/v1/chat/completions"] = json_answer(
+            {"id": "1", "object": "chat.completion", "created": 0, "model": "small", **answer, "usage": usage}
+        )
+        yield server
+
+
+def trial(**fields):
+    return {"do": "try", "try-model": "main:small", "try-variable_0": "Ann", "try-variable_1": "French", **fields}
+
+
+def test_a_trial_shows_the_answer_and_its_tokens(operator, saved, model):
+    page = html(operator.get(page_of(saved)))
+    assert '<option value="main:small">' in page and "${language}" in page
+
+    answer = operator.post(page_of(saved), trial())
+
+    assert "&lt;b&gt;Bonjour&lt;/b&gt; Ann" in html(answer) and "1209" in page_text(answer).replace(",", "")
+    assert "Greet Ann\nin French." in str(json.loads(model.asked[0]["body"])["messages"][-1]["content"])
+
+
+def test_a_trial_suggests_the_models_that_the_prompt_is_bound_to(operator, saved, model):
+    save_model("main", "large", {}, "olga")
+    save_prompt("greeting", TEXT, "olga", models=["main:small"])
+
+    page = html(operator.get(page_of(saved)))
+
+    assert '<option value="main:small">' in page and "main:large" not in page
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"try-model": "small"}, "Enter integration:model"),
+        ({"try-model": "nothing:small"}, "There is no integration named"),
+        ({"try-model": "main:large"}, "has no model named"),
+    ],
+)
+def test_a_trial_that_cannot_be_sent_says_why(operator, saved, model, fields, reason):
+    assert reason in page_text(operator.post(page_of(saved), trial(**fields)))
+    assert model.asked == []
+
+
+def test_a_trial_with_another_model_than_the_prompt_is_bound_to_is_refused(operator, saved, model):
+    save_prompt("greeting", TEXT, "olga", models=["other:x"])
+
+    assert "may be used with other:x" in page_text(operator.post(page_of(saved), trial()))
+
+
+def test_a_failed_call_is_shown_without_the_key(operator, saved, model):
+    model.answers["/v1/chat/completions"] = json_answer({"error": {"message": "sk-4711 is wrong"}}, 401)
+
+    answer = operator.post(page_of(saved), trial())
+
+    assert "401" in page_text(answer) and "sk-4711" not in html(answer)
+
+
+def test_each_action_requires_its_permission(viewer, author, saved, model):
+    page = page_text(viewer.get(page_of(saved)))
+
+    assert "Greet ${name}" in page and "Try it" not in page
+    for act in ("save", "new_version", "delete", "try"):
+        assert viewer.post(page_of(saved), {"template": "x", **trial(do=act)}).status_code == 403
+    assert viewer.get(f"{LIST}new/").status_code == 403
+    # A trial costs money: who may write prompts may not send them.
+    assert author.post(page_of(saved), trial()).status_code == 403
+    assert (Prompt.objects.get().template, model.asked) == (TEXT, [])
+
+
+def test_the_pages_take_the_same_statements_for_any_number_of_rows(operator, saved, statements_of):
+    few = statements_of(lambda: operator.get(LIST)), statements_of(lambda: operator.get(page_of(saved)))
+    for number in range(20):
+        save_prompt("greeting", f"x{number}", "olga", new_version=True)
+        save_prompt(f"more-{number}", "x", "olga")
+
+    assert (statements_of(lambda: operator.get(LIST)), statements_of(lambda: operator.get(page_of(saved)))) == few

@@ -1,0 +1,184 @@
+"""Prompts, as clients call them: versions, placeholders, bindings to models, and trials."""
+
+import json
+
+import pytest
+
+from conductor_app.engine.ai.prompts import PromptRefused, prompt_text
+from conductor_app.models import AuditEntry, Prompt, Tag
+from tests.recording_web_server import json_answer, running_web_server
+
+TEXT = "Greet ${name} in ${language}, ${name}."
+
+
+@pytest.fixture
+def saved(api, clock):
+    assert api.post("/prompts/greeting?description=Hello", TEXT.encode()).content == b""
+    return api
+
+
+def test_a_prompt_is_saved_with_its_placeholders_and_listed(saved):
+    found = saved.get("/prompts/greeting").json()
+
+    assert (found["template"], found["variables"], found["version"]) == (TEXT, ["name", "language"], 1)
+    assert (found["description"], found["integrations"], found["tags"]) == ("Hello", [], [])
+    for address in ("/prompts", "/prompts/", "/prompts/greeting/versions"):
+        assert saved.get(address).json() == [found]
+
+
+def test_a_template_may_be_sent_as_a_json_string(saved):
+    saved.post("/prompts/greeting", b'"Say \\"hi\\"\\n"')
+
+    assert saved.get("/prompts/greeting").json()["template"] == 'Say "hi"\n'
+
+
+def test_saving_overwrites_the_newest_version_unless_the_request_says_otherwise(saved):
+    saved.post("/prompts/greeting", b"two")
+    saved.post("/prompts/greeting?autoIncrement=true", b"three")
+    saved.post("/prompts/greeting?version=7", b"seven")
+    saved.put("/prompts/greeting?version=1", b"one")
+
+    assert {row.version: row.template for row in Prompt.objects.all()} == {1: "one", 2: "three", 7: "seven"}
+    assert [each["version"] for each in saved.get("/prompts/greeting/versions").json()] == [7, 2, 1]
+    assert saved.get("/prompts/greeting").json()["template"] == "seven"
+    assert saved.get("/prompts/greeting?version=2").json()["description"] == "Hello"
+    assert [each["version"] for each in saved.get("/prompts").json()] == [7]
+    actions = AuditEntry.objects.filter(object_type="prompt").values_list("object_id", "action")
+    assert ("greeting:7", "create") in actions and ("greeting:1", "overwrite") in actions
+
+
+def test_versions_are_deleted_one_by_one_or_all(saved):
+    saved.post("/prompts/greeting?autoIncrement=true", b"two")
+
+    assert saved.delete("/prompts/greeting/versions/2").content == b""
+    assert saved.get("/prompts/greeting").json()["version"] == 1
+    assert saved.delete("/prompts/greeting").content == b""
+
+    for reply in (
+        saved.get("/prompts/greeting"),
+        saved.delete("/prompts/greeting"),
+        saved.put("/prompts/greeting", b"x"),
+        saved.get("/prompts/greeting/versions"),
+        saved.get("/prompts/greeting/tags"),
+    ):
+        assert reply.status_code == 404
+
+
+def test_several_prompts_are_saved_or_none(api):
+    assert api.post("/prompts/", [{"name": "a", "template": "A"}, {"name": "b", "template": "B"}]).content == b""
+    reply = api.post("/prompts", [{"name": "c", "template": "C"}, {"name": "d"}])
+    api.post("/prompts?newVersion=true", [{"name": "a", "template": "A2"}])
+
+    assert (reply.status_code, "[1].template" in reply.content.decode()) == (400, True)
+    assert list(Prompt.objects.values_list("name", "version")) == [("a", 2), ("a", 1), ("b", 1)]
+
+
+@pytest.mark.parametrize(
+    ("address", "body"),
+    [
+        ("/prompts/p", b""),
+        ("/prompts/p", b"  "),
+        ("/prompts/p", b"\xff"),
+        ("/prompts/p?version=-1", b"x"),
+        ("/prompts/p?version=x", b"x"),
+        ("/prompts/p", b"x" * 300_000),
+        (f"/prompts/{'p' * 256}", b"x"),
+    ],
+)
+def test_an_invalid_prompt_is_refused(api, address, body):
+    assert api.post(address, body).status_code == 400
+    assert not Prompt.objects.exists()
+
+
+def test_a_bound_prompt_is_used_with_its_models_only(saved):
+    assert prompt_text("greeting", None, "openai", "gpt-4o") == TEXT
+    saved.post("/prompts/greeting?models=openai:gpt-4o&models=anthropic", b"bound")
+
+    assert prompt_text("greeting", None, "openai", "gpt-4o") == "bound"
+    assert prompt_text("greeting", 1, "anthropic", "claude") == "bound"
+    assert prompt_text("nothing", None, "openai", "gpt-4o") is None
+    with pytest.raises(PromptRefused, match="openai:gpt-4o, anthropic, not with openai:o3"):
+        prompt_text("greeting", None, "openai", "o3")
+    with pytest.raises(PromptRefused, match="no version 5"):
+        prompt_text("greeting", 5, "openai", "gpt-4o")
+
+
+def test_a_prompt_is_bound_to_a_model_of_an_integration(saved):
+    saved.post("/integrations/provider/main", {"type": "openai"})
+    saved.post("/integrations/provider/main/integration/gpt-4o", {})
+    address = "/integrations/provider/main/integration/gpt-4o/prompt"
+
+    for _ in range(2):
+        assert saved.post(f"{address}/greeting").content == b""
+
+    assert [each["name"] for each in saved.get(address).json()] == ["greeting"]
+    assert saved.get("/prompts/greeting").json()["integrations"] == ["main:gpt-4o"]
+    assert saved.post(f"{address}/nothing").status_code == 404
+    assert saved.post("/integrations/provider/main/integration/x/prompt/greeting").status_code == 404
+
+
+def test_tags_apply_to_all_versions_and_end_with_the_prompt(saved):
+    tags = [{"key": "team", "value": "a", "type": "METADATA"}]
+    saved.post("/prompts/greeting?autoIncrement=true", b"two")
+    saved.put("/prompts/greeting/tags", tags)
+
+    assert saved.get("/prompts/greeting/tags").json() == tags
+    assert saved.get("/prompts/greeting?version=1").json()["tags"] == tags
+    saved.delete("/prompts/greeting")
+    assert not Tag.objects.exists()
+
+
+ANSWER = {
+    "choices": [{"message": {"role": "assistant", "content": "Bonjour Ann"}, "finish_reason": "stop"}],
+    "usage": {"prompt_tokens": 9, "completion_tokens": 3},
+}
+
+
+@pytest.fixture
+def model(api, settings):
+    """Save an integration whose server records its requests."""
+    settings.CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = ("127.0.0.0/8",)
+    with running_web_server() as server:
+        configuration = {"api_key": "sk-4711", "base_url": f"{server.url}/v1"}
+        api.post("/integrations/provider/main", {"type": "openai", "configuration": configuration})
+        server.answers["/v1/chat/completions"] = json_answer({"id": "1", "object": "chat.completion", **ANSWER})
+        yield server
+
+
+TRIAL = {"prompt": TEXT, "promptVariables": {"name": "Ann"}, "llmProvider": "main", "model": "m", "temperature": 0.1}
+
+
+def test_a_trial_returns_the_answer_of_the_model_as_text(api, model):
+    reply = api.post("/prompts/test", TRIAL)
+
+    assert (reply.content.decode(), reply["Content-Type"]) == ("Bonjour Ann", "text/plain;charset=UTF-8")
+    sent = json.loads(model.asked[0]["body"])
+    assert "Greet Ann in ${language}, Ann." in str(sent["messages"])
+    assert model.asked[0]["headers"]["Authorization"] == "Bearer sk-4711"
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"llmProvider": ""}, "`llmProvider` is missing"),
+        ({"model": None}, "`model` is missing"),
+        ({"prompt": " "}, "must not be empty"),
+        ({"llmProvider": "nothing"}, "Create it"),
+        ({"temperature": "warm"}, "must be a number"),
+        ({"promptVariables": []}, "must be an object"),
+    ],
+)
+def test_an_invalid_trial_calls_nothing(api, model, change, reason):
+    reply = api.post("/prompts/test", TRIAL | change)
+
+    assert (reply.status_code, reason in reply.content.decode(), model.asked) == (400, True, [])
+
+
+def test_a_trial_that_fails_says_why_without_the_key(api, model, settings):
+    model.answers["/v1/chat/completions"] = json_answer({"error": {"message": "bad key sk-4711"}}, 401)
+    refused = api.post("/prompts/test", TRIAL)
+    settings.CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = ()
+    guarded = api.post("/prompts/test", TRIAL)
+
+    assert (refused.status_code, guarded.status_code) == (400, 400)
+    assert "sk-4711" not in refused.content.decode() and "127.0.0.1" in guarded.content.decode()
