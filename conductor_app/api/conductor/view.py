@@ -57,7 +57,9 @@ class ConductorView(ClientView, APIView):
             request.query = QueryParameters(request)
             if "\0" in request.path_info:
                 # PostgreSQL cannot store NUL in text, nor compare with it.
-                kwargs = {name: value.replace("\0", "") for name, value in kwargs.items()}
+                kwargs = {
+                    name: value.replace("\0", "") if isinstance(value, str) else value for name, value in kwargs.items()
+                }
             if SLASH_MARK in request.path_info:
                 kwargs = unmark_slashes(kwargs)
             reply = self._authorize_and_handle(request, kwargs)
