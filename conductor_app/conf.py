@@ -140,6 +140,13 @@ class Defaults:
     sql_task_max_rows: int = 10_000
     sql_task_max_bytes: int = 5 * MIB
 
+    # AI steps: the currency of the prices of models; the days after which calls of models and their hourly usage are
+    # deleted, 0 for never; and the maximum number of documents that one search compares.
+    ai_currency: str = "USD"
+    ai_call_days: int = 90
+    ai_usage_days: int = 400
+    ai_search_max_documents: int = 100_000
+
     # The isolation groups that `manage.py serve_groups` serves, as in queue names, and the threads per queue.
     isolation_groups: tuple[str, ...] = ()
     isolation_threads: int = 4
