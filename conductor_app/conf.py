@@ -142,6 +142,7 @@ class Defaults:
 
     # AI steps: the currency of the prices of models; the days after which calls of models and their hourly usage are
     # deleted, 0 for never; and the maximum number of documents that one search compares.
+    ai_tasks: bool = True
     ai_currency: str = "USD"
     ai_call_days: int = 90
     ai_usage_days: int = 400

@@ -126,7 +126,7 @@ def test_a_file_name_is_unique_within_a_layer():
 
 CAPABILITIES = {
     "runs", "tasks", "definitions", "schedules", "events", "queues", "failures", "bulk", "access", "payloads",
-    "standalone", "monitoring",
+    "standalone", "monitoring", "ai",
 }  # fmt: skip
 OTHER_PACKAGES = {"api/conductor": {"openapi"}, "admin": {"sign_in"}}
 

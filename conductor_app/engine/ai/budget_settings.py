@@ -37,7 +37,7 @@ def save_budget(limits: BudgetLimits, by: str, reason: str = "") -> ModelBudget:
     Raises:
         Invalid: when the scope, the name, the period or a limit is invalid.
     """
-    limits = _checked(limits)
+    limits = _normalize(limits)
     with transaction.atomic():
         budget = _save(limits, by)
         audit.record("budget", budget.pk, "save", by, reason=reason, facts=asdict(limits))
@@ -112,7 +112,7 @@ def _release_waiting(budget: ModelBudget) -> None:
     BudgetHold.objects.filter(budget=budget, allowed_by="").update(until=clock.now())
 
 
-def _checked(limits: BudgetLimits) -> BudgetLimits:
+def _normalize(limits: BudgetLimits) -> BudgetLimits:
     name = strip_nul(limits.name).strip()
     if limits.scope not in SCOPES:
         raise Invalid(f"The scope of a budget must be one of: {', '.join(SCOPES)}.")

@@ -1,1 +1,5 @@
-"""AI steps: calls of models, their usage, budgets, and indexes of vectors."""
+"""The built-in workers of AI tasks. The libraries of providers are imported at the first task."""
+
+from conductor_app.workers.ai.vectors import VECTOR_WORKERS
+
+AI_WORKERS = VECTOR_WORKERS
