@@ -52,6 +52,7 @@ class SidebarEntry:
 SECTION_NAMES = {
     "operate": _("Operate"),
     "design": _("Design"),
+    "ai": _("AI"),
     "capacity": _("Capacity"),
     "taskcluster": _("Taskcluster"),
     "system": _("Admin"),
@@ -97,6 +98,11 @@ SECTIONS: dict[str, tuple[SidebarEntry, ...]] = {
             ),
         ),
         SidebarEntry("events", _("Events"), "events"),
+    ),
+    "ai": (
+        SidebarEntry("model_usage", _("Usage"), "starts"),
+        SidebarEntry("budgets", _("Budgets"), "permissions"),
+        SidebarEntry("vector_indexes", _("Vector indexes"), "step-database"),
     ),
     "capacity": (
         SidebarEntry("queues", _("Queues"), "queues"),

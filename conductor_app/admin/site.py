@@ -44,6 +44,9 @@ from .access.clients import ClientAdmin
 from .access.roles import ScopeRoleAdmin
 from .access.secrets_and_variables import SecretAdmin, VariableAdmin
 from .access.users_and_groups import AuditedGroupAdmin, AuditedUserAdmin
+from .ai.budgets_page import BudgetsPage
+from .ai.usage_page import UsagePage
+from .ai.vector_indexes_page import VectorIndexesPage
 from .audit_log import AuditAdmin
 from .bulk.bulk_operation_pages import BulkExportPage, BulkOperationPage, BulkPage
 from .bulk.bulk_plan import BulkPlanPage
@@ -148,6 +151,9 @@ PAGES: tuple[Page, ...] = (
     QueuesPage(),
     SweepsPage(),
     DriftPage(),
+    UsagePage(),
+    BudgetsPage(),
+    VectorIndexesPage(),
     PalettePage(),
     PreferencesPage(),
     SecondFactorPage(),

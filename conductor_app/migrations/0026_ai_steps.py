@@ -132,6 +132,7 @@ class Migration(migrations.Migration):
             options={
                 'default_permissions': ('view',),
                 'constraints': [models.UniqueConstraint(fields=('hour', 'integration', 'model', 'definition', 'caller'), name='one_usage_per_hour')],
+                'indexes': [models.Index(fields=['definition', 'hour'], name='model_usage_by_definition')],
             },
         ),
         migrations.CreateModel(

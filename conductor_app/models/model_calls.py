@@ -78,6 +78,7 @@ class ModelUsage(models.Model):
                 name="one_usage_per_hour", fields=["hour", "integration", "model", "definition", "caller"]
             )
         ]
+        indexes = [models.Index(name="model_usage_by_definition", fields=["definition", "hour"])]
 
     def __str__(self) -> str:
         return f"{self.integration}:{self.model} of {self.definition}"

@@ -96,9 +96,11 @@ def _require_size(request: VectorSearch) -> None:
 def _pages(request: VectorSearch) -> Iterator[tuple[list[int], list[bytes], list[float]]]:
     """Yield ids, embeddings and norms in the order of the unique index."""
     condition, params = _condition(request)
+    # Within one namespace, SQLite would read the pages before this one again for a comparison of both columns.
+    columns = ("namespace", "document_id") if request.namespace is None else ("document_id",)
     after: list[Any] = []
     while True:
-        position = " AND (namespace, document_id) > (%s, %s)" if after else ""
+        position = f" AND ({', '.join(columns)}) > ({', '.join(['%s'] * len(columns))})" if after else ""
         with connection.cursor() as cursor:
             cursor.execute(
                 f"SELECT id, embedding, norm, namespace, document_id FROM conductor_vectordocument "
@@ -110,7 +112,7 @@ def _pages(request: VectorSearch) -> Iterator[tuple[list[int], list[bytes], list
             yield [row[0] for row in rows], [bytes(row[1]) for row in rows], [row[2] for row in rows]
         if len(rows) < PAGE_ROWS:
             return
-        after = list(rows[-1][3:])
+        after = list(rows[-1][-len(columns) :])
 
 
 def _condition(request: VectorSearch) -> tuple[str, list[Any]]:
