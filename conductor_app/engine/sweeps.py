@@ -11,8 +11,8 @@ from ..models import Poller, ScheduleExecution, SweepPass
 from ..store import due_rows, outbox_messages, removal, webhook_waits
 from ..telemetry.log_context import bind
 from . import schedules, standalone
-from .ai import budgets, usage
 from .access import client_maintenance, sign_ins, token_buckets
+from .ai import budgets, usage
 from .definitions import workflow_tests
 from .delivery import deliver_due
 from .events import event_intake

@@ -16,10 +16,17 @@ OF_INTEGRATION = "integration"
 class BudgetedCall(Protocol):
     """What budgets know of a call."""
 
-    run_id: Any
-    definition: Any
-    integration: Any
-    model: Any
+    @property
+    def run_id(self) -> Any: ...
+
+    @property
+    def definition(self) -> Any: ...
+
+    @property
+    def integration(self) -> Any: ...
+
+    @property
+    def model(self) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ LABELS = ("integration", "model")
 LATENCY_BUCKETS = (0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 60.0, 120.0, 300.0, 600.0)
 
 MODEL_CALLS = Counter(
-    "conductor_model_calls", "Calls of models that have ended.", (*LABELS, "outcome"), registry=REGISTRY
+    "conductor_model_calls", "Calls of models that have ended.", (*LABELS, "result"), registry=REGISTRY
 )
 MODEL_TOKENS = Counter(
     "conductor_model_tokens", "Tokens that calls of models have used.", (*LABELS, "direction"), registry=REGISTRY

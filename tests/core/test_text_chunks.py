@@ -32,6 +32,6 @@ def test_no_character_is_lost_and_no_chunk_is_too_long(text, size, overlap):
         assert len(chunk) <= size
         place = text.index(chunk, max(len(rebuilt) - overlap, 0))
         assert place <= len(rebuilt)
-        rebuilt = text[:max(len(rebuilt), place + len(chunk))]
+        rebuilt = text[: max(len(rebuilt), place + len(chunk))]
 
     assert rebuilt == text

@@ -63,9 +63,7 @@ class UsagePage(Page):
         }
 
 
-def _chart(
-    report: UsageReport, time_range: TimeRange, measure: str, ranges: Sequence[Mapping[str, Any]]
-) -> TrendChart:
+def _chart(report: UsageReport, time_range: TimeRange, measure: str, ranges: Sequence[Mapping[str, Any]]) -> TrendChart:
     bars = report.bars
     if measure == "cost":
         series = [ChartSeries(str(CHART_LABELS["cost"]), "started", [bar.cost for bar in bars])]

@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.utils.translation import gettext_lazy, ngettext
 
 from ...core.errors import RequestRefused
-from ...engine.ai.vector_indexes import delete_index
+from ...engine.ai.vector_indexes import Place, delete_index
 from ...insight.ai.vector_catalog import MAX_INDEXES, list_indexes
 from ..badges import format_count
 from ..error_messages import require_permission, show_refusal
@@ -33,9 +33,10 @@ class VectorIndexesPage(Page):
 
     def post(self, request: HttpRequest) -> HttpResponse:
         require_permission(request, DELETE_PERMISSION)
-        place = [request.POST.get(name, "") for name in ("database", "index", "namespace")]
+        form_data, by = request.POST, request.user.get_username()
+        place = Place(form_data.get("database", ""), form_data.get("index", ""), form_data.get("namespace", ""))
         try:
-            count = delete_index(*place, request.user.get_username(), request.POST.get("reason", "").strip())
+            count = delete_index(place, by, form_data.get("reason", "").strip())
             deleted = ngettext("%(count)s document deleted.", "%(count)s documents deleted.", count)
             messages.success(request, deleted % {"count": format_count(count)})
         except RequestRefused as refused:

@@ -96,8 +96,9 @@ def _budgets_of_model(model: IntegrationModel) -> Any:
 def _save(limits: BudgetLimits, by: str, origin: str = "") -> ModelBudget:
     now = clock.now()
     facts = {"max_cost": limits.max_cost, "max_tokens": limits.max_tokens, "updated_at": now, "updated_by": by[:255]}
-    key = {"scope": limits.scope, "name": limits.name, "period": limits.period, "origin": origin}
-    budget, is_new = ModelBudget.objects.update_or_create(**key, defaults=facts)
+    budget, is_new = ModelBudget.objects.update_or_create(
+        scope=limits.scope, name=limits.name, period=limits.period, origin=origin, defaults=facts
+    )
     if is_new and is_counted(budget):
         spent = spent_before(budget, now)
         budget.period_start, _end = period_bounds(budget.period, now)

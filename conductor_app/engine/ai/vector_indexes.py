@@ -101,17 +101,18 @@ def replace_parts(place: Place, parent_id: str, documents: Sequence[Document], d
         return _write(place, documents, dimensions)
 
 
-def delete_index(database: str, index: str, namespace: str, by: str, reason: str = "") -> int:
+def delete_index(place: Place, by: str, reason: str = "") -> int:
     """Delete the documents of a namespace of an index. Returns their number.
 
     Raises:
         NotFound: when it has none.
     """
     with transaction.atomic():
-        count = Place(database, index, namespace).rows().delete()[0]
+        count = place.rows().delete()[0]
         if not count:
-            raise NotFound(f"The index {index[:MAX_NAME_LENGTH]} has no documents in this namespace.")
-        audit.record("vector index", f"{database}/{index}/{namespace}", "delete", by, reason=reason, facts={"count": count})
+            raise NotFound(f"The index {place.index[:MAX_NAME_LENGTH]} has no documents in this namespace.")
+        name = f"{place.database}/{place.index}/{place.namespace}"
+        audit.record("vector index", name, "delete", by, reason=reason, facts={"count": count})
     return count
 
 
@@ -145,10 +146,10 @@ def _write(place: Place, documents: Sequence[Document], dimensions: int | None) 
     for document in documents:
         embedding, norm = pack_embedding(document.embedding)
         expected = expected or len(document.embedding)
-        if len(document.embedding) != expected:
+        if (length := len(document.embedding)) != expected:
             raise Invalid(
-                f"The embedding of {document.id[:MAX_NAME_LENGTH]!r} has {len(document.embedding)} numbers, but those of "
-                f"the namespace {place.namespace!r} have {expected}. Use the same model and `dimensions` for all."
+                f"The embedding of {document.id!r} has {length} numbers, but those of the namespace "
+                f"{place.namespace!r} have {expected}. Use the same model and `dimensions` for all."
             )
         rows.append(
             VectorDocument(

@@ -181,7 +181,7 @@ LIMITS = ("concurrent_limit", "rate_count", "rate_seconds")
 
 
 def _registered_limits(attempts: Collection[Attempt], **more: Subquery) -> dict[str, dict[str, Any]]:
-    """Return the limits of the current task definition, or else those of the attempt, and the holds of it and its queue.
+    """Return the limits of the current task definition, or else those of the attempt, and the holds that apply.
 
     `more`: further columns.
     """

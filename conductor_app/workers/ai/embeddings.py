@@ -20,4 +20,4 @@ def embed(
     if call.status != "REPLIED":
         reply = httpx.post(f"{settings.base_url}/embeddings", json=asked, timeout=60).raise_for_status().json()
         save_reply(call, reply, Usage(reply["usage"]["prompt_tokens"], 0))
-    return [item["embedding"] for item in sorted(call.reply["data"], key=lambda item: item["index"])]
+    return [item["embedding"] for item in sorted((call.reply or {})["data"], key=lambda item: item["index"])]

@@ -132,7 +132,9 @@ class SearchIndex(VectorWorker):
 VECTOR_WORKERS = (IndexText(), StoreEmbeddings(), SearchEmbeddings(), GetEmbeddings(), SearchIndex())
 
 
-def _compute_embeddings(attempt: ClaimedAttempt, inputs: Mapping[str, Any], texts: Sequence[str]) -> list[list[float]] | None:
+def _compute_embeddings(
+    attempt: ClaimedAttempt, inputs: Mapping[str, Any], texts: Sequence[str]
+) -> list[list[float]] | None:
     """Return the embeddings of texts, or None if the attempt was put back because a budget is spent."""
     provider = _text(inputs, "embeddingModelProvider", is_required=True)
     model = _text(inputs, "embeddingModel", is_required=True)
@@ -155,9 +157,7 @@ def _search(inputs: Mapping[str, Any], embedding: Sequence[float]) -> WorkResult
     pack_embedding(embedding)
     count = _number(inputs, "maxResults", 1, least=1)
     namespace = place.namespace or None
-    request = VectorSearch(
-        place.database, place.index, namespace, database.metric, embedding, min(count, MAX_RESULTS)
-    )
+    request = VectorSearch(place.database, place.index, namespace, database.metric, embedding, min(count, MAX_RESULTS))
     try:
         found = search_documents(request)
     except Invalid as error:
@@ -186,7 +186,9 @@ def _place(inputs: Mapping[str, Any], default_namespace: str = "") -> tuple[Plac
 def _chunks(inputs: Mapping[str, Any]) -> list[str]:
     text = _text(inputs, "text")
     if not text and inputs.get("url"):
-        raise Invalid("`text` is missing. Load the document of `url` with an HTTP task first: this task downloads nothing.")
+        raise Invalid(
+            "`text` is missing. Load the document of `url` with an HTTP task first: this task downloads nothing."
+        )
     if not text:
         raise Invalid("`text` is missing.")
     size = _number(inputs, "chunkSize", CHUNK_SIZE, least=1)

@@ -1,6 +1,8 @@
 """The pages of usage and budgets, and what other pages say about calls of models."""
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from conductor_app.engine.ai.budget_settings import BudgetLimits, save_budget
 from conductor_app.models import AuditEntry, BudgetHold, IntegrationModel, ModelBudget, WorkflowDefinition
@@ -45,7 +47,9 @@ def test_the_usage_shows_cost_tokens_and_calls_by_model_workflow_caller_and_run(
     assert "A-7" in page
 
 
-@pytest.mark.parametrize(("show", "words"), [("cost", "$2"), ("tokens", "Prompt"), ("calls", "With a reply"), ("duration", "Mean duration")])
+@pytest.mark.parametrize(
+    ("show", "words"), [("cost", "$2"), ("tokens", "Prompt"), ("calls", "With a reply"), ("duration", "Mean duration")]
+)
 def test_the_chart_shows_the_chosen_measure(viewer, worker, show, words):
     worker.calls_and_reports()
     page = html(viewer.get(f"{USAGE}?range=1h&show={show}"))
@@ -74,15 +78,18 @@ def test_a_call_in_progress_is_not_counted(viewer, worker):
     assert "Calls 1" in page_text(viewer.get(f"{USAGE}?range=1h"))
 
 
-@pytest.mark.parametrize(("tokens", "sentence"), [
-    (1_250, "The budget of workflow agent is spent to 80 %: 1,000 tokens of 1,250 tokens until 2027-03-02 00:00:00 UTC."),
-    (1_000, "The budget of workflow agent is spent: 1,000 tokens of 1,000 tokens. Calls wait until 2027-03-02 00:00:00 UTC."),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("tokens", "sentence"),
+    [
+        (1_250, "is spent to 80 %: 1,000 tokens of 1,250 tokens until 2027-03-02 00:00:00 UTC."),
+        (1_000, "is spent: 1,000 tokens of 1,000 tokens. Calls wait until 2027-03-02 00:00:00 UTC."),
+    ],
+)
 def test_a_budget_that_is_nearly_spent_is_announced(viewer, worker, tokens, sentence):
     limit(max_tokens=tokens)
     worker.calls_and_reports()
 
-    assert sentence in page_text(viewer.get(USAGE))
+    assert f"The budget of workflow agent {sentence}" in page_text(viewer.get(USAGE))
 
 
 def test_a_budget_with_room_is_not_announced(viewer, worker):
@@ -92,9 +99,9 @@ def test_a_budget_with_room_is_not_announced(viewer, worker):
     assert "The budget of" not in page_text(viewer.get(USAGE))
 
 
-def test_the_number_of_statements_does_not_depend_on_the_number_of_calls(viewer, worker, run, django_assert_num_queries):
-    from django.db import connection
-    from django.test.utils import CaptureQueriesContext
+def test_the_number_of_statements_does_not_depend_on_the_number_of_calls(
+    viewer, worker, run, django_assert_num_queries
+):
 
     worker.calls_and_reports()
     viewer.get(USAGE)
@@ -158,7 +165,15 @@ def test_an_invalid_form_is_refused_with_what_to_do(operator, form, message):
     assert not ModelBudget.objects.exists()
 
 
-@pytest.mark.parametrize("form", [{"do": "remove", "budget": "9"}, {"do": "remove", "budget": "x"}, {"do": "allow", "attempt": "x"}, {"do": "allow"}])
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"do": "remove", "budget": "9"},
+        {"do": "remove", "budget": "x"},
+        {"do": "allow", "attempt": "x"},
+        {"do": "allow"},
+    ],
+)
 def test_a_form_about_something_that_does_not_exist_is_refused(operator, form):
     assert operator.post(BUDGETS, form, follow=True).status_code == 200
 

@@ -32,6 +32,10 @@ def two_calls(clock, **fields):
     return Scenario(clock, step("first", "ask"), step("second", "ask"), name="w", **fields)
 
 
+def budget_sentence(attempt):
+    return {each.gate: each.sentence for each in closed_gates(explain_attempt(attempt.pk))}["budget"]
+
+
 @pytest.fixture
 def held(clock, worker):
     """A run whose second call waits for the budget of its workflow."""
@@ -60,7 +64,9 @@ def test_a_call_waits_in_its_queue_while_the_budget_is_spent(held, clock, worker
 
 
 def test_the_page_says_which_budget_is_spent_and_what_to_do(held, clock):
-    [sentence] = [each.sentence for each in closed_gates(explain_attempt(held.task("second").pk)) if each.gate == "budget"]
+    [sentence] = [
+        each.sentence for each in closed_gates(explain_attempt(held.task("second").pk)) if each.gate == "budget"
+    ]
 
     assert sentence == (
         "The budget of workflow `w` is spent: 1,000 tokens of 1,000 tokens, set by olga. It has room again at "
@@ -121,7 +127,12 @@ def test_a_deleted_budget_releases_the_calls_that_wait_for_it(held, clock, worke
     worker.calls_and_reports()
     assert held.status == "COMPLETED"
     entry = AuditEntry.objects.filter(object_type="budget").latest("id")
-    assert (entry.actor, entry.action, entry.reason, entry.facts["max_tokens"]) == ("olga", "delete", "not needed", 1_000)
+    assert (entry.actor, entry.action, entry.reason, entry.facts["max_tokens"]) == (
+        "olga",
+        "delete",
+        "not needed",
+        1_000,
+    )
 
 
 def test_a_budget_that_is_raised_too_little_holds_the_call_again(held, clock, worker):
@@ -244,7 +255,9 @@ def test_a_call_that_only_more_budget_can_release_waits_without_an_end(clock, wo
     worker.calls_and_reports()
     assert worker.is_held()
 
-    [sentence] = [each.sentence for each in closed_gates(explain_attempt(run.task("second").pk)) if each.gate == "budget"]
+    [sentence] = [
+        each.sentence for each in closed_gates(explain_attempt(run.task("second").pk)) if each.gate == "budget"
+    ]
     assert sentence.endswith("set by olga. To continue, raise the budget or allow this call once.")
     run.later(100 * DAY)
     assert worker.polls() == []

@@ -119,8 +119,8 @@ def test_metrics_have_calls_tokens_cost_and_duration_of_each_model(worker):
 
     text = generate_latest(REGISTRY).decode()
     labels = 'integration="openai",model="measured"'
-    assert f'conductor_model_calls_total{{{labels},outcome="replied"}} 1.0' in text
-    assert f'conductor_model_calls_total{{{labels},outcome="failed"}} 1.0' in text
+    assert f'conductor_model_calls_total{{{labels},result="replied"}} 1.0' in text
+    assert f'conductor_model_calls_total{{{labels},result="failed"}} 1.0' in text
     assert 'direction="prompt",integration="openai",model="measured"} 1500.0' in text
     assert f"conductor_model_cost_total{{{labels}}} 1.5" in text
     assert f"conductor_model_call_seconds_count{{{labels}}} 1.0" in text

@@ -152,32 +152,34 @@ def test_a_stored_document_is_replaced_under_its_id(clock):
     assert VectorDocument.objects.get().metadata == {"value": 2}
 
 
+STORE, INDEX, SEARCH = "LLM_STORE_EMBEDDINGS", "LLM_INDEX_TEXT", "LLM_SEARCH_EMBEDDINGS"
+TEXT = {"docId": "a", "text": "x"}
 INVALID = {
-    "an unknown database": ("LLM_STORE_EMBEDDINGS", {"vectorDB": "none", "embeddings": [1]}, "VectorDB not found: none"),
-    "an expression for a database without a value": ("LLM_STORE_EMBEDDINGS", {"vectorDB": "${workflow.input.none}", "embeddings": [1]}, "`vectorDB` is missing"),
-    "a docId of blanks": ("LLM_INDEX_TEXT", {"docId": " ", "text": "x"}, "`docId` is empty"),
-    "no text": ("LLM_INDEX_TEXT", {"docId": "a"}, "`text` is missing"),
-    "an address instead of a text": ("LLM_INDEX_TEXT", {"docId": "a", "url": "http://x/"}, "with an HTTP task first"),
-    "a chunk size of zero": ("LLM_INDEX_TEXT", {"docId": "a", "text": "x", "chunkSize": 0}, "`chunkSize` must be at least 1"),
-    "a chunk size that is no number": ("LLM_INDEX_TEXT", {"docId": "a", "text": "x", "chunkSize": "many"}, "must be a whole number"),
-    "an overlap as large as a chunk": ("LLM_INDEX_TEXT", {"docId": "a", "text": "x", "chunkSize": 4, "chunkOverlap": 4}, "must be less than `chunkSize`"),
-    "too many chunks": ("LLM_INDEX_TEXT", {"docId": "a", "text": "x" * 50_000, "chunkSize": 2}, "more than 2000 chunks"),
-    "an unknown integration": ("LLM_INDEX_TEXT", {"docId": "a", "text": "x", "embeddingModelProvider": "none"}, "no integration named 'none'"),
-    "an embedding that is a text": ("LLM_STORE_EMBEDDINGS", {"embeddings": "1"}, "must be a list of numbers"),
-    "an embedding with a text": ("LLM_STORE_EMBEDDINGS", {"embeddings": [1, "2"]}, "must be a list of numbers"),
-    "an embedding with a Boolean": ("LLM_STORE_EMBEDDINGS", {"embeddings": [True]}, "must be a list of numbers"),
-    "an embedding with a number beyond 32 bits": ("LLM_STORE_EMBEDDINGS", {"embeddings": [1e300]}, "finite"),
-    "an embedding with an integer beyond a float": ("LLM_STORE_EMBEDDINGS", {"embeddings": [10**400]}, "finite"),
-    "too many numbers": ("LLM_STORE_EMBEDDINGS", {"embeddings": [0] * 16_385}, "1 to 16384 numbers"),
-    "metadata that are a list": ("LLM_STORE_EMBEDDINGS", {"embeddings": [1], "metadata": [1]}, "`metadata` must be an object"),
-    "a name that is a list": ("LLM_STORE_EMBEDDINGS", {"embeddings": [1], "namespace": [1]}, "`namespace` must be a text"),
-    "no results": ("LLM_SEARCH_EMBEDDINGS", {"embeddings": [1], "maxResults": 0}, "`maxResults` must be at least 1"),
-}  # fmt: skip
+    "an unknown database": (STORE, {"vectorDB": "none", "embeddings": [1]}, "VectorDB not found: none"),
+    "no database": (STORE, {"vectorDB": "${workflow.input.none}", "embeddings": [1]}, "`vectorDB` is missing"),
+    "a docId of blanks": (INDEX, {"docId": " ", "text": "x"}, "`docId` is empty"),
+    "no text": (INDEX, {"docId": "a"}, "`text` is missing"),
+    "an address instead of a text": (INDEX, {"docId": "a", "url": "http://x/"}, "with an HTTP task first"),
+    "a chunk size of zero": (INDEX, {**TEXT, "chunkSize": 0}, "`chunkSize` must be at least 1"),
+    "a chunk size that is no number": (INDEX, {**TEXT, "chunkSize": "many"}, "must be a whole number"),
+    "an overlap as large as a chunk": (INDEX, {**TEXT, "chunkSize": 4, "chunkOverlap": 4}, "less than `chunkSize`"),
+    "too many chunks": (INDEX, {"docId": "a", "text": "x" * 50_000, "chunkSize": 2}, "more than 2000 chunks"),
+    "an unknown integration": (INDEX, {**TEXT, "embeddingModelProvider": "none"}, "no integration named 'none'"),
+    "an embedding that is a text": (STORE, {"embeddings": "1"}, "must be a list of numbers"),
+    "an embedding with a text": (STORE, {"embeddings": [1, "2"]}, "must be a list of numbers"),
+    "an embedding with a Boolean": (STORE, {"embeddings": [True]}, "must be a list of numbers"),
+    "an embedding with a number beyond 32 bits": (STORE, {"embeddings": [1e300]}, "finite"),
+    "an embedding with an integer beyond a float": (STORE, {"embeddings": [10**400]}, "finite"),
+    "too many numbers": (STORE, {"embeddings": [0] * 16_385}, "1 to 16384 numbers"),
+    "metadata that are a list": (STORE, {"embeddings": [1], "metadata": [1]}, "`metadata` must be an object"),
+    "a name that is a list": (STORE, {"embeddings": [1], "namespace": [1]}, "`namespace` must be a text"),
+    "no results": (SEARCH, {"embeddings": [1], "maxResults": 0}, "`maxResults` must be at least 1"),
+}
 
 
 @pytest.mark.parametrize(("type", "inputs", "reason"), INVALID.values(), ids=INVALID)
 def test_an_invalid_input_is_a_terminal_failure(clock, type, inputs, reason):
-    model = {"embeddingModelProvider": "local", "embeddingModel": "words"} if type == "LLM_INDEX_TEXT" else {}
+    model = {"embeddingModelProvider": "local", "embeddingModel": "words"} if type == INDEX else {}
     attempt = perform(clock, type, **{**model, **inputs})
 
     assert (attempt.status, attempt.reason.startswith("Non-retryable error: ")) == ("FAILED_FOR_GOOD", True)
@@ -206,7 +208,10 @@ def test_an_embedding_of_another_length_fails_with_both_lengths(clock):
     [
         ({"is_enabled": False}, "is disabled"),
         ({"kind": "pineconedb"}, "stores vectors in its own database"),
-        ({"configuration": {"distanceMetric": "manhattan"}}, "`distanceMetric` of the integration vectors must be one of"),
+        (
+            {"configuration": {"distanceMetric": "manhattan"}},
+            "`distanceMetric` of the integration vectors must be",
+        ),
         ({"configuration": {"dimensions": "many"}}, "`dimensions` of the integration vectors must be 1 to 16384"),
         ({"configuration": {"dimensions": 3}}, "have 3"),
     ],

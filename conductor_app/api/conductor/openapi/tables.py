@@ -32,6 +32,7 @@ from ..definitions.simulation_serializers import TEST_REQUEST
 from ..definitions.source_serializers import SOURCE_FOLDER
 from ..definitions.tag_serializers import TAG
 from ..payloads.file_serializers import NEW_FILE, PART_TAGS
+from ..ai.budget_serializers import BUDGET
 from ..runs.debug_serializers import BREAKPOINT, CONTINUE_REQUEST, EXPRESSION
 from ..runs.rerun_serializers import RERUN_REQUEST
 from ..runs.run_insight_serializers import APPLY_REQUEST, PLAN_REQUEST
@@ -333,6 +334,7 @@ TABLE_BY_NAME: dict[str, FieldTable] = {
     "WorkflowTestRequest": TEST_REQUEST,
     "RerunWorkflowRequest": RERUN_REQUEST,
     "Breakpoint": BREAKPOINT,
+    "ModelBudget": BUDGET,
     "ContinueRequest": CONTINUE_REQUEST,
     "ExpressionRequest": EXPRESSION,
     "PlanOperationRequest": PLAN_REQUEST,
