@@ -81,20 +81,20 @@ def usage_report(time_range: TimeRange, filters: Mapping[str, str]) -> UsageRepo
 
 def usage_of_run(run_id: str) -> UsageSums:
     """Return what the calls of a run have used."""
-    return UsageSums(**_filled(ModelCall.objects.filter(run_id=run_id).aggregate(**_sums_of_calls())))
+    return UsageSums(**_read_sums(ModelCall.objects.filter(run_id=run_id).aggregate(**_sums_of_calls())))
 
 
 def usage_of_definition(name: str, since: int) -> UsageSums:
     """Return what the runs of a workflow have used since a time in epoch milliseconds, in full hours."""
     rows = ModelUsage.objects.filter(definition=name, hour__gte=since)
-    return UsageSums(**_filled(rows.aggregate(**_sums_of_hours())))
+    return UsageSums(**_read_sums(rows.aggregate(**_sums_of_hours())))
 
 
 def _bars(time_range: TimeRange, filters: Mapping[str, str]) -> list[UsageSums]:
     rows, moment, sums = _source(time_range, filters)
     place = (F(moment) - time_range.since) / time_range.step
     found = {row.pop("place"): row for row in rows.annotate(place=place).order_by().values("place").annotate(**sums)}
-    return [UsageSums(**_filled(found.get(number, {}))) for number in range(time_range.count)]
+    return [UsageSums(**_read_sums(found.get(number, {}))) for number in range(time_range.count)]
 
 
 def _table(time_range: TimeRange, filters: Mapping[str, str], *columns: str) -> list[UsageRow]:
@@ -114,7 +114,7 @@ def _runs(time_range: TimeRange, filters: Mapping[str, str]) -> tuple[list[Usage
 def _top_rows(rows: QuerySet[Any], sums: Mapping[str, Any], columns: Sequence[str]) -> list[UsageRow]:
     grouped = rows.order_by().values(*columns).annotate(**sums)
     top = grouped.order_by("-cost_sum", "-prompt_tokens_sum", "-calls_sum", *columns)[:MAX_ROWS]
-    return [UsageRow(tuple(row[column] for column in columns), UsageSums(**_filled(row))) for row in top]
+    return [UsageRow(tuple(row[column] for column in columns), UsageSums(**_read_sums(row))) for row in top]
 
 
 def _source(time_range: TimeRange, filters: Mapping[str, str]) -> tuple[QuerySet[Any], str, dict[str, Any]]:
@@ -141,5 +141,5 @@ def _sums_of_calls() -> dict[str, Any]:
     }
 
 
-def _filled(row: Mapping[str, Any]) -> dict[str, int]:
+def _read_sums(row: Mapping[str, Any]) -> dict[str, int]:
     return {name: int(row.get(f"{name}_sum") or 0) for name in SUMS}
