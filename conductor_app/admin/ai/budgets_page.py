@@ -40,7 +40,7 @@ class BudgetsPage(Page):
             "edited": edited.budget if edited else None,
             "values": _form_values(edited),
             "scopes": SCOPE_LABELS.items(),
-            "periods": PERIOD_LABELS.items(),
+            "periods": [(period, label) for period, label in PERIOD_LABELS.items() if period != RUN],
             "currency": conf.ai_currency,
             "may_act": request.user.has_perm(BUDGET_PERMISSION),
             "permission": BUDGET_PERMISSION,
@@ -97,15 +97,16 @@ def _form_values(edited: BudgetState | None) -> dict[str, str]:
 
 
 def _parse_limits(form_data: Any) -> BudgetLimits:
-    scope, period = form_data.get("scope", ""), form_data.get("period", "")
+    scope = form_data.get("scope", "")
+    period = RUN if scope == RUN else form_data.get("period", "")
     if scope not in SCOPES or period not in PERIODS:
-        raise Invalid(_("Select what the budget is for, and its period."))
+        raise Invalid(_("Select what the budget applies to, and its period."))
     name = "" if scope == ALL else form_data.get("name", "")
     tokens = form_data.get("max_tokens", "").strip()
     return BudgetLimits(
         scope,
         name,
-        RUN if scope == RUN else period,
+        period,
         _parse_amount(form_data.get("max_cost", "")),
         parse_number(tokens, _("number of tokens"), digits=16) if tokens else None,
     )

@@ -156,7 +156,7 @@ def test_an_operator_saves_edits_and_deletes_a_budget(operator):
         ({"max_cost": "1e400"}, "The cost must be from 0 to"),
         ({"max_tokens": "many"}, "Not a valid number of tokens"),
         ({"max_tokens": "1", "name": ""}, "needs a name"),
-        ({"max_tokens": "1", "scope": "SERVER"}, "Select what the budget is for"),
+        ({"max_tokens": "1", "scope": "SERVER"}, "Select what the budget applies to"),
         ({"max_tokens": "1", "period": "RUN"}, "period RUN"),
     ],
 )
@@ -176,6 +176,12 @@ def test_an_invalid_form_is_refused_with_what_to_do(operator, form, message):
 )
 def test_a_form_about_something_that_does_not_exist_is_refused(operator, form):
     assert operator.post(BUDGETS, form, follow=True).status_code == 200
+
+
+def test_a_budget_of_each_run_needs_no_period(operator):
+    save(operator, scope="RUN", period="DAY", name="", max_tokens="9")
+
+    assert (ModelBudget.objects.get().scope, ModelBudget.objects.get().period) == ("RUN", "RUN")
 
 
 def test_the_limit_of_an_integration_is_shown_and_cannot_be_edited_here(operator):
