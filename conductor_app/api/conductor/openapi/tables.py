@@ -28,11 +28,11 @@ from ....core.document.checks.webhook import WEBHOOK
 from ....core.form_templates import FORM_TEMPLATE
 from ....core.step_types.try_catch import CATCH_CASE
 from ....insight.tasks.human_tasks import STATES as HUMAN_STATES
+from ..ai.budget_serializers import BUDGET
 from ..definitions.simulation_serializers import TEST_REQUEST
 from ..definitions.source_serializers import SOURCE_FOLDER
 from ..definitions.tag_serializers import TAG
 from ..payloads.file_serializers import NEW_FILE, PART_TAGS
-from ..ai.budget_serializers import BUDGET
 from ..runs.debug_serializers import BREAKPOINT, CONTINUE_REQUEST, EXPRESSION
 from ..runs.rerun_serializers import RERUN_REQUEST
 from ..runs.run_insight_serializers import APPLY_REQUEST, PLAN_REQUEST
