@@ -24,13 +24,14 @@ class ConductorConfig(AppConfig):
         from .background import job_trigger
         from .engine import message_handlers
         from .engine.access import cleanup_on_delete
-        from .engine.ai import trials
+        from .engine.ai import budget_settings, trials
         from .telemetry import spans
 
         job_trigger.connect_triggers()
         spans.start_tracing(conf.traces_endpoint)
         change_signals.connect_access_signals()
         cleanup_on_delete.connect_cleanup_signals()
+        budget_settings.connect_model_limits()
         masking.register_decryption()
         sign_in_signals.connect_sign_in_signals()
         message_handlers.connect_handlers()

@@ -146,6 +146,13 @@ class Defaults:
     ai_anthropic_api_key: str = ""
     ai_anthropic_base_url: str = ""
     ai_ollama_url: str = ""
+    # AI steps: the currency of the prices of models; the days after which calls of models and their hourly usage are
+    # deleted, 0 for never; and the maximum number of documents that one search compares.
+    ai_tasks: bool = True
+    ai_currency: str = "USD"
+    ai_call_days: int = 90
+    ai_usage_days: int = 400
+    ai_search_max_documents: int = 100_000
 
     # The isolation groups that `manage.py serve_groups` serves, as in queue names, and the threads per queue.
     isolation_groups: tuple[str, ...] = ()

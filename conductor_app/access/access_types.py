@@ -82,6 +82,9 @@ RUN_PAGE_PERMISSIONS = tuple(
         "bulkoperation",
         "retentionpolicy",
         "savedview",
+        "modelusage",
+        "modelbudget",
+        "vectordocument",
     )
 )
 
@@ -91,6 +94,8 @@ PAGE_ONLY_PERMISSIONS = (
     *(f"conductor.view_{model}" for model in ("taskgroup", "standalonetask")),
     *(f"conductor.change_{model}" for model in ("accesskey", "callerquota", "retentionpolicy", "standalonetask")),
     "conductor.view_callerquota",
+    "conductor.change_modelbudget",
+    "conductor.delete_vectordocument",
     *(f"django_celery_beat.view_{model}" for model in ("periodictask", "intervalschedule", "crontabschedule")),
 )
 """Permissions on pages that are not rights of clients."""

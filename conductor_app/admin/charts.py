@@ -4,7 +4,7 @@ A `TrendChart` shows counts over a range of time, with axes, markers and a table
 `{% include "ops/chart.html" %}`. `static/ops/chart.js` shows the row of the table beside the pointer.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import zip_longest
@@ -61,7 +61,7 @@ class TrendChart:
     """Stacked bars over a range of time. `before`: the values of an earlier range, drawn behind the bars.
 
     `links`: the address of the rows behind each bar; empty if there is none. `note`: what the reader must know.
-    `has_totals`: whether the values of a series may be added up.
+    `has_totals`: whether the values of a series may be added up. `format_value`: returns the text of a value.
     """
 
     label: str
@@ -75,6 +75,7 @@ class TrendChart:
     note: str = ""
     plot_height: int = PLOT_HEIGHT
     ranges: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
+    format_value: Callable[[int], str] = format_count
 
     @property
     def is_empty(self) -> bool:
@@ -106,7 +107,7 @@ class TrendChart:
         """Return the lines of the vertical axis."""
         highest = self.highest
         values = [highest] if highest == 1 else [highest, highest // 2]
-        return [{"y": self._y(value), "label": format_count(value)} for value in values]
+        return [{"y": self._y(value), "label": self.format_value(value)} for value in values]
 
     @property
     def times(self) -> list[dict[str, Any]]:
@@ -147,7 +148,7 @@ class TrendChart:
                 "parts": parts,
                 "link": link,
                 "time": format_bar_time(int(start), self.time_range),
-                "values": [format_count(series.values[place]) for series in self.columns],
+                "values": [self.format_value(series.values[place]) for series in self.columns],
                 "markers": [marker.label for marker in self.markers if self.time_range.place(marker.at) == place],
                 "is_empty": not any(series.values[place] for series in self.columns),
             }

@@ -102,6 +102,9 @@ SECTIONS: dict[str, tuple[SidebarEntry, ...]] = {
     "ai": (
         SidebarEntry("integrations", _("Integrations"), "link"),
         SidebarEntry("prompts", _("Prompts"), "step-message"),
+        SidebarEntry("model_usage", _("Usage"), "starts"),
+        SidebarEntry("budgets", _("Budgets"), "permissions"),
+        SidebarEntry("vector_indexes", _("Vector indexes"), "step-database"),
     ),
     "capacity": (
         SidebarEntry("queues", _("Queues"), "queues"),

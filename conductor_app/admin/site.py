@@ -46,6 +46,9 @@ from .access.secrets_and_variables import SecretAdmin, VariableAdmin
 from .access.users_and_groups import AuditedGroupAdmin, AuditedUserAdmin
 from .ai.integration_pages import IntegrationModelPage, IntegrationPage, IntegrationsPage, NewIntegrationPage
 from .ai.prompt_pages import NewPromptPage, PromptPage, PromptsPage
+from .ai.budgets_page import BudgetsPage
+from .ai.usage_page import UsagePage
+from .ai.vector_indexes_page import VectorIndexesPage
 from .audit_log import AuditAdmin
 from .bulk.bulk_operation_pages import BulkExportPage, BulkOperationPage, BulkPage
 from .bulk.bulk_plan import BulkPlanPage
@@ -157,6 +160,9 @@ PAGES: tuple[Page, ...] = (
     DriftPage(),
     IntegrationsPage(),
     PromptsPage(),
+    UsagePage(),
+    BudgetsPage(),
+    VectorIndexesPage(),
     PalettePage(),
     PreferencesPage(),
     SecondFactorPage(),

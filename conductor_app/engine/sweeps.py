@@ -12,6 +12,7 @@ from ..store import due_rows, outbox_messages, removal, webhook_waits
 from ..telemetry.log_context import bind
 from . import schedules, standalone
 from .access import client_maintenance, sign_ins, token_buckets
+from .ai import budgets, usage
 from .definitions import workflow_tests
 from .delivery import deliver_due
 from .events import event_intake
@@ -82,6 +83,8 @@ def prune_finished(limit: int) -> int:
     Poller.objects.filter(polled_at__lt=now - POLLER_RETENTION_MS).delete()
     workflow_tests.delete_old_tests(now)
     webhook_waits.delete_ended(now - DAY_MS, limit)
+    budgets.prune_holds()
+    usage.prune_usage(limit)
     if conf.retention_days > 0:
         before = now - conf.retention_days * DAY_MS
         failure_groups.prune_failures(before, limit)
@@ -130,6 +133,7 @@ SWEEPS: dict[str, Callable[[int], int]] = {
     "start_waiting_slots": start_waiting_slots,
     "deliver_messages": deliver_messages,
     "group_failures": failure_groups.group_failures,
+    "release_budget_holds": budgets.release_holds,
 }
 
 

@@ -68,12 +68,17 @@ class Migration(migrations.Migration):
                 ('period', models.CharField(max_length=8)),
                 ('max_cost', models.BigIntegerField(blank=True, null=True)),
                 ('max_tokens', models.BigIntegerField(blank=True, null=True)),
+                ('origin', models.CharField(blank=True, default='', max_length=16)),
+                ('period_start', conductor_app.models.fields.MomentField(default=0)),
+                ('spent_cost', models.BigIntegerField(default=0)),
+                ('spent_tokens', models.BigIntegerField(default=0)),
                 ('updated_at', conductor_app.models.fields.MomentField(default=0)),
                 ('updated_by', models.CharField(blank=True, default='', max_length=255)),
             ],
             options={
-                'ordering': ['scope', 'name', 'period'],
-                'constraints': [models.UniqueConstraint(fields=('scope', 'name', 'period'), name='one_budget_per_scope_name_and_period')],
+                'ordering': ['scope', 'name', 'period', 'origin'],
+                'default_permissions': ('view', 'change'),
+                'constraints': [models.UniqueConstraint(fields=('scope', 'name', 'period', 'origin'), name='one_budget_per_scope_name_and_period')],
             },
         ),
         migrations.CreateModel(
@@ -127,6 +132,7 @@ class Migration(migrations.Migration):
             options={
                 'default_permissions': ('view',),
                 'constraints': [models.UniqueConstraint(fields=('hour', 'integration', 'model', 'definition', 'caller'), name='one_usage_per_hour')],
+                'indexes': [models.Index(fields=['definition', 'hour'], name='model_usage_by_definition')],
             },
         ),
         migrations.CreateModel(
@@ -176,13 +182,15 @@ class Migration(migrations.Migration):
             fields=[
                 ('attempt_id', conductor_app.models.fields.IdField(max_length=64, primary_key=True, serialize=False)),
                 ('run_id', conductor_app.models.fields.IdField(max_length=64)),
+                ('facts', conductor_app.models.fields.DocumentField(default=dict)),
                 ('held_at', conductor_app.models.fields.MomentField()),
                 ('until', conductor_app.models.fields.MomentField()),
-                ('budget', models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.CASCADE, to='conductor.modelbudget')),
+                ('allowed_by', models.CharField(blank=True, default='', max_length=255)),
+                ('budget', models.ForeignKey(db_constraint=False, null=True, on_delete=django.db.models.deletion.SET_NULL, to='conductor.modelbudget')),
             ],
             options={
                 'default_permissions': (),
-                'indexes': [models.Index(fields=['run_id'], name='budget_hold_by_run')],
+                'indexes': [models.Index(fields=['run_id'], name='budget_hold_by_run'), models.Index(fields=['until'], name='budget_hold_by_end')],
             },
         ),
     ]

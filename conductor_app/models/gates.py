@@ -22,7 +22,8 @@ class GateFacts:
 
     `leased`: claimed attempts of the same name. `starts`: attempts started in the current rate window.
     `start_times`: the newest of them, at most as many as the limit allows, earliest first. `queue_held_until`: the end
-    of the pause of the queue.
+    of the pause of the queue. `budget_until`: the end of the wait for a spent budget, 0 if the attempt does not wait
+    for one; the other facts of the budget are texts.
     """
 
     now: int
@@ -33,6 +34,12 @@ class GateFacts:
     stopped_by: str = ""
     stopped_place: str = ""
     stop_error: str = ""
+    budget_until: int = 0
+    budget_name: str = ""
+    budget_spent: str = ""
+    budget_limit: str = ""
+    budget_by: str = ""
+    budget_room_at: str = ""
     concurrent_limit: int = 0
     leased: int = 0
     rate_count: int = 0
@@ -145,6 +152,16 @@ def stop_facts(stop: Mapping[str, Any] | None) -> dict[str, Any]:
     }
 
 
+def _budget_sentence(f: GateFacts) -> str:
+    facts = {"budget": f.budget_name, "spent": f.budget_spent, "limit": f.budget_limit, "room_at": f.budget_room_at}
+    by = _(", set by %(by)s") % {"by": f.budget_by} if f.budget_by else ""
+    sentence = _("%(budget)s is spent: %(spent)s of %(limit)s") % facts + by + ". "
+    if f.budget_room_at:
+        sentence += _("It has room again at %(room_at)s.") % facts + " "
+        return sentence + _("To continue earlier, raise the budget or allow this call once.")
+    return sentence + _("To continue, raise the budget or allow this call once.")
+
+
 GATES: tuple[Gate, ...] = (
     Gate(
         "run_slot",
@@ -161,6 +178,14 @@ GATES: tuple[Gate, ...] = (
         gettext_lazy("The task is not stopped at a breakpoint."),
         # An attempt at a breakpoint is not visible before it continues, so `due` covers it.
         brief=lambda f: _("at a breakpoint"),
+    ),
+    Gate(
+        "budget",
+        lambda f: _unlimited_if(min(f.budget_until, f.visible_at) <= f.now),
+        _budget_sentence,
+        gettext_lazy("The task does not wait for a budget."),
+        # An attempt that waits for a budget is not visible before the end of its wait, so `due` covers it.
+        brief=lambda f: _("budget spent"),
     ),
     Gate(
         "queue",
@@ -208,7 +233,7 @@ GATES: tuple[Gate, ...] = (
         brief=lambda f: _("rate limit %(limit)s in %(seconds)s s") % {"limit": f.rate_count, "seconds": f.rate_seconds},
     ),
 )
-BREAKPOINT = GATES[1]
+BREAKPOINT, BUDGET = GATES[1:3]
 CONCURRENCY, RATE = GATES[-2:]
 LIMIT_GATES = tuple(gate for gate in GATES if gate.usage)
 

@@ -14,8 +14,8 @@ class ModelCall(models.Model):
 
     `request_key`: identifies the task and the content of the request, so that a repeated attempt finds the stored reply
     instead of paying again. `status`: STARTED, REPLIED, FAILED, or LOST if the process ended before the reply. `reply`:
-    the reply as the worker needs it, until the attempt has reported. `first_token_ms`: the time until the first token of
-    a streamed reply.
+    the reply as the worker needs it, until the attempt has reported. `first_token_ms`: the time until the first token
+    of a streamed reply.
     """
 
     id = IdField(primary_key=True)
@@ -78,6 +78,7 @@ class ModelUsage(models.Model):
                 name="one_usage_per_hour", fields=["hour", "integration", "model", "definition", "caller"]
             )
         ]
+        indexes = [models.Index(name="model_usage_by_definition", fields=["definition", "hour"])]
 
     def __str__(self) -> str:
         return f"{self.integration}:{self.model} of {self.definition}"
@@ -87,8 +88,12 @@ class ModelBudget(models.Model):
     """A limit of cost or tokens for calls of models.
 
     `scope`: RUN (each run of the definition `name`), DEFINITION, CALLER, INTEGRATION, or MODEL (`integration:model`).
-    An empty `name` with the scope RUN applies to the runs of all definitions. `period`: RUN for the life of a run, or
-    DAY, WEEK, MONTH in UTC. A limit of null is none.
+    An empty `name` with the scope RUN applies to the runs of all definitions, and the scope ALL has no name. `period`:
+    RUN for the life of a run, or DAY, WEEK, MONTH in UTC. A limit of null is none. `origin`: `integration` for the
+    limit of a model that its integration sets, otherwise empty.
+
+    `spent_cost`, `spent_tokens`: since `period_start`, in epoch milliseconds. A budget of runs counts nothing here: its
+    use is that of the calls of each run.
     """
 
     scope = models.CharField(max_length=16)
@@ -96,13 +101,20 @@ class ModelBudget(models.Model):
     period = models.CharField(max_length=8)
     max_cost = models.BigIntegerField(null=True, blank=True)
     max_tokens = models.BigIntegerField(null=True, blank=True)
+    origin = models.CharField(max_length=16, default="", blank=True)
+    period_start = MomentField(default=0)
+    spent_cost = models.BigIntegerField(default=0)
+    spent_tokens = models.BigIntegerField(default=0)
     updated_at = MomentField(default=0)
     updated_by = models.CharField(max_length=255, default="", blank=True)
 
     class Meta:
-        ordering = ["scope", "name", "period"]
+        ordering = ["scope", "name", "period", "origin"]
+        default_permissions = ("view", "change")
         constraints = [
-            models.UniqueConstraint(name="one_budget_per_scope_name_and_period", fields=["scope", "name", "period"])
+            models.UniqueConstraint(
+                name="one_budget_per_scope_name_and_period", fields=["scope", "name", "period", "origin"]
+            )
         ]
 
     def __str__(self) -> str:
@@ -110,17 +122,26 @@ class ModelBudget(models.Model):
 
 
 class BudgetHold(models.Model):
-    """An attempt that waits because a budget is spent. The attempt is not visible to claims until `until`."""
+    """An attempt that waits because a budget is spent. The attempt is not visible to claims until `until`.
+
+    `facts`: the budget as the pages name it, and what was spent when the attempt was held (`models/gates.py`).
+    `allowed_by`: the operator who allowed the attempt one call beyond the budget.
+    """
 
     attempt_id = IdField(primary_key=True)
     run_id = IdField()
-    budget = models.ForeignKey(ModelBudget, on_delete=models.CASCADE, db_constraint=False)
+    budget = models.ForeignKey(ModelBudget, on_delete=models.SET_NULL, null=True, db_constraint=False)
+    facts = DocumentField(default=dict)
     held_at = MomentField()
     until = MomentField()
+    allowed_by = models.CharField(max_length=255, default="", blank=True)
 
     class Meta:
         default_permissions = ()
-        indexes = [models.Index(name="budget_hold_by_run", fields=["run_id"])]
+        indexes = [
+            models.Index(name="budget_hold_by_run", fields=["run_id"]),
+            models.Index(name="budget_hold_by_end", fields=["until"]),
+        ]
 
     def __str__(self) -> str:
         return f"{self.attempt_id} until {self.until}"

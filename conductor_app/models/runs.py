@@ -46,6 +46,7 @@ class Run(models.Model):
     usual: Any
     failure: Any
     definition_pk: Any
+    has_model_calls: bool
     parent_keys: Any
     current_step: Any
     label_names: str

@@ -1,15 +1,19 @@
 """Documents with embeddings, for the search by similarity."""
 
 from django.db import models
+from django.db.models.functions import Length
 
 from .fields import DocumentField, MomentField
+
+L2, COSINE, INNER_PRODUCT = METRICS = ("l2", "cosine", "inner_product")
+"""The metrics of distance. A smaller value is nearer; the inner product is negative for that reason."""
 
 
 class VectorDocument(models.Model):
     """A text, or a part of one, with its embedding.
 
-    `database`: the name of the integration. `embedding`: little-endian 32-bit floats. `parent_id`: the document of
-    which this one is a part.
+    `database`: the name of the integration. `embedding`: little-endian 32-bit floats. `norm`: its Euclidean norm.
+    `parent_id`: the document of which this one is a part.
     """
 
     database = models.CharField(max_length=255)
@@ -33,3 +37,8 @@ class VectorDocument(models.Model):
 
     def __str__(self) -> str:
         return f"{self.database}/{self.index}/{self.namespace}/{self.document_id}"
+
+
+def vector_length() -> Length:
+    """Return the expression for the bytes of an embedding."""
+    return Length("embedding", output_field=models.IntegerField())

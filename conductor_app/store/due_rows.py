@@ -111,6 +111,7 @@ EARLIEST_DUE = {
     "wake_runs": f"SELECT MIN(wake_at) FROM {RUNS_TO_WAKE}",
     "deliver_messages": f"SELECT MIN(due_at) FROM conductor_message WHERE {IS_INTERNAL_MESSAGE}",
     "group_failures": "SELECT MIN(at) FROM conductor_failure WHERE group_id IS NULL",
+    "release_budget_holds": "SELECT MIN(until) FROM conductor_budgethold",
 }
 """Queries for the earliest due time of each sweep."""
 SELECT_DUE_TIMES = f"SELECT ({'), ('.join(EARLIEST_DUE.values())})"

@@ -202,6 +202,7 @@ LOCAL_IMPORTS = {
     "background/jobs.py": "Celery's beat imports the jobs, and not what they run",
     "background/job_trigger.py": "web processes import the trigger, and not the jobs",
     "management/commands/demo.py": "the packages of the demo are optional",
+    "workers/__init__.py": "the workers of AI tasks are optional",
     "admin/sign_in/openid.py": "Authlib is loaded with the first sign-in through a provider",
     "management/command_line.py": "the processes of a server do not need the HTTP client of the remote commands",
     "store/statements.py": "psycopg is loaded with PostgreSQL only",

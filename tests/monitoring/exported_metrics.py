@@ -9,6 +9,7 @@ from conductor_app.api.metrics import DatabaseMetrics
 from conductor_app.insight.monitoring.engine_load import EngineLoad, WaitingLoad
 from conductor_app.models import SweepPass, replica
 from conductor_app.models.replica import ReplicaState
+from conductor_app.telemetry import model_metrics
 from conductor_app.telemetry.metrics import REGISTRY
 
 
@@ -40,6 +41,7 @@ def exported_metrics() -> list[ExportedMetric]:
 
 
 def _process_metrics() -> Iterator[ExportedMetric]:
+    assert model_metrics.MODEL_CALLS in REGISTRY._collector_to_names
     for collector in set(REGISTRY._collector_to_names):
         for family in collector.describe():
             if not family.name.startswith("conductor_"):

@@ -114,7 +114,7 @@ def test_panels_of_a_dashboard_have_descriptions_and_do_not_overlap(name):
 def test_each_dashboard_has_its_own_id_and_filters_by_job():
     dashboards = read_dashboards()
 
-    assert len({dashboard["uid"] for dashboard in dashboards.values()}) == len(dashboards) == 4
+    assert len({dashboard["uid"] for dashboard in dashboards.values()}) == len(dashboards) == 5
     for query in QUERIES:
         for metric in query.used_metrics():
             assert any(label == "job" for label, *_ in metric.conditions), query.place

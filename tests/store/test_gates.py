@@ -57,4 +57,8 @@ def test_a_pause_closes_the_gate_to_its_end(waiting, clock, ahead):
 
 
 def test_every_gate_has_a_condition_or_a_limit_except_those_that_delay():
-    assert [gate.name for gate in GATES if not gate.condition and not gate.usage] == ["run_slot", "breakpoint"]
+    assert [gate.name for gate in GATES if not gate.condition and not gate.usage] == [
+        "run_slot",
+        "breakpoint",
+        "budget",
+    ]

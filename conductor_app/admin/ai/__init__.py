@@ -1,1 +1,1 @@
-"""AI: integrations with their models, and prompts."""
+"""AI: integrations, prompts, calls of models with their usage and budgets, and indexes of vectors."""

@@ -10,6 +10,7 @@ from django.urls import URLPattern
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from ... import clock
 from ...access.access_types import WORKFLOW_DEF
 from ...core.document.lint import LintFinding
 from ...core.document.semantic_diff import HOLDS_STEPS
@@ -20,6 +21,7 @@ from ...engine.definitions import definition_commands, simulation_cases
 from ...insight.definitions.definition_context import definition_context
 from ...insight.definitions.version_history import SAMPLE, open_runs, version_history
 from ...models import SaveRequirement, SimulationCase, WorkflowDefinition
+from ..ai.usage_lines import model_use_of_workflow
 from ..json_editor import format_json
 from ..json_tree import render_tree
 from ..pictures import draw_definition
@@ -105,6 +107,9 @@ class WorkflowDefinitionAdmin(
             "may_move": request.user.has_perm("conductor.change_run"),
             "other_pk": others[0].row.pk if others else None,
             "may_try": any(map(request.user.has_perm, TRIED_BY)),
+            "model_usage": model_use_of_workflow(row.name, clock.now())
+            if request.user.has_perm("conductor.view_modelusage")
+            else "",
             "may_start": request.user.has_perm("conductor.execute_workflowdefinition"),
             **self.breakpoints_of(request, row),
         }

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import OuterRef, Q, Subquery
+from django.db.models import Exists, OuterRef, Q, Subquery
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
@@ -18,8 +18,10 @@ from ...insight.runs.cause import Cause, run_cause
 from ...insight.runs.run_keys import annotate_key_inputs, run_key
 from ...insight.runs.run_lives import RunLife, run_lives
 from ...insight.tasks.task_list import find_task
-from ...models import Run, Task, WorkflowDefinition
+from ...models import ModelCall, Run, Task, WorkflowDefinition
+from ...models.gates import BUDGET
 from ...models.labels import with_labels
+from ..ai.usage_lines import model_use_of_run
 from ..badges import WAITING, mark_names, relative_time, render_badge, render_icon, running_time, status_tone
 from ..documents import annotate_documents
 from ..tasks.task_panel import TaskPanel, task_panel
@@ -92,6 +94,7 @@ def head_context(view_model: RunViewModel) -> dict[str, Any]:
         if cause.task != view_model.chosen
         else "",
         "answerable": _human_attempt(cause),
+        "held_by_budget": _held_attempt(cause),
         "chosen": view_model.chosen,
         "facts": _run_facts(view_model),
         **_parent_and_children(run),
@@ -103,6 +106,12 @@ def _human_attempt(cause: Cause) -> str:
     """Return the id of the open human task that the run waits for, if it waits for one."""
     named = (attempt for attempt in cause.attempts if attempt.pk == cause.attempt_id)
     return next((each.pk for each in named if each.task.type == Human.type and each.ended_at is None), "")
+
+
+def _held_attempt(cause: Cause) -> str:
+    """Return the id of the attempt that the run waits for if a spent budget holds it."""
+    is_held = any(verdict.gate == BUDGET.name and not verdict.is_open for verdict in cause.verdicts)
+    return cause.attempt_id if is_held else ""
 
 
 def opened_panel(view_model: RunViewModel) -> TaskPanel | None:
@@ -130,6 +139,7 @@ def _run_facts(view_model: RunViewModel) -> list[tuple[str, Any]]:
         (_("Event"), run.event),
         (_("Idempotency key"), run.idempotency_key),
         (_("Revision"), run.revision),
+        (_("AI"), model_use_of_run(run) if run.has_model_calls else ""),
     ]
     return [(name, value) for name, value in facts if value not in ("", None)]
 
@@ -163,5 +173,8 @@ def _parent_and_children(run: Run) -> dict[str, Any]:
 def find_readable_run(run_id: str) -> Run | None:
     """Return the run with everything that its page shows, and the address of its definition."""
     definitions = WorkflowDefinition.objects.filter(name=OuterRef("name"), version=OuterRef("version"))
-    runs = Run.objects.defer_payloads().annotate(definition_pk=Subquery(definitions.values("pk")[:1]))
+    runs = Run.objects.defer_payloads().annotate(
+        definition_pk=Subquery(definitions.values("pk")[:1]),
+        has_model_calls=Exists(ModelCall.objects.filter(run_id=OuterRef("pk"))),
+    )
     return with_labels(annotate_documents(runs, DOCUMENTS)).filter(pk=run_id).first()

@@ -12,7 +12,7 @@ from .access import (
     token_views,
     user_views,
 )
-from .ai import integration_views, prompt_views
+from .ai import integration_views, prompt_views, usage_views
 from .bulk import bulk_views
 from .definitions import (
     form_template_views,
@@ -278,6 +278,9 @@ urlpatterns = [
     path("insight/queues/<str:queue>", queue_insight_views.QueueInsight.as_view()),
     path("insight/failures", failure_insight_views.FailureGroups.as_view()),
     path("insight/failures/<int:group_id>", failure_insight_views.FailureGroupInsight.as_view()),
+    path("insight/model-usage", usage_views.ModelUsageInsight.as_view()),
+    path("model-budgets", usage_views.ModelBudgets.as_view()),
+    path("model-budgets/<int:budget_id>", usage_views.ModelBudgetOne.as_view()),
     path("insight/schedules/<str:name>/forecast", forecast_views.ScheduleForecast.as_view()),
     path("debug/runs/<str:workflow>", debug_views.DebuggedRun.as_view()),
     path("debug/runs/<str:workflow>/breakpoints", debug_views.RunBreakpoints.as_view()),

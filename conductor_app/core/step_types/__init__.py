@@ -21,6 +21,11 @@ from .join import Join
 from .json_jq_transform import JsonJqTransform
 from .kafka_publish import KafkaPublishStep
 from .lambda_ import Lambda
+from .llm_get_embeddings import LlmGetEmbeddings
+from .llm_index_text import LlmIndexText
+from .llm_search_embeddings import LlmSearchEmbeddings
+from .llm_search_index import LlmSearchIndex
+from .llm_store_embeddings import LlmStoreEmbeddings
 from .noop import Noop
 from .pull_workflow_messages import PullWorkflowMessages
 from .set_variable import SetVariable
@@ -90,5 +95,10 @@ for step_type in (
     HttpPollStep(),
     JdbcStep(),
     KafkaPublishStep(),
+    LlmIndexText(),
+    LlmStoreEmbeddings(),
+    LlmSearchIndex(),
+    LlmSearchEmbeddings(),
+    LlmGetEmbeddings(),
 ):
     register(step_type)

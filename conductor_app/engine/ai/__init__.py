@@ -1,1 +1,1 @@
-"""AI: integrations with providers of models, prompts, calls of models, budgets."""
+"""AI: integrations, prompts, calls of models with their usage and budgets, and indexes of vectors."""

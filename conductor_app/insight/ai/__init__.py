@@ -1,1 +1,1 @@
-"""AI: integrations with their models, prompts, tokens."""
+"""AI: integrations, prompts, calls of models with their usage and budgets, and indexes of vectors."""

@@ -11,8 +11,9 @@ from django.utils.translation import gettext as _
 from ... import clock
 from ...core.breakpoints import stops_of
 from ...core.states import PAUSED
-from ...models import Attempt, QueueHold, Run, TaskDefinition
+from ...models import Attempt, BudgetHold, QueueHold, Run, TaskDefinition
 from ...models.gates import CONCURRENCY, GATES, RATE, GateFacts, stop_facts, usage_query
+from ..ai.budget_holds import hold_facts
 from ..durations import format_duration
 from ..runs.last_transition import last_transition
 from .queue_states import QUIET_AFTER_MS, QueuePolls, grouped_polls, polls_of
@@ -196,6 +197,7 @@ def _build_facts(
         ends_at=attempt.ends_at,
         is_run_held=attempt.run is not None and attempt.run.is_held,
         **stop_facts(stops_of(attempt.run.debug or {}).get(attempt.pk) if attempt.run is not None else None),
+        **hold_facts(known.get("budget_until"), known.get("budget_facts")),
         concurrent_limit=concurrent_limit,
         leased=leased.get(attempt.name, 0),
         rate_count=rate_count,
@@ -211,7 +213,7 @@ LIMITS = ("concurrent_limit", "rate_count", "rate_seconds")
 
 
 def _registered_limits(attempts: Collection[Attempt], **more: Subquery) -> dict[str, dict[str, Any]]:
-    """Return the limits of the current task definition, or else those of the attempt, and the hold of its queue.
+    """Return the limits of the current task definition, or else those of the attempt, and the holds that apply.
 
     `more`: further columns.
     """
@@ -219,6 +221,8 @@ def _registered_limits(attempts: Collection[Attempt], **more: Subquery) -> dict[
     hold = QueueHold.objects.filter(pk=OuterRef("queue"))
     columns = {f"now_{limit}": Subquery(definition.values(limit)[:1]) for limit in LIMITS}
     columns |= {f"held_{part}": Subquery(hold.values(part)[:1]) for part in ("until_at", "by", "reason")}
+    budget = BudgetHold.objects.filter(pk=OuterRef("pk"))
+    columns |= {f"budget_{part}": Subquery(budget.values(part)[:1]) for part in ("until", "facts")}
     columns |= more
     rows = Attempt.objects.filter(pk__in=[each.pk for each in attempts]).values("pk", **columns)
     found = {row["pk"]: row for row in rows}

@@ -22,6 +22,7 @@ from ...core.step_types.wait import Wait
 from ...core.step_types.wait_for_webhook import WaitForWebhook
 from ...core.step_types.yield_ import Yield
 from ...models import Attempt
+from ...models.gates import BUDGET
 from ..durations import format_duration
 from ..queues.gate_verdicts import GateVerdict, closed_gates
 
@@ -51,6 +52,8 @@ def describe_wait(attempt: Attempt, tries: int | None, verdicts: Sequence[GateVe
 
 
 def _describe_pending(attempt: Attempt, tries: int | None, verdicts: Sequence[GateVerdict], now: int) -> str:
+    if any(verdict.gate == BUDGET.name and not verdict.is_open for verdict in verdicts):
+        return f"`{attempt.task}` — {_describe_obstacle(attempt, verdicts, now)}"
     facts = {"task": attempt.task, "left": format_duration(attempt.visible_at - now)}
     delayed = attempt.visible_at > now
     if delayed and attempt.poll_count == 0 and attempt.number > 0:

@@ -6,7 +6,7 @@ those that the screenshots show as waiting.
 
 from conductor_app import clock
 from conductor_app.engine.failures import failure_groups
-from tests.browser.demo_data import operations, returns
+from tests.browser.demo_data import model_calls, operations, returns
 
 
 def create_everything() -> None:
@@ -15,3 +15,4 @@ def create_everything() -> None:
     returns.create_returns(now)
     failure_groups.group_failures(1000)
     operations.create_records(now)
+    model_calls.create_model_calls(now)

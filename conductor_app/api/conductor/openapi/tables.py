@@ -38,6 +38,7 @@ from ..ai.integration_serializers import (
     NAMED_INTEGRATION,
 )
 from ..ai.prompt_serializers import NEW_PROMPT, PROMPT, PROMPT_TEST
+from ..ai.budget_serializers import BUDGET
 from ..definitions.simulation_serializers import TEST_REQUEST
 from ..definitions.source_serializers import SOURCE_FOLDER
 from ..definitions.tag_serializers import TAG
@@ -343,6 +344,7 @@ TABLE_BY_NAME: dict[str, FieldTable] = {
     "WorkflowTestRequest": TEST_REQUEST,
     "RerunWorkflowRequest": RERUN_REQUEST,
     "Breakpoint": BREAKPOINT,
+    "ModelBudget": BUDGET,
     "ContinueRequest": CONTINUE_REQUEST,
     "ExpressionRequest": EXPRESSION,
     "PlanOperationRequest": PLAN_REQUEST,

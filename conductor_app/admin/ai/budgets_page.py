@@ -1,0 +1,126 @@
+"""Page of the budgets of calls of models: what is spent, and the form that changes them."""
+
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from ... import clock, conf
+from ...core.budget_periods import ALL, PERIODS, RUN, SCOPES
+from ...core.errors import Invalid, RequestRefused
+from ...engine.ai import budgets
+from ...engine.ai.budget_settings import BudgetLimits, delete_budget, save_budget
+from ...insight.ai.amounts import MILLION, PERIOD_LABELS, SCOPE_LABELS, format_cost
+from ...insight.ai.budget_states import BudgetState, budget_states
+from ...models import BudgetHold
+from ...models.budgets import OF_INTEGRATION
+from ..badges import format_count
+from ..error_messages import require_permission, show_refusal
+from ..form_parsing import parse_number
+from ..pages import Page
+
+BUDGET_PERMISSION = "conductor.change_modelbudget"
+
+
+class BudgetsPage(Page):
+    """Page of budgets."""
+
+    name, title, template = "budgets", gettext_lazy("Budgets"), "ops/ai/budgets.html"
+    permission = "conductor.view_modelbudget"
+
+    def get_context(self, request: HttpRequest) -> dict[str, Any]:
+        states = budget_states(clock.now())
+        edited = next((each for each in states if str(each.budget.pk) == request.GET.get("edit")), None)
+        return {
+            "lines": [_line(state) for state in states],
+            "edited": edited.budget if edited else None,
+            "values": _form_values(edited),
+            "scopes": SCOPE_LABELS.items(),
+            "periods": [(period, label) for period, label in PERIOD_LABELS.items() if period != RUN],
+            "currency": conf.ai_currency,
+            "may_act": request.user.has_perm(BUDGET_PERMISSION),
+            "permission": BUDGET_PERMISSION,
+        }
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        require_permission(request, BUDGET_PERMISSION)
+        form_data, by = request.POST, request.user.get_username()
+        reason, address = form_data.get("reason", "").strip(), reverse("admin:budgets")
+        try:
+            if form_data.get("do") == "remove":
+                delete_budget(parse_number(form_data.get("budget", ""), _("budget"), digits=18), by, reason)
+                messages.success(request, _("Budget deleted. The tasks that waited for it continue."))
+            elif form_data.get("do") == "allow":
+                attempt_id = form_data.get("attempt", "")
+                hold = BudgetHold.objects.filter(pk=attempt_id[:64]).first()
+                address = reverse("admin:conductor_run_change", args=[hold.run_id]) if hold else address
+                budgets.allow_once(attempt_id, by, reason)
+                messages.success(request, _("The call is allowed. The task continues."))
+            else:
+                save_budget(_parse_limits(form_data), by, reason)
+                messages.success(request, _("Budget saved. The tasks that wait for it are checked again."))
+        except RequestRefused as refused:
+            show_refusal(request, refused)
+        return HttpResponseRedirect(address)
+
+
+def _line(state: BudgetState) -> dict[str, Any]:
+    budget, spent = state.budget, state.spent
+    return {
+        "budget": budget,
+        "scope": SCOPE_LABELS[budget.scope],
+        "name": budget.name,
+        "period": PERIOD_LABELS[budget.period],
+        "max_cost": "" if budget.max_cost is None else format_cost(budget.max_cost),
+        "max_tokens": "" if budget.max_tokens is None else format_count(budget.max_tokens),
+        "spent_cost": format_cost(spent.cost) if spent and budget.max_cost is not None else "",
+        "spent_tokens": format_count(spent.tokens) if spent and budget.max_tokens is not None else "",
+        "percent": None if state.share is None else int(state.share * 100),
+        "bar": min(int((state.share or 0) * 100), 100),
+        "state": state,
+        "is_of_integration": budget.origin == OF_INTEGRATION,
+    }
+
+
+def _form_values(edited: BudgetState | None) -> dict[str, str]:
+    if edited is None:
+        return {}
+    budget = edited.budget
+    return {
+        "max_cost": "" if budget.max_cost is None else f"{Decimal(budget.max_cost) / MILLION:f}",
+        "max_tokens": "" if budget.max_tokens is None else str(budget.max_tokens),
+    }
+
+
+def _parse_limits(form_data: Any) -> BudgetLimits:
+    scope = form_data.get("scope", "")
+    period = RUN if scope == RUN else form_data.get("period", "")
+    if scope not in SCOPES or period not in PERIODS:
+        raise Invalid(_("Select what the budget applies to, and its period."))
+    name = "" if scope == ALL else form_data.get("name", "")
+    tokens = form_data.get("max_tokens", "").strip()
+    return BudgetLimits(
+        scope,
+        name,
+        period,
+        _parse_amount(form_data.get("max_cost", "")),
+        parse_number(tokens, _("number of tokens"), digits=16) if tokens else None,
+    )
+
+
+def _parse_amount(text: str) -> int | None:
+    """Return an amount of the currency in millionths, or None for an empty field."""
+    text = text.strip().replace(",", ".")
+    if not text:
+        return None
+    try:
+        amount = Decimal(text[:40])
+    except InvalidOperation:
+        raise Invalid(_("Not a valid number: %(text)s.") % {"text": repr(text[:40])}) from None
+    if not amount.is_finite() or not 0 <= amount <= 10**9:
+        raise Invalid(_("The cost must be from 0 to %(most)s.") % {"most": format_count(10**9)})
+    return int(amount * MILLION)

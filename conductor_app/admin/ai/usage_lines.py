@@ -1,0 +1,33 @@
+"""One line about the calls of models of a run, or of the runs of a workflow."""
+
+from django.utils.formats import number_format
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from ...insight.ai.amounts import format_cost, format_tokens
+from ...insight.ai.budget_states import run_budget_share
+from ...insight.ai.usage_report import UsageSums, usage_of_definition, usage_of_run
+from ...insight.durations import DAY
+from ...models import Run
+
+
+def model_use_of_run(run: Run) -> str:
+    """Return the calls, tokens and cost of a run, and the spent share of its own budget if it has one."""
+    line = describe_usage(usage_of_run(run.pk))
+    share = run_budget_share(run.pk, run.name)
+    if share is None:
+        return line
+    return _("%(usage)s (%(percent)s %% of its budget)") % {"usage": line, "percent": int(share * 100)}
+
+
+def model_use_of_workflow(name: str, now: int) -> str:
+    """Return the calls, tokens and cost of the runs of a workflow in 30 days, or an empty text without calls."""
+    sums = usage_of_definition(name, now - 30 * DAY)
+    return describe_usage(sums) if sums.calls else ""
+
+
+def describe_usage(sums: UsageSums) -> str:
+    """Return sums in one line, such as `12 calls, 34,000 tokens, $0.12`."""
+    calls = ngettext("%(count)s call", "%(count)s calls", sums.calls)
+    count = number_format(sums.calls, use_l10n=True, force_grouping=True)
+    return ", ".join([calls % {"count": count}, format_tokens(sums.tokens), format_cost(sums.cost)])

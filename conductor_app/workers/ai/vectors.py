@@ -1,0 +1,242 @@
+"""Tasks on indexes of vectors: store texts and embeddings, and search for the nearest ones."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ... import randomness
+from ...core.errors import Invalid, RequestRefused
+from ...core.step_types.llm_get_embeddings import LlmGetEmbeddings
+from ...core.step_types.llm_index_text import LlmIndexText
+from ...core.step_types.llm_search_embeddings import LlmSearchEmbeddings
+from ...core.step_types.llm_search_index import LlmSearchIndex
+from ...core.step_types.llm_store_embeddings import LlmStoreEmbeddings
+from ...core.text_chunks import split_text
+from ...engine.ai.budgets import hold_if_spent
+from ...engine.ai.integration_settings import model_settings
+from ...engine.ai.vector_indexes import (
+    Document,
+    Place,
+    VectorDatabase,
+    pack_embedding,
+    replace_parts,
+    store_documents,
+    vector_database,
+)
+from ...insight.ai.vector_search import FoundDocument, VectorSearch, search_documents
+from ...models.claimed_attempts import ClaimedAttempt
+from ..worker import WorkResult
+from .chat_request import InputRejected
+from .embeddings import embed
+from .paid_calls import ModelWorker, failed_result
+from .provider_errors import CallFailed, without_keys
+
+CHUNK_SIZE, CHUNK_OVERLAP = 12_000, 400
+"""The default length of a chunk and of the overlap, in characters (Conductor's defaults)."""
+MAX_CHUNKS = 2_000
+TEXTS_PER_CALL = 100
+MAX_RESULTS = 1_000
+
+
+class VectorWorker(ModelWorker):
+    """Base of the tasks on indexes. An invalid input is a terminal failure, as in Conductor."""
+
+    def work_on(self, attempt: ClaimedAttempt) -> WorkResult | None:
+        """Execute the task. Returns None if it was put back because a budget is spent."""
+        try:
+            return self.work(attempt, self.inputs_of(attempt) or {})
+        except InputRejected as error:
+            return WorkResult("FAILED_WITH_TERMINAL_ERROR", {}, f"Non-retryable error: {error}")
+        except RequestRefused as error:
+            return WorkResult("FAILED_WITH_TERMINAL_ERROR", {}, f"Non-retryable error: {error.message}")
+        except CallFailed as failure:
+            return failed_result(failure, attempt.poll_count)
+
+    def work(self, attempt: ClaimedAttempt, inputs: dict[str, Any]) -> WorkResult | None:
+        """Execute the task with its resolved inputs.
+
+        Raises:
+            RequestRefused: when the input is invalid.
+        """
+        raise NotImplementedError
+
+
+class IndexText(VectorWorker):
+    """Splits a text into chunks and stores them with their embeddings, in place of earlier chunks of the document."""
+
+    type = LlmIndexText.type
+
+    def work(self, attempt: ClaimedAttempt, inputs: dict[str, Any]) -> WorkResult | None:
+        document_id = _text(inputs, "docId", is_required=True)
+        place, database = _place(inputs, default_namespace=document_id)
+        metadata = _metadata(inputs)
+        chunks = _chunks(inputs)
+        embeddings = _compute_embeddings(attempt, inputs, chunks)
+        if embeddings is None:
+            return None
+        names = [document_id] if len(chunks) == 1 else [f"{document_id}#{number}" for number in range(len(chunks))]
+        documents = [
+            Document(name, embedding, chunk, metadata, document_id)
+            for name, embedding, chunk in zip(names, embeddings, chunks, strict=True)
+        ]
+        try:
+            count = replace_parts(place, document_id, documents, database.dimensions)
+        except Invalid as error:
+            return WorkResult("FAILED", {}, error.message)
+        return WorkResult("COMPLETED", {"result": count})
+
+
+class StoreEmbeddings(VectorWorker):
+    """Stores one embedding under an id."""
+
+    type = LlmStoreEmbeddings.type
+
+    def work(self, attempt: ClaimedAttempt, inputs: dict[str, Any]) -> WorkResult | None:
+        document_id = _text(inputs, "id") or _text(inputs, "docId") or randomness.random_hex()
+        place, database = _place(inputs)
+        embedding = _embedding(inputs)
+        document = Document(document_id, embedding, _text(inputs, "text"), _metadata(inputs))
+        try:
+            count = store_documents(place, [document], database.dimensions)
+        except Invalid as error:
+            return WorkResult("FAILED", {}, error.message)
+        return WorkResult("COMPLETED", {"result": count})
+
+
+class SearchEmbeddings(VectorWorker):
+    """Returns the documents that are nearest to an embedding."""
+
+    type = LlmSearchEmbeddings.type
+
+    def work(self, attempt: ClaimedAttempt, inputs: dict[str, Any]) -> WorkResult | None:
+        return _search(inputs, _embedding(inputs))
+
+
+class GetEmbeddings(SearchEmbeddings):
+    """The deprecated name of the search by embedding."""
+
+    type = LlmGetEmbeddings.type
+
+
+class SearchIndex(VectorWorker):
+    """Returns the documents that are nearest to the embedding of a text."""
+
+    type = LlmSearchIndex.type
+
+    def work(self, attempt: ClaimedAttempt, inputs: dict[str, Any]) -> WorkResult | None:
+        query = _text(inputs, "query", is_required=True)
+        _place(inputs)  # An invalid name costs no call.
+        embeddings = _compute_embeddings(attempt, inputs, [query])
+        return None if embeddings is None else _search(inputs, embeddings[0])
+
+
+VECTOR_WORKERS = (IndexText(), StoreEmbeddings(), SearchEmbeddings(), GetEmbeddings(), SearchIndex())
+
+
+def _compute_embeddings(
+    attempt: ClaimedAttempt, inputs: Mapping[str, Any], texts: Sequence[str]
+) -> list[list[float]] | None:
+    """Return the embeddings of texts, or None if the attempt was put back because a budget is spent."""
+    provider = _text(inputs, "embeddingModelProvider", is_required=True)
+    model = _text(inputs, "embeddingModel", is_required=True)
+    dimensions = _number(inputs, "dimensions", 0, least=0) or None
+    settings = model_settings(provider, model)
+    embeddings: list[list[float]] = []
+    for begin in range(0, len(texts), TEXTS_PER_CALL):
+        if hold_if_spent(attempt, provider, model):
+            return None
+        try:
+            embeddings += embed(attempt, settings, list(texts[begin : begin + TEXTS_PER_CALL]), dimensions)
+        except CallFailed as failure:
+            reason = without_keys(failure.reason, settings)
+            raise CallFailed(reason, failure.wait_seconds, failure.is_final) from None
+    return embeddings
+
+
+def _search(inputs: Mapping[str, Any], embedding: Sequence[float]) -> WorkResult:
+    place, database = _place(inputs)
+    pack_embedding(embedding)
+    count = _number(inputs, "maxResults", 1, least=1)
+    namespace = place.namespace or None
+    request = VectorSearch(place.database, place.index, namespace, database.metric, embedding, min(count, MAX_RESULTS))
+    try:
+        found = search_documents(request)
+    except Invalid as error:
+        return WorkResult("FAILED", {}, error.message)
+    return WorkResult("COMPLETED", {"result": [_serialize(each) for each in found]})
+
+
+def _serialize(found: FoundDocument) -> dict[str, Any]:
+    """Return a document as Conductor's `IndexedDoc`."""
+    document = found.document
+    return {
+        "docId": document.document_id,
+        "parentDocId": document.parent_id or document.document_id,
+        "text": document.text,
+        "score": found.score,
+        "metadata": document.metadata,
+    }
+
+
+def _place(inputs: Mapping[str, Any], default_namespace: str = "") -> tuple[Place, VectorDatabase]:
+    database = vector_database(_text(inputs, "vectorDB", is_required=True))
+    index = _text(inputs, "index", is_required=True)
+    return Place(database.name, index, _text(inputs, "namespace") or default_namespace), database
+
+
+def _chunks(inputs: Mapping[str, Any]) -> list[str]:
+    text = _text(inputs, "text")
+    if not text and inputs.get("url"):
+        raise Invalid(
+            "`text` is missing. Load the document of `url` with an HTTP task first: this task downloads nothing."
+        )
+    if not text:
+        raise Invalid("`text` is missing.")
+    size = _number(inputs, "chunkSize", CHUNK_SIZE, least=1)
+    overlap = _number(inputs, "chunkOverlap", min(CHUNK_OVERLAP, size // 2), least=0)
+    if overlap >= size:
+        raise Invalid(f"`chunkOverlap` ({overlap}) must be less than `chunkSize` ({size}).")
+    if len(text) > size and (len(text) - overlap) / max(size // 2 - overlap, 1) > MAX_CHUNKS:
+        raise Invalid(f"The text would have more than {MAX_CHUNKS} chunks. Enlarge `chunkSize`, or split the text.")
+    return list(split_text(text, size, overlap))
+
+
+def _embedding(inputs: Mapping[str, Any]) -> Sequence[float]:
+    embedding = inputs.get("embeddings")
+    if not isinstance(embedding, list) or not embedding:
+        raise Invalid("`embeddings` must be a list of numbers.")
+    pack_embedding(embedding)
+    return embedding
+
+
+def _metadata(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+    metadata = inputs.get("metadata") or {}
+    if not isinstance(metadata, Mapping):
+        raise Invalid("`metadata` must be an object.")
+    return metadata
+
+
+def _text(inputs: Mapping[str, Any], name: str, *, is_required: bool = False) -> str:
+    value = inputs.get(name)
+    if value is None or value == "":
+        if is_required:
+            raise Invalid(f"`{name}` is missing.")
+        return ""
+    if not isinstance(value, str | int | float) or isinstance(value, bool):
+        raise Invalid(f"`{name}` must be a text.")
+    text = str(value)
+    if is_required and not text.strip():
+        raise Invalid(f"`{name}` is empty.")
+    return text
+
+
+def _number(inputs: Mapping[str, Any], name: str, default: int, *, least: int) -> int:
+    value = inputs.get(name)
+    if value is None or value == "":
+        return default
+    try:
+        number = int(str(value))
+    except ValueError:
+        raise Invalid(f"`{name}` must be a whole number (got {str(value)[:40]!r}).") from None
+    if number < least:
+        raise Invalid(f"`{name}` must be at least {least} (got {number}).")
+    return number
