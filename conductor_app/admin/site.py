@@ -44,9 +44,9 @@ from .access.clients import ClientAdmin
 from .access.roles import ScopeRoleAdmin
 from .access.secrets_and_variables import SecretAdmin, VariableAdmin
 from .access.users_and_groups import AuditedGroupAdmin, AuditedUserAdmin
+from .ai.budgets_page import BudgetsPage
 from .ai.integration_pages import IntegrationModelPage, IntegrationPage, IntegrationsPage, NewIntegrationPage
 from .ai.prompt_pages import NewPromptPage, PromptPage, PromptsPage
-from .ai.budgets_page import BudgetsPage
 from .ai.usage_page import UsagePage
 from .ai.vector_indexes_page import VectorIndexesPage
 from .audit_log import AuditAdmin

@@ -28,6 +28,7 @@ from ....core.document.checks.webhook import WEBHOOK
 from ....core.form_templates import FORM_TEMPLATE
 from ....core.step_types.try_catch import CATCH_CASE
 from ....insight.tasks.human_tasks import STATES as HUMAN_STATES
+from ..ai.budget_serializers import BUDGET
 from ..ai.integration_serializers import (
     INTEGRATION,
     INTEGRATION_FIELD,
@@ -38,7 +39,6 @@ from ..ai.integration_serializers import (
     NAMED_INTEGRATION,
 )
 from ..ai.prompt_serializers import NEW_PROMPT, PROMPT, PROMPT_TEST
-from ..ai.budget_serializers import BUDGET
 from ..definitions.simulation_serializers import TEST_REQUEST
 from ..definitions.source_serializers import SOURCE_FOLDER
 from ..definitions.tag_serializers import TAG
