@@ -22,8 +22,10 @@ class ConductorConfig(AppConfig):
         from .access import change_signals, masking
         from .admin.sign_in import sign_in_signals
         from .background import job_trigger
+        from .core.step_types import unregister_ai_types
         from .engine import message_handlers
         from .engine.access import cleanup_on_delete
+        from .engine.ai.availability import executes_ai_tasks
         from .telemetry import spans
 
         job_trigger.connect_triggers()
@@ -33,6 +35,8 @@ class ConductorConfig(AppConfig):
         masking.register_decryption()
         sign_in_signals.connect_sign_in_signals()
         message_handlers.connect_handlers()
+        if not executes_ai_tasks():
+            unregister_ai_types()
         # The last app: when it has migrated, all tables and permissions exist.
         last = apps.get_app_config("django_celery_beat")
         post_migrate.connect(update_periodic_jobs, sender=last)

@@ -70,6 +70,8 @@ class StepStructure:
     """Location of the script: a field, or `inputParameters.` and the name of an input."""
     allows_python: ClassVar[bool] = False
     """True if `evaluatorType`, beside the script, may select Python."""
+    policy_defaults: ClassVar[Mapping[str, Any]] = {}
+    """The policy of its tasks without a task definition, as the fields of one, where it differs from the default."""
     is_built_in: ClassVar[bool] = False
     """True if a worker of this server executes it."""
     is_isolated: ClassVar[bool] = False

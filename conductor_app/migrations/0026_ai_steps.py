@@ -105,7 +105,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'default_permissions': (),
-                'indexes': [models.Index(fields=['run_id', 'started_at'], name='model_call_by_run'), models.Index(fields=['request_key'], name='model_call_by_request'), models.Index(fields=['started_at'], name='model_call_by_time'), models.Index(condition=models.Q(('status', 'STARTED')), fields=['started_at'], include=('id',), name='model_call_open')],
+                'indexes': [models.Index(fields=['run_id', 'started_at'], name='model_call_by_run'), models.Index(fields=['request_key'], name='model_call_by_request'), models.Index(fields=['attempt_id'], name='model_call_by_attempt'), models.Index(fields=['started_at'], name='model_call_by_time'), models.Index(condition=models.Q(('reply__isnull', False)), fields=['started_at'], name='model_call_with_reply'), models.Index(condition=models.Q(('status', 'STARTED')), fields=['started_at'], include=('id',), name='model_call_open')],
             },
         ),
         migrations.CreateModel(

@@ -48,7 +48,9 @@ class ModelCall(models.Model):
         indexes = [
             models.Index(name="model_call_by_run", fields=["run_id", "started_at"]),
             models.Index(name="model_call_by_request", fields=["request_key"]),
+            models.Index(name="model_call_by_attempt", fields=["attempt_id"]),
             models.Index(name="model_call_by_time", fields=["started_at"]),
+            models.Index(name="model_call_with_reply", fields=["started_at"], condition=Q(reply__isnull=False)),
             models.Index(name="model_call_open", fields=["started_at"], condition=Q(status="STARTED"), include=["id"]),
         ]
 

@@ -71,6 +71,8 @@ def release_unfinished() -> int:
 def _run_and_report(attempt: ClaimedAttempt) -> bool:
     secret_names = attempt.task.step_state.get("secrets", ())
     outcome = _perform(attempt)
+    if outcome is None:
+        return False
     fault_points.reach("work-performed")
     if attempt.id not in _running_attempts and outcome.status != "COMPLETED":
         # The attempt was released in the meantime, so its failure may be due to the end of this process.
@@ -86,15 +88,21 @@ def _run_and_report(attempt: ClaimedAttempt) -> bool:
         is_kept=not outcome.callback_seconds,
         lease=attempt.scheduled_at,
     )
-    return task_commands.report_task(attempt.run_id, attempt.id, report, WORKER_ID)
+    is_accepted = task_commands.report_task(attempt.run_id, attempt.id, report, WORKER_ID)
+    if kind := WORKERS.get(_type_of(attempt)):
+        kind.finish(attempt, outcome)
+    return is_accepted
 
 
-def _perform(attempt: ClaimedAttempt) -> WorkResult:
-    kind = attempt.task.step_state.get("type", attempt.task.type)
+def _type_of(attempt: ClaimedAttempt) -> str:
+    """Return the type that executes an attempt. The step state of a DYNAMIC step has it."""
+    return attempt.task.step_state.get("type", attempt.task.type)
+
+
+def _perform(attempt: ClaimedAttempt) -> WorkResult | None:
+    kind = _type_of(attempt)
     try:
-        # The step state of a DYNAMIC step has the type that it executes.
-        worker = WORKERS[kind]
-        return worker.perform_again(worker.inputs_of(attempt), attempt.poll_count)
+        return WORKERS[kind].work_on(attempt)
     except Exception as error:
         # The attempt fails and can be retried, instead of being blocked until its lease expires.
         log.exception("built_in_worker_failed", extra={"attempt_id": attempt.id})

@@ -22,9 +22,16 @@ class WorkResult:
 
 
 class BuiltInWorker:
-    """Executes the tasks of one type. It uses only their input, never the database."""
+    """Executes the tasks of one type. Most workers use only their input, never the database."""
 
     type: str
+
+    def work_on(self, attempt: ClaimedAttempt) -> WorkResult | None:
+        """Execute a claimed attempt and return its result, or None if it was put back into its queue."""
+        return self.perform_again(self.inputs_of(attempt), attempt.poll_count)
+
+    def finish(self, attempt: ClaimedAttempt, result: WorkResult) -> None:
+        """Delete what the worker has stored for the attempt, whose result is reported."""
 
     def inputs_of(self, attempt: ClaimedAttempt) -> dict[str, Any]:
         """Return the input of an attempt, with the secrets resolved that the author of the step names."""

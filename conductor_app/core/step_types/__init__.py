@@ -2,7 +2,9 @@
 
 from ..snapshot import Task
 from ..step_structure import DEFAULT_TYPE, STEP_STRUCTURES
+from .ai_task import AiTask
 from .base import RunEnding, StepType
+from .call_mcp_tool import CallMcpTool
 from .decision import DecisionStep
 from .do_while import DoWhile
 from .dynamic import Dynamic
@@ -21,6 +23,10 @@ from .join import Join
 from .json_jq_transform import JsonJqTransform
 from .kafka_publish import KafkaPublishStep
 from .lambda_ import Lambda
+from .list_mcp_tools import ListMcpTools
+from .llm_chat_complete import LlmChatComplete
+from .llm_generate_embeddings import LlmGenerateEmbeddings
+from .llm_text_complete import LlmTextComplete
 from .noop import Noop
 from .pull_workflow_messages import PullWorkflowMessages
 from .set_variable import SetVariable
@@ -52,6 +58,12 @@ def register(step_type: StepType) -> None:
     """Register a step type under its name."""
     STEP_TYPES[step_type.type] = step_type
     STEP_STRUCTURES[step_type.type] = step_type
+
+
+def unregister_ai_types() -> None:
+    """Remove the types of AI steps, on a server that does not execute them. Remote workers may poll for their tasks."""
+    for step_type in [step_type for step_type in STEP_TYPES.values() if isinstance(step_type, AiTask)]:
+        del STEP_TYPES[step_type.type], STEP_STRUCTURES[step_type.type]
 
 
 def step_type_of(type: str) -> StepType:
@@ -90,5 +102,10 @@ for step_type in (
     HttpPollStep(),
     JdbcStep(),
     KafkaPublishStep(),
+    LlmTextComplete(),
+    LlmChatComplete(),
+    LlmGenerateEmbeddings(),
+    ListMcpTools(),
+    CallMcpTool(),
 ):
     register(step_type)

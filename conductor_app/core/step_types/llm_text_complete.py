@@ -1,0 +1,11 @@
+"""LLM_TEXT_COMPLETE: completes a prompt."""
+
+from .ai_task import MODEL_OUTPUT, ModelCallStep
+
+
+class LlmTextComplete(ModelCallStep):
+    """Calls a model with a prompt. Executed by a built-in worker."""
+
+    type = "LLM_TEXT_COMPLETE"
+    required_inputs = ("promptName", "prompt")
+    output_members = MODEL_OUTPUT

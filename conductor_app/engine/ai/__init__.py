@@ -1,0 +1,1 @@
+"""Calls of models: integrations, prompts, the journal of calls, usage and budgets."""
