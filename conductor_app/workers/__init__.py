@@ -8,6 +8,7 @@ from conductor_app.workers.jdbc import Jdbc
 from conductor_app.workers.kafka_publish import KafkaPublish
 from conductor_app.workers.worker import BuiltInWorker
 
+
 def ai_workers() -> dict[str, BuiltInWorker]:
     """Return the workers of AI tasks by their type; none on a server that does not execute these tasks."""
     if not executes_ai_tasks():

@@ -19,7 +19,9 @@ from conductor_app.workers.network_guard import MAX_ADDRESSES, AddressRefused, G
 from conductor_app.workers.socket_deadline import watch_socket
 
 CONNECT_SECONDS = 60.0
-CONNECTION_ERRORS = httpx2.TransportError | httpx2.DecodingError | httpx2.StreamError | AddressRefused | OSError | ValueError
+CONNECTION_ERRORS = (
+    httpx2.TransportError | httpx2.DecodingError | httpx2.StreamError | AddressRefused | OSError | ValueError
+)
 COMPRESSED = "the reply is compressed although the request asks for no compression"
 ERRORS: tuple[tuple[type[Exception], type[httpx2.TransportError]], ...] = (
     (httpcore2.ConnectTimeout, httpx2.ConnectTimeout),
@@ -77,7 +79,10 @@ class GuardedTransport(httpx2.BaseTransport):
             response.close()
             raise httpx2.DecodingError(COMPRESSED)
         return httpx2.Response(
-            response.status, headers=response.headers, stream=LimitedBody(body, response), extensions=response.extensions
+            response.status,
+            headers=response.headers,
+            stream=LimitedBody(body, response),
+            extensions=response.extensions,
         )
 
     def close(self) -> None:

@@ -105,9 +105,7 @@ def _client(settings: ModelSettings) -> openai.OpenAI:
         configuration = settings.configuration
         version = configuration.get("apiVersion") or configuration.get("api_version") or AZURE_VERSION
         deployment = configuration.get("deploymentName") or configuration.get("deployment_name") or settings.model
-        return openai.AzureOpenAI(
-            azure_endpoint=base_url, api_version=version, azure_deployment=deployment, **shared
-        )
+        return openai.AzureOpenAI(azure_endpoint=base_url, api_version=version, azure_deployment=deployment, **shared)
     organization = settings.configuration.get("organizationId") or settings.configuration.get("organization")
     return openai.OpenAI(base_url=base_url, organization=organization or "", **shared)
 
@@ -290,7 +288,9 @@ class StreamedReply:
         self._finish = choice.finish_reason or self._finish
         self._reasoning.append(getattr(delta, "reasoning_content", None) or "")
         if delta.content or delta.tool_calls:
-            self._first_token_ms = clock.now() - self._began_at if self._first_token_ms is None else self._first_token_ms
+            self._first_token_ms = (
+                clock.now() - self._began_at if self._first_token_ms is None else self._first_token_ms
+            )
         if delta.content:
             self._texts.setdefault(choice.index, []).append(delta.content)
             if self._on_text and choice.index == 0:

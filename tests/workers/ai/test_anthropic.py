@@ -28,7 +28,7 @@ def test_a_chat_task_ends_with_the_answer_and_its_tokens(server, run):
             "top_k": 3,
         }
     ]
-    assert headers(server, "x-api-key") == ["sk-the-key-of-anthropic"]
+    assert headers(server, "Authorization") == ["Bearer sk-the-key-of-anthropic"]
     assert ModelCall.objects.get().status == "REPLIED"
 
 
@@ -43,7 +43,10 @@ def test_a_call_of_a_tool_and_its_result_make_the_round(server, run):
     assert (found["taskReferenceName"], found["inputParameters"]) == ("toolu_1", {"city": "Bonn", "method": "weather"})
     assert (scenario.output["result"], scenario.output["finishReason"]) == ("I look.", "TOOL_CALLS")
 
-    messages = [{"role": "user", "message": "Weather?"}, {"role": "tool", "toolCalls": [{**found, "output": {"sky": 1}}]}]
+    messages = [
+        {"role": "user", "message": "Weather?"},
+        {"role": "tool", "toolCalls": [{**found, "output": {"sky": 1}}]},
+    ]
     server.answers[MESSAGES] = wrote(BLUE)
     run(chat(provider="anthropic", messages=messages), name="second")
 

@@ -84,7 +84,7 @@ def test_a_task_that_requires_json_asks_for_it_and_checks_the_schema(server, run
     schema = {"type": "object", "required": ["color"], "properties": {"color": {"type": "string"}}}
     server.answers[CHAT] = [said('{"colour": "blue"}'), said("Blue."), said('{"color": "blue"}')]
     scenario = run(chat(userInput="Which?", jsonOutput=True, outputSchema={"name": "c", "data": schema}))
-    assert r'does not match outputSchema: \"color\" is a required property' in scenario.task("ask").reason
+    assert r"does not match outputSchema: \"color\" is a required property" in scenario.task("ask").reason
 
     scenario.later(2)
     work()
