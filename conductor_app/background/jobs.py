@@ -95,8 +95,9 @@ def execute_ai_tasks() -> None:
     from conductor_app.workers.runner import run_built_in_workers
 
     with _acquire(_calling_models) as is_mine:
-        if is_mine:
-            run_built_in_workers(_stopping.is_set, AI_QUEUES)
+        # The end of one task may put the next one of its run into a queue that was empty before.
+        while is_mine and run_built_in_workers(_stopping.is_set, AI_QUEUES):
+            pass
 
 
 @app.task(name="conductor_app.background.jobs.bulk")

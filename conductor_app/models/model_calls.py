@@ -13,9 +13,9 @@ class ModelCall(models.Model):
     """One paid call of a model. Its row is committed before the request is sent.
 
     `request_key`: identifies the task and the content of the request, so that a repeated attempt finds the stored reply
-    instead of paying again. `status`: STARTED, REPLIED, FAILED, or LOST if the process ended before the reply. `reply`:
-    the reply as the worker needs it, until the attempt has reported. `first_token_ms`: the time until the first token of
-    a streamed reply.
+    instead of paying again. `status`: STARTED, REPLIED, FAILED, or LOST if the process ended before the reply.
+    `reply`: the reply as the worker needs it, until the attempt has reported. `first_token_ms`: the time until the
+    first token of a streamed reply.
     """
 
     id = IdField(primary_key=True)

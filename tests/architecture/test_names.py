@@ -24,7 +24,7 @@ PARTICIPLES = {
     "known", "made", "drawn", "hidden", "spoken", "sought", "gone", "done", "chosen", "built",
 }  # fmt: skip
 BRITISH = re.compile(r"colour|behaviour|cancelled|normalis|prioritis|serialis|favourite|neighbour|catalogue")
-ADJECTIVES = {"need", "feed", "seed", "speed", "exceed"}
+ADJECTIVES = {"need", "feed", "seed", "speed", "exceed", "embed"}
 TWINS = [
     {"core/snapshot.py", "models/runs.py"},
     {"core/standalone/snapshot.py", "models/groups.py"},
@@ -126,7 +126,7 @@ def test_a_file_name_is_unique_within_a_layer():
 
 CAPABILITIES = {
     "runs", "tasks", "definitions", "schedules", "events", "queues", "failures", "bulk", "access", "payloads",
-    "standalone", "monitoring",
+    "standalone", "monitoring", "ai",
 }  # fmt: skip
 OTHER_PACKAGES = {"api/conductor": {"openapi"}, "admin": {"sign_in"}}
 

@@ -32,7 +32,7 @@ def read_policy(task: Mapping[str, Any], *, is_ad_hoc: bool = True) -> Policy:
         retries=read_whole_number(document, "retryCount", defaults.get("retryCount", 0))
         if retries is None
         else read_whole_number(task, "retryCount", 0),
-        logic=document.get("retryLogic") or defaults.get("retryLogic") or FIXED,
+        logic=document.get("retryLogic") or str(defaults.get("retryLogic") or FIXED),
         delay_seconds=read_whole_number(document, "retryDelaySeconds", defaults.get("retryDelaySeconds", 60)),
         scale=read_whole_number(document, "backoffScaleFactor", 1),
         max_delay_seconds=read_whole_number(document, "maxRetryDelaySeconds", 0),

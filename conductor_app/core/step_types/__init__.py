@@ -4,7 +4,7 @@ from ..snapshot import Task
 from ..step_structure import DEFAULT_TYPE, STEP_STRUCTURES
 from .ai_task import AiTask
 from .base import RunEnding, StepType
-from .call_mcp_tool import CallMcpTool
+from .call_mcp_tool import CallMcpToolStep
 from .decision import DecisionStep
 from .do_while import DoWhile
 from .dynamic import Dynamic
@@ -23,7 +23,7 @@ from .join import Join
 from .json_jq_transform import JsonJqTransform
 from .kafka_publish import KafkaPublishStep
 from .lambda_ import Lambda
-from .list_mcp_tools import ListMcpTools
+from .list_mcp_tools import ListMcpToolsStep
 from .llm_chat_complete import LlmChatComplete
 from .llm_generate_embeddings import LlmGenerateEmbeddings
 from .llm_text_complete import LlmTextComplete
@@ -105,7 +105,7 @@ for step_type in (
     LlmTextComplete(),
     LlmChatComplete(),
     LlmGenerateEmbeddings(),
-    ListMcpTools(),
-    CallMcpTool(),
+    ListMcpToolsStep(),
+    CallMcpToolStep(),
 ):
     register(step_type)

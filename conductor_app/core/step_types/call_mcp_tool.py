@@ -3,7 +3,7 @@
 from .ai_task import AiTask
 
 
-class CallMcpTool(AiTask):
+class CallMcpToolStep(AiTask):
     """Executed by a built-in worker."""
 
     type = "CALL_MCP_TOOL"

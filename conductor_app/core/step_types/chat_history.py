@@ -96,7 +96,7 @@ def messages_of(outcome: TaskOutcome, role: str, ctx: DecisionContext) -> list[M
         return [call_message(call), tool_message(call, output)]
     if calls := [call for call in output.get("toolCalls") or () if isinstance(call, dict)]:
         return list(answered_calls(calls, outcome, ctx))
-    return spoken(output, role)
+    return result_message(output, role)
 
 
 def answered_calls(calls: Iterable[dict[str, Any]], outcome: TaskOutcome, ctx: DecisionContext) -> Iterator[Message]:
@@ -115,7 +115,11 @@ def answered_calls(calls: Iterable[dict[str, Any]], outcome: TaskOutcome, ctx: D
 def task_call(outcome: TaskOutcome, kind: str, ctx: DecisionContext) -> dict[str, Any]:
     """Return the call of a tool that a task stands for."""
     inputs = ctx.input_of_attempt(outcome.key, outcome.attempt_id)
-    return {"taskReferenceName": str(outcome.key), "name": outcome.name, "type": kind, "inputParameters": inputs}
+    name = outcome.name
+    if kind == "CALL_MCP_TOOL" and isinstance(inputs, dict):
+        # Neither the address of the server nor its headers concern the model.
+        name, inputs = str(inputs.get("method") or name), inputs.get("arguments") or {}
+    return {"taskReferenceName": str(outcome.key), "name": name, "type": kind, "inputParameters": inputs}
 
 
 def call_message(call: Mapping[str, Any]) -> Message:
@@ -128,7 +132,7 @@ def tool_message(call: Mapping[str, Any], output: Any) -> Message:
     return {"role": "tool", "message": "", "toolCalls": [{**call, "output": output}]}
 
 
-def spoken(output: Mapping[str, Any], role: str) -> list[Message]:
+def result_message(output: Mapping[str, Any], role: str) -> list[Message]:
     """Return the message with the result of a task as text, without one if the result is empty."""
     result = output.get("result")
     if isinstance(result, dict) and "response" in result:

@@ -3,7 +3,7 @@
 from .ai_task import AiTask
 
 
-class ListMcpTools(AiTask):
+class ListMcpToolsStep(AiTask):
     """Executed by a built-in worker."""
 
     type = "LIST_MCP_TOOLS"

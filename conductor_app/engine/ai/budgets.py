@@ -1,4 +1,4 @@
-"""Budgets of calls of models. (Stand-in until the branch of usage and budgets is merged.)"""
+"""Budgets of calls of models: a stand-in until the branch of usage and budgets is merged."""
 
 from ...models.claimed_attempts import ClaimedAttempt
 

@@ -1,4 +1,4 @@
-"""The settings of calls of models. (Stand-in until the branch of integrations and prompts is merged.)"""
+"""The settings of calls of models: a stand-in until the branch of integrations and prompts is merged."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

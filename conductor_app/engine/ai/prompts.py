@@ -1,4 +1,4 @@
-"""Texts of prompts. (Stand-in until the branch of integrations and prompts is merged.)"""
+"""Texts of prompts: a stand-in until the branch of integrations and prompts is merged."""
 
 from ...core.errors import Invalid
 from ...models import Prompt

@@ -1,4 +1,4 @@
-"""Trials of prompts and connections. (Stand-in until the branch of integrations and prompts is merged.)"""
+"""Trials of prompts and connections: a stand-in until the branch of integrations and prompts is merged."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ class TrialFailed(Invalid):
 
 @dataclass(slots=True)
 class PromptTrial:
-    """A prompt with values for its placeholders, and the model to send it to (ai-human §2.1).
+    """A prompt with values for its placeholders, and the model to send it to.
 
     `prompt_tokens`, `completion_tokens`: set by the worker, if the provider reports them.
     """

@@ -1,4 +1,4 @@
-"""Record what calls of models use. (Stand-in until the branch of usage and budgets is merged.)"""
+"""Record what calls of models use: a stand-in until the branch of usage and budgets is merged."""
 
 from ...models import ModelCall
 

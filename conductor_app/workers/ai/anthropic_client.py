@@ -9,7 +9,7 @@ import anthropic
 from conductor_app import clock, conf
 from conductor_app.engine.ai.integration_settings import ModelSettings
 from conductor_app.workers.ai.chat_reply import ChatReply
-from conductor_app.workers.ai.chat_request import JSON_ONLY, ChatRequest, InputRejected, Message
+from conductor_app.workers.ai.chat_request import JSON_ONLY, ChatMessage, ChatRequest, InputRejected
 from conductor_app.workers.ai.guarded_http import CONNECTION_ERRORS, guarded_client
 from conductor_app.workers.ai.provider_errors import connection_failure, status_failure
 from conductor_app.workers.ai.templating import as_text
@@ -151,7 +151,7 @@ def turns(request: ChatRequest) -> Iterator[tuple[str, list[dict[str, Any]]]]:
                 )
 
 
-def content_blocks(message: Message) -> Iterator[dict[str, Any]]:
+def content_blocks(message: ChatMessage) -> Iterator[dict[str, Any]]:
     """Yield the images and the text of a message. The API refuses empty texts."""
     for address in message.media:
         if address.startswith("data:"):

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from conductor_app.core.data_requests import SchemaCheck
+from conductor_app.core.step_structure import DEFAULT_TYPE
 from conductor_app.engine.ai.model_calls import Usage
 from conductor_app.engine.definitions.json_schema import check_against_schema
 from conductor_app.workers.ai.chat_request import ChatRequest
@@ -67,7 +68,7 @@ def output_of(reply: ChatReply, request: ChatRequest) -> dict[str, Any]:
         "tokenUsed": reply.prompt_tokens + reply.completion_tokens,
         "media": [],
     }
-    optional = {"toolCalls": calls, "responseId": reply.response_id}
+    optional: dict[str, Any] = {"toolCalls": calls, "responseId": reply.response_id}
     if request.wants_reasoning:
         optional |= {"reasoning": reply.reasoning, "reasoningTokens": reply.reasoning_tokens}
     return output | {name: value for name, value in optional.items() if value}
@@ -115,7 +116,7 @@ def tool_call(id: str, name: str, arguments: str, types: dict[str, str]) -> dict
     return {
         "taskReferenceName": id,
         "name": name,
-        "type": types.get(name, "SIMPLE"),
+        "type": types.get(name, DEFAULT_TYPE),
         "inputParameters": {**given, "method": name},
     }
 

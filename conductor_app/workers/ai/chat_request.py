@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from conductor_app.core.step_structure import DEFAULT_TYPE
 from conductor_app.core.step_types.llm_chat_complete import ROLES
 from conductor_app.workers.ai.templating import as_text, fill_placeholders
 
@@ -34,7 +35,7 @@ class ToolCall:
 
 
 @dataclass(frozen=True)
-class Message:
+class ChatMessage:
     """A message of a conversation. `media`: addresses of images, or `data:` URLs."""
 
     role: str
@@ -50,14 +51,14 @@ class ToolSpec:
     name: str
     description: str
     schema: dict[str, Any]
-    type: str = "SIMPLE"
+    type: str = DEFAULT_TYPE
 
 
 @dataclass(frozen=True)
 class ChatRequest:
     """A request to a model. A parameter that is None has the provider's default."""
 
-    messages: tuple[Message, ...]
+    messages: tuple[ChatMessage, ...]
     tools: tuple[ToolSpec, ...] = ()
     max_tokens: int = DEFAULT_MAX_TOKENS
     max_results: int = 1
@@ -92,8 +93,8 @@ def read_chat(inputs: Mapping[str, Any], instructions: str) -> ChatRequest:
     given = [read_message(each, variables) for each in items(inputs, "messages")]
     question = inputs.get("userInput")
     if not given and question not in (None, ""):
-        given = [Message("user", fill_placeholders(as_text(question), variables))]
-    first = [Message("system", fill_placeholders(instructions, variables))] if instructions.strip() else []
+        given = [ChatMessage("user", fill_placeholders(as_text(question), variables))]
+    first = [ChatMessage("system", fill_placeholders(instructions, variables))] if instructions.strip() else []
     if not (first or given):
         raise InputRejected("there is nothing to send: set instructions, messages or userInput")
     return _request(inputs, tuple(complete_turns([*first, *given])), tuple(map(read_tool, items(inputs, "tools"))))
@@ -108,10 +109,10 @@ def read_text(inputs: Mapping[str, Any], prompt: str) -> ChatRequest:
     text = fill_placeholders(prompt, mapping(inputs, "promptVariables"))
     if not text.strip():
         raise InputRejected("the prompt is empty: set promptName or prompt")
-    return _request(inputs, (Message("system", text), Message("user", FOLLOW)), ())
+    return _request(inputs, (ChatMessage("system", text), ChatMessage("user", FOLLOW)), ())
 
 
-def _request(inputs: Mapping[str, Any], messages: tuple[Message, ...], tools: tuple[ToolSpec, ...]) -> ChatRequest:
+def _request(inputs: Mapping[str, Any], messages: tuple[ChatMessage, ...], tools: tuple[ToolSpec, ...]) -> ChatRequest:
     wants_json = boolean(inputs, "jsonOutput")
     return ChatRequest(
         messages=messages,
@@ -144,21 +145,21 @@ def output_schema(inputs: Mapping[str, Any]) -> dict[str, Any] | None:
     return dict(data)
 
 
-def complete_turns(messages: list[Message]) -> Iterator[Message]:
+def complete_turns(messages: list[ChatMessage]) -> Iterator[ChatMessage]:
     """Yield the messages so that each result of a tool follows its call, and the last message asks for an answer."""
     announced: set[str] = set()
     for message in messages:
         if message.role == "tool_call":
             announced |= {call.id for call in message.calls}
         elif message.role == "tool" and (missing := tuple(c for c in message.calls if c.id not in announced)):
-            yield Message("tool_call", calls=missing)
+            yield ChatMessage("tool_call", calls=missing)
             announced |= {call.id for call in missing}
         yield message
     if messages and messages[-1].role in ("assistant", "system", "tool_call"):
-        yield Message("user", CONTINUE if len(messages) > 1 else FOLLOW)
+        yield ChatMessage("user", CONTINUE if len(messages) > 1 else FOLLOW)
 
 
-def read_message(given: Any, variables: Mapping[str, Any]) -> Message:
+def read_message(given: Any, variables: Mapping[str, Any]) -> ChatMessage:
     """Return a message of the input.
 
     Raises:
@@ -176,7 +177,7 @@ def read_message(given: Any, variables: Mapping[str, Any]) -> Message:
     calls = tuple(read_call(call) for call in items(given, "toolCalls"))
     if role in ("tool", "tool_call") and not calls:
         raise InputRejected(f"a message with the role {role} must have toolCalls")
-    return Message(role, text, media, calls)
+    return ChatMessage(role, text, media, calls)
 
 
 def read_media(given: Any, mime_type: Any) -> str:
@@ -209,7 +210,9 @@ def read_tool(given: Any) -> ToolSpec:
     schema = given.get("inputSchema")
     if not isinstance(schema, Mapping) or not schema:
         schema = {"type": "object", "properties": {}}
-    return ToolSpec(given["name"], as_text(given.get("description") or ""), dict(schema), given.get("type") or "SIMPLE")
+    return ToolSpec(
+        given["name"], as_text(given.get("description") or ""), dict(schema), given.get("type") or DEFAULT_TYPE
+    )
 
 
 def items(inputs: Mapping[str, Any], name: str) -> list[Any]:

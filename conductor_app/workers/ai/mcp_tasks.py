@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from conductor_app import conf
-from conductor_app.core.step_types.call_mcp_tool import CallMcpTool as CallMcpToolStep
-from conductor_app.core.step_types.list_mcp_tools import ListMcpTools as ListMcpToolsStep
+from conductor_app.core.step_types.call_mcp_tool import CallMcpToolStep
+from conductor_app.core.step_types.list_mcp_tools import ListMcpToolsStep
 from conductor_app.models.claimed_attempts import ClaimedAttempt
 from conductor_app.workers.ai.chat_reply import parse_nested
 from conductor_app.workers.ai.chat_request import InputRejected, mapping
 from conductor_app.workers.ai.lease_renewal import renewed_lease
 from conductor_app.workers.ai.provider_errors import CallFailed
-from conductor_app.workers.worker import BuiltInWorker, WorkResult
+from conductor_app.workers.worker import BuiltInWorker, Status, WorkResult
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -50,7 +50,7 @@ class McpWorker(BuiltInWorker):
             return WorkResult("FAILED_WITH_TERMINAL_ERROR", {}, f"Non-retryable error: {error}")
         except CallFailed as failure:
             named = self.action.format(inputs.get("method"), without_query(url))
-            status = "FAILED_WITH_TERMINAL_ERROR" if failure.is_final else "FAILED"
+            status: Status = "FAILED_WITH_TERMINAL_ERROR" if failure.is_final else "FAILED"
             return WorkResult(status, {}, f"{named}: {failure.reason}")
 
     def session(self, inputs: dict[str, Any]) -> Callable[["Client"], Awaitable[dict[str, Any]]]:

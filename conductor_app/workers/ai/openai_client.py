@@ -9,7 +9,7 @@ import openai
 from conductor_app import clock, conf
 from conductor_app.engine.ai.integration_settings import ModelSettings
 from conductor_app.workers.ai.chat_reply import ChatReply
-from conductor_app.workers.ai.chat_request import JSON_ONLY, ChatRequest, InputRejected, Message, ToolCall
+from conductor_app.workers.ai.chat_request import JSON_ONLY, ChatMessage, ChatRequest, InputRejected, ToolCall
 from conductor_app.workers.ai.guarded_http import CONNECTION_ERRORS, guarded_client
 from conductor_app.workers.ai.provider_errors import CallFailed, connection_failure, status_failure
 from conductor_app.workers.ai.templating import as_text
@@ -61,7 +61,7 @@ def embed(settings: ModelSettings, texts: list[str], dimensions: int | None, key
     Raises:
         CallFailed: when there is no reply.
     """
-    size = {"dimensions": dimensions} if dimensions else {}
+    size: dict[str, Any] = {"dimensions": dimensions} if dimensions else {}
     with _client(settings) as client, _errors(settings):
         reply = client.embeddings.create(
             model=settings.model,
@@ -180,7 +180,7 @@ def message_parameters(request: ChatRequest) -> Iterator[dict[str, Any]]:
         yield from _message_parameter(message)
 
 
-def _message_parameter(message: Message) -> Iterator[dict[str, Any]]:
+def _message_parameter(message: ChatMessage) -> Iterator[dict[str, Any]]:
     if message.role == "tool":
         for call in message.calls:
             yield {"role": "tool", "tool_call_id": call.id, "content": as_text(call.output)}

@@ -90,7 +90,7 @@ def named_prompt(inputs: Mapping[str, Any], given: Any, settings: ModelSettings)
 
 
 def failed_result(failure: CallFailed, claims: int) -> WorkResult:
-    """Return the result of a call without a reply: the attempt waits if the provider asks for it, otherwise it fails."""
+    """Return the result of a call without a reply: the attempt waits if the provider says so, otherwise it fails."""
     if failure.is_final:
         return WorkResult("FAILED_WITH_TERMINAL_ERROR", {}, f"Non-retryable error: {failure.reason}")
     if failure.wait_seconds and claims < MAX_CLAIMS:
@@ -121,7 +121,8 @@ def paid_call(
         raise InputRejected(LOST)
     call = model_calls.begin_call(attempt, settings, key, prompt)
     if call.status == model_calls.REPLIED:
-        return call.reply
+        stored: dict[str, Any] = call.reply
+        return stored
     secrets = attempt.task.step_state.get("secrets", ())
     try:
         with renewed_lease(attempt), Deadline(conf.ai_task_seconds) as deadline:
@@ -133,7 +134,7 @@ def paid_call(
                 raise
     except Exception as error:
         reason = str(error) if isinstance(error, CallFailed | InputRejected) else type(error).__name__
-        model_calls.fail_call(call, without_keys(redact(reason, secrets, attempt.masked), settings))
+        model_calls.fail_call(call, without_keys(redact(reason, secrets, tuple(attempt.masked)), settings))
         raise
     reply = redact(reply, secrets)
     model_calls.save_reply(call, reply, usage)

@@ -36,5 +36,5 @@ class StreamedLog:
             return
         self._parts.clear()
         now = clock.now()
-        add_logs(self._attempt.id, [(redact(text, self._secrets, self._attempt.masked), now)], now)
+        add_logs(self._attempt.id, [(redact(text, self._secrets, tuple(self._attempt.masked)), now)], now)
         self._written_at = monotonic()
