@@ -144,6 +144,7 @@ class Defaults:
     # AI tasks: whether this server executes them, the maximum duration of one call in seconds, the maximum size of a
     # reply, and the number of calls that a worker process makes at the same time.
     ai_tasks: bool = True
+    ai_currency: str = "USD"
     ai_task_seconds: float = 600.0
     ai_task_max_bytes: int = 10 * MIB
     ai_task_threads: int = 4

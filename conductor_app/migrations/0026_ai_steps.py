@@ -99,6 +99,7 @@ class Migration(migrations.Migration):
                 ('started_at', conductor_app.models.fields.MomentField()),
                 ('ended_at', conductor_app.models.fields.MomentField(null=True)),
                 ('first_token_ms', models.IntegerField(null=True)),
+                ('reused_at', conductor_app.models.fields.MomentField(null=True)),
                 ('finish_reason', models.CharField(blank=True, default='', max_length=32)),
                 ('error', models.TextField(blank=True, default='')),
                 ('reply', conductor_app.models.fields.DocumentField(null=True)),

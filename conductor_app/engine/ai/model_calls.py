@@ -5,7 +5,6 @@ the journal shows what is known: a reply that can be used, or a call whose outco
 """
 
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -67,6 +66,8 @@ def begin_call(attempt: ClaimedAttempt, settings: ModelSettings, request_key: st
     with transaction.atomic():
         replied = ModelCall.objects.filter(request_key=request_key, status=REPLIED, reply__isnull=False).first()
         if replied is not None:
+            replied.reused_at = now
+            replied.save(update_fields=["reused_at"])
             return replied
         _lose(request_key, now)
         caller = Run.objects.filter(pk=attempt.run_id).values_list("started_by", flat=True).first()
@@ -124,12 +125,6 @@ def discard_unused_replies(limit: int) -> int:
     open_attempts = set(Attempt.objects.open().filter(pk__in=attempts.values()).values_list("pk", flat=True))
     unused = [id for id, attempt_id in attempts.items() if attempt_id not in open_attempts]
     return ModelCall.objects.filter(pk__in=unused).update(reply=None)
-
-
-def calls_of_attempts(attempt_ids: Iterable[str]) -> list[ModelCall]:
-    """Return the calls of these attempts without their replies, oldest first."""
-    calls = ModelCall.objects.filter(attempt_id__in=list(attempt_ids)).defer("reply")
-    return list(calls.order_by("started_at", "id"))
 
 
 def _lose(request_key: str, now: int) -> None:

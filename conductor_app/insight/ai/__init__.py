@@ -1,0 +1,1 @@
+"""AI steps: calls of models, their usage, budgets, and indexes of vectors."""
