@@ -73,7 +73,7 @@ def test_an_agent_survives_the_kill_of_its_worker_without_a_second_payment(tmp_p
     assert list((tmp_path / "points").glob("work-performed.taken.*"))
     assert len(model.requests) == 3, "the model is asked once per round, although the worker was killed"
     assert tools.refunds == {"A-1004": 42.0}
-    assert said_lines[0] == "  The model calls look_up_order (41 tokens)."
+    assert said_lines[0] == "  The model calls look_up_order (51 tokens)."
 
 
 def test_an_agent_whose_refund_is_refused_says_so(tmp_path):

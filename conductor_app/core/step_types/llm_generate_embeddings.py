@@ -7,5 +7,4 @@ class LlmGenerateEmbeddings(ModelCallStep):
     """Calls an embedding model. Executed by a built-in worker."""
 
     type = "LLM_GENERATE_EMBEDDINGS"
-    required_inputs = ("text",)
     output_members = {"result": None}

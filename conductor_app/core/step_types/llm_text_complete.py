@@ -7,5 +7,4 @@ class LlmTextComplete(ModelCallStep):
     """Calls a model with a prompt. Executed by a built-in worker."""
 
     type = "LLM_TEXT_COMPLETE"
-    required_inputs = ("promptName", "prompt")
     output_members = MODEL_OUTPUT
