@@ -121,8 +121,7 @@ def paid_call(
         raise InputRejected(LOST)
     call = model_calls.begin_call(attempt, settings, key, prompt)
     if call.status == model_calls.REPLIED:
-        stored: dict[str, Any] = call.reply
-        return stored
+        return dict(call.reply or {})
     secrets = attempt.task.step_state.get("secrets", ())
     try:
         with renewed_lease(attempt), Deadline(conf.ai_task_seconds) as deadline:
