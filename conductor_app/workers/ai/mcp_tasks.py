@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 from conductor_app import conf
 from conductor_app.core.step_types.call_mcp_tool import CallMcpToolStep
 from conductor_app.core.step_types.list_mcp_tools import ListMcpToolsStep
+from conductor_app.engine.queues.queue_lookups import release_connection
 from conductor_app.models.claimed_attempts import ClaimedAttempt
 from conductor_app.workers.ai.chat_reply import parse_nested
 from conductor_app.workers.ai.chat_request import InputRejected, mapping
@@ -35,8 +36,10 @@ class McpWorker(BuiltInWorker):
 
     def work_on(self, attempt: ClaimedAttempt) -> WorkResult:
         """Execute the task while the lease of its attempt is renewed."""
+        inputs = self.inputs_of(attempt)
+        release_connection()
         with renewed_lease(attempt):
-            return self.perform(self.inputs_of(attempt))
+            return self.perform(inputs)
 
     def perform(self, inputs: dict[str, Any]) -> WorkResult:
         """Send the requests. A failure is a result with a readable reason."""

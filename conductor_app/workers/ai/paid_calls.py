@@ -10,6 +10,7 @@ from conductor_app.engine.ai import model_calls
 from conductor_app.engine.ai.integration_settings import ModelSettings, model_settings
 from conductor_app.engine.ai.model_calls import Usage
 from conductor_app.engine.ai.prompts import prompt_text
+from conductor_app.engine.queues.queue_lookups import release_connection
 from conductor_app.models.claimed_attempts import ClaimedAttempt
 from conductor_app.workers.ai.chat_request import InputRejected, boolean, whole_number
 from conductor_app.workers.ai.lease_renewal import renewed_lease
@@ -123,6 +124,8 @@ def paid_call(
     if call.status == model_calls.REPLIED:
         return dict(call.reply or {})
     secrets = attempt.task.step_state.get("secrets", ())
+    # A pool has fewer connections than its process has threads, and a call takes minutes.
+    release_connection()
     try:
         with renewed_lease(attempt), Deadline(conf.ai_task_seconds) as deadline:
             try:

@@ -4,6 +4,7 @@ from time import monotonic
 
 from conductor_app import clock
 from conductor_app.access.redaction import redact
+from conductor_app.engine.queues.queue_lookups import release_connection
 from conductor_app.engine.tasks.task_commands import add_logs
 from conductor_app.models.claimed_attempts import ClaimedAttempt
 
@@ -38,3 +39,4 @@ class StreamedLog:
         now = clock.now()
         add_logs(self._attempt.id, [(redact(text, self._secrets, tuple(self._attempt.masked)), now)], now)
         self._written_at = monotonic()
+        release_connection()
