@@ -22,9 +22,11 @@ class ConductorConfig(AppConfig):
         from .access import change_signals, masking
         from .admin.sign_in import sign_in_signals
         from .background import job_trigger
+        from .core.step_types import unregister_ai_types
         from .engine import message_handlers
         from .engine.access import cleanup_on_delete
         from .engine.ai import budget_settings, trials
+        from .engine.ai.availability import executes_ai_tasks
         from .telemetry import spans
 
         job_trigger.connect_triggers()
@@ -36,6 +38,8 @@ class ConductorConfig(AppConfig):
         sign_in_signals.connect_sign_in_signals()
         message_handlers.connect_handlers()
         trials.register_testers(load_model_testers)
+        if not executes_ai_tasks():
+            unregister_ai_types()
         # The last app: when it has migrated, all tables and permissions exist.
         last = apps.get_app_config("django_celery_beat")
         post_migrate.connect(update_periodic_jobs, sender=last)

@@ -134,6 +134,21 @@ class Defaults:
     http_task_total_seconds: float = 60.0
     http_task_max_bytes: int = 10 * MIB
 
+    # Integrations with providers of models that need no configuration on the pages.
+    ai_openai_api_key: str = ""
+    ai_openai_base_url: str = ""
+    ai_anthropic_api_key: str = ""
+    ai_anthropic_base_url: str = ""
+    ai_ollama_url: str = ""
+
+    # AI tasks: whether this server executes them, the maximum duration of one call in seconds, the maximum size of a
+    # reply, and the number of calls that a worker process makes at the same time.
+    ai_tasks: bool = True
+    ai_currency: str = "USD"
+    ai_task_seconds: float = 600.0
+    ai_task_max_bytes: int = 10 * MIB
+    ai_task_threads: int = 4
+
     # JDBC tasks: the addresses of databases by name, and the limits of one statement.
     sql_task_connections: dict[str, str] = {}
     sql_task_seconds: float = 30.0

@@ -22,18 +22,18 @@ def connect_triggers() -> None:
 
 def trigger_built_in_workers(queues: Collection[str]) -> None:
     """Fire the trigger for each attempt of a built-in worker."""
-    from conductor_app.workers import WORKERS
+    from conductor_app.workers import AI_QUEUES, WORKERS
 
     for queue in queues:
         if queue in WORKERS:
-            _trigger.fire()
+            (_model_trigger if queue in AI_QUEUES else _trigger).fire()
 
 
 class JobTrigger:
-    """Sends the job to Celery, at a limited rate."""
+    """Sends a job to Celery, at a limited rate."""
 
-    def __init__(self) -> None:
-        self._lock = Lock()
+    def __init__(self, job: str) -> None:
+        self._job, self._lock = job, Lock()
         self._fired_at: deque[float] = deque([float("-inf")] * MESSAGES, maxlen=MESSAGES)
         self._paused_until = 0.0
 
@@ -41,10 +41,10 @@ class JobTrigger:
         """Send the job, unless the rate is reached. Never raises: beat sends the job within one second anyway."""
         if not self._may_fire(monotonic()):
             return
-        from conductor_app.background.jobs import work
+        from conductor_app.background import jobs
 
         try:
-            work.apply_async(retry=False, expires=2)
+            getattr(jobs, self._job).apply_async(retry=False, expires=2)
         except Exception as error:
             # Clients of brokers raise exceptions of many types. The work is committed already.
             log.warning("The broker cannot be reached, so built-in workers start up to one second later (%s).", error)
@@ -58,4 +58,5 @@ class JobTrigger:
             return True
 
 
-_trigger = JobTrigger()
+_trigger = JobTrigger("work")
+_model_trigger = JobTrigger("call_models")

@@ -18,7 +18,7 @@ from conductor_app.background.sweep_watchdog import start_watchdog
 from conductor_app.celery import app
 from conductor_app.engine.sweeps import due_jobs
 from conductor_app.telemetry import log_context, pool_metrics
-from conductor_app.workers import WORKERS
+from conductor_app.workers import AI_QUEUES, QUEUES
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +34,7 @@ FINISHING_SECONDS = 2.0
 
 _sweeping = BoundedSemaphore(1)
 _working = BoundedSemaphore(max(1, settings.CELERY_WORKER_CONCURRENCY - THREADS_RESERVED_FOR_SWEEPS))
+_calling_models = BoundedSemaphore(conf.ai_task_threads)
 _publishing = BoundedSemaphore(1)
 _working_in_bulk = BoundedSemaphore(1)
 _stopping = Event()
@@ -51,13 +52,13 @@ def sweep(seconds: float = SWEEP_SECONDS + OVERLAP_SECONDS) -> None:
 
 def start_due_jobs() -> None:
     """Start the jobs that have something to do in threads of this process, without the broker."""
-    for name in due_jobs(tuple(WORKERS)):
+    for name in due_jobs(QUEUES, tuple(AI_QUEUES)):
         Thread(target=_run_job, args=(name,), name=name).start()
 
 
 def _run_job(name: str) -> None:
     try:
-        {"work": work, "bulk": bulk}[name]()
+        {"work": work, "bulk": bulk, "call_models": execute_ai_tasks}[name]()
     except Exception:
         log.exception("job_failed", extra={"job": name})
     finally:
@@ -76,11 +77,27 @@ def work() -> None:
 
     with _acquire(_working) as is_mine:
         if is_mine:
-            run_built_in_workers(_stopping.is_set)
+            run_built_in_workers(_stopping.is_set, QUEUES)
     with _acquire(_publishing) as is_mine:
         if is_mine:
             publish_due_events(_stopping.is_set)
             publish_due_messages(_stopping.is_set)
+
+
+@app.task(name="conductor_app.background.jobs.call_models")
+def call_models() -> None:
+    """Start a thread that executes AI tasks, because a call of a model takes minutes and Celery has few threads."""
+    Thread(target=_run_job, args=("call_models",), name="call_models", daemon=True).start()
+
+
+def execute_ai_tasks() -> None:
+    """Execute AI tasks until their queues are empty, unless the maximum number of threads does so already."""
+    from conductor_app.workers.runner import run_built_in_workers
+
+    with _acquire(_calling_models) as is_mine:
+        # The end of one task may put the next one of its run into a queue that was empty before.
+        while is_mine and run_built_in_workers(_stopping.is_set, AI_QUEUES):
+            pass
 
 
 @app.task(name="conductor_app.background.jobs.bulk")
@@ -123,6 +140,7 @@ def alerts() -> None:
 @app.task(name="conductor_app.background.jobs.prune")
 def prune() -> None:
     """Remove runs and records older than their retention period."""
+    from conductor_app.engine.ai.model_calls import discard_unused_replies
     from conductor_app.engine.sweeps import (
         expire_tasks,
         prune_events,
@@ -135,6 +153,7 @@ def prune() -> None:
         if run_and_record_sweep("prune_finished", prune_finished) < conf.sweep_batch:
             break
     run_and_record_sweep("prune_events", prune_events)
+    discard_unused_replies(conf.sweep_batch)
     run_and_record_sweep("prune_sessions", prune_sessions)
     while run_and_record_sweep("expire_tasks", expire_tasks) and not _stopping.is_set():
         pass

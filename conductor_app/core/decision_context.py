@@ -153,6 +153,25 @@ class DecisionContext:
         value = getattr(task.attempt, part)
         return self.require(AttemptPayload(task.attempt.id, part)) if value is UNKNOWN else value
 
+    def input_of_attempt(self, key: Key, attempt_id: str) -> Any:
+        """Return the input of a task's newest attempt, whose id the outcome of the task has."""
+        task = self.run.tasks.get(key)
+        if task is not None and task.attempt.id == attempt_id and task.attempt.input is not UNKNOWN:
+            return task.attempt.input
+        return self.require(AttemptPayload(attempt_id, "input"))
+
+    def task_part(self, ref: str, part: str, within: tuple[int, ...]) -> Any:
+        """Return the `input`, `output` or `facts` of the newest task of a reference, or None if it has no task.
+
+        `within`: the iteration path of the task.
+        """
+        task = self._sorted.newest(ref, within)
+        if task is not None:
+            if part == "facts":
+                return {name: fact(self.run, task) for name, fact in TASK_FACTS.items()}
+            return self.attempt_payload(task, part)
+        return None if self.run.is_whole else self.require(TaskPart(ref, part, within))
+
     def input_override(self, key: Key) -> dict[str, Any] | None:
         """Return the input that an operator set for this task, now or when it was created; None if none was set."""
         task = self.run.tasks.get(key)

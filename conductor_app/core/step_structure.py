@@ -75,6 +75,8 @@ class StepStructure:
     """The policy of its tasks without a task definition, as the fields of one, where it differs from the default."""
     is_built_in: ClassVar[bool] = False
     """True if a worker of this server executes it."""
+    calls_models: ClassVar[bool] = False
+    """True if its worker calls models, each call of which is in the journal."""
     is_isolated: ClassVar[bool] = False
     """True if its tasks wait in the queue of their isolation group and name space (execution §5.2)."""
     shows_isolation_group: ClassVar[bool] = False

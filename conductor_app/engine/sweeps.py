@@ -168,9 +168,12 @@ def _sweep_due(moments: Mapping[str, int]) -> int:
     )
 
 
-def due_jobs(queues: Sequence[str]) -> list[str]:
-    """Return which of the jobs "work" and "bulk" have something to do. `queues`: those of the built-in workers."""
-    return due_rows.due_jobs(clock.now(), queues)
+def due_jobs(queues: Sequence[str], model_queues: Sequence[str] = ()) -> list[str]:
+    """Return which of the jobs "work", "bulk" and "call_models" have something to do.
+
+    `queues`: those of the built-in workers. `model_queues`: those of the built-in workers of AI tasks.
+    """
+    return due_rows.due_jobs(clock.now(), queues, model_queues)
 
 
 def run_and_record_sweep(name: str, sweep: Callable[[int], int], lag_ms: int = 0) -> int:

@@ -104,13 +104,14 @@ class Migration(migrations.Migration):
                 ('started_at', conductor_app.models.fields.MomentField()),
                 ('ended_at', conductor_app.models.fields.MomentField(null=True)),
                 ('first_token_ms', models.IntegerField(null=True)),
+                ('reused_at', conductor_app.models.fields.MomentField(null=True)),
                 ('finish_reason', models.CharField(blank=True, default='', max_length=32)),
                 ('error', models.TextField(blank=True, default='')),
                 ('reply', conductor_app.models.fields.DocumentField(null=True)),
             ],
             options={
                 'default_permissions': (),
-                'indexes': [models.Index(fields=['run_id', 'started_at'], name='model_call_by_run'), models.Index(fields=['request_key'], name='model_call_by_request'), models.Index(fields=['started_at'], name='model_call_by_time'), models.Index(condition=models.Q(('status', 'STARTED')), fields=['started_at'], include=('id',), name='model_call_open')],
+                'indexes': [models.Index(fields=['run_id', 'started_at'], name='model_call_by_run'), models.Index(fields=['request_key'], name='model_call_by_request'), models.Index(fields=['attempt_id'], name='model_call_by_attempt'), models.Index(fields=['started_at'], name='model_call_by_time'), models.Index(condition=models.Q(('reply__isnull', False)), fields=['started_at'], name='model_call_with_reply'), models.Index(condition=models.Q(('status', 'STARTED')), fields=['started_at'], include=('id',), name='model_call_open')],
             },
         ),
         migrations.CreateModel(

@@ -13,9 +13,9 @@ class ModelCall(models.Model):
     """One paid call of a model. Its row is committed before the request is sent.
 
     `request_key`: identifies the task and the content of the request, so that a repeated attempt finds the stored reply
-    instead of paying again. `status`: STARTED, REPLIED, FAILED, or LOST if the process ended before the reply. `reply`:
-    the reply as the worker needs it, until the attempt has reported. `first_token_ms`: the time until the first token
-    of a streamed reply.
+    instead of paying again. `status`: STARTED, REPLIED, FAILED, or LOST if the process ended before the reply.
+    `reply`: the reply as the worker needs it, until the attempt has reported. `first_token_ms`: the time until the
+    first token of a streamed reply. `reused_at`: when a repeated attempt used the stored reply.
     """
 
     id = IdField(primary_key=True)
@@ -38,6 +38,7 @@ class ModelCall(models.Model):
     started_at = MomentField()
     ended_at = MomentField(null=True)
     first_token_ms = models.IntegerField(null=True)
+    reused_at = MomentField(null=True)
     finish_reason = models.CharField(max_length=32, default="", blank=True)
     error = models.TextField(default="", blank=True)
     reply = DocumentField(null=True)
@@ -48,7 +49,9 @@ class ModelCall(models.Model):
         indexes = [
             models.Index(name="model_call_by_run", fields=["run_id", "started_at"]),
             models.Index(name="model_call_by_request", fields=["request_key"]),
+            models.Index(name="model_call_by_attempt", fields=["attempt_id"]),
             models.Index(name="model_call_by_time", fields=["started_at"]),
+            models.Index(name="model_call_with_reply", fields=["started_at"], condition=Q(reply__isnull=False)),
             models.Index(name="model_call_open", fields=["started_at"], condition=Q(status="STARTED"), include=["id"]),
         ]
 

@@ -21,6 +21,12 @@ QUIET = (
     "redis",
     "psycopg",
     "axes",
+    # Their lines contain the addresses of requests, which may have secrets.
+    "httpx2",
+    "httpcore2",
+    "openai",
+    "anthropic",
+    "mcp",
 )
 
 SHARED: list[Processor] = [

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..core.snapshot import NEVER
 from ..core.states import BULK
@@ -128,9 +128,12 @@ def next_due_moment() -> int | None:
     return min(due_times().values(), default=None)
 
 
-DUE_WORK = (
+DUE_ATTEMPT = (
     "EXISTS (SELECT 1 FROM conductor_attempt WHERE queue IN ({queues}) AND status = 'PENDING' AND NOT (queue = '') "
-    "AND visible_at <= %s) "
+    "AND visible_at <= %s)"
+)
+DUE_WORK = (
+    f"{DUE_ATTEMPT} "
     "OR EXISTS (SELECT 1 FROM conductor_message WHERE subject = 'publish' AND due_at <= %s) "
     f"OR EXISTS (SELECT 1 FROM conductor_pulsemessage WHERE due_at <= %s AND due_at < {NEVER})"
 )
@@ -140,11 +143,18 @@ DUE_BULK = (
 )
 
 
-def due_jobs(now: int, queues: Sequence[str]) -> list[str]:
-    """Return which of the jobs "work" and "bulk" have something to do. `queues`: those of the built-in workers."""
-    work = DUE_WORK.format(queues=placeholders(queues))
-    [row] = fetch(f"SELECT {work}, {DUE_BULK}", [*queues, now, now, now, now, now])
-    return [name for name, is_due in zip(("work", "bulk"), row, strict=True) if is_due]
+def due_jobs(now: int, queues: Sequence[str], model_queues: Sequence[str] = ()) -> list[str]:
+    """Return which of the jobs "work", "bulk" and "call_models" have something to do.
+
+    `queues`: those of the built-in workers. `model_queues`: those of the built-in workers of AI tasks.
+    """
+    conditions = [DUE_WORK.format(queues=placeholders(queues)), DUE_BULK]
+    params: list[Any] = [*queues, now, now, now, now, now]
+    if model_queues:
+        conditions.append(DUE_ATTEMPT.format(queues=placeholders(model_queues)))
+        params += [*model_queues, now]
+    [row] = fetch(f"SELECT {', '.join(conditions)}", params)
+    return [name for name, is_due in zip(("work", "bulk", "call_models"), row, strict=False) if is_due]
 
 
 def expired_slots(before: int, limit: int) -> list[str]:

@@ -2,13 +2,14 @@
 
 from collections.abc import Collection
 
-from ..models import Attempt, CachedResult, Dependency, PulseMessage, Run, Task, TaskLog
+from ..models import Attempt, CachedResult, Dependency, ModelCall, PulseMessage, Run, Task, TaskLog
 from . import outbox_messages
 
 
 def delete_run(run_id: str) -> None:
-    """Delete a run with its tasks, attempts, logs and messages. The caller has locked it."""
+    """Delete a run with its tasks, attempts, logs, calls of models and messages. The caller has locked it."""
     TaskLog.objects.filter(attempt_id__in=Attempt.objects.filter(run_id=run_id).values("id")).delete()
+    ModelCall.objects.filter(run_id=run_id).delete()
     outbox_messages.delete_messages_to(run_id)
     Run.objects.filter(pk=run_id).delete()
 

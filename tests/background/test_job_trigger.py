@@ -11,7 +11,8 @@ from conductor_app.celery import app
 @pytest.fixture
 def bell(monkeypatch):
     """Return a trigger that has not fired."""
-    monkeypatch.setattr(job_trigger, "_trigger", job_trigger.JobTrigger())
+    monkeypatch.setattr(job_trigger, "_trigger", job_trigger.JobTrigger("work"))
+    monkeypatch.setattr(job_trigger, "_model_trigger", job_trigger.JobTrigger("call_models"))
 
 
 @pytest.fixture
@@ -28,6 +29,12 @@ def test_work_for_a_built_in_worker_triggers_its_job(broker):
     notifications.announce(["HTTP"])
 
     assert broker.get(timeout=2).headers["task"] == jobs.work.name
+
+
+def test_an_ai_task_triggers_the_job_with_threads_of_its_own(broker):
+    notifications.announce(["LLM_CHAT_COMPLETE"])
+
+    assert broker.get(timeout=2).headers["task"] == jobs.call_models.name
 
 
 def test_work_for_external_workers_triggers_no_job(broker):

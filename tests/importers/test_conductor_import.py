@@ -269,7 +269,6 @@ def test_it_reports_what_this_server_does_differently(source):
         "    ! count: its script uses Java (Java.type…)",
         "    ! call: billing.internal is a private address. Permit its network with HTTP_TASK_ALLOWED_NET",
         "    ! publish: this server cannot publish to 'sqs'",
-        "    ! ask: LLM_TEXT_COMPLETE has no built-in worker here",
         "    ! event: this server receives no events of 'sqs'",
     ):
         assert words in output

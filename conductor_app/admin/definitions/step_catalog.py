@@ -9,6 +9,7 @@ from django.utils.translation import gettext_lazy
 from ...core.document.edits.wrappers import DEFAULT_ITERATIONS, loop_condition, step_of
 from ...core.human_task import ANSWER_SCHEMA_KEY
 from ...core.schema_form import CHOICE, LONG, TEXT, WHOLE
+from ...core.step_types.call_mcp_tool import CallMcpToolStep
 from ...core.step_types.decision import DecisionStep
 from ...core.step_types.do_while import DoWhile
 from ...core.step_types.dynamic import Dynamic
@@ -22,6 +23,8 @@ from ...core.step_types.human import Human
 from ...core.step_types.inline import Inline
 from ...core.step_types.join import Join
 from ...core.step_types.json_jq_transform import JsonJqTransform
+from ...core.step_types.llm_chat_complete import LlmChatComplete
+from ...core.step_types.llm_text_complete import LlmTextComplete
 from ...core.step_types.noop import Noop
 from ...core.step_types.set_variable import SetVariable
 from ...core.step_types.simple import Simple
@@ -102,6 +105,7 @@ def _switch_sample() -> list[dict[str, Any]]:
 
 SCRIPT_LANGUAGES = ("value-param", "javascript", "graaljs", "python")
 SCRIPT_HELP = gettext_lazy("With value-param: the name of an input. Otherwise a script that reads the inputs from $.")
+MODEL_MEMBERS = (_input("llmProvider", gettext_lazy("Integration")), _input("model", gettext_lazy("Model")))
 CATALOG: tuple[CatalogEntry, ...] = (
     CatalogEntry(
         Simple.type,
@@ -276,6 +280,59 @@ CATALOG: tuple[CatalogEntry, ...] = (
             _input("terminationStatus", gettext_lazy("Status"), options="statuses"),
             _input("terminationReason", gettext_lazy("Reason")),
             _input("workflowOutput", gettext_lazy("Output of the workflow"), LONG_TYPED),
+        ),
+    ),
+    CatalogEntry(
+        LlmChatComplete.type,
+        gettext_lazy("Chat with a model"),
+        gettext_lazy("Send messages to a model, which may call tools"),
+        _one(
+            LlmChatComplete.type,
+            "chat",
+            inputParameters={
+                "llmProvider": "openai",
+                "model": "gpt-4o-mini",
+                "instructions": "",
+                "messages": [{"role": "user", "message": "${workflow.input.question}"}],
+            },
+        ),
+        (
+            *MODEL_MEMBERS,
+            _input("instructions", gettext_lazy("Instructions"), LONG),
+            _input("messages", gettext_lazy("Messages"), LONG_TYPED, help=gettext_lazy("As a JSON list")),
+            _input("tools", gettext_lazy("Tools"), LONG_TYPED, help=gettext_lazy("As a JSON list")),
+            _input("jsonOutput", gettext_lazy("Answer in JSON"), options=""),
+        ),
+    ),
+    CatalogEntry(
+        LlmTextComplete.type,
+        gettext_lazy("Ask a model"),
+        gettext_lazy("Send a prompt to a model and use its answer"),
+        _one(
+            LlmTextComplete.type,
+            "answer",
+            inputParameters={"llmProvider": "openai", "model": "gpt-4o-mini", "prompt": "${workflow.input.question}"},
+        ),
+        (
+            *MODEL_MEMBERS,
+            _input("promptName", gettext_lazy("Prompt name")),
+            _input("prompt", gettext_lazy("Prompt"), LONG),
+            _input("promptVariables", gettext_lazy("Prompt variables"), LONG_TYPED),
+        ),
+    ),
+    CatalogEntry(
+        CallMcpToolStep.type,
+        gettext_lazy("Call an MCP tool"),
+        gettext_lazy("Call a tool of an MCP server and use its result"),
+        _one(
+            CallMcpToolStep.type,
+            "tool",
+            inputParameters={"mcpServer": "https://example.com/mcp", "method": "my_tool", "arguments": {}},
+        ),
+        (
+            _input("mcpServer", gettext_lazy("MCP server")),
+            _input("method", gettext_lazy("Tool")),
+            _input("arguments", gettext_lazy("Arguments"), LONG_TYPED, help=gettext_lazy("As a JSON object")),
         ),
     ),
     CatalogEntry(

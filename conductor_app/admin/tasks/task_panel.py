@@ -24,6 +24,7 @@ from ..badges import mark_names, precise_time, render_badge
 from ..documents import MAX_INLINE_BYTES, PayloadDocument, annotate_documents, payload_documents
 from ..runs.run_page_query import RunPageQuery
 from .attempt_log import LogView, log_view
+from .model_calls import ModelCallView, model_calls_of
 from .task_actions import step_after_task
 
 DOCUMENTS = ("input", "output")
@@ -87,6 +88,8 @@ class TaskPanel:
     """The failure group of the attempt, if other failures belong to it."""
     next_step: str = ""
     """The step to jump to in order to skip the task."""
+    model_calls: Sequence[ModelCallView] = ()
+    """The calls of models that the attempt has made."""
 
     @property
     def shown_column(self) -> AttemptColumn | None:
@@ -194,6 +197,7 @@ def attempt_panel(
         attempt.child_id,
         shared_group_of(attempt),
         step_after_task(attempt),
+        model_calls_of(attempt) if structure_of(attempt.task.type).calls_models else (),
     )
 
 

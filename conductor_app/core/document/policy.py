@@ -23,7 +23,7 @@ def read_policy(task: Mapping[str, Any], *, is_ad_hoc: bool = True) -> Policy:
     document = task.get("taskDefinition") or {}
     structure = structure_of_step(task)
     is_simple = type_of(task) == DEFAULT_TYPE
-    defaults = AD_HOC if document or (is_ad_hoc and is_simple) else {}
+    defaults = AD_HOC if document or (is_ad_hoc and is_simple) else structure.policy_defaults
     retries = task.get("retryCount")
     lease = read_whole_number(document, "responseTimeoutSeconds", defaults.get("responseTimeoutSeconds", 0))
     is_built_in, is_isolated = structure.is_built_in, structure.is_isolated
@@ -32,8 +32,8 @@ def read_policy(task: Mapping[str, Any], *, is_ad_hoc: bool = True) -> Policy:
         retries=read_whole_number(document, "retryCount", defaults.get("retryCount", 0))
         if retries is None
         else read_whole_number(task, "retryCount", 0),
-        logic=document.get("retryLogic") or FIXED,
-        delay_seconds=read_whole_number(document, "retryDelaySeconds", 60),
+        logic=document.get("retryLogic") or str(defaults.get("retryLogic") or FIXED),
+        delay_seconds=read_whole_number(document, "retryDelaySeconds", defaults.get("retryDelaySeconds", 60)),
         scale=read_whole_number(document, "backoffScaleFactor", 1),
         max_delay_seconds=read_whole_number(document, "maxRetryDelaySeconds", 0),
         jitter_ms=read_whole_number(document, "backoffJitterMs", 0),

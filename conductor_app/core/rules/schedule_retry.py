@@ -97,7 +97,10 @@ def reopen_attempt(task: Task, ctx: DecisionContext, now: int) -> Iterator[Effec
 def _evaluate_inputs(task: Task, ctx: DecisionContext, id: str) -> dict[str, Any]:
     if (given := ctx.input_override(task.key)) is not None:
         return dict(given)
-    fresh = ctx.at(task.step, task.key, task).resolve(dict(task.step.inputs), {"CPEWF_TASK_ID": id})
+    seen, kind = ctx.at(task.step, task.key, task), step_type_of(task.step.type)
+    fresh = seen.resolve(dict(task.step.inputs), {"CPEWF_TASK_ID": id})
+    if kind.extended_input in fresh:
+        fresh = kind.extend_inputs(task.step, task.key, fresh, seen)
     return {**ctx.attempt_payload(task, "input"), **fresh}
 
 

@@ -2,7 +2,9 @@
 
 from ..snapshot import Task
 from ..step_structure import DEFAULT_TYPE, STEP_STRUCTURES
+from .ai_task import AiTask
 from .base import RunEnding, StepType
+from .call_mcp_tool import CallMcpToolStep
 from .decision import DecisionStep
 from .do_while import DoWhile
 from .dynamic import Dynamic
@@ -26,6 +28,10 @@ from .llm_index_text import LlmIndexText
 from .llm_search_embeddings import LlmSearchEmbeddings
 from .llm_search_index import LlmSearchIndex
 from .llm_store_embeddings import LlmStoreEmbeddings
+from .list_mcp_tools import ListMcpToolsStep
+from .llm_chat_complete import LlmChatComplete
+from .llm_generate_embeddings import LlmGenerateEmbeddings
+from .llm_text_complete import LlmTextComplete
 from .noop import Noop
 from .pull_workflow_messages import PullWorkflowMessages
 from .set_variable import SetVariable
@@ -57,6 +63,12 @@ def register(step_type: StepType) -> None:
     """Register a step type under its name."""
     STEP_TYPES[step_type.type] = step_type
     STEP_STRUCTURES[step_type.type] = step_type
+
+
+def unregister_ai_types() -> None:
+    """Remove the types of AI steps, on a server that does not execute them. Remote workers may poll for their tasks."""
+    for step_type in [step_type for step_type in STEP_TYPES.values() if isinstance(step_type, AiTask)]:
+        del STEP_TYPES[step_type.type], STEP_STRUCTURES[step_type.type]
 
 
 def step_type_of(type: str) -> StepType:
@@ -100,5 +112,10 @@ for step_type in (
     LlmSearchIndex(),
     LlmSearchEmbeddings(),
     LlmGetEmbeddings(),
+    LlmTextComplete(),
+    LlmChatComplete(),
+    LlmGenerateEmbeddings(),
+    ListMcpToolsStep(),
+    CallMcpToolStep(),
 ):
     register(step_type)

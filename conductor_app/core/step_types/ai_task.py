@@ -26,6 +26,7 @@ class AiTask(BuiltIn):
 class ModelCallStep(AiTask):
     """Executed by a built-in worker, which calls a model. The reply is stored before the task is completed."""
 
+    calls_models = True
     needed_inputs = ("llmProvider", "model")
 
 

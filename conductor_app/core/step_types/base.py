@@ -38,6 +38,7 @@ class StepType(StepStructure):
     has_phases = False  # its iterations are different phases; a failure in one does not concern another
     is_reopened = False  # an operator's retry opens the same attempt again instead of a new one (execution §7.3)
     is_completed_externally = False  # a worker, a client, a person or another run sets its outcome
+    extended_input = ""  # the input that `extend_inputs` adds to
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         """Return the effects that create the task when control enters the step.
@@ -46,6 +47,10 @@ class StepType(StepStructure):
             NotImplementedError: in this base class.
         """
         raise NotImplementedError
+
+    def extend_inputs(self, step: Step, key: Key, inputs: dict[str, Any], ctx: DecisionContext) -> dict[str, Any]:
+        """Return the resolved inputs with what the type adds to them from other tasks of the run."""
+        return inputs
 
     def progress(self, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         """Return the effects that finish the active task, if the data loaded allows it."""

@@ -24,5 +24,7 @@ class BuiltIn(StepType):
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         inputs = resolve_inputs(step, ctx, key, ctx.run, now)
+        if ctx.input_override(key) is None:
+            inputs = self.extend_inputs(step, key, inputs, ctx)
         # The worker receives nothing of the step but its inputs.
         yield queued_task(step, key, ctx, now, QueuedWork(self.type, inputs | async_marker(step)))

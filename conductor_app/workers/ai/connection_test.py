@@ -1,19 +1,23 @@
-"""Check the connection of an integration."""
+"""The test of an integration's connection: it lists the models, which costs nothing."""
 
-from ...core.integrations import MCP, VECTOR_DB
-from ...engine.ai.integration_settings import ModelSettings
-from ...engine.ai.trials import TrialFailed
-from .prompt_test import call_provider
+from conductor_app.engine.ai.integration_settings import ModelSettings
+from conductor_app.engine.ai.trials import TrialFailed
+from conductor_app.workers.ai import providers
+from conductor_app.workers.ai.trial_calls import try_call
+
+SHOWN = 10
 
 
 def test_connection(settings: ModelSettings) -> str:
-    """Return a sentence about what the provider answered.
+    """Return a sentence about the models that the provider offers.
 
     Raises:
-        TrialFailed: when the provider does not answer.
+        TrialFailed: when the provider cannot be reached or refuses the key.
     """
-    if settings.category in (MCP, VECTOR_DB):
+    if settings.category != "AI_MODEL":
         raise TrialFailed(f"Integrations of the category {settings.category} cannot be tested.")
-    reply = call_provider(settings, "GET", "models")
-    found = reply.get("data") if isinstance(reply, dict) else []
-    return f"The provider answered and offers {len(found or ())} models."
+    names = try_call(settings, lambda: providers.list_models(settings))
+    if not names:
+        return "The provider accepts the key and lists no models."
+    more = f", and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return f"The provider offers {len(names)} models: {', '.join(names[:SHOWN])}{more}."

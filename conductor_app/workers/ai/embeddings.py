@@ -1,23 +1,47 @@
-"""Embeddings of texts: one paid call."""
+"""LLM_GENERATE_EMBEDDINGS tasks, and the embedding calls of vector tasks."""
 
-import hashlib
-import json
+from typing import Any
 
-from ...engine.ai.integration_settings import ModelSettings
-from ...engine.ai.model_calls import Usage, begin_call, save_reply
-from ...models.claimed_attempts import ClaimedAttempt
+from conductor_app.core.step_types.llm_generate_embeddings import LlmGenerateEmbeddings
+from conductor_app.engine.ai.budgets import hold_if_spent
+from conductor_app.engine.ai.integration_settings import ModelSettings
+from conductor_app.engine.ai.model_calls import Usage
+from conductor_app.models.claimed_attempts import ClaimedAttempt
+from conductor_app.workers.ai import providers
+from conductor_app.workers.ai.chat_request import InputRejected, whole_number
+from conductor_app.workers.ai.paid_calls import ModelWorker, paid_call
+from conductor_app.workers.worker import WorkResult
 
 
 def embed(
     attempt: ClaimedAttempt, settings: ModelSettings, texts: list[str], dimensions: int | None
 ) -> list[list[float]]:
-    """Return the embedding of each text."""
-    import httpx
+    """Return the vectors of texts, by one paid call.
 
-    asked = {"model": settings.model, "input": texts} | ({"dimensions": dimensions} if dimensions else {})
-    key = hashlib.sha256(json.dumps([attempt.run_id, str(attempt.task), asked]).encode()).hexdigest()
-    call = begin_call(attempt, settings, key)
-    if call.status != "REPLIED":
-        reply = httpx.post(f"{settings.base_url}/embeddings", json=asked, timeout=60).raise_for_status().json()
-        save_reply(call, reply, Usage(reply["usage"]["prompt_tokens"], 0))
-    return [item["embedding"] for item in sorted((call.reply or {})["data"], key=lambda item: item["index"])]
+    Raises:
+        CallFailed: when there is no reply.
+        InputRejected: when the provider has no embeddings.
+    """
+
+    def send(key: str) -> tuple[dict[str, Any], Usage]:
+        vectors, tokens = providers.embed(settings, texts, dimensions, key)
+        return {"vectors": vectors}, Usage(prompt_tokens=tokens)
+
+    vectors: list[list[float]] = paid_call(attempt, settings, ["embed", texts, dimensions], send)["vectors"]
+    return vectors
+
+
+class GenerateEmbeddings(ModelWorker):
+    """Turns a text into a vector."""
+
+    type = LlmGenerateEmbeddings.type
+
+    def call(self, attempt: ClaimedAttempt, inputs: dict[str, Any], settings: ModelSettings) -> WorkResult | None:
+        """Return the vector as `result`."""
+        text = inputs.get("text")
+        if not isinstance(text, str) or not text.strip():
+            raise InputRejected("text must not be blank")
+        dimensions = whole_number(inputs, "dimensions") or None
+        if hold_if_spent(attempt, settings.integration, settings.model):
+            return None
+        return WorkResult("COMPLETED", {"result": embed(attempt, settings, [text], dimensions)[0]})

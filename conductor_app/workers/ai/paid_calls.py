@@ -1,17 +1,149 @@
-"""Paid calls through the journal."""
+"""Paid calls through the journal: each is made once per attempt, also if the process ends in between."""
 
-from ...models.claimed_attempts import ClaimedAttempt
-from ..worker import BuiltInWorker, WorkResult
-from .provider_errors import CallFailed
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from conductor_app import conf
+from conductor_app.access.redaction import redact
+from conductor_app.core.errors import RequestRefused
+from conductor_app.engine.ai import model_calls
+from conductor_app.engine.ai.integration_settings import ModelSettings, model_settings
+from conductor_app.engine.ai.model_calls import Usage
+from conductor_app.engine.ai.prompts import prompt_text
+from conductor_app.engine.queues.queue_lookups import release_connection
+from conductor_app.models.claimed_attempts import ClaimedAttempt
+from conductor_app.workers.ai.chat_request import InputRejected, boolean, whole_number
+from conductor_app.workers.ai.lease_renewal import renewed_lease
+from conductor_app.workers.ai.provider_errors import TOO_LONG, CallFailed, without_keys
+from conductor_app.workers.ai.templating import as_text
+from conductor_app.workers.socket_deadline import Deadline
+from conductor_app.workers.worker import BuiltInWorker, WorkResult
+
+MAX_CLAIMS = 100
+"""The number of claims of an attempt after which it fails instead of waiting for the provider again."""
+MAX_PROMPT_NAME = 255
+LOST = (
+    "The process ended after it had sent the request, and its reply was lost: the call may have been paid. "
+    "repeatLostCalls is false, so it is not sent again. Retry the task to call the model again."
+)
 
 
 class ModelWorker(BuiltInWorker):
-    """A worker that calls a model."""
+    """A worker that calls a model. Its failures are results with readable reasons."""
+
+    def work_on(self, attempt: ClaimedAttempt) -> WorkResult | None:
+        """Call the model, or use the reply that an earlier claim of this attempt has stored."""
+        settings: ModelSettings | None = None
+        try:
+            inputs = self.inputs_of(attempt)
+            settings = read_settings(inputs)
+            return self.call(attempt, inputs, settings)
+        except InputRejected as error:
+            result = WorkResult("FAILED_WITH_TERMINAL_ERROR", {}, f"Non-retryable error: {error}")
+        except RequestRefused as refused:
+            result = WorkResult("FAILED_WITH_TERMINAL_ERROR", {}, f"Non-retryable error: {refused.message}")
+        except CallFailed as failure:
+            result = failed_result(failure, attempt.poll_count)
+        if settings is None:
+            return result
+        return WorkResult(result.status, {}, without_keys(result.reason, settings), result.callback_seconds)
+
+    def call(self, attempt: ClaimedAttempt, inputs: dict[str, Any], settings: ModelSettings) -> WorkResult | None:
+        """Make the call and return the result of the task.
+
+        Raises:
+            InputRejected: when the input is invalid.
+            CallFailed: when there is no reply.
+        """
+        raise NotImplementedError
 
     def finish(self, attempt: ClaimedAttempt, result: WorkResult) -> None:
         """Delete the stored replies of an attempt that has ended."""
+        if result.status != "IN_PROGRESS":
+            model_calls.discard_replies(attempt.id)
+
+
+def read_settings(inputs: Mapping[str, Any]) -> ModelSettings:
+    """Return the settings of the model that the input names.
+
+    Raises:
+        InputRejected: when a name is missing.
+        UnknownIntegration: when there is no such integration or model.
+    """
+    for name in ("llmProvider", "model"):
+        if not isinstance(inputs.get(name), str) or not inputs[name]:
+            raise InputRejected(f"{name} not specified: {inputs.get(name)!r:.60}")
+    return model_settings(inputs["llmProvider"], inputs["model"])
+
+
+def named_prompt(inputs: Mapping[str, Any], given: Any, settings: ModelSettings) -> tuple[str, str]:
+    """Return the text of a prompt, and its name if `given` is the name of one; otherwise `given` is the text.
+
+    Raises:
+        PromptRefused: when the prompt may not be used with this model.
+    """
+    text = as_text(given) if given is not None else ""
+    if not text or len(text) > MAX_PROMPT_NAME:
+        return text, ""
+    version = whole_number(inputs, "promptVersion")
+    found = prompt_text(text, version, settings.integration, settings.model)
+    return (text, "") if found is None else (found, text)
 
 
 def failed_result(failure: CallFailed, claims: int) -> WorkResult:
-    """Return the result of a call without a reply."""
+    """Return the result of a call without a reply: the attempt waits if the provider says so, otherwise it fails."""
+    if failure.is_final:
+        return WorkResult("FAILED_WITH_TERMINAL_ERROR", {}, f"Non-retryable error: {failure.reason}")
+    if failure.wait_seconds and claims < MAX_CLAIMS:
+        reason = f"{failure.reason}. The provider asks to wait for {failure.wait_seconds} s."
+        return WorkResult("IN_PROGRESS", {}, reason, failure.wait_seconds)
     return WorkResult("FAILED", {}, f"Task execution failed: {failure.reason}")
+
+
+def paid_call(
+    attempt: ClaimedAttempt,
+    settings: ModelSettings,
+    content: Any,
+    send: Callable[[str], tuple[dict[str, Any], Usage]],
+    prompt: str = "",
+) -> dict[str, Any]:
+    """Return the reply to a request, which is sent unless the journal has its reply.
+
+    `content`: the request as JSON, without secrets; it identifies the request within the attempt. `send`: sends the
+    request with an idempotency key. `prompt`: the name of the prompt, if the request uses one.
+
+    Raises:
+        CallFailed: when there is no reply.
+        InputRejected: when an earlier call was lost and must not be repeated.
+    """
+    key = model_calls.request_key(attempt, [settings.integration, settings.model, content])
+    if not repeats_lost_calls(attempt) and model_calls.has_lost_call(key):
+        model_calls.lose_open_calls(key)
+        raise InputRejected(LOST)
+    call = model_calls.begin_call(attempt, settings, key, prompt)
+    if call.status == model_calls.REPLIED:
+        return dict(call.reply or {})
+    secrets = attempt.task.step_state.get("secrets", ())
+    # A pool has fewer connections than its process has threads, and a call takes minutes.
+    release_connection()
+    try:
+        with renewed_lease(attempt), Deadline(conf.ai_task_seconds) as deadline:
+            try:
+                reply, usage = send(key)
+            except CallFailed:
+                if deadline.has_passed:
+                    raise CallFailed(TOO_LONG.format(settings.integration, conf.ai_task_seconds)) from None
+                raise
+    except Exception as error:
+        reason = str(error) if isinstance(error, CallFailed | InputRejected) else type(error).__name__
+        model_calls.fail_call(call, without_keys(redact(reason, secrets, tuple(attempt.masked)), settings))
+        raise
+    reply = redact(reply, secrets)
+    model_calls.save_reply(call, reply, usage)
+    return reply
+
+
+def repeats_lost_calls(attempt: ClaimedAttempt) -> bool:
+    """Return False if the input says `repeatLostCalls: false`."""
+    given = attempt.input
+    return boolean({"repeatLostCalls": True, **(given if isinstance(given, dict) else {})}, "repeatLostCalls")

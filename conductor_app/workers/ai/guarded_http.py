@@ -1,0 +1,257 @@
+"""HTTP clients for libraries that use httpx: they connect only to addresses that the network guard permits.
+
+They use no proxies of the environment, follow no redirects, and limit the size of a reply. This module is imported at
+the first AI task, because the libraries take time and memory.
+"""
+
+import ssl
+from collections.abc import AsyncIterable, AsyncIterator, Generator, Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import anyio.to_thread
+import httpcore2
+import httpx2
+
+from conductor_app import conf
+from conductor_app.workers.network_guard import MAX_ADDRESSES, AddressRefused, Guard
+from conductor_app.workers.socket_deadline import watch_socket
+
+CONNECT_SECONDS = 60.0
+CONNECTION_ERRORS = (
+    httpx2.TransportError | httpx2.DecodingError | httpx2.StreamError | AddressRefused | OSError | ValueError
+)
+COMPRESSED = "the reply is compressed although the request asks for no compression"
+ERRORS: tuple[tuple[type[Exception], type[httpx2.TransportError]], ...] = (
+    (httpcore2.ConnectTimeout, httpx2.ConnectTimeout),
+    (httpcore2.WriteTimeout, httpx2.WriteTimeout),
+    (httpcore2.TimeoutException, httpx2.ReadTimeout),
+    (httpcore2.ConnectError, httpx2.ConnectError),
+    (httpcore2.WriteError, httpx2.WriteError),
+    (httpcore2.NetworkError, httpx2.ReadError),
+    (httpcore2.RemoteProtocolError, httpx2.RemoteProtocolError),
+    (httpcore2.ProtocolError, httpx2.LocalProtocolError),
+    (httpcore2.UnsupportedProtocol, httpx2.UnsupportedProtocol),
+)
+"""The error of httpx for each error of its transport, the special before the general."""
+
+
+class ReplyTooLarge(httpx2.ReadError):
+    """The reply exceeds the size limit."""
+
+
+def configured_guard() -> Guard:
+    """Return the guard of this server's settings, which HTTP tasks use as well."""
+    return Guard(lambda: conf.http_task_allowed_networks)
+
+
+def guarded_client(seconds: float, guard: Guard | None = None) -> httpx2.Client:
+    """Return a client for one call. `seconds`: the maximum time between two bytes of the reply."""
+    return httpx2.Client(transport=GuardedTransport(guard or configured_guard()), **_options(seconds))
+
+
+def guarded_async_client(
+    seconds: float, headers: dict[str, str] | None = None, guard: Guard | None = None
+) -> httpx2.AsyncClient:
+    """Return an asynchronous client for one call."""
+    transport = AsyncGuardedTransport(guard or configured_guard())
+    return httpx2.AsyncClient(transport=transport, headers=headers, **_options(seconds))
+
+
+def _options(seconds: float) -> dict[str, Any]:
+    timeout = httpx2.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds))
+    return {"timeout": timeout, "trust_env": False, "follow_redirects": False}
+
+
+class GuardedTransport(httpx2.BaseTransport):
+    """The connections of one call, to permitted addresses."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._pool = httpcore2.ConnectionPool(ssl_context=tls_context(), network_backend=GuardedBackend(guard))
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send a request and return its response, whose body is read later."""
+        with translated_errors():
+            response = self._pool.handle_request(core_request(request))
+        body: Any = response.stream
+        if is_compressed(response):
+            response.close()
+            raise httpx2.DecodingError(COMPRESSED)
+        return httpx2.Response(
+            response.status,
+            headers=response.headers,
+            stream=LimitedBody(body, response),
+            extensions=response.extensions,
+        )
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._pool.close()
+
+
+class AsyncGuardedTransport(httpx2.AsyncBaseTransport):
+    """The connections of one asynchronous call, to permitted addresses."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._pool = httpcore2.AsyncConnectionPool(
+            ssl_context=tls_context(), network_backend=AsyncGuardedBackend(guard)
+        )
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send a request and return its response, whose body is read later."""
+        with translated_errors():
+            response = await self._pool.handle_async_request(core_request(request))
+        body: Any = response.stream
+        if is_compressed(response):
+            await response.aclose()
+            raise httpx2.DecodingError(COMPRESSED)
+        stream = AsyncLimitedBody(body, response)
+        return httpx2.Response(response.status, headers=response.headers, stream=stream, extensions=response.extensions)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._pool.aclose()
+
+
+class LimitedBody(httpx2.SyncByteStream):
+    """The body of a response, up to the size limit."""
+
+    def __init__(self, parts: Iterable[bytes], response: httpcore2.Response) -> None:
+        self._parts, self._response = parts, response
+
+    def __iter__(self) -> Iterator[bytes]:
+        size = 0
+        with translated_errors():
+            for part in self._parts:
+                size += len(part)
+                require_size(size)
+                yield part
+
+    def close(self) -> None:
+        """Release the connection."""
+        self._response.close()
+
+
+class AsyncLimitedBody(httpx2.AsyncByteStream):
+    """The body of a response, up to the size limit."""
+
+    def __init__(self, parts: AsyncIterable[bytes], response: httpcore2.Response) -> None:
+        self._parts, self._response = parts, response
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        with translated_errors():
+            async for part in self._parts:
+                size += len(part)
+                require_size(size)
+                yield part
+
+    async def aclose(self) -> None:
+        """Release the connection."""
+        await self._response.aclose()
+
+
+class GuardedBackend(httpcore2.NetworkBackend):
+    """Opens sockets to permitted addresses, and lets the deadline of the call close them."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard, self._sockets = guard, httpcore2.SyncBackend()
+
+    def connect_tcp(self, host: str, port: int, *args: Any, **options: Any) -> httpcore2.NetworkStream:
+        """Return a connection to the first permitted address that accepts it."""
+        failure: Exception = httpcore2.ConnectError(f"{host} has no address")
+        for address in resolve(self._guard, host, port)[:MAX_ADDRESSES]:
+            try:
+                stream = self._sockets.connect_tcp(address, port, *args, **options)
+            except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
+                failure = error
+                continue
+            watch_socket(self._guard.require_permitted_peer(stream.get_extra_info("socket")))
+            return stream
+        raise failure
+
+
+class AsyncGuardedBackend(httpcore2.AsyncNetworkBackend):
+    """Opens sockets to permitted addresses."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard, self._sockets = guard, httpcore2.AnyIOBackend()
+
+    async def connect_tcp(self, host: str, port: int, *args: Any, **options: Any) -> httpcore2.AsyncNetworkStream:
+        """Return a connection to the first permitted address that accepts it."""
+        failure: Exception = httpcore2.ConnectError(f"{host} has no address")
+        for address in (await anyio.to_thread.run_sync(resolve, self._guard, host, port))[:MAX_ADDRESSES]:
+            try:
+                stream = await self._sockets.connect_tcp(address, port, *args, **options)
+            except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
+                failure = error
+                continue
+            peer = str(stream.get_extra_info("server_addr")[0])
+            if not self._guard.permits(peer):
+                await stream.aclose()
+                raise AddressRefused(peer)
+            return stream
+        raise failure
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait between two tries of a connection."""
+        await anyio.sleep(seconds)
+
+
+def resolve(guard: Guard, host: str, port: int) -> list[str]:
+    """Return the permitted addresses of a host.
+
+    Raises:
+        AddressRefused: when no address is permitted.
+        httpcore2.ConnectError: when the name cannot be resolved.
+    """
+    try:
+        return guard.permitted_addresses(host, port)
+    except (OSError, UnicodeError):
+        raise httpcore2.ConnectError("the host's name cannot be resolved") from None
+
+
+def core_request(request: httpx2.Request) -> httpcore2.Request:
+    """Return the request as the connection pool takes it."""
+    url = request.url
+    # A compressed reply could grow beyond the size limit when it is decompressed.
+    request.headers["accept-encoding"] = "identity"
+    return httpcore2.Request(
+        method=request.method,
+        url=httpcore2.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
+        headers=request.headers.raw,
+        content=request.stream,
+        extensions=request.extensions,
+    )
+
+
+def is_compressed(response: httpcore2.Response) -> bool:
+    """Return True if the body is compressed although the request does not permit it."""
+    return any(name.lower() == b"content-encoding" and value.lower() != b"identity" for name, value in response.headers)
+
+
+def require_size(size: int) -> None:
+    """Check the size of a body.
+
+    Raises:
+        ReplyTooLarge: when it exceeds the limit.
+    """
+    if size > conf.ai_task_max_bytes:
+        raise ReplyTooLarge(f"the reply is larger than {conf.ai_task_max_bytes} bytes")
+
+
+@contextmanager
+def translated_errors() -> Generator[None]:
+    """Raise the errors of the transport as those of httpx."""
+    try:
+        yield
+    except tuple(raised for raised, _ in ERRORS) as error:
+        meant = next(meant for raised, meant in ERRORS if isinstance(error, raised))
+        raise meant(str(error)) from error
+
+
+@cache
+def tls_context() -> ssl.SSLContext:
+    """Return the TLS settings, with the certification authorities of the system's Python packages."""
+    return httpx2.create_ssl_context(trust_env=False)

@@ -1,0 +1,65 @@
+"""Sessions with MCP servers over streamable HTTP, with the official client library."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio
+import httpx2
+from mcp import Client, MCPError
+from mcp.client.streamable_http import streamable_http_client
+
+from conductor_app import conf
+from conductor_app.workers.ai.guarded_http import guarded_async_client
+from conductor_app.workers.ai.provider_errors import CallFailed, connection_failure, status_failure
+
+
+def with_server(
+    url: str, headers: dict[str, str], seconds: float, work: Callable[[Client], Awaitable[dict[str, Any]]]
+) -> dict[str, Any]:
+    """Return the result of `work` in a session with the server, which takes at most `seconds`.
+
+    Raises:
+        CallFailed: when the server cannot be reached or replies with an error.
+    """
+    seen: list[httpx2.Response | Exception] = []
+
+    async def run() -> dict[str, Any]:
+        with anyio.fail_after(seconds):
+            async with guarded_async_client(seconds, headers) as http:
+                http.event_hooks = {"response": [_recorder(seen)]}
+                transport = streamable_http_client(url, http_client=http, max_sse_event_size=conf.ai_task_max_bytes)
+                async with Client(transport, read_timeout_seconds=seconds) as client:
+                    return await work(client)
+
+    try:
+        return anyio.run(run)
+    except Exception as error:
+        raise _failure(error, seen, seconds) from error
+
+
+def _recorder(seen: list[Any]) -> Callable[[httpx2.Response], Awaitable[None]]:
+    async def record(response: httpx2.Response) -> None:
+        if response.status_code >= 400:
+            seen.append(response)
+
+    return record
+
+
+def _failure(error: BaseException, seen: list[Any], seconds: float) -> CallFailed:
+    """Return the failure for an error of a session. Errors of its concurrent tasks are in groups."""
+    for each in _leaves(error):
+        if isinstance(each, CallFailed):
+            return each
+        if isinstance(each, MCPError) and not seen:
+            return CallFailed(each.error.message[:1000])
+    if seen:
+        return status_failure("the server", seen[-1].status_code, seen[-1].headers, None)
+    return connection_failure("the server", next(_leaves(error)), seconds)
+
+
+def _leaves(error: BaseException) -> Any:
+    if isinstance(error, BaseExceptionGroup):
+        for each in error.exceptions:
+            yield from _leaves(each)
+    else:
+        yield error

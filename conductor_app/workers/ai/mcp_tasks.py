@@ -1,0 +1,157 @@
+"""LIST_MCP_TOOLS and CALL_MCP_TOOL tasks: one connection to an MCP server per task."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from conductor_app import conf
+from conductor_app.core.step_types.call_mcp_tool import CallMcpToolStep
+from conductor_app.core.step_types.list_mcp_tools import ListMcpToolsStep
+from conductor_app.engine.queues.queue_lookups import release_connection
+from conductor_app.models.claimed_attempts import ClaimedAttempt
+from conductor_app.workers.ai.chat_reply import parse_nested
+from conductor_app.workers.ai.chat_request import InputRejected, mapping
+from conductor_app.workers.ai.lease_renewal import renewed_lease
+from conductor_app.workers.ai.provider_errors import CallFailed
+from conductor_app.workers.worker import BuiltInWorker, Status, WorkResult
+
+if TYPE_CHECKING:
+    from mcp import Client
+
+MAX_PAGES = 100
+OWN_INPUTS = frozenset(
+    {
+        *("mcpServer", "method", "headers", "arguments", "asyncComplete", "llmProvider", "model", "integrationName"),
+        *("integrationNames", "prompt", "promptVersion", "promptVariables", "service", "type"),
+    }
+)
+"""Inputs that are not arguments of the tool when its arguments stand beside `method`."""
+
+
+class McpWorker(BuiltInWorker):
+    """A worker whose tasks send requests to an MCP server."""
+
+    action: str
+    """What the worker does, for the reason of a failure."""
+
+    def work_on(self, attempt: ClaimedAttempt) -> WorkResult:
+        """Execute the task while the lease of its attempt is renewed."""
+        inputs = self.inputs_of(attempt)
+        release_connection()
+        with renewed_lease(attempt):
+            return self.perform(inputs)
+
+    def perform(self, inputs: dict[str, Any]) -> WorkResult:
+        """Send the requests. A failure is a result with a readable reason."""
+        from conductor_app.workers.ai.mcp_client import with_server
+
+        try:
+            url, headers = read_server(inputs)
+            session = self.session(inputs)
+            return WorkResult("COMPLETED", with_server(url, headers, conf.ai_task_seconds, session))
+        except InputRejected as error:
+            return WorkResult("FAILED_WITH_TERMINAL_ERROR", {}, f"Non-retryable error: {error}")
+        except CallFailed as failure:
+            named = self.action.format(inputs.get("method"), without_query(url))
+            status: Status = "FAILED_WITH_TERMINAL_ERROR" if failure.is_final else "FAILED"
+            return WorkResult(status, {}, f"{named}: {failure.reason}")
+
+    def session(self, inputs: dict[str, Any]) -> Callable[["Client"], Awaitable[dict[str, Any]]]:
+        """Return the function that sends the requests and returns the output of the task.
+
+        Raises:
+            InputRejected: when the input is invalid.
+        """
+        raise NotImplementedError
+
+
+class ListMcpTools(McpWorker):
+    """Lists the tools of a server."""
+
+    type = ListMcpToolsStep.type
+    action = "Failed to list MCP tools from {1}"
+
+    def session(self, inputs: dict[str, Any]) -> Callable[["Client"], Awaitable[dict[str, Any]]]:
+        """Return the function that reads the pages of the list."""
+        return list_tools
+
+
+class CallMcpTool(McpWorker):
+    """Calls a tool of a server. A task may be repeated, and then the tool is called again."""
+
+    type = CallMcpToolStep.type
+    action = "Failed to call MCP tool '{0}' on {1}"
+
+    def session(self, inputs: dict[str, Any]) -> Callable[["Client"], Awaitable[dict[str, Any]]]:
+        """Return the function that calls the tool."""
+        name = inputs.get("method")
+        if not isinstance(name, str) or not name:
+            raise InputRejected("method must be the name of a tool")
+        arguments = tool_arguments(inputs)
+
+        async def call(client: "Client") -> dict[str, Any]:
+            result = await client.call_tool(name, arguments)
+            found: dict[str, Any] = result.model_dump(mode="json", by_alias=True, exclude_none=True)
+            output = {
+                "content": [with_parsed_text(item) for item in found.get("content", ())],
+                "isError": bool(found.get("isError")),
+            }
+            if "structuredContent" in found:
+                output["structuredContent"] = found["structuredContent"]
+            return output
+
+        return call
+
+
+async def list_tools(client: "Client") -> dict[str, Any]:
+    """Return the tools of all pages."""
+    tools: list[dict[str, Any]] = []
+    cursor: str | None = None
+    for _ in range(MAX_PAGES):
+        page = await client.list_tools(cursor=cursor)
+        for tool in page.tools:
+            found = tool.model_dump(mode="json", by_alias=True, exclude_none=True)
+            shown = {"name": found["name"], "description": found.get("description", "")}
+            tools.append(shown | {name: found[name] for name in ("inputSchema", "outputSchema") if name in found})
+        cursor = page.next_cursor
+        if not cursor:
+            return {"tools": tools}
+    raise CallFailed(f"the list has more than {MAX_PAGES} pages", is_final=True)
+
+
+def tool_arguments(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of the tool: `arguments`, or the inputs beside `method`, as some clients send them."""
+    if "arguments" in inputs:
+        return dict(mapping(inputs, "arguments"))
+    return {name: value for name, value in inputs.items() if name not in OWN_INPUTS}
+
+
+def with_parsed_text(item: dict[str, Any]) -> dict[str, Any]:
+    """Return an item of a result; a text has its JSON value as `parsed`, or the same text if it is not JSON."""
+    return {**item, "parsed": parse_nested(item["text"])} if isinstance(item.get("text"), str) else item
+
+
+def read_server(inputs: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
+    """Return the address and the headers of the server.
+
+    Raises:
+        InputRejected: when they are invalid.
+    """
+    url = inputs.get("mcpServer")
+    try:
+        parts = urlsplit(url) if isinstance(url, str) else urlsplit("")
+        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        is_valid = False
+    if not isinstance(url, str) or not is_valid:
+        raise InputRejected("mcpServer must be an http(s) URL")
+    headers = {str(name): str(value) for name, value in mapping(inputs, "headers").items()}
+    if any(char in text for pair in headers.items() for text in pair for char in "\r\n\0"):
+        raise InputRejected("headers must not contain line breaks")
+    return url, headers
+
+
+def without_query(url: str) -> str:
+    """Return an address without what may be confidential in it."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

@@ -1,0 +1,48 @@
+"""Servers of models, and runs with AI tasks."""
+
+import pytest
+
+from conductor_app.workers import AI_QUEUES
+from conductor_app.workers.runner import run_built_in_workers
+from tests.recording_web_server import running_web_server
+from tests.scenario import Scenario, run_commit_hooks
+
+
+@pytest.fixture
+def server(settings):
+    """Return a server of models, to which the integrations `openai` and `anthropic` lead."""
+    with running_web_server() as server:
+        settings.CONDUCTOR_AI_OPENAI_API_KEY = "sk-the-key-of-openai"
+        settings.CONDUCTOR_AI_OPENAI_BASE_URL = f"{server.url}/v1"
+        settings.CONDUCTOR_AI_ANTHROPIC_API_KEY = "sk-the-key-of-anthropic"
+        settings.CONDUCTOR_AI_ANTHROPIC_BASE_URL = server.url
+        yield server
+
+
+@pytest.fixture
+def run(clock):
+    """Return a function that runs a workflow with AI tasks until its workers have nothing to do."""
+
+    def start(*steps, **fields) -> Scenario:
+        scenario = Scenario(clock, *steps, **fields)
+        work()
+        return scenario
+
+    return start
+
+
+def work() -> int:
+    """Execute the AI tasks that are due. Returns their number."""
+    with run_commit_hooks():
+        return run_built_in_workers(queues=tuple(AI_QUEUES))
+
+
+def ai_step(type: str, ref: str = "ask", *, provider: str = "openai", **inputs):
+    """Return a step of an AI type."""
+    named = {"llmProvider": provider, "model": "small"} if type.startswith("LLM_") else {}
+    return {"name": ref, "taskReferenceName": ref, "type": type, "inputParameters": {**named, **inputs}}
+
+
+def chat(ref: str = "ask", **inputs):
+    """Return a chat step."""
+    return ai_step("LLM_CHAT_COMPLETE", ref, **inputs)

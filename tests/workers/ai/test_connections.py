@@ -1,0 +1,34 @@
+"""A thread that waits for a model holds no database connection."""
+
+import pytest
+from django.db import connection
+
+from conductor_app.workers import AI_QUEUES
+from conductor_app.workers.runner import run_built_in_workers
+from tests.scenario import Scenario
+from tests.workers.ai.conftest import ai_step, chat
+from tests.workers.ai.model_server import said
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("step", [chat(userInput="x"), ai_step("LIST_MCP_TOOLS", mcpServer="http://127.0.0.1:9/")])
+def test_no_connection_is_held_during_a_call(server, clock, monkeypatch, step):
+    from conductor_app.workers.ai import mcp_client, openai_client
+
+    seen = []
+
+    def observed(call):
+        def observe(*args, **options):
+            seen.append(connection.connection is None or connection.vendor == "sqlite")
+            return call(*args, **options)
+
+        return observe
+
+    monkeypatch.setattr(openai_client, "complete", observed(openai_client.complete))
+    monkeypatch.setattr(mcp_client, "with_server", observed(mcp_client.with_server))
+    server.answer_to = lambda path: said("ok")
+    Scenario(clock, step)
+
+    run_built_in_workers(queues=tuple(AI_QUEUES))
+
+    assert seen == [True]

@@ -1,0 +1,137 @@
+"""The journal of calls: a repeated attempt does not pay again, and a lost call is handled as the step says."""
+
+import pytest
+
+from conductor_app.engine.ai import model_calls
+from conductor_app.engine.ai.integration_settings import model_settings
+from conductor_app.engine.runs import run_commands
+from conductor_app.engine.tasks import task_commands
+from conductor_app.models import ModelCall
+from conductor_app.workers import WORKERS, runner
+from tests.scenario import Scenario, run_commit_hooks
+from tests.workers.ai.conftest import chat, work
+from tests.workers.ai.model_server import CHAT, headers, said
+
+pytestmark = pytest.mark.django_db
+
+
+def claim():
+    with run_commit_hooks():
+        [attempt] = task_commands.claim_tasks("LLM_CHAT_COMPLETE", worker=runner.WORKER_ID, wait_ms=0)
+    return attempt
+
+
+def test_a_reply_that_was_not_reported_is_used_by_the_next_claim(server, clock):
+    server.answers[CHAT] = said("Blue.")
+    scenario = Scenario(clock, chat(userInput="x"))
+    # The process ends between the reply and the report.
+    assert WORKERS["LLM_CHAT_COMPLETE"].work_on(claim()).output["result"] == "Blue."
+
+    scenario.later(121)
+    assert work() == 1
+
+    assert (scenario.status, scenario.output["result"], len(server.asked)) == ("COMPLETED", "Blue.", 1)
+    assert ModelCall.objects.get().reply is None
+
+
+def lose_a_call(server, clock, **inputs) -> Scenario:
+    """Start a run whose process ends while its call is open."""
+    server.answers[CHAT] = said("Blue.")
+    scenario = Scenario(clock, chat(userInput="x", **inputs))
+    attempt = claim()
+    key = model_calls.request_key(attempt, ["openai", "small", [attempt.input, ""]])
+    model_calls.begin_call(attempt, model_settings("openai", "small"), key)
+    scenario.later(121)
+    return scenario
+
+
+def test_a_lost_call_is_repeated_with_the_same_idempotency_key(server, clock):
+    scenario = lose_a_call(server, clock)
+
+    assert work() == 1
+
+    lost, repeated = ModelCall.objects.order_by("started_at")
+    assert (lost.status, repeated.status, scenario.status) == ("LOST", "REPLIED", "COMPLETED")
+    assert headers(server, "Idempotency-Key") == [lost.request_key] == [repeated.request_key]
+
+
+def test_a_lost_call_is_not_repeated_if_the_step_forbids_it(server, clock):
+    scenario = lose_a_call(server, clock, repeatLostCalls=False)
+
+    work()
+
+    attempt = scenario.task("ask")
+    assert (scenario.status, attempt.status, server.asked) == ("FAILED", "FAILED_FOR_GOOD", [])
+    assert "the call may have been paid" in attempt.reason
+    assert "Retry the task to call the model again." in attempt.reason
+    assert ModelCall.objects.get().status == "LOST"
+
+
+def test_a_person_may_retry_a_lost_call(server, clock):
+    scenario = lose_a_call(server, clock, repeatLostCalls=False)
+    work()
+
+    scenario.retry()
+    work()
+
+    assert (scenario.status, len(server.asked)) == ("COMPLETED", 1)
+
+
+def test_a_rerun_calls_again(server, clock):
+    server.answers[CHAT] = said("Blue.")
+    scenario = Scenario(clock, chat(userInput="x"))
+    work()
+
+    scenario.later(1)
+    scenario.rerun("ask")
+    work()
+
+    assert (scenario.status, len(server.asked)) == ("COMPLETED", 2)
+    assert len(set(headers(server, "Idempotency-Key"))) == 2
+
+
+def test_the_lease_is_renewed_as_long_as_a_call_is_open(server, clock, monkeypatch):
+    from threading import Event
+
+    from conductor_app.workers.ai import lease_renewal
+
+    renewed, seen = Event(), []
+
+    def renew(run_id, attempt_id, by, worker=""):
+        seen.append((run_id, attempt_id, worker))
+        renewed.set()
+
+    monkeypatch.setattr(lease_renewal, "renew_lease", renew)
+    monkeypatch.setattr(lease_renewal.connections, "close_all", lambda: None)
+    scenario = Scenario(clock, chat(userInput="x"))
+    attempt = claim()
+    attempt.lease_ms = 30
+
+    with lease_renewal.renewed_lease(attempt):
+        assert renewed.wait(5)
+
+    assert seen[0] == (scenario.id, attempt.id, runner.WORKER_ID)
+
+
+def test_unused_replies_are_deleted_when_their_attempts_have_ended(server, clock):
+    server.answers[CHAT] = said("Blue.")
+    scenario = Scenario(clock, chat(userInput="x"))
+    WORKERS["LLM_CHAT_COMPLETE"].work_on(claim())
+    clock.advance(seconds=2 * 86_400)
+    assert model_calls.discard_unused_replies(100) == 0
+
+    scenario.terminate()
+
+    assert model_calls.discard_unused_replies(100) == 1
+    assert ModelCall.objects.get().reply is None
+
+
+def test_calls_are_deleted_with_their_run(server, clock):
+    server.answers[CHAT] = said("Blue.")
+    scenario = Scenario(clock, chat(userInput="x"))
+    work()
+
+    with run_commit_hooks():
+        run_commands.remove_run(scenario.id, "a test", archive=False)
+
+    assert not ModelCall.objects.exists()

@@ -1,0 +1,150 @@
+"""LIST_MCP_TOOLS and CALL_MCP_TOOL tasks at a real MCP server."""
+
+import socket
+from contextlib import contextmanager
+from threading import Thread
+from time import sleep
+
+import pytest
+import uvicorn
+from mcp.server import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+
+from tests.recording_web_server import json_answer
+from tests.workers.ai.conftest import ai_step, work
+
+pytestmark = pytest.mark.django_db
+
+
+def shop() -> MCPServer:
+    """Return an MCP server with tools."""
+    server = MCPServer("shop")
+
+    @server.tool()
+    def price(item: str, count: int = 1) -> dict[str, float]:
+        """Tell the price of an item."""
+        return {"total": 2.5 * count, "items": float(len(item))}
+
+    @server.tool()
+    def broken() -> str:
+        """Fail."""
+        raise ToolError("out of stock")
+
+    return server
+
+
+@contextmanager
+def running_mcp_server(app):
+    """Yield the URL of an application on a free port."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        web = uvicorn.Server(uvicorn.Config(app, log_level="error", ws="none", timeout_graceful_shutdown=1))
+        thread = Thread(target=web.run, args=([listener],), daemon=True)
+        thread.start()
+        while not web.started:
+            sleep(0.01)
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+        web.should_exit = True
+        thread.join()
+
+
+@pytest.fixture(scope="module", params=["event stream", "json"])
+def mcp(request):
+    """Return the URL of an MCP server that replies in this format."""
+    with running_mcp_server(shop().streamable_http_app(json_response=request.param == "json")) as url:
+        yield url
+
+
+def test_the_tools_of_a_server_are_listed(mcp, run):
+    scenario = run(ai_step("LIST_MCP_TOOLS", mcpServer=mcp))
+
+    price, broken = scenario.output["tools"]
+    assert (price["name"], price["description"]) == ("price", "Tell the price of an item.")
+    assert price["inputSchema"]["required"] == ["item"]
+    assert broken["name"] == "broken"
+
+
+def test_the_result_of_a_tool_is_text_with_its_json_value_and_structured_content(mcp, run):
+    scenario = run(ai_step("CALL_MCP_TOOL", mcpServer=mcp, method="price", arguments={"item": "pen", "count": 2}))
+
+    assert scenario.output["isError"] is False
+    [content] = scenario.output["content"]
+    assert (content["type"], content["parsed"]) == ("text", {"total": 5.0, "items": 3.0})
+    assert scenario.output["structuredContent"] == {"total": 5.0, "items": 3.0}
+
+
+def test_arguments_may_stand_beside_the_method(mcp, run):
+    scenario = run(ai_step("CALL_MCP_TOOL", mcpServer=mcp, method="price", item="pen"))
+
+    assert scenario.output["structuredContent"]["total"] == 2.5
+
+
+def test_a_tool_that_fails_completes_the_task_with_the_error(mcp, run):
+    scenario = run(ai_step("CALL_MCP_TOOL", mcpServer=mcp, method="broken"))
+
+    assert (scenario.status, scenario.output["isError"]) == ("COMPLETED", True)
+    assert "out of stock" in scenario.output["content"][0]["text"]
+
+
+def test_a_private_address_is_refused(mcp, run, settings):
+    settings.CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = ()
+
+    attempt = run(ai_step("LIST_MCP_TOOLS", mcpServer=mcp)).task("ask")
+
+    assert attempt.status == "FAILED_FOR_GOOD"
+    assert "127.0.0.1 is not a public address" in attempt.reason
+
+
+def test_a_status_that_reports_an_error_is_retried(server, run):
+    server.answers["/mcp"] = json_answer({}, 503)
+
+    scenario = run(ai_step("LIST_MCP_TOOLS", mcpServer=f"{server.url}/mcp?token=confidential"))
+
+    reason = scenario.task("ask").reason
+    assert reason == f"Failed to list MCP tools from {server.url}/mcp: the server replied with status 503"
+    scenario.later(2)
+    assert work() == 1
+
+
+def test_headers_are_sent_with_secrets_filled_in(server, run, monkeypatch):
+    monkeypatch.setenv("CONDUCTOR_SECRET_MCP", "tops3cret")
+    server.answers["/mcp"] = json_answer({}, 401)
+
+    run(
+        ai_step(
+            "CALL_MCP_TOOL",
+            mcpServer=f"{server.url}/mcp",
+            method="price",
+            headers={"Authorization": "Bearer ${workflow.secrets.MCP}"},
+        )
+    )
+
+    assert server.asked[0]["headers"]["Authorization"] == "Bearer tops3cret"
+
+
+@pytest.mark.parametrize(
+    ("inputs", "reason"),
+    [
+        ({"mcpServer": "stdio:thing", "method": "x"}, "mcpServer must be an http(s) URL"),
+        (
+            {"mcpServer": "http://127.0.0.1/", "method": "x", "headers": {"a": "b\r\nc: d"}},
+            "headers must not contain line breaks",
+        ),
+        ({"mcpServer": "http://127.0.0.1/", "method": "x", "arguments": [1]}, "arguments must be an object, not [1]"),
+    ],
+)
+def test_an_invalid_input_ends_the_task(run, inputs, reason):
+    attempt = run(ai_step("CALL_MCP_TOOL", **inputs)).task("ask")
+
+    assert (attempt.status, attempt.reason) == ("FAILED_FOR_GOOD", f"Non-retryable error: {reason}")
+
+
+def test_a_server_that_cannot_be_reached_fails_the_task(run):
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}/mcp"
+
+        attempt = run({**ai_step("LIST_MCP_TOOLS", mcpServer=url), "retryCount": 0}).task("ask")
+
+    assert attempt.status == "FAILED"
+    assert "no connection to the server" in attempt.reason
