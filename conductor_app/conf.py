@@ -156,15 +156,8 @@ class Defaults:
     sql_task_max_bytes: int = 5 * MIB
 
     # Integrations that exist without a row: API keys and base URLs of the names openai, anthropic and ollama.
-    ai_openai_api_key: str = ""
-    ai_openai_base_url: str = ""
-    ai_anthropic_api_key: str = ""
-    ai_anthropic_base_url: str = ""
-    ai_ollama_url: str = ""
     # AI steps: the currency of the prices of models; the days after which calls of models and their hourly usage are
     # deleted, 0 for never; and the maximum number of documents that one search compares.
-    ai_tasks: bool = True
-    ai_currency: str = "USD"
     ai_call_days: int = 90
     ai_usage_days: int = 400
     ai_search_max_documents: int = 100_000

@@ -204,7 +204,6 @@ LOCAL_IMPORTS = {
     "management/commands/demo.py": "the packages of the demo are optional",
     "workers/__init__.py": "the workers of AI tasks are optional",
     "management/commands/demo_agent.py": "the packages of the demo are optional",
-    "workers/__init__.py": "the workers of AI tasks are optional",
     "workers/ai/mcp_tasks.py": "the client of MCP servers is loaded with the first task",
     "workers/ai/providers.py": "the client of a provider is loaded with the first task",
     "admin/sign_in/openid.py": "Authlib is loaded with the first sign-in through a provider",

@@ -23,14 +23,14 @@ from .join import Join
 from .json_jq_transform import JsonJqTransform
 from .kafka_publish import KafkaPublishStep
 from .lambda_ import Lambda
+from .list_mcp_tools import ListMcpToolsStep
+from .llm_chat_complete import LlmChatComplete
+from .llm_generate_embeddings import LlmGenerateEmbeddings
 from .llm_get_embeddings import LlmGetEmbeddings
 from .llm_index_text import LlmIndexText
 from .llm_search_embeddings import LlmSearchEmbeddings
 from .llm_search_index import LlmSearchIndex
 from .llm_store_embeddings import LlmStoreEmbeddings
-from .list_mcp_tools import ListMcpToolsStep
-from .llm_chat_complete import LlmChatComplete
-from .llm_generate_embeddings import LlmGenerateEmbeddings
 from .llm_text_complete import LlmTextComplete
 from .noop import Noop
 from .pull_workflow_messages import PullWorkflowMessages
