@@ -20,8 +20,8 @@ AT_ONCE = {"timeout": 0, "waitForSeconds": 0, "timeoutMillis": 0}
 
 ROOMS = [
     "", "admin", "applications", "auth", "debug", "definitions", "environment", "event", "files", "groups", "human",
-    "insight", "metadata", "model-budgets", "payloads", "queue", "roles", "scheduler", "schema", "secrets", "secrets-v2",
-    "tasks", "token", "users", "version", "webhook", "workflow",
+    "insight", "metadata", "model-budgets", "payloads", "queue", "roles", "scheduler", "schema", "secrets",
+    "secrets-v2", "tasks", "token", "users", "version", "webhook", "workflow",
 ]  # fmt: skip
 
 
