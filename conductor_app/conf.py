@@ -144,23 +144,21 @@ class Defaults:
     # AI tasks: whether this server executes them, the maximum duration of one call in seconds, the maximum size of a
     # reply, and the number of calls that a worker process makes at the same time.
     ai_tasks: bool = True
-    ai_currency: str = "USD"
     ai_task_seconds: float = 600.0
     ai_task_max_bytes: int = 10 * MIB
     ai_task_threads: int = 4
+    # The currency of the prices of models; the days after which calls of models and their hourly usage are deleted, 0
+    # for never; and the maximum number of documents that one search compares.
+    ai_currency: str = "USD"
+    ai_call_days: int = 90
+    ai_usage_days: int = 400
+    ai_search_max_documents: int = 100_000
 
     # JDBC tasks: the addresses of databases by name, and the limits of one statement.
     sql_task_connections: dict[str, str] = {}
     sql_task_seconds: float = 30.0
     sql_task_max_rows: int = 10_000
     sql_task_max_bytes: int = 5 * MIB
-
-    # Integrations that exist without a row: API keys and base URLs of the names openai, anthropic and ollama.
-    # AI steps: the currency of the prices of models; the days after which calls of models and their hourly usage are
-    # deleted, 0 for never; and the maximum number of documents that one search compares.
-    ai_call_days: int = 90
-    ai_usage_days: int = 400
-    ai_search_max_documents: int = 100_000
 
     # The isolation groups that `manage.py serve_groups` serves, as in queue names, and the threads per queue.
     isolation_groups: tuple[str, ...] = ()

@@ -136,12 +136,12 @@ CONDUCTOR_AI_OLLAMA_URL = environment.address("OLLAMA_HOST", "https", "http").rs
 CONDUCTOR_AI_TASKS = environment.boolean("AI_TASKS", True)
 CONDUCTOR_AI_TASK_SECONDS = environment.number("AI_TASK_SECONDS", 600, least=1)
 CONDUCTOR_AI_TASK_THREADS = environment.number("AI_TASK_THREADS", 4, least=1)
-CONDUCTOR_MAX_CLOCK_SKEW_MS = environment.number("MAX_CLOCK_SKEW_MS", 500, least=0)
-CONDUCTOR_BREAKPOINT_MINUTES = environment.number("BREAKPOINT_MINUTES", 60, least=1)
 CONDUCTOR_AI_CURRENCY = environment.text("AI_CURRENCY", "USD")
 CONDUCTOR_AI_CALL_DAYS = environment.number("AI_CALL_DAYS", 90, least=0)
 CONDUCTOR_AI_USAGE_DAYS = environment.number("AI_USAGE_DAYS", 400, least=0)
 CONDUCTOR_AI_SEARCH_MAX_DOCUMENTS = environment.number("AI_SEARCH_MAX_DOCUMENTS", 100_000, least=1)
+CONDUCTOR_MAX_CLOCK_SKEW_MS = environment.number("MAX_CLOCK_SKEW_MS", 500, least=0)
+CONDUCTOR_BREAKPOINT_MINUTES = environment.number("BREAKPOINT_MINUTES", 60, least=1)
 CONDUCTOR_UNATTACHED_UPLOAD_MAX_BYTES = environment.number("UNATTACHED_UPLOADS_MAX_MB", 1024, least=0) * 1024 * 1024
 CONDUCTOR_FILE_MAX_BYTES = environment.number("FILE_MAX_MB", 1024, least=1) * 1024 * 1024
 CONDUCTOR_ARTIFACT_MAX_BYTES = environment.number("ARTIFACT_MAX_MB", 5 * 1024, least=1) * 1024 * 1024
@@ -192,11 +192,6 @@ CONDUCTOR_TASKCLUSTER_EXCEPTION_MESSAGES = environment.choice(
 )
 CONDUCTOR_TASKCLUSTER_AMQP_URL = environment.address("TASKCLUSTER_AMQP_URL", "amqp", "amqps")
 CONDUCTOR_SQL_TASK_CONNECTIONS = environment.connections("SQL_TASK_CONNECTIONS")
-CONDUCTOR_AI_OPENAI_API_KEY = environment.text("OPENAI_API_KEY", "")
-CONDUCTOR_AI_OPENAI_BASE_URL = environment.address("OPENAI_BASE_URL", "https", "http").rstrip("/")
-CONDUCTOR_AI_ANTHROPIC_API_KEY = environment.text("ANTHROPIC_API_KEY", "")
-CONDUCTOR_AI_ANTHROPIC_BASE_URL = environment.address("ANTHROPIC_BASE_URL", "https", "http").rstrip("/")
-CONDUCTOR_AI_OLLAMA_URL = environment.address("OLLAMA_HOST", "https", "http").rstrip("/")
 CONDUCTOR_SQL_PIPELINE = environment.boolean("SQL_PIPELINE", True)
 CONDUCTOR_ISOLATION_GROUPS = environment.groups("ISOLATION_GROUPS")
 CONDUCTOR_ISOLATION_THREADS = environment.number("ISOLATION_THREADS", 4, least=1, most=100)

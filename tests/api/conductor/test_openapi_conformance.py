@@ -20,9 +20,8 @@ AT_ONCE = {"timeout": 0, "waitForSeconds": 0, "timeoutMillis": 0}
 
 ROOMS = [
     "", "admin", "applications", "auth", "debug", "definitions", "environment", "event", "files", "groups", "human",
-    "insight", "integrations", "metadata", "payloads", "prompts", "queue",
-    "roles", "scheduler", "schema", "secrets", "secrets-v2",
-    "tasks", "token", "users", "version", "webhook", "workflow",
+    "insight", "integrations", "metadata", "model-budgets", "payloads", "prompts", "queue", "roles", "scheduler",
+    "schema", "secrets", "secrets-v2", "tasks", "token", "users", "version", "webhook", "workflow",
 ]  # fmt: skip
 
 
