@@ -11,22 +11,8 @@ MODEL_INPUTS = {"llmProvider": "model", "embeddingModelProvider": "embeddingMode
 PROMPT_INPUTS = ("promptName", "instructions")
 """Conductor uses the text itself if there is no prompt of that name."""
 MAX_PROMPT_NAME_LENGTH = 255
-AI_TASK_TYPES = frozenset(
-    (
-        "LLM_TEXT_COMPLETE",
-        "LLM_CHAT_COMPLETE",
-        "LLM_GENERATE_EMBEDDINGS",
-        "LLM_INDEX_TEXT",
-        "LLM_STORE_EMBEDDINGS",
-        "LLM_SEARCH_INDEX",
-        "LLM_SEARCH_EMBEDDINGS",
-        "LLM_GET_EMBEDDINGS",
-        "LLM_INDEX_DOCUMENT",
-        "GENERATE_IMAGE",
-        "GENERATE_AUDIO",
-        "GENERATE_VIDEO",
-    )
-)
+TYPE_PREFIXES = ("LLM_", "GENERATE_")
+"""The beginnings of the names of task types that call models or search vectors."""
 
 
 class NamedUse(NamedTuple):
@@ -42,7 +28,7 @@ def named_uses(task_type: Any, inputs: Any) -> Iterator[NamedUse]:
 
     An integration whose model is an expression, or that has none, is yielded without its model.
     """
-    if not isinstance(task_type, str) or task_type not in AI_TASK_TYPES or not isinstance(inputs, Mapping):
+    if not isinstance(task_type, str) or not task_type.startswith(TYPE_PREFIXES) or not isinstance(inputs, Mapping):
         return
     for input in INTEGRATION_INPUTS:
         if _is_name(name := inputs.get(input)):
