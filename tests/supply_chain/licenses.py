@@ -19,8 +19,8 @@ BROWSER_ONLY = "sys_platform == 'emscripten'"
 """The marker of packages that only a Python in a browser installs."""
 
 PERMISSIVE = {
-    "0BSD", "Apache-2.0", "Artistic-1.0-Perl", "BSD-2-Clause", "BSD-3-Clause", "CNRI-Python", "ISC", "MIT", "MIT-0",
-    "PSF-2.0",
+    "0BSD", "Apache-2.0", "Artistic-1.0-Perl", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "CNRI-Python", "ISC", "MIT",
+    "MIT-0", "PSF-2.0", "Zlib",
 }  # fmt: skip
 UNCHANGED_LIBRARIES = {"LGPL-3.0-only", "LGPL-3.0-or-later", "MPL-2.0"}
 """Licenses whose conditions apply to the library. It is installed as a package of its own and is not changed."""
@@ -60,7 +60,7 @@ READ_IN_THE_PACKAGE = {
 REDUCTIONS = [
     (r"\((\d)\)", r"\1"),
     (r"1 AND 1", "1"),
-    (r"\d AND \d", "0"),
+    (r"0 AND \d|\d AND 0", "0"),
     (r"(?<!AND )0 OR 0(?! AND)", "0"),
     (r"(?<!AND )\d OR \d(?! AND)", "1"),
 ]
