@@ -20,4 +20,5 @@ def test_connection(settings: ModelSettings) -> str:
     if not names:
         return "The provider accepts the key and lists no models."
     more = f", and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return f"The provider offers {len(names)} models: {', '.join(names[:SHOWN])}{more}."
+    count = "1 model" if len(names) == 1 else f"{len(names)} models"
+    return f"The provider offers {count}: {', '.join(names[:SHOWN])}{more}."

@@ -168,7 +168,7 @@ def test_a_test_of_the_connection_shows_what_answered(operator, saved, provider)
     fails = operator.post(PAGE, {"do": "test"})
 
     assert provider.asked[0]["headers"]["Authorization"] == f"Bearer {KEY}"
-    assert "answered" in page_text(works) and 'class="notice succeeded"' in html(works)
+    assert "offers 1 model: gpt-4o" in page_text(works) and 'class="notice succeeded"' in html(works)
     assert "401" in page_text(fails) and KEY not in html(fails)
 
 

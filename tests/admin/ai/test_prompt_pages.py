@@ -115,7 +115,8 @@ def test_a_trial_shows_the_answer_and_its_tokens(operator, saved, model):
     answer = operator.post(page_of(saved), trial())
 
     assert "&lt;b&gt;Bonjour&lt;/b&gt; Ann" in html(answer) and "1209" in page_text(answer).replace(",", "")
-    assert "Greet Ann\nin French." in str(json.loads(model.asked[0]["body"])["messages"][-1]["content"])
+    messages = json.loads(model.asked[0]["body"])["messages"]
+    assert "Greet Ann\nin French." in [message["content"] for message in messages]
 
 
 def test_a_trial_suggests_the_models_that_the_prompt_is_bound_to(operator, saved, model):
