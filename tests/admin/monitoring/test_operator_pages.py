@@ -72,6 +72,7 @@ def test_the_sidebar_is_in_the_order_of_the_work(operator):
     assert sections_of(operator) == {
         "Operate": ["Overview", "Runs", "Failures", "Human tasks"],
         "Design": ["Workflows", "Task definitions", "Schedules", "Events"],
+        "AI": ["Integrations", "Prompts", "Usage", "Budgets", "Vector indexes"],
         "Capacity": ["Queues", "Workers"],
         "Admin": ANY,
     }

@@ -74,4 +74,5 @@ def test_the_calls_take_one_statement_and_only_for_ai_tasks(operator, run):
     with CaptureQueriesContext(connection) as seen:
         panel(operator, run)
 
-    assert len([query for query in seen if "conductor_modelcall" in query["sql"]]) == 1
+    of_attempt = [query for query in seen if 'WHERE "conductor_modelcall"."attempt_id"' in query["sql"]]
+    assert len(of_attempt) == 1
