@@ -142,12 +142,18 @@ CONNECTION_ERRORS = (
 )
 
 
-def describe_failure(error: BaseException) -> str:
-    """Return the reason why there is no reply. Messages of libraries may contain secret addresses and are not used."""
+def exception_chain(error: BaseException) -> list[BaseException]:
+    """Return an exception and its causes, the innermost last."""
     chain: list[BaseException] = []
     cause: BaseException | None = error
     while cause is not None and cause not in chain:
         chain.append(cause)
         cause = cause.__cause__ or cause.__context__
+    return chain
+
+
+def describe_failure(error: BaseException) -> str:
+    """Return the reason why there is no reply. Messages of libraries may contain secret addresses and are not used."""
+    chain = exception_chain(error)
     texts = (describe(each) for kind, describe in FAILURE_TEXTS for each in chain if isinstance(each, kind))
     return next(filter(None, texts), type(chain[0]).__name__)

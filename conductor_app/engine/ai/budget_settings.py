@@ -74,8 +74,7 @@ def _on_model_saved(sender: type, instance: IntegrationModel, **_: Any) -> None:
     limit = instance.max_tokens
     others = _budgets_of_model(instance)
     if limit is not None and limit >= 0:
-        name = f"{instance.integration}:{instance.name}"
-        _save(BudgetLimits(MODEL, name, period, max_tokens=limit), instance.updated_by, OF_INTEGRATION)
+        _save(BudgetLimits(MODEL, str(instance), period, max_tokens=limit), instance.updated_by, OF_INTEGRATION)
         others = others.exclude(period=period)
     for budget in others:
         _release_waiting(budget)
@@ -89,8 +88,7 @@ def _on_model_deleted(sender: type, instance: IntegrationModel, **_: Any) -> Non
 
 
 def _budgets_of_model(model: IntegrationModel) -> Any:
-    name = f"{model.integration}:{model.name}"
-    return ModelBudget.objects.filter(scope=MODEL, name=name, origin=OF_INTEGRATION)
+    return ModelBudget.objects.filter(scope=MODEL, name=str(model), origin=OF_INTEGRATION)
 
 
 def _save(limits: BudgetLimits, by: str, origin: str = "") -> ModelBudget:

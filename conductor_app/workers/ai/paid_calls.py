@@ -22,6 +22,8 @@ from conductor_app.workers.worker import BuiltInWorker, WorkResult
 MAX_CLAIMS = 100
 """The number of claims of an attempt after which it fails instead of waiting for the provider again."""
 MAX_PROMPT_NAME = 255
+TASK_ERRORS = (InputRejected, RequestRefused, CallFailed)
+"""The errors that `failed_result` turns into the result of a task."""
 LOST = (
     "The process ended after it had sent the request, and its reply was lost: the call may have been paid. "
     "repeatLostCalls is false, so it is not sent again. Retry the task to call the model again."
@@ -38,12 +40,8 @@ class ModelWorker(BuiltInWorker):
             inputs = self.inputs_of(attempt)
             settings = read_settings(inputs)
             return self.call(attempt, inputs, settings)
-        except InputRejected as error:
-            result = WorkResult("FAILED_WITH_TERMINAL_ERROR", {}, f"Non-retryable error: {error}")
-        except RequestRefused as refused:
-            result = WorkResult("FAILED_WITH_TERMINAL_ERROR", {}, f"Non-retryable error: {refused.message}")
-        except CallFailed as failure:
-            result = failed_result(failure, attempt.poll_count)
+        except TASK_ERRORS as error:
+            result = failed_result(error, attempt.poll_count)
         if settings is None:
             return result
         return WorkResult(result.status, {}, without_keys(result.reason, settings), result.callback_seconds)
@@ -90,8 +88,14 @@ def named_prompt(inputs: Mapping[str, Any], given: Any, settings: ModelSettings)
     return (text, "") if found is None else (found, text)
 
 
-def failed_result(failure: CallFailed, claims: int) -> WorkResult:
-    """Return the result of a call without a reply: the attempt waits if the provider says so, otherwise it fails."""
+def failed_result(failure: InputRejected | RequestRefused | CallFailed, claims: int) -> WorkResult:
+    """Return the result of a task whose input is invalid (a terminal failure, as in Conductor), or without a reply.
+
+    Without a reply, the attempt waits if the provider says so; otherwise it fails.
+    """
+    if not isinstance(failure, CallFailed):
+        message = failure.message if isinstance(failure, RequestRefused) else str(failure)
+        return WorkResult("FAILED_WITH_TERMINAL_ERROR", {}, f"Non-retryable error: {message}")
     if failure.is_final:
         return WorkResult("FAILED_WITH_TERMINAL_ERROR", {}, f"Non-retryable error: {failure.reason}")
     if failure.wait_seconds and claims < MAX_CLAIMS:

@@ -7,6 +7,7 @@ from typing import Any
 from conductor_app import clock
 from conductor_app.access.redaction import redact
 from conductor_app.engine.ai.integration_settings import ModelSettings
+from conductor_app.workers.http_exchange import exception_chain
 from conductor_app.workers.network_guard import AddressRefused
 
 MAX_WAIT_SECONDS = 3600
@@ -38,11 +39,7 @@ def status_failure(provider: str, status: int, headers: Mapping[str, str], body:
 
 def connection_failure(provider: str, error: BaseException, seconds: float) -> CallFailed:
     """Return the failure for a request without a response. Texts of libraries may contain addresses with secrets."""
-    chain: list[BaseException] = []
-    cause: BaseException | None = error
-    while cause is not None and cause not in chain:
-        chain.append(cause)
-        cause = cause.__cause__ or cause.__context__
+    chain = exception_chain(error)
     names = {type(each).__name__ for each in chain}
     refused = next((each for each in chain if isinstance(each, AddressRefused)), None)
     if refused is not None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ... import randomness
-from ...core.errors import Invalid, RequestRefused
+from ...core.errors import Invalid
 from ...core.step_types.llm_get_embeddings import LlmGetEmbeddings
 from ...core.step_types.llm_index_text import LlmIndexText
 from ...core.step_types.llm_search_embeddings import LlmSearchEmbeddings
@@ -25,9 +25,8 @@ from ...engine.ai.vector_indexes import (
 from ...insight.ai.vector_search import FoundDocument, VectorSearch, search_documents
 from ...models.claimed_attempts import ClaimedAttempt
 from ..worker import WorkResult
-from .chat_request import InputRejected
 from .embeddings import embed
-from .paid_calls import ModelWorker, failed_result
+from .paid_calls import TASK_ERRORS, ModelWorker, failed_result
 from .provider_errors import CallFailed, without_keys
 
 CHUNK_SIZE, CHUNK_OVERLAP = 12_000, 400
@@ -44,12 +43,8 @@ class VectorWorker(ModelWorker):
         """Execute the task. Returns None if it was put back because a budget is spent."""
         try:
             return self.work(attempt, self.inputs_of(attempt) or {})
-        except InputRejected as error:
-            return WorkResult("FAILED_WITH_TERMINAL_ERROR", {}, f"Non-retryable error: {error}")
-        except RequestRefused as error:
-            return WorkResult("FAILED_WITH_TERMINAL_ERROR", {}, f"Non-retryable error: {error.message}")
-        except CallFailed as failure:
-            return failed_result(failure, attempt.poll_count)
+        except TASK_ERRORS as error:
+            return failed_result(error, attempt.poll_count)
 
     def work(self, attempt: ClaimedAttempt, inputs: dict[str, Any]) -> WorkResult | None:
         """Execute the task with its resolved inputs.
