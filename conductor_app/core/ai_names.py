@@ -12,7 +12,7 @@ PROMPT_INPUTS = ("promptName", "instructions")
 """Conductor uses the text itself if there is no prompt of that name."""
 MAX_PROMPT_NAME_LENGTH = 255
 TYPE_PREFIXES = ("LLM_", "GENERATE_")
-"""The beginnings of the names of task types that call models or search vectors."""
+"""The prefixes of task types that call models or search vectors."""
 
 
 class NamedUse(NamedTuple):

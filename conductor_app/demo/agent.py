@@ -65,7 +65,7 @@ def run_agent(url: str, say: Callable[[str], object], approve: Callable[[str], b
     """Run the agent on the server at this address. `approve`: answers the question before the refund.
 
     Raises:
-        ServerUnavailable: when the server refuses a request, or the agent does not come to an end.
+        ServerUnavailable: when the server refuses a request, or the run of the agent does not end in time.
     """
     require_server(url)
     clients = OrkesClients(configuration_for(url))

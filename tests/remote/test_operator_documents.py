@@ -160,7 +160,10 @@ def test_limits_that_move_into_the_task_definition_of_the_folder_stay(folder):
         ("kind: queue-limit\nname: pack\n", "There is no task definition pack. Register it"),
         (f"{LIMITS}rateLimitPerFrequency: -1\n", "rateLimitPerFrequency: must be greater than or equal to 0"),
         (f"{LIMITS}retryCount: 3\n", "retryCount: is unknown. Use: name, concurrentExecLimit"),
-        (ALERT.replace("on-call", "nobody"), "There is no alert target 'nobody'. Create it on the page Alert targets"),
+        (
+            ALERT.replace("on-call", "unknown"),
+            "There is no alert target 'unknown'. Create it on the page Alert targets",
+        ),
         (ALERT.replace("count", "many"), "conditions[0].type: type must be one of count, share, absence, age"),
         (ALERT.replace("threshold: 3", "threshold: 0"), "The threshold must be 1 to 1,000,000 (got 0)."),
         (ALERT.replace('"7:30"', "730"), 'until must be a time of day in quotation marks, such as "22:00"'),

@@ -56,7 +56,7 @@ def participants_of(inputs: Mapping[str, Any]) -> dict[str, str]:
 
 
 def loop_around(step: Step, key: Key, ctx: DecisionContext) -> Key | None:
-    """Return the loop whose iterations the conversation goes on in; None if there is none.
+    """Return the loop whose iterations continue the conversation; None if there is none.
 
     The items of a FOR_EACH are different conversations, and so are the phases of a TRY_CATCH.
     """

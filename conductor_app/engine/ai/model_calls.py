@@ -1,7 +1,7 @@
 """The journal of calls of models: a repeated attempt uses the stored reply instead of paying again.
 
 A call is committed before its request is sent, and its reply before the attempt reports. So after the end of a process
-the journal shows what is known: a reply that can be used, or a call whose outcome is unknown (LOST).
+the journal has either a reply that can be used, or a call whose outcome is unknown (LOST).
 """
 
 import json
@@ -38,7 +38,7 @@ class Usage:
 def request_key(attempt: ClaimedAttempt, content: Any) -> str:
     """Return the key of a request of this attempt: the same if the attempt is repeated after the end of a process.
 
-    A retry is another attempt, and an attempt that an operator opens again is scheduled anew, so both call again.
+    A retry is another attempt, and an attempt that an operator reopens has another scheduled time, so both call again.
     `content`: the request as a JSON value, without secrets.
     """
     known = [attempt.run_id, str(attempt.task), attempt.id, attempt.scheduled_at, content]

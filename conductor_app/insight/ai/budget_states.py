@@ -17,7 +17,8 @@ WARNING_SHARE = 0.8
 class BudgetState:
     """A budget and its current use. `spent`: None for a budget of runs, which counts each run by itself.
 
-    `room_at`: the end of its period in epoch milliseconds, None for a budget of runs. `waiting`: tasks held by it.
+    `room_at`: the end of its period in epoch milliseconds, None for a budget of runs. `waiting`: the number of
+    tasks that wait for it.
     """
 
     budget: ModelBudget

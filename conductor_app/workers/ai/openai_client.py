@@ -32,7 +32,7 @@ FINISH_REASONS = {
     "content_filter": "CONTENT_FILTER",
 }
 REASONING_MODELS = ("o1", "o3", "o4", "gpt-5")
-"""Beginnings of names of models that accept neither a temperature nor stop words."""
+"""The prefixes of models that accept neither a temperature nor stop words."""
 
 
 def complete(

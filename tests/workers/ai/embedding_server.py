@@ -1,4 +1,4 @@
-"""An OpenAI-compatible server whose embeddings are counts of known words, so that tests can tell what is near."""
+"""An OpenAI-compatible server whose embeddings count known words, so that tests know which are near."""
 
 import json
 from collections.abc import Iterator

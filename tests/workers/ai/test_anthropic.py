@@ -35,7 +35,7 @@ def test_a_chat_task_ends_with_the_answer_and_its_tokens(server, run):
 def test_a_call_of_a_tool_and_its_result_make_the_round(server, run):
     call = {"type": "tool_use", "id": "toolu_1", "name": "weather", "input": {"city": "Bonn"}}
     server.answers[MESSAGES] = wrote({"type": "text", "text": "I look."}, call, stop="tool_use")
-    tool = {"name": "weather", "description": "Tells it", "inputSchema": {"type": "object"}}
+    tool = {"name": "weather", "description": "Returns the weather", "inputSchema": {"type": "object"}}
 
     scenario = run(chat(provider="anthropic", userInput="Weather?", tools=[tool]))
 

@@ -22,7 +22,7 @@ def shop() -> MCPServer:
 
     @server.tool()
     def price(item: str, count: int = 1) -> dict[str, float]:
-        """Tell the price of an item."""
+        """Return the price of an item."""
         return {"total": 2.5 * count, "items": float(len(item))}
 
     @server.tool()
@@ -59,7 +59,7 @@ def test_the_tools_of_a_server_are_listed(mcp, run):
     scenario = run(ai_step("LIST_MCP_TOOLS", mcpServer=mcp))
 
     price, broken = scenario.output["tools"]
-    assert (price["name"], price["description"]) == ("price", "Tell the price of an item.")
+    assert (price["name"], price["description"]) == ("price", "Return the price of an item.")
     assert price["inputSchema"]["required"] == ["item"]
     assert broken["name"] == "broken"
 

@@ -106,7 +106,7 @@ def test_a_task_that_requires_json_asks_for_it_and_checks_the_schema(server, run
 def test_calls_of_tools_are_part_of_the_output(server, run):
     server.answers[CHAT] = said(None, calls=[("call_1", "weather", {"city": "Bonn", "options": '{"days": 2}'})])
     schema = {"type": "object", "properties": {"city": {"type": "string"}}}
-    tool = {"name": "weather", "type": "HTTP", "description": "Tells the weather", "inputSchema": schema}
+    tool = {"name": "weather", "type": "HTTP", "description": "Returns the weather", "inputSchema": schema}
 
     scenario = run(chat(userInput="Weather?", tools=[tool]))
 
@@ -119,7 +119,7 @@ def test_calls_of_tools_are_part_of_the_output(server, run):
             "inputParameters": {"city": "Bonn", "options": {"days": 2}, "method": "weather"},
         }
     ]
-    function = {"name": "weather", "description": "Tells the weather", "parameters": schema}
+    function = {"name": "weather", "description": "Returns the weather", "parameters": schema}
     assert bodies(server)[0]["tools"] == [{"type": "function", "function": function}]
 
 
