@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.models import Grant
+from conductor_app.models import Attempt, Grant, Run
 from tests.access.users import api_client_of, create_application, grant_access
 from tests.api.step_documents import simple
 
@@ -119,3 +119,20 @@ def test_a_text_that_is_no_prompt_and_a_granted_model_may_be_used(with_logins, c
     document = {"name": "team-flow", "version": 1, "schemaVersion": 2, "tasks": [chat(instructions="Be brief.")]}
 
     assert api_client_of(made).post("/metadata/workflow", document).status_code == 200
+
+
+def test_an_integration_that_data_names_requires_the_permission_of_the_starter(with_logins, clock):
+    admin, starter = api_client_of(create_application("root", "ADMIN")), create_application("starter")
+    step = chat(llmProvider="${workflow.input.provider}")
+    admin.post("/metadata/workflow", {"name": "team-flow", "version": 1, "schemaVersion": 2, "tasks": [step]})
+    grant_access(starter, "WORKFLOW_DEF", "team-flow", "EXECUTE")
+
+    def reasons_of_a_new_run():
+        run = api_client_of(starter).post("/workflow/team-flow", {"provider": "main"}).content.decode()
+        return (
+            f"{Run.objects.get(pk=run).reason} {list(Attempt.objects.filter(run=run).values_list('reason', flat=True))}"
+        )
+
+    assert "starter lacks the permission EXECUTE on INTEGRATION" in reasons_of_a_new_run()
+    grant_access(starter, "INTEGRATION_PROVIDER", "main", "EXECUTE")
+    assert "lacks the permission" not in reasons_of_a_new_run()
