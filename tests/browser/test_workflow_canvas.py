@@ -143,6 +143,7 @@ def test_the_default_handler_and_the_final_steps_of_a_try_step_are_edited_by_key
 
     node(page, "refund").focus()
     page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="refund")).to_be_focused()
     page.get_by_label("Move to").select_option("first in paid › finally")
     page.get_by_role("button", name="Move", exact=True).press("Enter")
     expect(node(page, "refund")).to_have_attribute("data-path", "tasks[0].finallyTasks[0]")
@@ -157,6 +158,21 @@ def test_the_default_handler_and_the_final_steps_of_a_try_step_are_edited_by_key
         page.get_by_role("button", name="Undo").press("Enter")
     expect(node(page, "refund")).to_have_attribute("data-path", "tasks[1]")
     assert text(page) == before
+
+
+def test_the_focus_stays_on_a_plus_when_a_check_draws_the_diagram_again(page, order):
+    page.goto(f"{WORKFLOWS}{order.pk}/edit/")
+    place = page.locator('[role=button][data-insert="tasks[1]"]')
+    place.focus()
+    page.evaluate(
+        """() => {
+            const view = document.querySelector("[data-code-editor]").codeView;
+            const from = view.state.doc.toString().lastIndexOf('"ship"') + 1;
+            view.dispatch({ changes: { from, to: from + 4, insert: "send" } });
+        }"""
+    )
+    expect(node(page, "send")).to_be_visible()
+    expect(place).to_be_focused()
 
 
 def test_text_and_canvas_are_one_draft(page, order):

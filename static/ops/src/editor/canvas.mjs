@@ -96,9 +96,7 @@ export const canvased = (box) => {
     setKnown(box, report.known);
     const list = document.querySelector("[data-findings]");
     if (list) list.innerHTML = report.list;
-    const focused = picture.contains(document.activeElement) ? document.activeElement.dataset?.path : null;
     box.dispatchEvent(new CustomEvent("checked", { detail: { ...report, isCanvas: true } }));
-    if (focused) picture.querySelector(`.diagram-node[data-path="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
     if (isLast) showPanel(report.panel);
     select(report.at);
     return undefined;
@@ -125,8 +123,15 @@ export const canvased = (box) => {
     const target = panel.querySelector("[data-type-filter]:not([hidden])") || panel.querySelector("[data-panel-title]");
     target?.focus();
   };
-  const open = async (path) => { await send(`show:${path}`); focusPanel(); };
-  const pick = async (path) => { await send(`pick:${path}`); focusPanel(); };
+  // Show another panel. Until it arrives, the old one cannot be used, since its buttons would change another step.
+  const turnTo = async (action) => {
+    panel.inert = true;
+    await send(action);
+    panel.inert = false;
+    focusPanel();
+  };
+  const open = (path) => turnTo(`show:${path}`);
+  const pick = (path) => turnTo(`pick:${path}`);
   const act = async (node, action) => {
     if (node && selected() !== node.dataset.path) await send(`show:${node.dataset.path}`);
     await send(action);

@@ -32,6 +32,17 @@ export const pictured = (box) => {
     if (box.left < frame.left || box.right > frame.right) inner.scrollLeft += box.left - frame.left - frame.width / 3;
   };
 
+  // Replace the diagram. The focus stays on the step or the + that has it.
+  const replace = (html) => {
+    const old = place.querySelector(".diagram");
+    const [left, top] = [old?.scrollLeft || 0, old?.scrollTop || 0];
+    const { path, insert } = place.contains(document.activeElement) ? document.activeElement.dataset : {};
+    place.innerHTML = html;
+    place.querySelector(".diagram")?.scrollTo(left, top);
+    if (path) place.querySelector(`.diagram-node[data-path="${CSS.escape(path)}"]`)?.focus({ preventScroll: true });
+    else if (insert) place.querySelector(`.diagram-insert[data-insert="${CSS.escape(insert)}"]`)?.focus({ preventScroll: true });
+  };
+
   return {
     extensions: [EditorView.updateListener.of((update) => {
       if (!update.selectionSet && !update.docChanged) return;
@@ -42,11 +53,8 @@ export const pictured = (box) => {
     begin: (view) => {
       box.addEventListener("checked", ({ detail }) => {
         if (detail.picture === null) { place.classList.add("is-old"); return; }
-        const old = place.querySelector(".diagram");
-        const [left, top] = [old?.scrollLeft || 0, old?.scrollTop || 0];
         place.classList.remove("is-old");
-        place.innerHTML = detail.picture;
-        place.querySelector(".diagram")?.scrollTo(left, top);
+        replace(detail.picture);
         mark();
       });
       place.addEventListener("click", (event) => {
