@@ -1,1 +1,1 @@
-"""The wire: one folder a dialect."""
+"""The HTTP APIs: one package per API."""

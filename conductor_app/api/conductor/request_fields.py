@@ -1,4 +1,4 @@
-"""Reading a request's document by its table of fields: coerced as clients expect, or all validation_errors at once."""
+"""Parse the document of a request by its table of fields: coerce values, or report all errors at once."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

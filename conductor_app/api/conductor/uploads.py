@@ -1,4 +1,4 @@
-"""Bodies that are files: read piece by piece, never held as a whole, and laid where storages can go back and forth."""
+"""Request bodies that are files: read in chunks and stored in a seekable temporary file."""
 
 import hashlib
 from collections.abc import Callable, Iterator

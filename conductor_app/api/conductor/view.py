@@ -1,4 +1,4 @@
-"""ConductorView: one address of the dialect, with as little as possible between the request and its handler."""
+"""Base class of the views of Conductor's API, with little overhead between the request and its handler."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar

@@ -1,4 +1,4 @@
-"""Where the content of artifacts comes and goes: addresses that carry their own permission."""
+"""Signed addresses that upload and download the content of artifacts."""
 
 from django.urls import re_path
 

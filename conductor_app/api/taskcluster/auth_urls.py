@@ -1,4 +1,4 @@
-"""Every address of the Auth service that clients of the Queue need (taskcluster §6, §7.2)."""
+"""URL patterns of the Auth service that clients of the Queue need (taskcluster §6, §7.2)."""
 
 from django.urls import re_path
 

@@ -18,23 +18,23 @@ log = logging.getLogger(__name__)
 
 
 class MalformedPayload(Invalid):
-    """The body is no JSON, or does not say that it is."""
+    """Raised when the body is not JSON, or its content type is not that of JSON."""
 
 
 class InvalidRequestArguments(Invalid):
-    """A part of the address, or an option of the query, is not as it must be."""
+    """Raised when a part of the path, or a query parameter, is invalid."""
 
 
 class InputValidationError(Invalid):
-    """The body is not as the schema of the method wants it."""
+    """Raised when the body does not match the schema of the method."""
 
 
 class InputTooLarge(Invalid):
-    """The body is larger than this server takes."""
+    """Raised when the body is larger than the server accepts."""
 
 
 class NoMatchingMethod(Invalid):
-    """The object is available by none of the methods that the client supports."""
+    """Raised when the client supports none of the download methods of the object."""
 
 
 CODE_BY_ERROR: dict[type[Exception], tuple[str, int]] = {

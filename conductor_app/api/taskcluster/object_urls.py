@@ -1,4 +1,4 @@
-"""Every address of the Object service (taskcluster §4.2)."""
+"""URL patterns of the Object service (taskcluster §4.2)."""
 
 from django.urls import re_path
 

@@ -1,4 +1,4 @@
-"""Moments as clients write them: RFC 3339 with a zone, and as many digits of a second as they like."""
+"""Parsing of timestamps: RFC 3339 with a time zone, and any number of digits of a second."""
 
 import re
 from datetime import UTC, datetime, timedelta

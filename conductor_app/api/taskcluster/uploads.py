@@ -1,4 +1,4 @@
-"""The body of a request as a file for a storage: read once, piece by piece, never held as a whole."""
+"""Request bodies as files for a storage: read once, in chunks."""
 
 import io
 from collections.abc import Callable
@@ -58,7 +58,7 @@ class RequestBodyStream(io.RawIOBase):
 
 
 class RequestUpload(File):
-    """A body, as storages take files."""
+    """A request body as an uploaded file."""
 
     def __init__(self, body: RequestBodyStream) -> None:
         super().__init__(body, name="upload")

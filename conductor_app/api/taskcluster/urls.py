@@ -1,4 +1,4 @@
-"""Every address of the dialect, in the order of the reference (taskcluster §1.5)."""
+"""URL patterns of the Queue service, in the order of the reference (taskcluster §1.5)."""
 
 from django.urls import re_path
 

@@ -41,7 +41,7 @@ class TaskclusterRequest(HttpRequest):
 
 
 class TaskclusterView(ClientView):
-    """One address: the verb names the handler, whatever a handler raises becomes the dialect's error."""
+    """Base class of views. Exceptions of handlers become error responses in Taskcluster's format."""
 
     methods: Mapping[str, method_scopes.ApiMethod] = {}
     known_options: tuple[str, ...] = ()

@@ -24,7 +24,7 @@ from .access_serializers import access_key_document, application_document, read_
 
 
 class Applications(ConductorView):
-    """GET, POST /api/applications: all applications, a new one."""
+    """GET, POST /api/applications: list all applications, or create one."""
 
     operations = {
         "get": ApiOperation("List all applications", permission=ALLOW_ALL, reply=ArrayOf(shapes.APPLICATION)),
@@ -47,7 +47,7 @@ class Applications(ConductorView):
 
 
 class ApplicationOne(ConductorView):
-    """GET, PUT, DELETE /api/applications/{id}: one application."""
+    """GET, PUT, DELETE /api/applications/{id}: get, rename or delete an application."""
 
     operations = {
         "get": ApiOperation("Get an application", permission=can_view_application, reply=shapes.APPLICATION),
@@ -73,7 +73,7 @@ class ApplicationOne(ConductorView):
 
 
 class ApplicationOfKey(ConductorView):
-    """GET /api/applications/key/{accessKeyId}: the application that a key belongs to."""
+    """GET /api/applications/key/{accessKeyId}: get the application of an access key."""
 
     operations = {
         "get": ApiOperation(
@@ -89,7 +89,7 @@ class ApplicationOfKey(ConductorView):
 
 
 class AccessKeys(ConductorView):
-    """GET, POST /api/applications/{id}/accessKeys: the keys of an application, a new one with its secret."""
+    """GET, POST /api/applications/{id}/accessKeys: list the access keys of an application, or create one."""
 
     operations = {
         "get": ApiOperation(
@@ -122,7 +122,7 @@ class AccessKeyOne(ConductorView):
 
 
 class AccessKeyStatus(ConductorView):
-    """POST /api/applications/{applicationId}/accessKeys/{keyId}/status: withdraw a key, or let it be used again."""
+    """POST /api/applications/{applicationId}/accessKeys/{keyId}/status: enable or disable an access key."""
 
     operations = {
         "post": ApiOperation(
@@ -135,7 +135,7 @@ class AccessKeyStatus(ConductorView):
 
 
 class ApplicationRole(ConductorView):
-    """POST, DELETE /api/applications/{applicationId}/roles/{role}: give a role, take it."""
+    """POST, DELETE /api/applications/{applicationId}/roles/{role}: assign or remove a role."""
 
     operations = {
         "post": ApiOperation("Assign a role to an application", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY),

@@ -18,7 +18,7 @@ from .secret_serializers import decode_text
 
 
 class EnvironmentVariables(ConductorView):
-    """GET /api/environment: all variables with their values."""
+    """GET /api/environment: list all variables with their values."""
 
     operations = {
         "get": ApiOperation("List environment variables", permission=ALLOW_ALL, reply=ArrayOf(shapes.VARIABLE)),
@@ -64,7 +64,7 @@ class EnvironmentVariable(ConductorView):
 
 
 class EnvironmentTags(NamedTags):
-    """GET, PUT, DELETE /api/environment/{key}/tags: shown, replaced, taken off."""
+    """GET, PUT, DELETE /api/environment/{key}/tags: list, replace or remove tags."""
 
     operations = {
         "get": ApiOperation(

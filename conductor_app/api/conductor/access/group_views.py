@@ -19,7 +19,7 @@ from . import access_serializers as wire
 
 
 class Groups(ConductorView):
-    """GET /api/groups: all groups."""
+    """GET /api/groups: list all groups."""
 
     operations = {
         "get": ApiOperation("List all groups", permission=can_view_users, reply=ArrayOf(shapes.GROUP)),
@@ -94,7 +94,7 @@ class GroupUsers(ConductorView):
 
 
 class GroupUser(ConductorView):
-    """POST, DELETE /api/groups/{groupId}/users/{userId}: one in, one out."""
+    """POST, DELETE /api/groups/{groupId}/users/{userId}: add or remove a member."""
 
     operations = {
         "post": ApiOperation("Add a user to a group", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY),

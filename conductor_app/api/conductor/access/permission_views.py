@@ -1,4 +1,4 @@
-"""Permissions and roles: granted, shown, taken back."""
+"""Views of permissions and roles."""
 
 from django.contrib.auth.models import Group
 from django.http import HttpResponse
@@ -21,7 +21,7 @@ from . import access_serializers as wire
 
 
 class Authorizations(ConductorView):
-    """POST, DELETE /api/auth/authorization: grant accesses to a target, take them back."""
+    """POST, DELETE /api/auth/authorization: grant or revoke permissions for a target."""
 
     operations = {
         "post": ApiOperation(
@@ -75,7 +75,7 @@ def all_roles():
 
 
 class RoleList(ConductorView):
-    """GET, POST /api/roles: all roles, a new one."""
+    """GET, POST /api/roles: list all roles, or create one."""
 
     operations = {
         "get": ApiOperation("List all roles", permission=ALLOW_ALL, reply=ArrayOf(shapes.ROLE)),
@@ -93,7 +93,7 @@ class RoleList(ConductorView):
 
 
 class SystemRoles(ConductorView):
-    """GET /api/roles/system: the roles that every server has, by name."""
+    """GET /api/roles/system: get the built-in roles by name."""
 
     operations = {
         "get": ApiOperation("List the built-in roles", permission=ALLOW_ALL, reply=read_mapping),
@@ -105,7 +105,7 @@ class SystemRoles(ConductorView):
 
 
 class CustomRoles(ConductorView):
-    """GET /api/roles/custom: the roles that were made here."""
+    """GET /api/roles/custom: list the custom roles."""
 
     operations = {
         "get": ApiOperation("List the custom roles", permission=ALLOW_ALL, reply=ArrayOf(shapes.ROLE)),
@@ -129,7 +129,7 @@ class AvailablePermissions(ConductorView):
 
 
 class RoleOne(ConductorView):
-    """GET, PUT, DELETE /api/roles/{name}: one role."""
+    """GET, PUT, DELETE /api/roles/{name}: get, update or delete a role."""
 
     operations = {
         "get": ApiOperation("Get a role", permission=ALLOW_ALL, reply=shapes.ROLE),

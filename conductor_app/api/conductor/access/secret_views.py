@@ -110,7 +110,7 @@ class SecretExists(ConductorView):
 
 
 class SecretTags(NamedTags):
-    """GET, PUT, DELETE /api/secrets/{key}/tags: shown, replaced, taken off."""
+    """GET, PUT, DELETE /api/secrets/{key}/tags: list, replace or remove tags."""
 
     operations = {
         "get": ApiOperation("List the tags of a secret", permission=can_view_secret, reply=ArrayOf(TAG)),

@@ -1,4 +1,4 @@
-"""Tokens: given for a key and its secret, and whose they are."""
+"""Views of access tokens: create one for a key and its secret, and get its user."""
 
 from django.contrib.auth.models import User
 from django.http import HttpResponse
@@ -16,7 +16,7 @@ from .user_views import user_response
 
 
 class Tokens(ConductorView):
-    """POST /api/token: a token for an application's key and secret."""
+    """POST /api/token: create an access token for the key and secret of an application."""
 
     operations = {
         "post": ApiOperation("Create an access token for a key", reply=shapes.TOKEN, body=shapes.CREDENTIALS),
@@ -46,7 +46,7 @@ def parse_credentials(document: dict) -> tuple[str, str]:
 
 
 class TokenUser(ConductorView):
-    """GET /api/token/userInfo: whose token it is, with roles and groups."""
+    """GET /api/token/userInfo: get the user of the token, with roles and groups."""
 
     operations = {
         "get": ApiOperation("Get the user of the access token", permission=ALLOW_ALL, reply=shapes.USER),

@@ -167,7 +167,7 @@ class IntegrationTags(ConductorView):
 
 
 class IntegrationTokens(ConductorView):
-    """GET /api/integrations/provider/{name}/metrics: the tokens of each model."""
+    """GET /api/integrations/provider/{name}/metrics: get the number of tokens that each model has used."""
 
     operations = {
         "get": ApiOperation(
@@ -201,7 +201,7 @@ class IntegrationModels(ConductorView):
 
 
 class IntegrationModelNames(ConductorView):
-    """GET /api/integrations/provider/{name}/integration/all: the names of the models."""
+    """GET /api/integrations/provider/{name}/integration/all: list the names of the models."""
 
     operations = {
         "get": ApiOperation("List the names of an integration's models", permission=can_view_integration, reply=texts),
@@ -279,7 +279,7 @@ class IntegrationModelTags(ModelView):
 
 
 class IntegrationModelTokens(ModelView):
-    """GET, POST …/integration/{model}/metrics: the tokens of a model; add those of calls made elsewhere."""
+    """GET, POST …/integration/{model}/metrics: get the tokens that a model has used, or add those of other calls."""
 
     operations = {
         "get": ApiOperation("Get the tokens that a model has used", permission=can_view_model, reply=IntegerOf(64)),
@@ -301,7 +301,7 @@ class IntegrationModelTokens(ModelView):
 
 
 class IntegrationModelPrompts(ModelView):
-    """GET …/integration/{model}/prompt: the prompts that are bound to a model."""
+    """GET …/integration/{model}/prompt: list the prompts that are bound to a model."""
 
     operations = {
         "get": ApiOperation("List the prompts of a model", permission=can_view_model, reply=ArrayOf(PROMPT)),
@@ -325,7 +325,7 @@ class IntegrationModelPrompt(ModelView):
 
 
 class IntegrationKinds(ConductorView):
-    """GET /api/integrations/def: the kinds of integrations, with their settings."""
+    """GET /api/integrations/def: list the kinds of integrations with their settings."""
 
     operations = {
         "get": ApiOperation("List the kinds of integrations", permission=ALLOW_ALL, reply=ArrayOf(INTEGRATION_KIND)),
@@ -336,7 +336,7 @@ class IntegrationKinds(ConductorView):
 
 
 class IntegrationKindOne(ConductorView):
-    """GET /api/integrations/def/{name}: one kind of integration, as a list."""
+    """GET /api/integrations/def/{name}: get one kind of integration, as a list."""
 
     operations = {
         "get": ApiOperation("Get a kind of integration", permission=ALLOW_ALL, reply=ArrayOf(INTEGRATION_KIND)),
@@ -348,7 +348,7 @@ class IntegrationKindOne(ConductorView):
 
 
 class AllModels(ConductorView):
-    """GET /api/integrations/all: all models as `integration:model`."""
+    """GET /api/integrations/all: list all models as `integration:model`."""
 
     operations = {
         "get": ApiOperation(

@@ -108,7 +108,7 @@ def _fields(request: ConductorRequest) -> dict[str, Any]:
 
 
 class PromptVersions(ConductorView):
-    """GET /api/prompts/{name}/versions: all versions of a prompt, newest first."""
+    """GET /api/prompts/{name}/versions: list all versions of a prompt, newest first."""
 
     operations = {
         "get": ApiOperation("List the versions of a prompt", permission=can_view_prompt, reply=ArrayOf(PROMPT)),

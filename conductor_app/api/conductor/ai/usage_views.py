@@ -22,7 +22,7 @@ Document = dict[str, Any]
 
 
 class ModelUsageInsight(ConductorView):
-    """GET /api/insight/model-usage: calls, tokens, cost and durations in a range, and the 20 that cost most.
+    """GET /api/insight/model-usage: get calls, tokens, cost and durations in a range, and the 20 most expensive calls.
 
     `range`: `1h`, `24h` (default), `7d` or `30d`. `integration`, `model`, `definition` and `caller` select calls.
     Amounts are integers in millionths of `currency`.
@@ -59,7 +59,7 @@ class ModelUsageInsight(ConductorView):
 
 
 class ModelBudgets(ConductorView):
-    """GET /api/model-budgets: all budgets with what is spent of them. PUT: create or replace one.
+    """GET /api/model-budgets: list all budgets with what is spent of them. PUT: create or replace one.
 
     A budget is identified by `scope`, `name` and `period`. Amounts are integers in millionths of the currency.
     """

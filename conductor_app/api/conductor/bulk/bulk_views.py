@@ -122,7 +122,7 @@ class BulkRemove(ConductorView):
 
 
 class BulkDelete(ConductorView):
-    """POST /api/workflow/bulk/delete: the same for clients whose DELETE has no body."""
+    """POST /api/workflow/bulk/delete: delete workflows, for clients whose DELETE has no body."""
 
     operations = {
         "post": ApiOperation(

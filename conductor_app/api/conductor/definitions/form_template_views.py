@@ -1,4 +1,4 @@
-"""User form templates: saved, listed, found by name and version or by the task that names one, deleted."""
+"""Views of user form templates."""
 
 from django.http import HttpResponse
 
@@ -25,7 +25,7 @@ MAX_TEMPLATES = 1_000
 
 
 class FormTemplates(ConductorView):
-    """GET, POST /api/human/template: all templates, those with a name, or one version; save one."""
+    """GET, POST /api/human/template: list all templates, those with a name, or one version; save a template."""
 
     operations = {
         "get": ApiOperation(
@@ -81,7 +81,7 @@ class FormTemplatesBulk(ConductorView):
 
 
 class FormTemplateNamed(ConductorView):
-    """GET /api/human/template/{humanTaskId}: the template of a task. DELETE …/{name}: all versions of a template."""
+    """GET /api/human/template/{humanTaskId}: get the template of a task. DELETE …/{name}: delete all its versions."""
 
     operations = {
         "get": ApiOperation(
@@ -106,7 +106,7 @@ class FormTemplateNamed(ConductorView):
 
 
 class FormTemplateOne(ConductorView):
-    """GET, DELETE /api/human/template/{name}/{version}: one version; 0 is the newest."""
+    """GET, DELETE /api/human/template/{name}/{version}: get or delete one version; 0 is the newest."""
 
     operations = {
         "get": ApiOperation(

@@ -20,7 +20,7 @@ from .definition_serializers import schema_document, short_schema_document
 
 
 class Schemas(ConductorView):
-    """GET, POST /api/schema: all schemas, new or changed ones; `short` leaves out the data.
+    """GET, POST /api/schema: list all schemas (`short` omits their data), or save schemas.
 
     One client sends an object, others a list.
     """
@@ -74,7 +74,7 @@ class SchemaNewest(ConductorView):
 
 
 class SchemaOne(ConductorView):
-    """GET, DELETE /api/schema/{name}/{version}: one version."""
+    """GET, DELETE /api/schema/{name}/{version}: get or delete one version."""
 
     operations = {
         "get": ApiOperation("Get a schema", permission=can_view_schema, reply=SCHEMA_FIELDS),

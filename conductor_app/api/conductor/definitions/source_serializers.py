@@ -1,4 +1,4 @@
-"""A folder of definitions in; its plan, its results and its drift out."""
+"""Parsing of a folder of definitions, and documents of its plan, results and drift."""
 
 from typing import Any
 

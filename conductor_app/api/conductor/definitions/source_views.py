@@ -55,7 +55,7 @@ class SourceApplication(ConductorView):
 
 
 class SourceDrift(ConductorView):
-    """GET /api/definitions/drift: the definitions that folders have applied, and the edits that were made here since.
+    """GET /api/definitions/drift: list the definitions that were applied from folders, and later edits.
 
     `label`: those of one source.
     """

@@ -1,4 +1,4 @@
-"""Tags, as clients hang them on things: a key and a value."""
+"""Parsing of tags, each with a key and a value."""
 
 from typing import Any
 

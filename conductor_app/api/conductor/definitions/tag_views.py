@@ -27,7 +27,7 @@ from .tag_serializers import TAG, read_tags, subtract_tags
 
 
 class AllTags(ConductorView):
-    """GET /api/metadata/tags: every tag that something carries."""
+    """GET /api/metadata/tags: list every tag that is in use."""
 
     operations = {
         "get": ApiOperation("List all tags", permission=ALLOW_ALL, reply=ArrayOf(TAG)),
@@ -75,7 +75,7 @@ class WorkflowTags(ConductorView):
 
 
 class TaskTags(WorkflowTags):
-    """GET, POST, PUT, DELETE /api/metadata/task/{taskName}/tags: the same for task definitions."""
+    """GET, POST, PUT, DELETE /api/metadata/task/{taskName}/tags: list, add, replace or remove tags."""
 
     operations = {
         "get": ApiOperation(
@@ -94,7 +94,7 @@ class TaskTags(WorkflowTags):
 
 
 class ApplicationTags(ConductorView):
-    """GET, PUT, DELETE /api/applications/{id}/tags: shown, some more, some less."""
+    """GET, PUT, DELETE /api/applications/{id}/tags: list, add or remove tags."""
 
     operations = {
         "get": ApiOperation("List the tags of an application", permission=can_view_application, reply=ArrayOf(TAG)),

@@ -20,7 +20,7 @@ from .definition_serializers import task_definition_document
 
 
 class TaskDefinitions(ConductorView):
-    """GET, POST, PUT /api/metadata/taskdefs: all definitions, several new or changed ones, one new or changed one."""
+    """GET, POST, PUT /api/metadata/taskdefs: list all definitions, save several, or update one."""
 
     operations = {
         "get": ApiOperation("List all task definitions", permission=ALLOW_ALL, reply=ArrayOf(TASK_DEFINITION)),
@@ -55,7 +55,7 @@ class TaskDefinitions(ConductorView):
 
 
 class TaskDefinitionOne(ConductorView):
-    """GET, DELETE /api/metadata/taskdefs/{name}: one definition."""
+    """GET, DELETE /api/metadata/taskdefs/{name}: get or delete a definition."""
 
     operations = {
         "get": ApiOperation("Get a task definition", permission=can_view_task_definition, reply=TASK_DEFINITION),

@@ -27,7 +27,7 @@ from .definition_serializers import classifier_of, definition_summary, finding_d
 
 
 class WorkflowDefinitions(ConductorView):
-    """GET, POST, PUT /api/metadata/workflow: all definitions, a new one, several new or changed ones."""
+    """GET, POST, PUT /api/metadata/workflow: list all definitions, create one, or save several."""
 
     operations = {
         "get": ApiOperation(
@@ -133,7 +133,7 @@ class WorkflowDefinitionVersion(ConductorView):
 
 
 class LatestVersions(ConductorView):
-    """GET /api/metadata/workflow/latest-versions: the newest version of each definition."""
+    """GET /api/metadata/workflow/latest-versions: list the newest version of each definition."""
 
     operations = {
         "get": ApiOperation(
@@ -149,7 +149,7 @@ class LatestVersions(ConductorView):
 
 
 class WorkflowNames(ConductorView):
-    """GET /api/metadata/workflow/names: the names of all definitions."""
+    """GET /api/metadata/workflow/names: list the names of all definitions."""
 
     operations = {
         "get": ApiOperation("List the names of workflow definitions", permission=ALLOW_ALL, reply=texts),
@@ -161,7 +161,7 @@ class WorkflowNames(ConductorView):
 
 
 class NamesAndVersions(ConductorView):
-    """GET /api/metadata/workflow/names-and-versions: the versions of each definition by its name."""
+    """GET /api/metadata/workflow/names-and-versions: get the versions of each definition by its name."""
 
     operations = {
         "get": ApiOperation(
@@ -177,7 +177,7 @@ class NamesAndVersions(ConductorView):
 
 
 class Versions(ConductorView):
-    """GET /api/metadata/workflow/{name}/versions: the versions of one definition."""
+    """GET /api/metadata/workflow/{name}/versions: list the versions of a definition."""
 
     operations = {
         "get": ApiOperation(

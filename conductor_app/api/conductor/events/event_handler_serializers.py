@@ -1,4 +1,4 @@
-"""EventHandler in and out (api §3.12)."""
+"""Parsing and documents of event handlers (EventHandler, api §3.12)."""
 
 from collections.abc import Sequence
 from typing import Any

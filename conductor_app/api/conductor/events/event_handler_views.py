@@ -30,7 +30,7 @@ def add_tags(handlers: Iterable[EventHandler]) -> list[Document]:
 
 
 class EventHandlers(ConductorView):
-    """GET, POST, PUT /api/event: all handlers, new ones, a changed one."""
+    """GET, POST, PUT /api/event: list all handlers, create some, or update one."""
 
     operations = {
         "get": ApiOperation(
@@ -85,7 +85,7 @@ class EventHandlerOne(ConductorView):
 
 
 class EventHandlerNamed(ConductorView):
-    """GET /api/event/handler/{name}: one handler."""
+    """GET /api/event/handler/{name}: get a handler."""
 
     operations = {
         "get": ApiOperation("Get an event handler", permission=can_view_handler, reply=EVENT_HANDLER_FIELDS),

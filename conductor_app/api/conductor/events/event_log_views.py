@@ -96,7 +96,7 @@ class EventExecutions(ConductorView):
 
 
 class EventMessages(ConductorView):
-    """GET /api/event/message/{event}?from=: the events of this name that came lately, newest first."""
+    """GET /api/event/message/{event}?from=: list the latest events with a name, newest first."""
 
     operations = {
         "get": ApiOperation(
@@ -115,7 +115,7 @@ class EventMessages(ConductorView):
 
 
 class EventTags(ConductorView):
-    """GET, PUT, DELETE /api/event/{name}/tags: shown, some more, some less."""
+    """GET, PUT, DELETE /api/event/{name}/tags: list, add or remove tags."""
 
     operations = {
         "get": ApiOperation("List the tags of an event handler", permission=ADMINISTRATORS_ONLY, reply=ArrayOf(TAG)),

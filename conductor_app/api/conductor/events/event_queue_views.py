@@ -34,7 +34,7 @@ class EventQueueSizes(ConductorView):
 
 
 class EventQueues(ConductorView):
-    """GET /api/queue/: the queue of each status."""
+    """GET /api/queue/: get the queue of each status."""
 
     operations = {
         "get": ApiOperation(

@@ -23,7 +23,7 @@ from .event_handler_serializers import webhook_document
 
 
 class Webhooks(ConductorView):
-    """GET, POST /api/metadata/webhook: all webhooks, a new one."""
+    """GET, POST /api/metadata/webhook: list all webhooks, or create one."""
 
     operations = {
         "get": ApiOperation("List the readable webhooks", permission=ALLOW_ALL, reply=ArrayOf(WEBHOOK_FIELDS)),
@@ -44,7 +44,7 @@ class Webhooks(ConductorView):
 
 
 class WebhookOne(ConductorView):
-    """GET, PUT, DELETE /api/metadata/webhook/{id}: one webhook."""
+    """GET, PUT, DELETE /api/metadata/webhook/{id}: get, update or delete a webhook."""
 
     operations = {
         "get": ApiOperation("Get a webhook", permission=can_view_webhook, reply=WEBHOOK_FIELDS),
@@ -69,7 +69,7 @@ class WebhookOne(ConductorView):
 
 
 class WebhookTags(ConductorView):
-    """GET, PUT, DELETE /api/metadata/webhook/{name}/tags: shown, some more, some less."""
+    """GET, PUT, DELETE /api/metadata/webhook/{name}/tags: list, add or remove tags."""
 
     operations = {
         "get": ApiOperation("List the tags of a webhook", permission=ADMINISTRATORS_ONLY, reply=ArrayOf(TAG)),

@@ -23,7 +23,7 @@ Document = dict[str, Any]
 
 
 class FailureGroups(ConductorView):
-    """GET /api/insight/failures: groups of failures with the same cause, most recent first.
+    """GET /api/insight/failures: list groups of failures with the same cause, most recent first.
 
     `view`: `open` (default), `new`, `regressed`, `resolved`, `ignored` or `all`. `sort`: `last`, `lost`, `count` or
     `first`. `definition` and `text` filter by workflow, and by error or task.
@@ -65,7 +65,7 @@ class FailureGroups(ConductorView):
 
 
 class FailureGroupInsight(ConductorView):
-    """GET /api/insight/failures/{id}: what the failures of a group have in common.
+    """GET /api/insight/failures/{id}: get what the failures of a group have in common.
 
     `range`: `1h`, `24h` (default), `7d` or `30d`, the range of `counts`.
     """

@@ -20,7 +20,7 @@ MAX_TASKS = 1000
 
 
 class OpenTasks(ConductorView):
-    """GET /api/admin/task/{taskDefName}: a page of the open tasks of one name, the oldest first."""
+    """GET /api/admin/task/{taskDefName}: list a page of the open tasks of a task type, oldest first."""
 
     operations = {
         "get": ApiOperation(

@@ -1,4 +1,4 @@
-"""The server itself: version, configuration."""
+"""Views of the server's version and configuration."""
 
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -14,7 +14,7 @@ from ..view import ConductorRequest, ConductorView
 
 
 class ServerVersion(ConductorView):
-    """GET /api/version: the version of this server."""
+    """GET /api/version: get the version of this server."""
 
     operations = {
         "get": ApiOperation("Get the version of the server", reply=PLAIN_TEXT),

@@ -47,7 +47,7 @@ def _build_document() -> dict[str, Any]:
 
 
 class OpenApiDocument(ConductorView):
-    """GET /api/openapi.json: every operation of the API."""
+    """GET /api/openapi.json: get the description of every operation."""
 
     operations = {
         "get": ApiOperation("", permission=ALLOW_ALL),

@@ -37,7 +37,7 @@ def server_origin(request: ConductorRequest) -> str:
 
 
 class Files(ConductorView):
-    """POST /api/files: a handle for a file that is to come, and where it is sent."""
+    """POST /api/files: create a file whose content is uploaded later, and get the address of the upload."""
 
     operations = {
         "post": ApiOperation(
@@ -59,7 +59,7 @@ class Files(ConductorView):
 
 
 class FileOne(ConductorView):
-    """GET /api/files/{workflow}/{file}: a file, without its content."""
+    """GET /api/files/{workflow}/{file}: get a file without its content."""
 
     operations = {
         "get": ApiOperation("Get a file of a workflow", permission=can_view_files, reply=shapes.FILE),
@@ -70,7 +70,7 @@ class FileOne(ConductorView):
 
 
 class FileUploadAddress(ConductorView):
-    """GET /api/files/{workflow}/{file}/upload-url: where the content is sent."""
+    """GET /api/files/{workflow}/{file}/upload-url: get the address to upload the content."""
 
     operations = {
         "get": ApiOperation("Get the address to upload a file", permission=can_upload_files, reply=shapes.FILE_ADDRESS),
@@ -83,7 +83,7 @@ class FileUploadAddress(ConductorView):
 
 
 class FileDownloadAddress(ConductorView):
-    """GET /api/files/{workflow}/{file}/download-url: where the content is fetched from."""
+    """GET /api/files/{workflow}/{file}/download-url: get the address to download the content."""
 
     operations = {
         "get": ApiOperation("Get the address to download a file", permission=can_view_files, reply=shapes.FILE_ADDRESS),
@@ -96,7 +96,7 @@ class FileDownloadAddress(ConductorView):
 
 
 class FileContent(ConductorView):
-    """PUT, GET /api/files/content/{workflow}/{file}: the bytes of a file, or of a part; an address may permit it."""
+    """PUT, GET /api/files/content/{workflow}/{file}: upload or download a file, or a part of it."""
 
     operations = {
         "put": ApiOperation(
@@ -154,7 +154,7 @@ def parse_part(part: str) -> tuple[str, int]:
 
 
 class FileUploadComplete(ConductorView):
-    """POST /api/files/{workflow}/{file}/upload-complete: all of it has come."""
+    """POST /api/files/{workflow}/{file}/upload-complete: complete the upload."""
 
     operations = {
         "post": ApiOperation("Complete the upload of a file", permission=can_upload_files, reply=shapes.FINISHED_FILE),
@@ -165,7 +165,7 @@ class FileUploadComplete(ConductorView):
 
 
 class FileParts(ConductorView):
-    """POST /api/files/{workflow}/{file}/multipart: it will come in parts."""
+    """POST /api/files/{workflow}/{file}/multipart: start an upload in parts."""
 
     operations = {
         "post": ApiOperation(
@@ -179,7 +179,7 @@ class FileParts(ConductorView):
 
 
 class FilePart(ConductorView):
-    """GET /api/files/{workflow}/{file}/multipart/{upload}/part/{number}: where a part is sent."""
+    """GET /api/files/{workflow}/{file}/multipart/{upload}/part/{number}: get the address to upload a part."""
 
     operations = {
         "get": ApiOperation(
@@ -193,7 +193,7 @@ class FilePart(ConductorView):
 
 
 class FilePartsComplete(ConductorView):
-    """POST /api/files/{workflow}/{file}/multipart/{upload}/complete: all parts have come."""
+    """POST /api/files/{workflow}/{file}/multipart/{upload}/complete: complete an upload in parts."""
 
     operations = {
         "post": ApiOperation(
@@ -212,7 +212,7 @@ class FilePartsComplete(ConductorView):
 
 
 class FilePartsOne(ConductorView):
-    """DELETE /api/files/{workflow}/{file}/multipart/{upload}: it will not come in these parts."""
+    """DELETE /api/files/{workflow}/{file}/multipart/{upload}: abort an upload in parts."""
 
     operations = {
         "delete": ApiOperation("Abort a multipart upload", permission=can_upload_files, reply=NO_CONTENT),

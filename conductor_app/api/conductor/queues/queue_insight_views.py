@@ -27,7 +27,7 @@ can_view_queue_in_address = RequiresAccess(((READ, TASK_DEF),), _task_type_of_qu
 
 
 class QueueStates(ConductorView):
-    """GET /api/insight/queues: the state of each queue, the one with the oldest pending task first."""
+    """GET /api/insight/queues: list the state of each queue; the queue with the oldest pending task comes first."""
 
     operations = {
         "get": ApiOperation("List the state of all queues", permission=ALLOW_ALL, reply=read_mapping),
@@ -41,7 +41,7 @@ class QueueStates(ConductorView):
 
 
 class QueueInsight(ConductorView):
-    """GET /api/insight/queues/{queue}: pending tasks in dispatch order, tasks in progress, pollers, limits."""
+    """GET /api/insight/queues/{queue}: get pending tasks in dispatch order, tasks in progress, pollers, limits."""
 
     operations = {
         "get": ApiOperation("Explain a queue", permission=can_view_queue_in_address, reply=read_mapping),

@@ -1,4 +1,4 @@
-"""Workflows that belong together: found by their correlation ids."""
+"""Views that find workflows by their correlation ids."""
 
 from collections.abc import Iterable
 from itertools import islice
@@ -23,7 +23,7 @@ CHUNK_SIZE = 500
 
 
 class Correlated(ConductorView):
-    """GET /api/workflow/{name}/correlated/{correlationId}: the workflows of one name that belong together."""
+    """GET /api/workflow/{name}/correlated/{correlationId}: list the workflows of a name with a correlation id."""
 
     operations = {
         "get": ApiOperation(
@@ -39,7 +39,7 @@ class Correlated(ConductorView):
 
 
 class CorrelatedMany(ConductorView):
-    """POST, GET /api/workflow/{name}/correlated: the same for several correlation ids, each of which is a key."""
+    """POST, GET /api/workflow/{name}/correlated: list the workflows of a name by correlation id."""
 
     operations = {
         "post": ApiOperation(
@@ -69,7 +69,7 @@ class CorrelatedMany(ConductorView):
 
 
 class CorrelatedBatch(ConductorView):
-    """POST /api/workflow/correlated/batch: the same for several names."""
+    """POST /api/workflow/correlated/batch: list the workflows of several names by correlation id."""
 
     operations = {
         "post": ApiOperation(

@@ -28,7 +28,7 @@ from .debug_serializers import (
 
 
 class DebuggedRun(ConductorView):
-    """GET /api/debug/runs/{workflowId}: the breakpoints of a run, and the tasks that are stopped at them."""
+    """GET /api/debug/runs/{workflowId}: list the breakpoints of a run and the tasks that are stopped at them."""
 
     operations = {"get": ApiOperation("Show where a run is stopped", permission=can_view_run, reply=read_mapping)}
 
@@ -94,7 +94,7 @@ class ContinueRun(ConductorView):
 
 
 class EvaluateExpression(ConductorView):
-    """POST /api/debug/runs/{workflowId}/evaluate: the value of an expression in a run. Masked values are `***`."""
+    """POST /api/debug/runs/{workflowId}/evaluate: evaluate an expression in a run. Masked values are `***`."""
 
     operations = {
         "post": ApiOperation(
@@ -107,7 +107,7 @@ class EvaluateExpression(ConductorView):
 
 
 class DefinitionBreakpoints(ConductorView):
-    """GET and POST /api/debug/workflows/{name}/versions/{version}/breakpoints: those of runs that start from now on."""
+    """GET, POST /api/debug/workflows/{name}/versions/{version}/breakpoints: list or set those of future runs."""
 
     operations = {
         "get": ApiOperation("List the breakpoints of a workflow", permission=can_view_workflow, reply=read_any),

@@ -1,4 +1,4 @@
-"""Workflows that are started and waited for."""
+"""Views that start a workflow and wait for its result."""
 
 from dataclasses import replace
 

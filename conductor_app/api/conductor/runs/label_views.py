@@ -17,7 +17,7 @@ from ..view import ConductorRequest, ConductorView
 
 
 class WorkflowLabels(ConductorView):
-    """GET, PUT, DELETE /api/workflow/{workflowId}/labels: shown, some more, some less; the labels as they are then."""
+    """GET, PUT, DELETE /api/workflow/{workflowId}/labels: get, add or remove labels. The reply has all labels."""
 
     operations = {
         "get": ApiOperation("List the labels of a workflow", permission=can_view_run, reply=texts),

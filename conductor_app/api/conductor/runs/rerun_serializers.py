@@ -1,4 +1,4 @@
-"""RerunWorkflowRequest in (api §3.8)."""
+"""Parsing of a RerunWorkflowRequest (api §3.8)."""
 
 from typing import Any
 

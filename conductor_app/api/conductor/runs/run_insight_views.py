@@ -34,7 +34,7 @@ from .run_insight_serializers import (
 
 
 class RunCause(ConductorView):
-    """GET /api/insight/runs/{workflowId}/cause: why the run has its status, and what it waits for.
+    """GET /api/insight/runs/{workflowId}/cause: explain the status of the run and what it waits for.
 
     `gates`: the conditions that a pending task must meet. `operations`: what the status allows.
     """

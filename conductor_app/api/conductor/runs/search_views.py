@@ -1,4 +1,4 @@
-"""Searches for workflows and tasks: as summaries, or as the whole documents (v2)."""
+"""Views that search workflows and tasks. The reply has summaries, or whole documents (v2)."""
 
 from django.http import HttpResponse
 
@@ -18,7 +18,7 @@ from .summary_serializers import task_summary_document, workflow_summary_documen
 
 
 class WorkflowSearch(ConductorView):
-    """GET /api/workflow/search: workflows as summaries."""
+    """GET /api/workflow/search: search workflows; the reply has summaries."""
 
     operations = {
         # Searches find only what the actor may read.
@@ -39,7 +39,7 @@ class WorkflowSearch(ConductorView):
 
 
 class WorkflowSearchV2(ConductorView):
-    """GET /api/workflow/search-v2: workflows without their tasks."""
+    """GET /api/workflow/search-v2: search workflows; the reply has workflows without their tasks."""
 
     operations = {
         "get": ApiOperation(
@@ -59,7 +59,7 @@ class WorkflowSearchV2(ConductorView):
 
 
 class WorkflowSearchByTasks(ConductorView):
-    """GET /api/workflow/search-by-tasks: the workflows of the tasks that are found, as summaries."""
+    """GET /api/workflow/search-by-tasks: search workflows by their tasks; the reply has summaries."""
 
     operations = {
         "get": ApiOperation(
@@ -79,7 +79,7 @@ class WorkflowSearchByTasks(ConductorView):
 
 
 class WorkflowSearchByTasksV2(ConductorView):
-    """GET /api/workflow/search-by-tasks-v2: the same without their tasks."""
+    """GET /api/workflow/search-by-tasks-v2: search by tasks; the reply has workflows without their tasks."""
 
     operations = {
         "get": ApiOperation(
@@ -99,7 +99,7 @@ class WorkflowSearchByTasksV2(ConductorView):
 
 
 class TaskSearch(ConductorView):
-    """GET /api/tasks/search: tasks as summaries."""
+    """GET /api/tasks/search: search tasks; the reply has summaries."""
 
     operations = {
         "get": ApiOperation(
@@ -119,7 +119,7 @@ class TaskSearch(ConductorView):
 
 
 class TaskSearchV2(ConductorView):
-    """GET /api/tasks/search-v2: whole tasks."""
+    """GET /api/tasks/search-v2: search tasks; the reply has whole tasks."""
 
     operations = {
         "get": ApiOperation(

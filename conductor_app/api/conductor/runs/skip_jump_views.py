@@ -75,7 +75,7 @@ class Jump(ConductorView):
 
 
 class Variables(ConductorView):
-    """POST /api/workflow/{workflowId}/variables: lay variables over the workflow's own; the workflow as it is then."""
+    """POST /api/workflow/{workflowId}/variables: set variables and keep the others. The reply is the workflow."""
 
     operations = {
         "post": ApiOperation(

@@ -1,4 +1,4 @@
-"""StartWorkflowRequest in, WorkflowStatus out (api §3.8, §3.9)."""
+"""Parsing of a StartWorkflowRequest, and documents of a WorkflowStatus (api §3.8, §3.9)."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -116,7 +116,7 @@ class WorkflowStatus(ConductorView):
 
 
 class WorkflowTasks(ConductorView):
-    """GET /api/workflow/{workflowId}/tasks: one page of the tasks, of all statuses or of some."""
+    """GET /api/workflow/{workflowId}/tasks: list a page of the tasks, optionally of some statuses only."""
 
     operations = {
         "get": ApiOperation(
@@ -138,7 +138,7 @@ class WorkflowTasks(ConductorView):
 
 
 class Running(ConductorView):
-    """GET /api/workflow/running/{name}: ids of open workflows, or of all that were started between two moments."""
+    """GET /api/workflow/running/{name}: list the ids of open workflows, or of all that started in a period."""
 
     operations = {
         "get": ApiOperation(

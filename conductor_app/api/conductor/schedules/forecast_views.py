@@ -15,7 +15,7 @@ MAX_SLOTS = 100
 
 
 class ScheduleForecast(ConductorView):
-    """GET /api/insight/schedules/{name}/forecast: the next `count` slots, with notes on clock changes."""
+    """GET /api/insight/schedules/{name}/forecast: list the next `count` slots, with notes on clock changes."""
 
     operations = {
         "get": ApiOperation(

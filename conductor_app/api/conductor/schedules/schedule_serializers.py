@@ -1,4 +1,4 @@
-"""WorkflowSchedule in and out, WorkflowScheduleExecution out (api §3.13, §3.14)."""
+"""Parsing and documents of schedules and their executions (api §3.13, §3.14)."""
 
 from typing import Any
 

@@ -58,7 +58,7 @@ def parse_page(query: QueryParameters) -> slice:
 
 
 class Schedules(ConductorView):
-    """GET, POST /api/scheduler/schedules: all schedules, or those of a workflow; a new or changed one."""
+    """GET, POST /api/scheduler/schedules: list all schedules or those of a workflow, or save a schedule."""
 
     operations = {
         "get": ApiOperation(
@@ -165,7 +165,7 @@ class ScheduleResume(ConductorView):
 
 
 class SchedulesPause(ConductorView):
-    """PUT /api/scheduler/bulk/pause: the same for several."""
+    """PUT /api/scheduler/bulk/pause: pause several schedules."""
 
     operations = {
         "put": ApiOperation("Pause several schedules", permission=can_update_schedules, reply=shapes.BULK, body=texts),
@@ -180,7 +180,7 @@ class SchedulesPause(ConductorView):
 
 
 class SchedulesResume(ConductorView):
-    """PUT /api/scheduler/bulk/resume: the same for several."""
+    """PUT /api/scheduler/bulk/resume: resume several schedules."""
 
     operations = {
         "put": ApiOperation("Resume several schedules", permission=can_update_schedules, reply=shapes.BULK, body=texts),
@@ -207,7 +207,7 @@ def apply_to_each(names: list[str], command) -> dict[str, object]:
 
 
 class ScheduleTags(ConductorView):
-    """GET, PUT, DELETE /api/scheduler/schedules/{name}/tags: shown, replaced, taken off."""
+    """GET, PUT, DELETE /api/scheduler/schedules/{name}/tags: list, replace or remove tags."""
 
     operations = {
         "get": ApiOperation("List the tags of a schedule", permission=can_view_schedule, reply=ArrayOf(TAG)),
@@ -230,7 +230,7 @@ class ScheduleTags(ConductorView):
 
 
 class SchedulesByTag(ConductorView):
-    """GET /api/scheduler/schedules/tags: the schedules that carry a tag, written `key` or `key:value`."""
+    """GET /api/scheduler/schedules/tags: list the schedules with a tag, written `key` or `key:value`."""
 
     operations = {
         "get": ApiOperation(

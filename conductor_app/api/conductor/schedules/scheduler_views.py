@@ -27,7 +27,7 @@ DONE_REPLY = {"status": "done"}
 
 
 class NextFewSchedules(ConductorView):
-    """GET /api/scheduler/nextFewSchedules: the next moments at which a cron expression is true."""
+    """GET /api/scheduler/nextFewSchedules: list the next times of a cron expression."""
 
     operations = {
         "get": ApiOperation(

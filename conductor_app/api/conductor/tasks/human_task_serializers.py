@@ -1,4 +1,4 @@
-"""Human tasks and user form templates, in and out, as the JavaScript SDK's HumanTask resource writes them."""
+"""Parsing and documents of human tasks and user form templates, as the JavaScript SDK defines them."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -91,7 +91,7 @@ def entry_response(task_id: str, with_template: bool) -> HttpResponse:
 
 
 class HumanTaskSearch(ConductorView):
-    """POST /api/human/tasks/search: the tasks that the caller may see, the newest first."""
+    """POST /api/human/tasks/search: search the tasks that the caller may see, newest first."""
 
     operations = {
         # A search finds only tasks that the caller may see.
@@ -118,7 +118,7 @@ def _search_result(found: HumanTaskEntry) -> dict[str, Any]:
 
 
 class HumanTaskDisplayNames(ConductorView):
-    """GET /api/human/tasks/getTaskDisplayNames: the display names of open tasks, for a filter."""
+    """GET /api/human/tasks/getTaskDisplayNames: list the display names of open tasks, for a filter."""
 
     operations = {
         "get": ApiOperation(
@@ -133,7 +133,7 @@ class HumanTaskDisplayNames(ConductorView):
 
 
 class HumanTaskOne(ConductorView):
-    """GET /api/human/tasks/{taskId}: one task; with its form template where `withTemplate` is true."""
+    """GET /api/human/tasks/{taskId}: get a task, with its form template if `withTemplate` is true."""
 
     operations = {
         "get": ApiOperation(
@@ -146,7 +146,7 @@ class HumanTaskOne(ConductorView):
 
 
 class HumanTaskAsTask(ConductorView):
-    """GET /api/human/tasks/{taskId}/conductorTask: the same as a Task of its workflow."""
+    """GET /api/human/tasks/{taskId}/conductorTask: get a human task as a task of its workflow."""
 
     operations = {
         "get": ApiOperation(
@@ -159,7 +159,7 @@ class HumanTaskAsTask(ConductorView):
 
 
 class HumanTaskClaim(ConductorView):
-    """POST /api/human/tasks/{taskId}/claim: the caller claims a task in their own name."""
+    """POST /api/human/tasks/{taskId}/claim: claim a task for the caller."""
 
     operations = {
         "post": ApiOperation(
@@ -177,7 +177,7 @@ class HumanTaskClaim(ConductorView):
 
 
 class HumanTaskExternalClaim(ConductorView):
-    """POST /api/human/tasks/{taskId}/externalUser/{userId}: the caller claims a task for a user of their own."""
+    """POST /api/human/tasks/{taskId}/externalUser/{userId}: claim a task for a user of the caller's own system."""
 
     operations = {
         "post": ApiOperation(
@@ -198,7 +198,7 @@ class HumanTaskExternalClaim(ConductorView):
 
 
 class HumanTaskRelease(ConductorView):
-    """POST /api/human/tasks/{taskId}/release: a claimed task waits for its assignee again."""
+    """POST /api/human/tasks/{taskId}/release: release a claimed task, so that its assignees can claim it."""
 
     operations = {
         "post": ApiOperation("Release a claimed human task", permission=can_complete_human_task, reply=EMPTY_REPLY),
@@ -225,7 +225,7 @@ class HumanTaskReassign(ConductorView):
 
 
 class HumanTaskSkip(ConductorView):
-    """POST /api/human/tasks/{taskId}/skip: the next of the assignments."""
+    """POST /api/human/tasks/{taskId}/skip: skip to the next assignment."""
 
     operations = {
         "post": ApiOperation(
@@ -261,7 +261,7 @@ class HumanTaskUpdate(ConductorView):
 
 
 class HumanTaskUpdateByReference(ConductorView):
-    """POST /api/human/tasks/update/taskRef: the same for the open task with a reference in a workflow."""
+    """POST /api/human/tasks/update/taskRef: save the output of an open task, or complete it, by its reference."""
 
     operations = {
         "post": ApiOperation(
@@ -308,7 +308,7 @@ class HumanTaskRecords(ConductorView):
 
 
 class HumanTaskRecord(ConductorView):
-    """DELETE /api/human/tasks/delete/{taskId}: the same for one."""
+    """DELETE /api/human/tasks/delete/{taskId}: delete the record of one task whose workflow was deleted."""
 
     operations = {
         "delete": ApiOperation(

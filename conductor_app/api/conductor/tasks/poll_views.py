@@ -53,7 +53,7 @@ class BatchPoll(ConductorView):
 
 
 class Poll(ConductorView):
-    """GET /api/tasks/poll/{taskType}: one task for a worker, or 204."""
+    """GET /api/tasks/poll/{taskType}: claim one task for a worker; 204 if there is none."""
 
     operations = {
         "get": ApiOperation(

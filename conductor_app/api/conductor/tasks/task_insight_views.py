@@ -15,7 +15,7 @@ from ..view import ConductorRequest, ConductorView
 
 
 class InputProvenance(ConductorView):
-    """GET /api/insight/tasks/{taskId}/provenance: where each expression of a task's input got its value."""
+    """GET /api/insight/tasks/{taskId}/provenance: list where each expression of a task's input got its value."""
 
     operations = {
         "get": ApiOperation("Explain the input of a task", permission=can_view_task, reply=read_mapping),

@@ -1,4 +1,4 @@
-"""TaskResult in, Task out (api §3.6, §3.7)."""
+"""Parsing of a TaskResult, and documents of a Task (api §3.6, §3.7)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -98,7 +98,7 @@ class TaskUpdates(ConductorView):
 
 
 class TaskUpdatesWithNext(ConductorView):
-    """POST /api/tasks/update-v2: a worker reports on its attempt, and is given the next one of the same queue."""
+    """POST /api/tasks/update-v2: report the result of an attempt and claim the next task of the same queue."""
 
     operations = {
         "post": ApiOperation(
@@ -126,7 +126,7 @@ class TaskUpdatesWithNext(ConductorView):
 
 
 class TaskOne(ConductorView):
-    """GET /api/tasks/{taskId}: one task."""
+    """GET /api/tasks/{taskId}: get a task."""
 
     operations = {
         "get": ApiOperation("Get a task", permission=can_view_task, reply=shapes.TASK),
@@ -155,7 +155,7 @@ class TaskByReference(ConductorView):
 
 
 class TaskByReferenceAndWorkflow(ConductorView):
-    """POST /api/tasks/{workflowId}/{taskRef}/{status}/sync: the same, and the workflow as it is then."""
+    """POST /api/tasks/{workflowId}/{taskRef}/{status}/sync: end an open task, and return the workflow."""
 
     operations = {
         "post": ApiOperation(

@@ -18,7 +18,7 @@ from .access_serializers import client_document, client_with_token, parse_client
 
 
 class ClientList(TaskclusterView):
-    """/clients: those whose ids begin so."""
+    """/clients: list the clients whose ids have a prefix."""
 
     methods = {"GET": ApiMethod("listClients", scopes="auth:list-clients")}
     known_options = ("prefix", *PAGE_QUERY_OPTIONS)
@@ -35,7 +35,7 @@ class ClientList(TaskclusterView):
 
 
 class ClientOne(TaskclusterView):
-    """/clients/{clientId}: shown, made, changed, deleted."""
+    """/clients/{clientId}: get, create, update or delete a client."""
 
     methods = {
         "GET": ApiMethod("client", scopes="auth:get-client:<clientId>"),
@@ -75,7 +75,7 @@ def added_scopes(scopes: list[str], previous: list[str]) -> list[str]:
 
 
 class ResetAccessToken(TaskclusterView):
-    """/clients/{clientId}/reset: another access token."""
+    """/clients/{clientId}/reset: create a new access token."""
 
     methods = {"POST": ApiMethod("resetAccessToken", scopes="auth:reset-access-token:<clientId>")}
 
@@ -84,7 +84,7 @@ class ResetAccessToken(TaskclusterView):
 
 
 class EnableClient(TaskclusterView):
-    """/clients/{clientId}/enable: it may be used again."""
+    """/clients/{clientId}/enable: enable a client."""
 
     methods = {"POST": ApiMethod("enableClient", scopes="auth:enable-client:<clientId>")}
 

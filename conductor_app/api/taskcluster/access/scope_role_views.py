@@ -19,7 +19,7 @@ def roles_of_page(page: PageOptions):
 
 
 class ScopeRoleList(TaskclusterView):
-    """/roles: all of them."""
+    """/roles: list all roles."""
 
     methods = {"GET": ApiMethod("listRoles", scopes="auth:list-roles")}
 
@@ -28,7 +28,7 @@ class ScopeRoleList(TaskclusterView):
 
 
 class ScopeRolePages(TaskclusterView):
-    """/roles2: the same in pages."""
+    """/roles2: list a page of roles."""
 
     methods = {"GET": ApiMethod("listRoles2", scopes="auth:list-roles")}
     known_options = PAGE_QUERY_OPTIONS
@@ -39,7 +39,7 @@ class ScopeRolePages(TaskclusterView):
 
 
 class ScopeRoleIds(TaskclusterView):
-    """/roleids: their ids."""
+    """/roleids: list a page of the ids of roles."""
 
     methods = {"GET": ApiMethod("listRoleIds", scopes="auth:list-roles")}
     known_options = PAGE_QUERY_OPTIONS
@@ -50,7 +50,7 @@ class ScopeRoleIds(TaskclusterView):
 
 
 class ScopeRoleOne(TaskclusterView):
-    """/roles/{roleId}: shown, made, changed, deleted."""
+    """/roles/{roleId}: get, create, update or delete a role."""
 
     methods = {
         "GET": ApiMethod("role", scopes="auth:get-role:<roleId>"),

@@ -13,7 +13,7 @@ from ..view import TaskclusterRequest, TaskclusterView
 
 
 class ExpandScopes(TaskclusterView):
-    """/scopes/expand: the scopes with all that their roles imply."""
+    """/scopes/expand: expand scopes with those that their roles grant."""
 
     methods = {"POST": ApiMethod("expandScopes", scopes="auth:expand-scopes")}
 

@@ -13,7 +13,7 @@ STARTED_AT = monotonic()
 
 
 class Ping(TaskclusterView):
-    """/ping: it answers."""
+    """/ping: return that the server responds."""
 
     methods = {"GET": ApiMethod("ping", is_public=True)}
 
@@ -32,7 +32,7 @@ class TaskclusterVersion(TaskclusterView):
 
 
 class Heartbeat(TaskclusterView):
-    """/__heartbeat__: it is well."""
+    """/__heartbeat__: return that the server works."""
 
     methods = {"GET": ApiMethod("heartbeat", is_public=True)}
 

@@ -1,4 +1,4 @@
-"""Artifacts ⇄ Taskcluster's documents, and the addresses at which their content comes and goes."""
+"""Parsing and documents of artifacts, with the addresses of their content."""
 
 from typing import Any
 

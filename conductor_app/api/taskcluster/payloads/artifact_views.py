@@ -1,4 +1,4 @@
-"""Artifacts: created, found by their names, listed. Their content comes and goes at addresses of its own."""
+"""Views of artifacts: create, find by name, list. Signed addresses transfer their content (content_views.py)."""
 
 from django.http import HttpResponse
 
@@ -101,7 +101,7 @@ class NamedArtifact(TaskclusterView):
 
 
 class ArtifactOne(NamedArtifact):
-    """/task/{taskId}/runs/{runId}/artifacts/{name}: created, finished, fetched."""
+    """/task/{taskId}/runs/{runId}/artifacts/{name}: create, finish or download an artifact."""
 
     methods = {
         "POST": ApiMethod("createArtifact", scopes="queue:create-artifact:<taskId>/<runId>"),
@@ -125,7 +125,7 @@ class ArtifactOne(NamedArtifact):
 
 
 class LatestArtifact(NamedArtifact):
-    """/task/{taskId}/artifacts/{name}: fetched from the latest run."""
+    """/task/{taskId}/artifacts/{name}: download an artifact of the latest run."""
 
     methods = {"GET": ApiMethod("getLatestArtifact", scopes_of_facts=GET_ARTIFACT_SCOPES)}
     get = NamedArtifact.redirect_reply
@@ -160,7 +160,7 @@ class LatestArtifactInfo(NamedArtifact):
 
 
 class Artifacts(NamedArtifact):
-    """/task/{taskId}/runs/{runId}/artifacts: all of a run."""
+    """/task/{taskId}/runs/{runId}/artifacts: list the artifacts of a run."""
 
     methods = {"GET": ApiMethod("listArtifacts", scopes="queue:list-artifacts:<taskId>:<runId>")}
     known_options = PAGE_QUERY_OPTIONS
@@ -168,7 +168,7 @@ class Artifacts(NamedArtifact):
 
 
 class LatestArtifacts(NamedArtifact):
-    """/task/{taskId}/artifacts: all of the latest run."""
+    """/task/{taskId}/artifacts: list the artifacts of the latest run."""
 
     methods = {"GET": ApiMethod("listLatestArtifacts", scopes="queue:list-artifacts:<taskId>")}
     known_options = PAGE_QUERY_OPTIONS

@@ -22,7 +22,7 @@ MAX_ENCODING_LENGTH = 64
 
 
 class ArtifactBytes(View):
-    """/api/artifacts/v1/{taskId}/{runId}/{name}: the bytes of an artifact, with its type and its encoding."""
+    """/api/artifacts/v1/{taskId}/{runId}/{name}: upload or download the content of an artifact."""
 
     http_method_names = ("get", "head", "put")
 

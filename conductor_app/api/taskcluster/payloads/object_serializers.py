@@ -1,4 +1,4 @@
-"""Artifacts as the Object service names and hands them out."""
+"""Documents of artifacts in the format of the Object service."""
 
 import re
 from typing import Any

@@ -18,7 +18,7 @@ from .object_serializers import download_method, parse_object_name, upload_metho
 
 
 class ObjectUpload(TaskclusterView):
-    """/upload/{name}: the content is about to come, or comes along if it is small."""
+    """/upload/{name}: start an upload. The request can contain the content if it is small."""
 
     methods = {"PUT": ApiMethod("createUpload", scopes_of_facts="object:upload:<projectId>:<objectName>")}
 
@@ -55,7 +55,7 @@ def decode_content(text: str) -> bytes:
 
 
 class FinishUpload(TaskclusterView):
-    """/finish-upload/{name}: all of it has come."""
+    """/finish-upload/{name}: complete an upload."""
 
     methods = {"POST": ApiMethod("finishUpload", scopes_of_facts="object:upload:<projectId>:<objectName>")}
 
@@ -67,7 +67,7 @@ class FinishUpload(TaskclusterView):
 
 
 class FinishedObject(TaskclusterView):
-    """An object that has come."""
+    """Base class of the views of a completely uploaded object."""
 
     def find_finished(self, request: TaskclusterRequest) -> Artifact:
         row = artifact_objects.find_object(parse_object_name(request.params["objectName"]))
@@ -77,7 +77,7 @@ class FinishedObject(TaskclusterView):
 
 
 class StartDownload(FinishedObject):
-    """/start-download/{name}: where its content is."""
+    """/start-download/{name}: get how the content can be downloaded."""
 
     methods = {"PUT": ApiMethod("startDownload", scopes="object:download:<objectName>")}
 
@@ -89,7 +89,7 @@ class StartDownload(FinishedObject):
 
 
 class ObjectDownload(FinishedObject):
-    """/download/{name}: the way to its content."""
+    """/download/{name}: redirect to the content."""
 
     methods = {"GET": ApiMethod("download", scopes="object:download:<objectName>")}
 

@@ -1,4 +1,4 @@
-"""Queues, provisioners and workers as they are shown."""
+"""Documents of task queues, provisioners and workers."""
 
 from typing import Any
 

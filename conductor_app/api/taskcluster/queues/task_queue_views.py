@@ -36,7 +36,7 @@ class QueueCounts(TaskclusterView):
 
 
 class QueueCountsBatch(TaskclusterView):
-    """/task-queues/counts: the same of many queues."""
+    """/task-queues/counts: return the numbers of pending and claimed attempts of several queues."""
 
     methods = {"POST": ApiMethod("taskQueueCountsBatch", scopes_of_facts=TASK_QUEUE_COUNTS_BATCH_SCOPES)}
 
@@ -92,7 +92,7 @@ class TaskQueueList(TaskclusterView):
 
 
 class TaskQueueOne(TaskclusterView):
-    """/task-queues/{taskQueueId}: one of them."""
+    """/task-queues/{taskQueueId}: get a queue."""
 
     methods = {"GET": ApiMethod("getTaskQueue", scopes="queue:get-task-queue:<taskQueueId>")}
 
@@ -113,7 +113,7 @@ class ProvisionerList(TaskclusterView):
 
 
 class ProvisionerOne(TaskclusterView):
-    """/provisioners/{provisionerId}: one of them."""
+    """/provisioners/{provisionerId}: get a provisioner."""
 
     methods = {"GET": ApiMethod("getProvisioner", scopes="queue:get-provisioner:<provisionerId>")}
 
@@ -125,7 +125,7 @@ class ProvisionerOne(TaskclusterView):
 
 
 class WorkerTypeList(TaskclusterView):
-    """/provisioners/{provisionerId}/worker-types: its queues."""
+    """/provisioners/{provisionerId}/worker-types: list the queues of a provisioner."""
 
     methods = {"GET": ApiMethod("listWorkerTypes", scopes="queue:list-worker-types:<provisionerId>")}
     known_options = PAGE_QUERY_OPTIONS
@@ -136,7 +136,7 @@ class WorkerTypeList(TaskclusterView):
 
 
 class WorkerTypeOne(TaskclusterView):
-    """/provisioners/{provisionerId}/worker-types/{workerType}: one of them."""
+    """/provisioners/{provisionerId}/worker-types/{workerType}: get a queue of a provisioner."""
 
     methods = {"GET": ApiMethod("getWorkerType", scopes="queue:get-worker-type:<provisionerId>/<workerType>")}
 

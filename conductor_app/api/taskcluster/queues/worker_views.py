@@ -16,7 +16,7 @@ from .task_queue_views import queue_in_address
 
 
 class WorkerList(TaskclusterView):
-    """…/worker-types/{workerType}/workers: the workers of a queue."""
+    """…/worker-types/{workerType}/workers: list the workers of a queue."""
 
     methods = {"GET": ApiMethod("listWorkers", scopes="queue:list-workers:<provisionerId>/<workerType>")}
     known_options = (*PAGE_QUERY_OPTIONS, "quarantined")
@@ -43,7 +43,7 @@ class WorkerList(TaskclusterView):
 
 
 class WorkerOne(TaskclusterView):
-    """…/workers/{workerGroup}/{workerId}: one of them; into quarantine, or out of it."""
+    """…/workers/{workerGroup}/{workerId}: get a worker, or start or end its quarantine."""
 
     methods = {
         "GET": ApiMethod("getWorker", scopes="queue:get-worker:<provisionerId>/<workerType>/<workerGroup>/<workerId>"),

@@ -1,4 +1,4 @@
-"""Groups of tasks."""
+"""Views of task groups."""
 
 from django.http import HttpResponse
 
@@ -17,7 +17,7 @@ from .task_serializers import list_entry
 
 
 class TaskGroupView(TaskclusterView):
-    """/task-group/{taskGroupId}: a group."""
+    """/task-group/{taskGroupId}: get a group."""
 
     methods = {"GET": ApiMethod("getTaskGroup", scopes="queue:list-task-group:<taskGroupId>")}
 
@@ -26,7 +26,7 @@ class TaskGroupView(TaskclusterView):
 
 
 class TaskGroupList(TaskclusterView):
-    """/task-group/{taskGroupId}/list: a group and its tasks."""
+    """/task-group/{taskGroupId}/list: get a group and a page of its tasks."""
 
     methods = {"GET": ApiMethod("listTaskGroup", scopes="queue:list-task-group:<taskGroupId>")}
     known_options = PAGE_QUERY_OPTIONS
@@ -39,7 +39,7 @@ class TaskGroupList(TaskclusterView):
 
 
 class SealTaskGroup(TaskclusterView):
-    """/task-group/{taskGroupId}/seal: it takes no more tasks."""
+    """/task-group/{taskGroupId}/seal: seal a group, which then accepts no more tasks."""
 
     methods = {"POST": ApiMethod("sealTaskGroup", scopes_of_facts="queue:seal-task-group:<schedulerId>/<taskGroupId>")}
 
@@ -50,7 +50,7 @@ class SealTaskGroup(TaskclusterView):
 
 
 class CancelTaskGroup(TaskclusterView):
-    """/task-group/{taskGroupId}/cancel: all that is open in it is stopped."""
+    """/task-group/{taskGroupId}/cancel: cancel the open tasks of a group."""
 
     methods = {
         "POST": ApiMethod("cancelTaskGroup", scopes_of_facts="queue:cancel-task-group:<schedulerId>/<taskGroupId>")
@@ -67,7 +67,7 @@ class CancelTaskGroup(TaskclusterView):
 
 
 class TaskGroupPriority(TaskclusterView):
-    """/task-group/{taskGroupId}/priority: all that was never resolved gets another one."""
+    """/task-group/{taskGroupId}/priority: change the priority of the unresolved tasks of a group."""
 
     methods = {
         "POST": ApiMethod(

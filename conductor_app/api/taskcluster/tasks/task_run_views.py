@@ -15,7 +15,7 @@ from .task_serializers import status_reply
 
 
 class ClaimWork(TaskclusterView):
-    """/claim-work/{taskQueueId}: take work, waiting for it up to 20 s."""
+    """/claim-work/{taskQueueId}: claim tasks, and wait up to 20 s if there are none."""
 
     methods = {"POST": ApiMethod("claimWork", scopes_of_facts=CLAIM_WORK_SCOPES)}
 
@@ -28,7 +28,7 @@ class ClaimWork(TaskclusterView):
 
 
 class ClaimTask(TaskclusterView):
-    """/task/{taskId}/runs/{runId}/claim: take one run that is named."""
+    """/task/{taskId}/runs/{runId}/claim: claim one run."""
 
     methods = {"POST": ApiMethod("claimTask", scopes_of_facts=CLAIM_TASK_SCOPES)}
 
@@ -50,7 +50,7 @@ class ReclaimTask(TaskclusterView):
 
 
 class ReportCompleted(TaskclusterView):
-    """/task/{taskId}/runs/{runId}/completed: it is done. An older body could say that it is not."""
+    """/task/{taskId}/runs/{runId}/completed: report success. A body of older workers can report a failure."""
 
     methods = {"POST": ApiMethod("reportCompleted", scopes="queue:resolve-task:<taskId>/<runId>")}
 
@@ -59,7 +59,7 @@ class ReportCompleted(TaskclusterView):
 
 
 class ReportFailed(TaskclusterView):
-    """/task/{taskId}/runs/{runId}/failed: it has failed, and would fail again."""
+    """/task/{taskId}/runs/{runId}/failed: report a failure that a new attempt would repeat."""
 
     methods = {"POST": ApiMethod("reportFailed", scopes="queue:resolve-task:<taskId>/<runId>")}
 
@@ -68,7 +68,7 @@ class ReportFailed(TaskclusterView):
 
 
 class ReportException(TaskclusterView):
-    """/task/{taskId}/runs/{runId}/exception: it could not be done, for one of a few reasons."""
+    """/task/{taskId}/runs/{runId}/exception: report that the task could not be executed, with a reason."""
 
     methods = {"POST": ApiMethod("reportException", scopes="queue:resolve-task:<taskId>/<runId>")}
 

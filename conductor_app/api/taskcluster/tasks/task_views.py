@@ -36,7 +36,7 @@ def _find_task(rows, task_id: str) -> StandaloneTask:
 
 
 class TaskDocument(TaskclusterView):
-    """/task/{taskId}: a task's definition."""
+    """/task/{taskId}: get the definition of a task."""
 
     methods = {
         "GET": ApiMethod("task", scopes="queue:get-task:<taskId>"),
@@ -61,7 +61,7 @@ def priorities_at_least(lowest: int) -> list[str]:
 
 
 class TaskStatusOne(TaskclusterView):
-    """/task/{taskId}/status: a task's state, with its runs."""
+    """/task/{taskId}/status: get the status of a task with its runs."""
 
     methods = {"GET": ApiMethod("status", scopes="queue:status:<taskId>")}
 
@@ -70,7 +70,7 @@ class TaskStatusOne(TaskclusterView):
 
 
 class TaskBatch(TaskclusterView):
-    """/tasks: many definitions."""
+    """/tasks: get the definitions of several tasks."""
 
     methods = {"POST": ApiMethod("tasks", scopes_of_facts=TASKS_SCOPES)}
     known_options = PAGE_QUERY_OPTIONS
@@ -82,7 +82,7 @@ class TaskBatch(TaskclusterView):
 
 
 class TaskStatusBatch(TaskclusterView):
-    """/tasks/status: many states."""
+    """/tasks/status: get the statuses of several tasks."""
 
     methods = {"POST": ApiMethod("statuses", scopes_of_facts=STATUSES_SCOPES)}
     known_options = PAGE_QUERY_OPTIONS
@@ -103,7 +103,7 @@ def _task_list_reply(request: TaskclusterRequest, name: str, rows, show: Callabl
 
 
 class DependentTasks(TaskclusterView):
-    """/task/{taskId}/dependents: the tasks that wait, or have waited, for this one."""
+    """/task/{taskId}/dependents: list the tasks that depend on a task."""
 
     methods = {"GET": ApiMethod("listDependentTasks", scopes="queue:list-dependent-tasks:<taskId>")}
     known_options = PAGE_QUERY_OPTIONS
@@ -145,21 +145,21 @@ class ScheduleTask(TaskActionView):
 
 
 class RerunTask(TaskActionView):
-    """/task/{taskId}/rerun: try it once more."""
+    """/task/{taskId}/rerun: add a run to a resolved task."""
 
     methods = {"POST": ApiMethod("rerunTask", scopes_of_facts=RERUN_TASK_SCOPES)}
     action = "rerun"
 
 
 class CancelTask(TaskActionView):
-    """/task/{taskId}/cancel: stop it."""
+    """/task/{taskId}/cancel: cancel a task."""
 
     methods = {"POST": ApiMethod("cancelTask", scopes_of_facts=CANCEL_TASK_SCOPES)}
     action = "cancel"
 
 
 class ChangeTaskPriority(TaskclusterView):
-    """/task/{taskId}/priority: give it another one."""
+    """/task/{taskId}/priority: change the priority of a task."""
 
     methods = {"POST": ApiMethod("changeTaskPriority", scopes_of_facts=CHANGE_TASK_PRIORITY_SCOPES)}
 
