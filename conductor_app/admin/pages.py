@@ -62,9 +62,10 @@ class Page:
             self._require_access(request)
             return fragment_response(request, self.live_template, self.get_context(request))
 
-        lines = [path(f"{self.name}/", site.admin_view(view), name=self.name)]
+        address = self.name.replace("_", "-")
+        lines = [path(f"{address}/", site.admin_view(view), name=self.name)]
         if self.live_template:
-            lines.append(path(f"{self.name}/live/", site.admin_view(live), name=f"{self.name}_live"))
+            lines.append(path(f"{address}/live/", site.admin_view(live), name=f"{self.name}_live"))
         return lines
 
     def _require_access(self, request: HttpRequest) -> None:

@@ -149,7 +149,7 @@ SOURCES: list[Source] = [
 class PalettePage(Page):
     """Search page for everything. With JavaScript it is a dialog over any page."""
 
-    name, title, template = "find", gettext_lazy("Find"), "ops/search.html"
+    name, title, template = "search", gettext_lazy("Search"), "ops/search.html"
 
     def is_open_to(self, request: HttpRequest) -> bool:
         return request.user.is_staff
@@ -167,7 +167,7 @@ class PalettePage(Page):
         def hits(request: HttpRequest) -> HttpResponse:
             return TemplateResponse(request, "ops/search_results.html", self.get_context(request))
 
-        return [*super().urls(site), path("find/hits/", site.admin_view(hits), name="find_hits")]
+        return [*super().urls(site), path("search/hits/", site.admin_view(hits), name="search_hits")]
 
 
 def could_be_id_prefix(term: str) -> bool:

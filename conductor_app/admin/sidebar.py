@@ -77,7 +77,7 @@ SECTIONS: dict[str, tuple[SidebarEntry, ...]] = {
         ),
         SidebarEntry("failures", _("Failures"), "failures"),
         SidebarEntry(
-            "waiting", _("Human tasks"), "inbox", (SidebarEntry("form_templates", _("Form templates"), "inbox"),)
+            "human_tasks", _("Human tasks"), "inbox", (SidebarEntry("form_templates", _("Form templates"), "inbox"),)
         ),
     ),
     "design": (
@@ -93,7 +93,7 @@ SECTIONS: dict[str, tuple[SidebarEntry, ...]] = {
             _("Schedules"),
             "schedules",
             (
-                SidebarEntry("schedule_week", _("Calendar"), "schedules"),
+                SidebarEntry("schedule_calendar", _("Calendar"), "schedules"),
                 SidebarEntry(ScheduleExecution, _("Scheduled starts"), "starts"),
             ),
         ),
@@ -123,7 +123,7 @@ SECTIONS: dict[str, tuple[SidebarEntry, ...]] = {
         SidebarEntry("undelivered_messages", _("Undelivered messages"), "inbox"),
         SidebarEntry("retention", _("Retention"), "archive"),
         SidebarEntry(
-            "sweeps",
+            "background_jobs",
             _("Background jobs"),
             "sweeps",
             (

@@ -9,7 +9,7 @@ from django.contrib.auth.models import Group, User
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, URLResolver, include, path, reverse
+from django.urls import URLPattern, URLResolver, path, reverse
 from django.utils.decorators import method_decorator
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import never_cache
@@ -68,12 +68,13 @@ from .events.event_sources import SourcesPage
 from .events.webhooks import NewWebhookPage, WebhookPage, WebhooksPage
 from .failures.failure_groups import FailureGroupPage, FailuresPage
 from .form_parsing import strip_nul_from_request
+from .former_addresses import former_addresses
 from .monitoring.alert_targets import AlertTargetPage, AlertTargetsPage, NewAlertTargetPage
+from .monitoring.background_jobs_page import BackgroundJobsPage
 from .monitoring.first_steps import FirstStepsPage
 from .monitoring.overview import AttentionPage, overview_context
 from .monitoring.overview_tiles import OverviewActivityPage
 from .monitoring.saved_views import AlertPage, TilesPage, ViewPage, ViewsPage
-from .monitoring.sweep_page import SweepsPage
 from .monitoring.system_page import SystemPage
 from .monitoring.undelivered_messages import UndeliveredMessagePage, UndeliveredMessagesPage
 from .pages import Page
@@ -101,8 +102,8 @@ from .standalone.group_list import GroupAdmin
 from .standalone.task_list import StandaloneTaskAdmin
 from .status_bar import StatusBarPage, health_for
 from .tasks.attempts import AttemptAdmin
-from .tasks.human_task_list import WaitingPage
-from .tasks.human_task_page import AnswerPage
+from .tasks.human_task_list import HumanTasksPage
+from .tasks.human_task_page import HumanTaskAnswerPage
 from .user_locale import zone_of
 
 OBJECT_PAGES: tuple[Page, ...] = (
@@ -153,10 +154,10 @@ PAGES: tuple[Page, ...] = (
     OverviewActivityPage(),
     AttentionPage(),
     FirstStepsPage(),
-    WaitingPage(),
-    AnswerPage(),
+    HumanTasksPage(),
+    HumanTaskAnswerPage(),
     QueuesPage(),
-    SweepsPage(),
+    BackgroundJobsPage(),
     DriftPage(),
     IntegrationsPage(),
     PromptsPage(),
@@ -198,15 +199,6 @@ UNRESTRICTED_PAGES = {page.name for page in PAGES if not page.permission}
 """Pages that every user who may sign in can open."""
 
 
-FORMER_ADDRESSES = {"conductor/standalonetask/": "conductor/solo/", "conductor/taskgroup/": "conductor/group/"}
-"""Paths of models that were renamed since version 0.1. The old paths stay, so that bookmarks and links keep working."""
-
-
-def _keep_former_address(line: URLPattern | URLResolver) -> URLPattern | URLResolver:
-    route = FORMER_ADDRESSES.get(str(line.pattern))
-    return path(route, include(line.url_patterns)) if route and isinstance(line, URLResolver) else line
-
-
 def sign_in_urls() -> list[URLPattern]:
     """Return the pages that a user opens before being signed in."""
     return [
@@ -226,8 +218,8 @@ class OperatorsSite(AdminSite):
     site_url = None
 
     def get_urls(self) -> list[URLPattern | URLResolver]:
-        models = (_keep_former_address(line) for line in super().get_urls())
-        return [*sign_in_urls(), *(line for page in PAGES for line in page.urls(self)), *models]
+        pages = (line for page in PAGES for line in page.urls(self))
+        return [*sign_in_urls(), *pages, *former_addresses(), *super().get_urls()]
 
     @method_decorator(never_cache)
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponseBase:

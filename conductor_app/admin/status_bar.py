@@ -23,13 +23,13 @@ def health_for(request: HttpRequest) -> EngineHealth:
 class StatusBarPage(Page):
     """Fragment with the engine's health, computed from measured lag. Open to every user who may sign in."""
 
-    name = "strip"
+    name = "status_bar"
 
     def is_open_to(self, request: HttpRequest) -> bool:
         return request.user.is_staff
 
     def urls(self, site) -> list[URLPattern]:
-        return [path("strip/", site.admin_view(self.live), name="strip")]
+        return [path("status-bar/", site.admin_view(self.live), name=self.name)]
 
     def live(self, request: HttpRequest) -> HttpResponse:
         context: dict[str, Any] = {

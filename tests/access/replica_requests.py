@@ -16,7 +16,7 @@ PAGES = [
     "workers/",
     "failures/",
     "conductor/attempt/",
-    "waiting/",
+    "human-tasks/",
     "conductor/schedule/",
 ]
 

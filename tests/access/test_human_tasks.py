@@ -105,7 +105,7 @@ def test_a_person_with_a_grant_on_the_workflow_may_answer_on_the_page_as_by_the_
     task = begin(admin, human())
     vera = User.objects.create_user("vera", is_staff=True)
     vera.groups.add(Group.objects.get(name="Viewers"), team := Group.objects.create(name="team"))
-    page = f"/admin/waiting/{task}/"
+    page = f"/admin/human-tasks/{task}/"
 
     assert logged_in_client(vera).post(page, {"do": "take"}).status_code == 403
     grant_group_access(team, "WORKFLOW_DEF", "order", "EXECUTE")

@@ -164,11 +164,11 @@ OPERATIONS = {
     "create a secret": Operation(
         send("PUT", "/secrets/NEW", b"value"), post("/secret/add/", name="NEW", value="value")
     ),
-    "delete a secret": Operation(send("DELETE", "/secrets/OLD"), post("/secret/OLD/forget/")),
+    "delete a secret": Operation(send("DELETE", "/secrets/OLD"), post("/secret/OLD/delete/")),
     "create a variable": Operation(
         send("PUT", "/environment/NEW", b"value"), post("/variable/add/", name="NEW", value="value")
     ),
-    "delete a variable": Operation(send("DELETE", "/environment/OLD"), post("/variable/OLD/forget/")),
+    "delete a variable": Operation(send("DELETE", "/environment/OLD"), post("/variable/OLD/delete/")),
     "create an integration": Operation(
         send("POST", "/integrations/provider/new", {"type": "openai", "enabled": True}),
         lambda client, rows: client.post(

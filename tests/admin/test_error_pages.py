@@ -95,7 +95,7 @@ def test_only_full_pages_have_the_site_frame(operator, headers):
 
 
 def test_a_failed_page_displays_the_request_id_of_the_log(operator):
-    request = operator.get("/admin/strip/").wsgi_request
+    request = operator.get("/admin/status-bar/").wsgi_request
 
     with log_context.log_context("look", request_id="asked-1"):
         shown = page(server_error(request), 500)
@@ -105,7 +105,7 @@ def test_a_failed_page_displays_the_request_id_of_the_log(operator):
 
 
 def test_a_plain_page_is_displayed_if_the_site_frame_fails(operator):
-    request = operator.get("/admin/strip/").wsgi_request
+    request = operator.get("/admin/status-bar/").wsgi_request
     del request.session  # whose table can be read as little as the others
 
     shown = page(server_error(request), 500)

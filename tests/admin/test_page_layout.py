@@ -28,7 +28,7 @@ def breadcrumbs(page: str) -> str:
         ("password_change/", "Overview › Password"),
         ("bulk/", "Overview › Bulk operations"),
         ("views/", "Overview › Saved views"),
-        ("sweeps/", "Overview › Background jobs"),
+        ("background-jobs/", "Overview › Background jobs"),
     ],
 )
 def test_breadcrumbs_begin_with_the_overview_and_name_the_entry_of_the_sidebar(operator, path, trail):
@@ -36,13 +36,13 @@ def test_breadcrumbs_begin_with_the_overview_and_name_the_entry_of_the_sidebar(o
 
 
 def test_the_sidebar_leads_to_the_alert_targets(operator):
-    page = html(operator.get("/admin/alert_targets/"))
+    page = html(operator.get("/admin/alert-targets/"))
 
-    assert re.search(r'<a href="/admin/alert_targets/" aria-current="page">.*?Alert targets', page, re.DOTALL)
+    assert re.search(r'<a href="/admin/alert-targets/" aria-current="page">.*?Alert targets', page, re.DOTALL)
 
 
 def test_the_list_of_task_groups_has_the_styles_of_groups(operator):
-    assert 'ops/group.css"' in html(operator.get("/admin/conductor/group/"))
+    assert 'ops/group.css"' in html(operator.get("/admin/conductor/taskgroup/"))
 
 
 def test_columns_of_fields_have_german_labels(operator):

@@ -9,7 +9,7 @@ from conductor_app.models import Poller
 from tests.admin.page_text import html, page_text
 from tests.insight.scenarios import claim_and_report, define_task, define_workflow, start_run, step
 
-HITS = "/admin/find/hits/"
+HITS = "/admin/search/hits/"
 
 
 @pytest.fixture

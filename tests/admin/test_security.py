@@ -12,7 +12,7 @@ from tests.insight.scenarios import newest_attempt_of, start_run_of, step
 LISTS = [
     "/admin/",
     "/admin/queues/",
-    "/admin/sweeps/",
+    "/admin/background-jobs/",
     *(
         f"/admin/conductor/{name}/"
         for name in ("run", "attempt", "workflowdefinition", "taskdefinition", "auditentry", "accesskey")
@@ -68,7 +68,7 @@ def test_an_account_without_permissions_sees_no_counts(client, django_user_model
 
     assert "No access yet" in html(client.get("/admin/"))
     assert client.get("/admin/queues/").status_code == 403
-    assert client.get("/admin/sweeps/").status_code == 403
+    assert client.get("/admin/background-jobs/").status_code == 403
 
 
 DEFINITIONS = "/admin/conductor/workflowdefinition/"

@@ -30,6 +30,7 @@ from tests.scenario import ACTOR, Scenario
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
+STANDALONE_TASKS = "/admin/conductor/standalonetask/"
 SECONDS = 0.4
 WRITERS, READERS = 2, 3
 RETRIES, MAX_RUNS = 4, 40
@@ -307,7 +308,9 @@ LOOKS_AT_TASKS: dict[str, Callable[[Web, Web, Jobs], Iterable[str]]] = {
     ),
     "a group": lambda api, _, jobs: each_of(api.get(f"/api/queue/v1/task-group/{jobs.group}/list"), "tasks"),
     "dependents": lambda api, _, jobs: each_of(api.get(f"/api/queue/v1/task/{jobs.first}/dependents"), "tasks"),
-    "a page": lambda _, pages, jobs: torn_task_page(pages.get(f"/admin/conductor/solo/{jobs.ids[0]}/change/")),
+    "a page": lambda _, pages, jobs: torn_task_page(
+        pages.get(f"/admin/conductor/standalonetask/{jobs.ids[0]}/change/")
+    ),
 }
 
 

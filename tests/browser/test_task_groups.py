@@ -50,7 +50,7 @@ def test_every_page_fits_and_can_be_used_by_everybody(page, build):
     for tab in ("tasks", "timeline", "diagram", "audit"):
         assert_usable_by_everybody(page, f"{group_address(group)}?tab={tab}")
     for address in (
-        "/admin/conductor/group/",
+        "/admin/conductor/taskgroup/",
         standalone_task_address(ids["test 3"]),
         standalone_task_address(ids["release"]),
     ):

@@ -78,8 +78,8 @@ def pages(client) -> dict[str, int | bool]:
         found[name] = page.status_code == 200 and b"run" in page.content
     history = client.get(f"/admin/conductor/run/{COMPLETED}/change/?tab=events").content
     found["history in words"] = not any(name in history for name in (b"TakeBack", b"DeleteTasks", b"MoveRun"))
-    found["standalone"] = client.get(f"/admin/conductor/solo/{STANDALONE}/change/").status_code
-    found["group"] = client.get(f"/admin/conductor/group/{STANDALONE}/change/").status_code
+    found["standalone"] = client.get(f"/admin/conductor/standalonetask/{STANDALONE}/change/").status_code
+    found["group"] = client.get(f"/admin/conductor/taskgroup/{STANDALONE}/change/").status_code
     return found
 
 

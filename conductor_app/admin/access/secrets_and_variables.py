@@ -83,8 +83,8 @@ class NamedValueAdmin(ReadOnlyAdmin):
         return request.user.has_perm(f"conductor.add_{self.opts.model_name}")
 
     def get_urls(self) -> list[URLPattern]:
-        view, name = self.admin_site.admin_view(self.forget), f"{self.opts.model_name}_forget"
-        return [path("<str:name>/forget/", view, name=name), *super().get_urls()]
+        view, name = self.admin_site.admin_view(self.delete_named), f"{self.opts.model_name}_delete"
+        return [path("<str:name>/delete/", view, name=name), *super().get_urls()]
 
     def add_view(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
         """Show the form that saves a value.
@@ -106,7 +106,7 @@ class NamedValueAdmin(ReadOnlyAdmin):
         context = {**self.admin_site.each_context(request), "title": self.add_title}
         return TemplateResponse(request, "ops/named_value.html", {**context, "opts": self.opts, "form": form})
 
-    def forget(self, request: HttpRequest, name: str) -> HttpResponse:
+    def delete_named(self, request: HttpRequest, name: str) -> HttpResponse:
         """Delete the value.
 
         Raises:
@@ -134,9 +134,9 @@ class NamedValueAdmin(ReadOnlyAdmin):
         facts = [(_("created"), self.created(row)), (_("updated"), self.updated(row))]
         tags = ", ".join(f"{tag['key']}:{tag['value']}" for tag in row.tags)
         facts += [(_("updated by"), row.updated_by), (_("tags"), tags)]
-        forget = reverse(f"admin:{self.opts.model_name}_forget", args=[row.name])
+        delete_url = reverse(f"admin:{self.opts.model_name}_delete", args=[row.name])
         return TemplateResponse(
-            request, "ops/named_values.html", {**context, "may": may, "facts": facts, "forget": forget}
+            request, "ops/named_values.html", {**context, "may": may, "facts": facts, "delete_url": delete_url}
         )
 
     def _redirect_to_list(self, request: HttpRequest, message: str) -> HttpResponse:

@@ -56,16 +56,22 @@ class DefinitionAdmin(EditorPages, ReadOnlyAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         raw_view = path("<int:pk>/raw/", self.admin_site.admin_view(self.raw_view), name=f"{self.opts.model_name}_raw")
-        archive_view = path(
-            "<int:pk>/put/<str:act>/", self.admin_site.admin_view(self.archive_view), name=f"{self.opts.model_name}_put"
-        )
-        return [*self.editor_urls(), raw_view, archive_view, *super().get_urls()]
+        archive = [
+            path(
+                f"<int:pk>/{action}/",
+                self.admin_site.admin_view(self.archive_view),
+                {"action": action},
+                name=f"{self.opts.model_name}_{action}",
+            )
+            for action in ("archive", "unarchive")
+        ]
+        return [*self.editor_urls(), raw_view, *archive, *super().get_urls()]
 
-    def archive_view(self, request: HttpRequest, pk: int, act: str) -> HttpResponse:
+    def archive_view(self, request: HttpRequest, pk: int, action: str) -> HttpResponse:
         """Archive or unarchive the definition.
 
         Raises:
-            Http404: when the action is unknown, or definitions of this kind cannot be archived.
+            Http404: when definitions of this kind cannot be archived.
         """
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
@@ -75,9 +81,9 @@ class DefinitionAdmin(EditorPages, ReadOnlyAdmin):
             request.user.get_username(),
             request.POST.get("reason", "").strip(),
         )
-        if not self.is_archivable or act not in ("away", "back"):
+        if not self.is_archivable:
             raise Http404
-        if act == "away":
+        if action == "archive":
             definition_commands.archive(self.model, row.name, by, reason)
             messages.success(request, _("%(name)s archived. Lists no longer show it.") % {"name": row.name})
         else:
@@ -156,9 +162,8 @@ class DefinitionAdmin(EditorPages, ReadOnlyAdmin):
             "kind": self.kind,
             "may_edit": self.may_edit(request),
             "is_archivable": self.is_archivable,
-            "put_url": f"{urls}_put",
             "csp_nonce": request.csp_nonce,
-            **{f"{verb}_url": f"{urls}_{verb}" for verb in ("edit", "raw", "check")},
+            **{f"{verb}_url": f"{urls}_{verb}" for verb in ("edit", "raw", "check", "archive", "unarchive")},
             **extra_context,
         }
         return TemplateResponse(request, f"ops/definition/{name}.html", context)

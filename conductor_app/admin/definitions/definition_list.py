@@ -66,14 +66,14 @@ class VersionsFilter(admin.SimpleListFilter):
 class ArchiveFilter(admin.SimpleListFilter):
     """Hide archived definitions by default."""
 
-    title, parameter_name = gettext_lazy("status"), "shelf"
+    title, parameter_name = gettext_lazy("status"), "status"
 
     def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin) -> list[tuple[str, str]]:
         return [("archived", _("Archived"))]
 
     def choices(self, changelist: BoundedChangeList):
         for choice in super().choices(changelist):
-            yield choice | ({"display": _("Active")} if choice["query_string"].find("shelf=") < 0 else {})
+            yield choice | ({"display": _("Active")} if choice["query_string"].find("status=") < 0 else {})
 
     def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:
         return queryset.filter(archived_at__isnull=self.value() != "archived")

@@ -64,7 +64,7 @@ class DriftExportPage(ObjectPage):
     """Download of a definition as it is here, for the folder that has applied it."""
 
     name, permission = "definition_drift_export", "conductor.view_workflowdefinition"
-    route = "definition_drift/<int:pk>/"
+    route = "definition-drift/<int:pk>/"
 
     def get_context(self, request: HttpRequest, **url_kwargs: Any) -> Any:
         item = find_drift_of(url_kwargs["pk"])

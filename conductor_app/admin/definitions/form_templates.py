@@ -142,13 +142,13 @@ class _TemplateEditorPage(ObjectPage):
 class NewFormTemplatePage(_TemplateEditorPage):
     """Page that creates a form template."""
 
-    name, permission, route = "form_template_new", ADD_PERMISSION, "form_templates/new/"
+    name, permission, route = "form_template_new", ADD_PERMISSION, "form-templates/new/"
 
 
 class FormTemplatePage(_TemplateEditorPage):
     """Page of one version of a template: its JSON, and a preview of the form."""
 
-    name, permission, route = "form_template", VIEW_PERMISSION, "form_templates/<int:template_id>/"
+    name, permission, route = "form_template", VIEW_PERMISSION, "form-templates/<int:template_id>/"
 
 
 def _find_template(url_kwargs: dict[str, Any]) -> FormTemplate | None:

@@ -31,7 +31,7 @@ class SimulatorPages:
     """Page that simulates a definition."""
 
     def simulator_urls(self) -> list[URLPattern]:
-        return [path("<int:pk>/try/", self.admin_site.admin_view(self.simulate), name="simulator")]
+        return [path("<int:pk>/test/", self.admin_site.admin_view(self.simulate), name="simulator")]
 
     def simulate(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Show the form, and the result of the submitted simulation.
@@ -46,7 +46,7 @@ class SimulatorPages:
         trial = self._build_form(request, row, document)
         if request.method != "POST":
             return self._render_page(request, row, trial, None, note)
-        if "forget" in request.POST:
+        if "delete_case" in request.POST:
             return self._delete_case(request, row)
         if request.POST.get("step") == "rule":
             return self._set_save_requirement(request, row)
@@ -98,7 +98,7 @@ class SimulatorPages:
 
     def _delete_case(self, request: HttpRequest, row: WorkflowDefinition) -> HttpResponse:
         try:
-            drafts.delete_case(row.name, request.POST["forget"], request.user.get_username())
+            drafts.delete_case(row.name, request.POST["delete_case"], request.user.get_username())
         except RequestRefused as refused:
             messages.error(request, refused.message)
         return HttpResponseRedirect(reverse("admin:simulator", args=[row.pk]))

@@ -46,7 +46,7 @@ class NewAlertTargetPage(ObjectPage):
     """Form that creates a target of one kind."""
 
     name, permission, template = "alert_target_new", CHANGE_PERMISSION, "ops/alert_targets/edit.html"
-    route = "alert_targets/new/<str:kind>/"
+    route = "alert-targets/new/<str:kind>/"
 
     def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
         kind = _known_kind(url_kwargs["kind"])
@@ -72,7 +72,7 @@ class AlertTargetPage(ObjectPage):
 
     name, permission, template = "alert_target", VIEW_PERMISSION, "ops/alert_targets/page.html"
     live_template = "ops/alert_targets/deliveries.html"
-    route = "alert_targets/<int:target_id>/"
+    route = "alert-targets/<int:target_id>/"
 
     def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
         row = engine.find_target(url_kwargs["target_id"])

@@ -32,9 +32,9 @@ def built_in_views(request: HttpRequest) -> Iterator[BuiltInView]:
     """Yield the built-in views for the current time and user."""
     now = clock.now()
     yield _selection_view(_("Failed today"), {"status": ["FAILED", "TIMED_OUT"], "ended_since": now - now % DAY})
-    yield BuiltInView(_("Slow"), _("runs that take longer than usual"), reverse("admin:pulse"))
+    yield BuiltInView(_("Slow"), _("runs that take longer than usual"), reverse("admin:overview_activity"))
     yield BuiltInView(_("No workers"), _("queues with pending tasks and no polling worker"), reverse("admin:queues"))
-    yield BuiltInView(_("Human tasks"), _("tasks that a person must complete"), reverse("admin:waiting"))
+    yield BuiltInView(_("Human tasks"), _("tasks that a person must complete"), reverse("admin:human_tasks"))
     yield _selection_view(_("Long running"), {"status": ["RUNNING"], "started_before": now - HOUR})
     yield BuiltInView(_("Retrying"), _("attempts after a retry, pending or running"), retrying_address())
     yield _selection_view(_("My starts"), {"started_by": request.user.get_username()})

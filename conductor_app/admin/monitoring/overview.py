@@ -36,7 +36,7 @@ MAX_WAITING_TASKS = 100
 class AttentionPage(Page):
     """The list of what needs attention, which the overview refreshes."""
 
-    name, permission, template = "attention", "conductor.view_run", "ops/overview/attention_page.html"
+    name, permission, template = "overview_attention", "conductor.view_run", "ops/overview/attention_page.html"
     title = gettext_lazy("Needs attention")
     live_template = "ops/overview/attention.html"
 

@@ -33,7 +33,7 @@ ACTIVITY_KINDS = {
 class OverviewActivityPage(Page):
     """Fragment of the overview that loads after the page. Each of its tiles may fail without affecting the others."""
 
-    name, permission, template = "pulse", "conductor.view_run", "ops/overview/tile_columns_page.html"
+    name, permission, template = "overview_activity", "conductor.view_run", "ops/overview/tile_columns_page.html"
     title = gettext_lazy("Activity")
     live_template = "ops/overview/tile_columns.html"
 

@@ -174,7 +174,7 @@ class AlertPage(ObjectPage):
 class TilesPage(Page):
     """Fragment of the overview with the views that are tiles, each with its count."""
 
-    name, permission, title = "tiles", "conductor.view_run", gettext_lazy("Saved views")
+    name, permission, title = "view_tiles", "conductor.view_run", gettext_lazy("Saved views")
     template, live_template = "ops/tiles_page.html", "ops/tiles.html"
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:

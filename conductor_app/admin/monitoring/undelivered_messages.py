@@ -186,7 +186,7 @@ class UndeliveredMessagePage(ObjectPage):
     """Page of one undelivered message, with its payload."""
 
     name, template, permission = "undelivered_message", "ops/undelivered_message.html", VIEW_PERMISSION
-    route = "undelivered_messages/<int:message_id>/"
+    route = "undelivered-messages/<int:message_id>/"
 
     def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
         message = _find_message(url_kwargs["message_id"])

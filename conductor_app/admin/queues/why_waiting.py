@@ -30,9 +30,9 @@ MAX_AHEAD = 10
 class WhyWaitingPage(ObjectPage):
     """Page about one pending task."""
 
-    name, template, permission = "turn", "ops/queue_position.html", "conductor.view_attempt"
-    live_template = "ops/queue_position/gates.html"
-    route = "turn/<str:attempt_id>/"
+    name, template, permission = "why_waiting", "ops/why_waiting.html", "conductor.view_attempt"
+    live_template = "ops/why_waiting/gates.html"
+    route = "why-waiting/<str:attempt_id>/"
 
     def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
         """Return the gates, the limits and the queue position of the attempt.

@@ -65,7 +65,7 @@ class WorkersPage(Page):
         acts = {
             "drain": queue_commands.drain_worker,
             "undrain": queue_commands.undrain_worker,
-            "forget": queue_commands.remove_worker,
+            "remove": queue_commands.remove_worker,
         }
         try:
             do = request.POST.get("do", "")

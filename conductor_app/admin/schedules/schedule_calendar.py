@@ -48,7 +48,7 @@ class CalendarLine:
 class CalendarPage(Page):
     """Calendar of seven days, or of one, with all schedules."""
 
-    name, title, template = "schedule_week", gettext_lazy("Schedule calendar"), "ops/schedule/week.html"
+    name, title, template = "schedule_calendar", gettext_lazy("Schedule calendar"), "ops/schedule/week.html"
     permission = "conductor.view_schedule"
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:

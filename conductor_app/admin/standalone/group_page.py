@@ -49,7 +49,7 @@ def group_page(site: AdminSite, request: HttpRequest, group_id: str) -> HttpResp
         "parts": render_to_string(PARTS_TEMPLATE, context, request),
         "live_revision": _current_revision(group.pk, request),
     }
-    return TemplateResponse(request, "admin/conductor/group/page.html", context)
+    return TemplateResponse(request, "admin/conductor/taskgroup/page.html", context)
 
 
 def group_fragment(request: HttpRequest, group_id: str) -> HttpResponse:

@@ -55,7 +55,7 @@ def task_page(site: AdminSite, request: HttpRequest, task_id: str) -> HttpRespon
         **_log_section(view_model, request),
         **_static_context(view_model, request),
     }
-    return TemplateResponse(request, "admin/conductor/solo/page.html", context)
+    return TemplateResponse(request, "admin/conductor/standalonetask/page.html", context)
 
 
 def task_fragment(request: HttpRequest, task_id: str) -> HttpResponse:

@@ -174,7 +174,7 @@ class AttemptAdmin(ReadOnlyAdmin):
             act.command(attempt, request.POST, request.user.get_username(), reason)
             messages.success(request, str(act.done))
         except RequestRefused as refused:
-            show_refusal(request, refused, (_("Explain"), reverse("admin:turn", args=[attempt.pk])))
+            show_refusal(request, refused, (_("Explain"), reverse("admin:why_waiting", args=[attempt.pk])))
         return HttpResponseRedirect(_return_address(attempt, request.POST.get("back", "")))
 
     def _get_attempt_or_404(self, request: HttpRequest, attempt_id: str) -> Attempt:
@@ -223,4 +223,4 @@ def _return_address(attempt: Attempt, to: str) -> str:
     return f"{run_address(attempt.run_id)}?{urlencode({'task': str(attempt.task)})}"
 
 
-RETURN_PAGES = {"turn": "admin:turn", "attempt": "admin:conductor_attempt_change"}
+RETURN_PAGES = {"why_waiting": "admin:why_waiting", "attempt": "admin:conductor_attempt_change"}

@@ -27,12 +27,12 @@ ACT_PERMISSION = "conductor.change_run"
 INBOX_TABS = {"all": gettext_lazy("All"), "mine": gettext_lazy("Mine"), "groups": gettext_lazy("My groups")}
 
 
-class WaitingPage(Page):
+class HumanTasksPage(Page):
     """List of open human tasks."""
 
-    name, template, permission = "waiting", "ops/waiting.html", "conductor.view_run"
+    name, template, permission = "human_tasks", "ops/human_tasks.html", "conductor.view_run"
     title = gettext_lazy("Human tasks")
-    live_template = "ops/waiting/rows.html"
+    live_template = "ops/human_tasks/rows.html"
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
         now, found, user = clock.now(), human_task_inbox(clock.now()), request.user
@@ -42,12 +42,12 @@ class WaitingPage(Page):
             "mine": [task_view for task_view in found.task_views if task_view.is_for_user(user.get_username())],
             "groups": [task_view for task_view in found.task_views if task_view.is_for_groups(groups)],
         }
-        selected_tab = request.GET.get("whose", "all")
+        selected_tab = request.GET.get("assigned", "all")
         task_views = tasks_by_tab.get(selected_tab, found.task_views)
         return {
             "rows": (rows := [_task_row(request, task_view, now) for task_view in task_views[:MAX_SHOWN]]),
             "tabs": [(name, word, len(tasks_by_tab[name]), name == selected_tab) for name, word in INBOX_TABS.items()],
-            "whose": selected_tab,
+            "selected_tab": selected_tab,
             "is_cut": found.is_cut or len(task_views) > MAX_SHOWN,
             "most": MAX_SHOWN,
             "may_act": any(row["may_act"] for row in rows),
@@ -58,7 +58,7 @@ class WaitingPage(Page):
             _show_results(request, *_answer_selected(request))
         except RequestRefused as refused:
             show_refusal(request, refused)
-        return HttpResponseRedirect(reverse("admin:waiting"))
+        return HttpResponseRedirect(reverse("admin:human_tasks"))
 
 
 def current_person(request: HttpRequest) -> Actor:
@@ -93,7 +93,7 @@ def _task_row(request: HttpRequest, task_view: HumanTaskView, now: int) -> dict[
     return {
         "ask": task_view,
         "attempt": task_view.attempt,
-        "whose": assignee_text(task_view),
+        "assignee": assignee_text(task_view),
         "is_overdue": task_view.is_overdue(now),
         "overdue": render_pill("failed", _("overdue"), "late"),
         "is_simple": can_be_answered_in_bulk(task_view),

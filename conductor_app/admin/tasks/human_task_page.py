@@ -96,11 +96,11 @@ class ReasonForm(forms.Form):
     reason = forms.CharField(label=gettext_lazy("Reason or comment"), required=False, max_length=500)
 
 
-class AnswerPage(ObjectPage):
+class HumanTaskAnswerPage(ObjectPage):
     """Page of one human task."""
 
-    name, template, permission = "waiting_task", "ops/waiting/task.html", "conductor.view_run"
-    route = "waiting/<str:id>/"
+    name, template, permission = "human_task", "ops/human_tasks/task.html", "conductor.view_run"
+    route = "human-tasks/<str:id>/"
 
     def get_context(self, request: HttpRequest, id: str = "") -> dict[str, Any]:
         attempt = _find_attempt(id)
@@ -131,7 +131,7 @@ def _page_context(request: HttpRequest, attempt: Attempt, answer: AnswerForm) ->
     return {
         "title": _("Human task: %(task)s") % {"task": task_view.title},
         "ask": task_view,
-        "whose": assignee_text(task_view),
+        "assignee": assignee_text(task_view),
         "is_overdue": task_view.is_overdue(now),
         "is_mine": bool(task_view.claimed_by) and not task_view.is_claimed_by_other(user.get_username()),
         "is_claimed_by_other": task_view.is_claimed_by_other(user.get_username()),
@@ -183,7 +183,7 @@ def _handle_answer(request: HttpRequest, attempt: Attempt) -> HttpResponse | dic
         done = _("Completed %(task)s of %(run)s.") if is_completed else _("Marked %(task)s of %(run)s as failed.")
         messages.success(request, done % names)
         is_of_run = request.GET.get("back") == BACK_TO_RUN
-        return HttpResponseRedirect(run_address(attempt.run_id) if is_of_run else reverse("admin:waiting"))
+        return HttpResponseRedirect(run_address(attempt.run_id) if is_of_run else reverse("admin:human_tasks"))
     return _page_context(request, attempt, answer)
 
 

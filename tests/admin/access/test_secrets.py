@@ -44,7 +44,7 @@ def test_a_form_that_is_refused_does_not_repeat_the_value(operator):
 
 
 def test_a_secret_is_deleted(kept):
-    reply = kept.post("/admin/conductor/secret/DB_1/forget/", follow=True)
+    reply = kept.post("/admin/conductor/secret/DB_1/delete/", follow=True)
 
     assert "DB_1 deleted." in page_text(reply)
     assert not Secret.objects.exists()
@@ -55,7 +55,7 @@ def test_a_viewer_cannot_enter_secrets(viewer, db):
 
     assert viewer.get(ADD).status_code == 403
     assert viewer.post(ADD, {"name": "A", "value": VALUE}).status_code == 403
-    assert viewer.post("/admin/conductor/secret/DB_1/forget/").status_code == 403
+    assert viewer.post("/admin/conductor/secret/DB_1/delete/").status_code == 403
     assert viewer.get("/admin/conductor/secret/DB_5F1/change/").status_code == 200
     assert Secret.objects.count() == 1
 
@@ -64,5 +64,5 @@ def test_a_variable_is_entered_and_displayed(operator):
     operator.post("/admin/conductor/variable/add/", {"name": "REGION", "value": "eu"})
 
     assert "REGION eu" in page_text(operator.get("/admin/conductor/variable/"))
-    operator.post("/admin/conductor/variable/REGION/forget/")
+    operator.post("/admin/conductor/variable/REGION/delete/")
     assert not Variable.objects.exists()

@@ -12,7 +12,7 @@ from tests.engine.ai.paying_worker import PayingWorker
 from tests.scenario import Scenario
 
 pytestmark = pytest.mark.django_db
-USAGE, BUDGETS = "/admin/model_usage/", "/admin/budgets/"
+USAGE, BUDGETS = "/admin/model-usage/", "/admin/budgets/"
 
 
 @pytest.fixture
@@ -201,7 +201,7 @@ def test_a_viewer_sees_budgets_and_cannot_change_them(viewer):
     assert ModelBudget.objects.count() == 1
 
 
-@pytest.mark.parametrize("address", [USAGE, BUDGETS, "/admin/vector_indexes/"])
+@pytest.mark.parametrize("address", [USAGE, BUDGETS, "/admin/vector-indexes/"])
 def test_the_pages_require_their_permission(client, django_user_model, address):
     client.force_login(django_user_model.objects.create_user("nina", is_staff=True))
 

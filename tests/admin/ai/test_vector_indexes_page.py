@@ -7,7 +7,7 @@ from conductor_app.models import AuditEntry, VectorDocument
 from tests.admin.page_text import page_text
 
 pytestmark = pytest.mark.django_db
-PAGE = "/admin/vector_indexes/"
+PAGE = "/admin/vector-indexes/"
 
 
 @pytest.fixture

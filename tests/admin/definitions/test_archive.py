@@ -19,7 +19,7 @@ def order(clock):
 
 
 def test_an_archived_workflow_stays_available_to_clients_and_can_be_restored(operator, order):
-    operator.post(f"{WORKFLOWS}{order.pk}/put/away/", {"reason": "nobody orders"})
+    operator.post(f"{WORKFLOWS}{order.pk}/archive/", {"reason": "nobody orders"})
 
     assert "order v1" not in page_text(operator.get(WORKFLOWS))
     assert "order v1" in page_text(operator.get(f"{WORKFLOWS}?versions=archived"))
@@ -29,22 +29,21 @@ def test_an_archived_workflow_stays_available_to_clients_and_can_be_restored(ope
     assert Run.objects.filter(name="order").exists()
     assert AuditEntry.objects.get(action="archive").reason == "nobody orders"
 
-    operator.post(f"{WORKFLOWS}{order.pk}/put/back/")
+    operator.post(f"{WORKFLOWS}{order.pk}/unarchive/")
     assert "order v1" in page_text(operator.get(WORKFLOWS))
 
 
 def test_a_task_is_archived_and_restored(operator, order):
     row = TaskDefinition.objects.get()
-    operator.post(f"{TASKS}{row.pk}/put/away/")
+    operator.post(f"{TASKS}{row.pk}/archive/")
 
     assert "charge" not in page_text(operator.get(TASKS))
-    assert "charge" in page_text(operator.get(f"{TASKS}?shelf=archived"))
+    assert "charge" in page_text(operator.get(f"{TASKS}?status=archived"))
 
 
 def test_a_user_without_edit_permission_cannot_archive(viewer, operator, order):
-    assert viewer.post(f"{WORKFLOWS}{order.pk}/put/away/").status_code == 403
-    assert operator.post(f"{WORKFLOWS}{order.pk}/put/burn/").status_code == 404
-    assert operator.get(f"{WORKFLOWS}{order.pk}/put/away/").status_code == 405
+    assert viewer.post(f"{WORKFLOWS}{order.pk}/archive/").status_code == 403
+    assert operator.get(f"{WORKFLOWS}{order.pk}/archive/").status_code == 405
 
 
 def test_the_list_of_tasks_displays_usage_and_findings(operator, order, django_assert_max_num_queries):

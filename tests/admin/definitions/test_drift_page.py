@@ -8,7 +8,7 @@ from tests.api.conftest import Api
 from tests.api.step_documents import simple
 
 pytestmark = pytest.mark.django_db
-PAGE = "/admin/definition_drift/"
+PAGE = "/admin/definition-drift/"
 TASK = {"name": "charge", "retryCount": 3}
 WORKFLOW = {"name": "order", "schemaVersion": 2, "tasks": [simple("charge")]}
 

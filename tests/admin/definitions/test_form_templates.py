@@ -11,7 +11,7 @@ from conductor_app.models import AuditEntry, FormTemplate
 from tests.admin.page_text import html, page_text
 from tests.insight.scenarios import define_workflow, newest_attempt_of, reload_run, start_run, step
 
-LIST = "/admin/form_templates/"
+LIST = "/admin/form-templates/"
 SCHEMA = {
     "type": "object",
     "required": ["approved"],
@@ -120,7 +120,7 @@ def names_template(version: int = 0):
 def test_the_form_of_a_human_task_is_built_from_the_template_of_its_step(operator, kept):
     define_workflow("order", names_template())
     run = start_run("order")
-    here = f"/admin/waiting/{newest_attempt_of(run, 'approve').pk}/"
+    here = f"/admin/human-tasks/{newest_attempt_of(run, 'approve').pk}/"
 
     assert "Is it approved?" in page_text(operator.get(here))
     refused = operator.post(here, {"outcome": "COMPLETED", "mode": "json", "output": "{}"})
@@ -135,13 +135,13 @@ def test_a_draft_saved_by_a_client_prefills_the_form(operator, kept):
     attempt = newest_attempt_of(run, "approve")
     human_tasks.save_output(run.pk, attempt.pk, {"note": "half done"}, "shop")
 
-    assert "half done" in html(operator.get(f"/admin/waiting/{attempt.pk}/"))
+    assert "half done" in html(operator.get(f"/admin/human-tasks/{attempt.pk}/"))
 
 
 def test_an_assignment_is_skipped_on_the_page(operator, kept):
     to = [{"assignee": {"userType": "CONDUCTOR_USER", "user": who}} for who in ("ann", "bob")]
     define_workflow("order", step("approve", "HUMAN", inputParameters={"__humanTaskDefinition": {"assignments": to}}))
-    here = f"/admin/waiting/{newest_attempt_of(start_run('order'), 'approve').pk}/"
+    here = f"/admin/human-tasks/{newest_attempt_of(start_run('order'), 'approve').pk}/"
     assert "Skip to the next assignee" in page_text(operator.get(here))
 
     page = page_text(operator.post(here, {"do": "skip"}, follow=True))
@@ -155,7 +155,7 @@ def test_a_task_claimed_for_an_external_user_is_taken_over_before_completion(ope
     run = start_run("order")
     attempt = newest_attempt_of(run, "approve")
     human_tasks.claim_task(attempt.task_id, "shop", external_user="olga")
-    here = f"/admin/waiting/{attempt.pk}/"
+    here = f"/admin/human-tasks/{attempt.pk}/"
 
     assert "Claimed by olga." in page_text(operator.get(here))
     refused = operator.post(here, {"outcome": "COMPLETED", "mode": "form", "output.approved": "true"}, follow=True)

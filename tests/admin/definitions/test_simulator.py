@@ -30,7 +30,7 @@ def order(clock, db):
 
 
 def address(row, query=""):
-    return f"{WORKFLOWS}{row.pk}/try/{query}"
+    return f"{WORKFLOWS}{row.pk}/test/{query}"
 
 
 def try_out(client, row, query="", **said):
@@ -143,7 +143,7 @@ def test_a_case_is_saved_offered_again_and_deleted(operator, order):
     offered = operator.get(address(order, "?case=by air")).context["trial"]
     assert json.loads({each.ref: each for each in offered.steps}["fly"].output) == {"plane": "A320"}
 
-    operator.post(address(order), {"forget": "by air"})
+    operator.post(address(order), {"delete_case": "by air"})
     assert not SimulationCase.objects.exists()
 
 

@@ -11,7 +11,7 @@ from tests.admin.page_text import page_text
 from .test_handlers import WRITTEN, told
 
 pytestmark = pytest.mark.django_db
-SOURCES = "/admin/event_sources/"
+SOURCES = "/admin/event-sources/"
 
 
 def heard(name: str, event: str) -> None:

@@ -20,7 +20,7 @@ from tests.recording_web_server import json_answer, running_web_server
 from tests.scenario import Scenario
 
 pytestmark = pytest.mark.django_db
-TARGETS = "/admin/alert_targets/"
+TARGETS = "/admin/alert-targets/"
 ACCEPTED = json_answer({"status": "success", "message": "Event processed"}, 202)
 FORMS = {
     "slack": {"url": "https://hooks.slack.com/services/T0/B0/p4ssw0rd"},

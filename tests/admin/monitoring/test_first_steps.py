@@ -4,13 +4,13 @@ from conductor_app.models import Poller, TaskDefinition, WorkflowDefinition
 from tests.admin.page_text import html, page_text
 from tests.insight.scenarios import claim_next, start_run
 
-STEPS = "/admin/first_steps/live/"
+STEPS = "/admin/first-steps/live/"
 
 
 def test_the_sample_workflow_is_created_by_a_button(operator, clock):
     assert "Create sample workflow" in page_text(operator.get("/admin/"))
 
-    operator.post("/admin/first_steps/", {"do": "create_sample"})
+    operator.post("/admin/first-steps/", {"do": "create_sample"})
 
     assert TaskDefinition.objects.get().name == "greet"
     sample = WorkflowDefinition.objects.get(name="hello_world")
@@ -20,16 +20,16 @@ def test_the_sample_workflow_is_created_by_a_button(operator, clock):
 
 
 def test_the_sample_workflow_replaces_nothing(operator, clock):
-    operator.post("/admin/first_steps/", {"do": "create_sample"})
-    answer = operator.post("/admin/first_steps/", {"do": "create_sample"}, follow=True)
+    operator.post("/admin/first-steps/", {"do": "create_sample"})
+    answer = operator.post("/admin/first-steps/", {"do": "create_sample"}, follow=True)
 
     assert "hello_world" in page_text(answer) and WorkflowDefinition.objects.count() == 1
-    assert operator.post("/admin/first_steps/", {"do": "dance"}).status_code == 302
+    assert operator.post("/admin/first-steps/", {"do": "dance"}).status_code == 302
 
 
 def test_only_authors_create_the_sample_workflow(viewer, clock):
     assert "Create sample workflow" not in page_text(viewer.get("/admin/"))
-    assert viewer.post("/admin/first_steps/", {"do": "create_sample"}).status_code == 403
+    assert viewer.post("/admin/first-steps/", {"do": "create_sample"}).status_code == 403
     assert not WorkflowDefinition.objects.exists()
 
 
@@ -48,11 +48,11 @@ def test_samples_of_workers_contain_the_address_of_this_server(operator, clock):
     page = html(operator.get("/admin/"))
 
     assert page.count("http://testserver/api") >= 3 and "SERVER" not in page
-    assert 'data-copy="from conductor.client' in page and 'data-live="/admin/first_steps/live/"' in page
+    assert 'data-copy="from conductor.client' in page and 'data-live="/admin/first-steps/live/"' in page
 
 
 def test_the_steps_end_with_the_first_run(operator, clock):
-    operator.post("/admin/first_steps/", {"do": "create_sample"})
+    operator.post("/admin/first-steps/", {"do": "create_sample"})
     start_run("hello_world", input={"name": "Ida"})
 
     assert "Get started" not in page_text(operator.get("/admin/"))

@@ -30,7 +30,7 @@ def test_the_sweeps_page_displays_the_last_pass_and_late_sweeps(operator, clock)
     )
     SweepPass.objects.create(name="expire_leases", began_at=clock.now() - 120_000, ended_at=clock.now() - 119_000)
 
-    page = page_text(operator.get("/admin/sweeps/"))
+    page = page_text(operator.get("/admin/background-jobs/"))
 
     assert "wake_runs" in page and "on time" in page and "70" in page
     assert "late" in page and "2 min ago" in page
@@ -42,7 +42,7 @@ def test_a_failed_sweep_displays_its_error(operator, clock):
         name="wake_runs", began_at=now, ended_at=now, error="OperationalError: gone", failed_at=now
     )
 
-    page = page_text(operator.get("/admin/sweeps/"))
+    page = page_text(operator.get("/admin/background-jobs/"))
 
     assert "failing" in page and "OperationalError: gone" in page
 

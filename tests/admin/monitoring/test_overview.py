@@ -10,7 +10,7 @@ from conductor_app.models import DurationBaseline
 from tests.admin.page_text import html, page_text
 from tests.insight.scenarios import claim_and_report, define_task, define_workflow, start_run, start_run_of, step
 
-PULSE = "/admin/pulse/live/"
+PULSE = "/admin/overview-activity/live/"
 
 
 def test_the_last_hour_is_compared_with_a_week_ago_and_links_to_its_runs(operator, clock):
@@ -69,7 +69,7 @@ def test_an_overview_with_everything_that_needs_attention_takes_few_queries(
     clock.advance(seconds=600)
     viewer.get("/admin/")  # The first request after a minute stores the use of the session.
 
-    for path in ("/admin/", "/admin/attention/", PULSE):
+    for path in ("/admin/", "/admin/overview-attention/", PULSE):
         with django_assert_max_num_queries(15):
             page = page_text(viewer.get(path))
         if path != PULSE:
@@ -184,8 +184,8 @@ def test_a_queue_without_workers_has_the_number_of_blocked_runs(operator, clock)
     start_run("order")
     clock.advance(seconds=120)
 
-    page = operator.get("/admin/attention/")
+    page = operator.get("/admin/overview-attention/")
 
     assert "2 runs blocked" in page_text(page)
-    assert 'data-live="/admin/attention/live/"' in html(operator.get("/admin/"))
+    assert 'data-live="/admin/overview-attention/live/"' in html(operator.get("/admin/"))
     assert 'data-live-for="attention"' in html(operator.get("/admin/"))

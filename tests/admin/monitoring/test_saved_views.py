@@ -193,9 +193,9 @@ def test_seven_views_are_there_before_anybody_has_saved_one(operator, scenario):
 def test_the_count_of_a_pinned_view_is_on_the_overview(operator, viewer, scenario):
     saved(operator, is_tile="on")
 
-    assert "3 Failed orders" in page_text(operator.get("/admin/tiles/"))
-    assert 'data-live="/admin/tiles/live/"' in html(operator.get("/admin/"))
-    assert "No tiles" in page_text(viewer.get("/admin/tiles/"))
+    assert "3 Failed orders" in page_text(operator.get("/admin/view-tiles/"))
+    assert 'data-live="/admin/view-tiles/live/"' in html(operator.get("/admin/"))
+    assert "No tiles" in page_text(viewer.get("/admin/view-tiles/"))
 
 
 def test_programs_find_the_runs_of_a_view_at_an_address_of_the_api(operator, scenario):

@@ -12,7 +12,7 @@ from tests.builders import definition, step, sub_workflow
 from tests.scenario import Scenario, run_commit_hooks
 
 pytestmark = pytest.mark.django_db
-LIST = "/admin/undelivered_messages/"
+LIST = "/admin/undelivered-messages/"
 
 
 def undelivered(subject: str = "started", to: str = "", **fields) -> Message:

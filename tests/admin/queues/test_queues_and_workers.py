@@ -110,7 +110,7 @@ def test_a_nul_in_a_form_is_removed(operator, limited):
         "/admin/conductor/run/%00/change/",
         "/admin/conductor/variable/%00/",
         "/admin/conductor/run/export.%0a",
-        "/admin/turn/%00/",
+        "/admin/why-waiting/%00/",
     ],
 )
 def test_a_nul_or_line_break_in_an_address_is_not_found(operator, address):
@@ -180,13 +180,13 @@ def test_a_worker_is_drained_released_and_deleted(operator, limited, clock):
 
     operator.post(WORKERS, {"worker": "van@7", "do": "undrain"})
     assert not WorkerHold.objects.exists()
-    operator.post(WORKERS, {"worker": "van@7", "do": "forget"})
+    operator.post(WORKERS, {"worker": "van@7", "do": "remove"})
     assert not Poller.objects.filter(worker="van@7").exists()
     assert AuditEntry.objects.filter(object_type="worker").count() == 4
 
 
 @pytest.mark.parametrize(
-    "form", [{}, {"do": "drain"}, {"do": "forget", "worker": "x"}, {"do": "undrain", "worker": "x"}]
+    "form", [{}, {"do": "drain"}, {"do": "remove", "worker": "x"}, {"do": "undrain", "worker": "x"}]
 )
 def test_hostile_forms_of_workers_are_answered(operator, limited, form):
     assert operator.post(WORKERS, form, follow=True).status_code == 200

@@ -22,7 +22,7 @@ def waiting(clock) -> tuple[Scenario, Attempt]:
 
 
 def page(attempt: Attempt) -> str:
-    return f"/admin/turn/{attempt.pk}/"
+    return f"/admin/why-waiting/{attempt.pk}/"
 
 
 def test_the_page_names_the_gate_and_its_holders(operator, waiting):
@@ -47,7 +47,7 @@ def test_a_task_that_is_not_waiting_is_labeled_as_such(operator, waiting):
     scenario, _ = waiting
 
     assert "The task is not waiting in a queue" in page_text(operator.get(page(scenario.task("ship"))))
-    assert operator.get("/admin/turn/nobody/").status_code == 404
+    assert operator.get("/admin/why-waiting/nobody/").status_code == 404
 
 
 def test_the_estimate_agrees_with_the_rate_limit(operator, clock):
@@ -123,4 +123,4 @@ def test_the_page_lists_preceding_tasks(operator, waiting, clock):
 
     told = page_text(operator.get(page(other)))
 
-    assert "Preceding tasks" in told and f"/admin/turn/{attempt.pk}/" in html(operator.get(page(other)))
+    assert "Preceding tasks" in told and f"/admin/why-waiting/{attempt.pk}/" in html(operator.get(page(other)))

@@ -42,8 +42,8 @@ def pages(scenario: Scenario) -> list[str]:
         f"{RUN}/export.json",
         f"/admin/runs/{scenario.id}/compare/",
         "/admin/failures/",
-        "/admin/waiting/",
-        f"/admin/waiting/{scenario.waits}/",
+        "/admin/human-tasks/",
+        f"/admin/human-tasks/{scenario.waits}/",
         "/admin/",
     ]
 

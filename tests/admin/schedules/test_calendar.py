@@ -12,7 +12,7 @@ from tests.scenario import run_commit_hooks
 from tests.schedule_helpers import create_schedule, register_order_workflow
 
 pytestmark = pytest.mark.django_db
-WEEK = "/admin/schedule_week/"
+WEEK = "/admin/schedule-calendar/"
 HOUR = 3600
 
 

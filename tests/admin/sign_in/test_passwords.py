@@ -209,7 +209,7 @@ def test_requests_that_a_page_sends_by_itself_do_not_keep_a_session_alive(user, 
     sign_in(client)
     for _ in range(8):
         clock.advance(seconds=15 * 60)
-        client.get("/admin/strip/", headers={"X-Requested-With": "fetch"})
+        client.get("/admin/status-bar/", headers={"X-Requested-With": "fetch"})
 
     assert not is_signed_in(client)
 

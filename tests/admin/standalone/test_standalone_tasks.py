@@ -11,7 +11,7 @@ from conductor_app.models import Attempt, AuditEntry, Task
 from tests.api.taskcluster.conftest import new_id
 from tests.engine.test_groups_parallel import LINUX, create
 
-LIST = "/admin/conductor/solo/"
+LIST = "/admin/conductor/standalonetask/"
 HOSTILE = "<script>alert(1)</script>"
 
 
@@ -36,13 +36,13 @@ def page(client, address: str) -> str:
 def test_every_list_and_queue_page_displays_standalone_tasks(some, operator):
     ours = [model for model in MODEL_ADMINS if model._meta.app_label == "conductor"]
     lists = [reverse(f"admin:conductor_{model._meta.model_name}_changelist") for model in ours]
-    pages = [reverse(f"admin:{name}") for name in ("queues", "workers", "system", "sweeps", "find")]
+    pages = [reverse(f"admin:{name}") for name in ("queues", "workers", "system", "background_jobs", "search")]
     attempt = Attempt.objects.filter(task_id=some[0]).get().pk
 
-    assert standalone_task_address(some[0]) not in page(operator, LIST.replace("solo", "attempt"))
-    for address in ["/admin/", *lists, *pages, queue_address(LINUX), f"/admin/find/?q={some[0]}"]:
+    assert standalone_task_address(some[0]) not in page(operator, LIST.replace("standalonetask", "attempt"))
+    for address in ["/admin/", *lists, *pages, queue_address(LINUX), f"/admin/search/?q={some[0]}"]:
         page(operator, address)
-    assert operator.get(f"/admin/turn/{attempt}/").status_code == 404
+    assert operator.get(f"/admin/why-waiting/{attempt}/").status_code == 404
 
 
 def test_a_task_is_found_by_its_id_its_group_its_queue_and_its_state(some, operator):
@@ -59,11 +59,11 @@ def test_a_task_is_found_by_its_id_its_group_its_queue_and_its_state(some, opera
 def test_the_palette_leads_to_tasks_and_groups_by_their_ids(some, operator):
     held = some[0]
 
-    hits = page(operator, f"/admin/find/hits/?q={held}")
+    hits = page(operator, f"/admin/search/hits/?q={held}")
 
     assert standalone_task_address(held) in hits
     assert group_address(held) in hits
-    assert standalone_task_address(held) not in page(operator, f"/admin/find/hits/?q={held[:12]}")
+    assert standalone_task_address(held) not in page(operator, f"/admin/search/hits/?q={held[:12]}")
 
 
 def test_the_audit_leads_to_their_pages(some, operator):

@@ -13,7 +13,7 @@ from tests.api.taskcluster.conftest import new_id
 from tests.engine.test_groups_parallel import LINUX, create
 from tests.scenario import run_commit_hooks
 
-LIST = "/admin/conductor/group/"
+LIST = "/admin/conductor/taskgroup/"
 HOSTILE = "<script>alert(1)</script>"
 
 

@@ -1,4 +1,4 @@
-"""Whose the tasks for people are: mine, my groups', everybody's; taking, handing on, discussing, answering many."""
+"""Human tasks by assignee: claim, reassign, release, comment, and answer several at once."""
 
 import pytest
 from django.contrib.auth.models import Group, User
@@ -8,7 +8,7 @@ from conductor_app.models import AuditEntry, HumanTask
 from tests.admin.page_text import html, page_text
 from tests.insight.scenarios import define_workflow, newest_attempt_of, reload_run, start_run, step
 
-INBOX = "/admin/waiting/"
+INBOX = "/admin/human-tasks/"
 
 
 def ask(**said):
@@ -32,8 +32,8 @@ def task_of(run):
     return f"{INBOX}{newest_attempt_of(run, 'approve').pk}/"
 
 
-def inbox(client, whose="all"):
-    return page_text(client.get(INBOX, {"whose": whose}))
+def inbox(client, assigned="all"):
+    return page_text(client.get(INBOX, {"assigned": assigned}))
 
 
 def test_a_task_is_listed_for_its_assignee_and_later_for_the_next_group(operator, viewer, asked, clock):

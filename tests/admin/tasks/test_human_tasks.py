@@ -7,7 +7,7 @@ from conductor_app.models import AuditEntry
 from tests.admin.page_text import html, page_text, run_url
 from tests.insight.scenarios import define_task, define_workflow, newest_attempt_of, reload_run, start_run, step
 
-INBOX = "/admin/waiting/"
+INBOX = "/admin/human-tasks/"
 SCHEMA = {
     "type": "object",
     "required": ["approved"],

@@ -98,13 +98,16 @@ def test_an_action_on_an_ended_task_is_rejected_with_a_link_to_the_reason(operat
 
     page = act(operator, attempt, "front")
 
-    assert "it does not wait in a queue" in page_text(page) and f"/admin/turn/{attempt.pk}/" in html(page)
+    assert "it does not wait in a queue" in page_text(page) and f"/admin/why-waiting/{attempt.pk}/" in html(page)
 
 
 def test_the_button_leads_back_to_where_it_stood(operator, scenario):
     attempt = scenario.task("pay")
 
-    for back, address in (("turn", f"/admin/turn/{attempt.pk}/"), ("", run_url(scenario.row, task="pay"))):
+    for back, address in (
+        ("why_waiting", f"/admin/why-waiting/{attempt.pk}/"),
+        ("", run_url(scenario.row, task="pay")),
+    ):
         answer = operator.post(reverse("admin:task_act", args=[attempt.pk, "front"]), {"back": back})
         assert answer["Location"] == address
 

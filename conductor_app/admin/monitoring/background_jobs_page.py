@@ -15,10 +15,10 @@ from ..pages import Page
 from ..schedules.periodic_tasks import format_interval
 
 
-class SweepsPage(Page):
+class BackgroundJobsPage(Page):
     """List of sweeps and periodic tasks."""
 
-    name, title, template = "sweeps", gettext_lazy("Background jobs"), "ops/sweeps.html"
+    name, title, template = "background_jobs", gettext_lazy("Background jobs"), "ops/background_jobs.html"
     permission = "conductor.view_sweeppass"
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
