@@ -44,9 +44,9 @@ BACK_TO_RUN = "run"
 ANSWER_MODES = {AS_FORM: gettext_lazy("Form"), AS_JSON: "JSON"}
 COMMENT_LABELS = {
     "comment_task": gettext_lazy("commented"),
-    "take_task": gettext_lazy("claimed the task"),
-    "put_task_back": gettext_lazy("released the task"),
-    "hand_task_on": gettext_lazy("reassigned the task to %(to)s"),
+    "claim_task": gettext_lazy("claimed the task"),
+    "release_task": gettext_lazy("released the task"),
+    "reassign_task": gettext_lazy("reassigned the task to %(to)s"),
     "skip_assignment": gettext_lazy("skipped %(from)s"),
 }
 

@@ -134,7 +134,7 @@ def toggle_key(id: str, key_id: str, by: str) -> AccessKey:
         if key.is_active:
             require_user_permissions(key.application.user_id)
         key.save()
-        record_access_change(KIND, id, "activate key" if key.is_active else "withdraw key", by, key=key_id)
+        record_access_change(KIND, id, "enable key" if key.is_active else "disable key", by, key=key_id)
     return key
 
 

@@ -47,14 +47,14 @@ def save_case(workflow: str, name: str, case: dict[str, Any], by: str) -> None:
         now = clock.now()
         values = {**case, "created_at": now, "created_by": by[:255]}
         SimulationCase.objects.update_or_create(workflow=workflow, name=name, defaults=values)
-        audit.record("workflow_definition", workflow, "keep case", by, reason=name, at=now)
+        audit.record("workflow_definition", workflow, "save test case", by, reason=name, at=now)
 
 
 def set_save_requirement(workflow: str, holds: bool, by: str) -> None:
     """Set whether a workflow can be saved while one of its simulation cases fails."""
     with transaction.atomic():
         SaveRequirement.objects.update_or_create(workflow=workflow, defaults={"holds": holds})
-        audit.record("workflow_definition", workflow, "hold by cases" if holds else "warn by cases", by)
+        audit.record("workflow_definition", workflow, "require test cases" if holds else "make test cases optional", by)
 
 
 def delete_case(workflow: str, name: str, by: str) -> None:
@@ -67,4 +67,4 @@ def delete_case(workflow: str, name: str, by: str) -> None:
         if not SimulationCase.objects.filter(workflow=workflow, name=name).delete()[0]:
             raise NotFound(f"{workflow} has no case {name}.")
         now = clock.now()
-        audit.record("workflow_definition", workflow, "forget case", by, reason=name, at=now)
+        audit.record("workflow_definition", workflow, "delete test case", by, reason=name, at=now)

@@ -90,7 +90,7 @@ def undrain_worker(worker: str, by: str, reason: str = "") -> None:
     with transaction.atomic():
         if not WorkerHold.objects.filter(worker=worker).delete()[0]:
             raise Conflict(f"Worker {worker} is not drained.")
-        _record_change(worker, by, "take work again", reason, kind="worker")
+        _record_change(worker, by, "resume", reason, kind="worker")
 
 
 def release_worker_tasks(worker: str, by: str, reason: str = "") -> int:
@@ -113,7 +113,7 @@ def remove_worker(worker: str, by: str, reason: str = "") -> None:
         if not Poller.objects.filter(worker=worker).delete()[0]:
             raise NotFound(f"There is no worker {worker}.")
         WorkerHold.objects.filter(worker=worker).delete()
-        _record_change(worker, by, "forget", reason, kind="worker")
+        _record_change(worker, by, "remove", reason, kind="worker")
 
 
 def prioritize(attempt_id: str, priority: int, by: str, reason: str = "") -> None:
@@ -126,7 +126,7 @@ def prioritize(attempt_id: str, priority: int, by: str, reason: str = "") -> Non
     """
     if not 0 <= priority <= HIGHEST:
         raise Invalid(f"The priority must be 0 to {HIGHEST} (got {priority}).")
-    _change_position(_find_pending_attempt(attempt_id), "prioritise", by, reason, priority=priority)
+    _change_position(_find_pending_attempt(attempt_id), "change priority", by, reason, priority=priority)
 
 
 def move_to_front(attempt_id: str, by: str, reason: str = "") -> None:
@@ -154,7 +154,7 @@ def skip_delay(attempt_id: str, by: str, reason: str = "") -> None:
     attempt, now = _find_pending_attempt(attempt_id), clock.now()
     if attempt.visible_at <= now:
         raise Conflict(f"Task {attempt.task} is not delayed: workers can claim it already.")
-    _change_position(attempt, "hand out now", by, reason, visible_at=now)
+    _change_position(attempt, "skip delay", by, reason, visible_at=now)
 
 
 def take_from_worker(attempt_id: str, by: str, reason: str = "") -> None:
@@ -169,7 +169,7 @@ def take_from_worker(attempt_id: str, by: str, reason: str = "") -> None:
     command = commands.release_lease(attempt_id)
     change_run(
         RunCommand(
-            attempt.run_id or "", command, by, reason, audit=Audit("take from worker", facts), attempts=[attempt_id]
+            attempt.run_id or "", command, by, reason, audit=Audit("release from worker", facts), attempts=[attempt_id]
         )
     )
 

@@ -43,7 +43,7 @@ def request_approval(
             reason=reason,
             created_at=clock.now(),
         )
-        record_action("task_group", group_id, "ask", by, reason, {"act": verb, "tasks": len(task_ids)})
+        record_action("task_group", group_id, "request approval", by, reason, {"act": verb, "tasks": len(task_ids)})
 
 
 def approve_action(group_id: str, act_id: int, by: str, reason: str = "") -> int:

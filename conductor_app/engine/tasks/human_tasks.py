@@ -204,7 +204,7 @@ def claim_task(
         held.is_claimer_external = is_external
         _save_claim(held, by)
         facts = {"before": before} if before else {}
-        _record_change(task, by, "take_task", reason, facts | ({"external_user": who} if is_external else {}))
+        _record_change(task, by, "claim_task", reason, facts | ({"external_user": who} if is_external else {}))
 
 
 def _require_claimable(ask: HumanTaskView, who: str, is_external: bool, groups: Collection[str]) -> None:
@@ -249,7 +249,7 @@ def release_task(task_id: str, by: str, reason: str = "") -> None:
         before, held.claimed_by, held.claimed_at = held.claimed_by, "", None
         held.is_claimer_external = False
         _save_claim(held, by)
-        _record_change(task, by, "put_task_back", reason, {"before": before})
+        _record_change(task, by, "release_task", reason, {"before": before})
 
 
 def delegate_task(
@@ -267,7 +267,7 @@ def delegate_task(
     if due_at is not None and due_at <= now:
         raise Invalid("The due time is in the past.")
     facts = {"to": to, "is_group": is_group, "due_at": due_at}
-    _write_assignment(task_id, Assignee(to, is_group), due_at, (), by, "hand_task_on", reason, facts)
+    _write_assignment(task_id, Assignee(to, is_group), due_at, (), by, "reassign_task", reason, facts)
 
 
 def reassign_task(task_id: str, assignees: Sequence[Assignee], by: str, reason: str = "") -> None:
@@ -283,7 +283,7 @@ def reassign_task(task_id: str, assignees: Sequence[Assignee], by: str, reason: 
         raise Invalid(f"A task can have at most {MAX_ASSIGNMENTS} assignments (got {len(assignees)}).")
     first, *rest = assignees
     facts = {"to": first.who, "is_group": first.is_group, "assignments": format_assignees(assignees)}
-    _write_assignment(task_id, first, None, rest, by, "hand_task_on", reason, facts)
+    _write_assignment(task_id, first, None, rest, by, "reassign_task", reason, facts)
 
 
 def skip_assignment(task_id: str, by: str, reason: str = "") -> None:

@@ -26,7 +26,7 @@ def digest_body(digest: Digest, is_weekly: bool, now: int) -> str:
     sections = [f"{period} {digest_subject(digest)}."]
     sections += _section(_("Failed runs by workflow"), [f"{count:>6}  {name}" for name, count in digest.failed], "")
     sections += _section(_("New failure groups"), _group_lines(digest), _address("failures"))
-    sections += _section(_("Overdue human tasks"), _overdue_lines(digest, now), _address("waiting"))
+    sections += _section(_("Overdue human tasks"), _overdue_lines(digest, now), _address("human_tasks"))
     sections.append(_unsubscribe_text())
     return "\n\n".join(sections) + "\n"
 

@@ -29,7 +29,7 @@ LIMIT = 500
 """Open human tasks that are read, oldest first."""
 MAX_READ_SIZE = 32 * 1024
 """Size of an input in bytes above which lists do not read the question."""
-COMMENT_ACTIONS = ("comment_task", "take_task", "put_task_back", "hand_task_on", "skip_assignment")
+COMMENT_ACTIONS = ("comment_task", "claim_task", "release_task", "reassign_task", "skip_assignment")
 
 
 def waiting_attempts() -> QuerySet[Attempt]:

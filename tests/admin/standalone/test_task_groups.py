@@ -223,7 +223,7 @@ def test_an_action_that_requires_approval_waits_for_another_user(build, operator
 
     assert state(ids["test 10"]) == "CANCELED" and not PendingApproval.objects.exists()
     acted = AuditEntry.objects.filter(object_type="task_group", object_id=group).order_by("id")
-    assert [entry.action for entry in acted] == ["ask", "ask", "approve", "cancel", "decline"]
+    assert [entry.action for entry in acted] == ["request approval", "request approval", "approve", "cancel", "decline"]
 
 
 def test_only_selected_tasks_get_another_priority(build, operator):

@@ -65,9 +65,9 @@ def test_a_task_is_claimed_released_and_taken_over_with_audit_entries(operator, 
     assert reload_run(asked).status == "COMPLETED"
     actions = AuditEntry.objects.filter(object_id=asked.pk).order_by("at", "id").values_list("action", "actor")
     assert list(actions)[-4:] == [
-        ("put_task_back", "olga"),
-        ("take_task", "ann"),
-        ("take_task", "olga"),
+        ("release_task", "olga"),
+        ("claim_task", "ann"),
+        ("claim_task", "olga"),
         ("complete_task", "olga"),
     ]
 

@@ -48,7 +48,7 @@ def test_a_delayed_retry_is_dispatched_at_once(operator, scenario):
 
     assert "Retry delay skipped." in page_text(page)
     assert scenario.queue("pay") == ["pay, attempt 2"]
-    assert noted() == ("olga", "hand out now", "the card is topped up", "pay")
+    assert noted() == ("olga", "skip delay", "the card is topped up", "pay")
     assert "is not delayed" in page_text(act(operator, scenario.task("pay"), "now"))
 
 
@@ -67,7 +67,7 @@ def test_a_task_is_released_from_its_worker(operator, scenario):
     act(operator, scenario.task("pay"), "release", reason="w1 hangs")
 
     assert scenario.queue("pay") == ["pay, attempt 1"]
-    assert noted() == ("olga", "take from worker", "w1 hangs", "pay")
+    assert noted() == ("olga", "release from worker", "w1 hangs", "pay")
     assert "No worker holds it" in page_text(act(operator, scenario.task("pay"), "release"))
 
 

@@ -97,7 +97,7 @@ def test_a_task_is_claimed_for_an_external_user_and_by_no_other(api):
     assert (refused.status_code, refused.json()["message"]) == (409, "The task is already claimed by bob.")
     taken = api.post(f"/human/tasks/{task}/externalUser/eve?overrideAssignment=true").json()
     assert taken["claimant"]["user"] == "eve"
-    note = AuditEntry.objects.filter(action="take_task").latest("pk")
+    note = AuditEntry.objects.filter(action="claim_task").latest("pk")
     assert (note.actor, note.facts["external_user"], note.facts["before"]) == ("anonymous", "eve", "bob")
 
 
