@@ -5,8 +5,8 @@
         expect(page.get_by_role("heading", name="Overview")).to_be_visible()
 
 Wait for conditions (`expect`), never for time. For timers of a page, install a clock before it loads
-(`page.clock.install()`) and advance it (`page.clock.fast_forward(3000)`). Without Chromium, the tests are skipped with
-the reason.
+(`page.clock.install()`) and advance it (`page.clock.fast_forward(3000)`). Without the browser, the tests are skipped
+with the reason. BROWSER=firefox runs them in Firefox (`make test-firefox`).
 """
 
 import os
@@ -16,7 +16,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from tests.browser.page_checks import WIDE, chromium
+from tests.browser.page_checks import WIDE, chromium, firefox
 from tests.clients.live_server import running_server
 
 HARMLESS = ("net::ERR_ABORTED",)
@@ -29,14 +29,27 @@ os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
 @pytest.fixture(scope="package")
 def browser():
     """Yield a browser. Its event loop ends with these tests, because others run their own loops."""
-    found = chromium()
-    if not found:
-        pytest.skip("there is no Chromium here; CHROMIUM may name one")
     sync_api = pytest.importorskip("playwright.sync_api")
     with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
+        browser = LAUNCHERS[os.environ.get("BROWSER", "chromium")](playwright)
         yield browser
         browser.close()
+
+
+def _launch_chromium(playwright):
+    if not (found := chromium()):
+        pytest.skip("there is no Chromium here; CHROMIUM may name one")
+    return playwright.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
+
+
+def _launch_firefox(playwright):
+    """Launch an unmodified Firefox, which Playwright controls by WebDriver BiDi."""
+    if not (found := firefox()):
+        pytest.skip("there is no Firefox here; FIREFOX may name one")
+    return playwright.firefox.launch(executable_path=found, channel="moz-firefox")
+
+
+LAUNCHERS = {"chromium": _launch_chromium, "firefox": _launch_firefox}
 
 
 @pytest.fixture

@@ -19,6 +19,11 @@ def chromium() -> str | None:
     return os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, CHROMIUMS)), None)
 
 
+def firefox() -> str | None:
+    """Return the path of the Firefox to use: FIREFOX if set, otherwise Debian's."""
+    return os.environ.get("FIREFOX") or shutil.which("firefox-esr")
+
+
 def axe_violations(page: Page, only: Sequence[str] = RULES) -> list[str]:
     """Return the violations of the given rules that axe finds on a page."""
     # Into the page's own world by the debugger, past its policy: axe is the tester's, not the page's.

@@ -113,7 +113,7 @@ def test_the_tree_of_a_retried_run_can_be_used_by_everybody(page, looped):
 def test_the_chart_keeps_its_width_beside_a_panel_that_can_be_resized(page, looped):
     page.set_viewport_size({"width": 1440, "height": 900})
     page.goto(page_of(looped, "?task=scan__2"))
-    assert page.locator("th.bar").bounding_box()["width"] >= 600
+    assert page.locator("th.bar").bounding_box()["width"] >= 580
 
     before = page.locator(".side-panel").bounding_box()["width"]
     page.get_by_role("separator").focus()

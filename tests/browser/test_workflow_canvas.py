@@ -73,6 +73,7 @@ def test_a_workflow_with_fork_loop_and_human_task_is_built_tested_and_started_wi
     page.get_by_role("link", name="Test", exact=True).click()
     page.locator("[data-save]").click()
     expect(page.locator(".verdict-card")).to_contain_text("Completed")
+    page.wait_for_load_state()
 
     page.goto(f"{WORKFLOWS}{WorkflowDefinition.objects.get(name='parcels').pk}/start/")
     page.get_by_role("button", name="Start", exact=True).click()

@@ -27,6 +27,7 @@ export const canvased = (box) => {
   let shown = null;
   let busy = Promise.resolve();
   let waiting = 0;
+  let isTyped = false;
 
   const isCanvas = () => form.classList.contains("canvas-view");
   const selected = () => panel.querySelector("[name=at]")?.value || "";
@@ -47,6 +48,7 @@ export const canvased = (box) => {
 
   const post = async (action, hasForm) => {
     const data = new FormData(form);
+    if (hasForm) isTyped = false;
     data.set("canvas", action);
     if (!hasForm) data.delete("panel");
     const response = await fetch(panel.dataset.panel, {
@@ -192,6 +194,7 @@ export const canvased = (box) => {
       else if (!button.hasAttribute("data-apply")) focusPanel();
     });
     panel.addEventListener("input", (event) => {
+      if (event.target.name && !MENUS.has(event.target.name)) isTyped = true;
       if (!event.target.matches("[data-type-filter]")) return;
       const words = event.target.value.toLowerCase().split(/\s+/).filter(Boolean);
       let count = 0;
@@ -240,8 +243,9 @@ export const canvased = (box) => {
     });
   };
 
-  // What is typed in the panel is applied before the text is submitted.
+  // What is typed in the panel is applied before the text is submitted, also if the field has the focus yet.
   const beforeSubmit = () => form.addEventListener("submit", (event) => {
+    if (isTyped) send("keep");
     if (!waiting) return;
     event.preventDefault();
     const { submitter } = event;
