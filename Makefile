@@ -25,7 +25,7 @@ MKDOCS := NO_MKDOCS_2_WARNING=1 .venv/docs/bin/python -m mkdocs
 # Images may set this variable. Then each test process would compile every module that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run demo test test-java test-import test-image deploy-tools faults bench screenshots messages docs docs-serve reference metrics lint lock licenses sbom audit hostile clean
+.PHONY: run demo test test-firefox test-java test-import test-image deploy-tools faults bench screenshots messages docs docs-serve reference metrics lint lock licenses sbom audit hostile clean
 
 run: .venv/for-run
 	@exec $(BIN) manage.py serve
@@ -41,6 +41,10 @@ test: .venv/for-test .venv/for-docs
 	echo "== SQLite (PostgreSQL runs in parallel)"; $(PYTEST) || failed=1; \
 	wait $$! || failed=1; echo "== PostgreSQL, tests that use the database"; cat "$$postgresql_output"; \
 	exit $$failed
+
+# Requires Firefox: Debian's package firefox-esr, or the path of one in FIREFOX.
+test-firefox: .venv/for-test
+	@BROWSER=firefox $(BIN) -m pytest -n 2 --dist loadfile tests/browser
 
 # Requires Maven and JDK 17 or later. `make test` includes it if they are installed.
 test-java: .venv/for-test
