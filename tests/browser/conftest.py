@@ -11,6 +11,7 @@ with the reason. BROWSER=firefox runs them in Firefox (`make test-firefox`).
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import User
@@ -27,26 +28,29 @@ os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
 
 
 @pytest.fixture(scope="package")
-def browser():
+def browser(tmp_path_factory):
     """Yield a browser. Its event loop ends with these tests, because others run their own loops."""
     sync_api = pytest.importorskip("playwright.sync_api")
     with sync_api.sync_playwright() as playwright:
-        browser = LAUNCHERS[os.environ.get("BROWSER", "chromium")](playwright)
+        browser = LAUNCHERS[os.environ.get("BROWSER", "chromium")](playwright, tmp_path_factory.mktemp("home"))
         yield browser
         browser.close()
 
 
-def _launch_chromium(playwright):
+def _launch_chromium(playwright, home: Path):
     if not (found := chromium()):
         pytest.skip("there is no Chromium here; CHROMIUM may name one")
     return playwright.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
 
 
-def _launch_firefox(playwright):
-    """Launch an unmodified Firefox, which Playwright controls by WebDriver BiDi."""
+def _launch_firefox(playwright, home: Path):
+    """Launch an unmodified Firefox, which Playwright controls by WebDriver BiDi.
+
+    Firefox refuses to start if the home directory belongs to another user.
+    """
     if not (found := firefox()):
         pytest.skip("there is no Firefox here; FIREFOX may name one")
-    return playwright.firefox.launch(executable_path=found, channel="moz-firefox")
+    return playwright.firefox.launch(executable_path=found, channel="moz-firefox", env=os.environ | {"HOME": str(home)})
 
 
 LAUNCHERS = {"chromium": _launch_chromium, "firefox": _launch_firefox}

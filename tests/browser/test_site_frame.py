@@ -1,4 +1,4 @@
-"""The shell in a browser: the palette, the keys, the side, the themes."""
+"""What all pages share, in a browser: command palette, keyboard shortcuts, sidebar, themes."""
 
 import pytest
 from django.contrib.auth.models import User
@@ -53,10 +53,10 @@ def test_keyboard_shortcuts_find_a_run_and_select_rows_and_are_off_in_text_field
     page.keyboard.type("order-4711")
     expect(page.locator("#find-hits a.chosen")).to_contain_text("order-4711")
     assert_accessible(page)
-    page.evaluate("window.stays = true")
+    page.evaluate("() => { document.body.dataset.former = 'yes'; }")
     page.keyboard.press("Enter")
-    page.wait_for_function("!window.stays")
-    assert page.url.endswith(f"/run/{orders.pk}/change/")
+    expect(page.locator("body:not([data-former])")).to_be_visible()
+    page.wait_for_url(f"**/run/{orders.pk}/change/")
 
 
 def test_a_search_writes_only_its_filled_fields_into_the_address(page, orders):
