@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from typing import Any
 
 from django.db import transaction
 
@@ -14,11 +13,10 @@ from ...models import Secret, Variable
 from ...store import environment_variables
 from ...store.rows import strip_nul
 from .. import audit
-from ..definitions.tags import mirror_tags
+from ..definitions.tags import Tags, mirror_tags
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,255}")
 MAX_BYTES = 65_535
-Tags = list[dict[str, Any]]
 TARGETS = {Secret: SECRET, Variable: VARIABLE}
 
 

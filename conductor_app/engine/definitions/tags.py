@@ -14,6 +14,7 @@ from ..access.access_audit import record_access_change
 from . import definition_commands
 
 Document = dict[str, Any]
+Tags = list[Document]
 METADATA, RATE_LIMIT = "METADATA", "RATE_LIMIT"
 MAX_LENGTH = 128
 TAGGED_MODELS = {

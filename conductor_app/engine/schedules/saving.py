@@ -1,5 +1,6 @@
 """Commands that save, tag and delete schedules."""
 
+from collections.abc import Callable
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -15,7 +16,7 @@ from ...core.timetable import parse_timetable
 from ...models import Schedule, ScheduleExecution
 from ...models.schedules import WAITING
 from ..definitions import resolved_definitions
-from ..definitions.tags import mirror_tags
+from ..definitions.tags import Tags, mirror_tags
 from ..payloads.size_limits import refuse_large
 from .schedule_rows import lock_schedule, record_schedule_change, set_next_from_now, stored_document
 
@@ -106,15 +107,15 @@ def delete_schedule(name: str, by: str, reason: str = "") -> None:
             record_schedule_change(name, "delete", by, clock.now(), reason)
 
 
-def set_tags(name: str, tags: list[Document], by: str) -> None:
-    """Replace the tags of a schedule.
+def change_tags(name: str, change: Callable[[Tags], Tags], by: str) -> None:
+    """Replace the tags of a schedule by the result of `change`.
 
     Raises:
         NotFound: when there is no such schedule.
     """
     with transaction.atomic():
         row = lock_schedule(name)
-        row.tags = tags
+        row.tags = change(row.tags)
         row.save(update_fields=["tags"])
-        mirror_tags(SCHEDULE, name, tags)
+        mirror_tags(SCHEDULE, name, row.tags)
         record_schedule_change(name, "tag", by, clock.now())

@@ -1,5 +1,7 @@
 """Variables that definitions read as `${workflow.env.NAME}`."""
 
+from functools import partial
+
 from django.http import HttpResponse
 
 from ....access.access_types import READ, VARIABLE
@@ -8,7 +10,7 @@ from ....models import Variable
 from .. import request_body
 from ..api_operation import EMPTY_REPLY, PLAIN_TEXT, ApiOperation, ArrayOf
 from ..definitions.tag_serializers import TAG
-from ..definitions.tag_views import NamedTags
+from ..definitions.tag_views import ObjectTags
 from ..openapi import tables as shapes
 from ..permission_rules import ALLOW_ALL
 from ..permissions import can_delete_variable, can_save_variable, can_update_variable, can_view_variable
@@ -63,7 +65,7 @@ class EnvironmentVariable(ConductorView):
         return EmptyOk()
 
 
-class EnvironmentTags(NamedTags):
+class EnvironmentTags(ObjectTags):
     """GET, PUT, DELETE /api/environment/{key}/tags: list, replace or remove tags."""
 
     operations = {
@@ -81,6 +83,7 @@ class EnvironmentTags(NamedTags):
         ),
     }
 
-    model = Variable
+    find_tags = staticmethod(partial(secrets_and_variables.tags_of, Variable))
+    change_tags = staticmethod(partial(secrets_and_variables.change_tags, Variable))
 
-    get, put, delete = NamedTags.get, NamedTags.put, NamedTags.delete
+    get, put, delete = ObjectTags.get, ObjectTags.put, ObjectTags.delete

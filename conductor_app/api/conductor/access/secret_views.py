@@ -1,5 +1,7 @@
 """Views of secrets. GET of one secret returns its value."""
 
+from functools import partial
+
 from django.http import HttpResponse
 
 from ....access.access_types import READ, SECRET
@@ -11,7 +13,7 @@ from ....models import Secret
 from .. import request_body
 from ..api_operation import EMPTY_REPLY, PLAIN_TEXT, ApiOperation, ArrayOf
 from ..definitions.tag_serializers import TAG
-from ..definitions.tag_views import NamedTags
+from ..definitions.tag_views import ObjectTags
 from ..openapi import tables as shapes
 from ..permission_rules import ALLOW_ALL
 from ..permissions import can_delete_secret, can_save_secret, can_update_secret, can_view_secret
@@ -109,7 +111,7 @@ class SecretExists(ConductorView):
         return Json(None if not exists and agent.startswith(FALSE_READS_AS_TRUE) else exists)
 
 
-class SecretTags(NamedTags):
+class SecretTags(ObjectTags):
     """GET, PUT, DELETE /api/secrets/{key}/tags: list, replace or remove tags."""
 
     operations = {
@@ -120,9 +122,10 @@ class SecretTags(NamedTags):
         "delete": ApiOperation("Remove tags from a secret", permission=can_update_secret, reply=EMPTY_REPLY),
     }
 
-    model = Secret
+    find_tags = staticmethod(partial(secrets_and_variables.tags_of, Secret))
+    change_tags = staticmethod(partial(secrets_and_variables.change_tags, Secret))
 
-    get, put, delete = NamedTags.get, NamedTags.put, NamedTags.delete
+    get, put, delete = ObjectTags.get, ObjectTags.put, ObjectTags.delete
 
 
 class SecretCaches(ConductorView):

@@ -1,14 +1,15 @@
 """Views of tags on definitions and applications. Clients also read the rate limits of workflows as tags."""
 
+from collections.abc import Callable
+
 from django.http import HttpResponse
 
 from ....access.access_types import APPLICATION, TASK_DEF, WORKFLOW_DEF
 from ....core.document.checks.field_specs import RATE_LIMIT
 from ....core.errors import NotFound
-from ....engine.access import secrets_and_variables
 from ....engine.access.applications import find_application
 from ....engine.definitions import tags
-from ....models import Secret, Variable
+from ....engine.definitions.tags import Tags
 from .. import request_body
 from ..api_operation import EMPTY_REPLY, ApiOperation, ArrayOf
 from ..permission_rules import ALLOW_ALL
@@ -116,24 +117,31 @@ class ApplicationTags(ConductorView):
         return EmptyOk()
 
 
-class NamedTags(ConductorView):
-    """GET, PUT, DELETE of the tags of a named object: list, set or remove them."""
+class ObjectTags(ConductorView):
+    """GET, PUT, DELETE of the tags that an object stores: list, replace or remove them.
 
-    model: type[Secret | Variable]
+    `find_tags(*key)` returns the tags; `change_tags(*key, change, by)` replaces them by the result of `change`.
+    """
 
-    def get(self, request: ConductorRequest, key: str) -> HttpResponse:
-        return Json(secrets_and_variables.tags_of(self.model, key))
+    find_tags: Callable[..., Tags]
+    change_tags: Callable[..., None]
 
-    def put(self, request: ConductorRequest, key: str) -> HttpResponse:
+    @staticmethod
+    def key(**path: str) -> tuple[str, ...]:
+        """Return the key of the object from the parameters of the path."""
+        return tuple(path.values())
+
+    def get(self, request: ConductorRequest, **path: str) -> HttpResponse:
+        return Json(self.find_tags(*self.key(**path)))
+
+    def put(self, request: ConductorRequest, **path: str) -> HttpResponse:
         tags = read_tags(request)
-        secrets_and_variables.change_tags(self.model, key, lambda _: tags, request.actor.name)
+        self.change_tags(*self.key(**path), lambda _: tags, request.actor.name)
         return EmptyOk()
 
-    def delete(self, request: ConductorRequest, key: str) -> HttpResponse:
+    def delete(self, request: ConductorRequest, **path: str) -> HttpResponse:
         tags = read_tags(request)
-        secrets_and_variables.change_tags(
-            self.model, key, lambda existing: subtract_tags(existing, tags), request.actor.name
-        )
+        self.change_tags(*self.key(**path), lambda existing: subtract_tags(existing, tags), request.actor.name)
         return EmptyOk()
 
 

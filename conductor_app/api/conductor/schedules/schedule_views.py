@@ -12,7 +12,8 @@ from ....engine.access.token_buckets import SEARCHES
 from ....models import Schedule
 from .. import request_body
 from ..api_operation import EMPTY_REPLY, PAGE_QUERY, ApiOperation, ArrayOf
-from ..definitions.tag_serializers import TAG, read_tags, subtract_tags
+from ..definitions.tag_serializers import TAG
+from ..definitions.tag_views import ObjectTags
 from ..openapi import tables as shapes
 from ..permission_rules import ALLOW_ALL
 from ..permissions import (
@@ -206,7 +207,7 @@ def apply_to_each(names: list[str], command) -> dict[str, object]:
     return {"bulkErrorResults": refused, "bulkSuccessfulResults": done}
 
 
-class ScheduleTags(ConductorView):
+class ScheduleTags(ObjectTags):
     """GET, PUT, DELETE /api/scheduler/schedules/{name}/tags: list, replace or remove tags."""
 
     operations = {
@@ -217,16 +218,10 @@ class ScheduleTags(ConductorView):
         "delete": ApiOperation("Remove tags from a schedule", permission=can_update_schedule, reply=EMPTY_REPLY),
     }
 
-    def get(self, request: ConductorRequest, name: str) -> HttpResponse:
-        return Json(find_schedule(name).tags)
+    find_tags = staticmethod(lambda name: find_schedule(name).tags)
+    change_tags = staticmethod(schedules.change_tags)
 
-    def put(self, request: ConductorRequest, name: str) -> HttpResponse:
-        schedules.set_tags(name, read_tags(request), request.actor.name)
-        return EmptyOk()
-
-    def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
-        schedules.set_tags(name, subtract_tags(find_schedule(name).tags, read_tags(request)), request.actor.name)
-        return EmptyOk()
+    get, put, delete = ObjectTags.get, ObjectTags.put, ObjectTags.delete
 
 
 class SchedulesByTag(ConductorView):
