@@ -23,8 +23,8 @@ def breadcrumbs(page: str) -> str:
 @pytest.mark.parametrize(
     "path, trail",
     [
-        ("auth/user/add/", "Overview › Users › new"),
-        ("conductor/client/add/", "Overview › Taskcluster clients › new"),
+        ("auth/user/add/", "Overview › Users › Add"),
+        ("conductor/client/add/", "Overview › Taskcluster clients › Add"),
         ("password_change/", "Overview › Password"),
         ("bulk/", "Overview › Bulk operations"),
         ("views/", "Overview › Saved views"),
@@ -35,10 +35,25 @@ def test_breadcrumbs_begin_with_the_overview_and_name_the_entry_of_the_sidebar(o
     assert breadcrumbs(html(operator.get(f"/admin/{path}"))) == trail
 
 
-def test_the_sidebar_leads_to_the_alert_targets(operator):
-    page = html(operator.get("/admin/alert_targets/"))
+@pytest.mark.parametrize(
+    "path, label",
+    [
+        ("alert_targets/", "Alert targets"),
+        ("queue/?name=charge", "Queues"),
+        ("webhooks/", "Events"),
+        ("webhooks/new/", "Events"),
+        ("event_sources/", "Events"),
+        ("conductor/eventhandler/", "Events"),
+        ("conductor/eventhandler/add/", "Events"),
+        ("bulk/", "Runs"),
+    ],
+)
+def test_the_sidebar_marks_the_one_entry_of_a_page(operator, path, label):
+    page = html(operator.get(f"/admin/{path}"))
+    [sidebar] = re.findall(r'<nav id="nav-sidebar".*?</nav>', page, re.DOTALL)
 
-    assert re.search(r'<a href="/admin/alert_targets/" aria-current="page">.*?Alert targets', page, re.DOTALL)
+    marked = re.findall(r'<a href="[^"]+" aria-current="page">(.*?)</a>', sidebar, re.DOTALL)
+    assert [re.sub("<[^>]+>", "", each).strip() for each in marked] == [label]
 
 
 def test_the_list_of_task_groups_has_the_styles_of_groups(operator):
