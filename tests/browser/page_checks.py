@@ -39,6 +39,32 @@ def has_no_horizontal_scroll(page: Page) -> bool:
     return page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
 
 
+def protruding_texts(page: Page) -> list[str]:
+    """Return the texts that extend beyond the card that they are in, each with the excess in pixels."""
+    return page.evaluate(
+        """() => {
+          const found = [];
+          for (const card of document.querySelectorAll("main :is(.card, .results)")) {
+            const edge = card.getBoundingClientRect().right + 1;
+            for (const each of card.querySelectorAll("*")) {
+              const hasText = [...each.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
+              if (!hasText || !each.checkVisibility({ visibilityProperty: true })) continue;
+              const box = each.getBoundingClientRect();
+              if (box.right <= edge || box.width < 2) continue;
+              let outer = each.parentElement;
+              while (outer !== card.parentElement && getComputedStyle(outer).overflowX === "visible") {
+                outer = outer.parentElement;
+              }
+              if (outer === card.parentElement) {
+                found.push(`${Math.round(box.right - edge)} px beyond its card: ${each.outerHTML.slice(0, 160)}`);
+              }
+            }
+          }
+          return found;
+        }"""
+    )
+
+
 def other_text_sizes(page: Page) -> list[str]:
     """Return the sizes of text that are not of the design, each with an element that has it."""
     return page.evaluate(
@@ -66,9 +92,11 @@ def assert_usable_by_everybody(page: Page, path: str) -> None:
     page.emulate_media(color_scheme="light")
     page.goto(path)
     assert has_no_horizontal_scroll(page), path
+    assert protruding_texts(page) == [], path
     assert other_text_sizes(page) == [], path
     assert_accessible(page)
     page.set_viewport_size(NARROW)
     page.emulate_media(color_scheme="dark")
     assert has_no_horizontal_scroll(page), f"{path}, narrow"
+    assert protruding_texts(page) == [], f"{path}, narrow"
     assert_accessible(page, ["color-contrast"])
