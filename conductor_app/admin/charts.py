@@ -132,8 +132,7 @@ class TrendChart:
             {
                 "x": _percent(place / count),
                 "label": format_axis_time(starts[place], self.time_range),
-                "minor": number % 2 == 1,
-                "is_last": place > LAST_LABEL * count,
+                "minor": number % 2 == 1 or place > LAST_LABEL * count,
             }
             for number, place in enumerate(places)
         ]

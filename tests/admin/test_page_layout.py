@@ -84,6 +84,25 @@ def test_a_chart_of_a_week_labels_the_first_bar_of_each_day():
     assert [time["x"] for time in chart().times][:2] == [f"{100 * 7 / 56:.3f}%", f"{100 * 15 / 56:.3f}%"]
 
 
+def test_the_last_label_of_the_time_axis_is_left_out_on_narrow_screens():
+    assert [time["minor"] for time in chart().times][-1] is True
+
+
+@pytest.mark.parametrize("text, space", [("4", ""), ("10,000", "medium"), ("1 min 30 s", "broad")])
+def test_the_labels_of_the_value_axis_have_space_beside_the_bars(text, space):
+    drawn = render_to_string("ops/chart.html", {"chart": chart(format_value=lambda _value: text)})
+
+    assert f'<div class="plot {space}" data-plot>' in drawn
+    assert f'<text class="tick" x="-8" y="16.0" dy="4">{text}</text>' in drawn
+
+
+def test_a_single_series_that_the_title_names_has_no_legend():
+    cost = TrendChart("Cost", chart().time_range, [ChartSeries("Cost", "started", [1] * 56)], has_totals=False)
+
+    assert cost.legend == []
+    assert [series.label for series in chart().legend] == ["Failed"]
+
+
 def test_the_label_of_a_marker_is_beside_its_line():
     drawn = render_to_string("ops/chart.html", {"chart": chart(markers=[ChartMarker(MONDAY + 4 * DAY, "v2")])})
 

@@ -163,15 +163,21 @@ class IntegrationModelPage(ObjectPage):
         return self._page_context(request, row, form)
 
     def _page_context(self, request: HttpRequest, row: IntegrationModel, form: ModelForm) -> dict[str, Any]:
-        may_change = request.user.has_perm(CHANGE_PERMISSION)
-        return {"title": row.name, "row": row, "form": form, "may_change": may_change, "required": CHANGE_PERMISSION}
+        return {
+            "title": row.name,
+            "row": row,
+            "form": form,
+            "usage_address": reverse("admin:model_usage", query={"integration": row.integration, "model": row.name}),
+            "may_change": request.user.has_perm(CHANGE_PERMISSION),
+            "required": CHANGE_PERMISSION,
+        }
 
 
 def _kinds_by_category() -> list[tuple[str, list[tuple[str, str, str]]]]:
     """Return the kinds of new integrations by category, each with its label and text."""
     kinds: dict[str, list[tuple[str, str, str]]] = {}
     for name, kind in INTEGRATION_KINDS.items():
-        kinds.setdefault(kind.category, []).append((name, kind_label(name), KIND_TEXTS[name]))
+        kinds.setdefault(kind.category, []).append((name, kind_label(name), str(KIND_TEXTS[name])))
     return [(str(CATEGORY_LABELS[category]), found) for category, found in kinds.items()]
 
 
