@@ -8,11 +8,12 @@ from django.templatetags.static import static
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, pgettext
+from django.utils.translation import gettext_lazy
 
 from .. import clock
 from ..insight import durations
-from ..insight.durations import format_decimal, format_duration, format_elapsed
+from ..insight.durations import format_duration, format_elapsed
+from ..insight.numbers import format_count, format_decimal
 
 WAITING, ACTIVE, SUCCEEDED, FAILED, STOPPED, PAUSED = "waiting", "active", "succeeded", "failed", "stopped", "paused"
 STATUS_TONES = {
@@ -135,11 +136,6 @@ def running_time(begin: int | None, end: int | None = None) -> SafeString:
     if end is None:
         return _render_time(begin, format_duration(clock.now() - begin), "since")
     return format_html('<span class="number">{}</span>', format_duration(end - begin))
-
-
-def format_count(count: int) -> str:
-    """Return a count with separated thousands."""
-    return f"{count:,}".replace(",", pgettext("between thousands", ","))
 
 
 def format_lower_bound(count: int, is_more: bool) -> str:

@@ -20,6 +20,8 @@ from ..insight.durations import DAY, HOUR
 from ..insight.time_ranges import DAY_RANGE, LABELS, TimeRange
 from .badges import format_count
 
+LAST_LABEL = 0.86
+"""The share of the width from which on a label does not fit on narrow screens. They leave it out."""
 PLOT_HEIGHT, LOW_PLOT_HEIGHT, TOP = 120, 64, 16
 """Heights of the bars, of the bars of a low chart, and of the space above them, in pixels."""
 MARKER_GAP = 9.0
@@ -87,6 +89,18 @@ class TrendChart:
         return [*self.series, self.before] if self.before else list(self.series)
 
     @property
+    def legend(self) -> list[ChartSeries]:
+        """Return the series of the legend: none if the title says what the only one is, and its total is not shown."""
+        columns = self.columns
+        return columns if len(columns) > 1 or self.has_totals or columns[0].label != self.label else []
+
+    @property
+    def gutter(self) -> str:
+        """Return the class of the space for the labels of the vertical axis, by the length of the longest."""
+        length = max(len(tick["label"]) for tick in self.ticks)
+        return "" if length <= 3 else "medium" if length <= 6 else "broad"
+
+    @property
     def height(self) -> int:
         return self.plot_height + TOP
 
@@ -118,7 +132,7 @@ class TrendChart:
             {
                 "x": _percent(place / count),
                 "label": format_axis_time(starts[place], self.time_range),
-                "minor": number % 2 == 1,
+                "minor": number % 2 == 1 or place > LAST_LABEL * count,
             }
             for number, place in enumerate(places)
         ]

@@ -141,8 +141,8 @@ def render_action(
 ) -> SafeString:
     """Return a button that opens a form, with the content as the fields of the form.
 
-    The form is posted to `view` with `args`, or to `url`, or to the current page. `css` is `drastic` for an action that
-    cannot be undone and `to-left` for a form that opens to the left of the button.
+    The form is posted to `view` with `args`, or to `url`, or to the current page. `css` is `destructive` for an action
+    that cannot be undone and `to-left` for a form that opens to the left of the button.
     """
     address = reverse(view, args=args) if view else url
     return format_html(

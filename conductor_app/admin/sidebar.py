@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.auth.models import Group, User
+from django.urls import reverse
 from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 from django_celery_beat.models import CrontabSchedule, IntervalSchedule, PeriodicTask
@@ -36,12 +37,16 @@ from ..models import (
 
 @dataclass(frozen=True, slots=True)
 class SidebarEntry:
-    """One entry: its model or page, its label, its icon, and the pages that are tabs beside it."""
+    """One entry: its model or page, its label, its icon, the pages that are tabs beside it, and addresses below it.
+
+    `below`: beginnings of other addresses, relative to the overview, whose pages mark this entry.
+    """
 
     target: Any
     label: Any
     icon: str
     tabs: "tuple[SidebarEntry, ...]" = ()
+    below: tuple[str, ...] = ()
 
     @property
     def pages(self) -> "tuple[SidebarEntry, ...]":
@@ -72,8 +77,8 @@ SECTIONS: dict[str, tuple[SidebarEntry, ...]] = {
                 SidebarEntry(Attempt, _("Task executions"), "attempts"),
                 SidebarEntry("bulk", _("Bulk operations"), "do-retry"),
                 SidebarEntry("views", _("Saved views"), "views"),
-                SidebarEntry("alert_targets", _("Alert targets"), "views"),
             ),
+            below=("runs/",),
         ),
         SidebarEntry("failures", _("Failures"), "failures"),
         SidebarEntry(
@@ -97,17 +102,17 @@ SECTIONS: dict[str, tuple[SidebarEntry, ...]] = {
                 SidebarEntry(ScheduleExecution, _("Scheduled starts"), "starts"),
             ),
         ),
-        SidebarEntry("events", _("Events"), "events"),
+        SidebarEntry("events", _("Events"), "events", below=("conductor/eventhandler/", "webhooks/", "event_sources/")),
     ),
     "ai": (
         SidebarEntry("integrations", _("Integrations"), "link"),
-        SidebarEntry("prompts", _("Prompts"), "step-message"),
-        SidebarEntry("model_usage", _("Usage"), "starts"),
-        SidebarEntry("budgets", _("Budgets"), "permissions"),
+        SidebarEntry("prompts", _("Prompts"), "prompts"),
+        SidebarEntry("model_usage", _("Usage"), "usage"),
+        SidebarEntry("budgets", _("Budgets"), "budgets"),
         SidebarEntry("vector_indexes", _("Vector indexes"), "step-database"),
     ),
     "capacity": (
-        SidebarEntry("queues", _("Queues"), "queues"),
+        SidebarEntry("queues", _("Queues"), "queues", below=("queue/", "turn/")),
         SidebarEntry("workers", _("Workers"), "workers"),
     ),
     "taskcluster": (
@@ -192,7 +197,8 @@ def _build_entry(entry: SidebarEntry, available: Mapping[Any, dict[str, Any]], p
     ]
     if not pages:
         return None
-    is_current = any(_is_within(page, path) for page in pages)
+    below = tuple(reverse("admin:index") + address for address in entry.below)
+    is_current = any(_is_within(page, path) for page in pages) or path.startswith(below)
     return pages[0] | {"pages": pages, "is_current": is_current}
 
 

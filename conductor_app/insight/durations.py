@@ -3,7 +3,8 @@
 from datetime import UTC, datetime
 
 from django.utils.timezone import get_current_timezone
-from django.utils.translation import pgettext
+
+from .numbers import format_decimal
 
 SECOND, MINUTE, HOUR, DAY = 1000, 60_000, 3_600_000, 86_400_000
 
@@ -45,11 +46,6 @@ def format_with_offset(moment: datetime) -> str:
     """Format a time with its UTC offset."""
     zone = "UTC" if not moment.utcoffset() else f"{moment:%z}"
     return f"{moment:%Y-%m-%d %H:%M:%S} {zone}"
-
-
-def format_decimal(number: float) -> str:
-    """Format a number with one decimal, with the decimal separator of the active language."""
-    return f"{number:.1f}".replace(".", pgettext("between the whole and the tenths of a number", "."))
 
 
 def _format_units(spent: int, large: int, large_name: str, small: int, small_name: str) -> str:

@@ -16,7 +16,7 @@
   document.addEventListener("pointermove", (event) => {
     const plot = event.target.closest?.("[data-plot]");
     if (!plot) return hide();
-    const box = plot.getBoundingClientRect(), rooms = plot.querySelectorAll(".room");
+    const box = plot.querySelector(".bars").getBoundingClientRect(), gutter = box.left - plot.getBoundingClientRect().left, rooms = plot.querySelectorAll(".room");
     const place = Math.min(Math.max(Math.floor((event.clientX - box.left) / box.width * rooms.length), 0), rooms.length - 1);
     const table = plot.parentElement.querySelector(".values table"), row = table?.tBodies[0].rows[place];
     if (!row || rooms[place] === pointed) return;
@@ -29,7 +29,7 @@
     tip.hidden = false;
     plot.append(tip);
     const middle = (place + 0.5) / rooms.length * box.width, isRight = middle > box.width / 2;
-    tip.style.left = isRight ? "" : `${middle + 14}px`;
+    tip.style.left = isRight ? "" : `${gutter + middle + 14}px`;
     tip.style.right = isRight ? `${box.width - middle + 14}px` : "";
   });
   document.documentElement.addEventListener("pointerleave", hide);

@@ -23,8 +23,8 @@ def breadcrumbs(page: str) -> str:
 @pytest.mark.parametrize(
     "path, trail",
     [
-        ("auth/user/add/", "Overview › Users › new"),
-        ("conductor/client/add/", "Overview › Taskcluster clients › new"),
+        ("auth/user/add/", "Overview › Users › Add"),
+        ("conductor/client/add/", "Overview › Taskcluster clients › Add"),
         ("password_change/", "Overview › Password"),
         ("bulk/", "Overview › Bulk operations"),
         ("views/", "Overview › Saved views"),
@@ -35,10 +35,25 @@ def test_breadcrumbs_begin_with_the_overview_and_name_the_entry_of_the_sidebar(o
     assert breadcrumbs(html(operator.get(f"/admin/{path}"))) == trail
 
 
-def test_the_sidebar_leads_to_the_alert_targets(operator):
-    page = html(operator.get("/admin/alert-targets/"))
+@pytest.mark.parametrize(
+    "path, label",
+    [
+        ("alert-targets/", "Alert targets"),
+        ("queue/?name=charge", "Queues"),
+        ("webhooks/", "Events"),
+        ("webhooks/new/", "Events"),
+        ("event-sources/", "Events"),
+        ("conductor/eventhandler/", "Events"),
+        ("conductor/eventhandler/add/", "Events"),
+        ("bulk/", "Runs"),
+    ],
+)
+def test_the_sidebar_marks_the_one_entry_of_a_page(operator, path, label):
+    page = html(operator.get(f"/admin/{path}"))
+    [sidebar] = re.findall(r'<nav id="nav-sidebar".*?</nav>', page, re.DOTALL)
 
-    assert re.search(r'<a href="/admin/alert-targets/" aria-current="page">.*?Alert targets', page, re.DOTALL)
+    marked = re.findall(r'<a href="[^"]+" aria-current="page">(.*?)</a>', sidebar, re.DOTALL)
+    assert [re.sub("<[^>]+>", "", each).strip() for each in marked] == [label]
 
 
 def test_the_list_of_task_groups_has_the_styles_of_groups(operator):
@@ -67,6 +82,25 @@ def chart(**more) -> TrendChart:
 def test_a_chart_of_a_week_labels_the_first_bar_of_each_day():
     assert [time["label"] for time in chart().times] == [f"{day} Jan" for day in range(13, 20)]
     assert [time["x"] for time in chart().times][:2] == [f"{100 * 7 / 56:.3f}%", f"{100 * 15 / 56:.3f}%"]
+
+
+def test_the_last_label_of_the_time_axis_is_left_out_on_narrow_screens():
+    assert [time["minor"] for time in chart().times][-1] is True
+
+
+@pytest.mark.parametrize("text, space", [("4", ""), ("10,000", "medium"), ("1 min 30 s", "broad")])
+def test_the_labels_of_the_value_axis_have_space_beside_the_bars(text, space):
+    drawn = render_to_string("ops/chart.html", {"chart": chart(format_value=lambda _value: text)})
+
+    assert f'<div class="plot {space}" data-plot>' in drawn
+    assert f'<text class="tick" x="-8" y="16.0" dy="4">{text}</text>' in drawn
+
+
+def test_a_single_series_that_the_title_names_has_no_legend():
+    cost = TrendChart("Cost", chart().time_range, [ChartSeries("Cost", "started", [1] * 56)], has_totals=False)
+
+    assert cost.legend == []
+    assert [series.label for series in chart().legend] == ["Failed"]
 
 
 def test_the_label_of_a_marker_is_beside_its_line():

@@ -9,6 +9,7 @@ from playwright.sync_api import Page
 
 AXE = (Path(__file__).parent / "vendor" / "axe.min.js").read_text()
 WIDE, NARROW = {"width": 1440, "height": 900}, {"width": 360, "height": 740}
+MIDDLE_WIDTHS = (1280, 1024, 800)
 RULES = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa")
 CHROMIUMS = ("chromium-headless-shell", "chromium", "chromium-browser")
 """The first has no window to keep up: it does the same for half of the work."""
@@ -44,6 +45,32 @@ def has_no_horizontal_scroll(page: Page) -> bool:
     return page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
 
 
+def protruding_texts(page: Page) -> list[str]:
+    """Return the texts that extend beyond the card that they are in, each with the excess in pixels."""
+    return page.evaluate(
+        """() => {
+          const found = [];
+          for (const card of document.querySelectorAll("main :is(.card, .results)")) {
+            const edge = card.getBoundingClientRect().right + 1;
+            for (const each of card.querySelectorAll("*")) {
+              const hasText = [...each.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
+              if (!hasText || !each.checkVisibility({ visibilityProperty: true })) continue;
+              const box = each.getBoundingClientRect();
+              if (box.right <= edge || box.width < 2) continue;
+              let outer = each.parentElement;
+              while (outer !== card.parentElement && getComputedStyle(outer).overflowX === "visible") {
+                outer = outer.parentElement;
+              }
+              if (outer === card.parentElement) {
+                found.push(`${Math.round(box.right - edge)} px beyond its card: ${each.outerHTML.slice(0, 160)}`);
+              }
+            }
+          }
+          return found;
+        }"""
+    )
+
+
 def other_text_sizes(page: Page) -> list[str]:
     """Return the sizes of text that are not of the design, each with an element that has it."""
     return page.evaluate(
@@ -63,17 +90,22 @@ def other_text_sizes(page: Page) -> list[str]:
 
 
 def assert_usable_by_everybody(page: Page, path: str) -> None:
-    """Load a page once and assert that it fits both widths and is accessible in both themes.
+    """Load a page once and assert that it fits all widths and is accessible in both themes.
 
     The content is checked in the wide light layout; the narrow dark layout is checked for width and contrast only.
     """
     page.set_viewport_size(WIDE)
     page.emulate_media(color_scheme="light")
     page.goto(path)
-    assert has_no_horizontal_scroll(page), path
+    for width in (WIDE["width"], *MIDDLE_WIDTHS):
+        page.set_viewport_size({**WIDE, "width": width})
+        assert has_no_horizontal_scroll(page), f"{path}, {width} px"
+        assert protruding_texts(page) == [], f"{path}, {width} px"
+    page.set_viewport_size(WIDE)
     assert other_text_sizes(page) == [], path
     assert_accessible(page)
     page.set_viewport_size(NARROW)
     page.emulate_media(color_scheme="dark")
     assert has_no_horizontal_scroll(page), f"{path}, narrow"
+    assert protruding_texts(page) == [], f"{path}, narrow"
     assert_accessible(page, ["color-contrast"])

@@ -113,7 +113,8 @@ PAGES = {
 def _open_palette(page: Page) -> None:
     page.keyboard.press("Control+k")
     page.keyboard.type("return")
-    expect(page.locator("#find-hits a.chosen")).to_be_visible()
+    expect(page.locator("#find-hits a.chosen")).to_contain_text("return")
+    expect(page.locator("#find-hits a[data-page]")).to_have_count(0)
 
 
 def _select_step(ref: str) -> Callable[[Page], None]:

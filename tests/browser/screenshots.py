@@ -28,6 +28,7 @@ from tests.browser.page_checks import (
     chromium,
     has_no_horizontal_scroll,
     other_text_sizes,
+    protruding_texts,
 )
 
 ROOT = Path(__file__).parents[2]
@@ -166,7 +167,7 @@ def take_pictures(page: Page, name: str) -> list[str]:
             page.screenshot(path=TARGET / f"{name}-{size}-{theme}.png", full_page=is_short)
         found = axe_violations(page, RULES if size == "wide" else ["color-contrast"])
         found += [] if has_no_horizontal_scroll(page) else ["does not fit"]
-        found += other_text_sizes(page)
+        found += protruding_texts(page) + other_text_sizes(page)
         complaints += [f"{name}, {size}, dark: {fault}" for fault in found]
     return complaints
 

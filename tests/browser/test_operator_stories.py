@@ -61,7 +61,7 @@ def test_a_failure_on_the_overview_is_understood_and_retried_with_three_clicks(p
 
     page.goto("/admin/")
     expect(page.locator(".failure-row")).to_contain_text("KeyError: 'iban'")
-    click(page.get_by_role("link", name="Newest lost run"))
+    click(page.get_by_role("link", name="Newest failed run"))
     expect(page.locator(".cause")).to_contain_text("Failed at charge, attempt 1 of 1: KeyError: 'iban'")
     expect(page.locator("#task-open")).to_contain_text("the gateway has no account of order 4711")
     click(page.locator("#act-retry summary"))
@@ -187,6 +187,56 @@ def test_a_definition_is_changed_tested_published_and_rolled_back(page, orders, 
     newest = WorkflowDefinition.objects.get(name="order", version=3)
     assert newest.document["tasks"][0]["taskReferenceName"] == "charge"
     assert click.count == 10
+
+
+def test_a_wrong_reference_is_named_with_the_nearest_step_after_three_clicks(page, orders, click):
+    define_task("notify")
+    define_workflow("receipts", step("charge"), step("notify", inputParameters={"to": "${charge.output.mail}"}))
+    page.goto("/admin/conductor/workflowdefinition/")
+    click(page.locator("#result_list").get_by_role("link", name=re.compile("^receipts")).first)
+    click(page.get_by_role("link", name="Edit", exact=True))
+    click(node(page, "notify"))
+    with page.expect_response("**/canvas/"):
+        page.locator('[data-panel] input[value="${charge.output.mail}"]').fill("${chrage.output.mail}")
+        page.keyboard.press("Enter")
+
+    expect(page.locator("[data-findings]")).to_contain_text("There is no step chrage")
+    expect(page.locator("[data-findings]")).to_contain_text("Did you mean charge?")
+    assert click.count == 3
+
+
+def test_a_rerun_from_a_task_is_previewed_and_applied_with_four_clicks(page, orders, click):
+    define_task("ship", retryCount=0)
+    define_workflow("parcel", step("charge"), step("ship"))
+    run = start_run("parcel", correlation_id="P-1")
+    claim_and_report("charge")
+    claim_and_report("ship", "FAILED", reason="no van")
+
+    page.goto(f"/admin/conductor/run/{run.pk}/change/")
+    click(page.locator(".timeline").get_by_role("link", name="charge"))
+    expect(page.locator("#task-open")).to_contain_text("charge")
+    click(page.locator("#task-open #act-rerun summary"))
+    click(page.locator("#act-rerun").get_by_role("link", name="Preview"))
+    expect(page.locator("#result")).to_contain_text("will rerun")
+    click(page.get_by_role("button", name=re.compile("^Apply")))
+
+    page.wait_for_url(f"**/run/{run.pk}/change/**")
+    assert reload_run(run).status == "RUNNING"
+    assert click.count == 4
+
+
+def test_the_gate_of_a_waiting_task_is_named_with_two_clicks_from_the_overview(page, orders, click):
+    define_task("charge", concurrentExecLimit=1)
+    for number in (1, 2):
+        start_run("order", correlation_id=f"order-{number}")
+    held = claim_next("charge", "w7")
+
+    page.goto("/admin/")
+    click(page.get_by_role("link", name="charge", exact=True).first)
+    click(page.get_by_role("link", name="Why"))
+    expect(page.locator(".cause")).to_contain_text("1 of 1 tasks of this name run")
+    expect(page.locator(".holders a")).to_have_attribute("href", f"/admin/conductor/run/{held.run_id}/change/")
+    assert click.count == 2
 
 
 @pytest.fixture

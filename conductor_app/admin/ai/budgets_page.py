@@ -15,7 +15,7 @@ from ...core.errors import Invalid, RequestRefused
 from ...engine.ai import budgets
 from ...engine.ai.budget_settings import BudgetLimits, delete_budget, save_budget
 from ...insight.ai.amounts import MILLION, PERIOD_LABELS, SCOPE_LABELS, format_cost
-from ...insight.ai.budget_states import BudgetState, budget_states
+from ...insight.ai.budget_states import WARNING_SHARE, BudgetState, budget_states
 from ...models import BudgetHold
 from ...models.budgets import OF_INTEGRATION
 from ..badges import format_count
@@ -42,6 +42,7 @@ class BudgetsPage(Page):
             "scopes": SCOPE_LABELS.items(),
             "periods": [(period, label) for period, label in PERIOD_LABELS.items() if period != RUN],
             "currency": conf.ai_currency,
+            "nearly_percent": int(WARNING_SHARE * 100),
             "may_act": request.user.has_perm(BUDGET_PERMISSION),
             "permission": BUDGET_PERMISSION,
         }
@@ -83,6 +84,7 @@ def _line(state: BudgetState) -> dict[str, Any]:
         "bar": min(int((state.share or 0) * 100), 100),
         "state": state,
         "is_of_integration": budget.origin == OF_INTEGRATION,
+        "integration": budget.name.partition(":")[0],
     }
 
 

@@ -8,8 +8,10 @@ from django import forms
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from ... import conf
 from ...core.integrations import AI_MODEL, INTEGRATION_KINDS, MCP, VECTOR_DB, IntegrationField
 from ...core.masking import REDACTED
+from ...insight.ai.amounts import format_amount
 from ...models import Integration, IntegrationModel
 from ..json_editor import JsonDocumentField, format_json
 
@@ -32,7 +34,11 @@ KIND_TEXTS = {
     "azure_openai": gettext_lazy("OpenAI models in an Azure resource."),
     "ollama": gettext_lazy("Models on your own machines, without a key."),
     "litellm": gettext_lazy("A LiteLLM proxy."),
-    "pgvectordb": gettext_lazy("Embeddings in the database of this server."),
+    "mistral": gettext_lazy("Models of Mistral AI."),
+    "Grok": gettext_lazy("Grok models of xAI."),
+    "perplexity": gettext_lazy("Sonar models, which search the web."),
+    "huggingface": gettext_lazy("Models of Hugging Face's inference providers."),
+    "pgvectordb": gettext_lazy("Embeddings in this server's database, without another service."),
     "mcp": gettext_lazy("Tools of a server that speaks the Model Context Protocol."),
 }
 CATEGORY_LABELS = {
@@ -73,7 +79,9 @@ class IntegrationForm(forms.Form):
     """The fields of one kind of integration. Without a row, it creates one."""
 
     name = forms.CharField(
-        max_length=255, label=gettext_lazy("Name"), help_text=gettext_lazy("Steps name it in llmProvider or vectorDB.")
+        max_length=255,
+        label=gettext_lazy("Name"),
+        help_text=gettext_lazy("AI steps refer to it by this name, in llmProvider or vectorDB."),
     )
     description = forms.CharField(max_length=2_000, required=False, label=gettext_lazy("Description"))
     is_enabled = forms.BooleanField(required=False, initial=True, label=gettext_lazy("Enabled"))
@@ -117,7 +125,11 @@ class IntegrationForm(forms.Form):
             text = _("Stored encrypted. Leave empty to keep it.") if self._is_kept(field) else _("Stored encrypted.")
         elif field.name == "base_url" and field.is_optional:
             address = known.base_url
-            text = _("Empty: %(address)s") % {"address": address} if address else _("Empty: the provider's own.")
+            text = (
+                _("Leave empty for %(address)s.") % {"address": address}
+                if address
+                else _("Leave empty for the provider's own address.")
+            )
         return forms.CharField(
             required=not field.is_optional and not self._is_kept(field),
             max_length=4_000,
@@ -159,7 +171,6 @@ class ModelForm(forms.Form):
         max_digits=10,
         decimal_places=3,
         label=gettext_lazy("Input price"),
-        help_text=gettext_lazy("For a million tokens, in the currency of AI_CURRENCY."),
     )
     output_price = forms.DecimalField(
         required=False,
@@ -168,22 +179,26 @@ class ModelForm(forms.Form):
         max_digits=10,
         decimal_places=3,
         label=gettext_lazy("Output price"),
-        help_text=gettext_lazy("For a million tokens. Without prices, calls count as free."),
     )
     max_tokens = forms.IntegerField(
         required=False,
         min_value=1,
         max_value=10**15,
         label=gettext_lazy("Token limit"),
-        help_text=gettext_lazy("Steps wait when the model has used this many tokens. Empty: no limit."),
+        help_text=gettext_lazy("AI steps wait when the model has used this many tokens. Leave empty for no limit."),
     )
-    frequency = forms.ChoiceField(choices=FREQUENCY_CHOICES, label=gettext_lazy("The limit applies"))
+    frequency = forms.ChoiceField(choices=FREQUENCY_CHOICES, label=gettext_lazy("Limit period"))
 
     def __init__(self, data: Mapping[str, Any] | None = None, row: IntegrationModel | None = None) -> None:
         self.row = row
         super().__init__(data, initial=_model_values(row) if row else {})
         if row is not None:
             del self.fields["name"]
+        price_unit = {"currency": conf.ai_currency}
+        self.fields["input_price"].help_text = _("In %(currency)s for a million tokens.") % price_unit
+        self.fields["output_price"].help_text = (
+            _("In %(currency)s for a million tokens. Without prices, calls count as free.") % price_unit
+        )
         self.fields["reason"] = _reason_field()
 
     def document(self) -> dict[str, Any]:
@@ -217,3 +232,12 @@ def _stored_price(price: Decimal | None) -> int | None:
 def displayed_price(stored: int | None) -> Decimal | None:
     """Return a stored price as the price of a million tokens."""
     return None if stored is None else Decimal(stored) / PRICE_UNIT
+
+
+def price_text(stored: int | None) -> str:
+    """Return a stored price for pages, with two decimals or as many as it has. Empty without a price."""
+    price = displayed_price(stored)
+    if price is None:
+        return ""
+    decimals = max(2, -int(price.normalize().as_tuple().exponent))
+    return format_amount(float(price), decimals)

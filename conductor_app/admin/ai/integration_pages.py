@@ -20,7 +20,7 @@ from ...models import Integration, IntegrationModel
 from ..error_messages import require_permission, show_refusal
 from ..object_pages import ObjectPage
 from ..pages import Page
-from .integration_form import CATEGORY_LABELS, KIND_TEXTS, IntegrationForm, ModelForm, displayed_price, kind_label
+from .integration_form import CATEGORY_LABELS, KIND_TEXTS, IntegrationForm, ModelForm, kind_label, price_text
 
 VIEW_PERMISSION = "conductor.view_integration"
 ADD_PERMISSION = "conductor.add_integration"
@@ -46,7 +46,7 @@ class IntegrationsPage(Page):
             "is_cut": len(rows) > MAX_LISTED,
             "most": MAX_LISTED,
             "of_environment": sorted(environment_integrations().keys() - stored),
-            "kinds": [(name, kind_label(name), KIND_TEXTS.get(name, "")) for name in INTEGRATION_KINDS],
+            "categories": _kinds_by_category(),
             "may_add": request.user.has_perm(ADD_PERMISSION),
         }
 
@@ -130,9 +130,7 @@ class IntegrationPage(ObjectPage):
             "form": form,
             "model_form": model_form or ModelForm(),
             "has_models": row.category == AI_MODEL,
-            "models": [
-                (model, displayed_price(model.input_price), displayed_price(model.output_price)) for model in models
-            ],
+            "models": [(model, price_text(model.input_price), price_text(model.output_price)) for model in models],
             "may_change": request.user.has_perm(CHANGE_PERMISSION),
             "may_delete": request.user.has_perm(DELETE_PERMISSION),
             "may_execute": request.user.has_perm(EXECUTE_PERMISSION),
@@ -165,13 +163,27 @@ class IntegrationModelPage(ObjectPage):
         return self._page_context(request, row, form)
 
     def _page_context(self, request: HttpRequest, row: IntegrationModel, form: ModelForm) -> dict[str, Any]:
-        may_change = request.user.has_perm(CHANGE_PERMISSION)
-        return {"title": row.name, "row": row, "form": form, "may_change": may_change, "required": CHANGE_PERMISSION}
+        return {
+            "title": row.name,
+            "row": row,
+            "form": form,
+            "usage_address": reverse("admin:model_usage", query={"integration": row.integration, "model": row.name}),
+            "may_change": request.user.has_perm(CHANGE_PERMISSION),
+            "required": CHANGE_PERMISSION,
+        }
+
+
+def _kinds_by_category() -> list[tuple[str, list[tuple[str, str, str]]]]:
+    """Return the kinds of new integrations by category, each with its label and text."""
+    kinds: dict[str, list[tuple[str, str, str]]] = {}
+    for name, kind in INTEGRATION_KINDS.items():
+        kinds.setdefault(kind.category, []).append((name, kind_label(name), str(KIND_TEXTS[name])))
+    return [(str(CATEGORY_LABELS[category]), found) for category, found in kinds.items()]
 
 
 def _new_context(kind: str, form: IntegrationForm) -> dict[str, Any]:
     title = _("New integration: %(kind)s") % {"kind": kind_label(kind)}
-    return {"title": title, "form": form, "text": KIND_TEXTS.get(kind, "")}
+    return {"title": title, "form": form, "text": KIND_TEXTS[kind]}
 
 
 def _known_kind(kind: str) -> str:

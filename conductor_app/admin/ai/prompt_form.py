@@ -20,20 +20,20 @@ class PromptForm(forms.Form):
     name = forms.CharField(
         max_length=MAX_NAME_LENGTH,
         label=gettext_lazy("Name"),
-        help_text=gettext_lazy("Steps name it in promptName or instructions."),
+        help_text=gettext_lazy("AI steps refer to it by this name, in promptName or instructions."),
     )
     description = forms.CharField(max_length=2_000, required=False, label=gettext_lazy("Description"))
     template = forms.CharField(
         strip=False,
         label=gettext_lazy("Template"),
-        help_text=gettext_lazy("Placeholders have the form ${name}. promptVariables of the step has their values."),
+        help_text=gettext_lazy("Write placeholders as ${name}. The step sets their values in promptVariables."),
         widget=forms.Textarea({"rows": 14, "spellcheck": "false"}),
     )
     models = forms.CharField(
         required=False,
         max_length=20_000,
         label=gettext_lazy("Models"),
-        help_text=gettext_lazy("One per line, as integration:model. Empty: any model."),
+        help_text=gettext_lazy("One per line, as integration:model. Leave empty to allow all models."),
         widget=forms.Textarea({"rows": 3, "spellcheck": "false"}),
     )
     reason = forms.CharField(

@@ -1,6 +1,5 @@
 """One line about the calls of models of a run, or of the runs of a workflow."""
 
-from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -8,6 +7,7 @@ from ...insight.ai.amounts import format_cost, format_tokens
 from ...insight.ai.budget_states import run_budget_share
 from ...insight.ai.usage_report import UsageSums, usage_of_definition, usage_of_run
 from ...insight.durations import DAY
+from ...insight.numbers import format_count
 from ...models import Run
 
 
@@ -29,5 +29,5 @@ def model_use_of_workflow(name: str, now: int) -> str:
 def describe_usage(sums: UsageSums) -> str:
     """Return sums in one line, such as `12 calls, 34,000 tokens, $0.12`."""
     calls = ngettext("%(count)s call", "%(count)s calls", sums.calls)
-    count = number_format(sums.calls, use_l10n=True, force_grouping=True)
+    count = format_count(sums.calls)
     return ", ".join([calls % {"count": count}, format_tokens(sums.tokens), format_cost(sums.cost)])

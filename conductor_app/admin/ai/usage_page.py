@@ -13,6 +13,7 @@ from ...insight.ai.amounts import format_cost, format_tokens, name_budget
 from ...insight.ai.budget_states import BudgetState, budget_states
 from ...insight.ai.usage_report import FILTERS, UsageReport, UsageRow, UsageSums, usage_report
 from ...insight.durations import format_duration, format_timestamp
+from ...insight.numbers import format_decimal
 from ...insight.runs.run_keys import run_keys
 from ...insight.time_ranges import DAY_RANGE, TimeRange
 from ..badges import format_count, mark_names
@@ -115,9 +116,14 @@ def _facts(total: UsageSums) -> list[tuple[str, str]]:
         (_("Cost"), format_cost(total.cost)),
         (_("Tokens"), format_count(total.tokens)),
         (_("Calls"), format_count(total.calls)),
-        (_("Failed calls"), format_count(total.failures)),
+        (_("Failed calls"), _failed_calls(total)),
         (_("Mean duration"), "–" if total.mean_ms is None else format_duration(total.mean_ms)),
     ]
+
+
+def _failed_calls(total: UsageSums) -> str:
+    count = format_count(total.failures)
+    return f"{count} ({format_decimal(100 * total.failures / total.calls)} %)" if total.failures else count
 
 
 def _tables(request: HttpRequest, report: UsageReport) -> list[dict[str, Any]]:

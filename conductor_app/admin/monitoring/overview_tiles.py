@@ -9,9 +9,10 @@ from django.utils.translation import gettext_lazy
 
 from ... import clock
 from ...insight.definitions.slowest import SlowDefinition, slowest_definitions
-from ...insight.durations import HOUR, format_decimal, format_duration
+from ...insight.durations import HOUR, format_duration
 from ...insight.monitoring.overview_metrics import overdue_runs, overview_metrics
 from ...insight.monitoring.run_activity import WEEK, ActivityLine, RunActivity, run_activity
+from ...insight.numbers import format_decimal
 from ...insight.queues.queue_states import list_queues
 from ...insight.time_ranges import TimeRange
 from ..badges import format_count

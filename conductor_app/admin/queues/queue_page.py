@@ -42,7 +42,7 @@ class QueuePage(ObjectPage):
             "detail": detail,
             "run_keys": run_keys(_run_ids(detail)),
             "state": _state_sentence(detail, now),
-            "rate_sentence": _speed_sentence(detail),
+            "rate_sentence": _speed_sentence(detail, now),
             **throughput_chart(request, MinuteCount.QUEUE, name, now, builds),
             "pollers": [(poller, is_polling(poller, now)) for poller in detail.pollers],
             "may_act": request.user.has_perm(PERMISSION),
@@ -109,14 +109,17 @@ def _pause_sentence(hold: QueueHold) -> str:
     return message % facts
 
 
-def _speed_sentence(detail: QueueDetail) -> str:
-    """Return the dispatch rate of the queue, and when the queue will be empty."""
-    if not detail.rate:
+def _speed_sentence(detail: QueueDetail, now: int) -> str:
+    """Return the dispatch rate of a queue that workers poll, and when the queue will be empty."""
+    if not detail.rate or not any(is_polling(poller, now) for poller in detail.pollers):
         return ""
     facts = {"rate": format_rate(detail.rate)}
     if detail.drains_in_ms is not None:
-        return _("%(rate)s, drains in about %(span)s.") % {**facts, "span": format_duration(detail.drains_in_ms)}
-    return _("%(rate)s.") % facts
+        return _("Dispatches %(rate)s and is empty in about %(span)s.") % {
+            **facts,
+            "span": format_duration(detail.drains_in_ms),
+        }
+    return _("Dispatches %(rate)s.") % facts
 
 
 def _pause_queue(queue: str, form_data: Mapping[str, str], by: str) -> str:

@@ -9,7 +9,7 @@ from ..badges import render_pill
 
 STATE_PILLS = {
     "alive": ("succeeded", gettext_lazy("Online")),
-    "quiet": ("waiting", gettext_lazy("Idle")),
+    "quiet": ("waiting", gettext_lazy("Not polling")),
     "gone": ("stopped", gettext_lazy("Offline")),
 }
 

@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from ...core.effects import effect_name
 from ...core.informative_lines import informative_line
-from ..badges import mark_names
+from ..badges import format_status, mark_names
 
 MAX_SENTENCES = 12
 EffectLine = dict[str, Any]
@@ -81,7 +81,8 @@ def _requeue_sentence(line: EffectLine) -> str:
 
 
 def _creation_sentence(line: EffectLine) -> str:
-    facts = {"task": line.get("task"), "type": line.get("type"), "status": line.get("becomes") or line.get("status")}
+    status = format_status(str(line.get("becomes") or line.get("status") or "")).lower()
+    facts = {"task": line.get("task"), "type": line.get("type"), "status": status}
     return _("`%(task)s` (%(type)s) created, %(status)s") % facts
 
 

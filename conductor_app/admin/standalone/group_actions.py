@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from django.contrib import messages
 from django.http import HttpRequest, QueryDict
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 
 from ...core.errors import RequestRefused
 from ...engine.standalone import approvals, bulk_actions, task_actions, watches
@@ -32,7 +32,7 @@ GROUP_ACTIONS = (
     GroupAction("rerun", gettext_lazy("Rerun"), gettext_lazy("Runs each task again, with all its retries.")),
     GroupAction(
         "schedule",
-        gettext_lazy("Schedule"),
+        pgettext_lazy("button", "Schedule"),
         gettext_lazy("Schedules each task now, regardless of its dependencies."),
     ),
     GroupAction(

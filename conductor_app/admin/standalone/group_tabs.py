@@ -42,7 +42,7 @@ def _task_row(member: GroupMember, view_model: GroupViewModel) -> dict[str, Any]
         "priority": NAMES_OF_PRIORITIES.get(member.priority, ""),
         "waited": member.waited(view_model.now) if last else None,
         "ran": member.ran(view_model.now) if last and last.started_at is not None else None,
-        "reason": last.reason if last and member.ended_badly else "",
+        "reason": last.reason if last and member.ended_badly and last.reason.upper() != member.state else "",
         "last": last,
     }
 

@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass
 
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from ...insight.ai.amounts import format_cost
 from ...insight.ai.attempt_calls import calls_of_attempt
 from ...insight.durations import format_duration
 from ...models import Attempt, ModelCall
+from ..badges import format_count, render_pill
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +17,7 @@ class ModelCallView:
     """One call of a model. `notes`: sentences about what an operator should know."""
 
     call: ModelCall
-    status: str
+    status: SafeString
     tokens: str
     cost: str
     duration: str
@@ -31,12 +33,12 @@ def _view_of(call: ModelCall) -> ModelCallView:
     tokens = ""
     if call.prompt_tokens or call.completion_tokens:
         tokens = _("%(sent)s sent, %(received)s received") % {
-            "sent": f"{call.prompt_tokens:,}",
-            "received": f"{call.completion_tokens:,}",
+            "sent": format_count(call.prompt_tokens),
+            "received": format_count(call.completion_tokens),
         }
     return ModelCallView(
         call,
-        _status_text(call.status),
+        _status_pill(call.status),
         tokens,
         format_cost(call.cost) if call.cost else "",
         format_duration(call.ended_at - call.started_at) if call.ended_at and call.status != "LOST" else "",
@@ -44,13 +46,14 @@ def _view_of(call: ModelCall) -> ModelCallView:
     )
 
 
-def _status_text(status: str) -> str:
-    return {
-        "STARTED": _("Open"),
-        "REPLIED": _("Replied"),
-        "FAILED": _("Failed"),
-        "LOST": _("Reply lost"),
-    }.get(status, status)
+def _status_pill(status: str) -> SafeString:
+    tone, label = {
+        "STARTED": ("active", _("Open")),
+        "REPLIED": ("succeeded", _("Replied")),
+        "FAILED": ("failed", _("Failed")),
+        "LOST": ("failed", _("Reply lost")),
+    }.get(status, ("waiting", status))
+    return render_pill(tone, label)
 
 
 def _notes(call: ModelCall) -> list[str]:

@@ -1,11 +1,11 @@
 """Texts of amounts, numbers of tokens, and budgets, in the language of the reader."""
 
-from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ... import conf
 from ...core.budget_periods import ALL, CALLER, DAY, DEFINITION, INTEGRATION, MODEL, MONTH, RUN, WEEK
+from ..numbers import format_count, format_decimal
 
 MILLION = 1_000_000
 SYMBOLS = {"USD": "$"}
@@ -38,14 +38,19 @@ def format_cost(cost: int) -> str:
     decimals = 2
     while decimals < 6 and 0 < cost < 10 ** (7 - decimals):
         decimals += 1
-    number = number_format(round(cost / MILLION, decimals), decimal_pos=decimals, use_l10n=True, force_grouping=True)
+    return format_amount(cost / MILLION, decimals)
+
+
+def format_amount(amount: float, decimals: int) -> str:
+    """Format an amount of the currency, such as a price, with its symbol or code."""
+    number = format_decimal(amount, decimals)
     symbol = SYMBOLS.get(conf.ai_currency)
     return f"{symbol}{number}" if symbol else f"{number} {conf.ai_currency}"
 
 
 def format_tokens(count: int) -> str:
     """Format a number of tokens with its unit."""
-    return _("%(count)s tokens") % {"count": number_format(count, use_l10n=True, force_grouping=True)}
+    return _("%(count)s tokens") % {"count": format_count(count)}
 
 
 def name_budget(scope: str, name: str) -> str:

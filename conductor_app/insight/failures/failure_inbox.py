@@ -30,7 +30,7 @@ VIEWS: dict[str, tuple[Any, Q]] = {
 
 LAST, LOST_RUNS = "last", "lost"
 ORDERS: dict[str, tuple[Any, tuple[str, ...]]] = {
-    LOST_RUNS: (gettext_lazy("Runs lost, 24 h"), ()),
+    LOST_RUNS: (gettext_lazy("Failed runs, 24 h"), ()),
     "count": (gettext_lazy("Failures"), ("-count", "pk")),
     LAST: (gettext_lazy("Last"), ("-last_at", "pk")),
     "first": (gettext_lazy("First"), ("-first_at", "pk")),

@@ -7,7 +7,8 @@ from django.utils.translation import gettext as _
 
 from ...models import Attempt, MinuteCount
 from ...models.gates import GateFacts
-from ..durations import MINUTE, format_decimal, format_duration
+from ..durations import MINUTE, format_duration
+from ..numbers import format_decimal
 from .dispatch_estimates import cap_rate, earliest_dispatch_ms, estimate_dispatch_ms
 from .gate_verdicts import gate_facts, is_queued
 

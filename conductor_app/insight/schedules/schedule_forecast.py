@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
+from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
 from ...core.errors import RequestRefused
@@ -51,7 +52,9 @@ def _upcoming_slot(at: int, clocks: tzinfo, zone_id: str, before: int) -> Upcomi
     local = _to_datetime(at).astimezone(clocks)
     earlier = _to_datetime(before).astimezone(clocks)
     shift = (local.utcoffset() or timedelta()) - (earlier.utcoffset() or timedelta())
-    return UpcomingSlot(at, f"{local:%a %Y-%m-%d %H:%M:%S %z}", zone_id, _clock_change_note(shift, local))
+    return UpcomingSlot(
+        at, f"{date_format(local, 'D')} {local:%Y-%m-%d %H:%M:%S %z}", zone_id, _clock_change_note(shift, local)
+    )
 
 
 def _clock_change_note(shift: timedelta, local: datetime) -> str:

@@ -1,9 +1,12 @@
 """Pages of integrations: created by kind, changed without displaying keys, tested, with models and prices."""
 
+import re
+
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
+from conductor_app.admin.ai.integration_form import price_text
 from conductor_app.engine.ai.integration_settings import model_settings
 from conductor_app.engine.ai.integrations import save_integration, save_model
 from conductor_app.models import AuditEntry, Integration, IntegrationModel
@@ -41,6 +44,28 @@ def test_an_empty_list_explains_integrations_and_offers_the_kinds(operator):
     page = page_text(operator.get(LIST))
 
     assert "No integrations" in page and "Ollama" in page and "MCP server" in page
+
+
+def test_the_kinds_of_new_integrations_are_listed_by_category_with_a_text(operator):
+    page = html(operator.get(LIST))
+    headings = [*re.findall("<h3>(.*?)</h3>", page)]
+
+    assert headings == ["AI models", "Vector databases", "MCP servers"]
+    assert '<span class="muted"></span>' not in page
+
+
+def test_prices_have_the_currency_and_keep_their_decimals(settings):
+    assert [price_text(price) for price in (None, 0, 150, 2_500, 10_000, 1_234_567)] == [
+        *("", "$0.00", "$0.15", "$2.50", "$10.00", "$1,234.567"),
+    ]
+    settings.CONDUCTOR_AI_CURRENCY = "EUR"
+    assert price_text(150) == "0.15 EUR"
+
+
+def test_the_form_of_a_model_names_the_currency(operator, saved, settings):
+    settings.CONDUCTOR_AI_CURRENCY = "EUR"
+
+    assert "In EUR for a million tokens." in page_text(operator.get(PAGE))
 
 
 def test_an_integration_of_the_environment_is_named_on_the_list(operator, settings):
@@ -118,7 +143,7 @@ def test_models_are_added_with_prices_for_a_million_tokens(operator, saved):
     row = IntegrationModel.objects.get(name="mini")
     assert (row.input_price, row.output_price, row.max_tokens) == (150, 600, None)
     page = page_text(operator.get(PAGE))
-    assert "gpt-4o enabled 2.5 no price 5,000,000 per week" in page
+    assert "gpt-4o enabled $2.50 no price 5,000,000 per week" in page and "mini enabled $0.15 $0.60" in page
     assert "already has a model" in page_text(operator.post(PAGE, {**form, "frequency": "daily"}))
 
 
@@ -126,12 +151,13 @@ def test_an_mcp_server_has_no_models(operator, clock):
     operator.post(f"{LIST}new/mcp/", {"name": "tools", "url": "https://tools.example.org/mcp", "is_enabled": "on"})
 
     page = page_text(operator.get(f"{LIST}of/tools/"))
-    assert "MCP server" in page and "New model" not in page
+    assert "MCP server" in page and "Add a model" not in page
 
 
 def test_a_model_is_changed_and_deleted(operator, saved):
     page = f"{LIST}models/{IntegrationModel.objects.get().pk}/"
     assert 'value="2.5"' in html(operator.get(page))
+    assert 'href="/admin/model-usage/?integration=main&amp;model=gpt-4o"' in html(operator.get(page))
 
     operator.post(page, {"do": "save", "input_price": "", "max_tokens": "", "frequency": "daily"})
     row = IntegrationModel.objects.get()

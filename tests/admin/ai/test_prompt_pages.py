@@ -158,7 +158,7 @@ def test_a_failed_call_is_shown_without_the_key(operator, saved, model):
 def test_each_action_requires_its_permission(viewer, author, saved, model):
     page = page_text(viewer.get(page_of(saved)))
 
-    assert "Greet ${name}" in page and "Try it" not in page
+    assert "Greet ${name}" in page and "Test with a model" not in page
     for act in ("save", "new_version", "delete", "try"):
         assert viewer.post(page_of(saved), {"template": "x", **trial(do=act)}).status_code == 403
     assert viewer.get(f"{LIST}new/").status_code == 403

@@ -42,7 +42,7 @@ def test_the_usage_shows_cost_tokens_and_calls_by_model_workflow_caller_and_run(
     for length in ("1h", "24h", "7d", "30d"):
         page = page_text(viewer.get(f"{USAGE}?range={length}"))
         assert "Cost $2.80 Tokens 2,000 Calls 2 Failed calls 0" in page
-        for name in ("openai:small", "agent", "a test"):
+        for name in ("openai:small", "agent Runs", "a test"):
             assert f"{name} $2.80 2,000 2 0" in page
     assert "A-7" in page
 
@@ -126,6 +126,7 @@ def test_the_budgets_show_the_spent_share_and_the_waiting_tasks(viewer, worker):
     page = page_text(viewer.get(BUDGETS))
     assert "Workflow agent Day $1.40 of $2.00 1,000 of 1,000 100 % spent 1 olga" in page
     assert "Each run Run – 9,000 per run 0" in page
+    assert 'low="80" high="99.9" optimum="0" value="100"' in " ".join(html(viewer.get(BUDGETS)).split())
 
 
 def test_an_operator_saves_edits_and_deletes_a_budget(operator):
@@ -189,7 +190,7 @@ def test_the_limit_of_an_integration_is_shown_and_cannot_be_edited_here(operator
     page = html(operator.get(BUDGETS))
 
     assert "openai:large" in page
-    assert "Limit of the integration" in page
+    assert '<a href="/admin/integrations/of/openai/">Token limit of the model</a>' in page
     assert 'value="remove"' not in page
 
 

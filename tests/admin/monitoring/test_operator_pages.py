@@ -103,7 +103,6 @@ def test_related_lists_are_tabs_of_one_entry(operator, db):
         "Task executions",
         "Bulk operations",
         "Saved views",
-        "Alert targets",
     ]
     assert re.search(r'href="/admin/bulk/" aria-current="page">Bulk operations', html(page))
     assert operator.get("/admin/queues/").context["page_tabs"] == []

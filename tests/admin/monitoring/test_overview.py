@@ -175,7 +175,7 @@ def test_failures_are_ranked_by_lost_runs_and_recovered_ones_are_folded(viewer, 
         page = page_text(viewer.get("/admin/"))
 
     assert page.index("card refused") < page.index("no funds") < page.index("1 error was retried without losing a run")
-    assert "3 runs lost 3 affected, 60 %" in page and "1 run lost 1 affected, 20 %" in page
+    assert "3 runs failed 3 affected, 60 %" in page and "1 run failed 1 affected, 20 %" in page
     assert "gateway is down" in page.split("without losing a run")[1] and "New" in page
 
 

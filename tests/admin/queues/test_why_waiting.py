@@ -65,7 +65,7 @@ def test_the_estimate_agrees_with_the_rate_limit(operator, clock):
 
     assert "The next start is possible in 75.2 s. Position 1 · 1.0/min · ETA ~1 min 15 s" in page_now
     queue = page_text(operator.get("/admin/queue/?name=ship"))
-    assert "1.0/min, drains in about 1 min 15 s." in queue
+    assert "Dispatches 1.0/min and is empty in about 1 min 15 s." in queue
     assert "1.0/min 1 min" in page_text(operator.get("/admin/queues/"))
 
 

@@ -472,6 +472,12 @@ def test_the_events_display_a_past_revision_with_links_to_others(operator, faile
     assert "are not stored" in page_text(page)
 
 
+def test_the_events_state_the_status_of_a_new_task_as_a_word(operator, failed):
+    said = page_text(operator.get(run_url(failed, tab="events", task="-")))
+
+    assert "charge (SIMPLE) created, pending" in said
+
+
 @pytest.mark.parametrize("revision", ["0", "999999", "x", "-1"])
 def test_a_revision_that_never_was_does_no_harm(operator, failed, revision):
     assert operator.get(run_url(failed, tab="events", revision=revision)).status_code == 200

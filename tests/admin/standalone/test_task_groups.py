@@ -76,6 +76,20 @@ def test_the_page_displays_failures_first_and_counts_by_state(build, viewer):
     assert "Preview" not in said
 
 
+def test_the_page_counts_the_attempts_of_each_task(build, viewer):
+    group, _ids = build
+
+    said = page_text(page(viewer, group))
+    assert "sources Completed 0 ms 30.0 s 1 here/w1" in said
+    assert "Unscheduled – – 0 proj/linux" in said
+
+
+def test_the_page_does_not_repeat_the_state_as_the_reason(build, viewer):
+    group, _ids = build
+
+    assert "test 1 Failed 3.0 s" in page_text(page(viewer, group))
+
+
 def test_the_timeline_and_the_diagram_mark_the_longest_chain(build, viewer):
     group, ids = build
 
@@ -87,6 +101,7 @@ def test_the_timeline_and_the_diagram_mark_the_longest_chain(build, viewer):
     diagram = html(page(viewer, group, tab="diagram"))
     assert all(standalone_task_address(id) in diagram for id in ids.values())
     assert HOSTILE not in diagram
+    assert "Show only the critical path" in page_text(page(viewer, group, tab="diagram"))
     alone = html(page(viewer, group, tab="diagram", chain="1"))
     assert standalone_task_address(ids["sources"]) in alone
     assert standalone_task_address(ids["release"]) not in alone

@@ -71,6 +71,10 @@ def test_the_page_displays_state_definition_and_scopes_as_text(held, viewer):
     assert group_address(held) in html(shown)
 
 
+def test_a_task_without_scopes_says_so(viewer, db, clock):
+    assert "The task has no scopes." in page_text(page(viewer, create(clock, name="build")))
+
+
 def test_a_waiting_task_names_its_dependencies(held, viewer, clock):
     waiting = create(clock, name="test", requires=(held,))
     assert "Waiting for build." in page_text(page(viewer, waiting))

@@ -36,7 +36,7 @@ def test_the_panel_shows_model_tokens_duration_and_finish_reason(operator, run):
 
     shown = panel(operator, run)
 
-    assert "Calls of the model Model openai:small Status Replied Tokens 1,200 sent, 5 received" in shown
+    assert "Model calls Model openai:small Status Replied Tokens 1,200 sent, 5 received" in shown
     assert "Duration 3.2 s Finish reason STOP" in shown
 
 
