@@ -102,7 +102,7 @@ SECTIONS: dict[str, tuple[SidebarEntry, ...]] = {
                 SidebarEntry(ScheduleExecution, _("Scheduled starts"), "starts"),
             ),
         ),
-        SidebarEntry("events", _("Events"), "events", below=("conductor/eventhandler/", "webhooks/", "event_sources/")),
+        SidebarEntry("events", _("Events"), "events", below=("conductor/eventhandler/", "webhooks/", "event-sources/")),
     ),
     "ai": (
         SidebarEntry("integrations", _("Integrations"), "link"),
@@ -112,7 +112,7 @@ SECTIONS: dict[str, tuple[SidebarEntry, ...]] = {
         SidebarEntry("vector_indexes", _("Vector indexes"), "step-database"),
     ),
     "capacity": (
-        SidebarEntry("queues", _("Queues"), "queues", below=("queue/", "turn/")),
+        SidebarEntry("queues", _("Queues"), "queues", below=("queue/", "why-waiting/")),
         SidebarEntry("workers", _("Workers"), "workers"),
     ),
     "taskcluster": (

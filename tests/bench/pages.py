@@ -106,7 +106,7 @@ def list_other_pages() -> dict[str, str]:
         "runs: news": f"{RUNS_LIST_URL}news/?since={LONG_AGO}",
         "failures": "/admin/failures/",
         "failures: all, of a definition, words": "/admin/failures/?view=all&definition=flow_00&q=time",
-        "failures: by lost runs": "/admin/failures/?sort=lost",
+        "failures: by failed runs": "/admin/failures/?sort=lost",
         "failures: a group": "/admin/failures/1/",
         "failures: a group, 30 days": "/admin/failures/1/?range=30d",
         "failures: a group, by value": "/admin/failures/1/?place=customer.id",

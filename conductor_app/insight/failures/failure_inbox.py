@@ -35,7 +35,7 @@ ORDERS: dict[str, tuple[Any, tuple[str, ...]]] = {
     LAST: (gettext_lazy("Last"), ("-last_at", "pk")),
     "first": (gettext_lazy("First"), ("-first_at", "pk")),
 }
-"""Orders of the inbox: label and columns. The lost runs are not stored."""
+"""Orders of the inbox: label and columns. The counts of failed runs are not stored."""
 
 
 @dataclass(frozen=True, slots=True)
