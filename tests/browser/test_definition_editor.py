@@ -79,5 +79,5 @@ def test_a_box_of_the_diagram_leads_to_its_lines_and_edits_are_saved_as_a_draft(
 
 @pytest.mark.looks
 def test_the_authors_pages_fit_and_can_be_used_by_everybody(page, order):
-    for path in ("change/?step=ship", "edit/", "compare/", "start/", "try/"):
+    for path in ("change/?step=ship", "edit/", "compare/", "start/", "test/"):
         assert_usable_by_everybody(page, f"{WORKFLOWS}{order.pk}/{path}")
