@@ -14,7 +14,7 @@ from ...core.budget_periods import ALL, PERIODS, RUN, SCOPES
 from ...core.errors import Invalid, RequestRefused
 from ...engine.ai import budgets
 from ...engine.ai.budget_settings import BudgetLimits, delete_budget, save_budget
-from ...insight.ai.amounts import MILLION, PERIOD_LABELS, SCOPE_LABELS, format_cost
+from ...insight.ai.amounts import MILLION, PERIOD_LABELS, SCOPE_LABELS, format_cost, format_tokens
 from ...insight.ai.budget_states import BudgetState, budget_states
 from ...models import BudgetHold
 from ...models.budgets import OF_INTEGRATION
@@ -79,11 +79,22 @@ def _line(state: BudgetState) -> dict[str, Any]:
         "max_tokens": "" if budget.max_tokens is None else format_count(budget.max_tokens),
         "spent_cost": format_cost(spent.cost) if spent and budget.max_cost is not None else "",
         "spent_tokens": format_count(spent.tokens) if spent and budget.max_tokens is not None else "",
+        "reserved": _reserved(state),
         "percent": None if state.share is None else int(state.share * 100),
         "bar": min(int((state.share or 0) * 100), 100),
         "state": state,
         "is_of_integration": budget.origin == OF_INTEGRATION,
     }
+
+
+def _reserved(state: BudgetState) -> str:
+    """Return what open calls have reserved of the limits, or an empty text."""
+    budget, reserved = state.budget, state.reserved
+    amounts = [
+        format_cost(reserved.cost) if budget.max_cost is not None and reserved.cost else "",
+        format_tokens(reserved.tokens) if budget.max_tokens is not None and reserved.tokens else "",
+    ]
+    return ", ".join(filter(None, amounts))
 
 
 def _form_values(edited: BudgetState | None) -> dict[str, str]:

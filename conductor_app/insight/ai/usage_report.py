@@ -7,6 +7,7 @@ from typing import Any
 from django.db.models import Count, F, Q, QuerySet, Sum
 
 from ...models import ModelCall, ModelUsage
+from ...models.budgets import calls_below
 from ..time_ranges import HOUR_RANGE, TimeRange
 
 MAX_ROWS = 20
@@ -79,9 +80,10 @@ def usage_report(time_range: TimeRange, filters: Mapping[str, str]) -> UsageRepo
     )
 
 
-def usage_of_run(run_id: str) -> UsageSums:
-    """Return what the calls of a run have used."""
-    return UsageSums(**_read_sums(ModelCall.objects.filter(run_id=run_id).aggregate(**_sums_of_calls())))
+def usage_of_run(run_id: str, root_id: str) -> UsageSums:
+    """Return what the calls of a run and of the runs below it have used. `root_id`: the run at the top of its tree."""
+    calls = ModelCall.objects.filter(calls_below(run_id, root_id))
+    return UsageSums(**_read_sums(calls.aggregate(**_sums_of_calls())))
 
 
 def usage_of_definition(name: str, since: int) -> UsageSums:

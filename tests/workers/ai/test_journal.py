@@ -3,7 +3,9 @@
 import pytest
 
 from conductor_app.engine.ai import model_calls
+from conductor_app.engine.ai.budgets import begin_call
 from conductor_app.engine.ai.integration_settings import model_settings
+from conductor_app.engine.ai.reservations import Estimate
 from conductor_app.engine.runs import run_commands
 from conductor_app.engine.tasks import task_commands
 from conductor_app.models import ModelCall
@@ -39,8 +41,8 @@ def lose_a_call(server, clock, **inputs) -> Scenario:
     server.answers[CHAT] = said("Blue.")
     scenario = Scenario(clock, chat(userInput="x", **inputs))
     attempt = claim()
-    key = model_calls.request_key(attempt, ["openai", "small", [attempt.input, ""]])
-    model_calls.begin_call(attempt, model_settings("openai", "small"), key)
+    key = model_calls.call_key(attempt, ["openai", "small", [attempt.input, ""]])
+    begin_call(attempt, model_settings("openai", "small"), key, Estimate())
     scenario.later(121)
     return scenario
 
