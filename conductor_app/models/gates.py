@@ -161,8 +161,8 @@ def _budget_sentence(f: GateFacts) -> str:
         return (
             _(
                 "%(budget)s has no room for this call beside the open ones: %(spent)s of %(limit)s are spent, and "
-                "%(reserved)s reserved%(by)s. The task continues when an open call ends. To continue earlier, raise the "
-                "budget or allow this call once."
+                "%(reserved)s reserved%(by)s. The task continues when an open call ends. To continue earlier, raise "
+                "the budget or allow this call once."
             )
             % facts
         )

@@ -101,10 +101,10 @@ class ModelUsage(models.Model):
 class ModelBudget(models.Model):
     """A limit of cost or tokens for calls of models.
 
-    `scope`: RUN (each run of the definition `name`, with the runs below it), DEFINITION, CALLER, INTEGRATION, or MODEL (`integration:model`).
-    An empty `name` with the scope RUN applies to the runs of all definitions, and the scope ALL has no name. `period`:
-    RUN for the life of a run, or DAY, WEEK, MONTH in UTC. A limit of null is none. `origin`: `integration` for the
-    limit of a model that its integration sets, otherwise empty.
+    `scope`: RUN (each run of the definition `name`, with the runs below it), DEFINITION, CALLER, INTEGRATION, or MODEL
+    (`integration:model`). An empty `name` with the scope RUN applies to the runs of all definitions, and the scope ALL
+    has no name. `period`: RUN for the life of a run, or DAY, WEEK, MONTH in UTC. A limit of null is none. `origin`:
+    `integration` for the limit of a model that its integration sets, otherwise empty.
 
     `spent_cost`, `spent_tokens`: since `period_start`, in epoch milliseconds. A budget of runs counts nothing here: its
     use is that of the calls of each run and of those below it.

@@ -30,7 +30,7 @@ class CallHeld(Exception):
 def begin_call(
     attempt: ClaimedAttempt, settings: ModelSettings, key: CallKey, estimate: Estimate, prompt: str = ""
 ) -> ModelCall:
-    """Return the call to send, which is committed with its reservation, or the call whose stored reply answers the request.
+    """Return the call to send, committed with its reservation, or the call whose stored reply answers the request.
 
     A stored reply is used in spite of a spent budget, because it pays nothing. `prompt`: the name of the prompt, if the
     request uses one.

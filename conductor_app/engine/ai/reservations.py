@@ -14,7 +14,7 @@ from django.db.models import Q
 from ... import clock
 from ...core.budget_periods import RUN, period_bounds
 from ...core.snapshot import NEVER
-from ...models import BudgetHold, ModelBudget, ModelCall
+from ...models import BudgetHold, ModelBudget
 from ...models.budgets import (
     BudgetedCall,
     Reserved,

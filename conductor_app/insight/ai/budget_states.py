@@ -1,6 +1,6 @@
 """The budgets with what is spent of them, and the attempts that wait for them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from django.db.models import Count
 
@@ -25,7 +25,7 @@ class BudgetState:
     spent: Spent | None
     room_at: int | None
     waiting: int = 0
-    reserved: Reserved = Reserved()
+    reserved: Reserved = field(default_factory=Reserved)
 
     @property
     def share(self) -> float | None:

@@ -43,7 +43,7 @@ class ModelWorker(BuiltInWorker):
     """A worker that calls a model. Its failures are results with readable reasons."""
 
     def work_on(self, attempt: ClaimedAttempt) -> WorkResult | None:
-        """Call the model, or use a stored reply. Returns None if the attempt was put back because a budget has no room."""
+        """Call the model, or use a stored reply. Returns None if the attempt was put back because of a budget."""
         settings: ModelSettings | None = None
         try:
             inputs = self.inputs_of(attempt)
