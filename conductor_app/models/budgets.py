@@ -63,8 +63,16 @@ class Spent:
 
     def share_of(self, budget: ModelBudget) -> float:
         """Return the spent share of the limit that is reached first: 1 if the budget is spent."""
-        limits = ((self.cost, budget.max_cost), (self.tokens, budget.max_tokens))
-        return max((1.0 if not limit else used / limit for used, limit in limits if limit is not None), default=0.0)
+        return max((1.0 if not limit else used / limit for used, limit in self._used(budget)), default=0.0)
+
+    def percent_of(self, budget: ModelBudget) -> int:
+        """Return the spent share in percent, rounded down."""
+        return max((100 if not limit else 100 * used // limit for used, limit in self._used(budget)), default=0)
+
+    def _used(self, budget: ModelBudget) -> list[tuple[int, int]]:
+        """Return what is used of each limit, and the limit."""
+        pairs = ((self.cost, budget.max_cost), (self.tokens, budget.max_tokens))
+        return [(used, limit) for used, limit in pairs if limit is not None]
 
 
 @dataclass(frozen=True, slots=True)

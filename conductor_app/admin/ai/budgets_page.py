@@ -22,8 +22,10 @@ from ..badges import format_count
 from ..error_messages import require_permission, show_refusal
 from ..form_parsing import parse_number
 from ..pages import Page
+from .budget_alert_form import add_budget_alert, alert_context, describe_budget, reference_of
 
 BUDGET_PERMISSION = "conductor.change_modelbudget"
+ALERT_PERMISSION = "conductor.change_run"
 
 
 class BudgetsPage(Page):
@@ -43,10 +45,15 @@ class BudgetsPage(Page):
             "periods": [(period, label) for period, label in PERIOD_LABELS.items() if period != RUN],
             "currency": conf.ai_currency,
             "may_act": request.user.has_perm(BUDGET_PERMISSION),
+            "may_alert": request.user.has_perm(ALERT_PERMISSION),
+            "alert_budgets": [(state.budget.pk, describe_budget(reference_of(state.budget))) for state in states],
+            **alert_context(request.user.get_username()),
             "permission": BUDGET_PERMISSION,
         }
 
     def post(self, request: HttpRequest) -> HttpResponse:
+        if request.POST.get("do") == "alert":
+            return self._add_alert(request)
         require_permission(request, BUDGET_PERMISSION)
         form_data, by = request.POST, request.user.get_username()
         reason, address = form_data.get("reason", "").strip(), reverse("admin:budgets")
@@ -66,6 +73,16 @@ class BudgetsPage(Page):
         except RequestRefused as refused:
             show_refusal(request, refused)
         return HttpResponseRedirect(address)
+
+    def _add_alert(self, request: HttpRequest) -> HttpResponse:
+        require_permission(request, ALERT_PERMISSION)
+        try:
+            alert = add_budget_alert(request.POST, request.user.get_username())
+        except RequestRefused as refused:
+            show_refusal(request, refused)
+            return HttpResponseRedirect(reverse("admin:budgets"))
+        messages.success(request, _("Alert created. The back-test of the last seven days is below."))
+        return HttpResponseRedirect(f"{reverse('admin:view', args=[alert.view_id])}?try={alert.pk}")
 
 
 def _line(state: BudgetState) -> dict[str, Any]:
