@@ -160,7 +160,7 @@ def reserved_of(budgets: Sequence[ModelBudget], line: RunLine, now: int) -> dict
 
     A call whose process has ended stops counting when the longest duration of a call has passed.
     """
-    longest = round(conf.ai_task_seconds * 1000)
+    longest = longest_call_ms()
     columns: dict[str, Any] = {}
     for budget in budgets:
         counted = calls_of(budget, line)
@@ -174,6 +174,11 @@ def reserved_of(budgets: Sequence[ModelBudget], line: RunLine, now: int) -> dict
         )
         for budget in budgets
     }
+
+
+def longest_call_ms() -> int:
+    """Return the longest duration of a call."""
+    return round(conf.ai_task_seconds * 1000)
 
 
 def spent_before(budget: ModelBudget, now: int) -> Spent:

@@ -96,7 +96,7 @@ def _line(state: BudgetState) -> dict[str, Any]:
         "max_tokens": "" if budget.max_tokens is None else format_count(budget.max_tokens),
         "spent_cost": format_cost(spent.cost) if spent and budget.max_cost is not None else "",
         "spent_tokens": format_count(spent.tokens) if spent and budget.max_tokens is not None else "",
-        "reserved": _reserved(state),
+        "reserved": _describe_reserved(state),
         "percent": None if state.share is None else int(state.share * 100),
         "bar": min(int((state.share or 0) * 100), 100),
         "state": state,
@@ -104,7 +104,7 @@ def _line(state: BudgetState) -> dict[str, Any]:
     }
 
 
-def _reserved(state: BudgetState) -> str:
+def _describe_reserved(state: BudgetState) -> str:
     """Return what open calls have reserved of the limits, or an empty text."""
     budget, reserved = state.budget, state.reserved
     amounts = [

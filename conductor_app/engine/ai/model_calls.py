@@ -14,11 +14,12 @@ from django.db import transaction
 from ... import clock
 from ...core.ids import derived_id
 from ...models import Attempt, ModelCall
-from ...models.budgets import STARTED, BudgetedCall, RunLine
+from ...models.budgets import STARTED, BudgetedCall, RunLine, longest_call_ms
 from ...models.claimed_attempts import ClaimedAttempt
 from ...randomness import random_hex
 from ...store.rows import strip_nul
 from ...store.run_tree import load_run_line
+from ..sweep_items import handle_each
 from .reservations import Estimate, lock_budgets, release_waiting_calls
 from .usage import record_usage
 
@@ -70,9 +71,29 @@ def lose_open_calls(key: CallKey) -> None:
     """Record that the process which made the open calls with this key has ended before their replies."""
     with transaction.atomic():
         for call in ModelCall.objects.filter(request_key=key.request, status=STARTED).defer("reply"):
-            call.status, call.ended_at = LOST, clock.now()
-            call.save(update_fields=["status", "ended_at"])
-            _settle(call)
+            _lose(call)
+
+
+def lose_abandoned_calls(limit: int) -> int:
+    """Record as lost the calls that no process can have open any more. Returns their number.
+
+    Nobody claims their attempts again: a trial on a page, or a run that was terminated.
+    """
+    before = clock.now() - 2 * longest_call_ms()
+    open_calls = ModelCall.objects.filter(status=STARTED, started_at__lt=before).order_by("started_at")
+    return handle_each(list(open_calls.values_list("pk", flat=True)[:limit]), _lose_abandoned)
+
+
+def _lose_abandoned(call_id: str) -> None:
+    with transaction.atomic():
+        for call in ModelCall.objects.select_for_update().filter(pk=call_id, status=STARTED).defer("reply"):
+            _lose(call)
+
+
+def _lose(call: ModelCall) -> None:
+    call.status, call.ended_at = LOST, clock.now()
+    call.save(update_fields=["status", "ended_at"])
+    _settle(call)
 
 
 def use_stored_reply(attempt: ClaimedAttempt, key: CallKey) -> ModelCall | None:
@@ -112,9 +133,9 @@ def insert_call(
     )
 
 
-def insert_trial(planned: BudgetedCall, estimate: Estimate) -> ModelCall:
+def insert_trial(planned: BudgetedCall, estimate: Estimate, prompt: str = "") -> ModelCall:
     """Insert the call of a trial on a page, which belongs to no run."""
-    return _insert(planned, estimate, request_key=random_hex(), version=0, task_type=TRIAL)
+    return _insert(planned, estimate, request_key=random_hex(), version=0, task_type=TRIAL, prompt=prompt[:255])
 
 
 def _insert(planned: BudgetedCall, estimate: Estimate, *, request_key: str, **fields: Any) -> ModelCall:
@@ -133,8 +154,11 @@ def _insert(planned: BudgetedCall, estimate: Estimate, *, request_key: str, **fi
     )
 
 
-def save_reply(call: ModelCall, reply: dict[str, Any], usage: Usage) -> None:
-    """Save the reply to a call, with its tokens and cost. `reply`: as the worker needs it, with secrets redacted."""
+def save_reply(call: ModelCall, reply: dict[str, Any] | None, usage: Usage) -> None:
+    """Save the reply to a call, with its tokens and cost.
+
+    `reply`: as the worker needs it, with secrets redacted; None if no other claim will need it.
+    """
     call.status, call.reply, call.ended_at = REPLIED, reply, clock.now()
     call.prompt_tokens, call.completion_tokens = usage.prompt_tokens, usage.completion_tokens
     call.finish_reason, call.first_token_ms = usage.finish_reason[:32], usage.first_token_ms

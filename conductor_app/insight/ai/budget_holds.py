@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from ..durations import format_timestamp
 from .amounts import format_cost, format_tokens, name_budget
 
@@ -22,6 +24,22 @@ def hold_facts(until: int | None, facts: Mapping[str, Any] | None) -> dict[str, 
         "budget_by": facts["by"],
         "budget_room_at": format_timestamp(facts["room_at"]) if facts["room_at"] else "",
     }
+
+
+def refusal_of(facts: Mapping[str, Any]) -> str:
+    """Return why a call that cannot wait is refused."""
+    spent, limit = _spent_and_limit(facts)
+    words = {"budget": name_budget(facts["scope"], facts["name"]), "spent": spent, "limit": limit}
+    if lacks := facts.get("lacks"):
+        words["reserved"] = _amount(lacks, facts[f"reserved_{lacks}"])
+        return (
+            _(
+                "%(budget)s has no room for this call beside the open ones: %(spent)s of %(limit)s are spent, and "
+                "%(reserved)s reserved. Try again when they have ended."
+            )
+            % words
+        )
+    return _("%(budget)s is spent: %(spent)s of %(limit)s. Raise the budget, or try again in its next period.") % words
 
 
 def _spent_and_limit(facts: Mapping[str, Any]) -> tuple[str, str]:

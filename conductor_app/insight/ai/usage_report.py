@@ -107,6 +107,7 @@ def _table(time_range: TimeRange, filters: Mapping[str, str], *columns: str) -> 
 def _runs(time_range: TimeRange, filters: Mapping[str, str]) -> tuple[list[UsageRow], bool]:
     """Return the runs that have used most, and whether only the newest calls were counted."""
     in_range = ModelCall.objects.filter(started_at__gte=time_range.since, started_at__lt=time_range.until, **filters)
+    in_range = in_range.exclude(run_id="")
     newest = in_range.order_by("-started_at").values("pk")[:MAX_CALLS]
     rows = _top_rows(ModelCall.objects.filter(pk__in=newest), _sums_of_calls(), ("run_id", "definition"))
     is_cut = in_range.order_by("-started_at").values("pk")[MAX_CALLS : MAX_CALLS + 1].exists()

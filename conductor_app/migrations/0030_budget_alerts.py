@@ -1,23 +1,18 @@
 from django.db import migrations, models
 
-import conductor_app.models.fields
+from conductor_app.models.migration_operations import AddCheckNotValid
 
 
 class Migration(migrations.Migration):
-    """Add alerts on budgets."""
+    """Permit alerts on budgets. The next migration validates the constraint."""
 
     dependencies = [
-        ("conductor", "0027_budget_reservations"),
+        ("conductor", "0029_budget_indexes"),
     ]
 
     operations = [
         migrations.RemoveConstraint(model_name="alert", name="alert_kind_is_known"),
-        migrations.AddField(
-            model_name="alert",
-            name="budget",
-            field=conductor_app.models.fields.DocumentField(blank=True, null=True),
-        ),
-        migrations.AddConstraint(
+        AddCheckNotValid(
             model_name="alert",
             constraint=models.CheckConstraint(
                 condition=models.Q(("kind__in", ("count", "share", "absence", "age", "budget"))),
