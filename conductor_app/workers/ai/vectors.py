@@ -22,7 +22,8 @@ from ...engine.ai.vector_indexes import (
     store_documents,
     vector_database,
 )
-from ...insight.ai.vector_search import FoundDocument, VectorSearch, search_documents
+from ...insight.ai.vector_pages import VectorSearch
+from ...insight.ai.vector_search import FoundDocument, search_documents
 from ...models.claimed_attempts import ClaimedAttempt
 from ..worker import WorkResult
 from .embeddings import embed

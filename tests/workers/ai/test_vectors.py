@@ -238,7 +238,7 @@ def test_an_index_beyond_the_limit_is_not_searched(clock, settings):
 
 
 def test_a_search_is_complete_over_several_pages(clock, monkeypatch):
-    monkeypatch.setattr("conductor_app.insight.ai.vector_search.PAGE_ROWS", 3)
+    monkeypatch.setattr("conductor_app.insight.ai.vector_pages.PAGE_ROWS", 3)
     for number in range(8):
         perform(clock, "LLM_STORE_EMBEDDINGS", id=f"{number}", embeddings=[number], namespace=f"{number % 3}")
 
