@@ -5,12 +5,17 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from conductor_app.workers.ai.chat_request import ChatMessage, ChatRequest
+from conductor_app.workers.ai.media import AUDIO, DOCUMENT, Medium
 from conductor_app.workers.ai.templating import as_text
 
 MESSAGE_TOKENS = 16
 """The tokens for the role and the boundaries of a message or a tool."""
 IMAGE_TOKENS = 5_000
 """The tokens of an image, more than providers count for the largest."""
+AUDIO_BYTES = 50
+"""The bytes of audio per token. Providers count 10 tokens a second, and speech has at least 1,000 bytes a second."""
+LINKED_DOCUMENT_TOKENS = 200_000
+"""The tokens of a document that the provider loads: the usual limit of a request."""
 
 
 class TokenEstimate(NamedTuple):
@@ -39,4 +44,13 @@ def estimate_texts(texts: Iterable[str]) -> TokenEstimate:
 def _message_tokens(message: ChatMessage) -> int:
     calls = [json.dumps([call.id, call.name, call.arguments], ensure_ascii=False) for call in message.calls]
     outputs = [as_text(call.output) for call in message.calls if message.role == "tool"]
-    return estimate_texts([message.text, *calls, *outputs]).prompt + IMAGE_TOKENS * len(message.media)
+    return estimate_texts([message.text, *calls, *outputs]).prompt + sum(map(_media_tokens, message.media))
+
+
+def _media_tokens(medium: Medium) -> int:
+    size = len(medium.data) * 3 // 4
+    if medium.kind == AUDIO:
+        return max(size // AUDIO_BYTES, IMAGE_TOKENS)
+    if medium.kind == DOCUMENT:
+        return LINKED_DOCUMENT_TOKENS if medium.address else max(size, IMAGE_TOKENS)
+    return IMAGE_TOKENS
