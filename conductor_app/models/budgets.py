@@ -102,11 +102,6 @@ def budgets_for(call: BudgetedCall) -> QuerySet[ModelBudget]:
     return ModelBudget.objects.filter(applies)
 
 
-def run_budgets_for(line: RunLine) -> QuerySet[ModelBudget]:
-    """Return the budgets of runs that apply to a run."""
-    return ModelBudget.objects.filter(_of_runs(line))
-
-
 def _of_runs(line: RunLine) -> Q:
     names = sorted({definition for _, definition in line.runs})
     return Q(scope=RUN, name__in=["", *names]) if names else Q(pk__in=())

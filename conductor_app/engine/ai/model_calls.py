@@ -10,6 +10,7 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from django.db import transaction
+from django.db.models import Q, QuerySet
 
 from ... import clock
 from ...core.ids import derived_id
@@ -61,17 +62,34 @@ def _digest(value: Any) -> str:
     return sha256(json.dumps(value, sort_keys=True, default=str).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def has_lost_call(key: CallKey) -> bool:
-    """Return True if a call with this key was sent and its outcome is unknown, and no other call has a reply."""
-    statuses = set(ModelCall.objects.filter(request_key=key.request).values_list("status", flat=True))
-    return bool(statuses & {STARTED, LOST}) and REPLIED not in statuses
+def has_lost_call(attempt: ClaimedAttempt, key: CallKey) -> bool:
+    """Return True if this request was sent, its outcome is unknown, and no reply to it is stored.
+
+    A call that an earlier attempt left open counts. A lost one does not: a person has retried the task since then.
+    """
+    calls = ModelCall.objects.filter(run_id=attempt.run_id, content_key=key.content)
+    is_own = Q(request_key=key.request)
+    if calls.filter(is_own | Q(reply__isnull=False), status=REPLIED).exists():
+        return False
+    return calls.filter(Q(status=STARTED) | (is_own & Q(status=LOST))).exists()
+
+
+def lose_calls_of_task(attempt: ClaimedAttempt, key: CallKey) -> None:
+    """Record that nobody waits for the open calls of this task with this request."""
+    with transaction.atomic():
+        for call in _open_calls(run_id=attempt.run_id, content_key=key.content):
+            _lose(call)
 
 
 def lose_open_calls(key: CallKey) -> None:
     """Record that the process which made the open calls with this key has ended before their replies."""
     with transaction.atomic():
-        for call in ModelCall.objects.filter(request_key=key.request, status=STARTED).defer("reply"):
+        for call in _open_calls(request_key=key.request):
             _lose(call)
+
+
+def _open_calls(**fields: Any) -> QuerySet[ModelCall]:
+    return ModelCall.objects.filter(status=STARTED, **fields).defer("reply")
 
 
 def lose_abandoned_calls(limit: int) -> int:

@@ -55,12 +55,6 @@ def cached_vectors(key: Key, version: str, load: Callable[[], Iterator[CompactPa
         return vectors
 
 
-def clear_cache() -> None:
-    """Forget all vectors."""
-    with _changing:
-        _cached.clear()
-
-
 def _find(key: Key, version: str) -> CachedVectors | None:
     with _changing:
         found = _cached.get(key)

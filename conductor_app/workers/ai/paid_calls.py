@@ -139,8 +139,8 @@ def paid_call(
         InputRejected: when an earlier call was lost and must not be repeated.
     """
     key = model_calls.call_key(attempt, [settings.integration, settings.model, content])
-    if not repeats_lost_calls(attempt) and model_calls.has_lost_call(key):
-        model_calls.lose_open_calls(key)
+    if not repeats_lost_calls(attempt) and model_calls.has_lost_call(attempt, key):
+        model_calls.lose_calls_of_task(attempt, key)
         raise InputRejected(LOST)
     estimate = estimate_call(settings, tokens.prompt, tokens.completion)
     call = begin_call(attempt, settings, key, estimate, prompt)

@@ -1,5 +1,7 @@
 """The search in compact vectors finds exactly the documents that a comparison of all finds."""
 
+from collections import OrderedDict
+
 import numpy
 import pytest
 
@@ -16,10 +18,8 @@ PLACE = Place("default", "docs", "")
 
 
 @pytest.fixture(autouse=True)
-def empty_cache():
-    vector_cache.clear_cache()
-    yield
-    vector_cache.clear_cache()
+def empty_cache(monkeypatch):
+    monkeypatch.setattr(vector_cache, "_cached", OrderedDict())
 
 
 def store(rows, place=PLACE):

@@ -81,6 +81,37 @@ def test_a_person_may_retry_a_lost_call(server, clock):
     assert (scenario.status, len(server.asked)) == ("COMPLETED", 1)
 
 
+def time_out_during_a_call(server, clock, **inputs) -> Scenario:
+    """Start a run whose first attempt times out while its call is open; the retry is due."""
+    server.answers[CHAT] = said("Blue.")
+    definition = policy("ask", retries=1, timeout_seconds=60, timeout_policy="RETRY")
+    scenario = Scenario(clock, {**chat(userInput="x", **inputs), "taskDefinition": definition})
+    attempt = claim()
+    key = model_calls.call_key(attempt, ["openai", "small", [attempt.input, ""]])
+    begin_call(attempt, model_settings("openai", "small"), key, Estimate())
+    scenario.later(60)
+    return scenario
+
+
+def test_a_retry_after_a_timeout_during_a_call_pays_again(server, clock):
+    scenario = time_out_during_a_call(server, clock)
+
+    work()
+
+    assert (scenario.status, len(server.asked)) == ("COMPLETED", 1)
+
+
+def test_a_retry_does_not_repeat_an_open_call_if_the_step_forbids_it(server, clock):
+    scenario = time_out_during_a_call(server, clock, repeatLostCalls=False)
+    work()
+    assert (scenario.status, server.asked, ModelCall.objects.get().status) == ("FAILED", [], "LOST")
+
+    scenario.retry()
+    work()
+
+    assert (scenario.status, len(server.asked)) == ("COMPLETED", 1)
+
+
 def test_a_rerun_calls_again(server, clock):
     server.answers[CHAT] = said("Blue.")
     scenario = Scenario(clock, chat(userInput="x"))
