@@ -29,7 +29,7 @@ def describe_budget(reference: Mapping[str, str] | None) -> str:
     if not reference:
         return _("any budget")
     budget = name_budget(reference["scope"], reference["name"]).replace("`", "")
-    return _("%(budget)s, per %(period)s") % {"budget": budget, "period": PERIOD_LABELS[reference["period"]].lower()}
+    return f"{budget} ({PERIOD_LABELS[reference['period']]})"
 
 
 def parse_budget_choice(text: str) -> dict[str, str] | None:

@@ -31,12 +31,12 @@ def test_an_operator_adds_an_alert_on_a_budget(operator, budget, target):
     page = page_text(add(operator, target, budget=str(budget.pk)))
 
     assert "Alert created." in page
-    assert "The budget of workflow agent, per day spent to at least 80 %; repeat after 1440 min" in page
+    assert "The budget of workflow agent (Day) spent to at least 80 %; repeat after 1440 min" in page
     alert = Alert.objects.get()
     assert (alert.kind, alert.threshold, alert.view.name) == ("budget", 80, "Budgets")
     assert alert.budget == {"scope": "DEFINITION", "name": "agent", "period": "DAY"}
     assert AuditEntry.objects.get(object_type="alert").facts["budget"] == alert.budget
-    assert "The budget of workflow agent, per day: from 80 % on" in page_text(operator.get(BUDGETS))
+    assert "The budget of workflow agent (Day): from 80 % on" in page_text(operator.get(BUDGETS))
 
 
 def test_a_second_alert_belongs_to_the_same_view(operator, budget, target):
