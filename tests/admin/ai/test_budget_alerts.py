@@ -48,7 +48,7 @@ def test_a_second_alert_belongs_to_the_same_view(operator, budget, target):
 
 
 @pytest.mark.parametrize(
-    "fields", [{"percent": "0"}, {"percent": "x"}, {"budget": "7"}, {"budget": "x"}, {"target": "7"}], ids=str
+    "fields", [{"percent": "0"}, {"percent": "x"}, {"budget": "0"}, {"budget": "x"}, {"target": "0"}], ids=str
 )
 def test_an_invalid_alert_is_refused(operator, budget, target, fields):
     assert add(operator, target, fields=fields).status_code == 200
