@@ -148,11 +148,13 @@ class Defaults:
     ai_task_max_bytes: int = 10 * MIB
     ai_task_threads: int = 4
     # The currency of the prices of models; the days after which calls of models and their hourly usage are deleted, 0
-    # for never; and the maximum number of documents that one search compares.
+    # for never; the maximum number of documents that one search compares; and the memory of a process for the vectors
+    # that it has read.
     ai_currency: str = "USD"
     ai_call_days: int = 90
     ai_usage_days: int = 400
     ai_search_max_documents: int = 100_000
+    ai_search_cache_mb: int = 256
 
     # JDBC tasks: the addresses of databases by name, and the limits of one statement.
     sql_task_connections: dict[str, str] = {}

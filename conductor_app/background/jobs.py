@@ -140,7 +140,7 @@ def alerts() -> None:
 @app.task(name="conductor_app.background.jobs.prune")
 def prune() -> None:
     """Remove runs and records older than their retention period."""
-    from conductor_app.engine.ai.model_calls import discard_unused_replies
+    from conductor_app.engine.ai.model_calls import discard_unused_replies, lose_abandoned_calls
     from conductor_app.engine.sweeps import (
         expire_tasks,
         prune_events,
@@ -154,6 +154,7 @@ def prune() -> None:
             break
     run_and_record_sweep("prune_events", prune_events)
     discard_unused_replies(conf.sweep_batch)
+    lose_abandoned_calls(conf.sweep_batch)
     run_and_record_sweep("prune_sessions", prune_sessions)
     while run_and_record_sweep("expire_tasks", expire_tasks) and not _stopping.is_set():
         pass

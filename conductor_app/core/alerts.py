@@ -7,7 +7,9 @@ from datetime import datetime
 
 from .cron.zones import parse_zone
 
-COUNT, SHARE, ABSENCE, AGE = ALERT_KINDS = ("count", "share", "absence", "age")
+COUNT, SHARE, ABSENCE, AGE, BUDGET = ALERT_KINDS = ("count", "share", "absence", "age", "budget")
+SPENT_PERCENT = 80
+"""The default threshold of an alert on budgets."""
 MINUTE_MS = 60_000
 DAY_MINUTES = 24 * 60
 MAX_MINUTES = 7 * DAY_MINUTES
@@ -32,10 +34,10 @@ class QuietHours:
 
 @dataclass(frozen=True, slots=True)
 class AlertRule:
-    """Condition on the runs of a view.
+    """Condition on the runs of a view, or on budgets of AI steps.
 
     `threshold`: minimum number of hits (count), minimum percentage of hits (share), number of hits that must be reached
-    (absence), or minimum age of an open run in minutes (age).
+    (absence), minimum age of an open run in minutes (age), or minimum percentage of a budget that is spent (budget).
     An alert repeats at the earliest after `repeat_ms`. A condition met in quiet hours fires after them if it still
     holds.
     """
@@ -56,7 +58,7 @@ class AlertRule:
         return self.quiet is not None and self.quiet.contains(now)
 
     def is_met(self, hits: int, total: int) -> bool:
-        """Return True if `hits` among `total` runs meet the condition."""
+        """Return True if `hits` among `total` runs meet the condition. Of budgets, `hits` is the spent percentage."""
         if self.kind == ABSENCE:
             return hits < self.threshold
         if self.kind == SHARE:
@@ -84,7 +86,7 @@ def find_rule_problem(kind: str, threshold: int, window: int, repeat: int) -> st
     """Return why these values are no condition of an alert, or an empty text. `window` and `repeat` are in minutes."""
     if kind not in ALERT_KINDS:
         return f"Unknown kind of alert {kind!r}. Use one of: {', '.join(ALERT_KINDS)}."
-    most = 100 if kind == SHARE else 10**6
+    most = 100 if kind in (SHARE, BUDGET) else 10**6
     if not 1 <= threshold <= most:
         return f"The threshold must be 1 to {most:,} (got {threshold})."
     if not (1 <= window <= MAX_MINUTES and 1 <= repeat <= MAX_MINUTES):

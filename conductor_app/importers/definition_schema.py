@@ -23,7 +23,7 @@ KINDS: dict[str, tuple[FieldTable, tuple[str, ...]]] = {
     "schema": (SCHEMA, ("name",)),
     # Its other fields are also those of a task definition.
     "queue-limit": (QUEUE_LIMIT, ("kind", "name")),
-    "alert": (ALERT, ("name", "selection", "conditions")),
+    "alert": (ALERT, ("name", "conditions")),
     "role": (ROLE, ("name", "permissions")),
 }
 """The fields of each kind, and those that a document must have."""

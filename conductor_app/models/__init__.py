@@ -34,7 +34,7 @@ from .schemas import SchemaDefinition
 from .secrets import Secret, Variable
 from .server_clocks import ServerClock
 from .sign_in import ExternalIdentity, RecoveryCode, SecondFactor
-from .vectors import VectorDocument
+from .vectors import VectorDocument, VectorIndexVersion
 from .views import Alert, AlertFiring, AlertTarget, SavedView
 from .webhook_waits import WebhookPaths, WebhookWait
 from .workflow_tests import WorkflowTest
@@ -123,6 +123,7 @@ __all__ = [
     "UserProfile",
     "Variable",
     "VectorDocument",
+    "VectorIndexVersion",
     "Webhook",
     "WebhookPaths",
     "WebhookWait",

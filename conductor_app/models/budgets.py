@@ -1,40 +1,51 @@
 """Which budgets apply to a call of a model, and what is spent of them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
-from django.db.models import Q, QuerySet, Subquery, Sum
+from django.db.models import Min, Q, QuerySet, Sum
+from django.db.models.expressions import RawSQL
+from django.db.models.functions import Coalesce
 
+from .. import conf
 from ..core.budget_periods import ALL, CALLER, DEFINITION, INTEGRATION, MODEL, RUN, period_bounds
 from .model_calls import ModelBudget, ModelCall, ModelUsage
-from .runs import Run
 
 OF_INTEGRATION = "integration"
 """The origin of a budget that the limit of a model sets."""
-
-
-class BudgetedCall(Protocol):
-    """What budgets know of a call."""
-
-    @property
-    def run_id(self) -> Any: ...
-
-    @property
-    def definition(self) -> Any: ...
-
-    @property
-    def integration(self) -> Any: ...
-
-    @property
-    def model(self) -> Any: ...
+STARTED = "STARTED"
+"""The status of an open call."""
+RUNS_BELOW = (
+    "WITH RECURSIVE tree (id) AS (SELECT id FROM conductor_run WHERE id = %s UNION ALL "
+    "SELECT below.id FROM tree JOIN conductor_run below ON below.parent_id = tree.id AND NOT (below.parent_id = '')) "
+    "SELECT id FROM tree"
+)
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedCall:
-    """A call that has not begun."""
+class RunLine:
+    """A run and those above it. `runs`: pairs of id and definition, the outermost last; none outside of runs.
 
-    run_id: str
+    `root_id`: the run at the top of the tree. `caller`: the one that started the outermost.
+    """
+
+    runs: tuple[tuple[str, str], ...] = ()
+    root_id: str = ""
+    caller: str = ""
+
+    def limited_run(self, budget: ModelBudget) -> str:
+        """Return the outermost run that a budget of runs applies to."""
+        return [run_id for run_id, definition in self.runs if budget.name in ("", definition)][-1]
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetedCall:
+    """What budgets know of a call. `definition`: empty for a call outside of runs."""
+
+    line: RunLine
     definition: str
+    caller: str
     integration: str
     model: str
 
@@ -52,8 +63,25 @@ class Spent:
 
     def share_of(self, budget: ModelBudget) -> float:
         """Return the spent share of the limit that is reached first: 1 if the budget is spent."""
-        limits = ((self.cost, budget.max_cost), (self.tokens, budget.max_tokens))
-        return max((1.0 if not limit else used / limit for used, limit in limits if limit is not None), default=0.0)
+        return max((1.0 if not limit else used / limit for used, limit in self._used(budget)), default=0.0)
+
+    def percent_of(self, budget: ModelBudget) -> int:
+        """Return the spent share in percent, rounded down."""
+        return max((100 if not limit else 100 * used // limit for used, limit in self._used(budget)), default=0)
+
+    def _used(self, budget: ModelBudget) -> list[tuple[int, int]]:
+        """Return what is used of each limit, and the limit."""
+        pairs = ((self.cost, budget.max_cost), (self.tokens, budget.max_tokens))
+        return [(used, limit) for used, limit in pairs if limit is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """What open calls may use of a budget. `until`: when the oldest of them stops counting at the latest."""
+
+    cost: int = 0
+    tokens: int = 0
+    until: int = 0
 
 
 def _reaches(used: int, limit: int | None) -> bool:
@@ -61,21 +89,22 @@ def _reaches(used: int, limit: int | None) -> bool:
 
 
 def budgets_for(call: BudgetedCall) -> QuerySet[ModelBudget]:
-    """Return the budgets that apply to a call. The caller is the one that started its run."""
-    caller = Subquery(Run.objects.filter(pk=call.run_id).values("started_by")[:1])
-    return ModelBudget.objects.filter(
+    """Return the budgets that apply to a call, with those of its run and of the runs above it."""
+    applies = (
         Q(scope=ALL)
-        | Q(scope=RUN, name__in=("", call.definition))
-        | Q(scope=DEFINITION, name=call.definition)
         | Q(scope=INTEGRATION, name=call.integration)
         | Q(scope=MODEL, name=f"{call.integration}:{call.model}")
-        | Q(scope=CALLER, name=caller)
+        | _of_runs(call.line)
     )
+    for scope, name in ((DEFINITION, call.definition), (CALLER, call.caller)):
+        if name:
+            applies |= Q(scope=scope, name=name)
+    return ModelBudget.objects.filter(applies)
 
 
-def limits_of(budget: ModelBudget) -> tuple[int | None, int | None]:
-    """Return the limits of a budget: cost and tokens."""
-    return budget.max_cost, budget.max_tokens
+def _of_runs(line: RunLine) -> Q:
+    names = sorted({definition for _, definition in line.runs})
+    return Q(scope=RUN, name__in=["", *names]) if names else Q(pk__in=())
 
 
 def is_counted(budget: ModelBudget) -> bool:
@@ -89,26 +118,67 @@ def spent_of(budget: ModelBudget, now: int) -> Spent:
     return Spent(budget.spent_cost, budget.spent_tokens) if budget.period_start == begin else Spent()
 
 
-def spent_by_run(run_id: str) -> Spent:
-    """Return what the calls of a run have spent."""
-    sums = ModelCall.objects.filter(run_id=run_id).aggregate(
+def calls_below(run_id: str, root_id: str) -> Q:
+    """Return the condition on the calls of a run and of the runs below it. `root_id`: the top of its tree."""
+    if run_id == root_id:
+        return Q(root_id=root_id)
+    return Q(run_id__in=RawSQL(RUNS_BELOW, [run_id]))
+
+
+def spent_below(run_id: str, root_id: str) -> Spent:
+    """Return what the calls of a run and of the runs below it have spent."""
+    sums = ModelCall.objects.filter(calls_below(run_id, root_id)).aggregate(
         cost=Sum("cost"), prompt=Sum("prompt_tokens"), completion=Sum("completion_tokens")
     )
     return Spent(sums["cost"] or 0, (sums["prompt"] or 0) + (sums["completion"] or 0))
 
 
+def calls_of(budget: ModelBudget, line: RunLine) -> Q:
+    """Return the condition on the calls that a budget counts. `line`: that of the call in question."""
+    integration, _colon, model = budget.name.partition(":")
+    match budget.scope:
+        case "RUN":
+            return calls_below(line.limited_run(budget), line.root_id)
+        case "DEFINITION":
+            return Q(definition=budget.name)
+        case "CALLER":
+            return Q(caller=budget.name)
+        case "INTEGRATION":
+            return Q(integration=budget.name)
+        case "MODEL":
+            return Q(integration=integration, model=model)
+    return Q()
+
+
+def reserved_of(budgets: Sequence[ModelBudget], line: RunLine, now: int) -> dict[int, Reserved]:
+    """Return what open calls have reserved of each budget, by its id. Runs one query.
+
+    A call whose process has ended stops counting when the longest duration of a call has passed.
+    """
+    longest = longest_call_ms()
+    columns: dict[str, Any] = {}
+    for budget in budgets:
+        counted = calls_of(budget, line)
+        columns[f"cost_{budget.pk}"] = Coalesce(Sum("reserved_cost", filter=counted), 0)
+        columns[f"tokens_{budget.pk}"] = Coalesce(Sum("reserved_tokens", filter=counted), 0)
+        columns[f"first_{budget.pk}"] = Coalesce(Min("started_at", filter=counted), now)
+    found = ModelCall.objects.filter(status=STARTED, started_at__gt=now - longest).aggregate(**columns)
+    return {
+        budget.pk: Reserved(
+            int(found[f"cost_{budget.pk}"]), int(found[f"tokens_{budget.pk}"]), found[f"first_{budget.pk}"] + longest
+        )
+        for budget in budgets
+    }
+
+
+def longest_call_ms() -> int:
+    """Return the longest duration of a call."""
+    return round(conf.ai_task_seconds * 1000)
+
+
 def spent_before(budget: ModelBudget, now: int) -> Spent:
     """Return what was spent in the current period according to the hourly usage, for a budget that is new."""
     begin, end = period_bounds(budget.period, now)
-    rows = ModelUsage.objects.filter(hour__gte=begin, hour__lt=end)
-    if budget.scope == DEFINITION:
-        rows = rows.filter(definition=budget.name)
-    elif budget.scope == CALLER:
-        rows = rows.filter(caller=budget.name)
-    elif budget.scope == INTEGRATION:
-        rows = rows.filter(integration=budget.name)
-    elif budget.scope == MODEL:
-        integration, _colon, model = budget.name.partition(":")
-        rows = rows.filter(integration=integration, model=model)
+    rows = ModelUsage.objects.filter(calls_of(budget, RunLine()), hour__gte=begin, hour__lt=end)
     sums = rows.aggregate(cost=Sum("cost"), prompt=Sum("prompt_tokens"), completion=Sum("completion_tokens"))
     return Spent(sums["cost"] or 0, (sums["prompt"] or 0) + (sums["completion"] or 0))

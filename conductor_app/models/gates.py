@@ -22,8 +22,8 @@ class GateFacts:
 
     `leased`: claimed attempts of the same name. `starts`: attempts started in the current rate window.
     `start_times`: the newest of them, at most as many as the limit allows, earliest first. `queue_held_until`: the end
-    of the pause of the queue. `budget_until`: the end of the wait for a spent budget, 0 if the attempt does not wait
-    for one; the other facts of the budget are texts.
+    of the pause of the queue. `budget_until`: the end of the wait for a budget, 0 if the attempt does not wait for
+    one; the other facts of the budget are texts. `budget_reserved`: empty if the budget is spent.
     """
 
     now: int
@@ -38,6 +38,7 @@ class GateFacts:
     budget_name: str = ""
     budget_spent: str = ""
     budget_limit: str = ""
+    budget_reserved: str = ""
     budget_by: str = ""
     budget_room_at: str = ""
     concurrent_limit: int = 0
@@ -155,6 +156,16 @@ def stop_facts(stop: Mapping[str, Any] | None) -> dict[str, Any]:
 def _budget_sentence(f: GateFacts) -> str:
     facts = {"budget": f.budget_name, "spent": f.budget_spent, "limit": f.budget_limit, "room_at": f.budget_room_at}
     by = _(", set by %(by)s") % {"by": f.budget_by} if f.budget_by else ""
+    if f.budget_reserved:
+        facts |= {"reserved": f.budget_reserved, "by": by}
+        return (
+            _(
+                "%(budget)s has no room for this call beside the open ones: %(spent)s of %(limit)s are spent, and "
+                "%(reserved)s reserved%(by)s. The task continues when an open call ends. To continue earlier, raise "
+                "the budget or allow this call once."
+            )
+            % facts
+        )
     sentence = _("%(budget)s is spent: %(spent)s of %(limit)s") % facts + by + ". "
     if f.budget_room_at:
         sentence += _("It has room again at %(room_at)s.") % facts + " "
@@ -185,7 +196,7 @@ GATES: tuple[Gate, ...] = (
         _budget_sentence,
         gettext_lazy("The task does not wait for a budget."),
         # An attempt that waits for a budget is not visible before the end of its wait, so `due` covers it.
-        brief=lambda f: _("budget spent"),
+        brief=lambda f: _("budget reserved") if f.budget_reserved else _("budget spent"),
     ),
     Gate(
         "queue",

@@ -4,7 +4,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from django.contrib.postgres.operations import AddIndexConcurrently, RemoveIndexConcurrently
+from django.contrib.postgres.operations import (
+    AddConstraintNotValid,
+    AddIndexConcurrently,
+    RemoveIndexConcurrently,
+    ValidateConstraint,
+)
 from django.db import migrations
 
 from .fields import IdField
@@ -58,6 +63,29 @@ class RemoveIndexWithoutLock(RemoveIndexConcurrently):
             return
         with unlimited_lock_wait(schema_editor):
             super().database_backwards(app_label, schema_editor, from_state, to_state)
+
+
+class AddCheckNotValid(AddConstraintNotValid):
+    """Add a check without reading the rows under a lock: NOT VALID on PostgreSQL, plainly on SQLite.
+
+    A later migration validates it.
+    """
+
+    def database_forwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
+        """Add the check."""
+        if schema_editor.connection.vendor == "postgresql":
+            super().database_forwards(app_label, schema_editor, from_state, to_state)
+        else:
+            migrations.AddConstraint.database_forwards(self, app_label, schema_editor, from_state, to_state)
+
+
+class ValidateCheck(ValidateConstraint):
+    """Validate a check on PostgreSQL, without blocking writers. On SQLite it is valid already."""
+
+    def database_forwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
+        """Validate the check."""
+        if schema_editor.connection.vendor == "postgresql":
+            super().database_forwards(app_label, schema_editor, from_state, to_state)
 
 
 class DropPatternIndexesOfIds(migrations.operations.base.Operation):

@@ -12,15 +12,20 @@ from .fields import DocumentField, IdField, MomentField
 class ModelCall(models.Model):
     """One paid call of a model. Its row is committed before the request is sent.
 
-    `request_key`: identifies the task and the content of the request, so that a repeated attempt finds the stored reply
-    instead of paying again. `status`: STARTED, REPLIED, FAILED, or LOST if the process ended before the reply.
-    `reply`: the reply as the worker needs it, until the attempt has reported. `first_token_ms`: the time until the
-    first token of a streamed reply. `reused_at`: when a repeated attempt used the stored reply.
+    `request_key`: identifies the attempt and the content of the request, so that a repeated attempt finds the stored
+    reply instead of paying again. `content_key`: the same without the attempt, so that a retry finds it. `run_id`:
+    empty for a trial on a page. `root_id`: the run at the top of the tree of the run. `status`: STARTED, REPLIED,
+    FAILED, or LOST if the process ended before the reply. `reply`: the reply as the worker needs it, until the attempt
+    has reported. `first_token_ms`: the time until the first token of a streamed reply. `reused_at`: when a repeated
+    attempt or a retry used the stored reply. `reserved_cost`, `reserved_tokens`: what budgets reserve for the call
+    while it is open.
     """
 
     id = IdField(primary_key=True)
     request_key = models.CharField(max_length=64)
+    content_key = models.CharField(max_length=64, default="", db_default="", blank=True)
     run_id = IdField()
+    root_id = IdField(default="", db_default="", blank=True)
     task_id = IdField()
     attempt_id = IdField()
     reference = models.CharField(max_length=255)
@@ -35,6 +40,8 @@ class ModelCall(models.Model):
     prompt_tokens = models.BigIntegerField(default=0)
     completion_tokens = models.BigIntegerField(default=0)
     cost = models.BigIntegerField(default=0)
+    reserved_cost = models.BigIntegerField(default=0, db_default=0)
+    reserved_tokens = models.BigIntegerField(default=0, db_default=0)
     started_at = MomentField()
     ended_at = MomentField(null=True)
     first_token_ms = models.IntegerField(null=True)
@@ -48,10 +55,14 @@ class ModelCall(models.Model):
         default_permissions = ()
         indexes = [
             models.Index(name="model_call_by_run", fields=["run_id", "started_at"]),
+            models.Index(name="model_call_by_root", fields=["root_id"]),
             models.Index(name="model_call_by_request", fields=["request_key"]),
             models.Index(name="model_call_by_attempt", fields=["attempt_id"]),
             models.Index(name="model_call_by_time", fields=["started_at"]),
             models.Index(name="model_call_with_reply", fields=["started_at"], condition=Q(reply__isnull=False)),
+            models.Index(
+                name="model_call_reply_of_task", fields=["task_id", "content_key"], condition=Q(reply__isnull=False)
+            ),
             models.Index(name="model_call_open", fields=["started_at"], condition=Q(status="STARTED"), include=["id"]),
         ]
 
@@ -90,13 +101,13 @@ class ModelUsage(models.Model):
 class ModelBudget(models.Model):
     """A limit of cost or tokens for calls of models.
 
-    `scope`: RUN (each run of the definition `name`), DEFINITION, CALLER, INTEGRATION, or MODEL (`integration:model`).
-    An empty `name` with the scope RUN applies to the runs of all definitions, and the scope ALL has no name. `period`:
-    RUN for the life of a run, or DAY, WEEK, MONTH in UTC. A limit of null is none. `origin`: `integration` for the
-    limit of a model that its integration sets, otherwise empty.
+    `scope`: RUN (each run of the definition `name`, with the runs below it), DEFINITION, CALLER, INTEGRATION, or MODEL
+    (`integration:model`). An empty `name` with the scope RUN applies to the runs of all definitions, and the scope ALL
+    has no name. `period`: RUN for the life of a run, or DAY, WEEK, MONTH in UTC. A limit of null is none. `origin`:
+    `integration` for the limit of a model that its integration sets, otherwise empty.
 
     `spent_cost`, `spent_tokens`: since `period_start`, in epoch milliseconds. A budget of runs counts nothing here: its
-    use is that of the calls of each run.
+    use is that of the calls of each run and of those below it.
     """
 
     scope = models.CharField(max_length=16)
@@ -125,15 +136,18 @@ class ModelBudget(models.Model):
 
 
 class BudgetHold(models.Model):
-    """An attempt that waits because a budget is spent. The attempt is not visible to claims until `until`.
+    """An attempt that waits because a budget has no room. The attempt is not visible to claims until `until`.
 
-    `facts`: the budget as the pages name it, and what was spent when the attempt was held (`models/gates.py`).
-    `allowed_by`: the operator who allowed the attempt one call beyond the budget.
+    `root_id`: the run at the top of the tree of the run. `waits_for_calls`: True if the budget has room again when an
+    open call ends, otherwise it is spent. `facts`: the budget as the pages name it, and what was spent when the attempt
+    was held (`models/gates.py`). `allowed_by`: the operator who allowed the attempt one call beyond the budget.
     """
 
     attempt_id = IdField(primary_key=True)
     run_id = IdField()
+    root_id = IdField(default="", db_default="", blank=True)
     budget = models.ForeignKey(ModelBudget, on_delete=models.SET_NULL, null=True, db_constraint=False)
+    waits_for_calls = models.BooleanField(default=False, db_default=False)
     facts = DocumentField(default=dict)
     held_at = MomentField()
     until = MomentField()
@@ -144,6 +158,7 @@ class BudgetHold(models.Model):
         indexes = [
             models.Index(name="budget_hold_by_run", fields=["run_id"]),
             models.Index(name="budget_hold_by_end", fields=["until"]),
+            models.Index(name="budget_hold_for_calls", fields=["held_at"], condition=Q(waits_for_calls=True)),
         ]
 
     def __str__(self) -> str:

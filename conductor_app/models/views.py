@@ -55,6 +55,7 @@ class Alert(models.Model):
     `incident_at`: the time of the first firing since the condition was last not met; None if it is not met.
     `webhook` and `mail`: the recipients as the previous release reads them; `targets` has replaced them.
     `quiet_from`, `quiet_until`: the minutes of the day, in the time zone `zone`, between which it does not fire.
+    `budget`: the scope, name and period of the budget of an alert of the kind `budget`; None for all budgets.
     """
 
     view = models.ForeignKey(SavedView, on_delete=models.CASCADE, related_name="alerts")
@@ -68,6 +69,7 @@ class Alert(models.Model):
     quiet_from = models.SmallIntegerField(null=True)
     quiet_until = models.SmallIntegerField(null=True)
     zone = models.CharField(max_length=64, default="UTC", db_default="UTC")
+    budget = DocumentField(null=True, blank=True)
     by = models.CharField(max_length=255)
     next_at = MomentField(default=NEVER)
     last_fired_at = MomentField(null=True)

@@ -6,11 +6,19 @@ from typing import Any, NamedTuple
 from ..core.errors import NotFound
 from ..core.snapshot import NEVER
 from ..core.states import RUN
+from ..models.budgets import RunLine
 from .statements import fetch, placeholders
 
 # Must equal the condition of the index; otherwise the database does not use it.
 TASK_IS_OPEN = "t.status IN ('ACTIVE', 'BLOCKED')"
 RUN_IS_OPEN = "status IN ('PAUSED', 'RUNNING') AND NOT (root_id = '')"
+RUNS_ABOVE = (
+    "WITH RECURSIVE line (id, name, started_by, parent_id, root_id, place) AS ("
+    "SELECT id, name, started_by, parent_id, root_id, 0 FROM conductor_run WHERE id = %s UNION ALL "
+    "SELECT above.id, above.name, above.started_by, above.parent_id, above.root_id, line.place + 1 "
+    "FROM line JOIN conductor_run above ON above.id = line.parent_id) "
+    "SELECT id, name, started_by, root_id FROM line ORDER BY place"
+)
 MAX_RUNS = 1000
 """The maximum number of runs to read. Later children are read when earlier ones have ended."""
 CHUNK = 300
@@ -62,6 +70,14 @@ def is_being_terminated(run_id: str) -> bool:
         f"SELECT 1 FROM conductor_message WHERE subject = 'terminate' AND \"to\" IN ({placeholders(open_ids)}) LIMIT 1"
     )
     return bool(fetch(sql, open_ids))
+
+
+def load_run_line(run_id: str) -> RunLine:
+    """Return a run with those above it; an empty line if there is no such run."""
+    rows = fetch(RUNS_ABOVE, [run_id])
+    if not rows:
+        return RunLine()
+    return RunLine(tuple((id, name) for id, name, *_ in rows), rows[0][3] or rows[0][0], rows[-1][2])
 
 
 def has_open_descendants(root_id: str, count: int) -> bool:

@@ -89,7 +89,7 @@ def _run_and_report(attempt: ClaimedAttempt) -> bool:
         lease=attempt.scheduled_at,
     )
     is_accepted = task_commands.report_task(attempt.run_id, attempt.id, report, WORKER_ID)
-    if kind := WORKERS.get(_type_of(attempt)):
+    if is_accepted and (kind := WORKERS.get(_type_of(attempt))):
         kind.finish(attempt, outcome)
     return is_accepted
 

@@ -31,7 +31,7 @@ class BuiltInWorker:
         return self.perform_again(self.inputs_of(attempt), attempt.poll_count)
 
     def finish(self, attempt: ClaimedAttempt, result: WorkResult) -> None:
-        """Delete what the worker has stored for the attempt, whose result is reported."""
+        """Delete what the worker has stored for the attempt, whose result is accepted."""
 
     def inputs_of(self, attempt: ClaimedAttempt) -> dict[str, Any]:
         """Return the input of an attempt, with the secrets resolved that the author of the step names."""

@@ -4,8 +4,9 @@ import pytest
 import yaml
 
 from conductor_app.engine.access import roles
+from conductor_app.engine.ai.budget_settings import BudgetLimits, save_budget
 from conductor_app.engine.failures import alert_targets, alerts
-from conductor_app.models import AlertFiring, AuditEntry, GroupProfile, SavedView, TaskDefinition
+from conductor_app.models import Alert, AlertFiring, AuditEntry, GroupProfile, SavedView, TaskDefinition
 
 from .test_folder_commands import apply, edit_task, execute, plan, server, write  # noqa: F401
 
@@ -115,6 +116,52 @@ def test_export_writes_the_edits_of_the_server_into_the_files(folder):
     assert "permissions" not in (folder / "a_task.yaml").read_text()
     apply(folder)
     execute("drift")
+
+
+BUDGET_ALERT = """\
+name: Budgets
+conditions:
+  - type: budget
+    targets: [on-call]
+  - type: budget
+    threshold: 95
+    budget: {scope: DEFINITION, name: agent, period: DAY}
+    targets: [on-call]
+"""
+
+
+def test_an_alert_on_budgets_is_applied_with_its_defaults(folder):
+    save_budget(BudgetLimits("DEFINITION", "agent", "DAY", max_tokens=1_000), "olga")
+    write(folder, **{"budgets.yaml": BUDGET_ALERT})
+
+    apply(folder)
+
+    rows = Alert.objects.filter(kind="budget").order_by("threshold")
+    found = rows.values_list("threshold", "repeat_minutes", "budget")
+    assert list(found) == [(80, 1440, None), (95, 1440, {"scope": "DEFINITION", "name": "agent", "period": "DAY"})]
+    plan(folder, expected=0)
+    execute("drift")
+
+
+def test_an_alert_on_an_unknown_budget_is_a_problem(folder):
+    write(folder, **{"budgets.yaml": BUDGET_ALERT})
+
+    assert "There is no budget DEFINITION agent per DAY. Create it on the page Budgets." in plan(folder, expected=1)
+
+
+@pytest.mark.parametrize(
+    ("condition", "problem"),
+    [
+        ("{type: count, budget: {scope: ALL, period: DAY}, targets: [on-call]}", "belongs to a condition of the type"),
+        ("{type: budget, budget: {scope: ALL}, targets: [on-call]}", "Missing period of the budget"),
+        ("{type: budget, budget: {scope: MOON, period: DAY}, targets: [on-call]}", "scope"),
+        ("{type: budget, threshold: 101, targets: [on-call]}", "The threshold must be 1 to 100"),
+    ],
+)
+def test_an_invalid_condition_on_budgets_is_a_problem(folder, condition, problem):
+    write(folder, **{"budgets.yaml": f"kind: alert\nname: Budgets\nconditions: [{condition}]\n"})
+
+    assert problem in plan(folder, expected=1)
 
 
 def test_an_unchanged_condition_of_a_changed_alert_keeps_its_incident(folder):

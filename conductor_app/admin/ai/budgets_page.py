@@ -14,7 +14,7 @@ from ...core.budget_periods import ALL, PERIODS, RUN, SCOPES
 from ...core.errors import Invalid, RequestRefused
 from ...engine.ai import budgets
 from ...engine.ai.budget_settings import BudgetLimits, delete_budget, save_budget
-from ...insight.ai.amounts import MILLION, PERIOD_LABELS, SCOPE_LABELS, format_cost
+from ...insight.ai.amounts import MILLION, PERIOD_LABELS, SCOPE_LABELS, format_cost, format_tokens
 from ...insight.ai.budget_states import WARNING_SHARE, BudgetState, budget_states
 from ...models import BudgetHold
 from ...models.budgets import OF_INTEGRATION
@@ -22,8 +22,10 @@ from ..badges import format_count
 from ..error_messages import require_permission, show_refusal
 from ..form_parsing import parse_number
 from ..pages import Page
+from .budget_alert_form import add_budget_alert, alert_context, describe_budget, reference_of
 
 BUDGET_PERMISSION = "conductor.change_modelbudget"
+ALERT_PERMISSION = "conductor.change_run"
 
 
 class BudgetsPage(Page):
@@ -44,10 +46,15 @@ class BudgetsPage(Page):
             "currency": conf.ai_currency,
             "nearly_percent": int(WARNING_SHARE * 100),
             "may_act": request.user.has_perm(BUDGET_PERMISSION),
+            "may_alert": request.user.has_perm(ALERT_PERMISSION),
+            "alert_budgets": [(state.budget.pk, describe_budget(reference_of(state.budget))) for state in states],
+            **alert_context(request.user.get_username()),
             "permission": BUDGET_PERMISSION,
         }
 
     def post(self, request: HttpRequest) -> HttpResponse:
+        if request.POST.get("do") == "alert":
+            return self._add_alert(request)
         require_permission(request, BUDGET_PERMISSION)
         form_data, by = request.POST, request.user.get_username()
         reason, address = form_data.get("reason", "").strip(), reverse("admin:budgets")
@@ -68,6 +75,16 @@ class BudgetsPage(Page):
             show_refusal(request, refused)
         return HttpResponseRedirect(address)
 
+    def _add_alert(self, request: HttpRequest) -> HttpResponse:
+        require_permission(request, ALERT_PERMISSION)
+        try:
+            alert = add_budget_alert(request.POST, request.user.get_username())
+        except RequestRefused as refused:
+            show_refusal(request, refused)
+            return HttpResponseRedirect(reverse("admin:budgets"))
+        messages.success(request, _("Alert created. The back-test of the last seven days is below."))
+        return HttpResponseRedirect(f"{reverse('admin:view', args=[alert.view_id])}?try={alert.pk}")
+
 
 def _line(state: BudgetState) -> dict[str, Any]:
     budget, spent = state.budget, state.spent
@@ -80,12 +97,23 @@ def _line(state: BudgetState) -> dict[str, Any]:
         "max_tokens": "" if budget.max_tokens is None else format_count(budget.max_tokens),
         "spent_cost": format_cost(spent.cost) if spent and budget.max_cost is not None else "",
         "spent_tokens": format_count(spent.tokens) if spent and budget.max_tokens is not None else "",
+        "reserved": _describe_reserved(state),
         "percent": None if state.share is None else int(state.share * 100),
         "bar": min(int((state.share or 0) * 100), 100),
         "state": state,
         "is_of_integration": budget.origin == OF_INTEGRATION,
         "integration": budget.name.partition(":")[0],
     }
+
+
+def _describe_reserved(state: BudgetState) -> str:
+    """Return what open calls have reserved of the limits, or an empty text."""
+    budget, reserved = state.budget, state.reserved
+    amounts = [
+        format_cost(reserved.cost) if budget.max_cost is not None and reserved.cost else "",
+        format_tokens(reserved.tokens) if budget.max_tokens is not None and reserved.tokens else "",
+    ]
+    return ", ".join(filter(None, amounts))
 
 
 def _form_values(edited: BudgetState | None) -> dict[str, str]:

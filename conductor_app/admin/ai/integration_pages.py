@@ -154,8 +154,9 @@ class IntegrationModelPage(ObjectPage):
         address = f"{reverse('admin:integration', args=[row.integration])}#models"
         if request.POST.get("do") == "delete":
             reason = request.POST.get("reason", "").strip()[:500]
-            engine.delete_model(row.integration, row.name, request.user.get_username(), reason)
+            bound = engine.delete_model(row.integration, row.name, request.user.get_username(), reason)
             messages.success(request, _("Model %(name)s deleted.") % {"name": row.name})
+            _warn_of_bindings(request, bound)
             return HttpResponseRedirect(address)
         form = ModelForm(request.POST, row)
         if form.is_valid() and _save_model(request, form, row.integration, row.name):
@@ -236,8 +237,20 @@ def _delete(request: HttpRequest, row: Integration) -> HttpResponse:
     require_permission(request, DELETE_PERMISSION)
     try:
         reason = request.POST.get("reason", "").strip()[:500]
-        engine.delete_integration(row.name, request.user.get_username(), reason)
+        bound = engine.delete_integration(row.name, request.user.get_username(), reason)
         messages.success(request, _("Integration %(name)s deleted.") % {"name": row.name})
+        _warn_of_bindings(request, bound)
     except RequestRefused as refused:
         show_refusal(request, refused)
     return HttpResponseRedirect(reverse("admin:integrations"))
+
+
+def _warn_of_bindings(request: HttpRequest, prompts: list[str]) -> None:
+    """Name the prompts that were bound to nothing else than what is deleted."""
+    if prompts:
+        names = ", ".join(prompts[:10]) + (", …" if len(prompts) > 10 else "")
+        messages.warning(
+            request,
+            _("These prompts can be used with no other model: %(names)s. Add a model to them, or delete them.")
+            % {"names": names},
+        )

@@ -99,7 +99,7 @@ class PromptPage(ObjectPage):
             try:
                 integration, model = form.cleaned_data["model"]
                 template = engine.prompt_text(row.name, row.version, integration, model) or row.template
-                trial = PromptTrial(template, form.values(), model_settings(integration, model))
+                trial = PromptTrial(template, form.values(), model_settings(integration, model), name=row.name)
                 reply = try_prompt(trial, request.user.get_username())
             except RequestRefused as refused:
                 form.add_error(None, refused.message)

@@ -12,9 +12,10 @@ from ...models import Run
 
 
 def model_use_of_run(run: Run) -> str:
-    """Return the calls, tokens and cost of a run, and the spent share of its own budget if it has one."""
-    line = describe_usage(usage_of_run(run.pk))
-    share = run_budget_share(run.pk, run.name)
+    """Return the calls, tokens and cost of a run and those below it, and the spent share of its budget, if any."""
+    root_id = run.root_id or run.pk
+    line = describe_usage(usage_of_run(run.pk, root_id))
+    share = run_budget_share(run.pk, run.name, root_id)
     if share is None:
         return line
     return _("%(usage)s (%(percent)s %% of its budget)") % {"usage": line, "percent": int(share * 100)}

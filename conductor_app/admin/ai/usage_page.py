@@ -137,7 +137,8 @@ def _tables(request: HttpRequest, report: UsageReport) -> list[dict[str, Any]]:
             "id": "definitions",
             "title": _("By workflow"),
             "rows": [
-                _row(request, row, ("definition",), row.names[0]) | {"runs": _runs_address(row.names[0])}
+                _row(request, row, ("definition",), row.names[0] or _("outside of runs"))
+                | {"runs": _runs_address(row.names[0]) if row.names[0] else ""}
                 for row in report.definitions
             ],
         },

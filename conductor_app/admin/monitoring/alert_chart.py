@@ -3,7 +3,7 @@
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from ...core.alerts import ABSENCE, SHARE
+from ...core.alerts import ABSENCE, BUDGET, SHARE
 from ...insight.durations import HOUR
 from ...insight.failures.alerts import BackTest
 from ...insight.time_ranges import TimeRange
@@ -15,7 +15,7 @@ STEP = 2 * HOUR
 def back_test_chart(tested: BackTest, kind: str) -> TrendChart:
     """Return the chart of a back-test. A bar has the value of its time that is the closest to firing."""
     time_range = TimeRange("", tested.begin, STEP, -(-(tested.end - tested.begin) // STEP))
-    unit = " %" if kind == SHARE else ""
+    unit = " %" if kind in (SHARE, BUDGET) else ""
     values: dict[int, list[float]] = {}
     for at, value in tested.points:
         values.setdefault(_place(at, time_range), []).append(value)

@@ -12,14 +12,15 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ... import clock
-from ...core.alerts import QuietHours
+from ...core.alerts import BUDGET, QuietHours
 from ...core.errors import Invalid, NotFound, RequestRefused
 from ...engine.failures import alerts as engine
 from ...insight import keyset_pages
 from ...insight.bulk import selections
 from ...insight.failures.alerts import back_test, rule_of
-from ...models import Alert, AlertFiring, AlertTarget, SavedView
-from ..badges import exact_time
+from ...models import Alert, AlertFiring, AlertTarget, ModelBudget, SavedView
+from ..ai.budget_alert_form import describe_budget, parse_budget_choice, reference_of
+from ..badges import exact_time, format_count
 from ..bulk.bulk_plan import list_parameters, parse_selection, selection_parameters
 from ..error_messages import require_permission, show_refusal
 from ..object_pages import ObjectPage
@@ -38,6 +39,8 @@ ALERT_KIND_LABELS = {
     "absence": gettext_lazy("fewer than"),
     "age": gettext_lazy("one open for at least (minutes)"),
 }
+BUDGET_KIND_LABEL = gettext_lazy("a budget spent to at least (percent)")
+BUDGET_VIEW_PERMISSION = "conductor.view_modelbudget"
 
 
 def visible_views(request: HttpRequest) -> QuerySet[SavedView]:
@@ -119,7 +122,7 @@ class ViewPage(ObjectPage):
             "operate": operate_address(view.selection),
             "exports": [(format.upper(), export_address(view.selection, format)) for format in ("csv", "json")],
             "api": api_address(request, view.selection),
-            "kinds": ALERT_KIND_LABELS.items(),
+            **_choices_of_kinds(request),
             "zone": zone_of(request),
             "alerts": [(alert, _alert_sentence(alert)) for alert in alerts],
             "firings": [
@@ -146,7 +149,11 @@ class ViewPage(ObjectPage):
                 numbers = [_parse_number(form_data.get(name, "")) for name in ("threshold", "window", "repeat")]
                 targets = [_parse_number(text) for text in form_data.getlist("target")]
                 quiet = _parse_quiet_hours(form_data, zone_of(request))
-                alert = engine.save_alert(view, form_data.get("kind", ""), *numbers, by, targets=targets, quiet=quiet)
+                kind, budget = form_data.get("kind", ""), None
+                if kind == BUDGET:
+                    require_permission(request, BUDGET_VIEW_PERMISSION)
+                    budget = parse_budget_choice(form_data.get("budget", ""))
+                alert = engine.save_alert(view, kind, *numbers, by, targets=targets, quiet=quiet, budget=budget)
                 messages.success(request, _("Alert created. The back-test of the last seven days is below."))
                 return HttpResponseRedirect(f"{address}?try={alert.pk}")
         except RequestRefused as refused:
@@ -160,7 +167,7 @@ class AlertPage(ObjectPage):
     name, permission, route = "alert", "conductor.view_run", "alerts/<int:alert_id>/"
 
     def get_context(self, request: HttpRequest, **url_kwargs: Any) -> HttpResponse:
-        """Redirect to the list of the alert's runs.
+        """Redirect to the list of the alert's runs, or to the budgets.
 
         Raises:
             NotFound: when the alert no longer exists.
@@ -168,6 +175,8 @@ class AlertPage(ObjectPage):
         alert = Alert.objects.select_related("view").filter(pk=min(url_kwargs["alert_id"], 2**62)).first()
         if alert is None:
             raise NotFound(_("This alert no longer exists."))
+        if alert.kind == BUDGET:
+            return HttpResponseRedirect(reverse("admin:budgets"))
         return HttpResponseRedirect(list_address(alert.view.selection))
 
 
@@ -192,8 +201,9 @@ def _tile_context(view: SavedView) -> dict[str, Any]:
 
 def _back_test_context(alert: Alert, now: int) -> dict[str, Any]:
     tested = back_test(alert, now)
+    words = _("%(n)s %% spent") if alert.kind == BUDGET else _("%(n)s in its window")
     return {
-        "past_matches": [(exact_time(at), hits) for at, hits in tested.firings],
+        "past_matches": [(exact_time(at), words % {"n": format_count(hits)}) for at, hits in tested.firings],
         "chart": back_test_chart(tested, alert.kind),
     }
 
@@ -202,6 +212,8 @@ def _alert_sentence(alert: Alert) -> str:
     """Return the condition of an alert as text."""
     rule = rule_of(alert)
     facts = {"n": rule.threshold, "window": alert.window_minutes, "repeat": alert.repeat_minutes}
+    if alert.kind == BUDGET:
+        facts["budget"] = describe_budget(alert.budget)
     condition = ALERT_SENTENCES[alert.kind] % facts
     repeat = _("repeat after %(repeat)s min") % facts
     if rule.quiet is None:
@@ -220,7 +232,17 @@ ALERT_SENTENCES = {
     "share": gettext_lazy("at least %(n)s %% of runs in %(window)s min"),
     "absence": gettext_lazy("fewer than %(n)s in %(window)s min"),
     "age": gettext_lazy("one open for at least %(n)s min"),
+    "budget": gettext_lazy("%(budget)s spent to at least %(n)s %%"),
 }
+
+
+def _choices_of_kinds(request: HttpRequest) -> dict[str, Any]:
+    """Return the kinds of alerts that the user may add, and the budgets to choose from."""
+    if not request.user.has_perm(BUDGET_VIEW_PERMISSION):
+        return {"kinds": list(ALERT_KIND_LABELS.items()), "budgets": []}
+    kinds = [*ALERT_KIND_LABELS.items(), (BUDGET, BUDGET_KIND_LABEL)]
+    budgets = [(each.pk, describe_budget(reference_of(each))) for each in ModelBudget.objects.all()]
+    return {"kinds": kinds, "budgets": budgets}
 
 
 def _parse_quiet_hours(form_data: QueryDict, zone: str) -> QuietHours | None:

@@ -175,6 +175,7 @@ def find_readable_run(run_id: str) -> Run | None:
     definitions = WorkflowDefinition.objects.filter(name=OuterRef("name"), version=OuterRef("version"))
     runs = Run.objects.defer_payloads().annotate(
         definition_pk=Subquery(definitions.values("pk")[:1]),
-        has_model_calls=Exists(ModelCall.objects.filter(run_id=OuterRef("pk"))),
+        has_model_calls=Exists(ModelCall.objects.filter(run_id=OuterRef("pk")))
+        | Exists(ModelCall.objects.filter(root_id=OuterRef("pk"))),
     )
     return with_labels(annotate_documents(runs, DOCUMENTS)).filter(pk=run_id).first()

@@ -29,7 +29,7 @@ def recognize_kind(document: dict[str, Any]) -> str:
         return "schedule"
     if "event" in document and "actions" in document:
         return "event-handler"
-    if "selection" in document and "conditions" in document:
+    if "conditions" in document:
         return "alert"
     if "jsonSchema" in document or "templateUI" in document:
         return "form-template"

@@ -1,76 +1,55 @@
-"""Hold tasks whose budget is spent, and release them when it has room again."""
+"""Hold tasks whose budgets have no room for their calls, and release them when they have room again."""
 
-from dataclasses import dataclass
-from typing import Any
-
+from django.db import transaction
 from django.db.models import Exists, OuterRef
 
 from ... import clock
 from ...core import commands, reports
-from ...core.budget_periods import period_bounds
 from ...core.errors import AlreadyResolved, Conflict, NotFound
 from ...core.reports import Report
 from ...core.snapshot import NEVER
 from ...models import Attempt, BudgetHold, ModelBudget, ModelCall
-from ...models.budgets import PlannedCall, Spent, budgets_for, is_counted, limits_of, spent_by_run, spent_of
+from ...models.budgets import BudgetedCall
 from ...models.claimed_attempts import ClaimedAttempt
+from ...store.run_tree import load_run_line
 from ..runs.change import Audit, RunCommand, change_run
 from ..sweep_items import handle_each
+from .integration_settings import ModelSettings
+from .model_calls import CallKey, insert_call, lose_open_calls, use_stored_reply
+from .reservations import Estimate, FullBudget, find_full_budget
 
 HELD_BY = "budget"
 LONGEST_HOLD_MS = 365 * 86_400_000
 """The time after which an attempt is checked again whose budget has no next period."""
 
 
-@dataclass(frozen=True, slots=True)
-class SpentBudget:
-    """A budget without room, and what is spent of it."""
-
-    budget: ModelBudget
-    spent: Spent
-    room_at: int
-
-    def facts(self) -> dict[str, Any]:
-        """Return what pages show of the budget while an attempt waits for it."""
-        return {
-            "scope": self.budget.scope,
-            "name": self.budget.name,
-            "period": self.budget.period,
-            "by": self.budget.updated_by,
-            "max_cost": self.budget.max_cost,
-            "max_tokens": self.budget.max_tokens,
-            "spent_cost": self.spent.cost,
-            "spent_tokens": self.spent.tokens,
-            "room_at": self.room_at if self.room_at < NEVER else None,
-        }
+class CallHeld(Exception):
+    """The attempt was put back into its queue, because a budget has no room for its call."""
 
 
-def hold_if_spent(attempt: ClaimedAttempt, integration: str, model: str) -> bool:
-    """Put a claimed attempt back into its queue if a budget of its call is spent. Returns True if it was put back.
+def begin_call(
+    attempt: ClaimedAttempt, settings: ModelSettings, key: CallKey, estimate: Estimate, prompt: str = ""
+) -> ModelCall:
+    """Return the call to send, committed with its reservation, or the call whose stored reply answers the request.
 
-    The attempt is invisible to claims until the budget has room again. Nothing may be called or reported then. An
-    attempt whose reply is stored already is not held, because it pays nothing. Without budgets this is one query.
+    A stored reply is used in spite of a spent budget, because it pays nothing. `prompt`: the name of the prompt, if the
+    request uses one.
+
+    Raises:
+        CallHeld: when a budget has no room. Nothing may be called or reported then.
     """
-    call = PlannedCall(attempt.run_id, attempt.run.name, integration, model)
-    found = find_spent_budget(call, clock.now())
-    if found is None or _has_reply(attempt.task_id) or _uses_permission(attempt.id):
-        return False
-    _hold(attempt, found)
-    return True
-
-
-def find_spent_budget(call: PlannedCall, now: int) -> SpentBudget | None:
-    """Return the spent budget of a call that has room last, or None if all have room."""
-    spent = []
-    of_run: Spent | None = None
-    for budget in budgets_for(call):
-        if is_counted(budget):
-            used = spent_of(budget, now)
-        else:
-            used = of_run = spent_by_run(call.run_id) if of_run is None else of_run
-        if used.exhausts(budget):
-            spent.append(SpentBudget(budget, used, period_bounds(budget.period, now)[1]))
-    return max(spent, key=lambda each: each.room_at, default=None)
+    with transaction.atomic():
+        replied = use_stored_reply(attempt, key)
+        if replied is not None:
+            return replied
+        lose_open_calls(key)
+        line = load_run_line(attempt.run_id)
+        planned = BudgetedCall(line, attempt.run.name, line.caller, settings.integration, settings.model)
+        full = find_full_budget(planned, estimate, clock.now())
+        if full is None or _uses_permission(attempt.id):
+            return insert_call(attempt, planned, key, estimate, prompt)
+    _hold(attempt, planned, estimate, full)
+    raise CallHeld
 
 
 def allow_once(attempt_id: str, by: str, reason: str = "") -> None:
@@ -133,9 +112,9 @@ def _release(found: tuple[str, str]) -> None:
         BudgetHold.objects.filter(pk=attempt_id).delete()
 
 
-def _hold(attempt: ClaimedAttempt, found: SpentBudget) -> None:
+def _hold(attempt: ClaimedAttempt, call: BudgetedCall, estimate: Estimate, found: FullBudget) -> None:
     """Return the attempt to its queue until the budget has room, with the hold in the same transaction."""
-    wait_ms = min(found.room_at - clock.now(), LONGEST_HOLD_MS)
+    wait_ms = max(min(found.room_at - clock.now(), LONGEST_HOLD_MS), 0)
     report = Report(
         "IN_PROGRESS",
         callback_seconds=-(-wait_ms // 1000),
@@ -146,15 +125,17 @@ def _hold(attempt: ClaimedAttempt, found: SpentBudget) -> None:
     )
 
     def save(now: int) -> None:
-        # A change of the budget after it was read does not see this hold, so the attempt is checked again.
-        budget = ModelBudget.objects.select_for_update().filter(pk=found.budget.pk).first()
-        is_unchanged = budget is not None and limits_of(budget) == limits_of(found.budget)
+        # What changed after the budget was read, such as its limit or the end of a call, did not release this hold.
+        full = find_full_budget(call, estimate, now)
+        is_unchanged = full is not None and full.facts() == found.facts()
         until = now + wait_ms if found.room_at == NEVER else found.room_at
         BudgetHold.objects.update_or_create(
             pk=attempt.id,
             defaults={
                 "run_id": attempt.run_id,
-                "budget": budget,
+                "root_id": call.line.root_id,
+                "budget": ModelBudget.objects.filter(pk=found.budget.pk).first(),
+                "waits_for_calls": found.reserved is not None,
                 "facts": found.facts(),
                 "held_at": now,
                 "until": until if is_unchanged else now,
@@ -167,11 +148,6 @@ def _hold(attempt: ClaimedAttempt, found: SpentBudget) -> None:
         change_run(RunCommand(attempt.run_id, command, HELD_BY, attempts=[attempt.id], within_transaction=save))
     except AlreadyResolved:
         return
-
-
-def _has_reply(task_id: str) -> bool:
-    """Return True if the reply of a paid call of the task is stored and not reported yet."""
-    return ModelCall.objects.filter(task_id=task_id, status="REPLIED", reply__isnull=False).exists()
 
 
 def _uses_permission(attempt_id: str) -> bool:

@@ -23,9 +23,11 @@ from ...core.integrations import (
     split_settings,
 )
 from ...core.masking import REDACTED
+from ...insight.ai.integrations import environment_integrations
 from ...models import Grant, Integration, IntegrationModel, Tag
 from .. import audit
 from ..definitions.tags import mirror_tags
+from .prompt_bindings import unbind_integration, unbind_model
 
 Tags = list[dict[str, Any]]
 KIND, MODEL_KIND = "integration", "integration_model"
@@ -110,8 +112,10 @@ def _insert_or_update(row: Integration | IntegrationModel, is_new: bool, taken: 
         raise Conflict(taken) from None
 
 
-def delete_integration(name: str, by: str, reason: str = "") -> None:
-    """Delete an integration with its models. Steps that name it fail.
+def delete_integration(name: str, by: str, reason: str = "") -> list[str]:
+    """Delete an integration with its models and the bindings of prompts to them. Steps that name it fail.
+
+    Returns the names of the prompts that have no other binding: these keep it, and so can be used with no model.
 
     Raises:
         NotFound: when there is no such integration.
@@ -123,6 +127,7 @@ def delete_integration(name: str, by: str, reason: str = "") -> None:
             model.delete()
         _record(row, "delete", by, reason)
         row.delete()
+        return [] if name in environment_integrations() else unbind_integration(name, by)
 
 
 def find_integration(name: str) -> Integration:
@@ -233,8 +238,10 @@ def _fill_model(row: IntegrationModel, given: Mapping[str, Any]) -> None:
     row.is_enabled = given["enabled"] if given.get("enabled") is not None else row.is_enabled
 
 
-def delete_model(integration: str, name: str, by: str, reason: str = "") -> None:
-    """Delete a model of an integration.
+def delete_model(integration: str, name: str, by: str, reason: str = "") -> list[str]:
+    """Delete a model of an integration, and the bindings of prompts to it.
+
+    Returns the names of the prompts that have no other binding: these keep it, and so can be used with no model.
 
     Raises:
         NotFound: when there is no such model.
@@ -244,6 +251,7 @@ def delete_model(integration: str, name: str, by: str, reason: str = "") -> None
         _record_model(row, "delete", by, reason)
         _forget_access(row)
         row.delete()
+        return unbind_model(row, by)
 
 
 def find_model(integration: str, name: str) -> IntegrationModel:

@@ -7,22 +7,28 @@ the journal has either a reply that can be used, or a call whose outcome is unkn
 import json
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import transaction
+from django.db.models import Q, QuerySet
 
 from ... import clock
 from ...core.ids import derived_id
-from ...models import Attempt, ModelCall, Run
+from ...models import Attempt, ModelCall
+from ...models.budgets import STARTED, BudgetedCall, RunLine, longest_call_ms
 from ...models.claimed_attempts import ClaimedAttempt
 from ...randomness import random_hex
 from ...store.rows import strip_nul
-from .integration_settings import ModelSettings
+from ...store.run_tree import load_run_line
+from ..sweep_items import handle_each
+from .reservations import Estimate, lock_budgets, release_waiting_calls
 from .usage import record_usage
 
-STARTED, REPLIED, FAILED, LOST = "STARTED", "REPLIED", "FAILED", "LOST"
+REPLIED, FAILED, LOST = "REPLIED", "FAILED", "LOST"
 MAX_ERROR_LENGTH = 2_000
 DAY_MS = 24 * 3_600_000
+TRIAL = "PROMPT_TRIAL"
+"""The type of task of trials on pages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,63 +41,142 @@ class Usage:
     first_token_ms: int | None = None
 
 
-def request_key(attempt: ClaimedAttempt, content: Any) -> str:
-    """Return the key of a request of this attempt: the same if the attempt is repeated after the end of a process.
+class CallKey(NamedTuple):
+    """The keys of a request. `request`: of this attempt. `content`: of all attempts of the task with this request."""
 
-    A retry is another attempt, and an attempt that an operator reopens has another scheduled time, so both call again.
-    `content`: the request as a JSON value, without secrets.
+    request: str
+    content: str
+
+
+def call_key(attempt: ClaimedAttempt, content: Any) -> CallKey:
+    """Return the keys of a request: the same if the attempt is repeated after the end of a process.
+
+    A retry is another attempt, and an attempt that an operator reopens has another scheduled time, so both have another
+    key of the request. `content`: the request as a JSON value, without secrets.
     """
-    known = [attempt.run_id, str(attempt.task), attempt.id, attempt.scheduled_at, content]
-    return sha256(json.dumps(known, sort_keys=True, default=str).encode("utf-8", "surrogatepass")).hexdigest()
+    of_content = _digest([attempt.run_id, str(attempt.task), content])
+    return CallKey(_digest([attempt.id, attempt.scheduled_at, of_content]), of_content)
 
 
-def has_lost_call(request_key: str) -> bool:
-    """Return True if a call with this key was sent and its outcome is unknown, and no other call has a reply."""
-    statuses = set(ModelCall.objects.filter(request_key=request_key).values_list("status", flat=True))
-    return bool(statuses & {STARTED, LOST}) and REPLIED not in statuses
+def _digest(value: Any) -> str:
+    return sha256(json.dumps(value, sort_keys=True, default=str).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def lose_open_calls(request_key: str) -> None:
+def has_lost_call(attempt: ClaimedAttempt, key: CallKey) -> bool:
+    """Return True if this request was sent, its outcome is unknown, and no reply to it is stored.
+
+    A call that an earlier attempt left open counts. A lost one does not: a person has retried the task since then.
+    """
+    calls = ModelCall.objects.filter(run_id=attempt.run_id, content_key=key.content)
+    is_own = Q(request_key=key.request)
+    if calls.filter(is_own | Q(reply__isnull=False), status=REPLIED).exists():
+        return False
+    return calls.filter(Q(status=STARTED) | (is_own & Q(status=LOST))).exists()
+
+
+def lose_calls_of_task(attempt: ClaimedAttempt, key: CallKey) -> None:
+    """Record that nobody waits for the open calls of this task with this request."""
+    with transaction.atomic():
+        for call in _open_calls(run_id=attempt.run_id, content_key=key.content):
+            _lose(call)
+
+
+def lose_open_calls(key: CallKey) -> None:
     """Record that the process which made the open calls with this key has ended before their replies."""
     with transaction.atomic():
-        _lose(request_key, clock.now())
+        for call in _open_calls(request_key=key.request):
+            _lose(call)
 
 
-def begin_call(attempt: ClaimedAttempt, settings: ModelSettings, request_key: str, prompt: str = "") -> ModelCall:
-    """Return the call to send, which is committed, or the call whose stored reply answers the request.
+def _open_calls(**fields: Any) -> QuerySet[ModelCall]:
+    return ModelCall.objects.filter(status=STARTED, **fields).defer("reply")
 
-    `prompt`: the name of the prompt, if the request uses one.
+
+def lose_abandoned_calls(limit: int) -> int:
+    """Record as lost the calls that no process can have open any more. Returns their number.
+
+    Nobody claims their attempts again: a trial on a page, or a run that was terminated.
     """
-    now = clock.now()
+    before = clock.now() - 2 * longest_call_ms()
+    open_calls = ModelCall.objects.filter(status=STARTED, started_at__lt=before).order_by("started_at")
+    return handle_each(list(open_calls.values_list("pk", flat=True)[:limit]), _lose_abandoned)
+
+
+def _lose_abandoned(call_id: str) -> None:
     with transaction.atomic():
-        replied = ModelCall.objects.filter(request_key=request_key, status=REPLIED, reply__isnull=False).first()
-        if replied is not None:
-            replied.reused_at = now
-            replied.save(update_fields=["reused_at"])
-            return replied
-        _lose(request_key, now)
-        caller = Run.objects.filter(pk=attempt.run_id).values_list("started_by", flat=True).first()
-        return ModelCall.objects.create(
-            id=derived_id(now, request_key, random_hex()),
-            request_key=request_key,
-            run_id=attempt.run_id,
-            task_id=attempt.task_id,
-            attempt_id=attempt.id,
-            reference=str(attempt.task)[:255],
-            task_type=attempt.task.step_state.get("type", attempt.task.type)[:64],
-            definition=attempt.run.name,
-            version=attempt.run.version,
-            caller=caller or "",
-            integration=settings.integration[:255],
-            model=settings.model[:255],
-            prompt=prompt[:255],
-            status=STARTED,
-            started_at=now,
-        )
+        for call in ModelCall.objects.select_for_update().filter(pk=call_id, status=STARTED).defer("reply"):
+            _lose(call)
 
 
-def save_reply(call: ModelCall, reply: dict[str, Any], usage: Usage) -> None:
-    """Save the reply to a call, with its tokens and cost. `reply`: as the worker needs it, with secrets redacted."""
+def _lose(call: ModelCall) -> None:
+    call.status, call.ended_at = LOST, clock.now()
+    call.save(update_fields=["status", "ended_at"])
+    _settle(call)
+
+
+def use_stored_reply(attempt: ClaimedAttempt, key: CallKey) -> ModelCall | None:
+    """Return the call whose stored reply answers the request, or None.
+
+    The reply may be that of an earlier attempt of the task, which timed out or whose report was lost: a worker discards
+    the replies of a task whose result it reports.
+    """
+    replied = ModelCall.objects.filter(
+        task_id=attempt.task_id, content_key=key.content, status=REPLIED, reply__isnull=False
+    )
+    call = replied.order_by("-ended_at").first()
+    if call is not None:
+        call.reused_at = clock.now()
+        call.save(update_fields=["reused_at"])
+    return call
+
+
+def insert_call(
+    attempt: ClaimedAttempt, planned: BudgetedCall, key: CallKey, estimate: Estimate, prompt: str = ""
+) -> ModelCall:
+    """Insert the call of an attempt, with its reservation. The caller has checked the budgets in this transaction."""
+    return _insert(
+        planned,
+        estimate,
+        request_key=key.request,
+        content_key=key.content,
+        run_id=attempt.run_id,
+        root_id=planned.line.root_id or attempt.run_id,
+        task_id=attempt.task_id,
+        attempt_id=attempt.id,
+        reference=str(attempt.task)[:255],
+        task_type=attempt.task.step_state.get("type", attempt.task.type)[:64],
+        definition=planned.definition[:255],
+        version=attempt.run.version,
+        prompt=prompt[:255],
+    )
+
+
+def insert_trial(planned: BudgetedCall, estimate: Estimate, prompt: str = "") -> ModelCall:
+    """Insert the call of a trial on a page, which belongs to no run."""
+    return _insert(planned, estimate, request_key=random_hex(), version=0, task_type=TRIAL, prompt=prompt[:255])
+
+
+def _insert(planned: BudgetedCall, estimate: Estimate, *, request_key: str, **fields: Any) -> ModelCall:
+    now = clock.now()
+    return ModelCall.objects.create(
+        id=derived_id(now, request_key, random_hex()),
+        request_key=request_key,
+        caller=planned.caller[:320],
+        integration=planned.integration[:255],
+        model=planned.model[:255],
+        status=STARTED,
+        reserved_cost=estimate.cost,
+        reserved_tokens=estimate.tokens,
+        started_at=now,
+        **fields,
+    )
+
+
+def save_reply(call: ModelCall, reply: dict[str, Any] | None, usage: Usage) -> None:
+    """Save the reply to a call, with its tokens and cost.
+
+    `reply`: as the worker needs it, with secrets redacted; None if no other claim will need it.
+    """
     call.status, call.reply, call.ended_at = REPLIED, reply, clock.now()
     call.prompt_tokens, call.completion_tokens = usage.prompt_tokens, usage.completion_tokens
     call.finish_reason, call.first_token_ms = usage.finish_reason[:32], usage.first_token_ms
@@ -102,7 +187,7 @@ def save_reply(call: ModelCall, reply: dict[str, Any], usage: Usage) -> None:
                 "first_token_ms",
             ]
         )
-        record_usage(call)
+        _settle(call)
 
 
 def fail_call(call: ModelCall, error: str) -> None:
@@ -110,12 +195,12 @@ def fail_call(call: ModelCall, error: str) -> None:
     call.status, call.error, call.ended_at = FAILED, strip_nul(error)[:MAX_ERROR_LENGTH], clock.now()
     with transaction.atomic():
         call.save(update_fields=["status", "error", "ended_at"])
-        record_usage(call)
+        _settle(call)
 
 
-def discard_replies(attempt_id: str) -> None:
-    """Delete the stored replies of an attempt that has reported. Its output has what is needed of them."""
-    ModelCall.objects.filter(attempt_id=attempt_id, reply__isnull=False).update(reply=None)
+def discard_replies(task_id: str) -> None:
+    """Delete the stored replies of a task that has reported its result. Its output has what is needed of them."""
+    ModelCall.objects.filter(task_id=task_id, reply__isnull=False).update(reply=None)
 
 
 def discard_unused_replies(limit: int) -> int:
@@ -127,8 +212,9 @@ def discard_unused_replies(limit: int) -> int:
     return ModelCall.objects.filter(pk__in=unused).update(reply=None)
 
 
-def _lose(request_key: str, now: int) -> None:
-    for call in ModelCall.objects.filter(request_key=request_key, status=STARTED).defer("reply"):
-        call.status, call.ended_at = LOST, now
-        call.save(update_fields=["status", "ended_at"])
-        record_usage(call)
+def _settle(call: ModelCall) -> None:
+    """Count an ended call, and let the attempts continue that wait for the end of its reservation."""
+    line = load_run_line(call.run_id) if call.run_id else RunLine()
+    budgets = lock_budgets(BudgetedCall(line, call.definition, call.caller, call.integration, call.model))
+    record_usage(call, budgets)
+    release_waiting_calls(budgets, call.root_id)

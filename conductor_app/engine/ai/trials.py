@@ -1,6 +1,7 @@
 """Trials on pages and through the API: a prompt with a model, and the connection of an integration.
 
-The calls themselves belong to the built-in workers, which this layer must not import: the app registers them.
+The calls themselves belong to the built-in workers, which this layer must not import: the app registers them. A trial
+of a prompt is a call like those of runs: budgets apply to it, and the usage counts it.
 """
 
 from collections.abc import Callable, Mapping
@@ -8,10 +9,17 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any, NamedTuple
 
-from ...core.errors import Invalid
-from ...models import IntegrationModel
+from django.db import transaction
+
+from ... import clock
+from ...core.errors import Conflict, Invalid
+from ...insight.ai.budget_holds import refusal_of
+from ...models import IntegrationModel, ModelCall
+from ...models.budgets import BudgetedCall, RunLine
 from .. import audit
 from .integration_settings import ModelSettings, model_settings
+from .model_calls import insert_trial
+from .reservations import Estimate, find_full_budget
 
 MAX_PROMPT_LENGTH = 262_144
 
@@ -24,7 +32,8 @@ class TrialFailed(Invalid):
 class PromptTrial:
     """A prompt with values for its placeholders, and the model to send it to.
 
-    `prompt_tokens`, `completion_tokens`: set by the worker, if the provider reports them.
+    `name`: the name of the prompt, if it has one. `by`: who tries it. `prompt_tokens`, `completion_tokens`: set by the
+    worker, if the provider reports them.
     """
 
     prompt: str
@@ -33,6 +42,8 @@ class PromptTrial:
     temperature: float | None = None
     top_p: float | None = None
     stop_words: list[str] = field(default_factory=list)
+    name: str = ""
+    by: str = ""
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
 
@@ -76,6 +87,7 @@ def try_prompt(trial: PromptTrial, by: str) -> TrialReply:
 
     Raises:
         Invalid: when the prompt is empty or too long.
+        Conflict: when a budget has no room for the call.
         TrialFailed: when the model cannot be called.
     """
     if not trial.prompt.strip():
@@ -84,10 +96,26 @@ def try_prompt(trial: PromptTrial, by: str) -> TrialReply:
         raise Invalid(f"`prompt` must have at most {MAX_PROMPT_LENGTH:,} characters.")
     settings = trial.settings
     audit.record("integration", settings.integration, "try prompt", by, facts={"model": settings.model})
+    trial.by = by
     start = monotonic()
     text = _testers().test_prompt(trial)
     duration = round((monotonic() - start) * 1000)
     return TrialReply(text, trial.prompt_tokens, trial.completion_tokens, duration)
+
+
+def begin_trial(trial: PromptTrial, estimate: Estimate) -> ModelCall:
+    """Return the call of a trial, which is committed with its reservation. It counts for the caller, and for no run.
+
+    Raises:
+        Conflict: when a budget has no room. A trial does not wait.
+    """
+    settings = trial.settings
+    planned = BudgetedCall(RunLine(), "", trial.by, settings.integration, settings.model)
+    with transaction.atomic():
+        full = find_full_budget(planned, estimate, clock.now())
+        if full is not None:
+            raise Conflict(refusal_of(full.facts()))
+        return insert_trial(planned, estimate, trial.name)
 
 
 def check_connection(integration: str, by: str) -> str:

@@ -1,13 +1,14 @@
 """Record what calls of models use: hourly sums, cost, budgets and metrics."""
 
+from collections.abc import Iterable
 from functools import partial
 
 from django.db import transaction
 
 from ... import clock, conf
 from ...core.budget_periods import period_bounds
-from ...models import IntegrationModel, ModelCall
-from ...models.budgets import budgets_for, is_counted
+from ...models import IntegrationModel, ModelBudget, ModelCall
+from ...models.budgets import is_counted
 from ...store import model_usage
 from ...telemetry.model_metrics import CallMeasure, observe_call
 
@@ -16,10 +17,11 @@ DAY_MS = 24 * HOUR_MS
 FAILED_STATUSES = ("FAILED", "LOST")
 
 
-def record_usage(call: ModelCall) -> None:
+def record_usage(call: ModelCall, budgets: Iterable[ModelBudget]) -> None:
     """Add an ended call to the usage of its hour, and to what is spent of its budgets. Sets the cost of the call.
 
-    Call it once per call, in the transaction that saves its reply or its failure.
+    Call it once per call, in the transaction that saves its reply or its failure. `budgets`: those that apply to the
+    call, locked.
     """
     ended_at = clock.now() if call.ended_at is None else call.ended_at
     duration_ms = max(ended_at - call.started_at, 0)
@@ -31,7 +33,7 @@ def record_usage(call: ModelCall) -> None:
         (ended_at - ended_at % HOUR_MS, call.integration, call.model, call.definition, call.caller),
         (1, failures, call.prompt_tokens, call.completion_tokens, call.cost, duration_ms),
     )
-    _add_to_budgets(call, ended_at)
+    _add_to_budgets(call, budgets, ended_at)
     measure = CallMeasure(
         call.integration,
         call.model,
@@ -68,13 +70,12 @@ def prune_usage(limit: int) -> int:
     return deleted
 
 
-def _add_to_budgets(call: ModelCall, ended_at: int) -> None:
+def _add_to_budgets(call: ModelCall, budgets: Iterable[ModelBudget], ended_at: int) -> None:
     """Add a call to the budgets that count it. A budget whose period has ended starts again at zero."""
     tokens = call.prompt_tokens + call.completion_tokens
     if not tokens and not call.cost:
         return
-    # Locked in one order, so that parallel calls cannot deadlock.
-    for budget in filter(is_counted, budgets_for(call).order_by("pk").select_for_update()):
+    for budget in filter(is_counted, budgets):
         begin, _end = period_bounds(budget.period, ended_at)
         if budget.period_start < begin:
             budget.period_start, budget.spent_cost, budget.spent_tokens = begin, 0, 0

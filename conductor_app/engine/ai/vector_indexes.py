@@ -12,6 +12,7 @@ from ...core.errors import Invalid, NotFound
 from ...models import Integration, VectorDocument
 from ...models.vectors import COSINE, INNER_PRODUCT, L2, METRICS, vector_length
 from ...store.rows import strip_nul
+from ...store.vector_versions import replace_version
 from .. import audit
 
 BUILT_IN = ("default", "postgres", "pgvectordb")
@@ -111,6 +112,7 @@ def delete_index(place: Place, by: str, reason: str = "") -> int:
         count = place.rows().delete()[0]
         if not count:
             raise NotFound(f"The index {place.index[:MAX_NAME_LENGTH]} has no documents in this namespace.")
+        replace_version(place.database, place.index)
         name = f"{place.database}/{place.index}/{place.namespace}"
         audit.record("vector index", name, "delete", by, reason=reason, facts={"count": count})
     return count
@@ -173,6 +175,7 @@ def _write(place: Place, documents: Sequence[Document], dimensions: int | None) 
         unique_fields=["database", "index", "namespace", "document_id"],
         update_fields=["parent_id", "text", "metadata", "embedding", "norm", "updated_at"],
     )
+    replace_version(place.database, place.index)
     return len(rows)
 
 

@@ -20,7 +20,7 @@ from ...core.document.checks.operator_documents import (
 from ...core.errors import Forbidden, Invalid
 from ...insight.bulk import selections
 from ...insight.failures.alerts import rule_of
-from ...models import Alert, AlertTarget, AppliedDefinition, AuditEntry, SavedView, TaskDefinition
+from ...models import Alert, AlertTarget, AppliedDefinition, AuditEntry, ModelBudget, SavedView, TaskDefinition
 from ..access import roles
 from ..failures import alerts
 from . import definition_commands
@@ -125,6 +125,10 @@ class AlertKind(DefinitionKind):
         known = set(AlertTarget.objects.filter(name__in=names).values_list("name", flat=True))
         if missing := sorted(names - known):
             return f"There is no alert target {missing[0]!r}. Create it on the page Alert targets: it has secrets."
+        for budget in filter(None, (condition.get("budget") for condition in wanted.document["conditions"])):
+            if not ModelBudget.objects.filter(**budget).exists():
+                words = " ".join(filter(None, (budget["scope"], budget["name"], "per", budget["period"])))
+                return f"There is no budget {words}. Create it on the page Budgets."
         return ""
 
     def refuse(self, actor: Actor, access: str, name: str) -> Forbidden | None:
@@ -174,6 +178,7 @@ def _condition(alert: Alert) -> Document:
         "repeatMinutes": alert.repeat_minutes,
         "targets": sorted(target.name for target in alert.targets.all()),
         **quiet_hours_document(rule_of(alert).quiet),
+        **({"budget": alert.budget} if alert.budget else {}),
     }
 
 
@@ -188,6 +193,7 @@ def _save_condition(view: SavedView, condition: Document, context: PlanContext) 
         context.by,
         targets=list(targets),
         quiet=quiet_hours_of(condition),
+        budget=condition.get("budget"),
         reason=context.reason,
     )
 

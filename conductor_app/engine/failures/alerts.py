@@ -8,11 +8,11 @@ from django.db import transaction
 from ... import clock
 from ...core.alert_messages import RESOLVE, TRIGGER, AlertNotice
 from ...core.alert_targets import INCIDENT_KINDS
-from ...core.alerts import DAY_MINUTES, MINUTE_MS, QuietHours, find_rule_problem
+from ...core.alerts import BUDGET, DAY_MINUTES, MINUTE_MS, QuietHours, find_rule_problem
 from ...core.errors import Conflict, Invalid, NotFound
 from ...insight.bulk import selections
 from ...insight.failures.alerts import measure_alert, newest_failure, rule_of
-from ...models import Alert, AlertFiring, AlertTarget, SavedView
+from ...models import Alert, AlertFiring, AlertTarget, ModelBudget, SavedView
 from .. import audit
 from ..sweep_items import handle_each
 from .alert_targets import send_notice
@@ -80,15 +80,19 @@ def save_alert(
     *,
     targets: Sequence[int] = (),
     quiet: QuietHours | None = None,
+    budget: Mapping[str, str] | None = None,
     reason: str = "",
 ) -> Alert:
-    """Create an alert that fires when a view meets a condition. `window` and `repeat` are in minutes.
+    """Create an alert that fires when a view, or a budget, meets a condition. `window` and `repeat` are in minutes.
 
-    `targets`: ids of the alert targets.
+    `targets`: ids of the alert targets. `budget`: the scope, name and period of a budget, for an alert of the kind
+    `budget`; None for all budgets.
 
     Raises:
-        Invalid: when a value is out of its range, or the targets are missing or unknown.
+        Invalid: when a value is out of its range, or the targets or the budget are missing or unknown.
     """
+    if budget is not None and (kind != BUDGET or not ModelBudget.objects.filter(**budget).exists()):
+        raise Invalid("There is no such budget, or the alert is of another kind.")
     if problem := find_rule_problem(kind, threshold, window, repeat):
         raise Invalid(problem)
     if quiet is not None and not (0 <= quiet.begins < DAY_MINUTES and 0 <= quiet.ends < DAY_MINUTES):
@@ -98,11 +102,11 @@ def save_alert(
         rows = _find_targets(targets)
         alert = Alert.objects.create(
             view=view, kind=kind, threshold=threshold, window_minutes=window, repeat_minutes=repeat,
-            by=by[:255], next_at=now,
+            by=by[:255], next_at=now, budget=dict(budget) if budget else None,
             **({"quiet_from": quiet.begins, "quiet_until": quiet.ends, "zone": quiet.zone} if quiet else {}),
         )  # fmt: skip
         alert.targets.set(rows)
-        facts = {"view": view.name, "kind": kind, "threshold": threshold}
+        facts = {"view": view.name, "kind": kind, "threshold": threshold, **({"budget": budget} if budget else {})}
         _record_change("alert", alert.pk, by, "save", facts, reason)
     return alert
 
@@ -149,8 +153,8 @@ def _check_alert(alert_id: int) -> None:
     may_fire = not rule.is_quiet(now) and (alert.last_fired_at is None or now - alert.last_fired_at >= rule.repeat_ms)
     if not may_fire and alert.incident_at is None:
         return
-    hits, total = measure_alert(alert, now)
-    is_met, sentence = rule.is_met(hits, total), rule.sentence(hits, total)
+    found = measure_alert(alert, now)
+    is_met, sentence = found.is_met, found.sentence
     with transaction.atomic():
         if is_met and may_fire:
             cause = newest_failure(alert, now)

@@ -7,6 +7,7 @@ from typing import Any
 from django.db.models import Count, F, Q, QuerySet, Sum
 
 from ...models import ModelCall, ModelUsage
+from ...models.budgets import calls_below
 from ..time_ranges import HOUR_RANGE, TimeRange
 
 MAX_ROWS = 20
@@ -79,9 +80,10 @@ def usage_report(time_range: TimeRange, filters: Mapping[str, str]) -> UsageRepo
     )
 
 
-def usage_of_run(run_id: str) -> UsageSums:
-    """Return what the calls of a run have used."""
-    return UsageSums(**_read_sums(ModelCall.objects.filter(run_id=run_id).aggregate(**_sums_of_calls())))
+def usage_of_run(run_id: str, root_id: str) -> UsageSums:
+    """Return what the calls of a run and of the runs below it have used. `root_id`: the run at the top of its tree."""
+    calls = ModelCall.objects.filter(calls_below(run_id, root_id))
+    return UsageSums(**_read_sums(calls.aggregate(**_sums_of_calls())))
 
 
 def usage_of_definition(name: str, since: int) -> UsageSums:
@@ -105,6 +107,7 @@ def _table(time_range: TimeRange, filters: Mapping[str, str], *columns: str) -> 
 def _runs(time_range: TimeRange, filters: Mapping[str, str]) -> tuple[list[UsageRow], bool]:
     """Return the runs that have used most, and whether only the newest calls were counted."""
     in_range = ModelCall.objects.filter(started_at__gte=time_range.since, started_at__lt=time_range.until, **filters)
+    in_range = in_range.exclude(run_id="")
     newest = in_range.order_by("-started_at").values("pk")[:MAX_CALLS]
     rows = _top_rows(ModelCall.objects.filter(pk__in=newest), _sums_of_calls(), ("run_id", "definition"))
     is_cut = in_range.order_by("-started_at").values("pk")[MAX_CALLS : MAX_CALLS + 1].exists()

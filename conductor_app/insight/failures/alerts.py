@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 from django.db.models import QuerySet
 
-from ...core.alerts import AGE, SHARE, AlertRule, QuietHours, find_alert_times, measure_at
+from ...core.alerts import AGE, BUDGET, SHARE, AlertRule, QuietHours, find_alert_times, measure_at
 from ...core.informative_lines import informative_line
 from ...core.states import RUN
 from ...models import Alert, AlertFiring, AlertTarget, Run
+from ..ai.budget_alerts import measure_budgets, past_percents
 from ..bulk import selections
 from ..durations import DAY, MINUTE
 from ..runs.cause import failure_reasons
@@ -35,7 +36,25 @@ def counted_moment(selection: dict) -> str:
     return "ended_at" if statuses and statuses <= RUN.final else "created_at"
 
 
-def measure_alert(alert: Alert, now: int) -> tuple[int, int]:
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """Whether an alert's condition is met, and a sentence about what was measured."""
+
+    is_met: bool
+    sentence: str
+
+
+def measure_alert(alert: Alert, now: int) -> Measure:
+    """Return whether the condition of an alert is met."""
+    rule = rule_of(alert)
+    if alert.kind == BUDGET:
+        found = measure_budgets(alert, now - rule.window_ms, now)
+        return Measure(rule.is_met(found.percent, 0), found.sentence)
+    hits, total = count_alert(alert, now)
+    return Measure(rule.is_met(hits, total), rule.sentence(hits, total))
+
+
+def count_alert(alert: Alert, now: int) -> tuple[int, int]:
     """Return how many runs of the view and how many runs in all fall into the window, each up to MAX_CHECKS.
 
     For an alert about the age of open runs, the total is 0.
@@ -50,10 +69,12 @@ def measure_alert(alert: Alert, now: int) -> tuple[int, int]:
 
 def newest_failure(alert: Alert, now: int) -> str:
     """Return the failed task and the error of the newest failed run in the window of an alert, or an empty text."""
+    if alert.kind in (AGE, BUDGET):
+        return ""
     rows, column = _selected_and_all(alert)[0]
     after = now - rule_of(alert).window_ms
     failed = rows.filter(status__in=FAILED_STATUSES, **{f"{column}__gt": after, f"{column}__lte": now})
-    run = failed.order_by(f"-{column}").only("reason", "failed_attempt_id").first() if alert.kind != AGE else None
+    run = failed.order_by(f"-{column}").only("reason", "failed_attempt_id").first()
     if run is None:
         return ""
     task, reason = failure_reasons([run]).get(run.pk, ("", informative_line(run.reason)))
@@ -77,11 +98,24 @@ class BackTest:
 def back_test(alert: Alert, now: int) -> BackTest:
     """Apply the condition of an alert to the last seven days."""
     since, rule = now - BACK_MS, rule_of(alert)
+    if alert.kind == BUDGET:
+        return _back_test_of_budgets(alert, rule, since, now)
     hits, total = _past_times(alert, since, now)
     firings = find_alert_times(rule, hits, total, since, now)
     # A short peak between two steps is measured where the alert would have fired.
     moments = sorted({*range(since, now, STEP_MS), now, *(at for at, _ in firings[:MAX_PEAKS])})
     points = list(zip(moments, measure_at(rule, hits, total, moments), strict=True))
+    return BackTest(since, now, points, firings, rule.limit)
+
+
+def _back_test_of_budgets(alert: Alert, rule: AlertRule, since: int, now: int) -> BackTest:
+    moments = [*range(since, now, STEP_MS), now]
+    points = list(zip(moments, past_percents(alert, moments), strict=True))
+    firings: list[tuple[int, int]] = []
+    for at, percent in points:
+        pauses = bool(firings) and at - firings[-1][0] < rule.repeat_ms
+        if rule.is_met(percent, 0) and not pauses and not rule.is_quiet(at):
+            firings.append((at, percent))
     return BackTest(since, now, points, firings, rule.limit)
 
 

@@ -11,6 +11,7 @@ from conductor_app.engine.ai.integration_settings import ModelSettings
 from conductor_app.workers.ai.chat_reply import ChatReply
 from conductor_app.workers.ai.chat_request import JSON_ONLY, ChatMessage, ChatRequest, InputRejected
 from conductor_app.workers.ai.guarded_http import CONNECTION_ERRORS, guarded_client
+from conductor_app.workers.ai.media import AUDIO
 from conductor_app.workers.ai.provider_errors import connection_failure, status_failure
 from conductor_app.workers.ai.templating import as_text
 
@@ -152,14 +153,19 @@ def turns(request: ChatRequest) -> Iterator[tuple[str, list[dict[str, Any]]]]:
 
 
 def content_blocks(message: ChatMessage) -> Iterator[dict[str, Any]]:
-    """Yield the images and the text of a message. The API refuses empty texts."""
-    for address in message.media:
-        if address.startswith("data:"):
-            head, _, data = address.partition(",")
-            source = {"type": "base64", "media_type": head[5:].partition(";")[0], "data": data}
+    """Yield the images, the documents and the text of a message. The API refuses empty texts.
+
+    Raises:
+        InputRejected: when it has audio.
+    """
+    for medium in message.media:
+        if medium.kind == AUDIO:
+            raise InputRejected("Anthropic has no models that hear audio: remove it from media")
+        if medium.address:
+            source = {"type": "url", "url": medium.address}
         else:
-            source = {"type": "url", "url": address}
-        yield {"type": "image", "source": source}
+            source = {"type": "base64", "media_type": medium.mime_type, "data": medium.data}
+        yield {"type": medium.kind, "source": source}
     if message.text.strip():
         yield {"type": "text", "text": message.text}
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from conductor_app.core.step_structure import DEFAULT_TYPE
 from conductor_app.core.step_types.llm_chat_complete import ROLES
+from conductor_app.workers.ai.media import MediaRejected, Medium, read_medium
 from conductor_app.workers.ai.templating import as_text, fill_placeholders
 
 DEFAULT_MAX_TOKENS = 8192
@@ -36,11 +37,11 @@ class ToolCall:
 
 @dataclass(frozen=True)
 class ChatMessage:
-    """A message of a conversation. `media`: addresses of images, or `data:` URLs."""
+    """A message of a conversation."""
 
     role: str
     text: str = ""
-    media: tuple[str, ...] = ()
+    media: tuple[Medium, ...] = ()
     calls: tuple[ToolCall, ...] = ()
 
 
@@ -170,7 +171,10 @@ def read_message(given: Any, variables: Mapping[str, Any]) -> ChatMessage:
     role = given.get("role", "user")
     if role not in ROLES:
         raise InputRejected(f"the role of a message must be one of {', '.join(ROLES)}, not {role!r:.60}")
-    media = tuple(read_media(each, given.get("mimeType")) for each in items(given, "media"))
+    try:
+        media = tuple(read_medium(each, given.get("mimeType")) for each in items(given, "media"))
+    except MediaRejected as rejected:
+        raise InputRejected(str(rejected)) from None
     if media and role != "user":
         raise InputRejected("only messages with the role user can have media")
     text = fill_placeholders(as_text(given.get("message") or ""), variables)
@@ -178,19 +182,6 @@ def read_message(given: Any, variables: Mapping[str, Any]) -> ChatMessage:
     if role in ("tool", "tool_call") and not calls:
         raise InputRejected(f"a message with the role {role} must have toolCalls")
     return ChatMessage(role, text, media, calls)
-
-
-def read_media(given: Any, mime_type: Any) -> str:
-    """Return the address of an image. The provider loads it, not this server.
-
-    Raises:
-        InputRejected: when it is neither an address nor Base64 with a MIME type.
-    """
-    if isinstance(given, str) and given.startswith(("https://", "http://", "data:image/")):
-        return given
-    if isinstance(given, str) and isinstance(mime_type, str) and mime_type.startswith("image/") and "://" not in given:
-        return f"data:{mime_type};base64,{given}"
-    raise InputRejected("media must have http(s) or data: URLs of images, or Base64 with an image mimeType")
 
 
 def read_call(given: Any) -> ToolCall:

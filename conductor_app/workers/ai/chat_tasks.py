@@ -5,7 +5,6 @@ from typing import Any
 
 from conductor_app.core.step_types.llm_chat_complete import LlmChatComplete
 from conductor_app.core.step_types.llm_text_complete import LlmTextComplete
-from conductor_app.engine.ai.budgets import hold_if_spent
 from conductor_app.engine.ai.integration_settings import ModelSettings
 from conductor_app.engine.ai.model_calls import Usage
 from conductor_app.models.claimed_attempts import ClaimedAttempt
@@ -14,6 +13,7 @@ from conductor_app.workers.ai.chat_request import ChatRequest, read_chat, read_t
 from conductor_app.workers.ai.paid_calls import ModelWorker, named_prompt, paid_call
 from conductor_app.workers.ai.providers import complete
 from conductor_app.workers.ai.streamed_log import StreamedLog
+from conductor_app.workers.ai.token_estimates import estimate_chat
 from conductor_app.workers.worker import WorkResult
 
 
@@ -24,13 +24,11 @@ class CompletionWorker(ModelWorker):
     """The inputs that have the prompt or its name, the first of which that is set is used."""
     read_request: Callable[[dict[str, Any], str], ChatRequest]
 
-    def call(self, attempt: ClaimedAttempt, inputs: dict[str, Any], settings: ModelSettings) -> WorkResult | None:
+    def call(self, attempt: ClaimedAttempt, inputs: dict[str, Any], settings: ModelSettings) -> WorkResult:
         """Send the messages and return the answer as the output of the task."""
         given = next((inputs[name] for name in self.prompt_inputs if inputs.get(name) not in (None, "")), None)
         text, prompt = named_prompt(inputs, given, settings)
         request = type(self).read_request(inputs, text)
-        if hold_if_spent(attempt, settings.integration, settings.model):
-            return None
         progress = StreamedLog(attempt)
 
         def send(key: str) -> tuple[dict[str, Any], Usage]:
@@ -40,7 +38,8 @@ class CompletionWorker(ModelWorker):
                 progress.write()
             return reply.as_document(), reply.usage
 
-        reply = paid_call(attempt, settings, [attempt.input, text if prompt else ""], send, prompt)
+        content = [attempt.input, text if prompt else ""]
+        reply = paid_call(attempt, settings, content, send, estimate_chat(request), prompt)
         try:
             return WorkResult("COMPLETED", output_of(ChatReply.from_document(reply), request))
         except AnswerRefused as refused:

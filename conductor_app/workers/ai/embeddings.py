@@ -3,13 +3,13 @@
 from typing import Any
 
 from conductor_app.core.step_types.llm_generate_embeddings import LlmGenerateEmbeddings
-from conductor_app.engine.ai.budgets import hold_if_spent
 from conductor_app.engine.ai.integration_settings import ModelSettings
 from conductor_app.engine.ai.model_calls import Usage
 from conductor_app.models.claimed_attempts import ClaimedAttempt
 from conductor_app.workers.ai import providers
 from conductor_app.workers.ai.chat_request import InputRejected, whole_number
 from conductor_app.workers.ai.paid_calls import ModelWorker, paid_call
+from conductor_app.workers.ai.token_estimates import estimate_texts
 from conductor_app.workers.worker import WorkResult
 
 
@@ -20,6 +20,7 @@ def embed(
 
     Raises:
         CallFailed: when there is no reply.
+        CallHeld: when a budget has no room.
         InputRejected: when the provider has no embeddings.
     """
 
@@ -27,7 +28,8 @@ def embed(
         vectors, tokens = providers.embed(settings, texts, dimensions, key)
         return {"vectors": vectors}, Usage(prompt_tokens=tokens)
 
-    vectors: list[list[float]] = paid_call(attempt, settings, ["embed", texts, dimensions], send)["vectors"]
+    content = ["embed", texts, dimensions]
+    vectors: list[list[float]] = paid_call(attempt, settings, content, send, estimate_texts(texts))["vectors"]
     return vectors
 
 
@@ -36,12 +38,10 @@ class GenerateEmbeddings(ModelWorker):
 
     type = LlmGenerateEmbeddings.type
 
-    def call(self, attempt: ClaimedAttempt, inputs: dict[str, Any], settings: ModelSettings) -> WorkResult | None:
+    def call(self, attempt: ClaimedAttempt, inputs: dict[str, Any], settings: ModelSettings) -> WorkResult:
         """Return the vector as `result`."""
         text = inputs.get("text")
         if not isinstance(text, str) or not text.strip():
             raise InputRejected("text must not be blank")
         dimensions = whole_number(inputs, "dimensions") or None
-        if hold_if_spent(attempt, settings.integration, settings.model):
-            return None
         return WorkResult("COMPLETED", {"result": embed(attempt, settings, [text], dimensions)[0]})

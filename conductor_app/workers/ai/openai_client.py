@@ -11,6 +11,7 @@ from conductor_app.engine.ai.integration_settings import ModelSettings
 from conductor_app.workers.ai.chat_reply import ChatReply
 from conductor_app.workers.ai.chat_request import JSON_ONLY, ChatMessage, ChatRequest, InputRejected, ToolCall
 from conductor_app.workers.ai.guarded_http import CONNECTION_ERRORS, guarded_client
+from conductor_app.workers.ai.media import AUDIO, AUDIO_FORMATS, IMAGE, Medium
 from conductor_app.workers.ai.provider_errors import CallFailed, connection_failure, status_failure
 from conductor_app.workers.ai.templating import as_text
 
@@ -186,10 +187,28 @@ def _message_parameter(message: ChatMessage) -> Iterator[dict[str, Any]]:
             yield {"role": "tool", "tool_call_id": call.id, "content": as_text(call.output)}
     elif message.media:
         parts: list[dict[str, Any]] = [{"type": "text", "text": message.text}] if message.text else []
-        parts += [{"type": "image_url", "image_url": {"url": address}} for address in message.media]
+        parts += [media_parameter(medium) for medium in message.media]
         yield {"role": "user", "content": parts}
     else:
         yield {"role": message.role, "content": message.text}
+
+
+def media_parameter(medium: Medium) -> dict[str, Any]:
+    """Return a medium as a part of a message.
+
+    Raises:
+        InputRejected: when it is an address of something else than an image.
+    """
+    if medium.kind == IMAGE:
+        return {"type": "image_url", "image_url": {"url": medium.url}}
+    if medium.address:
+        raise InputRejected(
+            f"OpenAI-compatible APIs load images only: send the {medium.kind} as Base64 with its mimeType"
+        )
+    if medium.kind == AUDIO:
+        sound = {"data": medium.data, "format": AUDIO_FORMATS[medium.mime_type]}
+        return {"type": "input_audio", "input_audio": sound}
+    return {"type": "file", "file": {"filename": "document.pdf", "file_data": medium.url}}
 
 
 def calls_parameter(calls: list[ToolCall]) -> dict[str, Any]:

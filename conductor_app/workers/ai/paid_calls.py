@@ -1,21 +1,25 @@
 """Paid calls through the journal: each is made once per attempt, also if the process ends in between."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from conductor_app import conf
 from conductor_app.access.redaction import redact
 from conductor_app.core.errors import RequestRefused
 from conductor_app.engine.ai import model_calls
+from conductor_app.engine.ai.budgets import CallHeld, begin_call
 from conductor_app.engine.ai.integration_settings import ModelSettings, model_settings
 from conductor_app.engine.ai.model_calls import Usage
 from conductor_app.engine.ai.prompts import prompt_text
+from conductor_app.engine.ai.reservations import estimate_call
 from conductor_app.engine.queues.queue_lookups import release_connection
 from conductor_app.models.claimed_attempts import ClaimedAttempt
 from conductor_app.workers.ai.chat_request import InputRejected, boolean, whole_number
 from conductor_app.workers.ai.lease_renewal import renewed_lease
 from conductor_app.workers.ai.provider_errors import TOO_LONG, CallFailed, without_keys
 from conductor_app.workers.ai.templating import as_text
+from conductor_app.workers.ai.token_estimates import TokenEstimate
 from conductor_app.workers.socket_deadline import Deadline
 from conductor_app.workers.worker import BuiltInWorker, WorkResult
 
@@ -30,35 +34,46 @@ LOST = (
 )
 
 
+@dataclass(frozen=True)
+class Unanswered(WorkResult):
+    """The result of a task one of whose calls has no reply."""
+
+
 class ModelWorker(BuiltInWorker):
     """A worker that calls a model. Its failures are results with readable reasons."""
 
     def work_on(self, attempt: ClaimedAttempt) -> WorkResult | None:
-        """Call the model, or use the reply that an earlier claim of this attempt has stored."""
+        """Call the model, or use a stored reply. Returns None if the attempt was put back because of a budget."""
         settings: ModelSettings | None = None
         try:
             inputs = self.inputs_of(attempt)
             settings = read_settings(inputs)
             return self.call(attempt, inputs, settings)
+        except CallHeld:
+            return None
         except TASK_ERRORS as error:
             result = failed_result(error, attempt.poll_count)
         if settings is None:
             return result
-        return WorkResult(result.status, {}, without_keys(result.reason, settings), result.callback_seconds)
+        return replace(result, reason=without_keys(result.reason, settings))
 
-    def call(self, attempt: ClaimedAttempt, inputs: dict[str, Any], settings: ModelSettings) -> WorkResult | None:
+    def call(self, attempt: ClaimedAttempt, inputs: dict[str, Any], settings: ModelSettings) -> WorkResult:
         """Make the call and return the result of the task.
 
         Raises:
             InputRejected: when the input is invalid.
             CallFailed: when there is no reply.
+            CallHeld: when a budget has no room.
         """
         raise NotImplementedError
 
     def finish(self, attempt: ClaimedAttempt, result: WorkResult) -> None:
-        """Delete the stored replies of an attempt that has ended."""
-        if result.status != "IN_PROGRESS":
-            model_calls.discard_replies(attempt.id)
+        """Delete the stored replies of the task, unless it waits, or failed because one of its calls has no reply.
+
+        A retry after such a failure uses the replies of the other calls.
+        """
+        if result.status != "IN_PROGRESS" and not isinstance(result, Unanswered):
+            model_calls.discard_replies(attempt.task_id)
 
 
 def read_settings(inputs: Mapping[str, Any]) -> ModelSettings:
@@ -101,7 +116,7 @@ def failed_result(failure: InputRejected | RequestRefused | CallFailed, claims: 
     if failure.wait_seconds and claims < MAX_CLAIMS:
         reason = f"{failure.reason}. The provider asks to wait for {failure.wait_seconds} s."
         return WorkResult("IN_PROGRESS", {}, reason, failure.wait_seconds)
-    return WorkResult("FAILED", {}, f"Task execution failed: {failure.reason}")
+    return Unanswered("FAILED", {}, f"Task execution failed: {failure.reason}")
 
 
 def paid_call(
@@ -109,22 +124,26 @@ def paid_call(
     settings: ModelSettings,
     content: Any,
     send: Callable[[str], tuple[dict[str, Any], Usage]],
+    tokens: TokenEstimate,
     prompt: str = "",
 ) -> dict[str, Any]:
     """Return the reply to a request, which is sent unless the journal has its reply.
 
-    `content`: the request as JSON, without secrets; it identifies the request within the attempt. `send`: sends the
-    request with an idempotency key. `prompt`: the name of the prompt, if the request uses one.
+    `content`: the request as JSON, without secrets; it identifies the request within the task. `send`: sends the
+    request with an idempotency key. `tokens`: what the call may use. `prompt`: the name of the prompt, if the request
+    uses one.
 
     Raises:
         CallFailed: when there is no reply.
+        CallHeld: when a budget has no room.
         InputRejected: when an earlier call was lost and must not be repeated.
     """
-    key = model_calls.request_key(attempt, [settings.integration, settings.model, content])
-    if not repeats_lost_calls(attempt) and model_calls.has_lost_call(key):
-        model_calls.lose_open_calls(key)
+    key = model_calls.call_key(attempt, [settings.integration, settings.model, content])
+    if not repeats_lost_calls(attempt) and model_calls.has_lost_call(attempt, key):
+        model_calls.lose_calls_of_task(attempt, key)
         raise InputRejected(LOST)
-    call = model_calls.begin_call(attempt, settings, key, prompt)
+    estimate = estimate_call(settings, tokens.prompt, tokens.completion)
+    call = begin_call(attempt, settings, key, estimate, prompt)
     if call.status == model_calls.REPLIED:
         return dict(call.reply or {})
     secrets = attempt.task.step_state.get("secrets", ())
@@ -133,7 +152,7 @@ def paid_call(
     try:
         with renewed_lease(attempt), Deadline(conf.ai_task_seconds) as deadline:
             try:
-                reply, usage = send(key)
+                reply, usage = send(key.request)
             except CallFailed:
                 if deadline.has_passed:
                     raise CallFailed(TOO_LONG.format(settings.integration, conf.ai_task_seconds)) from None

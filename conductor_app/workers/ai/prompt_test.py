@@ -1,9 +1,12 @@
 """The trial of a prompt: one call of a model with given variables."""
 
-from conductor_app.engine.ai.trials import PromptTrial, TrialFailed
+from conductor_app.engine.ai.model_calls import fail_call, save_reply
+from conductor_app.engine.ai.reservations import estimate_call
+from conductor_app.engine.ai.trials import PromptTrial, TrialFailed, begin_trial
 from conductor_app.randomness import random_hex
 from conductor_app.workers.ai import providers
 from conductor_app.workers.ai.chat_request import InputRejected, read_text
+from conductor_app.workers.ai.token_estimates import estimate_chat
 from conductor_app.workers.ai.trial_calls import try_call
 
 
@@ -11,6 +14,7 @@ def test_prompt(trial: PromptTrial) -> str:
     """Call the model and return its answer. Sets the tokens of the trial.
 
     Raises:
+        Conflict: when a budget has no room for the call.
         TrialFailed: when there is no reply.
     """
     inputs = {
@@ -23,6 +27,13 @@ def test_prompt(trial: PromptTrial) -> str:
         request = read_text(inputs, trial.prompt)
     except InputRejected as error:
         raise TrialFailed(f"The trial is invalid: {error}.") from None
-    reply = try_call(trial.settings, lambda: providers.complete(trial.settings, request, random_hex()))
+    tokens = estimate_chat(request)
+    call = begin_trial(trial, estimate_call(trial.settings, tokens.prompt, tokens.completion))
+    try:
+        reply = try_call(trial.settings, lambda: providers.complete(trial.settings, request, random_hex()))
+    except Exception as error:
+        fail_call(call, str(error) if isinstance(error, TrialFailed) else type(error).__name__)
+        raise
+    save_reply(call, None, reply.usage)
     trial.prompt_tokens, trial.completion_tokens = reply.prompt_tokens, reply.completion_tokens
     return reply.texts[0] if reply.texts else ""

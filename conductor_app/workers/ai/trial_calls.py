@@ -1,4 +1,4 @@
-"""Calls that a page makes outside of a run: they are not in the journal."""
+"""Calls that a page makes outside of a run."""
 
 from collections.abc import Callable
 from typing import TypeVar

@@ -11,7 +11,7 @@ from ...core.step_types.llm_search_embeddings import LlmSearchEmbeddings
 from ...core.step_types.llm_search_index import LlmSearchIndex
 from ...core.step_types.llm_store_embeddings import LlmStoreEmbeddings
 from ...core.text_chunks import split_text
-from ...engine.ai.budgets import hold_if_spent
+from ...engine.ai.budgets import CallHeld
 from ...engine.ai.integration_settings import model_settings
 from ...engine.ai.vector_indexes import (
     Document,
@@ -22,7 +22,8 @@ from ...engine.ai.vector_indexes import (
     store_documents,
     vector_database,
 )
-from ...insight.ai.vector_search import FoundDocument, VectorSearch, search_documents
+from ...insight.ai.vector_pages import VectorSearch
+from ...insight.ai.vector_search import FoundDocument, search_documents
 from ...models.claimed_attempts import ClaimedAttempt
 from ..worker import WorkResult
 from .embeddings import embed
@@ -40,17 +41,21 @@ class VectorWorker(ModelWorker):
     """Base of the tasks on indexes. An invalid input is a terminal failure, as in Conductor."""
 
     def work_on(self, attempt: ClaimedAttempt) -> WorkResult | None:
-        """Execute the task. Returns None if it was put back because a budget is spent."""
+        """Execute the task. Returns None if it was put back because a budget has no room."""
         try:
             return self.work(attempt, self.inputs_of(attempt) or {})
+        except CallHeld:
+            return None
         except TASK_ERRORS as error:
             return failed_result(error, attempt.poll_count)
 
-    def work(self, attempt: ClaimedAttempt, inputs: dict[str, Any]) -> WorkResult | None:
+    def work(self, attempt: ClaimedAttempt, inputs: dict[str, Any]) -> WorkResult:
         """Execute the task with its resolved inputs.
 
         Raises:
             RequestRefused: when the input is invalid.
+            CallFailed: when a call has no reply.
+            CallHeld: when a budget has no room for a call.
         """
         raise NotImplementedError
 
@@ -60,14 +65,12 @@ class IndexText(VectorWorker):
 
     type = LlmIndexText.type
 
-    def work(self, attempt: ClaimedAttempt, inputs: dict[str, Any]) -> WorkResult | None:
+    def work(self, attempt: ClaimedAttempt, inputs: dict[str, Any]) -> WorkResult:
         document_id = _text(inputs, "docId", is_required=True)
         place, database = _place(inputs, default_namespace=document_id)
         metadata = _metadata(inputs)
         chunks = _chunks(inputs)
         embeddings = _compute_embeddings(attempt, inputs, chunks)
-        if embeddings is None:
-            return None
         names = [document_id] if len(chunks) == 1 else [f"{document_id}#{number}" for number in range(len(chunks))]
         documents = [
             Document(name, embedding, chunk, metadata, document_id)
@@ -85,7 +88,7 @@ class StoreEmbeddings(VectorWorker):
 
     type = LlmStoreEmbeddings.type
 
-    def work(self, attempt: ClaimedAttempt, inputs: dict[str, Any]) -> WorkResult | None:
+    def work(self, attempt: ClaimedAttempt, inputs: dict[str, Any]) -> WorkResult:
         document_id = _text(inputs, "id") or _text(inputs, "docId") or randomness.random_hex()
         place, database = _place(inputs)
         embedding = _embedding(inputs)
@@ -102,7 +105,7 @@ class SearchEmbeddings(VectorWorker):
 
     type = LlmSearchEmbeddings.type
 
-    def work(self, attempt: ClaimedAttempt, inputs: dict[str, Any]) -> WorkResult | None:
+    def work(self, attempt: ClaimedAttempt, inputs: dict[str, Any]) -> WorkResult:
         return _search(inputs, _embedding(inputs))
 
 
@@ -117,28 +120,24 @@ class SearchIndex(VectorWorker):
 
     type = LlmSearchIndex.type
 
-    def work(self, attempt: ClaimedAttempt, inputs: dict[str, Any]) -> WorkResult | None:
+    def work(self, attempt: ClaimedAttempt, inputs: dict[str, Any]) -> WorkResult:
         query = _text(inputs, "query", is_required=True)
         _place(inputs)  # An invalid name costs no call.
         embeddings = _compute_embeddings(attempt, inputs, [query])
-        return None if embeddings is None else _search(inputs, embeddings[0])
+        return _search(inputs, embeddings[0])
 
 
 VECTOR_WORKERS = (IndexText(), StoreEmbeddings(), SearchEmbeddings(), GetEmbeddings(), SearchIndex())
 
 
-def _compute_embeddings(
-    attempt: ClaimedAttempt, inputs: Mapping[str, Any], texts: Sequence[str]
-) -> list[list[float]] | None:
-    """Return the embeddings of texts, or None if the attempt was put back because a budget is spent."""
+def _compute_embeddings(attempt: ClaimedAttempt, inputs: Mapping[str, Any], texts: Sequence[str]) -> list[list[float]]:
+    """Return the embeddings of texts, by one call for each TEXTS_PER_CALL."""
     provider = _text(inputs, "embeddingModelProvider", is_required=True)
     model = _text(inputs, "embeddingModel", is_required=True)
     dimensions = _number(inputs, "dimensions", 0, least=0) or None
     settings = model_settings(provider, model)
     embeddings: list[list[float]] = []
     for begin in range(0, len(texts), TEXTS_PER_CALL):
-        if hold_if_spent(attempt, provider, model):
-            return None
         try:
             embeddings += embed(attempt, settings, list(texts[begin : begin + TEXTS_PER_CALL]), dimensions)
         except CallFailed as failure:

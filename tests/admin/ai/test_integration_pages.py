@@ -9,6 +9,7 @@ from django.test import Client
 from conductor_app.admin.ai.integration_form import price_text
 from conductor_app.engine.ai.integration_settings import model_settings
 from conductor_app.engine.ai.integrations import save_integration, save_model
+from conductor_app.engine.ai.prompts import save_prompt
 from conductor_app.models import AuditEntry, Integration, IntegrationModel
 from tests.admin.page_text import html, page_text
 from tests.recording_web_server import json_answer, running_web_server
@@ -221,6 +222,15 @@ def test_each_action_requires_its_permission(saved, clock):
     ]:
         assert client.post(address, form).status_code == 403
     assert Integration.objects.count() == IntegrationModel.objects.count() == 1
+
+
+def test_the_page_names_the_prompts_that_were_bound_to_nothing_else(operator, saved):
+    save_prompt("greeting", "Hi", "olga", models=["main"])
+    save_prompt("farewell", "Bye", "olga", models=["main", "spare"])
+
+    page = page_text(operator.post(PAGE, {"do": "delete"}, follow=True))
+
+    assert "These prompts can be used with no other model: greeting." in page
 
 
 def test_a_user_without_permission_sees_neither_pages_nor_entries(saved):

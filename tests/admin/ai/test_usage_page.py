@@ -5,10 +5,13 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from conductor_app.engine.ai.budget_settings import BudgetLimits, save_budget
+from conductor_app.engine.ai.model_calls import Usage, save_reply
+from conductor_app.engine.ai.reservations import Estimate
+from conductor_app.engine.ai.trials import PromptTrial, begin_trial
 from conductor_app.models import AuditEntry, BudgetHold, IntegrationModel, ModelBudget, WorkflowDefinition
 from tests.admin.page_text import html, page_text, run_url
 from tests.builders import step
-from tests.engine.ai.paying_worker import PayingWorker
+from tests.engine.ai.paying_worker import PayingWorker, settings_of
 from tests.scenario import Scenario
 
 pytestmark = pytest.mark.django_db
@@ -65,6 +68,16 @@ def test_filters_select_calls_and_can_be_removed(viewer, worker):
     assert 'href="?integration=openai"' in page
     assert "openai:small" in page
     assert "No call matches the filters" in html(viewer.get(f"{USAGE}?definition=other"))
+
+
+def test_calls_outside_of_runs_have_a_row_and_no_run(viewer, worker):
+    trial = PromptTrial("Hi", {}, settings_of(), by="olga")
+    save_reply(begin_trial(trial, Estimate()), None, Usage(12, 5))
+
+    for length in ("1h", "24h"):
+        page = page_text(viewer.get(f"{USAGE}?range={length}"))
+        assert "outside of runs $0.022 17 1 0" in page
+        assert "olga $0.022 17 1 0" in page
 
 
 def test_without_calls_the_page_says_what_would_be_counted(viewer):

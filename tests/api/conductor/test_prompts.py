@@ -117,6 +117,61 @@ def test_a_prompt_is_bound_to_a_model_of_an_integration(saved):
     assert saved.post("/integrations/provider/main/integration/x/prompt/greeting").status_code == 404
 
 
+@pytest.fixture
+def bound(saved):
+    """Return a client of a server with two integrations and versions of a prompt that are bound to them."""
+    for name in ("main", "spare"):
+        saved.post(f"/integrations/provider/{name}", {"type": "openai"})
+        for model in ("gpt-4o", "o3"):
+            saved.post(f"/integrations/provider/{name}/integration/{model}", {})
+    for models in (("main:gpt-4o", "main", "spare:o3"), ("main:gpt-4o", "main:o3")):
+        query = "&".join(f"models={model}" for model in models)
+        saved.post(f"/prompts/greeting?autoIncrement=true&{query}", TEXT.encode())
+    return saved
+
+
+def bindings_of(version):
+    return Prompt.objects.get(name="greeting", version=version).integrations
+
+
+def test_a_deleted_integration_is_removed_from_the_bindings_of_prompts(bound):
+    assert bound.delete("/integrations/provider/main").status_code == 200
+
+    assert bindings_of(2) == ["spare:o3"]
+    entry = AuditEntry.objects.get(action="unbind")
+    assert (entry.object_id, entry.facts) == ("greeting:2", {"model": "main"})
+
+
+def test_a_prompt_without_another_binding_is_not_opened_to_all_models(bound):
+    bound.delete("/integrations/provider/main")
+
+    assert bindings_of(3) == ["main:gpt-4o", "main:o3"]
+    with pytest.raises(PromptRefused):
+        prompt_text("greeting", 3, "spare", "o3")
+
+
+def test_a_deleted_model_is_removed_from_the_bindings_of_prompts(bound):
+    bound.delete("/integrations/provider/main/integration/gpt-4o")
+
+    assert (bindings_of(2), bindings_of(3)) == (["main", "spare:o3"], ["main:o3"])
+
+
+def test_the_name_of_a_deleted_integration_stays_bound_if_it_is_also_that_of_a_model(bound):
+    bound.post("/integrations/provider/spare/integration/main", {})
+    bound.delete("/integrations/provider/main")
+
+    assert bindings_of(2) == ["main", "spare:o3"]
+
+
+def test_the_bindings_to_an_integration_of_the_environment_stay(bound, settings):
+    settings.CONDUCTOR_AI_OPENAI_API_KEY = "sk-x"
+    bound.post("/integrations/provider/openai", {"type": "openai"})
+    bound.post("/prompts/other?models=openai:o3&models=spare", b"text")
+    bound.delete("/integrations/provider/openai")
+
+    assert Prompt.objects.get(name="other").integrations == ["openai:o3", "spare"]
+
+
 def test_tags_apply_to_all_versions_and_end_with_the_prompt(saved):
     tags = [{"key": "team", "value": "a", "type": "METADATA"}]
     saved.post("/prompts/greeting?autoIncrement=true", b"two")

@@ -40,6 +40,7 @@ def create_model_calls(now: int) -> None:
             id=f"call-{number}",
             request_key=f"{number}",
             run_id=run_id,
+            root_id=run_id,
             task_id=run_id,
             attempt_id=run_id,
             reference="answer",

@@ -1,17 +1,21 @@
-"""A worker whose tasks call a model: it checks the budgets, calls, and reports."""
+"""A worker whose tasks call a model: it begins the call if its budgets have room, gets a reply, and reports."""
 
 from typing import Any
 
-from conductor_app.engine.ai.budgets import hold_if_spent
+from conductor_app.engine.ai.budgets import CallHeld, begin_call
 from conductor_app.engine.ai.integration_settings import ModelSettings
-from conductor_app.engine.ai.model_calls import Usage, begin_call, fail_call, save_reply
+from conductor_app.engine.ai.model_calls import Usage, call_key, fail_call, save_reply
+from conductor_app.engine.ai.reservations import estimate_call
+from conductor_app.models import IntegrationModel, ModelCall
 from conductor_app.models.claimed_attempts import ClaimedAttempt
 from tests.scenario import Worker, run_commit_hooks
 
 
 def settings_of(integration: str = "openai", model: str = "small", **fields: Any) -> ModelSettings:
-    """Return the settings of a model."""
-    return ModelSettings(integration, "openai", "AI_MODEL", model, "", "", {}, {}, **fields)
+    """Return the settings of a model, with its stored prices."""
+    row = IntegrationModel.objects.filter(integration=integration, name=model).first()
+    prices = {"input_price": row.input_price, "output_price": row.output_price} if row else {}
+    return ModelSettings(integration, "openai", "AI_MODEL", model, "", "", {}, {}, **{**prices, **fields})
 
 
 class PayingWorker(Worker):
@@ -21,15 +25,24 @@ class PayingWorker(Worker):
         super().__init__(task_type, "worker", "")
         self.integration, self.model = integration, model
         self.calls = 0
+        self.call: ModelCall | None = None
 
-    def is_held(self) -> bool:
-        """Claim a task and check its budgets. Return whether it was put back."""
+    def is_held(self, prompt: int = 600, completion: int = 400) -> bool:
+        """Claim a task and begin its call, which may use this many tokens. Return whether it was put back."""
         assert self.polls(), f"nothing waits for a worker of {self.task_type}"
-        with run_commit_hooks():
-            is_held = hold_if_spent(self.claimed, self.integration, self.model)
-        if is_held:
+        return not self.begins(prompt, completion)
+
+    def begins(self, prompt: int = 600, completion: int = 400) -> bool:
+        """Begin the call of the claimed task. Return False if the task was put back."""
+        settings = settings_of(self.integration, self.model)
+        try:
+            with run_commit_hooks():
+                key = call_key(self.claimed, "question")
+                self.call = begin_call(self.claimed, settings, key, estimate_call(settings, prompt, completion))
+        except CallHeld:
             self.held = None
-        return is_held
+            return False
+        return True
 
     @property
     def claimed(self) -> ClaimedAttempt:
@@ -37,18 +50,20 @@ class PayingWorker(Worker):
         return self.held
 
     def pays(self, prompt: int = 600, completion: int = 400, status: str = "REPLIED") -> None:
-        """Call the model for the claimed task, without a report."""
+        """End the call of the claimed task, without a report. Begin it, unless it is open."""
+        if self.call is None:
+            assert self.begins(prompt, completion)
+        assert self.call is not None
         self.calls += 1
-        key = self.claimed.id
         with run_commit_hooks():
-            call = begin_call(self.claimed, settings_of(self.integration, self.model), key)
             if status == "FAILED":
-                fail_call(call, "no luck")
+                fail_call(self.call, "no luck")
             else:
-                save_reply(call, {"text": "yes"}, Usage(prompt, completion))
+                save_reply(self.call, {"text": "yes"}, Usage(prompt, completion))
+        self.call = None
 
     def calls_and_reports(self, **usage: Any) -> None:
         """Claim a task, call the model, and complete the task."""
-        assert not self.is_held()
+        assert not self.is_held(**usage)
         self.pays(**usage)
         self.completes()

@@ -5,10 +5,12 @@ import pytest
 from conductor_app.core.errors import Invalid, NotFound
 from conductor_app.engine.ai import budgets
 from conductor_app.engine.ai.budget_settings import BudgetLimits, delete_budget, save_budget
+from conductor_app.engine.ai.reservations import Estimate, find_full_budget
 from conductor_app.insight.queues.gate_verdicts import closed_gates, explain_attempt, gate_facts, gate_verdicts
 from conductor_app.insight.runs.cause import run_cause
 from conductor_app.insight.runs.current_steps import current_steps
 from conductor_app.models import Attempt, AuditEntry, BudgetHold, IntegrationModel, ModelBudget
+from conductor_app.models.budgets import BudgetedCall, RunLine
 from conductor_app.store.claims import find_candidates
 from tests.builders import policy, step
 from tests.engine.ai.paying_worker import PayingWorker
@@ -323,7 +325,7 @@ def test_another_frequency_of_a_model_replaces_its_budget(clock):
 def test_a_call_that_a_change_of_the_budget_overtook_is_checked_again(clock, worker, monkeypatch):
     run = two_calls(clock)
     budget = limit(max_tokens=0)
-    found = budgets.find_spent_budget
+    found = budgets.find_full_budget
 
     def find_and_raise(*of):
         spent = found(*of)
@@ -331,7 +333,7 @@ def test_a_call_that_a_change_of_the_budget_overtook_is_checked_again(clock, wor
         return spent
 
     with monkeypatch.context() as patch:
-        patch.setattr(budgets, "find_spent_budget", find_and_raise)
+        patch.setattr(budgets, "find_full_budget", find_and_raise)
         assert worker.is_held()
     run.later(0)
 
@@ -343,10 +345,9 @@ def test_a_task_that_ended_while_its_budget_was_checked_is_not_held(clock, worke
     run = two_calls(clock)
     limit(max_tokens=0)
     worker.polls()
-    claimed = worker.claimed
     run.terminate()
 
-    assert budgets.hold_if_spent(claimed, "openai", "small")
+    assert not worker.begins()
     assert not BudgetHold.objects.exists()
 
 
@@ -383,8 +384,7 @@ def test_an_invalid_budget_is_refused(fields, message):
 
 
 def test_a_check_without_budgets_is_one_query(clock, worker, django_assert_num_queries):
-    two_calls(clock)
-    worker.polls()
+    call = BudgetedCall(RunLine((("r", "w"),), "r", "olga"), "w", "olga", "openai", "small")
 
     with django_assert_num_queries(1):
-        assert not budgets.hold_if_spent(worker.claimed, "openai", "small")
+        assert find_full_budget(call, Estimate(1, 1), clock.now()) is None

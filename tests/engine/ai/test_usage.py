@@ -4,7 +4,9 @@ import pytest
 from prometheus_client import generate_latest
 
 from conductor_app.engine.ai import usage
-from conductor_app.engine.ai.model_calls import begin_call
+from conductor_app.engine.ai.budgets import begin_call
+from conductor_app.engine.ai.model_calls import call_key
+from conductor_app.engine.ai.reservations import Estimate
 from conductor_app.models import IntegrationModel, ModelCall, ModelUsage
 from conductor_app.telemetry.metrics import REGISTRY
 from tests.builders import step
@@ -67,8 +69,8 @@ def test_a_call_whose_reply_is_not_committed_is_not_counted(worker, monkeypatch)
     class Killed(Exception):
         pass
 
-    def record_and_die(call):
-        usage.record_usage(call)
+    def record_and_die(*call):
+        usage.record_usage(*call)
         raise Killed
 
     monkeypatch.setattr("conductor_app.engine.ai.model_calls.record_usage", record_and_die)
@@ -82,7 +84,7 @@ def test_a_call_whose_reply_is_not_committed_is_not_counted(worker, monkeypatch)
 def test_a_reply_that_is_used_again_is_not_counted_again(worker):
     worker.polls()
     worker.pays()
-    again = begin_call(worker.claimed, settings_of(), worker.claimed.id)
+    again = begin_call(worker.claimed, settings_of(), call_key(worker.claimed, "question"), Estimate())
 
     assert (again.status, again.reply) == ("REPLIED", {"text": "yes"})
     assert ModelUsage.objects.get().calls == 1

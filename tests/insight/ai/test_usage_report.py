@@ -8,7 +8,7 @@ from conductor_app.insight.ai import usage_report as report
 from conductor_app.insight.ai.amounts import format_cost
 from conductor_app.insight.time_ranges import TimeRange
 from conductor_app.models import ModelCall, ModelUsage
-from conductor_app.models.budgets import budgets_for, spent_by_run
+from conductor_app.models.budgets import BudgetedCall, RunLine, budgets_for, spent_below
 
 pytestmark = pytest.mark.django_db
 HOUR, DAY = 3_600_000, 86_400_000
@@ -66,8 +66,9 @@ def test_a_lost_call_is_a_failure(clock):
 EXPECTED_INDEXES = {
     "hour": (lambda now: report.usage_report(TimeRange.aligned("1h", now), {}), {"model_call_by_time"}),
     "month": (lambda now: report.usage_report(TimeRange.aligned("30d", now), {}), {"one_usage_per_hour"}),
-    "run": (lambda now: report.usage_of_run("r"), {"model_call_by_run"}),
-    "spent by a run": (lambda now: spent_by_run("r"), {"model_call_by_run"}),
+    "run": (lambda now: report.usage_of_run("r", "r"), {"model_call_by_root"}),
+    "run below another": (lambda now: report.usage_of_run("r", "top"), {"model_call_by_run"}),
+    "spent by a run": (lambda now: spent_below("r", "r"), {"model_call_by_root"}),
     "definition": (lambda now: report.usage_of_definition("agent", now), {"model_usage_by_definition"}),
 }
 
@@ -90,7 +91,7 @@ def test_no_statement_reads_all_calls_or_all_hours(clock, read, expected):
 
 
 def test_budgets_are_found_by_one_statement(clock, django_assert_num_queries):
-    call = ModelCall(run_id="r", definition="agent", integration="openai", model="small")
+    call = BudgetedCall(RunLine((("r", "agent"),), "r", "olga"), "agent", "olga", "openai", "small")
 
     with django_assert_num_queries(1):
         assert list(budgets_for(call)) == []

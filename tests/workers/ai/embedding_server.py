@@ -10,12 +10,16 @@ WORDS = ("cat", "dog", "ship", "truck", "apple", "pear", "red", "green")
 
 
 class EmbeddingServer:
-    """Counts the requests, and replies to each with one vector per text."""
+    """Counts the requests, and replies to each with one vector per text.
+
+    `statuses`: those of the next replies, before `status`.
+    """
 
     def __init__(self, web: WebServer) -> None:
         self.web = web
         self.requests: list[dict] = []
         self.status = 200
+        self.statuses: list[int] = []
         web.answer_to = self._answer  # type: ignore[method-assign]
 
     @property
@@ -25,8 +29,9 @@ class EmbeddingServer:
     def _answer(self, path: str) -> tuple[int, dict, bytes]:
         asked = json.loads(self.web.asked[-1]["body"])
         self.requests.append(asked)
-        if self.status != 200 or path != "/v1/embeddings":
-            return self.status, {"content-type": "application/json"}, b'{"error": {"message": "no luck"}}'
+        status = self.statuses.pop(0) if self.statuses else self.status
+        if status != 200 or path != "/v1/embeddings":
+            return status, {"content-type": "application/json"}, b'{"error": {"message": "no luck"}}'
         texts = [asked["input"]] if isinstance(asked["input"], str) else asked["input"]
         data = [{"object": "embedding", "index": place, "embedding": vector(text)} for place, text in enumerate(texts)]
         usage = {"prompt_tokens": sum(len(text.split()) for text in texts), "total_tokens": 0}

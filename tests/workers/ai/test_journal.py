@@ -3,11 +3,15 @@
 import pytest
 
 from conductor_app.engine.ai import model_calls
+from conductor_app.engine.ai.budgets import begin_call
 from conductor_app.engine.ai.integration_settings import model_settings
+from conductor_app.engine.ai.prompts import save_prompt
+from conductor_app.engine.ai.reservations import Estimate
 from conductor_app.engine.runs import run_commands
 from conductor_app.engine.tasks import task_commands
-from conductor_app.models import ModelCall
+from conductor_app.models import ModelCall, ModelUsage
 from conductor_app.workers import WORKERS, runner
+from tests.builders import policy
 from tests.scenario import Scenario, run_commit_hooks
 from tests.workers.ai.conftest import chat, work
 from tests.workers.ai.model_server import CHAT, headers, said
@@ -39,8 +43,8 @@ def lose_a_call(server, clock, **inputs) -> Scenario:
     server.answers[CHAT] = said("Blue.")
     scenario = Scenario(clock, chat(userInput="x", **inputs))
     attempt = claim()
-    key = model_calls.request_key(attempt, ["openai", "small", [attempt.input, ""]])
-    model_calls.begin_call(attempt, model_settings("openai", "small"), key)
+    key = model_calls.call_key(attempt, ["openai", "small", [attempt.input, ""]])
+    begin_call(attempt, model_settings("openai", "small"), key, Estimate())
     scenario.later(121)
     return scenario
 
@@ -77,6 +81,37 @@ def test_a_person_may_retry_a_lost_call(server, clock):
     assert (scenario.status, len(server.asked)) == ("COMPLETED", 1)
 
 
+def time_out_during_a_call(server, clock, **inputs) -> Scenario:
+    """Start a run whose first attempt times out while its call is open; the retry is due."""
+    server.answers[CHAT] = said("Blue.")
+    definition = policy("ask", retries=1, timeout_seconds=60, timeout_policy="RETRY")
+    scenario = Scenario(clock, {**chat(userInput="x", **inputs), "taskDefinition": definition})
+    attempt = claim()
+    key = model_calls.call_key(attempt, ["openai", "small", [attempt.input, ""]])
+    begin_call(attempt, model_settings("openai", "small"), key, Estimate())
+    scenario.later(60)
+    return scenario
+
+
+def test_a_retry_after_a_timeout_during_a_call_pays_again(server, clock):
+    scenario = time_out_during_a_call(server, clock)
+
+    work()
+
+    assert (scenario.status, len(server.asked)) == ("COMPLETED", 1)
+
+
+def test_a_retry_does_not_repeat_an_open_call_if_the_step_forbids_it(server, clock):
+    scenario = time_out_during_a_call(server, clock, repeatLostCalls=False)
+    work()
+    assert (scenario.status, server.asked, ModelCall.objects.get().status) == ("FAILED", [], "LOST")
+
+    scenario.retry()
+    work()
+
+    assert (scenario.status, len(server.asked)) == ("COMPLETED", 1)
+
+
 def test_a_rerun_calls_again(server, clock):
     server.answers[CHAT] = said("Blue.")
     scenario = Scenario(clock, chat(userInput="x"))
@@ -88,6 +123,74 @@ def test_a_rerun_calls_again(server, clock):
 
     assert (scenario.status, len(server.asked)) == ("COMPLETED", 2)
     assert len(set(headers(server, "Idempotency-Key"))) == 2
+
+
+def timed_out_after_reply(server, clock, answer="Blue.", **inputs) -> Scenario:
+    """Start a run whose first attempt gets a reply and times out before its report; the retry is due."""
+    server.answers[CHAT] = [said(answer), said("Red.")]
+    definition = policy("ask", retries=2, timeout_seconds=60, timeout_policy="RETRY")
+    scenario = Scenario(clock, {**chat(userInput="x", **inputs), "taskDefinition": definition})
+    WORKERS["LLM_CHAT_COMPLETE"].work_on(claim())
+    scenario.later(60)
+    assert scenario.attempts("ask") == ["TIMED_OUT", "SCHEDULED"]
+    return scenario
+
+
+def test_a_retry_after_a_timeout_uses_the_reply_of_the_earlier_attempt(server, clock):
+    scenario = timed_out_after_reply(server, clock)
+
+    assert work() == 1
+
+    assert (scenario.status, scenario.output["result"], len(server.asked)) == ("COMPLETED", "Blue.", 1)
+    call = ModelCall.objects.get()
+    assert (call.reply, call.reused_at) == (None, clock.now())
+    assert ModelUsage.objects.get().calls == 1
+
+
+def test_a_retry_with_another_prompt_pays_again(server, clock):
+    save_prompt("question", "What is ${what}?", "olga")
+    scenario = timed_out_after_reply(server, clock, instructions="question")
+    save_prompt("question", "Which colour is ${what}?", "olga")
+
+    work()
+
+    assert (scenario.output["result"], len(server.asked)) == ("Red.", 2)
+
+
+def test_a_report_that_is_too_late_keeps_the_reply_for_the_retry(server, clock):
+    server.answers[CHAT] = said("Blue.")
+    definition = policy("ask", retries=1, timeout_seconds=60, timeout_policy="RETRY")
+    scenario = Scenario(clock, {**chat(userInput="x"), "taskDefinition": definition})
+    attempt = claim()
+    scenario.later(60)
+
+    with run_commit_hooks():
+        assert not runner.run_attempt(attempt)
+    work()
+
+    assert (scenario.output["result"], len(server.asked)) == ("Blue.", 1)
+
+
+def test_a_retry_after_a_refused_answer_pays_again(server, clock):
+    scenario = timed_out_after_reply(server, clock, answer="not JSON", jsonOutput=True)
+    server.answers[CHAT] = said('{"colour": "red"}')
+    # The first retry uses the reply, refuses it, and discards it.
+    assert work() == 2
+
+    assert scenario.attempts("ask") == ["TIMED_OUT", "FAILED", "COMPLETED"]
+    assert (scenario.output["result"], len(server.asked)) == ({"colour": "red"}, 2)
+
+
+def test_the_same_request_of_another_task_pays(server, clock):
+    server.answers[CHAT] = [said("Blue."), said("Red.")]
+    scenario = Scenario(clock, chat("first", userInput="x"))
+    WORKERS["LLM_CHAT_COMPLETE"].work_on(claim())
+    other = Scenario(clock, chat("first", userInput="x"))
+
+    WORKERS["LLM_CHAT_COMPLETE"].work_on(claim())
+
+    assert scenario.id != other.id
+    assert len(server.asked) == 2
 
 
 def test_the_lease_is_renewed_as_long_as_a_call_is_open(server, clock, monkeypatch):

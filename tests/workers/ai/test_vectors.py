@@ -7,7 +7,9 @@ import pytest
 from conductor_app.engine.ai.budget_settings import BudgetLimits, save_budget
 from conductor_app.models import Integration, ModelUsage, VectorDocument
 from conductor_app.workers import AI_QUEUES
+from conductor_app.workers.ai import vectors
 from conductor_app.workers.runner import run_built_in_workers
+from tests.builders import policy
 from tests.scenario import Scenario, run_commit_hooks
 from tests.workers.ai.embedding_server import running_embedding_server, vector
 
@@ -236,7 +238,7 @@ def test_an_index_beyond_the_limit_is_not_searched(clock, settings):
 
 
 def test_a_search_is_complete_over_several_pages(clock, monkeypatch):
-    monkeypatch.setattr("conductor_app.insight.ai.vector_search.PAGE_ROWS", 3)
+    monkeypatch.setattr("conductor_app.insight.ai.vector_pages.PAGE_ROWS", 3)
     for number in range(8):
         perform(clock, "LLM_STORE_EMBEDDINGS", id=f"{number}", embeddings=[number], namespace=f"{number % 3}")
 
@@ -258,6 +260,20 @@ def test_a_failed_call_of_the_model_fails_the_task_and_can_be_retried(clock, ser
 
     assert attempt.status == "FAILED"
     assert not VectorDocument.objects.exists()
+
+
+def test_a_retry_pays_only_for_the_calls_that_have_no_reply(clock, server, monkeypatch):
+    monkeypatch.setattr(vectors, "TEXTS_PER_CALL", 1)
+    model = {"embeddingModelProvider": "local", "embeddingModel": "words", "vectorDB": "default", "index": "docs"}
+    step = task("LLM_INDEX_TEXT", **model, text="cat dog", docId="doc", chunkSize=4, chunkOverlap=0)
+    run = Scenario(clock, {**step, "retryCount": 1, "taskDefinition": policy("task", retries=1)})
+    server.statuses = [200, 500]
+    for _ in range(2):
+        with run_commit_hooks():
+            run_built_in_workers(queues=AI_QUEUES)
+
+    assert (run.status, run.attempts("task")) == ("COMPLETED", ["FAILED", "COMPLETED"])
+    assert [asked["input"] for asked in server.requests] == [["cat "], ["dog"], ["dog"]]
 
 
 def test_vectors_keep_32_bits(clock):

@@ -93,7 +93,13 @@ class ModelBudgetOne(ConductorView):
 def _state_document(state: BudgetState) -> Document:
     counted: Document = {}
     if state.spent is not None:
-        counted = {"spentCost": state.spent.cost, "spentTokens": state.spent.tokens, "isSpent": state.is_spent}
+        counted = {
+            "spentCost": state.spent.cost,
+            "spentTokens": state.spent.tokens,
+            "reservedCost": state.reserved.cost,
+            "reservedTokens": state.reserved.tokens,
+            "isSpent": state.is_spent,
+        }
     ends = {} if state.room_at is None else {"periodEndsAt": state.room_at}
     return {**budget_document(state.budget), **counted, **ends, "waitingTasks": state.waiting}
 

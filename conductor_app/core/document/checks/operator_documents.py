@@ -3,7 +3,8 @@
 import re
 from typing import Any
 
-from ...alerts import ALERT_KINDS, DAY_MINUTES, QuietHours, find_rule_problem
+from ...alerts import ALERT_KINDS, BUDGET, DAY_MINUTES, SPENT_PERCENT, QuietHours, find_rule_problem
+from ...budget_periods import PERIODS, SCOPES
 from ...cron.zones import parse_zone
 from ...errors import Invalid, ValidationError
 from .document_fields import FieldSpec, FieldTable, ObjectOf, read_document
@@ -51,6 +52,11 @@ QUIET_HOURS: FieldTable = (
     FieldSpec("until", read_time_of_day),
     FieldSpec("zone", read_text, "UTC"),
 )
+BUDGET_REFERENCE: FieldTable = (
+    FieldSpec("scope", ChoiceOf(*SCOPES)),
+    FieldSpec("name", read_text, ""),
+    FieldSpec("period", ChoiceOf(*PERIODS)),
+)
 CONDITION: FieldTable = (
     FieldSpec("type", ChoiceOf(*ALERT_KINDS)),
     FieldSpec("threshold", IntegerOf(), 1),
@@ -58,6 +64,7 @@ CONDITION: FieldTable = (
     FieldSpec("repeatMinutes", IntegerOf(), 60),
     FieldSpec("targets", texts, list),
     FieldSpec("quietHours", ObjectOf(QUIET_HOURS)),
+    FieldSpec("budget", ObjectOf(BUDGET_REFERENCE)),
 )
 ALERT: FieldTable = (
     FieldSpec("name", read_text),
@@ -88,8 +95,16 @@ def read_alert(document: Document) -> tuple[Document, list[ValidationError]]:
         place.at("conditions").add_missing(f"An alert must have 1 to {MAX_CONDITIONS} conditions")
     for number, condition in enumerate(read["conditions"]):
         if condition is not None:
+            _fill_budget_condition(condition, document["conditions"][number])
             _check_condition(condition, place.at(f"conditions[{number}]"))
     return read, place.validation_errors
+
+
+def _fill_budget_condition(condition: Document, given: Document) -> None:
+    """Set the defaults of a condition on budgets, whose numbers are not those of a condition on runs."""
+    if condition.get("type") == BUDGET:
+        defaults = {"threshold": SPENT_PERCENT, "repeatMinutes": DAY_MINUTES}
+        condition |= {name: value for name, value in defaults.items() if given.get(name) is None}
 
 
 def _check_condition(condition: Document, place: DocumentPosition) -> None:
@@ -102,8 +117,19 @@ def _check_condition(condition: Document, place: DocumentPosition) -> None:
     numbers = (condition[name] for name in ("threshold", "windowMinutes", "repeatMinutes"))
     if problem := find_rule_problem(condition["type"], *numbers):
         place.add_error(problem)
+    if (budget := condition.get("budget")) is not None:
+        _check_budget(condition["type"], budget, place.at("budget"))
     if (hours := condition.get("quietHours")) is not None:
         _check_quiet_hours(hours, place.at("quietHours"))
+
+
+def _check_budget(kind: str, budget: Document, place: DocumentPosition) -> None:
+    _check_fields(budget, BUDGET_REFERENCE, place)
+    if kind != BUDGET:
+        place.add_error(f"belongs to a condition of the type {BUDGET}")
+    for name in ("scope", "period"):
+        if not budget.get(name):
+            place.at(name).add_missing(f"Missing {name} of the budget")
 
 
 def _check_quiet_hours(hours: Document, place: DocumentPosition) -> None:

@@ -32,7 +32,7 @@ class Migration(migrations.Migration):
     """Rename actions in the audit log to the words of the pages. Entries of the previous release are shown as they are."""
 
     dependencies = [
-        ("conductor", "0026_ai_steps"),
+        ("conductor", "0032_versions_of_vector_indexes"),
     ]
 
     operations = [migrations.RunPython(rename_actions, migrations.RunPython.noop)]
