@@ -1,5 +1,6 @@
 """The test suite on PostgreSQL: the server in TEST_DATABASE_URL, otherwise one that is started for this session."""
 
+import hashlib
 import logging
 import os
 import warnings
@@ -30,4 +31,9 @@ os.environ["TEST_DATABASE_URL"] = environment.text("TEST_DATABASE_URL", "") or _
 # In some tests, 50 threads poll at the same time.
 DATABASES = {
     "default": services.postgresql("TEST_DATABASE_URL", os.environ["TEST_DATABASE_URL"], pool=60, statement_seconds=60)
+}
+# Notifications between processes reach all those of this machine whose database has this name. Another session of tests
+# has another server.
+DATABASES["default"]["TEST"] = {
+    "NAME": f"test_conductor_{hashlib.sha256(os.environ['TEST_DATABASE_URL'].encode()).hexdigest()[:8]}"
 }
