@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -16,7 +15,8 @@ import orjson
 import pytest
 
 from tests.bench.client import Client
-from tests.bench.servers import ROOT, Server, start_server
+from tests.bench.servers import Server, start_server
+from tests.forked_interpreter import run_forked
 from tests.management.server import wait_until
 
 pytestmark = [
@@ -104,10 +104,7 @@ def environment(kind: str, folder: Path, servers: tuple[str, str]) -> dict[str, 
 
 
 def execute(settings: dict[str, str], *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "manage.py", *map(str, arguments)]
-    return subprocess.run(
-        command, cwd=ROOT, env=os.environ | settings, capture_output=True, text=True, check=False, timeout=180
-    )
+    return run_forked("manage.py", *map(str, arguments), env=os.environ | settings)
 
 
 @contextmanager
