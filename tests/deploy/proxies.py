@@ -12,7 +12,8 @@ from pathlib import Path
 import requests
 
 from tests.deploy.settings_in_code import ROOT
-from tests.management.server import free_port, wait_until
+from tests.free_port import free_port
+from tests.management.server import wait_until
 
 NGINX = ROOT / "deploy" / "nginx"
 CADDYFILE = ROOT / "deploy" / "caddy" / "Caddyfile"

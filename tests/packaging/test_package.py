@@ -13,7 +13,8 @@ import psutil
 import pytest
 import requests
 
-from tests.management.server import free_port, wait_until
+from tests.free_port import free_port
+from tests.management.server import wait_until
 
 from . import distributions
 
