@@ -1,6 +1,6 @@
 """Fixtures of the whole suite. The settings choose the database: see `make test`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
@@ -98,9 +98,12 @@ def uses_database(item: pytest.Item) -> bool:
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> None:
+def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     with django_db_blocker.unblock():
         furniture.remember_baseline()
+    yield
+    with django_db_blocker.unblock():
+        furniture.end_sessions()
 
 
 @pytest.fixture(scope="session")
