@@ -17,7 +17,7 @@ from tests.free_port import free_port
 ROOT = Path(__file__).parents[2]
 
 
-def wait_until(condition: Callable[[], object], seconds: float = 20) -> None:
+def wait_until(condition: Callable[[], object], seconds: float = 60) -> None:
     """Wait for something outside of this process to come true."""
     gives_up_at = monotonic() + seconds
     while not condition():
@@ -55,7 +55,7 @@ class Server:
         return self
 
     def get(self, path: str) -> tuple[int, bytes]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         connection.request("GET", path)
         answer = connection.getresponse()
         return answer.status, answer.read()
@@ -75,4 +75,4 @@ class Server:
     def stop(self, how: int = signal.SIGTERM) -> None:
         """Stop the server and wait for its end."""
         self.process.send_signal(how)
-        self.process.wait(20)
+        self.process.wait(60)
