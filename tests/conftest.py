@@ -1,6 +1,6 @@
 """Fixtures of the whole suite. The settings choose the database: see `make test`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
@@ -57,9 +57,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 WAIT_FOR_OTHERS = (
     *("management", "browser", "clients", "workers", "cluster", "faults", "notifications", "packaging"),
-    *("docs", "settings", "telemetry"),
+    *("docs", "settings", "telemetry", "upgrade", "deploy"),
 )
-"""Folders whose tests wait for processes of their own: done last, they would keep one core waiting."""
+"""Folders whose tests wait for processes of their own, and have the files that take longest."""
 WITH_CLUSTER = ("cluster", "faults")
 """Folders whose tests start PostgreSQL themselves, once: beside the suite on PostgreSQL."""
 ROWLESS = ("architecture", "core", "docs", "scripts")
@@ -73,9 +73,19 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Run tests that wait first. On a second database, skip tests that use no rows."""
-    items.sort(key=lambda item: item.path.relative_to(config.rootpath).parts[1] not in WAIT_FOR_OTHERS)
-    if not config.getoption("--rows-only"):
+    """Run tests that wait first. On a second database, skip tests that use no rows.
+
+    There, tests that wait are the last ones, except those of a cluster, so that the tests on one database use the cores
+    while those on the other one wait.
+    """
+    is_second = config.getoption("--rows-only")
+
+    def order(item: pytest.Item) -> tuple[bool, bool]:
+        folder = item.path.relative_to(config.rootpath).parts[1]
+        return folder not in WITH_CLUSTER, (folder in WAIT_FOR_OTHERS) == is_second
+
+    items.sort(key=order)
+    if not is_second:
         return
     left_out = [item for item in items if not uses_database(item)]
     items[:] = [item for item in items if uses_database(item)]
@@ -98,9 +108,12 @@ def uses_database(item: pytest.Item) -> bool:
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> None:
+def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     with django_db_blocker.unblock():
         furniture.remember_baseline()
+    yield
+    with django_db_blocker.unblock():
+        furniture.end_sessions()
 
 
 @pytest.fixture(scope="session")

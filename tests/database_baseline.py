@@ -55,6 +55,18 @@ def restore_baseline() -> None:
     _baseline.put_back()
 
 
+def end_sessions() -> None:
+    """End all sessions, such as those of threads that still run: PostgreSQL drops no database that has one."""
+    if connection.vendor == "postgresql":
+        connection.close()
+        connection.close_pool()
+        with connection._nodb_cursor() as cursor:
+            cursor.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s",
+                [connection.settings_dict["NAME"]],
+            )
+
+
 def _rows(table: str) -> set[tuple[Any, ...]]:
     return set(_run(f"SELECT * FROM {_quote_name(table)}"))
 

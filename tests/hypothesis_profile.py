@@ -1,4 +1,4 @@
-"""Number of examples of property tests: few by default, more with `make test TRIES=20`."""
+"""Number of examples of property tests: few by default, more with `EXAMPLE_FACTOR=20 make test`."""
 
 import os
 

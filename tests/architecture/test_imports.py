@@ -229,6 +229,7 @@ def test_modules_are_imported_inside_functions_only_for_a_listed_reason():
     assert found == set(LOCAL_IMPORTS)
 
 
+@cache
 def _graph() -> dict[str, set[str]]:
     """Return the modules that each module imports, at the top level or inside functions."""
     known = {module_name(path) for path, _ in modules()}

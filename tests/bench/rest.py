@@ -14,8 +14,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from tests.free_port import free_port
+
 from .processes import cpu_seconds, process_tree, pss_mb
-from .servers import ROOT, Server, free_port
+from .servers import ROOT, Server
 
 SECONDS = int(os.environ.get("REST_SECONDS", "60"))
 """The duration of the measurement of the CPU time."""

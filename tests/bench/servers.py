@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -12,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from tests.free_port import free_port
 
 from . import groups
 from .client import Client
@@ -190,10 +191,3 @@ def _wait_for(server: Server) -> None:
         except OSError:
             time.sleep(0.05)
     raise SystemExit(f"The server did not answer within {START_SECONDS} s.")
-
-
-def free_port() -> int:
-    """Return a free port."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]

@@ -13,7 +13,7 @@ import pytest
 FOLDER = Path(__file__).with_name("java")
 MAX_SECONDS = 600
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Options of Java for short programs, such as Maven: they spend less time on compiling than by default."""
+"""Options of Java for short programs, such as Maven and tests: they spend less time on compiling than by default."""
 NEWEST = 21
 """The Java that the newest SDK needs; with an older one, from 17 on, the last SDK for that is tested."""
 
@@ -72,7 +72,7 @@ def run_program(java: Path, program: str, **environment: str) -> dict[str, str]:
     """Run a program against a server. Return the result of each call, by method."""
     path = f"target/classes:{(FOLDER / 'target' / 'classpath').read_text(encoding='utf-8').strip()}"
     done = subprocess.run(
-        [java, "-cp", path, f"shop.{program}"],
+        [java, *QUICK_START.split(), "-cp", path, f"shop.{program}"],
         cwd=FOLDER,
         env=environment,
         capture_output=True,

@@ -8,7 +8,7 @@ Found = TypeVar("Found")
 LOOK_EVERY_SECONDS = 0.02
 
 
-def eventually(look: Callable[[], Found], seconds: float = 15) -> Found:
+def eventually(look: Callable[[], Found], seconds: float = 60) -> Found:
     """Call `look` until its result is true and return it.
 
     Raises:

@@ -12,7 +12,8 @@ from pathlib import Path
 import requests
 
 from tests.deploy.settings_in_code import ROOT
-from tests.management.server import free_port, wait_until
+from tests.free_port import free_port
+from tests.management.server import wait_until
 
 NGINX = ROOT / "deploy" / "nginx"
 CADDYFILE = ROOT / "deploy" / "caddy" / "Caddyfile"
@@ -110,12 +111,12 @@ def running_proxy(kind: str, folder: Path, upstream: str) -> Iterator[Proxy]:
     with (folder / "output").open("w") as output:
         process = subprocess.Popen(command, env=environment, stdout=output, stderr=output)
     try:
-        wait_until(lambda: process.poll() is not None or _responds(proxy), seconds=30)
+        wait_until(lambda: process.poll() is not None or _responds(proxy), seconds=60)
         assert process.poll() is None, (folder / "output").read_text()
         yield proxy
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(60)
 
 
 def _responds(proxy: Proxy) -> bool:

@@ -11,7 +11,8 @@ import requests
 
 from tests.deploy import dockerfile
 from tests.deploy.settings_in_code import ROOT
-from tests.management.server import free_port, wait_until
+from tests.free_port import free_port
+from tests.management.server import wait_until
 from tests.packaging.test_package import complete_run
 
 FILE = ROOT / "deploy" / "docker" / "Dockerfile"

@@ -188,7 +188,7 @@ def test_a_stream_of_events_is_passed_on_while_it_lasts(kind, tmp_path):
             self.end_headers()
             if self.path == "/stream":
                 self.wfile.write(b"data: 1\n\n")
-                assert received.wait(20)
+                assert received.wait(60)
                 self.wfile.write(b"data: 2\n\n")
 
         def log_message(self, *_: object) -> None:

@@ -14,7 +14,8 @@ import requests
 
 from conductor_app.management.command_line import FURTHER_COMMANDS, SUBCOMMANDS
 from tests.deploy.settings_in_code import ROOT, read_settings
-from tests.management.server import free_port, wait_until
+from tests.free_port import free_port
+from tests.management.server import wait_until
 
 FOLDER = ROOT / "deploy" / "systemd"
 SERVICES = sorted(path.name for path in FOLDER.glob("*.service"))

@@ -44,7 +44,7 @@ def test_a_client_does_not_change_between_the_check_of_added_scopes_and_the_upda
         return client_settings(*row.scopes, "b")
 
     changed = clients.authorize_and_update_client("fleet", authorize, "olga")
-    other.join(timeout=10)
+    other.join(timeout=60)
 
     assert waits == [True]
     assert changed.scopes == ["a", "b"]
@@ -59,7 +59,7 @@ def test_a_role_does_not_change_between_the_check_of_added_scopes_and_the_update
         waits.append((row.scopes, other.begin()))
 
     scope_roles.update_role("r", ["a", "b"], "", "olga", authorize=authorize)
-    other.join(timeout=10)
+    other.join(timeout=60)
 
     assert waits == [(["a"], True)]
     assert ScopeRole.objects.get(pk="r").scopes == ["c"]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from threading import Thread
+from threading import Thread, current_thread
 
 import pytest
 from django.db import connection
@@ -33,7 +33,10 @@ def waiters() -> WaiterRegistry:
 
 @pytest.fixture
 def lookups(waiters: WaiterRegistry) -> QueueLookups:
-    return QueueLookups(waiters)
+    """Return lookups without a thread of their own, which would look up at the same time as the test."""
+    lookups = QueueLookups(waiters)
+    lookups._thread = current_thread()
+    return lookups
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from tests.bench.servers import free_port
+from tests.free_port import free_port
 
 from .processes import Member
 

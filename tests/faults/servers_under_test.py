@@ -16,7 +16,7 @@ from typing import Any
 
 import orjson
 
-from tests.bench.servers import free_port
+from tests.free_port import free_port
 
 from . import product_hooks
 from .backends import Disk, PostgreSQL, Redis, wait_until

@@ -9,9 +9,9 @@ import pytest
 import requests
 
 from tests.bench.peers.systems import NotAvailable, find_java, jar_path
-from tests.bench.servers import free_port
 from tests.faults.backends import wait_until
 from tests.faults.processes import Member
+from tests.free_port import free_port
 
 from .source_objects import SECRETS, VARIABLES
 

@@ -3,7 +3,6 @@
 import http.client
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,16 +12,12 @@ from uuid import uuid4
 
 import psutil
 
+from tests.free_port import free_port
+
 ROOT = Path(__file__).parents[2]
 
 
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
-
-
-def wait_until(condition: Callable[[], object], seconds: float = 20) -> None:
+def wait_until(condition: Callable[[], object], seconds: float = 60) -> None:
     """Wait for something outside of this process to come true."""
     gives_up_at = monotonic() + seconds
     while not condition():
@@ -60,7 +55,7 @@ class Server:
         return self
 
     def get(self, path: str) -> tuple[int, bytes]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         connection.request("GET", path)
         answer = connection.getresponse()
         return answer.status, answer.read()
@@ -80,4 +75,4 @@ class Server:
     def stop(self, how: int = signal.SIGTERM) -> None:
         """Stop the server and wait for its end."""
         self.process.send_signal(how)
-        self.process.wait(20)
+        self.process.wait(60)

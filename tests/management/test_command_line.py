@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from conductor_app.management.command_line import FURTHER_COMMANDS, SUBCOMMANDS
+from tests.forked_interpreter import run_forked
 
 SCRIPT = Path(sys.executable).parent / "conductor-app"
 
@@ -15,13 +16,12 @@ SCRIPT = Path(sys.executable).parent / "conductor-app"
 def execute(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Execute `conductor-app` with its data in the folder."""
     environment = {"PATH": os.environ["PATH"], "VAR_DIR": str(folder / "var"), **variables}
-    return subprocess.run(
-        [SCRIPT, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
+    return run_forked(str(SCRIPT), *arguments, cwd=folder, env=environment)
 
 
 def test_it_prints_its_subcommands_without_arguments_and_creates_nothing(tmp_path):
-    help = execute(tmp_path)
+    environment = {"PATH": os.environ["PATH"], "VAR_DIR": str(tmp_path / "var")}
+    help = subprocess.run([SCRIPT], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
 
     assert help.returncode == 0
     assert [name for name in (*SUBCOMMANDS, *FURTHER_COMMANDS) if f"\n  {name} " not in help.stdout] == []

@@ -2,11 +2,11 @@
 
 import json
 import os
-import subprocess
-import sys
 from xml.etree import ElementTree
 
 import pytest
+
+from tests.forked_interpreter import run_forked
 
 FOLDER = {
     "charge.yaml": "name: charge\nretryCount: 1\nretryDelaySeconds: 60\n",
@@ -68,13 +68,7 @@ def execute(folder, *options, expected=0):
     environment = {name: value for name, value in os.environ.items() if name not in unset}
     # No database is there, and none is created.
     environment |= {"DATABASE_URL": "postgres://nobody@127.0.0.1:1/none", "VAR_DIR": str(folder / ".var")}
-    done = subprocess.run(
-        [sys.executable, "-c", code, "test", "-f", str(folder), *options],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    done = run_forked("-c", code, "test", "-f", str(folder), *options, env=environment)
     assert done.returncode == expected, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     return done.stdout + done.stderr

@@ -45,7 +45,7 @@ def test_it_stops_on_a_signal(tmp_path):
         process.send_signal(signal.SIGTERM)
 
         assert process.wait(60) == 0
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 20
     finally:
         process.kill()
         process.wait()

@@ -65,7 +65,7 @@ def test_a_migration_that_gets_no_lock_lets_others_continue_and_is_repeated(url)
             holder.rollback()
             rest = migration.stdout.read()
 
-        assert migration.wait(20) == 0, rest
+        assert migration.wait(60) == 0, rest
         assert "because a lock was not available within 0.05 s" in message
         assert f"pid {holder.info.backend_pid} (" in message
         assert "Attempt 2 of 60 starts in 0 s." in message
@@ -77,7 +77,7 @@ def test_the_last_attempt_reports_the_error_and_changes_nothing(url):
         columns = holder.execute(COLUMNS).fetchone()
         holder.execute("SELECT * FROM contended_app_entry")
         with migrate(url, "0001", "--lock-wait=0.05", "--lock-pause=0", "--lock-attempts=2") as migration:
-            output, _ = migration.communicate(timeout=20)
+            output, _ = migration.communicate(timeout=60)
 
         assert migration.returncode == 1
         assert output.count("Attempt ") == 1
@@ -99,6 +99,6 @@ def test_an_index_waits_for_open_transactions_without_a_limit_and_blocks_no_writ
                 other.execute(INSERT)
             holder.rollback()
 
-            assert migration.wait(20) == 0, migration.stdout.read()
+            assert migration.wait(60) == 0, migration.stdout.read()
         valid = "SELECT indisvalid FROM pg_index WHERE indexrelid = 'entry_by_text'::regclass"
         assert other.execute(valid).fetchone() == (True,)

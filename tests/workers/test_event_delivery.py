@@ -9,6 +9,7 @@ from conductor_app.engine.standalone import claims, outbox, task_commands
 from conductor_app.models import PulseMessage
 from conductor_app.workers.pulse_publisher import publish_due_messages
 from tests.engine.test_groups_parallel import LINUX, new_task
+from tests.free_port import free_port
 
 from . import brokers
 
@@ -65,7 +66,7 @@ def test_messages_are_delivered_in_order_and_to_their_routes(clock, settings, br
 
 
 def test_messages_for_an_unreachable_broker_are_delivered_later_in_order(clock, settings, nobody_waits):
-    settings.CONDUCTOR_TASKCLUSTER_AMQP_URL = f"amqp://me:secret@127.0.0.1:{brokers.free_port()}//"
+    settings.CONDUCTOR_TASKCLUSTER_AMQP_URL = f"amqp://me:secret@127.0.0.1:{free_port()}//"
     id = task_commands.create_task(new_task(clock)).id
 
     assert publish_due_messages() == 0

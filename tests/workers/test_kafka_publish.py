@@ -6,6 +6,7 @@ import pytest
 from confluent_kafka import Consumer
 
 from conductor_app.workers import WORKERS
+from tests.free_port import free_port
 
 from . import brokers
 
@@ -73,7 +74,7 @@ def test_a_task_without_a_request_fails():
 
 
 def test_a_cluster_that_does_not_answer_fails_the_task():
-    outcome = perform(bootStrapServers=f"127.0.0.1:{brokers.free_port()}", topic="a", value=1)
+    outcome = perform(bootStrapServers=f"127.0.0.1:{free_port()}", topic="a", value=1)
 
     assert outcome.status == "FAILED"
     assert "kafka" in outcome.reason

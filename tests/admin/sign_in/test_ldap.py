@@ -3,7 +3,6 @@
 import datetime
 import ipaddress
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from conductor_app.access.roles import role_group
 from conductor_app.models import AuditEntry
 from conductor_app.settings import sign_in as sign_in_settings
 from tests.admin.sign_in.test_passwords import is_signed_in, sign_in
+from tests.free_port import free_port
 
 SLAPD = shutil.which("slapd", path="/usr/sbin:/usr/local/sbin:/usr/bin")
 MODULES = Path("/usr/lib/ldap")
@@ -99,12 +99,6 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, i
     finally:
         process.terminate()
         process.wait(10)
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
 
 
 def create_certificate(folder: Path) -> None:

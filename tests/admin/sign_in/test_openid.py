@@ -1,7 +1,6 @@
 """Single sign-on with a real OpenID Connect provider, which runs in its own process."""
 
 import json
-import socket
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ from conductor_app.access.permission_cache import permission_set_of
 from conductor_app.access.roles import role_group
 from conductor_app.admin.sign_in import openid_provider
 from conductor_app.models import AuditEntry, ExternalIdentity
+from tests.free_port import free_port
 
 START, CALLBACK = "/admin/login/openid/", "/admin/login/openid/callback/"
 PROGRAM = Path(__file__).with_name("openid_provider.py")
@@ -56,9 +56,7 @@ class Provider:
 @pytest.fixture(scope="module")
 def running_provider(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Provider]:
     folder = tmp_path_factory.mktemp("provider")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     provider = Provider(port, folder)
     provider.set_users()
     callback = f"http://testserver{CALLBACK}"

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import psycopg
 
-from tests.bench.servers import free_port
 from tests.faults.backends import create_database, wait_until
 from tests.faults.processes import Member
+from tests.free_port import free_port
 
 SETTINGS = {
     "shared_buffers": "512MB",

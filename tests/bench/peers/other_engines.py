@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.processes import cpu_seconds
-from tests.bench.servers import ROOT, free_port
+from tests.bench.servers import ROOT
 from tests.faults.backends import Redis, wait_until
 from tests.faults.processes import Member
+from tests.free_port import free_port
 
 from .database import start_database
 from .systems import NotAvailable

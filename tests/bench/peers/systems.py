@@ -12,9 +12,10 @@ from pathlib import Path
 
 from tests.bench.client import Client
 from tests.bench.processes import cpu_seconds, pss_mb
-from tests.bench.servers import Installation, free_port, start_server
+from tests.bench.servers import Installation, start_server
 from tests.faults.backends import Redis, wait_until
 from tests.faults.processes import Member
+from tests.free_port import free_port
 
 from .database import SETTINGS, Database, start_database
 
