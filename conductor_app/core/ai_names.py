@@ -45,5 +45,5 @@ def named_uses(task_type: Any, inputs: Any) -> Iterator[NamedUse]:
 
 
 def is_name(value: Any) -> TypeGuard[str]:
-    """Return True for a text that is not empty and contains no expression."""
-    return isinstance(value, str) and bool(value) and "${" not in value
+    """Return True for a text that can be the name of an object: not empty, without an expression and without NUL."""
+    return isinstance(value, str) and bool(value) and "${" not in value and "\0" not in value

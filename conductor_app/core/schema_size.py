@@ -33,7 +33,7 @@ class _Visits:
     def of(self, schema: Any) -> int:
         """Return the number of visits of a schema, or of a part of one."""
         if isinstance(schema, list):
-            return _limited(sum(map(self.of, schema)))
+            return _check_limit(sum(map(self.of, schema)))
         if not isinstance(schema, Mapping):
             return 0
         if any(name in schema for name in OTHER_REFERENCES) or ("$id" in schema and schema is not self._root):
@@ -41,7 +41,7 @@ class _Visits:
         count = 1 + sum(map(self.of, schema.values()))
         if isinstance(reference := schema.get("$ref"), str):
             count += self._of_target(reference)
-        return _limited(count * 2 ** sum(name in schema for name in REPEATED))
+        return _check_limit(count * 2 ** sum(name in schema for name in REPEATED))
 
     def _of_target(self, reference: str) -> int:
         if reference not in self._targets:
@@ -65,7 +65,8 @@ class _Visits:
         return found
 
 
-def _limited(count: int) -> int:
+def _check_limit(count: int) -> int:
+    """Return the count if it is within the limit."""
     if count > MAX_VISITS:
         raise _Unbounded
     return count

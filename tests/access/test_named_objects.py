@@ -115,6 +115,15 @@ def test_every_input_that_can_be_the_name_of_a_prompt_needs_the_permission(autho
     assert (reply.status_code, "PROMPT 'theirs'" in reply.json()["message"]) == (403, True)
 
 
+def test_a_text_with_nul_is_no_name(author):
+    chat = step("LLM_CHAT_COMPLETE", **{**CHAT, "llmProvider": "x", "instructions": "${workflow.input.text}"})
+    assert author.post("/metadata/workflow", definition(chat)).status_code == 200
+
+    [attempt] = attempts_of(start(author, input={"text": "a\0b"}))
+
+    assert (attempt.queue, attempt.status) == ("LLM_CHAT_COMPLETE", "PENDING")
+
+
 def test_an_input_that_is_changed_at_a_breakpoint_names_nothing_that_the_starter_may_not_use(author, admin):
     admin.post("/metadata/workflow", definition(step("JDBC", **{**SQL, "connectionId": "own"})))
     run = start(author, breakpoints=[{"taskReferenceName": "work"}])

@@ -321,6 +321,33 @@ def test_a_secret_in_a_prompt_reaches_the_model_and_is_stored_nowhere(server, ru
     assert "tops3cret" not in stored
 
 
+REFUSED_INPUTS = {
+    "a number without end": ({"temperature": "nan"}, "temperature must be a number"),
+    "a number that is too large": ({"maxTokens": 10**400}, "maxTokens must be a number"),
+    "a schema that cannot be used": (
+        {"jsonOutput": True, "outputSchema": {"$ref": "file:///etc/passwd"}},
+        "outputSchema cannot be used: ",
+    ),
+    "a model with NUL": ({"model": "a\0b"}, "model not specified"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED_INPUTS)
+def test_an_input_that_no_call_can_have_is_refused_before_the_call(server, run, case):
+    inputs, reason = REFUSED_INPUTS[case]
+
+    attempt = run(chat(userInput="x", **inputs)).task("ask")
+
+    assert attempt.reason.startswith(f"Non-retryable error: {reason}")
+    assert server.asked == []
+
+
+def test_instructions_with_nul_are_a_text(server, run):
+    server.answers[CHAT] = said("ok")
+
+    assert run(chat(instructions="a\0b", userInput="x")).output["result"] == "ok"
+
+
 def test_a_secret_whose_value_is_the_name_of_a_prompt_is_sent_as_a_text(server, run, monkeypatch):
     monkeypatch.setenv("CONDUCTOR_SECRET_NAME", "confidential-prompt")
     save_prompt("confidential-prompt", "The recipe", "ada")
