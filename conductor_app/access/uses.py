@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ..core.data_requests import PUBLIC_VARIABLES
 from ..core.document.uses import EVERY_VARIABLE, uses_of
 from ..core.errors import Forbidden
 from ..models import Prompt, Run, WorkflowDefinition
@@ -37,7 +38,6 @@ USE_ACCESSES: dict[str, tuple[str, ...]] = {
     WORKFLOW_DEF: (EXECUTE, UPDATE),
 }
 """The accesses of which one permits the use of an object, by its target type."""
-PUBLIC_VARIABLES = ("NETFLIX_ENV", "NETFLIX_STACK")
 
 
 def require_debug() -> None:

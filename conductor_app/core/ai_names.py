@@ -8,8 +8,8 @@ INTEGRATION_TARGET, MODEL_TARGET, PROMPT_TARGET = "INTEGRATION_PROVIDER", "INTEG
 
 INTEGRATION_INPUTS = ("llmProvider", "embeddingModelProvider", "vectorDB")
 MODEL_INPUTS = {"llmProvider": "model", "embeddingModelProvider": "embeddingModel"}
-PROMPT_INPUTS = ("promptName", "instructions")
-"""Conductor uses the text itself if there is no prompt of that name."""
+PROMPT_INPUTS = ("promptName", "prompt", "instructions", "instructionsTemplate")
+"""The inputs that have the name of a prompt or its text: the text itself is used if there is no prompt of that name."""
 MAX_PROMPT_NAME_LENGTH = 255
 TYPE_PREFIXES = ("LLM_", "GENERATE_")
 """The prefixes of task types that call models or search vectors."""
@@ -31,18 +31,19 @@ def named_uses(task_type: Any, inputs: Any) -> Iterator[NamedUse]:
     if not isinstance(task_type, str) or not task_type.startswith(TYPE_PREFIXES) or not isinstance(inputs, Mapping):
         return
     for input in INTEGRATION_INPUTS:
-        if _is_name(name := inputs.get(input)):
+        if is_name(name := inputs.get(input)):
             model = inputs.get(MODEL_INPUTS.get(input, ""))
             yield (
                 NamedUse(MODEL_TARGET, f"{name}:{model}", input)
-                if _is_name(model)
+                if is_name(model)
                 else NamedUse(INTEGRATION_TARGET, name, input)
             )
     for input in PROMPT_INPUTS:
         name = inputs.get(input)
-        if _is_name(name) and len(name) <= MAX_PROMPT_NAME_LENGTH and "\n" not in name:
+        if is_name(name) and len(name) <= MAX_PROMPT_NAME_LENGTH and "\n" not in name:
             yield NamedUse(PROMPT_TARGET, name, input)
 
 
-def _is_name(value: Any) -> TypeGuard[str]:
-    return isinstance(value, str) and bool(value) and "${" not in value
+def is_name(value: Any) -> TypeGuard[str]:
+    """Return True for a text that can be the name of an object: not empty, without an expression and without NUL."""
+    return isinstance(value, str) and bool(value) and "${" not in value and "\0" not in value

@@ -149,7 +149,7 @@ def has_breakpoint(run: Run, ref: str, place: str, now: int) -> bool:
 
 def _evaluate_condition(text: str, ctx: DecisionContext) -> ScriptResult:
     script, references = split_expression(text)
-    return ctx.script("javascript", script, ctx.from_data().resolve(references))
+    return ctx.script("javascript", script, ctx.for_conditions().resolve(references))
 
 
 def build_stop(found: Breakpoint, result: ScriptResult, task: Task, now: int) -> dict[str, Any]:

@@ -247,6 +247,8 @@ class Environment(DataRequest):
 WORKFLOW_TARGET, CONNECTION_TARGET = "WORKFLOW_DEF", "INTEGRATION"
 SECRET_TARGET, VARIABLE_TARGET = "SECRET_NAME", "ENV_VARIABLE"
 """The target types of permissions on workflows, databases, secrets and environment values."""
+PUBLIC_VARIABLES = ("NETFLIX_ENV", "NETFLIX_STACK")
+"""The environment values that every definition may read, also by their bare names."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from copy import copy
 from typing import Any
 
 from .data_requests import (
+    PUBLIC_VARIABLES,
     ActiveDomains,
     AttemptPayload,
     DataRequest,
@@ -24,8 +25,16 @@ from .data_requests import (
 from .definition import Definition, Key, Step
 from .effects import Effect
 from .errors import StepRefused
-from .expressions import MISSING, NeedsQuickJS, evaluate_in_process, needed_references, resolve_template
+from .expressions import (
+    ENVIRONMENT_OF_DATA,
+    MISSING,
+    NeedsQuickJS,
+    evaluate_in_process,
+    needed_references,
+    resolve_template,
+)
 from .frozen import fast_replace
+from .masking import redact_for_listeners
 from .reasons import CONDUCTOR_LENGTH
 from .snapshot import UNKNOWN, Run, Task
 from .step_structure import STEP_STRUCTURES, structure_of
@@ -47,6 +56,7 @@ class DecisionContext:
         self._loops: list[Step | None] = []
         # The expressions of a definition that came from data may read what the starter of the run may.
         self._reader = run.starter_id if run.definition.allowed_secrets is not None else 0
+        self._is_redacted = False
 
     def at(self, step: Step, key: Key, source: Task | None = None, place: int = 0) -> "DecisionContext":
         """Return this context as seen from a step. In an item of a FOR_EACH, references mean the tasks of that item.
@@ -69,6 +79,15 @@ class DecisionContext:
             return self
         limited = copy(self)
         limited._reader = self.run.starter_id
+        return limited
+
+    def for_conditions(self) -> "DecisionContext":
+        """Return this context for the condition of a breakpoint, which reads what the pages of the run show.
+
+        Masked values are `***`, and environment values are missing: the error of a condition may contain what it reads.
+        """
+        limited = copy(self)
+        limited._is_redacted = True
         return limited
 
     def require_use(self, target_type: str, name: str, *, is_authored: bool) -> None:
@@ -118,7 +137,8 @@ class DecisionContext:
         unanswered = {q for pair in pairs if (q := self._request_for(*pair)) and q not in self.data}
         if unanswered:
             raise DataRequired(unanswered)
-        return resolve_template(template, lambda root, key: self._value(root, key, known))
+        read = self._redacted_value if self._is_redacted else self._value
+        return resolve_template(template, lambda root, key: read(root, key, known))
 
     def script(self, language: str, source: str, inputs: Mapping[str, Any]) -> ScriptResult:
         """Return the result of a script.
@@ -252,8 +272,14 @@ class DecisionContext:
             return self._loaded_part(request, key) if request else MISSING
         return self._task_value(task, key)
 
+    def _redacted_value(self, root: str, key: str, own: Mapping[str, Any]) -> Any:
+        if not key or key in ("env", ENVIRONMENT_OF_DATA):
+            return MISSING
+        value = self._value(root, key, own)
+        return value if value is MISSING else redact_for_listeners(value, self.run.definition)
+
     def _environment(self, name: str) -> Any:
-        value = self.require(Environment(self._reader)).get(name) if name else None
+        value = self.require(Environment(self._reader)).get(name) if name in PUBLIC_VARIABLES else None
         return MISSING if value is None else value
 
     def _loaded_part(self, request: DataRequest, key: str) -> Any:
@@ -267,6 +293,8 @@ class DecisionContext:
             return self._run_payload(key)
         if key == "env":
             return self.require(Environment(self._reader))
+        if key == ENVIRONMENT_OF_DATA:
+            return self.require(Environment(self.run.starter_id))
         return RUN_FACTS[key](self.run) if key in RUN_FACTS else MISSING
 
     def _task_value(self, task: Task, key: str) -> Any:

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Any, ClassVar, NamedTuple
 
+from .ai_names import NamedUse
+
 Document = Mapping[str, Any]
 
 
@@ -75,6 +77,8 @@ class StepStructure:
     """The policy of its tasks without a task definition, as the fields of one, where it differs from the default."""
     is_built_in: ClassVar[bool] = False
     """True if a worker of this server executes it."""
+    naming_inputs: ClassVar[tuple[str, ...]] = ()
+    """The inputs that are names of objects and nothing else."""
     calls_models: ClassVar[bool] = False
     """True if its worker calls models, each call of which is in the journal."""
     is_isolated: ClassVar[bool] = False
@@ -126,8 +130,8 @@ class StepStructure:
         """Yield the workflows that the step starts, as written: names, expressions, or invalid values."""
         return iter(())
 
-    def named_connections(self, step: Document) -> Iterator[Any]:
-        """Yield the databases that the step connects to, as written: names, expressions, or invalid values."""
+    def named_objects(self, inputs: Any) -> Iterator[NamedUse]:
+        """Yield the databases, integrations, models and prompts that inputs name. Expressions are left out."""
         return iter(())
 
     def script_inputs(self, step: Document) -> set[str]:

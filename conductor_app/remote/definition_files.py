@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .yaml_documents import Document, YamlError, read_documents
+from .yaml_documents import Document, ValueCount, YamlError, read_documents
 
 SUFFIXES = (".yaml", ".yml", ".json")
 TEST_SUFFIXES = (".test.yaml", ".test.yml", ".test.json")
@@ -40,7 +40,7 @@ def read_folder(folder: str, *, tests: bool = False) -> list[FolderDocument]:
     Raises:
         FolderError: when the folder or one of its files cannot be read, with all errors.
     """
-    root, size = Path(folder), 0
+    root, size, count = Path(folder), 0, ValueCount()
     found: list[FolderDocument] = []
     errors: list[str] = []
     if not root.exists():
@@ -55,7 +55,7 @@ def read_folder(folder: str, *, tests: bool = False) -> list[FolderDocument]:
             size += len(text)
             if size > MAX_BYTES:
                 raise FolderError(f"{folder} contains more than {MAX_BYTES // 1_000_000} MB. Split it.")
-            found += _documents(path, text)
+            found += _documents(path, text, count)
         except YamlError as error:
             errors.append(f"{path}:{error.line}: {error}")
     if errors:
@@ -99,8 +99,8 @@ def _read_file(path: Path) -> str:
         raise FolderError(f"{path} cannot be read: {error.strerror}.") from None
 
 
-def _documents(path: Path, text: str) -> Iterator[FolderDocument]:
-    documents: list[Document] = read_documents(text, is_json=path.suffix == ".json")
+def _documents(path: Path, text: str, count: ValueCount) -> Iterator[FolderDocument]:
+    documents: list[Document] = read_documents(text, is_json=path.suffix == ".json", count=count)
     for number, (value, lines) in enumerate(documents):
         if not isinstance(value, dict):
             raise YamlError("A definition must be an object with fields such as `name`.", lines.get("", 1))

@@ -1,13 +1,14 @@
 """`conductor-app plan`, `apply`, `drift` and `export`: definitions in a folder, such as a Git repository."""
 
 import json
+import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
 import click
-import yaml
 
 from ..core.document.source_documents import recognize_kind
 from .api_client import ApiClient, ServerError
@@ -15,10 +16,13 @@ from .definition_files import FolderDocument, FolderError, read_folder
 from .git import find_commit
 from .options import server_options
 from .output import clean_text, format_time, print_json
+from .yaml_documents import write_documents
 
 Document = dict[str, Any]
 HAS_CHANGES = 2
 APPLY_SECONDS = 600
+MAX_FILE_NAME = 60
+"""The maximum number of characters of a new file's name, which has at most 255 bytes."""
 SIGNS = {
     "create": ("+", "green"),
     "update": ("~", "yellow"),
@@ -149,10 +153,10 @@ def export(server: ApiClient, as_json: bool, folder: str, label: str, dry_run: b
     changed: dict[Path, dict[int, Document]] = {}
     for item in drifted:
         given = next((each for each in documents if _is_same(each, item)), None)
-        path = given.path if given else _new_path(Path(folder), item)
         if item["state"] == "deleted":
             results.append({"kind": item["kind"], "name": item["name"], "result": "deleted on the server"})
             continue
+        path = given.path if given else _new_path(Path(folder), item, changed)
         number = given.number if given else 0
         kept = {"kind": given.value["kind"]} if given and "kind" in given.value else {}
         changed.setdefault(path, {})[number] = {**kept, **item["current"]} if given else _with_kind(item)
@@ -284,10 +288,19 @@ def _with_kind(item: Document) -> Document:
     return {"kind": item["kind"], **item["current"]}
 
 
-def _new_path(folder: Path, item: Document) -> Path:
-    safe = "".join(each if each.isalnum() or each in "-_." else "_" for each in item["name"])
-    name = f"{safe.lstrip('.') or '_'}.{item['kind']}.yaml"
-    return (folder if folder.is_dir() else folder.parent) / name
+def _new_path(folder: Path, item: Document, chosen: Iterable[Path]) -> Path:
+    """Return the path of a new file, which no file has and no other exported definition gets."""
+    name, kind = _safe_name(item["name"]), _safe_name(item["kind"])
+    taken = {path.name.casefold() for path in chosen}
+    parent = folder if folder.is_dir() else folder.parent
+    suffixes = chain([""], (f"-{number}" for number in count(2)))
+    paths = (parent / f"{name}{suffix}.{kind}.yaml" for suffix in suffixes)
+    return next(path for path in paths if path.name.casefold() not in taken and not os.path.lexists(path))
+
+
+def _safe_name(name: str) -> str:
+    safe = "".join(each if each.isalnum() or each in "-_." else "_" for each in name)
+    return safe.lstrip(".")[:MAX_FILE_NAME] or "_"
 
 
 def _write(path: Path, documents: Sequence[FolderDocument], replaced: dict[int, Document]) -> None:
@@ -296,7 +309,7 @@ def _write(path: Path, documents: Sequence[FolderDocument], replaced: dict[int, 
     if path.suffix == ".json":
         text = json.dumps(values[0] if len(values) == 1 else values, indent=2, ensure_ascii=False) + "\n"
     else:
-        text = yaml.dump_all(values, sort_keys=False, allow_unicode=True, width=120, Dumper=yaml.SafeDumper)
+        text = write_documents(values)
     try:
         path.write_text(text, "utf-8")
     except OSError as error:

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +11,9 @@ import yaml
 
 MAX_DEPTH = 100
 MAX_VALUES = 200_000
+MAX_ALL_VALUES = 3_000_000
+"""The maximum of all documents together, copies of aliases included."""
+LINE_ENDS = re.compile("[\x85\u2028\u2029]")
 INTEGER = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 CONSTANTS: dict[str, Any] = {"": None, "~": None} | {
@@ -39,14 +43,42 @@ class PlainLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignor
     yaml_implicit_resolvers: dict[str, Any] = {}
 
 
-def read_documents(text: str, *, is_json: bool) -> list[Document]:
+class PlainDumper(yaml.SafeDumper):
+    """A dumper that quotes the texts that this module would read as another value."""
+
+
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = '"' if LINE_ENDS.search(text) else None if _is_text(text) else "'"
+    return dumper.represent_scalar(STRING, text, style)
+
+
+PlainDumper.add_representer(str, _represent_text)
+
+
+class ValueCount:
+    """The number of values that were read from all files together."""
+
+    def __init__(self) -> None:
+        self.total = 0
+
+
+def write_documents(values: list[Any]) -> str:
+    """Return documents as YAML, from which `read_documents` reads the same values."""
+    text: str = yaml.dump_all(values, sort_keys=False, allow_unicode=True, width=120, Dumper=PlainDumper)
+    return text
+
+
+def read_documents(text: str, *, is_json: bool, count: ValueCount | None = None) -> list[Document]:
     """Return the documents of a file, each with the line of each path. The elements of a list are documents.
+
+    `count`: of the values of all files, which is limited.
 
     Raises:
         YamlError: when the text is invalid.
     """
     if is_json:
         return _read_json(text)
+    count = count or ValueCount()
     try:
         nodes = [node for node in yaml.compose_all(text, PlainLoader) if node is not None]
     except yaml.MarkedYAMLError as error:
@@ -57,7 +89,7 @@ def read_documents(text: str, *, is_json: bool) -> list[Document]:
         raise YamlError(f"Invalid YAML: {str(error).splitlines()[0]}.", 1) from None
     except RecursionError:
         raise YamlError("The document is nested too deeply.", 1) from None
-    return [_convert(each) for node in nodes for each in _elements(node) if not _is_null(each)]
+    return [_convert(each, count) for node in nodes for each in _elements(node) if not _is_null(each)]
 
 
 def _elements(node: yaml.Node) -> list[yaml.Node]:
@@ -75,11 +107,13 @@ def _read_json(text: str) -> list[Document]:
         raise YamlError(f"Invalid JSON: {error.msg}.", error.lineno) from None
     except RecursionError:
         raise YamlError("The document is nested too deeply.", 1) from None
+    except ValueError:
+        raise YamlError("A number in the document has too many digits.", 1) from None
     values = value if isinstance(value, list) else [value]
     try:
         # JSON is almost a subset of YAML, whose parser knows the lines.
         root = yaml.compose(text, PlainLoader)
-        lines = [_convert(node)[1] for node in _elements(root)] if root is not None else []
+        lines = [_convert(node, ValueCount())[1] for node in _elements(root)] if root is not None else []
     except (yaml.YAMLError, YamlError, RecursionError):
         lines = []
     return list(zip(values, lines if len(lines) == len(values) else [{}] * len(values), strict=True))
@@ -88,8 +122,7 @@ def _read_json(text: str) -> list[Document]:
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
+        [(twice, _times)] = Counter(key for key, _ in pairs).most_common(1)
         raise YamlError(f"The key {twice!r} occurs twice in one object.", 1)
     return found
 
@@ -98,17 +131,17 @@ def _refuse_constant(name: str) -> Any:
     raise YamlError(f"{name} is not a JSON value.", 1)
 
 
-def _convert(node: yaml.Node) -> Document:
-    converter = NodeConverter()
+def _convert(node: yaml.Node, count: ValueCount) -> Document:
+    converter = NodeConverter(count)
     return converter.value(node, "", 0), converter.lines
 
 
 class NodeConverter:
     """Conversion of one document. Aliases are copied, so their number is limited."""
 
-    def __init__(self) -> None:
+    def __init__(self, count: ValueCount) -> None:
         self.lines: Lines = {}
-        self._count = 0
+        self._count, self._of_all = 0, count
 
     def value(self, node: yaml.Node, path: str, depth: int) -> Any:
         """Return the JSON value of a node, and remember its line.
@@ -117,11 +150,7 @@ class NodeConverter:
             YamlError: when it has no JSON value.
         """
         line = node.start_mark.line + 1
-        self._count += 1
-        if depth > MAX_DEPTH:
-            raise YamlError(f"The document is nested more than {MAX_DEPTH} levels deep.", line)
-        if self._count > MAX_VALUES:
-            raise YamlError(f"The document has more than {MAX_VALUES:,} values, copies of aliases included.", line)
+        self._require_limits(line, depth)
         if node.tag not in TAGS:
             raise YamlError(f"The tag {node.tag.replace(PREFIX, '!!')} is not supported.", line)
         self.lines.setdefault(path, line)
@@ -130,6 +159,21 @@ class NodeConverter:
         if isinstance(node, yaml.SequenceNode):
             return [self.value(each, f"{path}[{number}]", depth + 1) for number, each in enumerate(node.value)]
         return _scalar(node)
+
+    def _require_limits(self, line: int, depth: int) -> None:
+        """Count a value, and check the limits.
+
+        Raises:
+            YamlError: when one is exceeded.
+        """
+        self._count += 1
+        self._of_all.total += 1
+        if depth > MAX_DEPTH:
+            raise YamlError(f"The document is nested more than {MAX_DEPTH} levels deep.", line)
+        if self._count > MAX_VALUES:
+            raise YamlError(f"The document has more than {MAX_VALUES:,} values, copies of aliases included.", line)
+        if self._of_all.total > MAX_ALL_VALUES:
+            raise YamlError(f"The files have more than {MAX_ALL_VALUES:,} values, copies of aliases included.", line)
 
     def _mapping(self, node: yaml.MappingNode, path: str, depth: int) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -153,6 +197,7 @@ class NodeConverter:
         for each in _elements(node):
             if not isinstance(each, yaml.MappingNode):
                 raise YamlError("The value of << must be an object.", each.start_mark.line + 1)
+            self._require_limits(each.start_mark.line + 1, depth)
             yield self._mapping(each, path, depth + 1)
 
 

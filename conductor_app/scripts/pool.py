@@ -12,7 +12,7 @@ from typing import Any
 from conductor_app.scripts.helper_queue import HelperQueue
 from conductor_app.scripts.process import Helper, HelperDied, HelperTimedOut, Isolation
 
-ENGINES = {"javascript": "javascript_jq", "jq": "javascript_jq", "python": "monty"}
+ENGINES = {"javascript": "javascript_jq", "jq": "javascript_jq", "python": "monty", "json-schema": "json_schema"}
 """The engine of each language. A helper process runs one engine."""
 MAX_INPUT_SIZE = 16 << 20
 GRACE_SECONDS = 0.5

@@ -1,7 +1,13 @@
 """Rights on the definitions of a folder: each item of a plan requires its own, and a plan reveals nothing."""
 
+from functools import partial
+
 import pytest
 
+from conductor_app.access.current_actor import acting_as, actor_of_user
+from conductor_app.api.conductor.definitions.source_views import KINDS
+from conductor_app.engine.definitions.source_apply import apply_plan
+from conductor_app.engine.definitions.source_plan import SourceFolder, plan_source
 from conductor_app.engine.failures.alert_targets import create_target
 from conductor_app.models import AppliedDefinition, Schedule, TaskDefinition, WorkflowDefinition
 from tests.access.users import api_client_of, create_application, grant_access
@@ -150,3 +156,17 @@ def test_drift_hides_alerts_from_callers_who_may_not_read_runs(admin, shop):
 
     assert api_client_of(shop).get("/definitions/drift").json()["definitions"] == []
     assert [item["name"] for item in admin.get("/definitions/drift").json()["definitions"]] == ["Failed orders"]
+
+
+def test_a_definition_that_another_caller_creates_after_the_plan_is_not_changed(admin, shop):
+    grant_access(shop, "WORKFLOW_DEF", "order", "CREATE")
+    with acting_as(partial(actor_of_user, shop.user_id)):
+        plan = plan_source(SourceFolder("shop", [{**WORKFLOW, "version": 5}]), KINDS, "shop")
+        assert [item.problem for item in plan.items] == [""]
+        admin.define(simple("pay"), name="order", version=1)
+
+        [applied] = list(apply_plan(plan))
+
+    assert applied.error == "It was changed while the plan was applied. Plan again."
+    assert list(WorkflowDefinition.objects.values_list("version", flat=True)) == [1]
+    assert api_client_of(shop).get("/metadata/workflow/order").status_code == 403

@@ -2,8 +2,9 @@
 
 import pytest
 
-from conductor_app.remote import definition_files
+from conductor_app.remote import definition_files, yaml_documents
 from conductor_app.remote.definition_files import FolderError, read_folder
+from conductor_app.remote.yaml_documents import write_documents
 
 
 def read(tmp_path, text, name="a.yaml"):
@@ -56,6 +57,7 @@ def test_anchors_and_merges_are_copied(tmp_path):
         ("a: !!python/object/apply:os.system [id]\n", "/a.yaml:1: The tag"),
         ("a: !secret b\n", "/a.yaml:1: The tag !secret is not supported."),
         ("a: &a [*a]\n", "/a.yaml:1: The document is nested more than 100 levels deep."),
+        ("a: &a\n  <<: [*a, *a]\n", "/a.yaml:1: The document is nested more than 100 levels deep."),
     ],
 )
 def test_invalid_yaml_is_refused_with_its_file_and_line(tmp_path, text, expected):
@@ -113,3 +115,24 @@ def test_hidden_files_tests_and_other_files_are_left_out(tmp_path):
         (tmp_path / name).write_text("name: other")
 
     assert read(tmp_path, "name: a\n") == [{"name": "a"}]
+
+
+def test_merges_of_merges_and_documents_that_are_aliases_are_counted(tmp_path, monkeypatch):
+    merges = "".join(f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 10)}]}}\n" for n in range(1, 30))
+    assert "The document has more than 200,000 values" in error_of(tmp_path, f"a0: &a0 {{}}\n{merges}")
+
+    monkeypatch.setattr(yaml_documents, "MAX_ALL_VALUES", 1_000)
+    assert "The files have more than 1,000 values" in error_of(tmp_path, "- &a {b: [1, 2, 3, 4]}\n" + "- *a\n" * 200)
+
+
+def test_json_with_unusual_numbers_and_keys_is_refused_at_once(tmp_path):
+    assert "too many digits" in error_of(tmp_path, f'{{"a": {"1" * 5_000}}}', "a.json")
+    keys = ",".join(f'"{n}":1' for n in range(50_000))
+    assert "occurs twice" in error_of(tmp_path, f'{{{keys},"49999":2}}', "a.json")
+
+
+@pytest.mark.parametrize(
+    "text", ["1e3", "0o14", "-.5", "1E5", "no", "~", "", "0x1F", "\x85", "a\nb", "12:30", "2026-11-24"]
+)
+def test_what_is_written_is_read_as_the_same_text(tmp_path, text):
+    assert read(tmp_path, write_documents([{"value": text, text or "key": 1}])) == [{"value": text, text or "key": 1}]

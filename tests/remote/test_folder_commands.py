@@ -88,8 +88,8 @@ def plan(folder: Path, *options: str, expected: int) -> str:
     return execute("plan", "-f", folder, *options, expected=expected).output
 
 
-def edit_task(**fields) -> None:
-    reply = Api().put("/metadata/taskdefs", {"name": "charge", **fields})
+def edit_task(name: str = "charge", **fields) -> None:
+    reply = Api().put("/metadata/taskdefs", {"name": name, **fields})
     assert reply.status_code == 200, reply.content
 
 
@@ -194,6 +194,21 @@ def test_export_writes_the_edits_of_the_server_into_the_files(folder):
     assert (folder / "rest.yml").read_text() == REST
     apply(folder)
     execute("drift")
+
+
+def test_export_overwrites_no_file_of_another_definition(folder):
+    names = ("pick/item", "pick:item", "pick_item")
+    for name in names:
+        write(folder, **{"tasks/all.yaml": f"name: {name}\n"})
+        apply(folder, "--label", "tasks")
+    write(folder, **{"tasks/all.yaml": "name: other\n", "tasks/pick_item.task.yaml": "name: kept\n"})
+    for name in names:
+        edit_task(name, retryCount=7)
+
+    execute("export", "-f", folder / "tasks", "--label", "tasks")
+
+    written = sorted((folder / "tasks").glob("pick_item*"))
+    assert [yaml.safe_load(path.read_text())["name"] for path in written] == [*names, "kept"]
 
 
 def test_prune_deletes_only_what_the_same_source_has_applied(folder):

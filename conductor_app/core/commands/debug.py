@@ -15,14 +15,15 @@ from ..breakpoints import (
     stops_of,
     with_breakpoints,
 )
-from ..decision_context import Command, DecisionContext
+from ..decision_context import Command, DecisionContext, conductor_task_type
 from ..effects import Effect, UpdateRun, apply_effects
-from ..errors import Conflict, Invalid, NotAllowedInState, NotFound
+from ..errors import Conflict, Forbidden, Invalid, NotAllowedInState, NotFound, StepRefused
 from ..masking import masked_names, restore_named
 from ..rules.finish_run import end_run
 from ..rules.stop_at_breakpoints import release_task
 from ..snapshot import Run, Task
 from ..states import PAUSED
+from ..step_types.named_objects import require_named_objects
 from ..step_types.sub_workflow import SubWorkflow
 from .rerun import Rerun
 from .update_state import set_variables
@@ -140,6 +141,7 @@ class ReleaseStop:
 
         Raises:
             Invalid: when the payload cannot be changed at this place.
+            Forbidden: when the run may not use an object that the new input names.
         """
         facts: dict[str, Any] = {}
         step_state: dict[str, Any] = {}
@@ -148,6 +150,7 @@ class ReleaseStop:
             if place not in (BEFORE, FAILURE):
                 raise Invalid("The input can be changed before a step, and after a failure for its next attempt.")
             given = restore_named(dict(self.input), ctx.attempt_payload(task, "input") or {}, masked)
+            _require_uses(task, given, ctx)
             step_state["input"] = given
             facts |= {"input": given} if place == BEFORE else {}
         if self.output is not None:
@@ -155,6 +158,13 @@ class ReleaseStop:
                 raise Invalid("The output can be changed after a step was completed.")
             facts["output"] = restore_named(dict(self.output), ctx.attempt_payload(task, "output") or {}, masked)
         return facts, step_state
+
+
+def _require_uses(task: Task, given: Mapping[str, Any], ctx: DecisionContext) -> None:
+    try:
+        require_named_objects(task.step, conductor_task_type(task.resolved_type, task.resolved_name), given, ctx)
+    except StepRefused as refused:
+        raise Forbidden(refused.message, code="FORBIDDEN") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from .checking import ExpressionError, check_template, expression_roots
 from .java_text import java_text
 from .javascript import NeedsQuickJS, evaluate_in_process
 from .jsonpath import ABSENT, BadPath, Path, compile_path
+from .parsing import ENVIRONMENT_OF_DATA
 from .provenance import Provenance, trace_expressions
 from .python_text import script_names, without_texts
 from .references import MISSING, Scope
@@ -41,6 +42,7 @@ def evaluator(name: str) -> ModuleType | ScriptLanguage | None:
 
 __all__ = [
     "ABSENT",
+    "ENVIRONMENT_OF_DATA",
     "EVALUATORS",
     "MISSING",
     "BadPath",

@@ -10,6 +10,9 @@ from .references import Reference, Scope, parse_reference
 MAX_CACHED_LENGTH = 4_096
 MAX_NESTING_DEPTH = 16
 
+ENVIRONMENT_OF_DATA = "env of data"
+"""The key, below `workflow`, of the environment values that a path from data can read."""
+
 _BRACE = re.compile(r"[{}]")
 _OPENING = re.compile(r"(?<!\$)\$\{")
 
@@ -30,17 +33,24 @@ class Expression:
 
     def value(self, scope: Scope) -> Any:
         """Return the value with its type."""
-        return (self.reference or self.reference_in(scope)).value(scope, self.source)
+        if self.reference:
+            return self.reference.value(scope, self.source)
+        return self.reference_in(scope).value(data_scope(scope), self.source)
 
     def text(self, scope: Scope) -> str:
         """Return the value as text."""
         reference = self.reference_in(scope)
-        return reference.text_of(reference.value(scope, self.source))
+        return reference.text_of(reference.value(scope if self.reference else data_scope(scope), self.source))
 
     def __iter__(self) -> Iterator["Expression"]:
         """Yield the expressions inside, then this one."""
         yield from self.inner
         yield self
+
+
+def data_scope(scope: Scope) -> Scope:
+    """Return the scope for a path that is put together from data: it cannot name what its author may read."""
+    return lambda root, key: scope(root, ENVIRONMENT_OF_DATA if (root, key) == ("workflow", "env") else key)
 
 
 class Template:

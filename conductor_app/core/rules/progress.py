@@ -82,7 +82,11 @@ def begin_attempt(task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect
 
 def _apply_fresh_task(task: Task, fresh: Task, now: int) -> Iterator[Effect]:
     facts = {name: value for name, value in _fields(fresh.attempt).items() if name not in ATTEMPT_IDENTITY_FIELDS}
-    yield TransitionAttempt(task.key, "claim", now, facts)
+    if fresh.attempt.status == PENDING:
+        # Its step was refused when control entered it, and is not any more: a worker executes it.
+        yield UpdateTask(task.key, attempt_facts=facts)
+    else:
+        yield TransitionAttempt(task.key, "claim", now, facts)
     step_state, branch_steps = {**task.step_state, **fresh.step_state}, {**task.branch_steps, **fresh.branch_steps}
     yield UpdateTask(task.key, {"step_state": step_state, "branch_steps": branch_steps, "iteration": fresh.iteration})
     if fresh.attempt.status in END_EVENTS:

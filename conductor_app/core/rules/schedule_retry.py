@@ -1,10 +1,11 @@
 """Schedule the next attempt after a failed one, or resolve the task."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..decision_context import DecisionContext
+from ..decision_context import DecisionContext, conductor_task_type
 from ..effects import Effect, OpenAttempt, ResolveTask, UpdateTask
+from ..errors import StepRefused
 from ..frozen import fast_replace
 from ..ids import stable_fraction
 from ..retry_backoff import delay_seconds, jitter_ms
@@ -12,6 +13,7 @@ from ..snapshot import FORMER_WORKERS, NEVER, UNKNOWN, Attempt, Run, Task
 from ..states import CANCELED, EXPIRED, FAILED, PENDING
 from ..step_types import step_type_of
 from ..step_types.base import attempt_id, new_attempt
+from ..step_types.named_objects import require_named_objects
 
 FINAL_EVENTS = {EXPIRED: "time_out", CANCELED: "cancel"}
 """Event that resolves a task, by the status of its last attempt; `fail` for any other failure."""
@@ -56,6 +58,9 @@ def next_attempt(
     # Some step types execute part of their tasks themselves. If the last attempt had no queue, the next has none.
     is_queued = bool(kind.is_queued and last.queue)
     inputs = _evaluate_inputs(task, ctx, id) if is_queued else UNKNOWN
+    if is_queued and not _may_use(task, inputs, ctx):
+        # The engine enters the step again, which fails with the reason.
+        is_queued, inputs = False, UNKNOWN
     attempt = new_attempt(
         task.step,
         task.key,
@@ -66,7 +71,7 @@ def next_attempt(
         first_at=_total_began_at(task) if first_at is None else first_at,
         delay_seconds=delay,
         jitter_ms=jitter,
-        queue=last.queue,
+        queue=last.queue if is_queued else "",
         domain=last.domain,
         previous_id=last.id,
         reason=last.reason,
@@ -102,6 +107,15 @@ def _evaluate_inputs(task: Task, ctx: DecisionContext, id: str) -> dict[str, Any
     if kind.extended_input in fresh:
         fresh = kind.extend_inputs(task.step, task.key, fresh, seen)
     return {**ctx.attempt_payload(task, "input"), **fresh}
+
+
+def _may_use(task: Task, inputs: Mapping[str, Any], ctx: DecisionContext) -> bool:
+    task_type = conductor_task_type(task.resolved_type, task.resolved_name)
+    try:
+        require_named_objects(task.step, task_type, inputs, ctx)
+    except StepRefused:
+        return False
+    return True
 
 
 def _total_began_at(task: Task) -> int:

@@ -3,12 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from ..ai_names import named_uses
-from ..decision_context import DecisionContext
-from ..definition import Key, Step
-from ..effects import Effect
+from ..ai_names import INTEGRATION_INPUTS, MODEL_INPUTS, NamedUse, named_uses
 from ..step_structure import Document
-from .base import resolve_inputs
 from .built_in import BuiltIn
 
 
@@ -17,15 +13,13 @@ class AiTask(BuiltIn):
 
     icon = "ai"
     is_isolated = False
+    naming_inputs = (*INTEGRATION_INPUTS, *MODEL_INPUTS.values())
     needed_inputs: ClassVar[tuple[str, ...]] = ()
     """Inputs of which each is required."""
     policy_defaults = {"retryCount": 3, "retryDelaySeconds": 2, "retryLogic": "LINEAR_BACKOFF"}
 
-    def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        written = set(named_uses(self.type, step.inputs))
-        for use in named_uses(self.type, resolve_inputs(step, ctx, key, ctx.run, now)):
-            ctx.require_use(use.target_type, use.name, is_authored=step.is_authored and use in written)
-        yield from super().enter(step, key, ctx, now)
+    def named_objects(self, inputs: Any) -> Iterator[NamedUse]:
+        return named_uses(self.type, inputs)
 
     def check(self, step: Document, template: Document) -> Iterator[str]:
         yield from super().check(step, template)

@@ -8,6 +8,7 @@ from ..definition import Key, Step
 from ..effects import CreateTask
 from ..states import PENDING
 from .base import new_task
+from .named_objects import require_named_objects
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +21,13 @@ class QueuedWork:
 
 
 def queued_task(step: Step, key: Key, ctx: DecisionContext, now: int, work: QueuedWork) -> CreateTask:
-    """Return a task in the queue of its type, and of its isolation group and name space if it has any."""
+    """Return a task in the queue of its type, and of its isolation group and name space if it has any.
+
+    Raises:
+        StepRefused: when the run may not use an object that the inputs name.
+    """
     task_type = work.task_type
+    require_named_objects(step, task_type, work.inputs, ctx)
     return CreateTask(
         new_task(
             step,

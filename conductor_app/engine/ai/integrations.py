@@ -80,11 +80,14 @@ def _fill_integration(row: Integration, given: Mapping[str, Any]) -> None:
     if category not in CATEGORIES:
         errors.append(ValidationError("category", f"must be one of {', '.join(CATEGORIES)}", category))
     if (configuration := given.get("configuration")) is not None:
-        shown, secrets, found = split_settings(configuration, stored_secrets(row))
+        stored = stored_secrets(row)
+        shown, secrets, found = split_settings(configuration, stored)
         errors += [ValidationError(f"configuration.{each.path}", each.message) for each in found]
         errors += _size_errors(configuration)
         kept = [key for key, value in configuration.items() if value == REDACTED]
-        if kept and provider_address(kind, shown) != provider_address(row.kind, row.configuration):
+        # An address with a password is a secret itself.
+        address = provider_address(kind, {**shown, **secrets})
+        if kept and address != provider_address(row.kind, {**row.configuration, **stored}):
             # Otherwise an editor could send a key that it cannot read to a server of its own.
             errors.append(ValidationError(f"configuration.{kept[0]}", "must be sent again: kind or address changed."))
         row.configuration, row.sealed = shown, _encrypt(row.name, secrets)

@@ -7,16 +7,27 @@ from typing import Any
 
 import jsonschema_rs
 
+from ... import conf
 from ...core.data_requests import SchemaCheck
+from ...core.errors import Busy
+from ...core.schema_size import is_checked_quickly
+from ...scripts.pool import ScriptsUnavailable, evaluate
 
 MAX_ERRORS = 50
 MAX_LENGTH = 300
 
 
 def check_against_schema(request: SchemaCheck) -> tuple[tuple[str, str], ...]:
-    """Return the violations of a schema as pairs of path and message."""
+    """Return the violations of a schema as pairs of path and message.
+
+    Raises:
+        Busy: when a helper process is needed and none is available.
+    """
     try:
-        errors = list(islice(_validator(request.schema).iter_errors(json.loads(request.value)), MAX_ERRORS))
+        validator = _quick_validator(request.schema)
+        if validator is None:
+            return _check_in_helper(request)
+        errors = list(islice(validator.iter_errors(json.loads(request.value)), MAX_ERRORS))
     except ValueError as fault:
         return (("", f"the schema cannot be used: {_first_error_line(fault)}"),)
     return tuple((_format_path(error.instance_path), error.message[:MAX_LENGTH]) for error in errors)
@@ -32,8 +43,26 @@ def schema_error(schema: dict[str, Any]) -> str:
 
 
 @lru_cache(maxsize=500)
-def _validator(schema: str) -> Any:
-    return _build_validator(json.loads(schema))
+def _quick_validator(schema: str) -> Any:
+    """Return the validator of a schema, or None if a check could keep this process busy without end."""
+    document = json.loads(schema)
+    return _build_validator(document) if is_checked_quickly(document) else None
+
+
+def _check_in_helper(request: SchemaCheck) -> tuple[tuple[str, str], ...]:
+    """Check a value in a helper process, which is ended at the time limit of scripts."""
+    value, limit = json.loads(request.value), conf.script_seconds
+    try:
+        found = evaluate(
+            "json-schema", request.schema, value, limit, pool_size=conf.script_pool_size, key=request.schema
+        )
+    except ScriptsUnavailable as busy:
+        raise Busy(str(busy)) from busy
+    if found.timed_out:
+        return (("", f"the schema cannot be used: the check took longer than {limit:g} s"),)
+    if found.error:
+        return (("", f"the schema cannot be used: {found.error[:MAX_LENGTH]}"),)
+    return tuple((_format_path(path), message) for path, message in found.value)
 
 
 def _build_validator(schema: dict[str, Any]) -> Any:

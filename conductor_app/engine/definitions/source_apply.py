@@ -79,7 +79,8 @@ def _require_unchanged(item: SourceItem) -> None:
         Conflict: when it was changed since.
     """
     item.kind.lock(item.name)
-    if _load(item) != item.stored:
+    newest = item.name, NEWEST
+    if _load(item) != item.stored or (item.is_new and load_stored(item.kind, [newest])):
         raise Conflict("It was changed while the plan was applied. Plan again.")
 
 

@@ -5,11 +5,14 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from conductor_app.core.data_requests import SchemaCheck
+from conductor_app.core.errors import Busy
 from conductor_app.core.step_structure import DEFAULT_TYPE
 from conductor_app.engine.ai.model_calls import Usage
 from conductor_app.engine.definitions.json_schema import check_against_schema
 from conductor_app.workers.ai.chat_request import ChatRequest
+from conductor_app.workers.ai.provider_errors import CallFailed
 
+CHECK_AGAIN_SECONDS = 5
 MAX_DEPTH = 20
 """The number of levels to which texts in arguments are parsed."""
 
@@ -79,6 +82,7 @@ def read_result(text: str, request: ChatRequest) -> Any:
 
     Raises:
         AnswerRefused: when the task requires an object, and which it does not match.
+        CallFailed: when the answer cannot be checked now.
     """
     value = parse_object(text)
     if value is None:
@@ -86,7 +90,11 @@ def read_result(text: str, request: ChatRequest) -> Any:
             raise AnswerRefused(json.dumps({"error": "The answer is not a JSON object.", "response": text}))
         return text
     if request.schema is not None:
-        violations = check_against_schema(SchemaCheck(json.dumps(request.schema), json.dumps(value)))
+        try:
+            violations = check_against_schema(SchemaCheck(json.dumps(request.schema), json.dumps(value)))
+        except Busy as busy:
+            # The journal has the reply, so that the attempt checks it again without another call.
+            raise CallFailed(busy.message, wait_seconds=CHECK_AGAIN_SECONDS) from None
         if violations:
             found = "; ".join(f"{path} {message}".strip() for path, message in violations[:5])
             raise AnswerRefused(

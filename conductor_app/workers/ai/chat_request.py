@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 from conductor_app.core.step_structure import DEFAULT_TYPE
 from conductor_app.core.step_types.llm_chat_complete import ROLES
+from conductor_app.engine.definitions.json_schema import schema_error
 from conductor_app.workers.ai.media import MediaRejected, Medium, read_medium
 from conductor_app.workers.ai.templating import as_text, fill_placeholders
 
@@ -143,6 +145,8 @@ def output_schema(inputs: Mapping[str, Any]) -> dict[str, Any] | None:
     data = given.get("data", None if "externalRef" in given else given)
     if not isinstance(data, Mapping):
         raise InputRejected("outputSchema.data must be a JSON schema")
+    if fault := schema_error(dict(data)):
+        raise InputRejected(f"outputSchema cannot be used: {fault}")
     return dict(data)
 
 
@@ -232,10 +236,11 @@ def number(inputs: Mapping[str, Any], name: str) -> float | None:
     if value is None or value == "":
         return None
     try:
-        if isinstance(value, bool):
+        found = float(value)
+        if isinstance(value, bool) or not isfinite(found):
             raise ValueError
-        return float(value)
-    except (TypeError, ValueError):
+        return found
+    except (TypeError, ValueError, OverflowError):
         raise InputRejected(f"{name} must be a number, not {value!r:.60}") from None
 
 
@@ -244,7 +249,7 @@ def whole_number(inputs: Mapping[str, Any], name: str, least: int = 0) -> int | 
     value = number(inputs, name)
     if value is None:
         return None
-    if value != value or value in (float("inf"), float("-inf")) or value != int(value) or value < least:
+    if value != int(value) or value < least:
         raise InputRejected(f"{name} must be a whole number of at least {least}, not {inputs[name]!r:.60}")
     return int(value)
 

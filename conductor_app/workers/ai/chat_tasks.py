@@ -13,6 +13,7 @@ from conductor_app.workers.ai.chat_request import ChatRequest, read_chat, read_t
 from conductor_app.workers.ai.paid_calls import ModelWorker, named_prompt, paid_call
 from conductor_app.workers.ai.providers import complete
 from conductor_app.workers.ai.streamed_log import StreamedLog
+from conductor_app.workers.ai.templating import as_text
 from conductor_app.workers.ai.token_estimates import estimate_chat
 from conductor_app.workers.worker import WorkResult
 
@@ -26,8 +27,13 @@ class CompletionWorker(ModelWorker):
 
     def call(self, attempt: ClaimedAttempt, inputs: dict[str, Any], settings: ModelSettings) -> WorkResult:
         """Send the messages and return the answer as the output of the task."""
-        given = next((inputs[name] for name in self.prompt_inputs if inputs.get(name) not in (None, "")), None)
-        text, prompt = named_prompt(inputs, given, settings)
+        name = next((name for name in self.prompt_inputs if inputs.get(name) not in (None, "")), "")
+        given = inputs.get(name)
+        if isinstance(given, str) and attempt.input.get(name) == given:
+            text, prompt = named_prompt(inputs, given, settings)
+        else:
+            # No permission was checked for a prompt that a secret or another value than a text would name.
+            text, prompt = "" if given is None else as_text(given), ""
         request = type(self).read_request(inputs, text)
         progress = StreamedLog(attempt)
 

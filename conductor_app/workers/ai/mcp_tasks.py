@@ -1,5 +1,6 @@
 """LIST_MCP_TOOLS and CALL_MCP_TOOL tasks: one connection to an MCP server per task."""
 
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -104,8 +105,9 @@ class CallMcpTool(McpWorker):
 
 
 async def list_tools(client: "Client") -> dict[str, Any]:
-    """Return the tools of all pages."""
+    """Return the tools of all pages, which together have the size of one reply at most."""
     tools: list[dict[str, Any]] = []
+    size = 0
     cursor: str | None = None
     for _ in range(MAX_PAGES):
         page = await client.list_tools(cursor=cursor)
@@ -113,6 +115,9 @@ async def list_tools(client: "Client") -> dict[str, Any]:
             found = tool.model_dump(mode="json", by_alias=True, exclude_none=True)
             shown = {"name": found["name"], "description": found.get("description", "")}
             tools.append(shown | {name: found[name] for name in ("inputSchema", "outputSchema") if name in found})
+            size += len(json.dumps(tools[-1]))
+        if size > conf.ai_task_max_bytes:
+            raise CallFailed("the list of tools is larger than CONDUCTOR_AI_TASK_MAX_BYTES", is_final=True)
         cursor = page.next_cursor
         if not cursor:
             return {"tools": tools}

@@ -84,7 +84,7 @@ def read_settings(inputs: Mapping[str, Any]) -> ModelSettings:
         UnknownIntegration: when there is no such integration or model.
     """
     for name in ("llmProvider", "model"):
-        if not isinstance(inputs.get(name), str) or not inputs[name]:
+        if not isinstance(inputs.get(name), str) or not inputs[name] or "\0" in inputs[name]:
             raise InputRejected(f"{name} not specified: {inputs.get(name)!r:.60}")
     return model_settings(inputs["llmProvider"], inputs["model"])
 
@@ -96,7 +96,7 @@ def named_prompt(inputs: Mapping[str, Any], given: Any, settings: ModelSettings)
         PromptRefused: when the prompt may not be used with this model.
     """
     text = as_text(given) if given is not None else ""
-    if not text or len(text) > MAX_PROMPT_NAME:
+    if not text or len(text) > MAX_PROMPT_NAME or "\0" in text:
         return text, ""
     version = whole_number(inputs, "promptVersion")
     found = prompt_text(text, version, settings.integration, settings.model)

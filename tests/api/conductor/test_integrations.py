@@ -92,6 +92,20 @@ def test_a_stored_key_is_not_sent_to_another_address(saved, change):
     assert model_settings("main", "gpt-4o").base_url == "https://llm.example.org/v1"
 
 
+def test_a_stored_key_is_not_sent_to_another_address_with_a_password(api):
+    addresses = ["https://user:pass@llm.example.org/v1", "https://user:pass@evil.example.org/v1"]
+    configurations = [{"base_url": each, "api_key": KEY} for each in addresses]
+    assert api.post("/integrations/provider/main", {**OPENAI, "configuration": configurations[0]}).status_code == 200
+
+    changed = {**OPENAI, "configuration": {**configurations[1], "api_key": "***"}}
+    reply = api.post("/integrations/provider/main", changed)
+
+    assert (reply.status_code, "must be sent again" in reply.content.decode()) == (400, True)
+    assert model_settings("main", "gpt-4o").base_url == addresses[0]
+    kept = {**OPENAI, "configuration": {"base_url": "***", "api_key": "***"}}
+    assert api.post("/integrations/provider/main", kept).status_code == 200
+
+
 SECRET_SETTINGS = {
     "apiKey": KEY,
     "secretAccessKey": KEY,

@@ -5,9 +5,11 @@ from contextlib import contextmanager
 from threading import Thread
 from time import sleep
 
+import mcp_types
 import pytest
 import uvicorn
 from mcp.server import MCPServer
+from mcp.server.lowlevel import Server
 from mcp.server.mcpserver.exceptions import ToolError
 
 from tests.recording_web_server import json_answer
@@ -93,6 +95,21 @@ def test_a_private_address_is_refused(mcp, run, settings):
 
     assert attempt.status == "FAILED_FOR_GOOD"
     assert "127.0.0.1 is not a public address" in attempt.reason
+
+
+def test_pages_of_tools_without_end_are_larger_than_a_reply_may_be(run, settings):
+    settings.CONDUCTOR_AI_TASK_MAX_BYTES = 100_000
+
+    async def list_page(context, params):
+        tool = mcp_types.Tool(name="x", description="x" * 60_000, input_schema={"type": "object"})
+        return mcp_types.ListToolsResult(tools=[tool], next_cursor="more")
+
+    endless = Server("endless", on_list_tools=list_page)
+    with running_mcp_server(endless.streamable_http_app(json_response=True)) as url:
+        attempt = run(ai_step("LIST_MCP_TOOLS", mcpServer=url)).task("ask")
+
+    assert attempt.status == "FAILED_FOR_GOOD"
+    assert attempt.reason.endswith("the list of tools is larger than CONDUCTOR_AI_TASK_MAX_BYTES")
 
 
 def test_a_status_that_reports_an_error_is_retried(server, run):

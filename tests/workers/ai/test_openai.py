@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from conductor_app.engine.ai.prompts import save_prompt
 from conductor_app.models import ModelCall
 from tests.recording_web_server import json_answer
 from tests.workers.ai.conftest import ai_step, chat, work
@@ -318,6 +319,43 @@ def test_a_secret_in_a_prompt_reaches_the_model_and_is_stored_nowhere(server, ru
     assert scenario.output["result"] == "Your pin is ***."
     stored = f"{list(ModelCall.objects.values())} {list(TaskLog.objects.values())} {scenario.task('ask').input}"
     assert "tops3cret" not in stored
+
+
+REFUSED_INPUTS = {
+    "a number without end": ({"temperature": "nan"}, "temperature must be a number"),
+    "a number that is too large": ({"maxTokens": 10**400}, "maxTokens must be a number"),
+    "a schema that cannot be used": (
+        {"jsonOutput": True, "outputSchema": {"$ref": "file:///etc/passwd"}},
+        "outputSchema cannot be used: ",
+    ),
+    "a model with NUL": ({"model": "a\0b"}, "model not specified"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED_INPUTS)
+def test_an_input_that_no_call_can_have_is_refused_before_the_call(server, run, case):
+    inputs, reason = REFUSED_INPUTS[case]
+
+    attempt = run(chat(userInput="x", **inputs)).task("ask")
+
+    assert attempt.reason.startswith(f"Non-retryable error: {reason}")
+    assert server.asked == []
+
+
+def test_instructions_with_nul_are_a_text(server, run):
+    server.answers[CHAT] = said("ok")
+
+    assert run(chat(instructions="a\0b", userInput="x")).output["result"] == "ok"
+
+
+def test_a_secret_whose_value_is_the_name_of_a_prompt_is_sent_as_a_text(server, run, monkeypatch):
+    monkeypatch.setenv("CONDUCTOR_SECRET_NAME", "confidential-prompt")
+    save_prompt("confidential-prompt", "The recipe", "ada")
+    server.answers[CHAT] = said("ok")
+
+    run(chat(instructions="${workflow.secrets.NAME}", userInput="x"))
+
+    assert bodies(server)[0]["messages"][0]["content"] == "confidential-prompt"
 
 
 def test_a_journal_row_says_who_called_which_model_for_what(server, run, clock):

@@ -1,0 +1,222 @@
+"""A task uses a database, an integration or a prompt only with permission, whatever its type and inputs come from."""
+
+import pytest
+from django.contrib.auth.models import Permission
+
+from conductor_app.models import Attempt
+from tests.access.users import api_client_of, create_application, grant_access
+from tests.api.step_documents import simple
+
+SQL = {"connectionId": "billing", "statement": "SELECT 1", "type": "SELECT"}
+CHAT = {"llmProvider": "main", "model": "m"}
+NAMED_BY_DATA = {"connectionId": "${workflow.variables.db}", "statement": "SELECT 1", "type": "SELECT"}
+
+
+@pytest.fixture(autouse=True)
+def required_logins(with_logins, clock, monkeypatch, settings):
+    monkeypatch.setenv("CONDUCTOR_SECRET_MINE", "billing")
+    monkeypatch.setenv("CONDUCTOR_ENV_REGION", "eu-central")
+    settings.CONDUCTOR_SQL_TASK_CONNECTIONS = {"billing": "sqlite:////dev/null", "own": "sqlite:////dev/null"}
+
+
+@pytest.fixture
+def admin():
+    return api_client_of(create_application("root", "ADMIN"))
+
+
+@pytest.fixture
+def team():
+    """Return the application of a team that may do everything with its own definitions, and use the debugger."""
+    made = create_application("team-a")
+    grant_access(made, "WORKFLOW_DEF", "team-a*", "CREATE", "READ", "UPDATE", "EXECUTE")
+    grant_access(made, "TASK_DEF", "team-a*", "CREATE", "READ", "UPDATE", "EXECUTE")
+    grant_access(made, "INTEGRATION", "own", "EXECUTE")
+    grant_access(made, "INTEGRATION_PROVIDER", "x", "EXECUTE")
+    grant_access(made, "SECRET_NAME", "MINE", "EXECUTE")
+    made.user.user_permissions.add(Permission.objects.get(codename="execute_debug"))
+    return made
+
+
+@pytest.fixture
+def author(team):
+    return api_client_of(team)
+
+
+def step(type, name="work", /, **inputs):
+    return {"name": name, "taskReferenceName": "work", "type": type, "inputParameters": inputs}
+
+
+def definition(*tasks, **fields):
+    return {"name": "team-a-flow", "version": 1, "schemaVersion": 2, "tasks": list(tasks), **fields}
+
+
+def start(client, **request):
+    return client.post("/workflow", {"name": "team-a-flow", **request}).content.decode()
+
+
+def attempts_of(run):
+    return list(Attempt.objects.filter(run=run, task__ref="work").order_by("number"))
+
+
+def continue_run(client, run, **given):
+    [stop] = client.get(f"/debug/runs/{run}").json()["stops"]
+    return client.post(f"/debug/runs/{run}/continue", {"taskId": stop["taskId"], **given})
+
+
+STEPS_OF_OTHER_TYPES = {
+    "a dynamic task": {**step("DYNAMIC", kind="JDBC", **SQL), "dynamicTaskNameParam": "kind"},
+    "a simple task with the name of a type": step("SIMPLE", "JDBC", **SQL),
+    "a dynamic call of a model": {**step("DYNAMIC", kind="LLM_CHAT_COMPLETE", **CHAT), "dynamicTaskNameParam": "kind"},
+    "a simple task with the name of an AI type": step("SIMPLE", "LLM_CHAT_COMPLETE", **CHAT),
+}
+
+
+@pytest.mark.parametrize("case", STEPS_OF_OTHER_TYPES)
+def test_a_step_that_names_a_built_in_type_in_another_way_needs_the_same_permission(author, case):
+    reply = author.post("/metadata/workflow", definition(STEPS_OF_OTHER_TYPES[case]))
+
+    assert (reply.status_code, "lacks the permission EXECUTE on INTEGRATION" in reply.json()["message"]) == (403, True)
+
+
+@pytest.mark.parametrize("name", ["JDBC", "JDBC-batch", "JDBC@space", "JDBC@space-batch"])
+def test_a_type_that_data_names_needs_the_permission_of_the_starter(author, name):
+    dynamic = {**step("DYNAMIC", kind="${workflow.input.kind}", **SQL), "dynamicTaskNameParam": "kind"}
+    assert author.post("/metadata/workflow", definition(dynamic)).status_code == 200
+
+    [attempt] = attempts_of(start(author, input={"kind": name}))
+
+    assert "team-a lacks the permission EXECUTE on INTEGRATION 'billing'" in attempt.reason
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        (step("JDBC", **{**SQL, "connectionId": "${workflow.secrets.MINE}"}), "connectionId"),
+        (step("LLM_CHAT_COMPLETE", **{**CHAT, "llmProvider": "${workflow.secrets.MINE}"}), "llmProvider"),
+        (step("LLM_TEXT_COMPLETE", llmProvider="x", model="m-${workflow.secrets.MINE}", prompt="p"), "model"),
+    ],
+)
+def test_the_value_of_a_secret_names_no_object(author, given, name):
+    author.post("/metadata/workflow", definition(given))
+
+    [attempt] = attempts_of(start(author))
+
+    assert attempt.reason == f"The input {name} must be a name; the value of a secret cannot be one."
+
+
+@pytest.mark.parametrize(
+    ("type", "name"), [("LLM_TEXT_COMPLETE", "prompt"), ("LLM_CHAT_COMPLETE", "instructionsTemplate")]
+)
+def test_every_input_that_can_be_the_name_of_a_prompt_needs_the_permission(author, admin, type, name):
+    admin.post("/prompts/theirs", b"x")
+
+    reply = author.post("/metadata/workflow", definition(step(type, **{**CHAT, "llmProvider": "x", name: "theirs"})))
+
+    assert (reply.status_code, "PROMPT 'theirs'" in reply.json()["message"]) == (403, True)
+
+
+def test_a_text_with_nul_is_no_name(author):
+    chat = step("LLM_CHAT_COMPLETE", **{**CHAT, "llmProvider": "x", "instructions": "${workflow.input.text}"})
+    assert author.post("/metadata/workflow", definition(chat)).status_code == 200
+
+    [attempt] = attempts_of(start(author, input={"text": "a\0b"}))
+
+    assert (attempt.queue, attempt.status) == ("LLM_CHAT_COMPLETE", "PENDING")
+
+
+def test_an_input_that_is_changed_at_a_breakpoint_names_nothing_that_the_starter_may_not_use(author, admin):
+    admin.post("/metadata/workflow", definition(step("JDBC", **{**SQL, "connectionId": "own"})))
+    run = start(author, breakpoints=[{"taskReferenceName": "work"}])
+
+    reply = continue_run(author, run, input=SQL)
+
+    assert (reply.status_code, "INTEGRATION 'billing'" in reply.json()["message"]) == (403, True)
+    assert attempts_of(run)[0].input["connectionId"] == "own"
+    assert continue_run(author, run, input={**SQL, "connectionId": "own"}).status_code == 204
+
+
+def test_a_further_attempt_whose_input_names_another_database_needs_the_permission(author, admin):
+    document = definition(step("JDBC", **NAMED_BY_DATA), variables={"db": "own"})
+    prepare = {"name": "v", "taskReferenceName": "v", "type": "SET_VARIABLE", "inputParameters": {"db": "own"}}
+    document["tasks"].insert(0, prepare)
+    assert author.post("/metadata/workflow", document).status_code == 200
+    run = start(author)
+    [first] = attempts_of(run)
+    assert first.queue == "JDBC"
+
+    author.post(f"/workflow/{run}/variables", {"db": "billing"})
+    author.post("/tasks", {"taskId": first.pk, "workflowInstanceId": run, "status": "FAILED_WITH_TERMINAL_ERROR"})
+    assert author.post(f"/workflow/{run}/retry").status_code in (200, 204)
+
+    [_first, second] = attempts_of(run)
+    assert (second.queue, "INTEGRATION 'billing'" in second.reason) == ("", True)
+
+
+def test_a_step_that_was_refused_is_executed_by_a_worker_after_its_input_was_corrected(admin):
+    dynamic = {**step("DYNAMIC", kind="${workflow.input.kind}"), "dynamicTaskNameParam": "kind"}
+    admin.post("/metadata/workflow", definition(dynamic))
+    run = start(admin, breakpoints=[{"taskReferenceName": "work"}])
+
+    assert continue_run(admin, run, input={"kind": "pack"}).status_code == 204
+
+    [task] = admin.get("/tasks/poll/batch/pack").json()
+    assert (task["workflowInstanceId"], task["inputData"]) == (run, {"kind": "pack"})
+
+
+OTHER_SPELLINGS = [
+    "${workflow['env'].REGION}",
+    "${workflow.env['REGION']}",
+    "${x.output[?(@.a == $.workflow.env.REGION)]}",
+]
+
+
+@pytest.mark.parametrize("text", OTHER_SPELLINGS)
+def test_every_spelling_of_an_environment_value_needs_the_permission(author, text):
+    reply = author.post(
+        "/metadata/workflow", definition(simple("team-a-work", taskReferenceName="x", inputParameters={"v": text}))
+    )
+
+    assert (reply.status_code, "ENV_VARIABLE" in reply.json()["message"]) == (403, True)
+
+
+def test_a_path_that_data_completes_reads_only_the_values_that_the_starter_may_read(author, admin):
+    text = "${workflow.${workflow.input.part}.REGION}"
+    author.post("/metadata/workflow", definition(step("SIMPLE", "team-a-work", region=text)))
+
+    values = [attempts_of(start(client, input={"part": "env"}))[0].input["region"] for client in (author, admin)]
+
+    assert values == [None, "eu-central"]
+
+
+def test_a_bare_name_reads_no_value_of_the_server(author):
+    assert (
+        author.post("/metadata/taskdefs", [{"name": "team-a-work", "inputTemplate": {"r": "${REGION}"}}]).status_code
+        == 200
+    )
+    author.post("/metadata/workflow", definition(step("SIMPLE", "team-a-work")))
+
+    assert attempts_of(start(author))[0].input == {"r": "${REGION}"}
+
+
+SPIES = {
+    "a masked value": "(() => { throw new Error(${workflow.input.number}) })()",
+    "the masked value of a task": "(() => { throw new Error(JSON.stringify(${before.input})) })()",
+    "an environment value": "(() => { throw new Error(${workflow.env.REGION}) })()",
+    "a computed environment value": "(() => { throw new Error(${workflow.${workflow.input.part}.REGION}) })()",
+}
+
+
+@pytest.mark.parametrize("case", SPIES)
+def test_a_condition_reads_what_the_pages_of_the_run_show(author, admin, case):
+    before = step("SIMPLE", "team-a-before", number="${workflow.input.number}") | {"taskReferenceName": "before"}
+    admin.post("/metadata/workflow", definition(before, step("SIMPLE", "team-a-work"), maskedFields=["number"]))
+    at_work = {"taskReferenceName": "work", "condition": SPIES[case]}
+    run = start(admin, input={"number": "4711-0815", "part": "env"})
+    assert author.post(f"/debug/runs/{run}/breakpoints", at_work).status_code == 200
+
+    [task] = admin.get("/tasks/poll/batch/team-a-before").json()
+    admin.post("/tasks", {"taskId": task["taskId"], "workflowInstanceId": run, "status": "COMPLETED"})
+
+    [stop] = author.get(f"/debug/runs/{run}").json()["stops"]
+    assert "could not be evaluated: Error" in stop["sentence"]
+    assert not {text for text in ("4711-0815", "eu-central") if text in stop["sentence"]}
