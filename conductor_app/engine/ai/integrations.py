@@ -26,10 +26,9 @@ from ...core.masking import REDACTED
 from ...insight.ai.integrations import environment_integrations
 from ...models import Grant, Integration, IntegrationModel, Tag
 from .. import audit
-from ..definitions.tags import mirror_tags
+from ..definitions.tags import Tags, mirror_tags
 from .prompt_bindings import unbind_integration, unbind_model
 
-Tags = list[dict[str, Any]]
 KIND, MODEL_KIND = "integration", "integration_model"
 MAX_MODELS = 1_000
 MAX_INTEGER = 2**62
@@ -133,13 +132,14 @@ def delete_integration(name: str, by: str, reason: str = "") -> list[str]:
         return [] if name in environment_integrations() else unbind_integration(name, by)
 
 
-def find_integration(name: str) -> Integration:
-    """Return an integration.
+def find_integration(name: str, for_update: bool = False) -> Integration:
+    """Return an integration. `for_update` locks it until the end of the transaction.
 
     Raises:
         NotFound: when there is none of this name.
     """
-    row = Integration.objects.filter(pk=name).first()
+    rows = Integration.objects.select_for_update() if for_update else Integration.objects
+    row = rows.filter(pk=name).first()
     if row is None:
         raise NotFound(f"There is no integration named {name[:300]}.")
     return row
@@ -257,13 +257,14 @@ def delete_model(integration: str, name: str, by: str, reason: str = "") -> list
         return unbind_model(row, by)
 
 
-def find_model(integration: str, name: str) -> IntegrationModel:
-    """Return a model of an integration.
+def find_model(integration: str, name: str, for_update: bool = False) -> IntegrationModel:
+    """Return a model of an integration. `for_update` locks it until the end of the transaction.
 
     Raises:
         NotFound: when there is no such model.
     """
-    row = IntegrationModel.objects.filter(integration=integration, name=name).first()
+    rows = IntegrationModel.objects.select_for_update() if for_update else IntegrationModel.objects
+    row = rows.filter(integration=integration, name=name).first()
     if row is None:
         raise NotFound(f"The integration {integration[:300]} has no model named {name[:300]}.")
     return row
@@ -283,7 +284,7 @@ def change_integration_tags(name: str, change: Callable[[Tags], Tags], by: str) 
         NotFound: when there is no such integration.
     """
     with transaction.atomic():
-        row = find_integration(name)
+        row = find_integration(name, for_update=True)
         row.tags = change(row.tags)
         row.save(update_fields=["tags"])
         mirror_tags(INTEGRATION_PROVIDER, name, row.tags)
@@ -297,7 +298,7 @@ def change_model_tags(integration: str, name: str, change: Callable[[Tags], Tags
         NotFound: when there is no such model.
     """
     with transaction.atomic():
-        row = find_model(integration, name)
+        row = find_model(integration, name, for_update=True)
         row.tags = change(row.tags)
         row.save(update_fields=["tags"])
         mirror_tags(INTEGRATION, str(row), row.tags)

@@ -11,10 +11,9 @@ from ...core.errors import Conflict, Invalid, NotFound, ValidationError, Validat
 from ...core.prompts import permits_model, placeholders, prompt_errors
 from ...models import Prompt
 from .. import audit
-from ..definitions.tags import mirror_tags
+from ..definitions.tags import Tags, mirror_tags
 from .integrations import find_model
 
-Tags = list[dict[str, Any]]
 KIND = "prompt"
 MAX_AT_ONCE = 500
 MAX_VERSION = 2**31 - 1
@@ -199,7 +198,10 @@ def change_prompt_tags(name: str, change: Callable[[Tags], Tags], by: str) -> No
         NotFound: when there is no such prompt.
     """
     with transaction.atomic():
-        tags = change(find_prompt(name).tags)
+        versions = list(Prompt.objects.select_for_update().filter(name=name).order_by("version"))
+        if not versions:
+            raise NotFound(f"There is no prompt named {name[:300]}.")
+        tags = change(versions[-1].tags)
         Prompt.objects.filter(name=name).update(tags=tags)
         mirror_tags(PROMPT, name, tags)
         audit.record(KIND, name, "tag", by)

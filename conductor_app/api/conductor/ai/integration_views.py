@@ -17,7 +17,8 @@ from ....insight.ai.integrations import count_models, list_integrations, models_
 from ....models import Integration
 from .. import request_body
 from ..api_operation import EMPTY_REPLY, ApiOperation, ArrayOf
-from ..definitions.tag_serializers import TAG, read_tags, subtract_tags
+from ..definitions.tag_serializers import TAG
+from ..definitions.tag_views import ObjectTags
 from ..permission_rules import ALLOW_ALL
 from ..permissions import (
     can_bind_prompt,
@@ -141,7 +142,7 @@ class IntegrationOne(ConductorView):
         return EmptyOk()
 
 
-class IntegrationTags(ConductorView):
+class IntegrationTags(ObjectTags):
     """GET, PUT, DELETE /api/integrations/provider/{name}/tags: list, set or remove tags."""
 
     operations = {
@@ -152,18 +153,10 @@ class IntegrationTags(ConductorView):
         "delete": ApiOperation("Remove tags from an integration", permission=can_update_integration, reply=EMPTY_REPLY),
     }
 
-    def get(self, request: ConductorRequest, name: str) -> HttpResponse:
-        return Json(engine.find_integration(name).tags)
+    find_tags = staticmethod(lambda name: engine.find_integration(name).tags)
+    change_tags = staticmethod(engine.change_integration_tags)
 
-    def put(self, request: ConductorRequest, name: str) -> HttpResponse:
-        tags = read_tags(request)
-        engine.change_integration_tags(name, lambda _: tags, request.actor.name)
-        return EmptyOk()
-
-    def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
-        tags = read_tags(request)
-        engine.change_integration_tags(name, lambda existing: subtract_tags(existing, tags), request.actor.name)
-        return EmptyOk()
+    get, put, delete = ObjectTags.get, ObjectTags.put, ObjectTags.delete
 
 
 class IntegrationTokens(ConductorView):
@@ -251,7 +244,7 @@ class IntegrationModelOne(ModelView):
         return EmptyOk()
 
 
-class IntegrationModelTags(ModelView):
+class IntegrationModelTags(ObjectTags):
     """GET, PUT, DELETE …/integration/{model}/tags: list, set or remove the tags of a model."""
 
     operations = {
@@ -262,20 +255,15 @@ class IntegrationModelTags(ModelView):
         "delete": ApiOperation("Remove tags from a model", permission=can_update_model, reply=EMPTY_REPLY),
     }
 
-    def get(self, request: ConductorRequest, name: str, model: str) -> HttpResponse:
-        return Json(engine.find_model(*self.key(name, model)).tags)
+    find_tags = staticmethod(lambda integration, model: engine.find_model(integration, model).tags)
+    change_tags = staticmethod(engine.change_model_tags)
 
-    def put(self, request: ConductorRequest, name: str, model: str) -> HttpResponse:
-        tags = read_tags(request)
-        engine.change_model_tags(*self.key(name, model), lambda _: tags, request.actor.name)
-        return EmptyOk()
+    get, put, delete = ObjectTags.get, ObjectTags.put, ObjectTags.delete
 
-    def delete(self, request: ConductorRequest, name: str, model: str) -> HttpResponse:
-        tags = read_tags(request)
-        engine.change_model_tags(
-            *self.key(name, model), lambda existing: subtract_tags(existing, tags), request.actor.name
-        )
-        return EmptyOk()
+    @staticmethod
+    def key(**path: str) -> tuple[str, ...]:
+        """Return integration and model, which the path may have in either order."""
+        return engine.model_in_any_order(path["name"], path["model"])
 
 
 class IntegrationModelTokens(ModelView):

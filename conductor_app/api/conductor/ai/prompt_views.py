@@ -12,7 +12,8 @@ from ....insight.ai.prompts import newest_prompts, versions_of
 from .. import request_body
 from ..access.secret_serializers import decode_text
 from ..api_operation import EMPTY_REPLY, PLAIN_TEXT, ApiOperation, ArrayOf
-from ..definitions.tag_serializers import TAG, read_tags, subtract_tags
+from ..definitions.tag_serializers import TAG
+from ..definitions.tag_views import ObjectTags
 from ..permission_rules import ALLOW_ALL
 from ..permissions import (
     can_delete_prompt,
@@ -133,7 +134,7 @@ class PromptVersion(ConductorView):
         return EmptyOk()
 
 
-class PromptTags(ConductorView):
+class PromptTags(ObjectTags):
     """GET, PUT, DELETE /api/prompts/{name}/tags: list, set or remove tags."""
 
     operations = {
@@ -144,18 +145,10 @@ class PromptTags(ConductorView):
         "delete": ApiOperation("Remove tags from a prompt", permission=can_update_prompt, reply=EMPTY_REPLY),
     }
 
-    def get(self, request: ConductorRequest, name: str) -> HttpResponse:
-        return Json(engine.find_prompt(name).tags)
+    find_tags = staticmethod(lambda name: engine.find_prompt(name).tags)
+    change_tags = staticmethod(engine.change_prompt_tags)
 
-    def put(self, request: ConductorRequest, name: str) -> HttpResponse:
-        tags = read_tags(request)
-        engine.change_prompt_tags(name, lambda _: tags, request.actor.name)
-        return EmptyOk()
-
-    def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
-        tags = read_tags(request)
-        engine.change_prompt_tags(name, lambda existing: subtract_tags(existing, tags), request.actor.name)
-        return EmptyOk()
+    get, put, delete = ObjectTags.get, ObjectTags.put, ObjectTags.delete
 
 
 class PromptTest(ConductorView):
