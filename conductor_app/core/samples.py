@@ -13,7 +13,7 @@ DEFAULTS_BY_TYPE = {
     "object": {},
     "null": None,
 }
-FORMATS = {"date": "2027-01-31", "date-time": "2027-01-31T12:00:00Z", "email": "somebody@example.com"}
+FORMATS = {"date": "2027-01-31", "date-time": "2027-01-31T12:00:00Z", "email": "user@example.com"}
 
 
 def sample_from_schema(schema: Any, depth: int = 0) -> Any:

@@ -1,4 +1,4 @@
-"""Critical find_path: the chain of tasks that determines the duration of a run."""
+"""The critical path: the chain of tasks that determines the duration of a run."""
 
 from dataclasses import replace
 

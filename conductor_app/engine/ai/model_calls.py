@@ -75,7 +75,7 @@ def has_lost_call(attempt: ClaimedAttempt, key: CallKey) -> bool:
 
 
 def lose_calls_of_task(attempt: ClaimedAttempt, key: CallKey) -> None:
-    """Record that nobody waits for the open calls of this task with this request."""
+    """Record the open calls of this task with this request as lost, because no attempt waits for them."""
     with transaction.atomic():
         for call in _open_calls(run_id=attempt.run_id, content_key=key.content):
             _lose(call)
@@ -95,7 +95,7 @@ def _open_calls(**fields: Any) -> QuerySet[ModelCall]:
 def lose_abandoned_calls(limit: int) -> int:
     """Record as lost the calls that no process can have open any more. Returns their number.
 
-    Nobody claims their attempts again: a trial on a page, or a run that was terminated.
+    Their attempts are not claimed again: trials on a page, and tasks of terminated runs.
     """
     before = clock.now() - 2 * longest_call_ms()
     open_calls = ModelCall.objects.filter(status=STARTED, started_at__lt=before).order_by("started_at")

@@ -41,7 +41,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class FullBudget:
-    """A budget without room for a call. `room_at`: when it may have room again, if nobody changes it.
+    """A budget without room for a call. `room_at`: when it may have room again, unless it is changed.
 
     `reserved`: what its open calls may use. None if the budget is spent, so that no call may begin. `lacks`: the
     limit that is too tight beside them: cost or tokens.

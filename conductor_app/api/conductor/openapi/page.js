@@ -7,7 +7,7 @@ SwaggerUIBundle({
   url: place.dataset.document,
   domNode: place,
   deepLinking: true,
-  // Whoever is logged in to the operators' pages sends that login, and with it the guard against other sites' forms.
+  // A user who is signed in to the operators' pages sends that session, and with it the token against cross-site forms.
   requestInterceptor(request) {
     if (cookie) request.headers["X-CSRFToken"] = decodeURIComponent(cookie[1]);
     return request;
