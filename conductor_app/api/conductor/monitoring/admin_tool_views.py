@@ -33,7 +33,7 @@ class OpenTasks(ConductorView):
 
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         start, count = max(request.query.integer("start", 0), 0), request.query.integer("count", 100)
-        found = Attempt.objects.of_runs().open().filter(name=name).order_by("scheduled_at", "id")
+        found = Attempt.objects.of_runs().open().filter(name=name).order_by("scheduled_at", "run_id", "id")
         found = found.select_related("task", "run").defer("run__input", "run__output", "run__variables")
         return Json([wire_task(attempt) for attempt in found[start : start + min(max(count, 0), MAX_TASKS)]])
 
