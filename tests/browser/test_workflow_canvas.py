@@ -35,6 +35,7 @@ def set_field(page, label: str, value: str) -> None:
     with page.expect_response("**/canvas/"):
         page.get_by_label(label, exact=False).first.fill(value)
         page.keyboard.press("Enter")
+    expect(page.locator(".step-panel")).to_have_attribute("aria-busy", "false")
 
 
 def node(page, ref: str):

@@ -107,6 +107,7 @@ export const canvased = (box) => {
   // Actions are sent one after another. A field that changes meanwhile is part of the next one.
   const send = (action, hasForm = true) => {
     waiting += 1;
+    panel.ariaBusy = "true";
     busy = busy.then(async () => {
       const doc = view.state.doc;
       try {
@@ -117,6 +118,7 @@ export const canvased = (box) => {
         say(panel.dataset.failedWords, true);
       }
       waiting -= 1;
+      if (!waiting) panel.ariaBusy = "false";
     });
     return busy;
   };

@@ -8,6 +8,7 @@ export const pictured = (box) => {
   const place = document.querySelector("[data-picture]");
   if (!place) return null;
   let keys = [];
+  let shown = null;
 
   // Return the step that the canvas has selected, otherwise the innermost step at the cursor.
   const mark = () => {
@@ -32,8 +33,11 @@ export const pictured = (box) => {
     if (box.left < frame.left || box.right > frame.right) inner.scrollLeft += box.left - frame.left - frame.width / 3;
   };
 
-  // Replace the diagram. The focus stays on the step or the + that has it.
+  // Replace the diagram if it has changed: a click on an element that is replaced meanwhile would be lost. The focus
+  // stays on the step or the + that has it.
   const replace = (html) => {
+    if (html === shown) return;
+    shown = html;
     const old = place.querySelector(".diagram");
     const [left, top] = [old?.scrollLeft || 0, old?.scrollTop || 0];
     const { path, insert } = place.contains(document.activeElement) ? document.activeElement.dataset : {};
