@@ -1,6 +1,6 @@
 """Which budgets apply to a call of a model, and what is spent of them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,8 @@ OF_INTEGRATION = "integration"
 """The origin of a budget that the limit of a model sets."""
 STARTED = "STARTED"
 """The status of an open call."""
+SPENT_SUMS = {"costs": Sum("cost"), "prompts": Sum("prompt_tokens"), "completions": Sum("completion_tokens")}
+"""The sums of calls, or of their hourly usage, that are spent of a budget."""
 RUNS_BELOW = (
     "WITH RECURSIVE tree (id) AS (SELECT id FROM conductor_run WHERE id = %s UNION ALL "
     "SELECT below.id FROM tree JOIN conductor_run below ON below.parent_id = tree.id AND NOT (below.parent_id = '')) "
@@ -56,6 +58,11 @@ class Spent:
 
     cost: int = 0
     tokens: int = 0
+
+    @classmethod
+    def from_sums(cls, sums: Mapping[str, Any]) -> "Spent":
+        """Return what calls have spent, from the columns SPENT_SUMS. A sum without rows is None."""
+        return cls(sums["costs"] or 0, (sums["prompts"] or 0) + (sums["completions"] or 0))
 
     def exhausts(self, budget: ModelBudget) -> bool:
         """Return True if a limit of the budget is reached."""
@@ -127,10 +134,7 @@ def calls_below(run_id: str, root_id: str) -> Q:
 
 def spent_below(run_id: str, root_id: str) -> Spent:
     """Return what the calls of a run and of the runs below it have spent."""
-    sums = ModelCall.objects.filter(calls_below(run_id, root_id)).aggregate(
-        cost=Sum("cost"), prompt=Sum("prompt_tokens"), completion=Sum("completion_tokens")
-    )
-    return Spent(sums["cost"] or 0, (sums["prompt"] or 0) + (sums["completion"] or 0))
+    return Spent.from_sums(ModelCall.objects.filter(calls_below(run_id, root_id)).aggregate(**SPENT_SUMS))
 
 
 def calls_of(budget: ModelBudget, line: RunLine) -> Q:
@@ -180,5 +184,4 @@ def spent_before(budget: ModelBudget, now: int) -> Spent:
     """Return what was spent in the current period according to the hourly usage, for a budget that is new."""
     begin, end = period_bounds(budget.period, now)
     rows = ModelUsage.objects.filter(calls_of(budget, RunLine()), hour__gte=begin, hour__lt=end)
-    sums = rows.aggregate(cost=Sum("cost"), prompt=Sum("prompt_tokens"), completion=Sum("completion_tokens"))
-    return Spent(sums["cost"] or 0, (sums["prompt"] or 0) + (sums["completion"] or 0))
+    return Spent.from_sums(rows.aggregate(**SPENT_SUMS))

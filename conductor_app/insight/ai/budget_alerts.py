@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from django.db.models import QuerySet, Sum
+from django.db.models import QuerySet
 
 from ...core.budget_periods import period_bounds
 from ...core.states import RUN
 from ...models import Alert, ModelBudget, ModelCall, ModelUsage, Run
-from ...models.budgets import RunLine, Spent, calls_of, is_counted, spent_below, spent_of
+from ...models.budgets import SPENT_SUMS, RunLine, Spent, calls_of, is_counted, spent_below, spent_of
 from .amounts import format_cost, format_tokens, name_budget
 
 MAX_TREES = 1_000
@@ -79,19 +79,18 @@ def _spent_by_runs(budget: ModelBudget, since: int) -> dict[str, Spent]:
 
 def _spent_by_trees(roots: Sequence[str]) -> dict[str, Spent]:
     rows = ModelCall.objects.filter(root_id__in=roots).order_by().values("root_id")
-    sums = rows.annotate(costs=Sum("cost"), prompts=Sum("prompt_tokens"), completions=Sum("completion_tokens"))
-    return {row["root_id"]: Spent(row["costs"], row["prompts"] + row["completions"]) for row in sums}
+    return {row["root_id"]: Spent.from_sums(row) for row in rows.annotate(**SPENT_SUMS)}
 
 
 def _percents_at(budget: ModelBudget, moments: Sequence[int]) -> list[int]:
     begin, _end = period_bounds(budget.period, moments[0])
     rows = ModelUsage.objects.filter(calls_of(budget, RunLine()), hour__gte=begin).order_by("hour").values("hour")
-    sums = rows.annotate(costs=Sum("cost"), prompts=Sum("prompt_tokens"), completions=Sum("completion_tokens"))
     hours, costs, tokens = [], [0], [0]
-    for row in sums:
+    for row in rows.annotate(**SPENT_SUMS):
+        spent = Spent.from_sums(row)
         hours.append(row["hour"])
-        costs.append(row["costs"])
-        tokens.append(row["prompts"] + row["completions"])
+        costs.append(spent.cost)
+        tokens.append(spent.tokens)
     costs, tokens = list(accumulate(costs)), list(accumulate(tokens))
     percents = []
     for moment in moments:

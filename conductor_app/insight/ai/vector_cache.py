@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from threading import Lock
 
 from ... import conf
+from ...conf import MIB
 from .compact_vectors import CompactPage
 
-MIB = 1_048_576
 Key = tuple[str, str, str | None]
 
 
