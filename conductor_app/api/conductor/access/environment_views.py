@@ -85,5 +85,3 @@ class EnvironmentTags(ObjectTags):
 
     find_tags = staticmethod(partial(secrets_and_variables.tags_of, Variable))
     change_tags = staticmethod(partial(secrets_and_variables.change_tags, Variable))
-
-    get, put, delete = ObjectTags.get, ObjectTags.put, ObjectTags.delete

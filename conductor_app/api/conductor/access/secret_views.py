@@ -125,8 +125,6 @@ class SecretTags(ObjectTags):
     find_tags = staticmethod(partial(secrets_and_variables.tags_of, Secret))
     change_tags = staticmethod(partial(secrets_and_variables.change_tags, Secret))
 
-    get, put, delete = ObjectTags.get, ObjectTags.put, ObjectTags.delete
-
 
 class SecretCaches(ConductorView):
     """GET /api/secrets/clearLocalCache, /api/secrets/clearRedisCache: clear the cache of secrets; there is one."""

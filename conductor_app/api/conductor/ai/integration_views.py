@@ -156,8 +156,6 @@ class IntegrationTags(ObjectTags):
     find_tags = staticmethod(lambda name: engine.find_integration(name).tags)
     change_tags = staticmethod(engine.change_integration_tags)
 
-    get, put, delete = ObjectTags.get, ObjectTags.put, ObjectTags.delete
-
 
 class IntegrationTokens(ConductorView):
     """GET /api/integrations/provider/{name}/metrics: get the number of tokens that each model has used."""
@@ -257,8 +255,6 @@ class IntegrationModelTags(ObjectTags):
 
     find_tags = staticmethod(lambda integration, model: engine.find_model(integration, model).tags)
     change_tags = staticmethod(engine.change_model_tags)
-
-    get, put, delete = ObjectTags.get, ObjectTags.put, ObjectTags.delete
 
     @staticmethod
     def key(**path: str) -> tuple[str, ...]:

@@ -148,8 +148,6 @@ class PromptTags(ObjectTags):
     find_tags = staticmethod(lambda name: engine.find_prompt(name).tags)
     change_tags = staticmethod(engine.change_prompt_tags)
 
-    get, put, delete = ObjectTags.get, ObjectTags.put, ObjectTags.delete
-
 
 class PromptTest(ConductorView):
     """POST /api/prompts/test: send a prompt, given as text, to a model. The reply is the answer as text."""

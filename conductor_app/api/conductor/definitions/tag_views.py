@@ -91,8 +91,6 @@ class TaskTags(WorkflowTags):
 
     target = TASK_DEF
 
-    get, post, put, delete = WorkflowTags.get, WorkflowTags.post, WorkflowTags.put, WorkflowTags.delete
-
 
 class ApplicationTags(ConductorView):
     """GET, PUT, DELETE /api/applications/{id}/tags: list, add or remove tags."""

@@ -221,8 +221,6 @@ class ScheduleTags(ObjectTags):
     find_tags = staticmethod(lambda name: find_schedule(name).tags)
     change_tags = staticmethod(schedules.change_tags)
 
-    get, put, delete = ObjectTags.get, ObjectTags.put, ObjectTags.delete
-
 
 class SchedulesByTag(ConductorView):
     """GET /api/scheduler/schedules/tags: list the schedules with a tag, written `key` or `key:value`."""
