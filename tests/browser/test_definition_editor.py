@@ -4,6 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from conductor_app.models import WorkflowDefinition
+from tests.browser.editor_text import replace_in_editor
 from tests.browser.page_checks import assert_usable_by_everybody
 from tests.insight.scenarios import define_task, define_workflow, step
 
@@ -17,34 +18,21 @@ def order(transactional_db):
     return WorkflowDefinition.objects.get(name="order")
 
 
-def replace(page, old: str, new: str) -> None:
-    """Replace the text `old` in the editor with `new`."""
-    page.evaluate(
-        """([old, made]) => {
-            const view = document.querySelector("[data-code-editor]").codeView;
-            const from = view.state.doc.toString().indexOf(old);
-            view.dispatch({ changes: { from, to: from + old.length, insert: made }, selection: { anchor: from } });
-            view.focus();
-        }""",
-        [old, new],
-    )
-
-
 def test_an_author_changes_a_workflow_and_saves_it_as_a_new_version(page, order):
     page.goto(f"{WORKFLOWS}{order.pk}/edit/?view=json")
     picture = page.locator("[data-picture]")
     expect(picture.locator(".diagram-node")).to_have_count(2)
 
-    replace(page, '"taskReferenceName": "ship"', '"taskReferenceName": "deliver"')
+    replace_in_editor(page, '"taskReferenceName": "ship"', '"taskReferenceName": "deliver"')
     expect(picture.get_by_role("link", name="deliver")).to_be_visible()
 
-    replace(page, "${charge.output", "${chrage.output")
+    replace_in_editor(page, "${charge.output", "${chrage.output")
     said = page.locator("[data-findings] li", has_text="There is no step chrage")
     expect(said).to_contain_text("Did you mean charge?")
     expect(said).to_contain_text("line 17")
     expect(page.locator(".cm-lintRange-error")).to_have_text('"${chrage.output.receipt}"')
 
-    replace(page, "${chrage.output", "${charge.output")
+    replace_in_editor(page, "${chrage.output", "${charge.output")
     expect(page.locator(".cm-lintRange-error")).to_have_count(0)
     page.get_by_role("button", name="Review and save").click()
     expect(page.get_by_text("step deliver added: SIMPLE ship, after charge")).to_be_visible()
@@ -69,7 +57,7 @@ def test_a_box_of_the_diagram_leads_to_its_lines_and_edits_are_saved_as_a_draft(
     expect(page.locator(".cm-activeLine").first).to_contain_text("{")
     expect(page.locator(".diagram-node.chosen")).to_have_attribute("data-ref", "ship")
 
-    replace(page, '"ship"', '"half')
+    replace_in_editor(page, '"ship"', '"half')
     page.clock.fast_forward(5000)
     expect(page.locator("[data-draft-state]")).to_contain_text("Draft saved")
     page.reload()

@@ -7,6 +7,7 @@ from playwright.sync_api import expect
 
 from conductor_app.core.step_tree import walk
 from conductor_app.models import Run, WorkflowDefinition
+from tests.browser.editor_text import replace_in_editor, text_of_editor
 from tests.browser.page_checks import (
     NARROW,
     WIDE,
@@ -88,13 +89,9 @@ def order(transactional_db):
     return WorkflowDefinition.objects.get(name="order")
 
 
-def text(page) -> str:
-    return page.evaluate('document.querySelector("[data-code-editor]").codeView.state.doc.toString()')
-
-
 def test_the_canvas_is_used_by_keyboard_and_every_action_can_be_undone(page, order):
     page.goto(f"{WORKFLOWS}{order.pk}/edit/")
-    before = text(page)
+    before = text_of_editor(page)
     node(page, "charge").focus()
 
     page.keyboard.press("F2")
@@ -102,7 +99,7 @@ def test_the_canvas_is_used_by_keyboard_and_every_action_can_be_undone(page, ord
     page.keyboard.type("pay")
     page.keyboard.press("Enter")
     expect(node(page, "pay")).to_be_visible()
-    assert "${pay.output.receipt}" in text(page)
+    assert "${pay.output.receipt}" in text_of_editor(page)
 
     page.keyboard.press("Escape")
     expect(node(page, "pay")).to_be_focused()
@@ -125,7 +122,7 @@ def test_the_canvas_is_used_by_keyboard_and_every_action_can_be_undone(page, ord
     for _ in range(4):
         page.get_by_role("button", name="Undo").click()
     expect(node(page, "charge")).to_be_visible()
-    assert text(page) == before
+    assert text_of_editor(page) == before
     node(page, "charge").focus()
     page.keyboard.press("Control+Shift+z")
     expect(node(page, "pay")).to_be_visible()
@@ -134,7 +131,7 @@ def test_the_canvas_is_used_by_keyboard_and_every_action_can_be_undone(page, ord
 def test_the_default_handler_and_the_final_steps_of_a_try_step_are_edited_by_keyboard(page, transactional_db):
     define_workflow("order", try_("paid", step("charge"), on=[catch()]), step("refund"))
     page.goto(f"{WORKFLOWS}{WorkflowDefinition.objects.get(name='order').pk}/edit/")
-    before = text(page)
+    before = text_of_editor(page)
 
     page.locator('[role=button][data-insert="tasks[0].catchDefault[0]"]').focus()
     page.keyboard.press("Enter")
@@ -149,30 +146,24 @@ def test_the_default_handler_and_the_final_steps_of_a_try_step_are_edited_by_key
     page.get_by_label("Move to").select_option("first in paid › finally")
     page.get_by_role("button", name="Move", exact=True).press("Enter")
     expect(node(page, "refund")).to_have_attribute("data-path", "tasks[0].finallyTasks[0]")
-    assert [*json.loads(text(page))["tasks"][0]][-2:] == ["catchDefault", "finallyTasks"]
+    assert [*json.loads(text_of_editor(page))["tasks"][0]][-2:] == ["catchDefault", "finallyTasks"]
 
     node(page, "noop").focus()
     page.keyboard.press("Delete")
     expect(node(page, "noop")).to_have_count(0)
-    assert "catchDefault" not in text(page) and "finallyTasks" in text(page)
+    assert "catchDefault" not in text_of_editor(page) and "finallyTasks" in text_of_editor(page)
 
     for _ in range(3):
         page.get_by_role("button", name="Undo").press("Enter")
     expect(node(page, "refund")).to_have_attribute("data-path", "tasks[1]")
-    assert text(page) == before
+    assert text_of_editor(page) == before
 
 
 def test_the_focus_stays_on_a_plus_when_a_check_draws_the_diagram_again(page, order):
     page.goto(f"{WORKFLOWS}{order.pk}/edit/")
     place = page.locator('[role=button][data-insert="tasks[1]"]')
     place.focus()
-    page.evaluate(
-        """() => {
-            const view = document.querySelector("[data-code-editor]").codeView;
-            const from = view.state.doc.toString().lastIndexOf('"ship"') + 1;
-            view.dispatch({ changes: { from, to: from + 4, insert: "send" } });
-        }"""
-    )
+    replace_in_editor(page, '"taskReferenceName": "ship"', '"taskReferenceName": "send"', has_focus=False)
     expect(node(page, "send")).to_be_visible()
     expect(place).to_be_focused()
 
@@ -181,13 +172,7 @@ def test_text_and_canvas_are_one_draft(page, order):
     page.goto(f"{WORKFLOWS}{order.pk}/edit/?view=json")
     expect(page.locator(".step-panel")).to_be_hidden()
     page.locator(".cm-content").focus()
-    page.evaluate(
-        """() => {
-            const view = document.querySelector("[data-code-editor]").codeView;
-            const from = view.state.doc.toString().indexOf("${charge.");
-            view.dispatch({ changes: { from, to: from + 9, insert: "${chrage." } });
-        }"""
-    )
+    replace_in_editor(page, "${charge.", "${chrage.", has_focus=False)
     expect(page.locator(".diagram-finding")).to_have_count(1)
 
     page.get_by_role("link", name="Canvas").click()
