@@ -37,9 +37,9 @@ from ..models import (
 
 @dataclass(frozen=True, slots=True)
 class SidebarEntry:
-    """One entry: its model or page, its label, its icon, the pages that are tabs beside it, and addresses below it.
+    """One entry: its model or page, its label, its icon, the pages that are tabs beside it, and paths below it.
 
-    `below`: beginnings of other addresses, relative to the overview, whose pages mark this entry.
+    `below`: prefixes of other paths, relative to the overview, whose pages mark this entry.
     """
 
     target: Any

@@ -1,4 +1,4 @@
-"""Vectors with one byte per number, which tell exactly which documents cannot be among the nearest.
+"""Vectors with one byte per number, which determine exactly which documents cannot be among the nearest.
 
 A vector is stored as whole numbers from -127 to 127 and a scale. Their distance from the vector is known, and with it
 the greatest difference between a product with them and one with the vector. So the `count` nearest documents are always

@@ -28,8 +28,8 @@ class FoundDocument:
 def search_documents(request: VectorSearch) -> list[FoundDocument]:
     """Return the nearest documents, the nearest first.
 
-    The process keeps what it has read in a compact form. It tells which few documents may be the nearest, and these are
-    compared exactly.
+    The process keeps what it has read in a compact form, which determines the few documents that may be the nearest.
+    Only these are compared exactly.
 
     Raises:
         Invalid: when the embeddings have another length, or there are more documents than one search compares.

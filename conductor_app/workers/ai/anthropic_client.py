@@ -160,7 +160,7 @@ def content_blocks(message: ChatMessage) -> Iterator[dict[str, Any]]:
     """
     for medium in message.media:
         if medium.kind == AUDIO:
-            raise InputRejected("Anthropic has no models that hear audio: remove it from media")
+            raise InputRejected("Anthropic has no models that accept audio: remove it from media")
         if medium.address:
             source = {"type": "url", "url": medium.address}
         else:

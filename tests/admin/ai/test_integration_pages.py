@@ -226,7 +226,7 @@ def test_each_action_requires_its_permission(saved, clock):
 
 def test_the_page_names_the_prompts_that_were_bound_to_nothing_else(operator, saved):
     save_prompt("greeting", "Hi", "olga", models=["main"])
-    save_prompt("farewell", "Bye", "olga", models=["main", "spare"])
+    save_prompt("closing", "Bye", "olga", models=["main", "spare"])
 
     page = page_text(operator.post(PAGE, {"do": "delete"}, follow=True))
 

@@ -19,7 +19,7 @@ def order(clock):
 
 
 def test_an_archived_workflow_stays_available_to_clients_and_can_be_restored(operator, order):
-    operator.post(f"{WORKFLOWS}{order.pk}/archive/", {"reason": "nobody orders"})
+    operator.post(f"{WORKFLOWS}{order.pk}/archive/", {"reason": "no customer orders"})
 
     assert "order v1" not in page_text(operator.get(WORKFLOWS))
     assert "order v1" in page_text(operator.get(f"{WORKFLOWS}?versions=archived"))
@@ -27,7 +27,7 @@ def test_an_archived_workflow_stays_available_to_clients_and_can_be_restored(ope
     assert "Archived 0 s ago" in page_text(operator.get(f"{WORKFLOWS}{order.pk}/change/"))
     run_commands.start(run_commands.StartRequest("order"), "a client")
     assert Run.objects.filter(name="order").exists()
-    assert AuditEntry.objects.get(action="archive").reason == "nobody orders"
+    assert AuditEntry.objects.get(action="archive").reason == "no customer orders"
 
     operator.post(f"{WORKFLOWS}{order.pk}/unarchive/")
     assert "order v1" in page_text(operator.get(WORKFLOWS))

@@ -47,7 +47,7 @@ def test_a_task_that_is_not_waiting_is_labeled_as_such(operator, waiting):
     scenario, _ = waiting
 
     assert "The task is not waiting in a queue" in page_text(operator.get(page(scenario.task("ship"))))
-    assert operator.get("/admin/why-waiting/nobody/").status_code == 404
+    assert operator.get("/admin/why-waiting/unknown/").status_code == 404
 
 
 def test_the_estimate_agrees_with_the_rate_limit(operator, clock):
@@ -121,6 +121,6 @@ def test_the_page_lists_preceding_tasks(operator, waiting, clock):
     clock.advance(seconds=1)
     other = scenario.starts("order").task("ship")
 
-    told = page_text(operator.get(page(other)))
+    shown = page_text(operator.get(page(other)))
 
-    assert "Preceding tasks" in told and f"/admin/why-waiting/{attempt.pk}/" in html(operator.get(page(other)))
+    assert "Preceding tasks" in shown and f"/admin/why-waiting/{attempt.pk}/" in html(operator.get(page(other)))

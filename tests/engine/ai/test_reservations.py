@@ -130,7 +130,7 @@ def test_a_reservation_ends_with_the_longest_duration_of_a_call(clock, settings)
     first, second = workers(2)
     assert [first.is_held(), second.is_held()] == [False, True]
 
-    # Nobody claims the attempt of the first worker again.
+    # No worker claims the attempt of the first one again.
     run.terminate()
     other = parallel_calls(clock, 1)
     third = PayingWorker()

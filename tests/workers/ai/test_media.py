@@ -68,7 +68,7 @@ def test_anthropic_gets_images_and_documents(server, run, media, mime_type, part
     ("provider", "media", "mime_type", "reason"),
     [
         ("openai", PAPER, None, "OpenAI-compatible APIs load images only: send the document as Base64"),
-        ("anthropic", "AAAA", "audio/wav", "Anthropic has no models that hear audio"),
+        ("anthropic", "AAAA", "audio/wav", "Anthropic has no models that accept audio"),
         ("openai", "AAAA", "video/mp4", "media must be images, PDF documents, or audio as WAV or MP3, not 'video/mp4'"),
         ("openai", "AAAA", None, "media must have http(s) or data: URLs, or Base64 with a mimeType"),
         ("openai", "file:///etc/passwd", "image/png", "media must have http(s) or data: URLs"),
