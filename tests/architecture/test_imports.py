@@ -11,7 +11,7 @@ import pytest
 
 APP = Path(__file__).parents[2] / "conductor_app"
 LEAVES = {"clock", "conf", "fault_points", "json_values", "memory_tuning", "parking", "randomness"}
-BELOW_FACES = {"telemetry", "engine", "insight", "access", "models", "core", "notifications"}
+BELOW_FACES = {"telemetry", "engine", "insight", "access", "models", "core", "notifications", "transient_errors"}
 
 # Each package and its allowed imports, besides itself and the leaf packages. A subpackage has its own line.
 ROOMS: dict[str, set[str]] = {
@@ -28,12 +28,24 @@ ROOMS: dict[str, set[str]] = {
     "remote": {"core"},
     "notifications": set(),
     "blob_storage": set(),
+    "transient_errors": {"core", "scripts", "blob_storage"},
     "telemetry": {"core"},
     "models": {"telemetry", "core"},
-    "store": {"models", "core"},
+    "store": {"models", "core", "transient_errors"},
     "insight": {"models", "core"},
     "access": {"models", "core"},
-    "engine": {"telemetry", "store", "insight", "access", "models", "core", "notifications", "scripts", "blob_storage"},
+    "engine": {
+        "telemetry",
+        "store",
+        "insight",
+        "access",
+        "models",
+        "core",
+        "notifications",
+        "scripts",
+        "blob_storage",
+        "transient_errors",
+    },
     "api.conductor": BELOW_FACES | {"blob_storage"},
     "api.taskcluster": BELOW_FACES,
     "api.agents": BELOW_FACES | {"api.conductor"},
