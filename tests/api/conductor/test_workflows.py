@@ -128,6 +128,7 @@ def test_a_wait_and_a_sub_workflow_show_the_polls_of_the_original(api, clock):
     wait, child = api.workflow(workflow_id)["tasks"]
 
     assert [(task["pollCount"], task["callbackAfterSeconds"]) for task in (wait, child)] == [(1, 5), (1, 0)]
+    assert [type(task["pollCount"]) for task in (wait, child)] == [int, int]
 
 
 def test_tasks_are_omitted_on_request(api, defined):

@@ -149,7 +149,7 @@ def task_fields(
 def poll_count(row: Row) -> int:
     """Return how often the task was polled. Conductor polls SUB_WORKFLOW once, and WAIT when its time is over."""
     is_polled = row.task_type == SubWorkflow.type or (row.task_type == Wait.type and _ended_by_timer(row))
-    return max(row.poll_count, is_polled)
+    return row.poll_count or int(is_polled)
 
 
 def callback_seconds(row: Row) -> int:
