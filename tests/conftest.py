@@ -22,6 +22,7 @@ from conductor_app.insight.monitoring.liveness import liveness
 from conductor_app.notifications import WAITERS
 from conductor_app.store import environment_variables
 from tests import database_baseline as furniture
+from tests.fault_injection import FaultInjector
 
 # A busy machine may be slow: health checks of Hypothesis would report it as a failure.
 settings.register_profile(
@@ -180,3 +181,13 @@ def disable_process_caches(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(token_buckets, "_leases", token_buckets.TokenLeases())
     patch.setattr(quota_checks, "_counts", quota_checks.OpenRunCounts())
     patch.setattr(permission_cache, "_known", permission_cache.PermissionCache(-1, -permission_cache.MAX_AGE_MS))
+
+
+@pytest.fixture
+def faults(transactional_db: None, monkeypatch: pytest.MonkeyPatch, settings: Any) -> FaultInjector:
+    """Return the injector of errors at each call of the database, the storage and the helper processes.
+
+    Sweeps handle their errors as in production.
+    """
+    settings.CONDUCTOR_RAISES_IN_SWEEPS = False
+    return FaultInjector(monkeypatch)
