@@ -12,19 +12,24 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
+from http import HTTPStatus
 from selectors import EVENT_READ
 from socket import SHUT_WR
 from threading import Lock, local
 from time import monotonic
 from typing import Any
 
+from gunicorn.http import errors
 from gunicorn.http.unreader import SocketUnreader
+from gunicorn.util import write_nonblock
 from gunicorn.workers.gthread import TConn, ThreadWorker
 
 from .api.disconnect_check import is_connection_closed
+from .api.refused_requests import refusal
 from .parked_requests import ParkedRequest, ParkedRequests, ParkedWait
 from .parking import PARKING_KEY, FinishedResponse
-from .request_framing import BUFFER_BYTES, RequestState, is_probe, request_state
+from .repeated_headers import RequestOfClient
+from .request_framing import BUFFER_BYTES, RequestState, is_probe, request_state, request_target
 
 LINGER_MS = 50
 """The time that a thread waits for the next request of its connection, in milliseconds.
@@ -48,6 +53,19 @@ CLOSING_SECONDS, CLOSING_BYTES = 2, 64 * 1024
 """After a response that ends its connection, the limits for discarding what the client still sends, until it closes."""
 
 PROBE_THREADS = 2
+
+STATUS_BY_ERROR: dict[type[Exception], HTTPStatus] = {
+    errors.LimitRequestLine: HTTPStatus.REQUEST_URI_TOO_LONG,
+    errors.LimitRequestHeaders: HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+    errors.ExpectationFailed: HTTPStatus.EXPECTATION_FAILED,
+    errors.UnsupportedTransferCoding: HTTPStatus.NOT_IMPLEMENTED,
+    errors.ForbiddenProxyRequest: HTTPStatus.FORBIDDEN,
+    # The application is at fault, not the client.
+    errors.InvalidResponseHeader: HTTPStatus.INTERNAL_SERVER_ERROR,
+    errors.InvalidResponseHeaderName: HTTPStatus.INTERNAL_SERVER_ERROR,
+    errors.ParseException: HTTPStatus.BAD_REQUEST,
+}
+"""The status of each error. The first class in the method resolution order of the error that has an entry applies."""
 
 PARKED = object()
 """The result of a thread whose request waits. Another thread may be handling the connection already."""
@@ -339,7 +357,9 @@ class KeepAliveThreadWorker(ThreadWorker):
         buffered, conn.buffered = conn.buffered, None
         if not conn.initialized:
             conn.init()
+            conn.parser.mesg_class = RequestOfClient
             conn.parser.unreader = BoundedBodyUnreader(conn.sock)
+        self._handling.received = buffered.received
         conn.parser.unreader.start_request()
         conn.parser.unreader.unread(bytes(buffered.received))
         return super().handle(conn)
@@ -360,6 +380,25 @@ class KeepAliveThreadWorker(ThreadWorker):
             return False
         finally:
             self._handling.conn = None
+
+    def handle_error(self, req: Any, client: Any, addr: Any, exc: Exception) -> None:
+        """Refuse a request in the error format of the API that it addresses. Gunicorn would reply with HTML."""
+        status = next((STATUS_BY_ERROR[kind] for kind in type(exc).__mro__ if kind in STATUS_BY_ERROR), None)
+        if status is None or status is HTTPStatus.INTERNAL_SERVER_ERROR:
+            self.log.error("Error handling request %s", getattr(req, "uri", "(no URI read)"), exc_info=exc)
+            status, message = (
+                HTTPStatus.INTERNAL_SERVER_ERROR,
+                "The server failed to answer this request; its log says why.",
+            )
+        else:
+            message = str(exc)
+            self.log.warning("Invalid request from ip=%s: %s", addr[0] if addr else "", message)
+        kind, body = refusal(request_target(getattr(self._handling, "received", b"")), status, message)
+        head = f"HTTP/1.1 {status.value} {status.phrase}\r\nConnection: close\r\nContent-Type: {kind}\r\n"
+        try:
+            write_nonblock(client, f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        except OSError as error:
+            self.log.debug("Failed to send an error message. %s", error)
 
     def _finish_body(self, conn: TConn) -> bool:
         return conn.parser.finish_body(monotonic() + SKIP_SECONDS, SKIPPED_BYTES)

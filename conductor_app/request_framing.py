@@ -10,6 +10,7 @@ CONTENT_LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d{1,19})[ \t]*\r\n", r
 CHUNKED = re.compile(rb"\r\ntransfer-encoding:[^\r\n]*chunked", re.IGNORECASE)
 EXPECT = re.compile(rb"\r\nexpect:", re.IGNORECASE)
 HEAD_END, LAST_CHUNK = b"\r\n\r\n", b"\r\n0\r\n\r\n"
+ABSOLUTE_TARGET = re.compile(r"[a-z]+://[^/]*/?", re.IGNORECASE)
 PROBES = re.compile(rb"(GET|HEAD) /(health|actuator/health)\b")
 
 
@@ -49,3 +50,10 @@ def request_state(received: bytes | bytearray) -> RequestState:
 def is_probe(received: bytes | bytearray) -> bool:
     """Return True for a health check."""
     return PROBES.match(received) is not None
+
+
+def request_target(received: bytes | bytearray) -> str:
+    """Return the target in the first line of a request, as far as it can be read, without scheme and host."""
+    words = bytes(received[:BUFFER_BYTES]).lstrip(b"\r\n").partition(b"\r\n")[0].split(b" ")
+    target = words[1].decode("latin-1") if len(words) > 1 else ""
+    return ABSOLUTE_TARGET.sub("/", target, count=1)

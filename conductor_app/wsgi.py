@@ -9,6 +9,7 @@ from django.core.exceptions import SuspiciousOperation
 from django.core.wsgi import get_wsgi_application
 
 from .api.conductor.names_with_slashes import mark_slashes
+from .api.refused_requests import refusal
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "conductor_app.settings.embedded")
 
@@ -63,8 +64,10 @@ def with_refusals(application: Application) -> Application:
         try:
             return application(environ, start_response)
         except SuspiciousOperation:
-            body = b"Bad request."
-            start_response("400 Bad Request", [("Content-Type", "text/plain"), ("Content-Length", str(len(body)))])
+            kind, body = refusal(
+                environ.get("PATH_INFO", ""), 400, "The request is invalid. Check its query and headers."
+            )
+            start_response("400 Bad Request", [("Content-Type", kind), ("Content-Length", str(len(body)))])
             return [body]
 
     return handle

@@ -89,4 +89,4 @@ def test_a_request_that_django_cannot_create_is_refused():
 
     body = with_refusals(create_request)(environ, lambda status, headers: replies.append(status))
 
-    assert (replies, body) == (["400 Bad Request"], [b"Bad request."])
+    assert (replies, body) == (["400 Bad Request"], [b"The request is invalid. Check its query and headers.\n"])

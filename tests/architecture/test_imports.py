@@ -82,6 +82,7 @@ FREE = {
     "wsgi",
     "gunicorn_worker",
     "parked_requests",
+    "repeated_headers",
     "request_framing",
     "__init__",
 }
