@@ -10,6 +10,7 @@ from conductor.client.task_client import TaskClient
 from conductor.client.workflow.executor.workflow_executor import WorkflowExecutor
 
 from tests.clients.live_server import running_server
+from tests.clients.reply_documents import reply_folder  # noqa: F401
 from tests.clients.shop_workflow import Shop
 
 
