@@ -18,7 +18,15 @@ from ..snapshot import Task
 from ..step_structure import Body, Document, Flow, body_at
 from ..step_tree import references_inside
 from .base import StepType, complete_task, completed_task, engine_held_task, fail_task, resolve_inputs
-from .iterations import first_failure, items_of, kept_iterations, outcomes_of_iteration, outputs_by_ref
+from .iterations import (
+    first_failure,
+    has_items,
+    items_of,
+    iterates_over_input,
+    kept_iterations,
+    outcomes_of_iteration,
+    outputs_by_ref,
+)
 
 ITERATION_LIMIT = re.compile(r"iteration['\"]?\]?\s*<(=?)\s*(\d{1,9})\b")
 """A comparison of the iteration with a number in a loop condition."""
@@ -44,8 +52,8 @@ class DoWhile(StepType):
             yield body_at(step, "loopOver")
 
     def check(self, step: Document, template: Document) -> Iterator[str]:
-        # An empty condition is valid: the list of items alone decides.
-        if step.get("loopCondition") is None:
+        # A list of items needs no condition. An empty condition alone is valid as well, as in Conductor.
+        if step.get("loopCondition") is None and not has_items(step):
             yield "loopCondition"
         yield from super().check(step, template)
 
@@ -67,7 +75,7 @@ class DoWhile(StepType):
             yield completed_task(step, key, ctx.run, now, input=inputs, output={"iteration": 0})
             return
         yield engine_held_task(
-            step, key, ctx.run, now, iteration=1, input=inputs, output=iteration_output({}, 1, items)
+            step, key, ctx.run, now, iteration=1, input=inputs, output=iteration_output(step, {}, 1, items)
         )
 
     def progress(self, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
@@ -103,7 +111,7 @@ class DoWhile(StepType):
             yield UpdateTask(
                 task.key,
                 {"iteration": iteration},
-                {"output": iteration_output(output, iteration, items), "updated_at": now},
+                {"output": iteration_output(task.step, output, iteration, items), "updated_at": now},
             )
         else:
             yield from complete_task(task, now, output)
@@ -112,9 +120,8 @@ class DoWhile(StepType):
         yield from super().reopen(task, ctx, now)
         if iteration is not None:
             items = items_of(task.step, resolve_inputs(task.step, ctx, task.key, ctx.run, now), ctx)
-            output = iteration_output(
-                drop_iterations_from(ctx.attempt_payload(task, "output"), iteration), iteration, items
-            )
+            former = drop_iterations_from(ctx.attempt_payload(task, "output"), iteration)
+            output = iteration_output(task.step, former, iteration, items)
             yield UpdateTask(task.key, {"iteration": iteration}, {"output": output})
 
     def successors(self, task: Task) -> Iterator[Key]:
@@ -138,11 +145,14 @@ def _requests_at_end(task: Task, ctx: DecisionContext, now: int) -> frozenset[Da
     return frozenset()
 
 
-def iteration_output(output: dict[str, Any], iteration: int, items: list[Any] | None) -> dict[str, Any]:
+def iteration_output(step: Step, output: dict[str, Any], iteration: int, items: list[Any] | None) -> dict[str, Any]:
     """Return the loop's output as the tasks of this iteration see it."""
     current = {**output, "iteration": iteration}
     if items is not None and iteration <= len(items):
         current |= {"loopIndex": iteration - 1, "loopItem": items[iteration - 1]}
+        if iterates_over_input(step.document):
+            # The names of Orkes, in whose definitions the list is the input `items`.
+            current |= {"index": iteration - 1, "item": items[iteration - 1]}
     return current
 
 
@@ -168,7 +178,7 @@ def should_continue(
     if items is not None and task.iteration >= len(items):
         return False, ""
     condition = task.step.document.get("loopCondition")
-    if not isinstance(condition, str) or not condition.strip():
+    if not isinstance(condition, str) or not condition.strip() or iterates_over_input(task.step.document):
         return items is not None, ""
     script_inputs = {**inputs, **outputs_by_ref(outcomes), task.step.ref: output}
     if items is not None:

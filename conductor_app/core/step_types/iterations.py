@@ -1,5 +1,7 @@
 """Outcomes and items of the iterations of a step with a body."""
 
+import re
+from collections.abc import Mapping
 from typing import Any
 
 from ..data_requests import IterationOutcomes, TaskOutcome
@@ -7,6 +9,7 @@ from ..decision_context import DecisionContext
 from ..definition import Step
 from ..errors import StepRefused
 from ..snapshot import GOOD_ENDS, Task
+from ..step_structure import Document
 from .task_outcomes import outcome_of
 
 
@@ -32,6 +35,10 @@ def outputs_by_ref(outcomes: list[TaskOutcome]) -> dict[str, object]:
     return {outcome.key.ref: outcome.output for outcome in outcomes}
 
 
+NEVER_TRUE = re.compile(
+    r"if\s*\(\s*\$\..+\.iteration\s*<\s*0\s*\)\s*\{\s*true;?\s*\}\s*else\s*\{\s*false;?\s*\}", re.DOTALL
+)
+"""The condition of a loop of the Python SDK's class `ForEachTask`."""
 COUNTED = "is_counted"
 """Key in the step state of an item's task: the FOR_EACH has recorded its end."""
 ENDS_AS = {
@@ -45,12 +52,38 @@ ENDS_AS = {
 
 
 def items_of(step: Step, inputs: dict[str, Any], ctx: DecisionContext) -> list[Any] | None:
-    """Return the list that the step iterates over: its `items`, or the input `_items`; None if it has neither."""
+    """Return the list that the step iterates over; None if it has none.
+
+    It is the step's `items`, the input `_items`, or the input `items` of a loop that `iterates_over_input`.
+    """
     written = step.document.get("items")
-    value = ctx.resolve(written) if written not in (None, "") else inputs.get("_items")
+    name = "items" if iterates_over_input(step.document) else "_items"
+    value = ctx.resolve(written) if written not in (None, "") else inputs.get(name)
     if value is None:
-        return None if written in (None, "") and "_items" not in inputs else []
+        return None if written in (None, "") and name not in inputs else []
     return list(value) if isinstance(value, list) else [value]
+
+
+def has_items(step: Document) -> bool:
+    """Return True if a step's document names a list to iterate over."""
+    return bool(step.get("items")) or "_items" in _inputs_of(step) or iterates_over_input(step)
+
+
+def iterates_over_input(step: Document) -> bool:
+    """Return True if the input `items` is the list, as in definitions of Orkes.
+
+    The loop has no condition then, or the one that the class `ForEachTask` of the Python SDK writes, which is never
+    true. With any other condition, `items` is an input that the condition may read.
+    """
+    if step.get("items") or "items" not in (inputs := _inputs_of(step)) or "_items" in inputs:
+        return False
+    condition = step.get("loopCondition")
+    return not isinstance(condition, str) or not condition.strip() or bool(NEVER_TRUE.fullmatch(condition.strip()))
+
+
+def _inputs_of(step: Document) -> Mapping[str, Any]:
+    inputs = step.get("inputParameters")
+    return inputs if isinstance(inputs, Mapping) else {}
 
 
 def kept_iterations(step: Step, inputs: dict[str, Any]) -> int:

@@ -64,7 +64,8 @@ class Wait(StepType):
             yield from complete_task(task, now, {})
 
     def check(self, step: Document, template: Document) -> Iterator[str]:
-        duration, until = (step["inputParameters"].get(name) or "" for name in ("duration", "until"))
+        inputs = step["inputParameters"]
+        duration, until = inputs.get("duration") or "", until_of(inputs) or ""
         if duration and until:
             yield "Both 'duration' and 'until' specified. Please provide only one input"
         for value, parse in ((duration, parse_duration), (until, parse_timestamp)):
@@ -77,7 +78,7 @@ class Wait(StepType):
     def needs_simulated_result(self, step: Document) -> bool:
         parameters = step.get("inputParameters")
         inputs = parameters if isinstance(parameters, Mapping) else {}
-        return not (inputs.get("duration") or inputs.get("until"))
+        return not (inputs.get("duration") or until_of(inputs))
 
 
 def _previous_end(run: Run, key: Key) -> int | None:
@@ -96,12 +97,18 @@ def wait_ends_at(inputs: dict[str, Any], now: int) -> int:
     Raises:
         StepRefused: when both `duration` and `until` are set, or one of them is invalid.
     """
-    duration, until = inputs.get("duration"), inputs.get("until")
+    duration, until = inputs.get("duration"), until_of(inputs)
     if duration not in (None, "") and until not in (None, ""):
         raise StepRefused("Set 'duration' or 'until' of a WAIT, not both.")
     if duration not in (None, ""):
         return now + parse_duration(duration)
     return NEVER if until in (None, "") else parse_timestamp(until)
+
+
+def until_of(inputs: Mapping[str, Any]) -> Any:
+    """Return the input `until`, or `wait_until`, which the class `WaitTask` of the Python SDK writes in its place."""
+    until = inputs.get("until")
+    return inputs.get("wait_until") if until in (None, "") else until
 
 
 def parse_duration(text: Any) -> int:

@@ -97,6 +97,43 @@ def test_a_loop_with_a_list_and_a_condition_needs_both():
     assert run.completes("a__1", "a__2").status == "COMPLETED"
 
 
+FOR_EACH_TASK = "if ( $.l.iteration < 0 ) { true; } else { false; }"
+
+
+@pytest.mark.parametrize("condition", [FOR_EACH_TASK, "", None], ids=["ForEachTask of the Python SDK", "empty", "none"])
+def test_the_input_items_is_the_list_of_a_loop_without_a_condition_of_its_own(condition):
+    inputs = {"number": "${l.output.loopIndex}", "item": "${l.output.item}", "index": "${l.output.index}"}
+    body = step("a", inputs={"loopItem": "${l.output.loopItem}", **inputs})
+    fields = {"inputs": {"items": "${workflow.input.items}"}, "loopCondition": condition}
+    run = RunInMemory(plan(loop("l", body, **fields)), {"items": ["x", "y"]})
+
+    first = run.task("a__1").attempt.input
+    run.completes("a__1")
+    second = run.task("a__2").attempt.input
+
+    assert first == {"loopItem": "x", "number": 0, "item": "x", "index": 0}
+    assert second == {"loopItem": "y", "number": 1, "item": "y", "index": 1}
+    assert run.completes("a__2").status == "COMPLETED"
+
+
+@pytest.mark.parametrize("items", [[], None])
+def test_a_loop_over_an_empty_input_has_no_iteration(items):
+    fields = {"inputs": {"items": "${workflow.input.items}"}, "loopCondition": FOR_EACH_TASK}
+    run = RunInMemory(plan(loop("l", step("a"), **fields)), {"items": items})
+
+    assert (run.status, run.statuses) == ("COMPLETED", {"l": "COMPLETED"})
+
+
+def test_the_input_items_of_a_loop_with_a_condition_is_an_input_like_any_other():
+    fields = {"inputs": {"items": [1, 2, 3]}, "loopCondition": "again"}
+    scripts = {"again": lambda seen: len(seen["items"]) > seen["l"]["iteration"] + 1}
+    run = RunInMemory(plan(loop("l", step("a"), **fields)), scripts=scripts)
+
+    run.completes("a__1", "a__2")
+
+    assert (run.status, "loopItem" in run.task("l").attempt.output) == ("COMPLETED", False)
+
+
 def test_old_iterations_are_deleted_with_keep_last_n():
     run = RunInMemory(plan(loop("l", step("a"), times=4, inputs={"keepLastN": 2})))
 

@@ -111,3 +111,10 @@ def test_a_retried_wait_keeps_its_timer():
 
     assert run.later(4).status == "RUNNING"
     assert run.later(1).status == "COMPLETED"
+
+
+def test_wait_until_of_the_python_sdk_is_read_as_until():
+    run = RunInMemory(plan(wait("pause", wait_until="1970-01-01 00:01")))
+
+    assert run.later(59).status == "RUNNING"
+    assert run.later(1).status == "COMPLETED"

@@ -5,6 +5,8 @@ from typing import Any
 
 from ...step_structure import structure_of, type_of
 from ...step_tree import StepSpot
+from ...step_types.do_while import DoWhile
+from ...step_types.iterations import has_items, iterates_over_input
 from ...step_types.sub_workflow import SubWorkflow
 from ..inline_definitions import DEFINITION, PARAM
 from .findings import ANYTHING, LintContext, PayloadShape
@@ -72,12 +74,21 @@ def step_output_shape(spot: StepSpot, known: LintContext) -> PayloadShape:
     kind = type_of(spot.step)
     if members := structure_of(kind).output_members:
         return fixed_shape(members, f"the output of {kind}")
+    if kind == DoWhile.type:
+        return _loop_shape(spot.step)
     if kind == SubWorkflow.type:
         return _sub_workflow_shape(spot, known)
     own = spot.step.get("taskDefinition")
     definition = own if isinstance(own, Mapping) else (known.tasks or {}).get(spot.name)
     promised = task_output_shape(definition)
     return promised if promised.members is not None else known.outputs.get(spot.name, ANYTHING)
+
+
+def _loop_shape(step: Mapping[str, Any]) -> PayloadShape:
+    """Return the output shape of a loop, without the members that are numbers of iterations."""
+    of_list = ("loopItem", "loopIndex") if has_items(step) else ()
+    of_input = ("item", "index") if iterates_over_input(step) else ()
+    return members_shape(("iteration", *of_list, *of_input), "the output of DO_WHILE")
 
 
 def _sub_workflow_shape(spot: StepSpot, known: LintContext) -> PayloadShape:

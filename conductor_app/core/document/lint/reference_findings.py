@@ -137,6 +137,9 @@ def walk_shape(
             return
         name = segment.names[0]
         inner = shape.member(name)
+        if inner is None and name.isdecimal():
+            # An element of a list, or an iteration of a loop.
+            return
         if inner is None:
             near = closest_name(name, shape.members or ())
             known = ", ".join(f"`{each}`" for each in list(shape.members or ())[:8])
