@@ -51,7 +51,8 @@ def refused_methods(sdk: str) -> list[str]:
 
 def write_results(sdk: str, facts: dict[str, Any]) -> None:
     """Write the file of an SDK, sorted."""
-    text = json.dumps({**facts, "methods": dict(sorted(facts["methods"].items()))}, indent=1, ensure_ascii=False)
+    tables = {name: dict(sorted(facts[name].items())) for name in ("methods", "builders") if name in facts}
+    text = json.dumps({**facts, **tables}, indent=1, ensure_ascii=False)
     (FOLDER / f"{sdk}.json").write_text(f"{text}\n", encoding="utf-8")
 
 
@@ -84,6 +85,10 @@ def _render_sdk(facts: dict[str, Any]) -> str:
         entries = {name.partition(".")[2]: entry for name, entry in group}
         parts.append(f"### {facts['sdk']}: {client}")
         parts.append(_render_client(entries))
+    if "builders" in facts:
+        parts.append(f"### {facts['sdk']}: builders of steps")
+        parts.append("The tests register what each builder writes, and run it to its end.")
+        parts.append(_render_client(facts["builders"]))
     return "\n\n".join(parts)
 
 
