@@ -1,8 +1,8 @@
 """Headers that a client sends more than once, where one value is expected.
 
-The Go SDK sends `Content-Type: application/json` twice in each request with a body. Gunicorn refuses that, whatever the
-values. `Host`, `Content-Length` and `Transfer-Encoding` stay refused: they decide where a request ends and whom it is
-for, so a proxy that reads another one of them could be deceived.
+In each request with a body, the Go SDK sends its default `Content-Type: application/json` after that of the call.
+Gunicorn refuses that, whatever the values. `Host`, `Content-Length` and `Transfer-Encoding` stay refused: they decide
+where a request ends and whom it is for, so a proxy that reads another one of them could be deceived.
 """
 
 from typing import Any
@@ -12,6 +12,15 @@ from gunicorn.http.message import Request
 
 SINGLE_VALUED = ("CONTENT-TYPE", "AUTHORIZATION", "X-AUTHORIZATION")
 """Headers that count once if their values are equal, and are refused if they differ."""
+
+GO_USER_AGENT, GO_DEFAULT_TYPE = "Go-http-client/", "application/json"
+GO_TYPES_OF_CALLS = (
+    "application/json; charset=utf-8",
+    "text/plain",
+    "text/plain; charset=utf-8",
+    "application/octet-stream",
+)
+"""Content types that the Go SDK sends before its default: of signals, variables, texts and uploads. They count."""
 
 
 class ContradictoryHeader(InvalidHeader):
@@ -33,10 +42,18 @@ class RequestOfClient(Request):
         self, name: str, value: str, scheme_state: list[bool], seen: set[str], *rest: Any, from_trailer: bool = False
     ) -> Any:
         if name in SINGLE_VALUED and not from_trailer:
-            if self._single_values.setdefault(name, value) != value:
+            first = self._single_values.setdefault(name, value)
+            if first != value and not (name == "CONTENT-TYPE" and self._is_default_of_go_sdk(first, value)):
                 raise ContradictoryHeader(name, req=self)
             if name in seen:
                 return None
             seen.add(name)
             return (name, value)
+        if name == "USER-AGENT":
+            self._single_values[name] = value
         return super()._apply_header_policy(name, value, scheme_state, seen, *rest, from_trailer=from_trailer)
+
+    def _is_default_of_go_sdk(self, first: str, value: str) -> bool:
+        """Return True for the default content type after that of the call. Go sends the user agent before both."""
+        user_agent = self._single_values.get("USER-AGENT", "")
+        return user_agent.startswith(GO_USER_AGENT) and value == GO_DEFAULT_TYPE and first in GO_TYPES_OF_CALLS

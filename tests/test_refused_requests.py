@@ -52,6 +52,34 @@ def test_the_go_sdk_sends_its_content_type_twice():
     assert (status, seen["CONTENT_TYPE"], seen["body"]) == ("200 OK", "application/json", b"{}")
 
 
+@pytest.mark.parametrize(
+    "of_call",
+    ["application/json; charset=utf-8", "text/plain", "text/plain; charset=utf-8", "application/octet-stream"],
+)
+def test_the_go_sdk_sends_its_default_content_type_after_that_of_the_call(of_call):
+    headers = ["User-Agent: Go-http-client/1.1", f"Content-Type: {of_call}", JSON]
+
+    seen, status, _, _ = seen_and_reply(request(*headers))
+
+    assert (status, seen["CONTENT_TYPE"]) == ("200 OK", of_call)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        ["User-Agent: Go-http-client/1.1", JSON, "Content-Type: text/plain"],
+        ["User-Agent: Go-http-client/1.1", "Content-Type: application/xml", JSON],
+        ["User-Agent: curl/8", "Content-Type: text/plain", JSON],
+        ["Content-Type: text/plain", JSON],
+        [JSON, JSON, "Content-Type: text/plain"],
+    ],
+)
+def test_other_contradictory_content_types_are_refused(headers):
+    seen, status, _, _ = seen_and_reply(request(*headers))
+
+    assert (seen, status) == ({}, "400 Bad Request")
+
+
 @pytest.mark.parametrize("name", ["content-type", "CONTENT-TYPE"])
 def test_a_repeated_header_may_have_another_case(name):
     seen, status, _, _ = seen_and_reply(request(JSON, f"{name}:  application/json "))

@@ -137,7 +137,7 @@ def test_variables_are_stored_listed_and_deleted(api, clock, monkeypatch):
     reply = api.get("/environment/REGION")
     assert (reply.content, reply["Content-Type"]) == (b"eu", "text/plain;charset=UTF-8")
     assert api.get("/environment/ZONE").content == b"a"
-    api.delete("/environment/REGION")
+    assert api.delete("/environment/REGION").content == b"eu"
 
     assert api.get("/environment/REGION").content == b""
     assert [api.put("/environment/ZONE", b"x").status_code, api.delete("/environment/ZONE").status_code] == [409, 409]

@@ -50,7 +50,9 @@ class EnvironmentVariable(ConductorView):
         "put": ApiOperation(
             "Create or update an environment variable", permission=can_save_variable, reply=EMPTY_REPLY, body=PLAIN_TEXT
         ),
-        "delete": ApiOperation("Delete an environment variable", permission=can_delete_variable, reply=EMPTY_REPLY),
+        "delete": ApiOperation(
+            "Delete an environment variable; replies with its value", permission=can_delete_variable, reply=PLAIN_TEXT
+        ),
     }
 
     def get(self, request: ConductorRequest, key: str) -> HttpResponse:
@@ -61,8 +63,9 @@ class EnvironmentVariable(ConductorView):
         return EmptyOk()
 
     def delete(self, request: ConductorRequest, key: str) -> HttpResponse:
+        value = secrets_and_variables.list_variables().get(key, "") if can_read_variable(request, key) else ""
         secrets_and_variables.delete_variable(key, request.actor.name)
-        return EmptyOk()
+        return PlainText(value)
 
 
 class EnvironmentTags(ObjectTags):
