@@ -30,6 +30,7 @@ from .expressions import (
     MISSING,
     NeedsQuickJS,
     evaluate_in_process,
+    field_text,
     needed_references,
     resolve_template,
 )
@@ -199,7 +200,7 @@ class DecisionContext:
 
     def domain(self, task_type: str) -> str:
         """Return the domain in which a task of this type is queued (api §5.8)."""
-        wanted = str(self.run.domains.get(task_type, self.run.domains.get("*", ""))).replace("\0", "")
+        wanted = field_text(self.run.domains.get(task_type, self.run.domains.get("*", ""))).replace("\0", "")
         names = [name.strip()[:MAX_DOMAIN_LENGTH] for name in wanted.split(",") if name.strip()]
         if not names:
             return ""

@@ -10,6 +10,7 @@ from .decision_context import Command, DecisionContext, conductor_status, conduc
 from .definition import Key, Step
 from .effects import CreateTask, Effect, OpenAttempt, PublishEvent, SnapshotBuilder, TransitionAttempt, TransitionRun
 from .events import event_name, is_internal, run_event_facts
+from .expressions import field_text
 from .ids import derived_id
 from .masking import redact_for_listeners
 from .reasons import CONDUCTOR_LENGTH
@@ -148,7 +149,7 @@ def _status_events(event: str, status: str) -> tuple[str, ...]:
 
 def _run_status_event(run: Run, status: str, event: str, ctx: DecisionContext, now: int, number: int) -> PublishEvent:
     resolved = ctx.resolve(run.definition.document.get("workflowStatusListenerSink") or "")
-    sink = str(resolved or "")
+    sink = field_text(resolved)
     if is_internal(sink):
         sink = event_name(sink, run.definition.name, STATUS)
     return PublishEvent(

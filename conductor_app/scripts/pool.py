@@ -3,6 +3,7 @@
 import atexit
 import json
 import os
+import sys
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -119,7 +120,7 @@ class Pool:
         # A helper is reused only after a complete exchange. After an interruption, its pipes contain parts of frames.
         result = None
         try:
-            result = parse_answer(helper.ask(frames, limit + GRACE_SECONDS), limit, is_exact=language == "python")
+            result = parse_answer(helper.ask(frames, limit + GRACE_SECONDS), limit, has_floats=language != "javascript")
             return result
         except HelperTimedOut:
             return EvaluationResult(error=timeout_message(limit), timed_out=True)
@@ -177,15 +178,13 @@ def input_names(inputs: Any) -> list[str]:
     return [name for name in inputs if isinstance(name, str)] if isinstance(inputs, dict) else []
 
 
-def parse_answer(answer: bytes, limit: float, is_exact: bool = False) -> EvaluationResult | None:
+def parse_answer(answer: bytes, limit: float, has_floats: bool) -> EvaluationResult | None:
     """Return the result in the response of a helper, or None if it has not evaluated the script.
 
-    `is_exact`: True if the language distinguishes 1 from 1.0 and has integers of any size.
+    `has_floats`: True if the language distinguishes 1 from 1.0.
     """
     try:
-        document = (
-            json.loads(answer) if is_exact else json.loads(answer, parse_int=parse_integer, parse_float=parse_float)
-        )
+        document = json.loads(answer, parse_float=finite_float if has_floats else whole_or_float)
     except RecursionError:
         return EvaluationResult(error="The script's result is nested too deeply.")
     if document is None:
@@ -200,13 +199,12 @@ def timeout_message(limit: float) -> str:
     return f"The script ran longer than {limit:g} s and was stopped."
 
 
-def parse_integer(text: str) -> int | float:
-    """Return an integer within 64 bits; a larger one becomes a float, as in the script."""
-    value = int(text)
-    return value if -(2**63) <= value < 2**63 else float(text)
+def finite_float(text: str) -> float:
+    """Return a float. The largest one replaces those beyond, which jq can write and JSON cannot contain."""
+    return min(max(float(text), -sys.float_info.max), sys.float_info.max)
 
 
-def parse_float(text: str) -> int | float:
+def whole_or_float(text: str) -> int | float:
     """Return a float, or the integer that it equals."""
     value = float(text)
     return int(value) if value.is_integer() and -(2.0**63) <= value < 2.0**63 else value

@@ -3,6 +3,7 @@
 from typing import Any
 
 from ..core.events import event_name
+from ..core.expressions import field_text
 from ..core.step_types.event import EventStep
 from ..models.claimed_attempts import ClaimedAttempt
 from .sinks import SinkFailed, publish
@@ -17,7 +18,7 @@ class EventWorker(BuiltInWorker):
     def inputs_of(self, attempt: ClaimedAttempt) -> dict[str, Any]:
         """Return the event. Its payload becomes the output of the task, so secrets are not resolved."""
         run, input = attempt.run, attempt.input
-        event = event_name(str(input.get("sink")), run.name, attempt.task.ref)
+        event = event_name(field_text(input.get("sink")), run.name, attempt.task.ref)
         run_facts = {
             "workflowInstanceId": run.id,
             "workflowType": run.name,

@@ -10,6 +10,8 @@ from urllib.parse import urlencode, urljoin, urlsplit
 
 from requests.structures import CaseInsensitiveDict
 
+from conductor_app.core.expressions import quoted
+
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
 DEFAULT_TIMEOUT = 3000
 # Headers of the transport. If tasks could set them, they could smuggle a second request into the connection.
@@ -134,7 +136,7 @@ def validate_header_name(name: str) -> str:
         InvalidHttpRequest: when it is invalid.
     """
     if not HEADER_NAME.fullmatch(name):
-        raise InvalidHttpRequest(f"{name[:100]!r} is not a valid header name")
+        raise InvalidHttpRequest(f"{quoted(name)} is not a valid header name")
     return name
 
 

@@ -197,6 +197,18 @@ def test_an_event_terminates_a_workflow(clock):
     assert (other.status, other.reason) == ("TERMINATED", "paid 3")
 
 
+@pytest.mark.parametrize(("flag", "text"), [(True, "true"), ({"a": None}, '{"a":null}')])
+def test_a_value_of_an_event_as_a_reason_or_correlation_id_is_json(clock, flag, text):
+    handle(report("terminate_workflow", workflowId="${run}", terminationReason="${flag}"))
+    handle(start("waiting", correlationId="${flag}"), name="starter")
+    other = Scenario(clock, step("x"), name="waiting")
+
+    telling(clock, inputs={"run": other.id, "flag": flag})
+
+    assert other.reason == text
+    assert Run.objects.filter(name="waiting", correlation_id=text).count() == 1
+
+
 def test_an_event_changes_variables(clock):
     variables = {"seen": "${total}", "all": "${total}"}
     handle(report("update_workflow_variables", workflowId="${run}", variables=variables, appendArray=True))

@@ -42,6 +42,14 @@ def test_the_started_run_owns_the_key(clock, make):
 
 
 @pytest.mark.parametrize("make", [keyed, told_to_start])
+@pytest.mark.parametrize(("order", "key"), [(True, "true"), ({"a": None}, '{"a":null}'), (7, "7")])
+def test_a_value_as_a_key_is_json(clock, make, order, key):
+    Scenario(clock, make(), others=[CHILD], input={"order": order})
+
+    assert Run.objects.get(name="child").idempotency_key == key
+
+
+@pytest.mark.parametrize("make", [keyed, told_to_start])
 @pytest.mark.parametrize("strategy", ["FAIL", "FAIL_ON_RUNNING"])
 def test_a_key_in_use_is_rejected(clock, make, strategy):
     started_before()

@@ -41,7 +41,7 @@ VALUES = {
     "a number beyond 64 bits": ("2 ** 63", 2.0**63),
     "a number with an exponent": ("1e300", 1e300),
     "a BigInt": ("10n ** 17n + 1n", 10**17 + 1),
-    "a large BigInt": ("10n ** 30n", 1e30),
+    "a large BigInt": ("10n ** 30n", 10**30),
     "a BigInt beyond all numbers": ("10n ** 400n", "Infinity"),
     "a date": ("new Date()", {}),
     "a map": ("new Map([['a', 1], [2, new Map()]])", {"a": 1, "2": {}}),
@@ -70,6 +70,40 @@ def test_an_input_arrives_unchanged(run):
     inputs = {"text": "é😀\u2028\"'`${", "big": 2**53, "part": 0.1, "deep": [[{"a": None}]], "__proto__": 1, "size": 5}
 
     assert run("$", inputs).value == inputs
+
+
+ID = 822106502566256641
+EXACT = {
+    "passed on": ("$.x", ID),
+    "in an object": ("({ id: $.x, all: $.l.filter(each => each > 5) })", {"id": ID, "all": [ID]}),
+    "beyond 64 bits": ("$.big", 2**70),
+    "as text": ("`id ${$.x} ` + String($.x) + $.x.toString()", f"id {ID} {ID}{ID}"),
+    "compared with a text": (f"$.x == '{ID}'", True),
+    "compared with a number": ("$.x > 10 && $.x < 1e18 && $.x != $.x - 1n", True),
+    "in a switch": (f"switch ($.x) {{ case {ID}n: 'found' }}", "found"),
+    "through JSON": ("JSON.parse(JSON.stringify($)).l", [1, ID, -ID]),
+    "in a JSON text": (f"JSON.parse('{{\"id\": {ID}}}').id", ID),
+    "summed as BigInts": ("$.x + 1n", ID + 1),
+    "rounded on purpose": ("Number($.x) / 1e6 > 822106502566", True),
+    "as digits of a text": ("JSON.parse('[\"822106502566256641\", 1.5, 12345678901234567.0]')[0]", str(ID)),
+}
+
+
+@pytest.mark.parametrize(("source", "value"), EXACT.values(), ids=EXACT)
+def test_an_integer_beyond_2_to_the_53_keeps_its_digits(run, source, value):
+    result = run(source, {"x": ID, "l": [1, ID, -ID], "big": 2**70})
+
+    assert (result.error, result.value) == (None, value)
+    assert type(result.value) is type(value)
+
+
+@pytest.mark.parametrize("source", ["$.x + 1", "$.x * 2.5", "Math.floor($.x)", "+$.x", "new Date($.x)", "isNaN($.x)"])
+def test_arithmetic_that_would_round_an_integer_fails_and_says_what_to_write(run, source):
+    error = run(source, {"x": ID}).error
+
+    assert error.startswith("TypeError: ")
+    assert "integers beyond 2^53 are BigInts" in error
+    assert "Number($.id)" in error
 
 
 def test_every_evaluation_starts_with_a_clean_state(run):

@@ -27,6 +27,7 @@ from ...core.errors import (
     ValidationError,
     ValidationFailed,
 )
+from ...core.expressions import java_text
 from .replies import Json
 
 log = logging.getLogger(__name__)
@@ -102,7 +103,7 @@ def _validation_error_document(validation_error: ValidationError) -> dict[str, s
     found = {"path": validation_error.path.rstrip("."), "message": validation_error.message}
     value = validation_error.value
     if isinstance(value, str | int | float):
-        found["invalidValue"] = str(value).lower() if isinstance(value, bool) else str(value)[:500]
+        found["invalidValue"] = java_text(value)[:500]
     return found
 
 

@@ -5,7 +5,7 @@ from types import ModuleType
 
 from . import value_param
 from .checking import ExpressionError, check_template, expression_roots
-from .java_text import java_text
+from .java_text import field_text, java_text, quoted
 from .javascript import NeedsQuickJS, evaluate_in_process
 from .jsonpath import ABSENT, BadPath, Path, compile_path
 from .parsing import ENVIRONMENT_OF_DATA
@@ -57,8 +57,10 @@ __all__ = [
     "evaluate_in_process",
     "evaluator",
     "expression_roots",
+    "field_text",
     "java_text",
     "needed_references",
+    "quoted",
     "resolve_secrets",
     "resolve_template",
     "script_names",

@@ -1,10 +1,12 @@
-"""JSON values as the text that a Java server would print: clients compare and parse these texts."""
+"""JSON values as text: as a Java server prints them, which clients compare and parse, or as JSON."""
 
 from collections.abc import Callable, Mapping, Sequence
-from json import encoder
+from itertools import islice
+from json import JSONEncoder, encoder
 from typing import Any
 
 _ESCAPED = encoder.encode_basestring
+_ENCODER = JSONEncoder(ensure_ascii=False)
 
 
 def java_text(value: Any) -> str:
@@ -15,6 +17,16 @@ def java_text(value: Any) -> str:
 def json_text(value: Any) -> str:
     """Return the value as compact JSON with numbers in Java's format."""
     return _print(value, ":", ",", _ESCAPED)
+
+
+def field_text(value: Any) -> str:
+    """Return the text of a field to which a value of any type is given: nothing for null, and JSON for non-texts."""
+    return value if type(value) is str else "" if value is None else json_text(value)
+
+
+def quoted(value: Any, limit: int = 100) -> str:
+    """Return the first characters of a value as JSON, for a message about it."""
+    return "".join(islice(_ENCODER.iterencode(value), limit))[:limit]
 
 
 def java_number(value: int | float) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from ..definition import Key, Step
+from ..expressions import java_text
 from ..snapshot import Task
 from ..step_state import StepState, TaskState
 from ..step_structure import Body, Document, Flow, as_steps, body_at, structure_of
@@ -19,13 +20,7 @@ class ChoiceState(TaskState, total=False):
 
 def case_text(value: Any) -> str:
     """Return the value as the text that selects a case: null, true, 1, 1.5."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value)
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else java_text(value)
 
 
 def case_bodies(step: Document) -> Iterator[Body]:

@@ -7,9 +7,11 @@ from typing import Any
 from ..definition import Definition, Step
 from ..document.checks.normalization import coerce_step
 from ..errors import RunCannotContinue, StepRefused
+from ..expressions import field_text
 from ..masking import redact_for_listeners
 from ..snapshot import Run
 from ..step_structure import DEFAULT_TYPE, structure_of
+from .child_definition import version_of
 from .sub_workflow import SubWorkflow
 
 MAX_NAME_LENGTH = 255
@@ -40,8 +42,10 @@ def branch_documents(
 def _from_element_list(step: Step, inputs: dict[str, Any], has_forked: Callable[[], bool]) -> list[dict[str, Any]]:
     """Return one task for each element of `forkTaskInputs`."""
     workflow = inputs.get("forkTaskWorkflow")
-    kind = SubWorkflow.type if workflow else str(inputs.get("forkTaskType") or DEFAULT_TYPE)
-    name = str(inputs.get("forkTaskName") or workflow or (kind if structure_of(kind).is_forked_by_type else step.ref))
+    kind = SubWorkflow.type if workflow else field_text(inputs.get("forkTaskType")) or DEFAULT_TYPE
+    name = field_text(inputs.get("forkTaskName") or workflow) or (
+        kind if structure_of(kind).is_forked_by_type else step.ref
+    )
     prefix = f"_{step.ref}_{name}" if has_forked() else f"_{name}"
     return [
         _element_document(step, inputs, element, index, kind, name, f"{prefix}_{index}")
@@ -66,12 +70,8 @@ def _element_document(
 
 
 def _sub_workflow_param(inputs: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    version = inputs.get("forkTaskWorkflowVersion")
-    try:
-        number = None if version in (None, "") else int(version)
-    except (TypeError, ValueError):
-        raise StepRefused(f"forkTaskWorkflowVersion must be a whole number, not {version!r}.") from None
-    param = {"name": inputs.get("forkTaskWorkflow"), "version": number}
+    version = version_of(inputs.get("forkTaskWorkflowVersion"), "forkTaskWorkflowVersion")
+    param = {"name": inputs.get("forkTaskWorkflow"), "version": version}
     return param | ({"taskToDomain": given["taskToDomain"]} if isinstance(given.get("taskToDomain"), dict) else {})
 
 

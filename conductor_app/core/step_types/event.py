@@ -5,7 +5,9 @@ from collections.abc import Iterator
 from ..decision_context import DecisionContext
 from ..definition import Key, Step
 from ..effects import CreateTask, Effect, PublishEvent
+from ..errors import StepRefused
 from ..events import event_name, is_internal, run_event_facts
+from ..expressions import quoted
 from .base import StepType, completed_task, engine_held_task, resolve_inputs
 from .queued import QueuedWork, queued_task
 
@@ -28,9 +30,11 @@ class EventStep(StepType):
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         run = ctx.run
         sink = ctx.resolve(step.document.get("sink"))
+        if not isinstance(sink, str):
+            raise StepRefused(f"The sink of {step.ref} must be a text, not {quoted(sink)}.")
         inputs = resolve_inputs(step, ctx, key, run, now)
         inputs |= {"sink": sink, "asyncComplete": step.async_complete}
-        event = event_name(str(sink), run.definition.name, step.ref)
+        event = event_name(sink, run.definition.name, step.ref)
         if run.is_held or not is_internal(event):
             yield queued_task(step, key, ctx, now, QueuedWork(self.type, inputs))
             return

@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
 
+from ..expressions import quoted
+
 
 def is_expression(value: Any) -> bool:
     """Return True if only a run knows the value."""
@@ -18,8 +20,16 @@ def is_whole_number(value: Any, least: int) -> bool:
     return not isinstance(value, bool) and text.isascii() and text.isdigit() and int(text[:18]) >= least
 
 
+def whole_number(value: Any) -> int | None:
+    """Return the value as a whole number, without its fraction; None if it is not a number. A Boolean is none."""
+    try:
+        return None if isinstance(value, bool) else int(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
 def unknown_word_message(given: str, known: Iterable[str]) -> str:
     """Return the message for an unknown word, with a similar known one."""
     similar = get_close_matches(given, sorted(known), 1)
     hint = f"Did you mean {similar[0]}?" if similar else f"Use one of {', '.join(sorted(known)[:20])}."
-    return f"{given[:100]!r} is not known. {hint}"
+    return f"{quoted(given)} is not known. {hint}"

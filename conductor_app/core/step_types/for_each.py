@@ -26,11 +26,12 @@ from ..decision_context import DecisionContext, gather_values
 from ..definition import Key, Step
 from ..effects import Effect, PruneIteration, TransitionAttempt, UpdateTask
 from ..errors import StepRefused
+from ..expressions import quoted
 from ..snapshot import Task
 from ..step_state import TaskState
 from ..step_structure import Body, Document, Flow, body_at
 from .base import StepType, complete_task, completed_task, engine_held_task, resolve_inputs
-from .field_checks import is_expression, is_whole_number, unknown_word_message
+from .field_checks import is_expression, is_whole_number, unknown_word_message, whole_number
 from .for_each_item import ForEachItem
 from .iterations import COUNTED, ENDS_AS, items_of, kept_iterations
 from .task_outcomes import outcome_of
@@ -172,12 +173,9 @@ def max_parallel_items(step: Step, inputs: dict[str, Any]) -> int:
         StepRefused: when `parallel` is not a whole number of at least 1.
     """
     value = inputs.get("parallel")
-    try:
-        most = 1 if value in (None, "") else int(value)
-    except (TypeError, ValueError):
-        most = 0
-    if most < 1:
-        raise StepRefused(f"parallel of {step.ref} must be a whole number of at least 1, not {value!r}.")
+    most = 1 if value in (None, "") else whole_number(value)
+    if most is None or most < 1:
+        raise StepRefused(f"parallel of {step.ref} must be a whole number of at least 1, not {quoted(value)}.")
     return most
 
 
@@ -189,7 +187,7 @@ def continues_on_item_failure(step: Step, inputs: dict[str, Any]) -> bool:
     """
     value = inputs.get("onItemFailure") or FAIL
     if value not in (CONTINUE, FAIL):
-        raise StepRefused(f"onItemFailure of {step.ref} must be {FAIL} or {CONTINUE}, not {value!r}.")
+        raise StepRefused(f"onItemFailure of {step.ref} must be {FAIL} or {CONTINUE}, not {quoted(value)}.")
     return value == CONTINUE
 
 

@@ -8,6 +8,7 @@ from ..data_requests import IdempotencyKeyHolder, IdempotencyLookup
 from ..decision_context import DecisionContext
 from ..definition import Definition, Key
 from ..errors import StepRefused
+from ..expressions import field_text, quoted
 from ..states import COMPLETED, RUN
 
 FAIL, RETURN_EXISTING, FAIL_ON_RUNNING = STRATEGIES = ("FAIL", "RETURN_EXISTING", "FAIL_ON_RUNNING")
@@ -30,13 +31,13 @@ def claim_key(param: Mapping[str, Any], definition: Definition, ctx: DecisionCon
         StepRefused: when the key or the strategy is invalid, or another run holds the key.
     """
     given, strategy = param.get("idempotencyKey"), param.get("idempotencyStrategy") or FAIL
-    key = "" if given is None else str(given).replace("\0", "")
+    key = field_text(given).replace("\0", "")
     if not key:
         return KeyClaim()
     if len(key) > MAX_LENGTH:
         raise StepRefused(f"The idempotency key must have at most {MAX_LENGTH} characters.")
     if strategy not in STRATEGIES:
-        raise StepRefused(f"idempotencyStrategy must be one of {', '.join(STRATEGIES)}, not {strategy!r}.")
+        raise StepRefused(f"idempotencyStrategy must be one of {', '.join(STRATEGIES)}, not {quoted(strategy)}.")
     holder = ctx.require(IdempotencyLookup(definition.name, key))
     if holder is None:
         return KeyClaim(key)

@@ -8,8 +8,10 @@ from ..data_requests import IterationOutcomes, TaskOutcome
 from ..decision_context import DecisionContext
 from ..definition import Step
 from ..errors import StepRefused
+from ..expressions import quoted
 from ..snapshot import GOOD_ENDS, Task
 from ..step_structure import Document
+from .field_checks import whole_number
 from .task_outcomes import outcome_of
 
 
@@ -93,7 +95,7 @@ def kept_iterations(step: Step, inputs: dict[str, Any]) -> int:
         StepRefused: when `keepLastN` is not a whole number.
     """
     keep = inputs.get("keepLastN")
-    try:
-        return 0 if keep in (None, "") else max(int(keep), 0)
-    except (TypeError, ValueError):
-        raise StepRefused(f"keepLastN of {step.ref} must be a whole number, not {keep!r}.") from None
+    number = 0 if keep in (None, "") else whole_number(keep)
+    if number is None:
+        raise StepRefused(f"keepLastN of {step.ref} must be a whole number, not {quoted(keep)}.")
+    return max(number, 0)

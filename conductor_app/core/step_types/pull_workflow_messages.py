@@ -10,6 +10,7 @@ from ..effects import ConsumeMessages, Effect
 from ..snapshot import Task
 from ..step_state import TaskState
 from .base import StepType, complete_task, engine_held_task, resolve_inputs
+from .field_checks import whole_number
 
 MAX_AT_ONCE = 100
 
@@ -56,7 +57,5 @@ class PullWorkflowMessages(StepType):
 
 def batch_size(value: Any) -> int:
     """Return the maximum number of messages to consume; one if the input does not set it."""
-    try:
-        return min(max(int(value), 1), MAX_AT_ONCE)
-    except (TypeError, ValueError, OverflowError):
-        return 1
+    number = whole_number(value)
+    return 1 if number is None else min(max(number, 1), MAX_AT_ONCE)

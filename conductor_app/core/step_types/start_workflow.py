@@ -7,9 +7,11 @@ from ..decision_context import DecisionContext
 from ..definition import Key, Step
 from ..effects import Effect, StartRun
 from ..errors import StepRefused
+from ..expressions import field_text, quoted
 from ..ids import derived_id
 from .base import StepType, completed_task, resolve_inputs
 from .child_definition import definition_of, domains_of, priority_of, validate_child_input
+from .field_checks import whole_number
 from .idempotency import claim_key
 
 
@@ -41,6 +43,7 @@ class StartWorkflow(StepType):
             ctx,
             step.secrets,
             written_name=written_name if step.is_authored else None,
+            field="startWorkflow",
         )
         claim = claim_key(request, definition, ctx, key)
         new_id = derived_id(now, ctx.run.id, ctx.run.revision, ctx.run.next_seq, key, "started")
@@ -52,12 +55,18 @@ class StartWorkflow(StepType):
             run_id,
             definition,
             validate_child_input(definition, _input(request), ctx),
-            str(request.get("correlationId") or ctx.run.correlation_id),
-            priority_of(request.get("priority"), 0),
+            field_text(request.get("correlationId")).replace("\0", "") or ctx.run.correlation_id,
+            _priority(request.get("priority")),
             domains_of(request, ctx),
             idempotency_key=claim.key,
             releases_key_of=claim.releases_key_of,
         )
+
+
+def _priority(value: Any) -> int:
+    if value not in (None, "") and whole_number(value) is None:
+        raise StepRefused(f"`startWorkflow.priority` must be a whole number, not {quoted(value)}.")
+    return priority_of(value, 0)
 
 
 def _input(request: dict[str, Any]) -> dict[str, Any]:

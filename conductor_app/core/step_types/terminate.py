@@ -6,6 +6,7 @@ from typing import cast
 from ..decision_context import DecisionContext
 from ..definition import Key, Step
 from ..effects import Effect
+from ..expressions import field_text, quoted
 from ..snapshot import Task
 from ..states import FAILED
 from ..step_state import TaskState
@@ -32,9 +33,10 @@ class Terminate(StepType):
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         inputs = resolve_inputs(step, ctx, key, ctx.run, now)
-        event = ENDS.get(str(inputs.get("terminationStatus")))
+        status = inputs.get("terminationStatus")
+        event = ENDS.get(field_text(status))
         if event is None:
-            reason = f"terminationStatus must be one of {', '.join(ENDS)}, not {inputs.get('terminationStatus')!r}."
+            reason = f"terminationStatus must be one of {', '.join(ENDS)}, not {quoted(status)}."
             yield completed_task(step, key, ctx.run, now, FAILED, input=inputs, output={}, reason=reason)
             return
         workflow_output = inputs.get("workflowOutput")
@@ -45,7 +47,7 @@ class Terminate(StepType):
             if workflow_output is None
             else {"output": workflow_output}
         )
-        step_state: TerminateState = {"ends": event, "reason": str(inputs.get("terminationReason") or "")}
+        step_state: TerminateState = {"ends": event, "reason": field_text(inputs.get("terminationReason"))}
         yield completed_task(step, key, ctx.run, now, input=inputs, output=output, step_state=step_state)
 
     def run_ending(self, task: Task) -> RunEnding | None:

@@ -15,7 +15,9 @@ from ...access.uses import require_run_control
 from ...core import commands, reports
 from ...core.errors import Busy, Invalid, NotFound, RequestRefused, ValidationFailed
 from ...core.events import expand_json_texts, resolve_event_template
+from ...core.expressions import field_text, quoted
 from ...core.reports import Report
+from ...core.step_types.field_checks import whole_number
 from ...models import Attempt, EventAction, Message, Task
 from ...models.events import COMPLETED, FAILED, IN_PROGRESS
 from ...store import outbox_messages
@@ -128,7 +130,7 @@ def _dispatch_action(order: ActionRequest) -> None:
 def _start_workflow(order: ActionRequest, params: Params) -> None:
     name = params.get("name")
     if not isinstance(name, str) or not name:
-        raise Invalid(f"start_workflow needs the `name` of a workflow (got {name!r}).")
+        raise Invalid(f"start_workflow needs the `name` of a workflow (got {quoted(name)}).")
     delivery = order.row.delivery
     given = {**order.payload} if order.row.document.get("takesPayload") else _require_object(params, "input")
     about = {"conductor.event.messageId": delivery.message_id, "conductor.event.name": delivery.event}
@@ -151,10 +153,11 @@ def _domains(params: Params, payload: Any) -> dict[str, str]:
 
 
 def _parse_version(given: Any) -> int | None:
-    try:
-        return None if given in (None, "") else int(given)
-    except (TypeError, ValueError, OverflowError):
-        raise Invalid(f"The version of a workflow must be a whole number (got {given!r}).") from None
+    if given in (None, ""):
+        return None
+    if (version := whole_number(given)) is None:
+        raise Invalid(f"The version of a workflow must be a whole number (got {quoted(given)}).")
+    return version
 
 
 def _complete_task(order: ActionRequest, params: Params) -> None:
@@ -237,12 +240,12 @@ def _run_id(params: Params) -> str:
 def _require_object(params: Params, name: str) -> dict[str, Any]:
     value = params.get(name)
     if value is not None and not isinstance(value, dict):
-        raise Invalid(f"{name} must be an object (got {str(value)[:100]!r}).")
+        raise Invalid(f"{name} must be an object (got {quoted(value)}).")
     return dict(value or {})
 
 
 def _text(value: Any) -> str:
-    return "" if value is None else str(value).replace("\0", "")
+    return field_text(value).replace("\0", "")
 
 
 ACTIONS: dict[str, Callable[[ActionRequest, Params], None]] = {

@@ -12,7 +12,7 @@ from ...core.decision_context import Command, DecisionContext
 from ...core.definition import Definition
 from ...core.effects import Effect, TransitionRun
 from ...core.errors import Conflict
-from ...core.expressions import MISSING, resolve_template
+from ...core.expressions import MISSING, field_text, resolve_template
 from ...models import Run
 from ...store import runs as store
 from ...store.definitions import load_definition
@@ -38,7 +38,7 @@ def rate_limit_key(definition: Definition, scope: Any) -> str:
     if limit <= 0:
         return ""
     value = resolve_template(written, scope) if "${" in written else written
-    return strip_nul(str(value if value is not None else ""))[:512] or definition.name
+    return strip_nul(field_text(value))[:512] or definition.name
 
 
 def rate_limit_key_for_run(run: snapshot.Run, definition: Definition, given: Any) -> str:

@@ -24,6 +24,8 @@ from results import (
 MAX_DESCRIPTORS = 0
 PROGRAM = None
 SCRIPT_STACK = 512 << 10
+EXACT_NUMBER = re.compile(r"[0-9]{16}|[0-9]\.0\b")
+"""What is at least in a number that a double changes: an integer beyond 2⁵³, or a float that is whole."""
 SANDBOX = Path(__file__).with_name("sandbox.js").read_text(encoding="utf-8")
 
 
@@ -65,15 +67,28 @@ def compile_jq(source):
     return jq.compile(source)
 
 
+def json_texts(source, inputs):
+    """Yield the values of a jq program as JSON.
+
+    The binding of jq converts numbers to doubles. `tojson` keeps the digits of those that the program only passes on,
+    but takes longer for texts.
+    """
+    program = compile_jq(source)
+    if EXACT_NUMBER.search(inputs) or EXACT_NUMBER.search(source):
+        yield from compile_jq(f"({source}\n) | tojson").input_text(inputs)
+    else:
+        yield from map(json.dumps, program.input_text(inputs))
+
+
 def run_jq(order, inputs):
     """Return all values that a jq program produces from its input."""
     values, size = [], 0
     try:
-        for value in compile_jq(order["source"]).input_text(inputs):
-            values.append(json.dumps(value))
-            if is_too_deep(value, values[-1]):
+        for text in json_texts(order["source"], inputs):
+            if is_too_deep(text):
                 return answer_document(error=TOO_DEEP)
-            size += len(values[-1])
+            values.append(text)
+            size += len(text)
             if size > MAX_RESULT_SIZE:
                 return answer_document(error=TOO_LARGE)
     except RecursionError:

@@ -184,7 +184,7 @@ def success_result(text, logs):
     """Return the result with the value of the script. NaN and Infinity become text, as in Conductor."""
     try:
         value = json.loads(text, parse_constant=str)
-        if is_too_deep(value, text):
+        if is_too_deep(text):
             return answer_document(error=TOO_DEEP, logs=logs)
         return answer_document(value, logs=logs)
     except RecursionError:

@@ -20,14 +20,18 @@ def answer_document(value=None, error=None, timed_out=False, logs=()):
     return json.dumps({"value": value, "error": error, "timed_out": timed_out, "logs": list(logs)})
 
 
-def is_too_deep(value, text):
-    """Return True if a result is nested too deeply. `text`: its JSON, which is faster to check.
+def is_too_deep(text):
+    """Return True if a result, given as JSON, is nested too deeply.
 
     The recursion limit of Python is no substitute: since 3.12, it does not apply to json.dumps.
     """
     if text.count("[") + text.count("{") <= MAX_RESULT_DEPTH:
         return False
-    level, depth = [value], 0
+    try:
+        level, depth = [json.loads(text)], 0
+    except ValueError:
+        # jq writes a remark instead of a value that is nested deeper than its own limit.
+        return True
     while level and depth <= MAX_RESULT_DEPTH:
         depth += 1
         inner = (each for each in level if isinstance(each, dict | list))

@@ -4,11 +4,12 @@
 ((MAX_DEPTH, MAX_LINES, MAX_LINE, OUT_OF_MEMORY) => {
   "use strict";
   const evaluate = eval;
-  const { Date, Error, Map, Number, String, isFinite } = globalThis;
+  const { BigInt, Date, Error, Map, Number, String, isFinite } = globalThis;
   const { parse, stringify, rawJSON } = JSON;
   const { apply } = Reflect;
   const { isArray } = Array;
   const { asIntN } = BigInt;
+  const { isInteger, isSafeInteger } = Number;
   const { create, defineProperties, defineProperty, hasOwn, keys, setPrototypeOf } = Object;
   const hasInstance = Function.prototype[Symbol.hasInstance];
   const { exec } = RegExp.prototype;
@@ -16,6 +17,8 @@
   const eachOfMap = Map.prototype.forEach;
 
   const TOO_DEEP = create(null);
+  const BIGINT_ADVICE =
+    ": integers beyond 2^53 are BigInts. Compute with BigInts, as in $.id + 1n, or with rounded numbers, as in Number($.id).";
   const isA = (value, type) => apply(hasInstance, type, [value]);
   const bare = () => setPrototypeOf([], null);
   const start = (text, length) => apply(slice, text, [0, length]);
@@ -44,13 +47,31 @@
   function plainScalar(value) {
     switch (typeof value) {
       case "string": return apply(toWellFormed, value, []);
-      case "number": return isFinite(value) ? value : String(value);
-      case "bigint": return asIntN(64, value) === value ? rawJSON(String(value)) : plainScalar(Number(value));
+      case "number": return plainNumber(value);
+      case "bigint": return asIntN(1024, value) === value ? rawJSON(String(value)) : plainScalar(Number(value));
       case "boolean": return value;
       case "function": return create(null);
       default: return null;
     }
   }
+
+  // Integers of JSON are exact, so a number that is not is written with a point.
+  function plainNumber(value) {
+    if (!isFinite(value)) return String(value);
+    return isInteger(value) && (value >= 2 ** 63 || value <= -(2 ** 63)) ? rawFloat(String(value)) : value;
+  }
+
+  function rawFloat(text) {
+    return rawJSON(apply(exec, /e/, [text]) ? text : `${text}.0`);
+  }
+
+  // A Number would change the digits of an integer beyond 2⁵³, so it becomes a BigInt.
+  function exactly(_name, value, context) {
+    return typeof value !== "number" || isSafeInteger(value) || !apply(exec, /^-?\d+$/, [context.source])
+      ? value : BigInt(context.source);
+  }
+
+  const parseExactly = (text) => (apply(exec, /\d{16}/, [text]) ? parse(text, exactly) : parse(text));
 
   function fillArray(copy, value, copyOf) {
     const { length } = value;
@@ -74,7 +95,8 @@
     const text = String(error);
     if (text === "InternalError: out of memory") return OUT_OF_MEMORY;
     const line = apply(exec, /<input>:(\d+)/, [String(error.stack)]);
-    return line ? `${text} (line ${line[1]})` : text;
+    const place = line ? `${text} (line ${line[1]})` : text;
+    return apply(exec, /\bbigint\b/i, [text]) ? `${place}${BIGINT_ADVICE}` : place;
   }
 
   function explained(error) {
@@ -122,6 +144,12 @@
     likeJava(inputs);
   }
 
+  function parseJSON(text, reviver) {
+    return reviver === undefined ? parseExactly(`${text}`) : parse(text, reviver);
+  }
+
+  defineProperty(JSON, "parse", hidden(parseJSON));
+  defineProperty(BigInt.prototype, "toJSON", hidden(function toJSON() { return rawJSON(String(this)); }));
   defineProperty(globalThis, "console", hidden({ log: write, info: write, warn: write, error: write, debug: write }));
 
   // Without arguments, the function returns only the log lines, for a script that was interrupted.
@@ -131,7 +159,7 @@
     if (script === undefined) return stringify(answer);
     try {
       const source = parse(script);
-      const inputs = parse(text);
+      const inputs = parseExactly(text);
       if (apply(exec, /\.\s*(?:get|size)\s*\(/, [source])) offerJavaMethods(inputs);
       globalThis.$ = inputs;
       answer.value = plain(evaluate(source));

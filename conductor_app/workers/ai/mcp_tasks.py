@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from conductor_app import conf
+from conductor_app.core.expressions import field_text
 from conductor_app.core.step_types.call_mcp_tool import CallMcpToolStep
 from conductor_app.core.step_types.list_mcp_tools import ListMcpToolsStep
 from conductor_app.engine.queues.queue_lookups import release_connection
@@ -150,7 +151,7 @@ def read_server(inputs: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
         is_valid = False
     if not isinstance(url, str) or not is_valid:
         raise InputRejected("mcpServer must be an http(s) URL")
-    headers = {str(name): str(value) for name, value in mapping(inputs, "headers").items()}
+    headers = {name: field_text(value) for name, value in mapping(inputs, "headers").items()}
     if any(char in text for pair in headers.items() for text in pair for char in "\r\n\0"):
         raise InputRejected("headers must not contain line breaks")
     return url, headers

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.core.expressions import java_text
+from conductor_app.core.expressions import field_text, java_text, quoted
 from conductor_app.core.expressions.java_text import json_text
 
 
@@ -37,3 +37,24 @@ def test_a_value_is_printed_as_java_prints_it(value, text):
 
 def test_json_text_is_compact_and_not_escaped():
     assert json_text([{"ä": 'q"\n'}, 1.0, None]) == '[{"ä":"q\\"\\n"},1.0,null]'
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [("a'b", "a'b"), ("", ""), (None, ""), (True, "true"), (0, "0"), (1e7, "1.0E7"), ({"a": [None]}, '{"a":[null]}')],
+)
+def test_a_value_that_is_no_text_fills_a_field_of_text_as_json(value, text):
+    assert field_text(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [("a'b", '"a\'b"'), (None, "null"), (True, "true"), ({"a": None, "é": [1.0]}, '{"a": null, "é": [1.0]}')],
+)
+def test_a_message_shows_a_value_as_json(value, text):
+    assert quoted(value) == text
+
+
+@pytest.mark.parametrize("value", ["x" * 1000, ["x"] * 1_000_000, {"a": {"b": "x" * 1000}}])
+def test_a_message_shows_the_beginning_of_a_long_value(value):
+    assert len(quoted(value)) == 100

@@ -88,7 +88,7 @@ def test_an_empty_list_has_no_items_and_a_single_value_is_one(items, count):
 @pytest.mark.parametrize(
     ("settings", "expected_reason"),
     [
-        ({"parallel": "${workflow.input.x}"}, "parallel of each must be a whole number of at least 1, not 'x'"),
+        ({"parallel": "${workflow.input.x}"}, 'parallel of each must be a whole number of at least 1, not "x"'),
         ({"parallel": 0}, "must be a whole number of at least 1, not 0"),
         ({"keepLastN": "few"}, "keepLastN of each must be a whole number"),
         ({"onItemFailure": "IGNORE"}, "must be FAIL or CONTINUE"),
