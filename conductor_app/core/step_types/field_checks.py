@@ -4,8 +4,6 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
 
-from ..expressions import quoted
-
 
 def is_expression(value: Any) -> bool:
     """Return True if only a run knows the value."""
@@ -32,4 +30,4 @@ def unknown_word_message(given: str, known: Iterable[str]) -> str:
     """Return the message for an unknown word, with a similar known one."""
     similar = get_close_matches(given, sorted(known), 1)
     hint = f"Did you mean {similar[0]}?" if similar else f"Use one of {', '.join(sorted(known)[:20])}."
-    return f"{quoted(given)} is not known. {hint}"
+    return f"{given[:100]!r} is not known. {hint}"

@@ -216,7 +216,7 @@ REFUSED = {
     ),
     "a wait with an invalid duration": (
         step("a", "WAIT", inputParameters={"duration": "soon"}),
-        "Invalid duration 'soon'. Use the format '2 days 3 hours 5 minutes 10 seconds'.",
+        "Invalid duration \"soon\". Use the format '2 days 3 hours 5 minutes 10 seconds'.",
     ),
     "both forms of a dynamic fork": (
         step("a", "FORK_JOIN_DYNAMIC", dynamicForkJoinTasksParam="x", dynamicForkTasksParam="y"),

@@ -143,7 +143,7 @@ def test_results_of_tools_follow_their_calls(server, run):
 @pytest.mark.parametrize(
     ("inputs", "reason"),
     [
-        ({"userInput": "x", "maxTokens": "many"}, "maxTokens must be a number, not 'many'"),
+        ({"userInput": "x", "maxTokens": "many"}, 'maxTokens must be a number, not "many"'),
         ({"userInput": "x", "webSearch": True}, "this server does not support webSearch: remove the input"),
         ({}, "there is nothing to send: set instructions, messages or userInput"),
         ({"messages": [{"role": "${workflow.input.none}", "message": "x"}]}, "the role of a message must be one of"),
