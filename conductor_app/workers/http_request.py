@@ -10,7 +10,7 @@ from urllib.parse import urlencode, urljoin, urlsplit
 
 from requests.structures import CaseInsensitiveDict
 
-from conductor_app.core.expressions import quoted
+from conductor_app.core.expressions import quote_value
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
 DEFAULT_TIMEOUT = 3000
@@ -136,7 +136,7 @@ def validate_header_name(name: str) -> str:
         InvalidHttpRequest: when it is invalid.
     """
     if not HEADER_NAME.fullmatch(name):
-        raise InvalidHttpRequest(f"{quoted(name)} is not a valid header name")
+        raise InvalidHttpRequest(f"{quote_value(name)} is not a valid header name")
     return name
 
 

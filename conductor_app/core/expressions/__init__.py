@@ -5,7 +5,7 @@ from types import ModuleType
 
 from . import value_param
 from .checking import ExpressionError, check_template, expression_roots
-from .java_text import field_text, java_text, quoted
+from .java_text import field_text, java_text, quote_value
 from .javascript import NeedsQuickJS, evaluate_in_process
 from .jsonpath import ABSENT, BadPath, Path, compile_path
 from .parsing import ENVIRONMENT_OF_DATA
@@ -60,7 +60,7 @@ __all__ = [
     "field_text",
     "java_text",
     "needed_references",
-    "quoted",
+    "quote_value",
     "resolve_secrets",
     "resolve_template",
     "script_names",

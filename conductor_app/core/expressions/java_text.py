@@ -24,7 +24,7 @@ def field_text(value: Any) -> str:
     return value if type(value) is str else "" if value is None else json_text(value)
 
 
-def quoted(value: Any, limit: int = 100) -> str:
+def quote_value(value: Any, limit: int = 100) -> str:
     """Return the first characters of a value as JSON, for a message about it."""
     return "".join(islice(_ENCODER.iterencode(value), limit))[:limit]
 

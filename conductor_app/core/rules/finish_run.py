@@ -10,7 +10,7 @@ from ..decision_context import DecisionContext
 from ..definition import Key
 from ..effects import Effect, ResolveTask, SendMessage, StartRun, TransitionAttempt, TransitionRun
 from ..errors import StepRefused
-from ..expressions import quoted
+from ..expressions import quote_value
 from ..ids import derived_id
 from ..reasons import shorten_reason
 from ..schema_check import schema_violation
@@ -144,7 +144,7 @@ def _failure_workflow_name(name: str, ctx: DecisionContext) -> str:
     else:
         return name
     if not isinstance(value, str) or not value:
-        raise StepRefused(f"`failureWorkflow` {name} must be the name of a workflow, not {quoted(value)}.")
+        raise StepRefused(f"`failureWorkflow` {name} must be the name of a workflow, not {quote_value(value)}.")
     return value
 
 

@@ -8,7 +8,7 @@ from ..data_requests import WORKFLOW_TARGET, InlineDefinition
 from ..decision_context import DecisionContext
 from ..definition import Definition
 from ..errors import StepRefused
-from ..expressions import field_text, quoted
+from ..expressions import field_text, quote_value
 from ..schema_check import schema_violation
 from .field_checks import whole_number
 
@@ -39,7 +39,7 @@ def definition_of(
         return found
     name, version = param.get("name"), version_of(param.get("version"), f"{field}.version")
     if not isinstance(name, str) or not name:
-        raise StepRefused(f"`{field}.name` must be the name of a workflow, not {quoted(name)}.")
+        raise StepRefused(f"`{field}.name` must be the name of a workflow, not {quote_value(name)}.")
     ctx.require_use(WORKFLOW_TARGET, name, is_authored=written_name == name)
     found = ctx.definition(name, version)
     if found is None:
@@ -67,7 +67,7 @@ def version_of(value: Any, field: str) -> int | None:
     if value in (None, ""):
         return None
     if (number := whole_number(value)) is None:
-        raise StepRefused(f"`{field}` must be a whole number, not {quoted(value)}.")
+        raise StepRefused(f"`{field}` must be a whole number, not {quote_value(value)}.")
     return number
 
 

@@ -8,7 +8,7 @@ from ..definition import Key, Step
 from ..document.policy import BUILT_IN_LEASE_SECONDS
 from ..effects import Effect
 from ..errors import StepRefused
-from ..expressions import quoted
+from ..expressions import quote_value
 from ..frozen import fast_replace
 from ..step_structure import structure_of
 from .base import StepType, resolve_inputs
@@ -32,7 +32,9 @@ class Dynamic(StepType):
         parameter = step.document.get("dynamicTaskNameParam") or ""
         name = inputs.get(parameter)
         if not isinstance(name, str) or not name.strip():
-            raise StepRefused(f"The input '{parameter}' of {step.ref} must be the name of a task, not {quoted(name)}.")
+            raise StepRefused(
+                f"The input '{parameter}' of {step.ref} must be the name of a task, not {quote_value(name)}."
+            )
         if len(name) > MAX_NAME_LENGTH or "\0" in name:
             raise StepRefused(f"The name of the task must have at most {MAX_NAME_LENGTH} characters, none of them NUL.")
         if not structure_of(name).is_built_in:

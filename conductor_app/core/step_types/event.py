@@ -7,7 +7,7 @@ from ..definition import Key, Step
 from ..effects import CreateTask, Effect, PublishEvent
 from ..errors import StepRefused
 from ..events import event_name, is_internal, run_event_facts
-from ..expressions import quoted
+from ..expressions import quote_value
 from .base import StepType, completed_task, engine_held_task, resolve_inputs
 from .queued import QueuedWork, queued_task
 
@@ -31,7 +31,7 @@ class EventStep(StepType):
         run = ctx.run
         sink = ctx.resolve(step.document.get("sink"))
         if not isinstance(sink, str):
-            raise StepRefused(f"The sink of {step.ref} must be a text, not {quoted(sink)}.")
+            raise StepRefused(f"The sink of {step.ref} must be a text, not {quote_value(sink)}.")
         inputs = resolve_inputs(step, ctx, key, run, now)
         inputs |= {"sink": sink, "asyncComplete": step.async_complete}
         event = event_name(sink, run.definition.name, step.ref)

@@ -26,7 +26,7 @@ from ..decision_context import DecisionContext, gather_values
 from ..definition import Key, Step
 from ..effects import Effect, PruneIteration, TransitionAttempt, UpdateTask
 from ..errors import StepRefused
-from ..expressions import quoted
+from ..expressions import quote_value
 from ..snapshot import Task
 from ..step_state import TaskState
 from ..step_structure import Body, Document, Flow, body_at
@@ -175,7 +175,7 @@ def max_parallel_items(step: Step, inputs: dict[str, Any]) -> int:
     value = inputs.get("parallel")
     most = 1 if value in (None, "") else whole_number(value)
     if most is None or most < 1:
-        raise StepRefused(f"parallel of {step.ref} must be a whole number of at least 1, not {quoted(value)}.")
+        raise StepRefused(f"parallel of {step.ref} must be a whole number of at least 1, not {quote_value(value)}.")
     return most
 
 
@@ -187,7 +187,7 @@ def continues_on_item_failure(step: Step, inputs: dict[str, Any]) -> bool:
     """
     value = inputs.get("onItemFailure") or FAIL
     if value not in (CONTINUE, FAIL):
-        raise StepRefused(f"onItemFailure of {step.ref} must be {FAIL} or {CONTINUE}, not {quoted(value)}.")
+        raise StepRefused(f"onItemFailure of {step.ref} must be {FAIL} or {CONTINUE}, not {quote_value(value)}.")
     return value == CONTINUE
 
 

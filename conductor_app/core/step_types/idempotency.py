@@ -8,7 +8,7 @@ from ..data_requests import IdempotencyKeyHolder, IdempotencyLookup
 from ..decision_context import DecisionContext
 from ..definition import Definition, Key
 from ..errors import StepRefused
-from ..expressions import field_text, quoted
+from ..expressions import field_text, quote_value
 from ..states import COMPLETED, RUN
 
 FAIL, RETURN_EXISTING, FAIL_ON_RUNNING = STRATEGIES = ("FAIL", "RETURN_EXISTING", "FAIL_ON_RUNNING")
@@ -37,7 +37,7 @@ def claim_key(param: Mapping[str, Any], definition: Definition, ctx: DecisionCon
     if len(key) > MAX_LENGTH:
         raise StepRefused(f"The idempotency key must have at most {MAX_LENGTH} characters.")
     if strategy not in STRATEGIES:
-        raise StepRefused(f"idempotencyStrategy must be one of {', '.join(STRATEGIES)}, not {quoted(strategy)}.")
+        raise StepRefused(f"idempotencyStrategy must be one of {', '.join(STRATEGIES)}, not {quote_value(strategy)}.")
     holder = ctx.require(IdempotencyLookup(definition.name, key))
     if holder is None:
         return KeyClaim(key)

@@ -8,7 +8,7 @@ from ..data_requests import IterationOutcomes, TaskOutcome
 from ..decision_context import DecisionContext
 from ..definition import Step
 from ..errors import StepRefused
-from ..expressions import quoted
+from ..expressions import quote_value
 from ..snapshot import GOOD_ENDS, Task
 from ..step_structure import Document
 from .field_checks import whole_number
@@ -97,5 +97,5 @@ def kept_iterations(step: Step, inputs: dict[str, Any]) -> int:
     keep = inputs.get("keepLastN")
     number = 0 if keep in (None, "") else whole_number(keep)
     if number is None:
-        raise StepRefused(f"keepLastN of {step.ref} must be a whole number, not {quoted(keep)}.")
+        raise StepRefused(f"keepLastN of {step.ref} must be a whole number, not {quote_value(keep)}.")
     return max(number, 0)

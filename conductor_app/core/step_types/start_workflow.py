@@ -7,7 +7,7 @@ from ..decision_context import DecisionContext
 from ..definition import Key, Step
 from ..effects import Effect, StartRun
 from ..errors import StepRefused
-from ..expressions import field_text, quoted
+from ..expressions import field_text, quote_value
 from ..ids import derived_id
 from .base import StepType, completed_task, resolve_inputs
 from .child_definition import definition_of, domains_of, priority_of, validate_child_input
@@ -65,7 +65,7 @@ class StartWorkflow(StepType):
 
 def _priority(value: Any) -> int:
     if value not in (None, "") and whole_number(value) is None:
-        raise StepRefused(f"`startWorkflow.priority` must be a whole number, not {quoted(value)}.")
+        raise StepRefused(f"`startWorkflow.priority` must be a whole number, not {quote_value(value)}.")
     return priority_of(value, 0)
 
 

@@ -6,7 +6,7 @@ from typing import cast
 from ..decision_context import DecisionContext
 from ..definition import Key, Step
 from ..effects import Effect
-from ..expressions import field_text, quoted
+from ..expressions import field_text, quote_value
 from ..snapshot import Task
 from ..states import FAILED
 from ..step_state import TaskState
@@ -36,7 +36,7 @@ class Terminate(StepType):
         status = inputs.get("terminationStatus")
         event = ENDS.get(field_text(status))
         if event is None:
-            reason = f"terminationStatus must be one of {', '.join(ENDS)}, not {quoted(status)}."
+            reason = f"terminationStatus must be one of {', '.join(ENDS)}, not {quote_value(status)}."
             yield completed_task(step, key, ctx.run, now, FAILED, input=inputs, output={}, reason=reason)
             return
         workflow_output = inputs.get("workflowOutput")

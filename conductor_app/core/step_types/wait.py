@@ -9,7 +9,7 @@ from ..decision_context import DecisionContext
 from ..definition import Key, Step
 from ..effects import Effect
 from ..errors import StepRefused
-from ..expressions import quoted
+from ..expressions import quote_value
 from ..snapshot import NEVER, Run, Task
 from ..step_structure import Document
 from .base import StepType, complete_task, engine_held_task, resolve_inputs
@@ -120,7 +120,9 @@ def parse_duration(text: Any) -> int:
     """
     found = SPAN.match(str(text))
     if not found or not any(found.groups()):
-        raise StepRefused(f"Invalid duration {quoted(text)}. Use the format '2 days 3 hours 5 minutes 10 seconds'.")
+        raise StepRefused(
+            f"Invalid duration {quote_value(text)}. Use the format '2 days 3 hours 5 minutes 10 seconds'."
+        )
     days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
     return min(((days * 24 + hours) * 60 + minutes) * 60 + seconds, 10**11) * 1000
 
@@ -133,14 +135,14 @@ def parse_timestamp(text: Any) -> int:
     """
     found = MOMENT.match(str(text))
     if not found:
-        raise StepRefused(f"Invalid timestamp {quoted(text)}. Use the format '2026-02-28 14:30 GMT+01:00'.")
+        raise StepRefused(f"Invalid timestamp {quote_value(text)}. Use the format '2026-02-28 14:30 GMT+01:00'.")
     *parts, zone = found.groups()
     year, month, day, hour, minute, second = (int(part or 0) for part in parts)
     try:
         first = datetime(year, month, 1, tzinfo=_zone(zone, text))
         exact = first + timedelta(days=day - 1, hours=hour, minutes=minute, seconds=second)
     except (ValueError, OverflowError):
-        raise StepRefused(f"The timestamp {quoted(text)} does not exist.") from None
+        raise StepRefused(f"The timestamp {quote_value(text)} does not exist.") from None
     return int(exact.astimezone(UTC).timestamp() * 1000)
 
 
@@ -149,6 +151,6 @@ def _zone(name: str, text: Any) -> timezone:
         return timezone(timedelta(hours=ZONES[name.upper()]))
     found = OFFSET.match(name)
     if not found:
-        raise StepRefused(f"Invalid time zone in {quoted(text)}. Use the format GMT+01:00, +0100 or UTC.")
+        raise StepRefused(f"Invalid time zone in {quote_value(text)}. Use the format GMT+01:00, +0100 or UTC.")
     sign, hours, minutes = found.groups()
     return timezone((1 if sign == "+" else -1) * timedelta(hours=int(hours), minutes=int(minutes or 0)))

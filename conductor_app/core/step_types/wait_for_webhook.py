@@ -6,7 +6,7 @@ from ..decision_context import DecisionContext
 from ..definition import Key, Step
 from ..effects import AwaitWebhook, Effect
 from ..errors import StepRefused
-from ..expressions import quoted
+from ..expressions import quote_value
 from ..webhook_matches import match_digest, match_paths, parse_matches, path_error
 from .base import StepType, engine_held_task, resolve_inputs
 
@@ -31,7 +31,7 @@ class WaitForWebhook(StepType):
             raise StepRefused(str(error)) from None
         for path in matches:
             if problem := path_error(path):
-                raise StepRefused(f"Invalid path {quoted(path)} in 'matches': {problem}.")
+                raise StepRefused(f"Invalid path {quote_value(path)} in 'matches': {problem}.")
         task = engine_held_task(step, key, ctx.run, now, input=inputs, output={})
         yield task
         yield AwaitWebhook(task.task.attempt.id, match_paths(matches), match_digest(matches))

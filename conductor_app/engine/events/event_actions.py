@@ -15,7 +15,7 @@ from ...access.uses import require_run_control
 from ...core import commands, reports
 from ...core.errors import Busy, Invalid, NotFound, RequestRefused, ValidationFailed
 from ...core.events import expand_json_texts, resolve_event_template
-from ...core.expressions import field_text, quoted
+from ...core.expressions import field_text, quote_value
 from ...core.reports import Report
 from ...core.step_types.field_checks import whole_number
 from ...models import Attempt, EventAction, Message, Task
@@ -130,7 +130,7 @@ def _dispatch_action(order: ActionRequest) -> None:
 def _start_workflow(order: ActionRequest, params: Params) -> None:
     name = params.get("name")
     if not isinstance(name, str) or not name:
-        raise Invalid(f"start_workflow needs the `name` of a workflow (got {quoted(name)}).")
+        raise Invalid(f"start_workflow needs the `name` of a workflow (got {quote_value(name)}).")
     delivery = order.row.delivery
     given = {**order.payload} if order.row.document.get("takesPayload") else _require_object(params, "input")
     about = {"conductor.event.messageId": delivery.message_id, "conductor.event.name": delivery.event}
@@ -156,7 +156,7 @@ def _parse_version(given: Any) -> int | None:
     if given in (None, ""):
         return None
     if (version := whole_number(given)) is None:
-        raise Invalid(f"The version of a workflow must be a whole number (got {quoted(given)}).")
+        raise Invalid(f"The version of a workflow must be a whole number (got {quote_value(given)}).")
     return version
 
 
@@ -240,7 +240,7 @@ def _run_id(params: Params) -> str:
 def _require_object(params: Params, name: str) -> dict[str, Any]:
     value = params.get(name)
     if value is not None and not isinstance(value, dict):
-        raise Invalid(f"{name} must be an object (got {quoted(value)}).")
+        raise Invalid(f"{name} must be an object (got {quote_value(value)}).")
     return dict(value or {})
 
 

@@ -11,7 +11,7 @@ from django.db import transaction
 from ... import clock, randomness
 from ...core.errors import Conflict, NotFound
 from ...core.events import expand_json_texts, resolve_event_template
-from ...core.expressions import quoted
+from ...core.expressions import quote_value
 from ...core.ids import derived_id
 from ...core.masking import redact_masked
 from ...models import EventDelivery, EventHandler, Webhook, WorkflowDefinition
@@ -79,7 +79,7 @@ def _planned_actions(handler: EventHandler, payload: Any, workflows: frozenset[s
         params = payload if action.get("takesPayload") else resolve_event_template(action.get(name) or {}, seen)
         started = (action.get(name) or {}).get("name") if action.get("takesPayload") else _workflow_name(params)
         is_missing = name == "start_workflow" and started not in workflows
-        yield PlannedAction(name, params, f"There is no workflow {quoted(started)}." if is_missing else "")
+        yield PlannedAction(name, params, f"There is no workflow {quote_value(started)}." if is_missing else "")
 
 
 def _workflow_name(params: Any) -> Any:

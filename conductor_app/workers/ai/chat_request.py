@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
-from conductor_app.core.expressions import quoted
+from conductor_app.core.expressions import quote_value
 from conductor_app.core.step_structure import DEFAULT_TYPE
 from conductor_app.core.step_types.llm_chat_complete import ROLES
 from conductor_app.engine.definitions.json_schema import schema_error
@@ -172,10 +172,10 @@ def read_message(given: Any, variables: Mapping[str, Any]) -> ChatMessage:
         InputRejected: when it is invalid.
     """
     if not isinstance(given, Mapping):
-        raise InputRejected(f"each of messages must be an object with role and message, not {quoted(given, 60)}")
+        raise InputRejected(f"each of messages must be an object with role and message, not {quote_value(given, 60)}")
     role = given.get("role", "user")
     if role not in ROLES:
-        raise InputRejected(f"the role of a message must be one of {', '.join(ROLES)}, not {quoted(role, 60)}")
+        raise InputRejected(f"the role of a message must be one of {', '.join(ROLES)}, not {quote_value(role, 60)}")
     try:
         media = tuple(read_medium(each, given.get("mimeType")) for each in items(given, "media"))
     except MediaRejected as rejected:
@@ -217,7 +217,7 @@ def items(inputs: Mapping[str, Any], name: str) -> list[Any]:
     if value is None or value == "":
         return []
     if not isinstance(value, list):
-        raise InputRejected(f"{name} must be a list, not {quoted(value, 60)}")
+        raise InputRejected(f"{name} must be a list, not {quote_value(value, 60)}")
     return value
 
 
@@ -227,7 +227,7 @@ def mapping(inputs: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     if value is None or value == "":
         return {}
     if not isinstance(value, Mapping):
-        raise InputRejected(f"{name} must be an object, not {quoted(value, 60)}")
+        raise InputRejected(f"{name} must be an object, not {quote_value(value, 60)}")
     return value
 
 
@@ -242,7 +242,7 @@ def number(inputs: Mapping[str, Any], name: str) -> float | None:
             raise ValueError
         return found
     except (TypeError, ValueError, OverflowError):
-        raise InputRejected(f"{name} must be a number, not {quoted(value, 60)}") from None
+        raise InputRejected(f"{name} must be a number, not {quote_value(value, 60)}") from None
 
 
 def whole_number(inputs: Mapping[str, Any], name: str, least: int = 0) -> int | None:
@@ -251,7 +251,7 @@ def whole_number(inputs: Mapping[str, Any], name: str, least: int = 0) -> int | 
     if value is None:
         return None
     if value != int(value) or value < least:
-        raise InputRejected(f"{name} must be a whole number of at least {least}, not {quoted(inputs[name], 60)}")
+        raise InputRejected(f"{name} must be a whole number of at least {least}, not {quote_value(inputs[name], 60)}")
     return int(value)
 
 
@@ -262,4 +262,4 @@ def boolean(inputs: Mapping[str, Any], name: str) -> bool:
         return False
     if value is True or str(value).lower() == "true":
         return True
-    raise InputRejected(f"{name} must be true or false, not {quoted(value, 60)}")
+    raise InputRejected(f"{name} must be true or false, not {quote_value(value, 60)}")

@@ -7,7 +7,7 @@ from typing import Any
 from conductor_app import conf
 from conductor_app.access.redaction import redact
 from conductor_app.core.errors import RequestRefused
-from conductor_app.core.expressions import quoted
+from conductor_app.core.expressions import quote_value
 from conductor_app.engine.ai import model_calls
 from conductor_app.engine.ai.budgets import CallHeld, begin_call
 from conductor_app.engine.ai.integration_settings import ModelSettings, model_settings
@@ -86,7 +86,7 @@ def read_settings(inputs: Mapping[str, Any]) -> ModelSettings:
     """
     for name in ("llmProvider", "model"):
         if not isinstance(inputs.get(name), str) or not inputs[name] or "\0" in inputs[name]:
-            raise InputRejected(f"{name} not specified: {quoted(inputs.get(name), 60)}")
+            raise InputRejected(f"{name} not specified: {quote_value(inputs.get(name), 60)}")
     return model_settings(inputs["llmProvider"], inputs["model"])
 
 

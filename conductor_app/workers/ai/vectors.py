@@ -5,7 +5,7 @@ from typing import Any
 
 from ... import randomness
 from ...core.errors import Invalid
-from ...core.expressions import quoted
+from ...core.expressions import quote_value
 from ...core.step_types.llm_get_embeddings import LlmGetEmbeddings
 from ...core.step_types.llm_index_text import LlmIndexText
 from ...core.step_types.llm_search_embeddings import LlmSearchEmbeddings
@@ -231,7 +231,7 @@ def _number(inputs: Mapping[str, Any], name: str, default: int, *, least: int) -
     try:
         number = int(str(value))
     except ValueError:
-        raise Invalid(f"`{name}` must be a whole number (got {quoted(value, 40)}).") from None
+        raise Invalid(f"`{name}` must be a whole number (got {quote_value(value, 40)}).") from None
     if number < least:
         raise Invalid(f"`{name}` must be at least {least} (got {number}).")
     return number

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.core.expressions import field_text, java_text, quoted
+from conductor_app.core.expressions import field_text, java_text, quote_value
 from conductor_app.core.expressions.java_text import json_text
 
 
@@ -52,9 +52,9 @@ def test_a_value_that_is_no_text_fills_a_field_of_text_as_json(value, text):
     [("a'b", '"a\'b"'), (None, "null"), (True, "true"), ({"a": None, "é": [1.0]}, '{"a": null, "é": [1.0]}')],
 )
 def test_a_message_shows_a_value_as_json(value, text):
-    assert quoted(value) == text
+    assert quote_value(value) == text
 
 
 @pytest.mark.parametrize("value", ["x" * 1000, ["x"] * 1_000_000, {"a": {"b": "x" * 1000}}])
 def test_a_message_shows_the_beginning_of_a_long_value(value):
-    assert len(quoted(value)) == 100
+    assert len(quote_value(value)) == 100
