@@ -25,7 +25,7 @@ MKDOCS := NO_MKDOCS_2_WARNING=1 .venv/docs/bin/python -m mkdocs
 # Images may set this variable. Then each test process would compile every module that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run demo test test-firefox test-java test-import test-image deploy-tools faults bench screenshots messages docs docs-serve reference metrics lint lock licenses sbom audit hostile clean
+.PHONY: run demo test test-firefox test-java test-go test-import test-image deploy-tools faults bench screenshots messages docs docs-serve reference metrics lint lock licenses sbom audit hostile clean
 
 run: .venv/for-run
 	@exec $(BIN) manage.py serve
@@ -49,6 +49,10 @@ test-firefox: .venv/for-test
 # Requires Maven and JDK 17 or later. `make test` includes it if they are installed.
 test-java: .venv/for-test
 	@exec $(BIN) -m pytest tests/clients/test_java_sdk.py
+
+# Requires Go 1.17 or later. `make test` includes it if it is installed.
+test-go: .venv/for-test
+	@exec $(BIN) -m pytest tests/clients/test_go_sdk.py
 
 # Imports from a real conductor-oss server. Requires JDK 21 or later and the server's jar, which `make bench PEERS=1`
 # downloads. `make test` imports from its recorded replies, which `python -m tests.importers.record` writes.

@@ -1,6 +1,7 @@
 """The WSGI application, for servers such as gunicorn."""
 
 import os
+import re
 from collections.abc import Callable, Iterable
 from io import BytesIO
 from typing import Any
@@ -15,6 +16,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "conductor_app.settings.embedded
 
 STREAMED_PREFIX = "/api/artifacts/"
 """The prefix of paths whose bodies are streamed, because they may be larger than memory."""
+EMPTY_SEGMENTS = re.compile(r"^/+(api/)?/*")
 Environ = dict[str, Any]
 Application = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
 
@@ -44,14 +46,23 @@ def read_full_body(environ: Environ) -> None:
 
 
 def with_slashes_in_names(application: Application) -> Application:
-    """Mark encoded slashes inside names, on servers that pass the original request target."""
+    """Mark encoded slashes inside names, on servers that pass the original request target. Remove empty segments."""
 
     def handle(environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
-        if path := mark_slashes(environ.get("RAW_URI", "")):
-            environ["PATH_INFO"] = path
+        path = mark_slashes(without_empty_segments(environ.get("RAW_URI", "")))
+        environ["PATH_INFO"] = path or without_empty_segments(environ.get("PATH_INFO", ""))
         return application(environ, start_response)
 
     return handle
+
+
+def without_empty_segments(path: str) -> str:
+    """Return the path without empty segments at its start and after /api.
+
+    The Python and the Go SDK send them if the address of the server ends with a slash. Elsewhere an empty segment is
+    an empty name, which must not be read as the word that follows it.
+    """
+    return EMPTY_SEGMENTS.sub(r"/\1", path, count=1) if "//" in path else path
 
 
 def with_refusals(application: Application) -> Application:

@@ -44,6 +44,24 @@ def test_other_addresses_are_left_as_they_are(target):
     assert path_seen(target) == unquote(target)
 
 
+@pytest.mark.parametrize(
+    ("target", "path"),
+    [
+        ("/api//tasks/poll/cut", "/api/tasks/poll/cut"),
+        ("//api/tasks/poll/cut?a=//", "/api/tasks/poll/cut"),
+        ("///api///queue/v1/ping", "/api/queue/v1/ping"),
+        ("/api//secrets/team%2Fdb", f"/api/secrets/team{SLASH_MARK}db"),
+        ("//health", "/health"),
+        ("//", "/"),
+        ("/api/workflow//remove", "/api/workflow//remove"),
+        ("/api/queue/v1/task/a/artifacts/public//log", "/api/queue/v1/task/a/artifacts/public//log"),
+        ("//apiary", "/apiary"),
+    ],
+)
+def test_empty_segments_of_the_address_of_the_server_are_removed(target, path):
+    assert path_seen(target) == path
+
+
 def test_a_body_of_unknown_length_is_read():
     assert body_seen(HTTP_TRANSFER_ENCODING="chunked", **{"wsgi.input": BytesIO(b'{"a": 1}')}) == b'{"a": 1}'
 

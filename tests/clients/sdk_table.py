@@ -19,11 +19,17 @@ AI = "AI: "
 BROKEN = "Broken in the SDK: "
 """Prefix of the note of a method that fails before it sends a request."""
 
+GO_TESTS = FOLDER / "go-integration-tests.json"
 GO = """## Go
 
-No test calls the Go SDK's methods: its module is not fetched by the tests. \
-`tests/clients/test_sdk_wire_formats.py` sends the requests that it sends, byte for byte, and reads the replies as it \
-reads them."""
+`make test-go` runs a client and workers written with {package} {version}, and the SDK's own integration tests. Of the \
+{total} tests of its main branch, {passed} pass; version {version} has {in_version} of them. The test fails if another \
+one passes or fails. `tests/clients/test_sdk_wire_formats.py` sends the requests of the SDK byte for byte, and reads \
+the replies as it reads them.
+
+| test that does not pass | reason |
+|---|---|
+{rows}"""
 
 Entry = dict[str, str]
 
@@ -31,6 +37,17 @@ Entry = dict[str, str]
 def read_results(sdk: str) -> dict[str, Any]:
     """Return the file of an SDK: its name, package, version, and the result of each method."""
     return json.loads((FOLDER / f"{sdk}.json").read_text(encoding="utf-8"))
+
+
+def read_go_tests() -> dict[str, Any]:
+    """Return the integration tests of the Go SDK: its version, and by test why it does not pass, "" if it does."""
+    return json.loads(GO_TESTS.read_text(encoding="utf-8"))
+
+
+def write_go_tests(tests: dict[str, str]) -> None:
+    """Write the integration tests of the Go SDK, sorted."""
+    text = json.dumps({**read_go_tests(), "tests": dict(sorted(tests.items()))}, indent=1, ensure_ascii=False)
+    GO_TESTS.write_text(f"{text}\n", encoding="utf-8")
 
 
 def known_sdks() -> list[str]:
@@ -65,9 +82,19 @@ def render_page() -> str:
         "check this page: a new method, or another result, fails them until the page says so.",
         _render_totals(files),
         *(_render_sdk(facts) for facts in files),
-        GO,
+        _render_go(read_go_tests()),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _render_go(facts: dict[str, Any]) -> str:
+    tests = facts["tests"]
+    return GO.format(
+        **facts,
+        total=len(tests),
+        passed=sum(not reason for reason in tests.values()),
+        rows="\n".join(f"| `{name}` | {reason} |" for name, reason in tests.items() if reason),
+    )
 
 
 def _render_totals(files: list[dict[str, Any]]) -> str:
