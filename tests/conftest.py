@@ -23,6 +23,7 @@ from conductor_app.notifications import WAITERS
 from conductor_app.store import environment_variables
 from tests import database_baseline as furniture
 from tests.fault_injection import FaultInjector
+from tests.pure_decisions import forbid_statements
 
 # A busy machine may be slow: health checks of Hypothesis would report it as a failure.
 settings.register_profile(
@@ -161,6 +162,12 @@ def freeze_time(patch: pytest.MonkeyPatch) -> Clock:
     travelling = Clock(NOON)
     patch.setattr(product_clock, "_source", travelling.time_ns)
     return travelling
+
+
+@pytest.fixture(autouse=True)
+def pure_decisions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fail the test if a decision executes a statement."""
+    forbid_statements(monkeypatch)
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import partial
 from typing import Any
 from urllib.parse import quote, quote_plus
@@ -51,9 +51,9 @@ def substitute_secrets(value: Any, secret_names: Collection[str]) -> Any:
     return resolve_secrets(value, load_secrets(secret_names).get) if secret_names else value
 
 
-def redact_verbatim(value: Any, secret_names: Collection[str]) -> Any:
-    """Return a copy of a worker's report with literal occurrences of these secrets replaced by `***`."""
-    for secret in sorted(load_secrets(secret_names).values() if secret_names else (), key=len, reverse=True):
+def redact_verbatim(value: Any, secret_values: Iterable[str]) -> Any:
+    """Return a copy of a worker's report with literal occurrences of these texts replaced by `***`."""
+    for secret in sorted(secret_values, key=len, reverse=True):
         if len(secret) >= MIN_VERBATIM_LENGTH:
             value = replace_texts(value, partial(_redact_text, secret=secret), holding=secret)
     return value

@@ -244,6 +244,25 @@ class Environment(DataRequest):
     readable_by: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class SecretValues(DataRequest):
+    """The values of secrets, which a report is searched for. Value: dict by name, without missing secrets."""
+
+    names: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimitReached(DataRequest):
+    """Whether the open runs of a definition with this rate limit key, besides this run, reach the limit. Value: bool.
+
+    Runs that start with the same key are serialized until the commit.
+    """
+
+    name: str
+    key: str
+    limit: int
+
+
 WORKFLOW_TARGET, CONNECTION_TARGET = "WORKFLOW_DEF", "INTEGRATION"
 SECRET_TARGET, VARIABLE_TARGET = "SECRET_NAME", "ENV_VARIABLE"
 """The target types of permissions on workflows, databases, secrets and environment values."""

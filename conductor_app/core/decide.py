@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .data_requests import DataRequest, DataRequired, ScriptEvaluation
-from .decision_context import Command, DecisionContext
+from .decision_context import Command, DecisionContext, WithoutRules
 from .document.workflow import makes_branches
 from .effects import CreateTask, Effect, apply_effects
 from .fixpoint import run_to_fixpoint
@@ -54,6 +54,8 @@ def apply_command(
 ) -> Decision:
     """Return the effects of a command and of all rules that fire after it. Due timers are handled before the command.
 
+    A command of the class `WithoutRules` is applied alone.
+
     `saves_partially`: if only results of scripts are missing, return the effects so far together with the requests.
     The caller saves them and continues from there; otherwise a loop without workers would be re-evaluated from its
     first iteration every time.
@@ -87,6 +89,8 @@ class RuleBudget:
 
 def _apply(run: Run, command: Command, data: Mapping[DataRequest, Any], now: int, saves_partially: bool) -> Decision:
     budget = RuleBudget()
+    if isinstance(command, WithoutRules):
+        return _apply_without_rules(run, command, data, now, budget)
     effects = budget.effects
     before = _run_rules(run, data, now, budget) if _is_anything_due(run, now) else run
     command_effects = list(command(before, DecisionContext(before, data), now))
@@ -100,6 +104,15 @@ def _apply(run: Run, command: Command, data: Mapping[DataRequest, Any], now: int
         after = fast_replace(apply_effects(run, effects), wake_at=now)
         return Decision(_with_listener_events(run, effects, after, data, now), after, missing.data_requests)
     return Decision(_with_listener_events(run, effects, after, data, now), _set_wake_up(after, now, budget))
+
+
+def _apply_without_rules(
+    run: Run, command: WithoutRules, data: Mapping[DataRequest, Any], now: int, budget: RuleBudget
+) -> Decision:
+    effects = list(command(run, DecisionContext(run, data), now))
+    after = apply_effects(run, effects)
+    published = _with_listener_events(run, effects, after, data, now) if command.publishes else tuple(effects)
+    return Decision(published, _set_wake_up(after, now, budget))
 
 
 def _with_listener_events(

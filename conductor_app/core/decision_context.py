@@ -359,6 +359,22 @@ Command = Callable[[Run, DecisionContext, int], Iterable[Effect]]
 """A command: a function from a snapshot and the time (epoch milliseconds) to effects."""
 
 
+class WithoutRules:
+    """Command that is applied without rules: due timers are not handled before it, and nothing follows from it.
+
+    `publishes`: the events for listeners are resolved, as for every command. `simpler`: the command for the same end
+    that evaluates less, for a run which this one cannot change.
+    """
+
+    def __init__(
+        self, command: Command, *, publishes: bool = True, simpler: "Callable[[], WithoutRules] | None" = None
+    ) -> None:
+        self.command, self.publishes, self.simpler = command, publishes, simpler
+
+    def __call__(self, run: Run, ctx: DecisionContext, now: int) -> Iterable[Effect]:
+        return self.command(run, ctx, now)
+
+
 def conductor_task_type(step_type: str, name: str) -> str:
     """Return the `taskType` of a task (execution §1.5)."""
     structure = STEP_STRUCTURES.get(step_type)

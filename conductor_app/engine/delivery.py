@@ -86,6 +86,9 @@ def _deliver_in_turn(deliveries: Iterable[Callable[[], object]]) -> None:
                 if not _own.waiting:
                     break
                 _own.waiting.popleft()()
+    except Exception:
+        # The change that sent the messages is committed, so its caller must not repeat it. The sweep delivers the rest.
+        log.exception("delivery_interrupted")
     finally:
         _own.waiting = None
 

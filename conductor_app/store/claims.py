@@ -9,7 +9,7 @@ from django.db import connection
 from ..models import Message
 from ..models.claimed_attempts import ClaimedAttempt
 from ..models.gates import CONCURRENCY, RATE, GateFacts, free_capacity, open_condition, positional, usage_query
-from .claimed_attempts import ATTEMPT_COLUMNS, CLAIMED_COLUMNS, load_claimed, parse_claimed
+from .claimed_attempts import ATTEMPT_COLUMNS, CLAIMED_COLUMNS, parse_claimed
 from .statements import execute, fetch, lock_clause, placeholders, serialize
 
 
@@ -73,19 +73,29 @@ def _candidates_query(queue: str, worker: str, now: int, count: int, full: Seque
     return sql, [*claimable_params(queue, worker, now), *full, count]
 
 
-def claim_unlimited(queue: str, worker: str, now: int, count: int) -> tuple[list[ClaimedAttempt], bool]:
+class Claim(NamedTuple):
+    """The claimed attempts: their ids, and the attempts with their tasks and runs, if the claim has loaded them.
+
+    `is_limited`: nothing was claimed because of a limit or a published start.
+    """
+
+    ids: list[str]
+    loaded: list[ClaimedAttempt] | None = None
+    is_limited: bool = False
+
+
+def claim_unlimited(queue: str, worker: str, now: int, count: int) -> Claim:
     """Claim attempts if the next ones of the queue have no limit and their starts are not published.
 
-    Returns the attempts with their tasks and runs, and whether nothing was claimed because of a limit or a published
-    start. It takes one statement on PostgreSQL.
+    On PostgreSQL it takes one statement, which also loads them.
     """
     if connection.vendor == "postgresql":
         return _claim_and_load(queue, worker, now, count)
     found = find_candidates(queue, worker, now, count)
     if not all(candidate.is_plain for candidate in found):
-        return [], True
-    ids = _claim_plain(queue, worker, now, count, sorted({candidate.name for candidate in found})) if found else []
-    return load_claimed(ids) if ids else [], False
+        return Claim([], is_limited=True)
+    names = sorted({candidate.name for candidate in found})
+    return Claim(_claim_plain(queue, worker, now, count, names) if found else [])
 
 
 def _claim_plain(queue: str, worker: str, now: int, count: int, names: Sequence[str]) -> list[str]:
@@ -112,11 +122,12 @@ CLAIM_AND_LOAD = (
 """Claims in one statement, on PostgreSQL. A row without an attempt is a candidate that was not claimed."""
 
 
-def _claim_and_load(queue: str, worker: str, now: int, count: int) -> tuple[list[ClaimedAttempt], bool]:
+def _claim_and_load(queue: str, worker: str, now: int, count: int) -> Claim:
     times = [worker, now, now, now, now, now, now]
     rows = fetch(CLAIM_AND_LOAD, [*claimable_params(queue, worker, now), count, *times])
     claimed = [row for row in rows if row[0] is not None]
-    return [parse_claimed(row) for row in claimed], len(claimed) < len(rows)
+    attempts = [parse_claimed(row) for row in claimed]
+    return Claim([attempt.id for attempt in attempts], attempts, is_limited=len(claimed) < len(rows))
 
 
 def claim_limited(queue: str, worker: str, now: int, count: int) -> tuple[list[str], list[str]]:

@@ -21,6 +21,7 @@ from ..core.data_requests import (
     LastOutput,
     ListItem,
     OpenTaskInside,
+    RateLimitReached,
     ReferencesInUse,
     RemainingSummary,
     RemainingTasks,
@@ -42,7 +43,7 @@ from .environment_variables import all_variables
 from .foreach_item_cache import item_lists
 from .inbox import oldest_messages
 from .rows import format_iteration_path, parse_iteration_path
-from .runs import TASK_SQL, load_tasks, load_tasks_at
+from .runs import TASK_SQL, is_rate_limit_reached, load_tasks, load_tasks_at
 from .statements import fetch, placeholders
 
 
@@ -353,6 +354,10 @@ def _environment_variables(run: Run, requests: list[Environment], now: int) -> d
     return dict.fromkeys(requests, all_variables())
 
 
+def _rate_limits(run: Run, requests: list[RateLimitReached], now: int) -> dict[DataRequest, Any]:
+    return {each: is_rate_limit_reached(each.name, each.key, each.limit, but=run.id) for each in requests}
+
+
 LOADERS: dict[type, Callable[[Run, list[Any], int], dict[DataRequest, Any]]] = {
     RunPayload: _run_payloads,
     AttemptPayload: _attempt_payloads,
@@ -372,4 +377,5 @@ LOADERS: dict[type, Callable[[Run, list[Any], int], dict[DataRequest, Any]]] = {
     IdempotencyLookup: _idempotency_holders,
     CachedTaskOutput: _cached_task_outputs,
     CachedRunOutput: _cached_run_outputs,
+    RateLimitReached: _rate_limits,
 }

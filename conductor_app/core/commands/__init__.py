@@ -4,7 +4,15 @@ from ..decide import no_command
 from .callbacks import reset_callbacks
 from .debug import ReleaseStop, Rewind, remove_breakpoint, set_breakpoint
 from .jump import jump_to_step
-from .lifecycle import FailUndecidableRun, pause_run, release_held_run, resume_run, terminate_if_open, terminate_run
+from .lifecycle import (
+    FailUndecidableRun,
+    pause_run,
+    release_held_run,
+    resume_run,
+    simpler_command,
+    terminate_if_open,
+    terminate_run,
+)
 from .queueing import release_lease, requeue_attempt
 from .reopen import RESUME
 from .rerun import EarlierAttempt, Rerun
@@ -38,6 +46,7 @@ __all__ = [
     "resume_run",
     "set_breakpoint",
     "set_variables",
+    "simpler_command",
     "skip_step",
     "terminate_if_open",
     "terminate_run",

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from ..decision_context import Command, DecisionContext
+from ..decision_context import Command, DecisionContext, WithoutRules
 from ..effects import Effect, ResolveTask, TransitionRun, UpdateRun, UpdateTask, apply_effects
 from ..frozen import fast_replace
 from ..reasons import shorten_reason
@@ -21,12 +21,19 @@ def pause_run(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         yield TransitionRun("pause", now)
 
 
+def simpler_command(command: Command) -> WithoutRules | None:
+    """Return the command for the same end that evaluates less, or None if there is none."""
+    if command is pause_run:
+        return WithoutRules(pause_run, publishes=False)
+    return command.simpler() if isinstance(command, WithoutRules) and command.simpler is not None else None
+
+
 def resume_run(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
     """Resume a paused run; its timeout starts again (execution §7.2)."""
     yield TransitionRun("resume", now, {"last_retried_at": now})
 
 
-def terminate_run(reason: str = "", with_failure: bool = False) -> Command:
+def terminate_run(reason: str = "", with_failure: bool = False) -> WithoutRules:
     """Return the command that terminates a run. `with_failure`: also start its failure workflow."""
 
     def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
@@ -38,29 +45,48 @@ def terminate_run(reason: str = "", with_failure: bool = False) -> Command:
             return
         yield from end_run(run, ctx, now, "terminate", reason, with_failure=with_failure)
 
-    return command
+    return WithoutRules(command, simpler=lambda: _terminate_undecidable_run(reason))
 
 
-def terminate_if_open(reason: str) -> Command:
+def terminate_if_open(reason: str) -> WithoutRules:
     """Return the command that terminates a run if it is open; an ended one keeps its status."""
 
     def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         if run.is_open:
             yield from end_run(run, ctx, now, "terminate", reason, with_failure=False)
 
-    return command
+    return WithoutRules(command, simpler=lambda: _terminate_undecidable_run(reason))
 
 
-class FailUndecidableRun:
+def _terminate_undecidable_run(reason: str) -> WithoutRules:
+    """Return the command that terminates a run whose output or listener events prevent an ordinary termination."""
+
+    def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        if run.is_open:
+            yield from end_run(run, ctx, now, "terminate", reason, output={}, with_failure=False)
+
+    return WithoutRules(command, publishes=False)
+
+
+class FailUndecidableRun(WithoutRules):
     """Command that fails a run which cannot be decided or saved. Its output is not evaluated.
 
     `report`: a command whose own effects are kept, although the decision after it failed.
     """
 
-    def __init__(self, reason: str, with_failure: bool = False, report: Command | None = None) -> None:
+    def __init__(
+        self, reason: str, with_failure: bool = False, report: Command | None = None, *, publishes: bool = True
+    ) -> None:
+        is_simplest = not (with_failure or report or publishes)
+        super().__init__(self._effects, publishes=publishes, simpler=None if is_simplest else self._simplify)
         self.reason, self.with_failure, self.report = reason, with_failure, report
 
-    def __call__(self, run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+    def _simplify(self) -> "FailUndecidableRun":
+        if self.report is not None:
+            return FailUndecidableRun(self.reason, self.with_failure)
+        return FailUndecidableRun(self.reason, publishes=False)
+
+    def _effects(self, run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         if self.report is not None:
             effects = self._report_effects(self.report, run, ctx, now)
             yield from effects

@@ -3,8 +3,6 @@
 import logging
 from threading import Lock
 
-from django.db import DatabaseError
-
 from ... import clock
 from ...models import Poller
 
@@ -73,7 +71,7 @@ def write_polls_if_due() -> None:
 
 
 def write_polls() -> None:
-    """Write the buffered polls in one statement. A database error is logged and ignored."""
+    """Write the buffered polls in one statement. An error is logged and ignored."""
     polls = _buffer.take(clock.now())
     try:
         Poller.objects.bulk_create(
@@ -85,6 +83,6 @@ def write_polls() -> None:
             unique_fields=["task_type", "domain", "worker"],
             update_fields=["polled_at"],
         )
-    except DatabaseError:
+    except Exception:
         # A poll does not fail for it. `remove_worker` may delete the same rows in another order.
         log.exception("polls_not_recorded")

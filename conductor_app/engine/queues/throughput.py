@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from threading import Lock
 from typing import Any
 
-from django.db import DatabaseError, transaction
+from django.db import transaction
 
 from ... import clock
 from ...core.decide import Decision
@@ -121,12 +121,12 @@ def _record_outcome(attempt: Attempt, event: str, worker: str, now: int) -> None
 
 
 def write_if_due() -> None:
-    """Write the counts if they are due. A database error is logged and ignored."""
+    """Write the counts if they are due. An error is logged and ignored."""
     if counts := book.due(clock.now()):
         try:
             rows: list[Any] = [(*place, *(row.get(field, 0) for field in FIELDS)) for place, row in counts.items()]
             store.add_counts(rows)
-        except DatabaseError:
+        except Exception:
             log.exception("throughput_not_written")
 
 

@@ -3,6 +3,7 @@
 Every command on a run has this shape: a `RunCommand` goes through a `DecisionLoop` whose attempts are transactions.
 """
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,12 +11,13 @@ from typing import Any
 from django.db import transaction
 
 from ... import clock, fault_points
+from ...core import commands
 from ...core.commands import FailUndecidableRun
 from ...core.data_requests import DataRequest, WholeRun
 from ...core.decide import Decision, RevisionInfo, no_command
-from ...core.decision_context import Command
+from ...core.decision_context import Command, WithoutRules
 from ...core.effects import Effect
-from ...core.errors import AlreadyResolved, Busy, Conflict, PayloadMissing, RevisionChanged
+from ...core.errors import AlreadyResolved, Busy, Conflict, NotFound, PayloadMissing, RevisionChanged
 from ...core.snapshot import Run
 from ...store import outbox_messages
 from ...store import runs as store
@@ -23,6 +25,7 @@ from ...store.payload_placement import PayloadOverLimit
 from ...store.statement_batch import StatementBatch
 from ...store.statements import is_in_transaction, supports_commit_in_batch
 from ...telemetry.log_context import log_context
+from ...transient_errors import is_database_error
 from .. import audit
 from ..stale_rows import MAX_STALE_ATTEMPTS
 from . import group_commit
@@ -30,6 +33,8 @@ from .data_loading import LoadedData
 from .decision import DecisionFailed, decide_from_rows, new_batch, save_decision
 from .group_commit import GroupedChange
 from .transaction_loop import TransactionLoop
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +66,6 @@ class RunCommand:
     within_transaction: Callable[[int], None] | None = None
     payload_paths: Mapping[tuple[str, str], str] | None = None
     expected_revision: int | None = None
-
-    @property
-    def is_last_resort(self) -> bool:
-        """True if the command fails a run that cannot continue."""
-        return isinstance(self.command, FailUndecidableRun)
-
-    @property
-    def refuses_errors(self) -> bool:
-        """True if an error that prevents the run from continuing is raised to the operator instead of failing it."""
-        return self.audit is not None or self.is_last_resort
 
     def as_grouped_change(self) -> GroupedChange | None:
         """Return the change that can share a transaction with others, or None if it needs its own."""
@@ -112,43 +107,60 @@ def _change_or_fail(request: RunCommand) -> tuple[Effect, ...]:
     Raises:
         DecisionFailed: when the command of an operator cannot be decided
         Conflict: when a payload is too large
-        PayloadMissing: when a payload is missing.
+        PayloadMissing: when a payload is missing
+        AlreadyResolved: when the run has failed without the report of a worker, which cannot be stored.
     """
     change = request.as_grouped_change()
     if change is not None and (effects := group_commit.GROUPS.change(change)) is not None:
         return effects
-    loop = ChangeLoop(request)
-    try:
-        return loop.run()
-    except DecisionFailed as fault:
-        if loop.request.audit is not None or fault.is_final:
-            raise
-        reason = f"The engine could not decide the next steps of this workflow: {fault}"[:500]
-        return change_run(RunCommand(request.run_id, FailUndecidableRun(reason), "engine", reason))
-    except PayloadOverLimit as found:
-        if loop.request.refuses_errors:
-            raise Conflict(f"Workflow {request.run_id} cannot continue: {found}") from found
-        return _end_after_payload_error(loop.request, str(found))
-    except PayloadMissing as lost:
-        if loop.request.refuses_errors:
-            raise
-        return _end_after_payload_error(loop.request, lost.message)
+    is_report = bool(request.attempts) and request.command is not no_command
+    while True:
+        loop = ChangeLoop(request)
+        try:
+            effects = loop.run()
+        except Exception as error:
+            request = _simpler_request(loop.request, error)
+            continue
+        if is_report and isinstance(request.command, FailUndecidableRun) and request.command.report is None:
+            raise AlreadyResolved(f"The report was not stored, because the workflow has failed: {request.reason}")
+        return effects
 
 
-def _end_after_payload_error(request: RunCommand, reason: str) -> tuple[Effect, ...]:
-    """Fail the run because of a payload. The worker's report is stored, unless its payload is the cause.
+def _simpler_request(request: RunCommand, error: Exception) -> RunCommand:
+    """Return the request that replaces one which the engine cannot decide or save. Raise the error if there is none.
 
-    Raises:
-        AlreadyResolved: when the reported attempt was resolved in the meantime.
+    A command that ends or pauses the run is replaced by one that evaluates less, so that it succeeds for every run. Any
+    other command fails the run, unless an operator has sent it. The worker's report is stored, unless it is the cause.
     """
-    with_report = FailUndecidableRun(reason, with_failure=True, report=request.command)
-    try:
-        return change_run(replace(request, command=with_report, reason=reason, attempts=None))
-    except AlreadyResolved:
-        raise
-    except (Conflict, PayloadMissing):
-        without_report = FailUndecidableRun(reason, with_failure=True)
-        return change_run(RunCommand(request.run_id, without_report, "engine", reason))
+    command, reason = request.command, request.reason
+    if (simpler := commands.simpler_command(command)) is not None:
+        if _is_answer(error, command):
+            raise error
+        log.warning("command_simplified", extra={"cause": f"{type(error).__name__}: {error}"[:500]})
+        if isinstance(simpler, FailUndecidableRun) and simpler.report is None:
+            # What belongs to the report is not stored either.
+            request = replace(request, within_transaction=None, payload_paths=None)
+        return replace(request, command=simpler, attempts=None)
+    if isinstance(error, PayloadOverLimit) and request.audit is not None:
+        raise Conflict(f"Workflow {request.run_id} cannot continue: {error}") from error
+    if request.audit is not None or isinstance(command, WithoutRules):
+        raise error
+    match error:
+        case DecisionFailed():
+            reason = f"The engine could not decide the next steps of this workflow: {error}"[:500]
+        case PayloadOverLimit() | PayloadMissing():
+            reason = str(error)
+        case _:
+            raise error
+    last_resort = FailUndecidableRun(reason, with_failure=not isinstance(error, DecisionFailed), report=command)
+    return replace(request, command=last_resort, reason=reason, attempts=None)
+
+
+def _is_answer(error: Exception, command: Command) -> bool:
+    """Return True if an error says that the run does not allow the command, or that the database does not respond."""
+    if isinstance(error, NotFound | AlreadyResolved | RevisionChanged) or is_database_error(error):
+        return True
+    return isinstance(error, Conflict) and not isinstance(command, FailUndecidableRun)
 
 
 class ChangeLoop(TransactionLoop):

@@ -7,6 +7,7 @@ from typing import Any
 
 from ... import conf
 from ...access.masking import decrypt_masked
+from ...access.redaction import load_secrets
 from ...access.uses import readable_variables, starter_refusal
 from ...core.data_requests import (
     DataRequest,
@@ -17,6 +18,7 @@ from ...core.data_requests import (
     SchemaCheck,
     ScriptEvaluation,
     ScriptResult,
+    SecretValues,
     StoredPayloadContent,
     TaskDefinitionByName,
     TaskOutcome,
@@ -81,6 +83,8 @@ class LoadedData(dict[DataRequest, Any]):
                 self[request] = starter_refusal(run.starter_id, request.target_type, request.name)
             elif isinstance(request, Environment) and request.readable_by:
                 self[request] = readable_variables(request.readable_by, self[request])
+            elif isinstance(request, SecretValues):
+                self[request] = load_secrets(request.names)
             elif isinstance(request, SchemaCheck):
                 self[request] = check_against_schema(request)
             elif isinstance(request, TaskDefinitionByName):

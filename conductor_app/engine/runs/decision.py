@@ -14,7 +14,6 @@ from django.db import transaction
 from ... import notifications
 from ...access.current_actor import acting_as
 from ...core.child_run import new_child_run
-from ...core.commands import FailUndecidableRun
 from ...core.data_requests import (
     DataRequest,
     DefinitionByName,
@@ -34,6 +33,7 @@ from ...store.child_runs_and_messages import RunOrigin, origin_of_start
 from ...store.payload_placement import PayloadOverLimit, PayloadsTooLarge
 from ...store.run_writer import PendingNotifications
 from ...store.statement_batch import StatementBatch
+from ...transient_errors import is_transient
 from ..delivery import deliver_sent
 from ..payloads.payload_storage import new_placement
 from .counting import count_decision
@@ -51,8 +51,8 @@ READ_HERE = (DefinitionByName, Environment, TaskDefinitionByName)
 class DecisionFailed(Exception):
     """The decision raised an unexpected exception: a bug, or a definition that validation should have rejected."""
 
-    def __init__(self, cause: Exception, is_final: bool) -> None:
-        self.cause, self.is_final = cause, is_final
+    def __init__(self, cause: Exception) -> None:
+        self.cause = cause
         super().__init__(f"{type(cause).__name__}: {cause}")
 
 
@@ -62,7 +62,7 @@ def decide_from_rows(
     """Return the decision for a command. Its remaining data requests are those that no row can answer.
 
     Raises:
-        DecisionFailed: when the core raised an unexpected exception.
+        DecisionFailed: when the core raised an unexpected exception, which is no transient error.
     """
     while True:
         decision = _call_core(before, command, data, now, saves_partially)
@@ -81,8 +81,10 @@ def _call_core(before: Run, command: Command, data: LoadedData, now: int, saves_
     except RequestRefused:
         raise
     except Exception as fault:
+        if is_transient(fault):
+            raise
         log.exception("run_undecidable", extra={"run_id": before.id})
-        raise DecisionFailed(fault, is_final=isinstance(command, FailUndecidableRun)) from fault
+        raise DecisionFailed(fault) from fault
 
 
 def new_batch(data: LoadedData, *, ends_transaction: bool) -> StatementBatch:
@@ -169,6 +171,9 @@ class ChildStarts:
             revision, origin = RevisionInfo(self.now, "engine"), origin_of_start(effect, parent)
             pending = run_writer.add_changes(writes, child, decision, revision, origin)
         except Exception as error:
+            if is_transient(error) and not isinstance(error, RequestRefused):
+                # The transaction may have failed: all of it is repeated.
+                raise
             # The message repeats the decision in a transaction of its own, which handles the error.
             log.info("child_begins_by_message", extra={"run_id": child.id, "why": type(error).__name__})
             del self.begun[count:]

@@ -21,6 +21,7 @@ from ...core.ids import ID_PATTERN
 from ...core.snapshot import Run
 from ...store import runs as store
 from ...store.statement_batch import StatementBatch
+from ...transient_errors import is_transient
 from .data_loading import LoadedData
 from .decision import add_decision, decide_from_rows
 
@@ -92,7 +93,8 @@ class GroupedCommand:
         try:
             decision = decide_from_rows(before, change.command, LoadedData(), now)
         except RequestRefused as refusal:
-            self.refusal = refusal
+            # What is refused only at the moment may succeed in the transaction of its own, which is repeated.
+            self.refusal = None if is_transient(refusal) else refusal
             return
         if decision.data_requests or not decision.effects:
             return

@@ -133,6 +133,9 @@ def _start_or_find_earlier(loop: "StartLoop") -> str:
     try:
         loop.run()
     except StaleRow:
+        if RunRow.objects.filter(pk=loop.new_run.id).exists():
+            # The connection was lost after the commit.
+            return loop.new_run.id
         if (earlier := _earlier(loop.request, name)) is None:
             raise Busy(workflow=name) from None
         return earlier

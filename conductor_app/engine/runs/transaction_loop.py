@@ -1,7 +1,8 @@
-"""A decision loop whose attempts are transactions: it repeats an attempt that met a conflict or large payloads."""
+"""A decision loop whose attempts are transactions. It repeats those that met conflicts, faults or large payloads."""
 
 from abc import abstractmethod
 from collections.abc import Iterable
+from functools import partial
 
 from django.db import DataError, InternalError
 
@@ -10,8 +11,9 @@ from ...core.decide import Decision
 from ...core.decision_loop import DecisionLoop
 from ...store.payload_placement import PayloadsTooLarge
 from ...store.statement_batch import StaleRow, StatementBatch
+from ..transient_faults import FaultTolerance
 from .data_loading import LoadedData
-from .decision import ChildStarts
+from .decision import ChildStarts, DecisionFailed
 
 
 class TransactionLoop(DecisionLoop):
@@ -22,6 +24,8 @@ class TransactionLoop(DecisionLoop):
         self.data = data
         self.child_starts: ChildStarts | None = None
         self.begins_children = True
+        self.faults = FaultTolerance()
+        self.has_failed_once = False
 
     def new_child_starts(self, writes: StatementBatch, now: int) -> ChildStarts:
         """Return the runs that begin together with the decision of this attempt."""
@@ -53,13 +57,26 @@ class TransactionLoop(DecisionLoop):
             elif isinstance(error, StaleRow):
                 self.on_stale()
             else:
-                raise
+                self._repeat_after(error)
         except PayloadsTooLarge as found:
             # Stored now, they are found by their digests: the next attempt writes their paths.
             self.data.forget_transient()
-            self.data.keep(found.texts)
+            self.faults.repeat(partial(self.data.keep, found.texts))
+        except DecisionFailed:
+            # Only an exception that it raises again, from data that was read again, says something about the run.
+            if self.has_failed_once:
+                raise
+            self.has_failed_once = True
+            self.data.clear()
+        except Exception as error:
+            self._repeat_after(error)
         return None
+
+    def _repeat_after(self, error: Exception) -> None:
+        """Prepare the next attempt after a transient error, or raise it."""
+        self.faults.wait_or_raise(error)
+        self.data.forget_transient()
 
     def load(self, requests: Iterable[DataRequest]) -> None:
         self.data.forget_transient()
-        self.data.evaluate_scripts(requests)
+        self.faults.repeat(lambda: self.data.evaluate_scripts(requests))

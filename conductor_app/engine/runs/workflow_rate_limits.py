@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from django.db import transaction
-from django.db.models import QuerySet
 
 from ...core import commands, snapshot
+from ...core.data_requests import RateLimitReached
 from ...core.decision_context import Command, DecisionContext
 from ...core.definition import Definition
 from ...core.effects import Effect, TransitionRun
@@ -55,24 +55,25 @@ def is_limit_reached(definition: Definition, key: str, *, rejects: bool = True, 
     Raises:
         Conflict: when the limit is reached, the policy is REJECT, and `rejects` is True.
     """
-    _, limit, policy = rate_limit_config(definition)
-    serialize(f"runs:{definition.name}:{key}")
-    if _going_on(definition.name, key, but) < limit and not _held_runs(definition.name, key).exists():
+    _, limit, _ = rate_limit_config(definition)
+    if not store.is_rate_limit_reached(definition.name, key, limit, but):
         return False
-    if rejects and policy == "REJECT":
-        raise Conflict(
-            f"The limit of {limit} concurrent runs of {definition.name} with the rate limit key '{key}' is reached."
-        )
+    if rejects:
+        _refuse_rejected(definition, key)
     return True
 
 
-def _held_runs(name: str, key: str) -> QuerySet[Run]:
-    """Return the held runs, earliest first. They start before new runs."""
-    return Run.objects.open().filter(name=name, limit_key=key, is_held=True).order_by("created_at", "id")
+def _refuse_rejected(definition: Definition, key: str) -> None:
+    """Refuse a run that reaches its limit, if the policy is REJECT.
 
-
-def _going_on(name: str, key: str, but: str = "") -> int:
-    return Run.objects.open().filter(name=name, limit_key=key, is_held=False).exclude(pk=but).count()
+    Raises:
+        Conflict: when it is.
+    """
+    _, limit, policy = rate_limit_config(definition)
+    if policy == "REJECT":
+        raise Conflict(
+            f"The limit of {limit} concurrent runs of {definition.name} with the rate limit key '{key}' is reached."
+        )
 
 
 def admit(run_id: str) -> None:
@@ -100,9 +101,11 @@ def with_rate_limit(command: Command) -> Command:
 
 
 def _is_held(begun: TransitionRun, run: snapshot.Run, ctx: DecisionContext) -> TransitionRun:
-    definition = begun.facts["definition"]
-    key = rate_limit_key_for_run(run, definition, ctx.input()) if rate_limit_config(definition)[1] > 0 else ""
-    is_held = bool(key) and is_limit_reached(definition, key, rejects=not run.parent_id, but=run.id)
+    definition, is_held = begun.facts["definition"], False
+    limit = rate_limit_config(definition)[1]
+    key = rate_limit_key_for_run(run, definition, ctx.input()) if limit > 0 else ""
+    if key and (is_held := ctx.require(RateLimitReached(definition.name, key, limit))) and not run.parent_id:
+        _refuse_rejected(definition, key)
     return replace(begun, facts={**begun.facts, "limit_key": key, "is_held": is_held})
 
 
@@ -122,8 +125,8 @@ def release_next(name: str, key: str) -> None:
     while True:
         with transaction.atomic():
             serialize(f"runs:{name}:{key}")
-            held = _held_runs(name, key).first()
-            if held is None or _going_on(name, key) >= _limit(held):
+            held = store.held_runs(name, key).first()
+            if held is None or store.count_released_runs(name, key) >= _limit(held):
                 return
             change_run(RunCommand(held.id, commands.release_held_run, "engine", "The rate limit allows another run."))
 

@@ -1,23 +1,28 @@
 """Commands on attempts: claim, report and renew."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeVar
 
 from django.db import transaction
 
 from ... import clock, conf, fault_points
 from ...access.masking import decrypt_masked, masked_texts
 from ...access.permissions import Target, task_target
-from ...access.redaction import redact_verbatim
-from ...core import reports
+from ...access.redaction import load_secrets, redact_verbatim
+from ...core import commands, reports
+from ...core.data_requests import SecretValues
 from ...core.decision_context import Command, DecisionContext
 from ...core.effects import Effect
-from ...core.errors import AlreadyResolved, PayloadMissing, RequestRefused
+from ...core.errors import AlreadyResolved, Conflict, NotFound, PayloadMissing, RequestRefused
 from ...core.reports import Report
 from ...core.snapshot import Run
-from ...models import Task
+from ...core.states import LEASED
+from ...models import Attempt, Task
 from ...models.claimed_attempts import ClaimedAttempt
 from ...models.fields import dumps
 from ...notifications import LOCAL_CALLER, WaitingClient, WaitSteps, wait_in_thread
@@ -30,6 +35,7 @@ from ..payloads import payload_storage
 from ..queues import throughput
 from ..queues.pollers import record_poll
 from ..runs.change import RunCommand, change_run
+from ..transient_faults import FaultTolerance
 from .long_polls import LongPoll, begin_poll
 
 log = logging.getLogger(__name__)
@@ -40,6 +46,8 @@ LOGS_A_REPORT = 10
 """The maximum number of stored log lines of one report (api §3.7)."""
 MAX_LOG_LINE_LENGTH = 64_000
 """The maximum number of characters of a stored log line."""
+NOT_DELIVERED = "The reply to the worker failed."
+Rendered = TypeVar("Rendered")
 
 
 def claim_tasks(
@@ -62,23 +70,88 @@ def begin_claim(
     queue = f"{domain}:{task_type}" if domain else task_type
     worker = strip_nul(worker)[:255]
     record_poll(task_type, domain, worker)
-    return begin_poll(LongPoll(queue, wait_ms, count, client), lambda: claim_now(queue, worker, count))
+    return _claim_steps(LongPoll(queue, wait_ms, count, client), worker)
+
+
+def _claim_steps(poll: LongPoll, worker: str) -> WaitSteps[list[ClaimedAttempt]]:
+    ids: list[str] = []
+
+    def take() -> list[ClaimedAttempt]:
+        taken = claim_now(poll.queue, worker, poll.count)
+        ids.extend(attempt.id for attempt in taken)
+        return taken
+
+    with releasing_undelivered(ids, worker):
+        return (yield from begin_poll(poll, take))
 
 
 @metrics.CLAIM_SECONDS.of
 def claim_now(queue: str, worker: str, count: int) -> list[ClaimedAttempt]:
     """Claim up to `count` attempts that the queue has now."""
+    if _unreleased:
+        _release_again()
     now = clock.now()
-    attempts, is_limited = claims.claim_unlimited(queue, worker, now, count)
+    ids, attempts, is_limited = claims.claim_unlimited(queue, worker, now, count)
     if is_limited:
-        ids = _claim_with_limits(queue, worker, count, now)
-        attempts = load_claimed(ids) if ids else []
-    if not attempts:
+        ids, attempts = _claim_with_limits(queue, worker, count, now), None
+    if not ids:
         return []
-    taken = list(_with_inputs(attempts))
-    throughput.record_claims(taken)
-    fault_points.reach("claimed")
-    return taken
+    with releasing_undelivered(ids, worker):
+        taken = list(_with_inputs(load_claimed(ids) if attempts is None else attempts))
+        throughput.record_claims(taken)
+        fault_points.reach("claimed")
+        return taken
+
+
+@contextmanager
+def releasing_undelivered(ids: Collection[str], worker: str) -> Iterator[None]:
+    """Release claimed attempts if the block raises an exception, because their worker does not receive them.
+
+    Otherwise no worker would have them until their leases expire.
+    """
+    try:
+        yield
+    except BaseException:
+        if ids:
+            _release_claims(frozenset(ids), worker)
+        raise
+
+
+_unreleased: deque[tuple[frozenset[str], str]] = deque(maxlen=1_000)
+"""Claims that could not be released either: their ids and their worker. The next claim of this process tries again."""
+
+
+def _release_claims(ids: frozenset[str], worker: str) -> None:
+    try:
+        for run_id, id in FaultTolerance().repeat(partial(_held_by, ids, worker)):
+            with suppress(NotFound, Conflict):
+                change_run(RunCommand(run_id, commands.release_lease(id), "engine", NOT_DELIVERED, attempts=[id]))
+    except Exception:
+        log.exception("claim_not_released", extra={"attempts": sorted(ids)[:50], "worker": worker})
+        _unreleased.append((ids, worker))
+
+
+def _held_by(ids: Collection[str], worker: str) -> list[tuple[str, str]]:
+    """Return the ids of the runs and attempts of these which the worker holds."""
+    held = Attempt.objects.of_runs().filter(pk__in=ids, status=LEASED, worker=worker)
+    return list(held.values_list("run_id", "id"))
+
+
+def _release_again() -> None:
+    for _ in range(len(_unreleased)):
+        with suppress(IndexError):
+            _release_claims(*_unreleased.popleft())
+
+
+def render_delivered(render: Callable[[list[ClaimedAttempt]], Rendered]) -> Callable[[list[ClaimedAttempt]], Rendered]:
+    """Return the function that renders the reply to a claim, and releases the attempts if that raises an exception."""
+
+    def render_or_release(attempts: list[ClaimedAttempt]) -> Rendered:
+        ids, worker = [attempt.id for attempt in attempts], attempts[0].worker if attempts else ""
+        with releasing_undelivered(ids, worker):
+            return render(attempts)
+
+    return render_or_release
 
 
 def _with_inputs(attempts: Iterable[ClaimedAttempt]) -> Iterator[ClaimedAttempt]:
@@ -153,17 +226,15 @@ def report_task(run_id: str, attempt_id: str, report: Report, by: str, options: 
         Forbidden: when the guard refuses the reporter.
     """
     named: dict[tuple[str, str], str] = {}
-    named_secrets: list[str] = []
-    logs, output_path = options.logs, options.output_path
+    output_path = options.output_path
     if output_path:
-        # An uploaded output is stored as it is, without redaction.
         named[attempt_id, "output"] = output_path
         report = replace(report, output=payload_storage.load_client_payload(output_path, conf.task_payload_max_bytes))
-        apply = reports.apply_report(attempt_id, report)
     else:
-        apply = redact_report(attempt_id, enforce_output_limit(report), named_secrets)
-    command = authorize_first(apply, attempt_id, options.guard)
-    write_logs = (lambda now: add_logs(attempt_id, logs, now, named_secrets)) if logs else None
+        report = enforce_output_limit(report)
+    redacted = RedactedReport(attempt_id, report, options.logs, is_output_uploaded=bool(output_path))
+    command = authorize_first(redacted, attempt_id, options.guard)
+    write_logs = redacted.write_logs if options.logs else None
     try:
         change_run(
             RunCommand(run_id, command, by, attempts=[attempt_id], within_transaction=write_logs, payload_paths=named)
@@ -174,21 +245,31 @@ def report_task(run_id: str, attempt_id: str, report: Report, by: str, options: 
     return True
 
 
-def redact_report(attempt_id: str, report: Report, named: list[str]) -> Command:
-    """Return the command of a report with the secrets of its task redacted.
+class RedactedReport:
+    """The command of a report, and its log lines, with the secrets of the task redacted.
 
-    The command puts the names of the secrets into `named`, because they are known only once the task is loaded.
+    `is_output_uploaded`: the output is stored as it was uploaded, without redaction.
     """
 
-    def command(run: Run, ctx: DecisionContext, now: int) -> Iterable[Effect]:
-        named[:] = reports.require_open_task(run, attempt_id).step_state.get("secrets", ())
-        redacted = report
-        if named:
-            output, reason = redact_verbatim(report.output, named), redact_verbatim(report.reason, named)
-            redacted = replace(report, output=output, reason=reason)
-        return reports.apply_report(attempt_id, redacted)(run, ctx, now)
+    def __init__(
+        self, attempt_id: str, report: Report, logs: Sequence[tuple[str, int]] = (), *, is_output_uploaded: bool = False
+    ) -> None:
+        self._attempt_id, self._report, self._logs = attempt_id, report, logs
+        self._is_output_uploaded = is_output_uploaded
+        # Known once the task is loaded.
+        self._secrets: Collection[str] = ()
 
-    return command
+    def __call__(self, run: Run, ctx: DecisionContext, now: int) -> Iterable[Effect]:
+        report, names = self._report, reports.require_open_task(run, self._attempt_id).step_state.get("secrets")
+        if names:
+            secrets = self._secrets = ctx.require(SecretValues(frozenset(names))).values()
+            output = report.output if self._is_output_uploaded else redact_verbatim(report.output, secrets)
+            report = replace(report, output=output, reason=redact_verbatim(report.reason, secrets))
+        return reports.apply_report(self._attempt_id, report)(run, ctx, now)
+
+    def write_logs(self, now: int) -> None:
+        """Save the log lines. Called after the command."""
+        add_logs(self._attempt_id, self._logs, now, self._secrets)
 
 
 def enforce_output_limit(report: Report) -> Report:
@@ -251,15 +332,16 @@ def renew_lease(run_id: str, attempt_id: str, by: str, guard: Guard | None = Non
 def add_log(attempt_id: str, line: str) -> None:
     """Save a log line of a worker. The attempt does not have to exist (api §1.4)."""
     step_state = Task.objects.filter(attempts=attempt_id[:64]).values_list("step_state", flat=True).first() or {}
-    add_logs(attempt_id, [(line, clock.now())], clock.now(), step_state.get("secrets", ()))
+    secrets = load_secrets(step_state.get("secrets", ()))
+    add_logs(attempt_id, [(line, clock.now())], clock.now(), secrets.values())
 
 
-def add_logs(attempt_id: str, logs: Sequence[tuple[str, int]], now: int, named: Sequence[str] = ()) -> None:
-    """Save the first log lines of a report with the secrets in `named` redacted. A line without a time gets `now`.
+def add_logs(attempt_id: str, logs: Sequence[tuple[str, int]], now: int, secrets: Iterable[str] = ()) -> None:
+    """Save the first log lines of a report with these secrets redacted. A line without a time gets `now`.
 
     Long lines are cut, because a report must not fail for them.
     """
-    lines = [(_cut_line(redact_verbatim(line, named)), at or now) for line, at in logs[:LOGS_A_REPORT]]
+    lines = [(_cut_line(redact_verbatim(line, secrets)), at or now) for line, at in logs[:LOGS_A_REPORT]]
     task_logs.add_lines(attempt_id, lines)
 
 

@@ -4,7 +4,7 @@ from django.http import HttpResponse
 
 from ....core.errors import Invalid
 from ....engine.access.token_buckets import POLLS
-from ....engine.tasks.task_commands import begin_claim
+from ....engine.tasks.task_commands import begin_claim, render_delivered
 from ...waiting_replies import reply_after, waiting_client
 from ..api_operation import POLL_QUERY, ApiOperation, ArrayOf
 from ..openapi import tables as shapes
@@ -49,7 +49,8 @@ class BatchPoll(ConductorView):
             wait_ms=max(wait_ms, 0),
             client=waiting_client(request),
         )
-        return reply_after(request, claim, lambda attempts: Json(claimed_task_documents(attempts)))
+        render = render_delivered(lambda attempts: Json(claimed_task_documents(attempts)))
+        return reply_after(request, claim, render)
 
 
 class Poll(ConductorView):
@@ -70,4 +71,4 @@ class Poll(ConductorView):
     def get(self, request: ConductorRequest, task_type: str) -> HttpResponse:
         worker, domain = request.query.text("workerid"), request.query.text("domain")[:MAX_DOMAIN_LENGTH]
         claim = begin_claim(task_type[:MAX_TYPE_LENGTH], worker=worker, domain=domain, client=waiting_client(request))
-        return reply_after(request, claim, first_task_reply)
+        return reply_after(request, claim, render_delivered(first_task_reply))

@@ -10,7 +10,15 @@ from ....access.permissions import is_allowed, require_permission, task_target
 from ....core.document.checks.values import read_mapping
 from ....core.errors import NotFound
 from ....core.reports import Report
-from ....engine.tasks.task_commands import Guard, ReportOptions, begin_claim, renew_lease, report_by_ref, report_task
+from ....engine.tasks.task_commands import (
+    Guard,
+    ReportOptions,
+    begin_claim,
+    render_delivered,
+    renew_lease,
+    report_by_ref,
+    report_task,
+)
 from ....insight.runs.execution import find_attempt, find_run, wire_runs, wire_task
 from ....models import Attempt, Run
 from ...waiting_replies import reply_after, waiting_client
@@ -122,7 +130,7 @@ class TaskUpdatesWithNext(ConductorView):
         if not (is_over and queue and is_allowed(request.actor, WORKER_RIGHTS, target)):
             return NoContent()
         claim = begin_claim(target[TASK_DEF], worker=result.worker, domain=domain, client=waiting_client(request))
-        return reply_after(request, claim, first_task_reply)
+        return reply_after(request, claim, render_delivered(first_task_reply))
 
 
 class TaskOne(ConductorView):

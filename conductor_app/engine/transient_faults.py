@@ -1,0 +1,50 @@
+"""Repeat what met a transient error of the server itself, after a short delay and without a transaction."""
+
+import logging
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from django.db import DEFAULT_DB_ALIAS, connections
+
+from ..core.errors import RequestRefused
+from ..store.statements import is_in_transaction
+from ..transient_errors import is_transient
+
+log = logging.getLogger(__name__)
+
+REPEAT_DELAYS = (0.02, 0.2)
+"""The delays before the repetitions, in seconds. Then the caller gets the error, and decides when to repeat all."""
+MAX_SECONDS = 5.0
+"""The time after which nothing is repeated: a statement that waited for a lock until its timeout would wait again."""
+Result = TypeVar("Result")
+
+
+class FaultTolerance:
+    """The repetitions of one operation."""
+
+    def __init__(self) -> None:
+        self._began, self._count = time.monotonic(), 0
+
+    def repeat(self, operation: Callable[[], Result]) -> Result:
+        """Call the operation until it meets no transient error, and return its result. Other errors are raised."""
+        while True:
+            try:
+                return operation()
+            except Exception as error:
+                self.wait_or_raise(error)
+
+    def wait_or_raise(self, error: Exception) -> None:
+        """Wait before a repetition. Raise the error if it is not transient, or was repeated often enough.
+
+        Refusals such as Busy are raised: what raises them has waited itself. Within a transaction everything is
+        raised, because only all of the transaction can be repeated.
+        """
+        is_repeated = self._count < len(REPEAT_DELAYS) and time.monotonic() - self._began < MAX_SECONDS
+        if not is_repeated or isinstance(error, RequestRefused) or not is_transient(error) or is_in_transaction():
+            raise error
+        log.warning("repeated_after_fault", extra={"cause": f"{type(error).__name__}: {error}"[:500]})
+        time.sleep(REPEAT_DELAYS[self._count])
+        self._count += 1
+        # A lost connection would fail every repetition.
+        connections[DEFAULT_DB_ALIAS].close_if_unusable_or_obsolete()
