@@ -36,7 +36,7 @@ def sqlite(path: Path, *, synchronous: str = "FULL") -> dict[str, Any]:
     """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     return {
-        "ENGINE": "django.db.backends.sqlite3",
+        "ENGINE": "conductor_app.store.sqlite",
         "NAME": str(path),
         # Opening the file and its log costs more than a query. A waiting poll closes its connection anyway.
         "CONN_MAX_AGE": None,

@@ -1,0 +1,151 @@
+"""The turns of writers on SQLite: within a process, between processes, and after errors."""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from fcntl import LOCK_EX, LOCK_UN, flock
+
+import pytest
+from django.conf import settings
+from django.db import OperationalError, connection, transaction
+
+from conductor_app.models import QueueHold
+from conductor_app.store.sqlite.writer_queue import WriterQueue, queue_of
+from conductor_app.store.statements import execute, fetch
+from tests.engine.test_parallel import at_once
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.skipif("connection.vendor != 'sqlite'", reason="PostgreSQL needs no turns"),
+]
+
+
+def hold(name: str) -> None:
+    QueueHold.objects.create(queue=name, until_at=5, reason="", by="olga", held_at=1)
+
+
+def wait_for_writers(queue: WriterQueue, count: int) -> None:
+    while len(queue.waiting) < count:
+        pass
+
+
+def test_transactions_begin_in_the_order_in_which_they_were_asked_for():
+    queue, begun = queue_of(connection.settings_dict["NAME"]), []
+
+    def write(number: int) -> None:
+        with transaction.atomic():
+            begun.append(number)
+        connection.close()
+
+    with ThreadPoolExecutor(20) as threads, transaction.atomic():
+        for number in range(20):
+            threads.submit(write, number)
+            wait_for_writers(queue, number + 1)
+
+    assert begun == list(range(20))
+
+
+def test_a_statement_outside_of_a_transaction_has_a_turn_as_well():
+    queue = queue_of(connection.settings_dict["NAME"])
+    statements = [
+        lambda: hold("inserted"),
+        lambda: execute("UPDATE conductor_queuehold SET until_at = 6 WHERE queue = 'inserted'"),
+        lambda: execute(
+            "WITH chosen AS MATERIALIZED (SELECT queue FROM conductor_queuehold) UPDATE conductor_queuehold "
+            "SET until_at = until_at + 1 WHERE queue IN (SELECT queue FROM chosen)"
+        ),
+    ]
+
+    def write(number: int) -> None:
+        statements[number]()
+        connection.close()
+
+    with ThreadPoolExecutor(3) as threads, transaction.atomic():
+        for number in range(3):
+            threads.submit(write, number)
+            wait_for_writers(queue, number + 1)
+
+    assert fetch("SELECT until_at FROM conductor_queuehold") == [(7,)]
+
+
+def test_reading_needs_no_turn():
+    with transaction.atomic():
+        assert at_once(lambda _: fetch("SELECT COUNT(*) FROM conductor_queuehold"), 1) == [[(0,)]]
+
+
+@pytest.fixture
+def _short_timeout() -> Iterator[None]:
+    settings.DATABASES["default"]["OPTIONS"]["timeout"] = 0
+    yield
+    settings.DATABASES["default"]["OPTIONS"]["timeout"] = 20
+
+
+def refused_to_hold(_: int) -> bool:
+    with pytest.raises(OperationalError, match="database is locked"):
+        hold("late")
+    return True
+
+
+@pytest.mark.usefixtures("_short_timeout")
+def test_a_writer_whose_turn_does_not_come_in_time_is_refused_and_the_next_one_writes():
+    with transaction.atomic():
+        assert at_once(refused_to_hold, 1) == [True]
+
+    at_once(lambda _: hold("next"), 1)
+    assert QueueHold.objects.count() == 1
+
+
+@pytest.mark.parametrize("end", ["error", "rollback", "close"])
+def test_a_transaction_ends_its_turn_however_it_ends(end):
+    def write(_: int) -> None:
+        with transaction.atomic():
+            hold("undone")
+            if end == "close":
+                connection.close()
+            elif end == "rollback":
+                transaction.set_rollback(True)
+            else:
+                raise ZeroDivisionError
+
+    try:
+        write(0)
+    except ZeroDivisionError:
+        assert end == "error"
+
+    assert at_once(lambda _: hold("kept"), 1) == [None]
+    assert [row.queue for row in QueueHold.objects.all()] == ["kept"]
+
+
+def test_a_failed_statement_outside_of_a_transaction_ends_its_turn():
+    with pytest.raises(OperationalError):
+        execute("INSERT INTO conductor_nothing VALUES (1)")
+
+    assert at_once(lambda _: hold("kept"), 1) == [None]
+
+
+def test_a_forked_process_has_its_own_queue():
+    with transaction.atomic():
+        child = os.fork()
+        if not child:
+            free = queue_of(connection.settings_dict["NAME"]).acquire(0)
+            os._exit(0 if free else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_a_writer_lets_another_process_begin_that_has_waited_longer():
+    database = connection.settings_dict["NAME"]
+    with open(f"{database}-queue", "a") as other_process, ThreadPoolExecutor(1) as thread:
+        flock(other_process, LOCK_EX)
+        writing = thread.submit(at_once, lambda _: hold("second"), 1)
+        while queue_of(database).acquire(0):
+            queue_of(database).release()
+
+        with sqlite3.connect(database, timeout=0, isolation_level=None) as other_connection:
+            other_connection.execute("BEGIN IMMEDIATE")
+            flock(other_process, LOCK_UN)
+            assert not other_connection.execute("SELECT * FROM conductor_queuehold").fetchall()
+            other_connection.execute("COMMIT")
+        writing.result(30)
+
+    assert QueueHold.objects.count() == 1
