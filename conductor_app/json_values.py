@@ -49,6 +49,36 @@ def loads_repaired(body: bytes) -> Any:
         return loads(replace_lone_surrogates(body))
 
 
+def find_non_finite(body: bytes) -> tuple[Any, list[tuple[str, str]]]:
+    """Return the value of text that is JSON but for NaN and Infinity, with None in their places, and where they are.
+
+    Each entry is a path, such as `outputData.ratios[3]`, with the word that stands there. Python writes these words.
+
+    Raises:
+        ValueError: when the text is otherwise invalid
+        RecursionError: when it is nested too deeply.
+    """
+    found: list[tuple[str, str]] = []
+    value = json.loads(replace_lone_surrogates(body), parse_constant=_NonFinite)
+    return _without_non_finite(value, "", found), found
+
+
+class _NonFinite(str):
+    """NaN, Infinity or -Infinity in a text."""
+
+
+def _without_non_finite(value: Any, path: str, found: list[tuple[str, str]]) -> Any:
+    if isinstance(value, _NonFinite):
+        found.append((path, str(value)))
+        return None
+    if isinstance(value, dict):
+        prefix = f"{path}." if path else ""
+        return {name: _without_non_finite(each, f"{prefix}{name}", found) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_without_non_finite(each, f"{path}[{number}]", found) for number, each in enumerate(value)]
+    return value
+
+
 def replace_lone_surrogates(body: bytes) -> bytes:
     """Return the body with lone surrogates replaced, which databases cannot store.
 

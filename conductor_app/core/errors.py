@@ -26,6 +26,10 @@ class PayloadTooLarge(Invalid):
     """The payload exceeds the size limit."""
 
 
+class UnsupportedMediaType(Invalid):
+    """The body has an encoding or a charset that the server does not read."""
+
+
 class ValidationFailed(Invalid):
     """Validation failed, check below errors for detail."""
 

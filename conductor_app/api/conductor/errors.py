@@ -24,6 +24,7 @@ from ...core.errors import (
     RequestRefused,
     StepRefused,
     Unauthenticated,
+    UnsupportedMediaType,
     ValidationError,
     ValidationFailed,
 )
@@ -37,6 +38,7 @@ STATUS_BY_ERROR: dict[type[Exception], int] = {
     NotFound: 404,
     Conflict: 409,
     PayloadTooLarge: 413,
+    UnsupportedMediaType: 415,
     Invalid: 400,
     StepRefused: 400,
     Busy: 503,

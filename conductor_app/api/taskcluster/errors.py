@@ -10,7 +10,17 @@ from django.db import DataError, InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 
 from ... import clock
-from ...core.errors import Busy, Conflict, Expired, Forbidden, Invalid, NotFound, QuotaExceeded, Unauthenticated
+from ...core.errors import (
+    Busy,
+    Conflict,
+    Expired,
+    Forbidden,
+    Invalid,
+    NotFound,
+    QuotaExceeded,
+    Unauthenticated,
+    UnsupportedMediaType,
+)
 from ...insight.standalone.task_status import format_timestamp
 from .replies import Json
 
@@ -43,6 +53,7 @@ CODE_BY_ERROR: dict[type[Exception], tuple[str, int]] = {
     InputValidationError: ("InputValidationError", 400),
     InputTooLarge: ("InputTooLarge", 413),
     NoMatchingMethod: ("NoMatchingMethod", 406),
+    UnsupportedMediaType: ("InputError", 415),
     Invalid: ("InputError", 400),
     DataError: ("InputError", 400),
     Unauthenticated: ("AuthenticationFailed", 401),

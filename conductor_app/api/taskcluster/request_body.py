@@ -6,15 +6,15 @@ from typing import Any
 from django.http import HttpRequest, RawPostDataException
 from django.http.request import UnreadablePostError
 
-from ...core.errors import Invalid
-from ...json_values import is_too_deep, loads
+from ...core.errors import Invalid, PayloadTooLarge
+from ...json_values import find_non_finite, is_too_deep, loads
+from ..body_encoding import decompress, to_utf8, without_mark
 from .errors import InputTooLarge, InputValidationError, MalformedPayload
 from .schemas import SCHEMAS, schema_errors
 
 MAX_BYTES = 10 * 1024 * 1024
 MAX_DEPTH = 200
 ESCAPED_NUL = b"\\u0000"
-UTF_8_CHARSETS = ("utf-8", "utf8", "us-ascii")
 
 
 def read_json(request: HttpRequest, method: str) -> Any:
@@ -22,37 +22,48 @@ def read_json(request: HttpRequest, method: str) -> Any:
 
     Raises:
         MalformedPayload: when it is not JSON
-        Invalid: when its charset is not UTF-8
+        Invalid: when it is no text in its charset
+        UnsupportedMediaType: when its charset or its encoding is unknown
         InputTooLarge: when it is too long.
     """
     if method not in SCHEMAS:
         return None
     if request.content_type != "application/json":
         raise MalformedPayload("Payload must be JSON with content-type: application/json")
-    if (request.content_params or {}).get("charset", "utf-8").strip('"').lower() not in UTF_8_CHARSETS:
-        raise Invalid("The charset of JSON must be UTF-8.")
-    body = read_bytes(request)
+    body = without_mark(to_utf8(read_bytes(request), (request.content_params or {}).get("charset", "utf-8")))
     try:
         value = loads(body)
     except (ValueError, RecursionError) as error:
         _refuse_lone_surrogates(body)
-        raise MalformedPayload(f"Failed to parse JSON: {str(error)[:200]}") from None
+        raise MalformedPayload(f"Failed to parse JSON: {_non_finite_number(body) or str(error)[:200]}") from None
     _refuse_unstorable(value, body)
     return value
 
 
+def _non_finite_number(body: bytes) -> str:
+    """Return what is wrong with a body that is JSON but for NaN and Infinity, which Python writes."""
+    try:
+        _, found = find_non_finite(body)
+    except (ValueError, RecursionError):
+        return ""
+    return f"{found[0][0][:200] or 'it'} is {found[0][1]}. JSON has no such number. Send null instead." if found else ""
+
+
 def read_bytes(request: HttpRequest) -> bytes:
-    """Return the bytes of the body.
+    """Return the bytes of the body, decompressed. A signature covers these bytes.
 
     Raises:
         MalformedPayload: when the client disconnects
+        UnsupportedMediaType: when it is compressed in an unknown way
         InputTooLarge: when it is too long.
     """
     try:
         size = int(request.META.get("CONTENT_LENGTH") or 0)
         if size > MAX_BYTES:
             raise InputTooLarge(f"The body of a request may have at most {MAX_BYTES} bytes.")
-        return request.body
+        return decompress(request.body, request.META.get("HTTP_CONTENT_ENCODING", ""), MAX_BYTES)
+    except PayloadTooLarge as error:
+        raise InputTooLarge(error.message) from None
     except (ValueError, UnreadablePostError, RawPostDataException):
         raise MalformedPayload("The body of the request could not be read.") from None
 

@@ -1,5 +1,7 @@
 """Conventions of every method: error format, order of checks, hostile input (taskcluster §1.1)."""
 
+import gzip
+
 import pytest
 
 from conductor_app.api.taskcluster import auth_urls, object_urls, schemas, urls
@@ -113,13 +115,52 @@ def test_a_body_must_declare_json(queue, type):
     assert refusal_code(queue.send("POST", f"/claim-work/{LINUX}", body, type=type)) == MALFORMED
 
 
-@pytest.mark.parametrize(("charset", "is_read"), [("utf-8", True), ('"UTF-8"', True), ("klingon", False)])
-def test_a_body_is_in_utf_8(queue, charset, is_read):
-    body = {"workerGroup": "a", "workerId": "b"}
+def claim(queue, body: bytes, type: str = "application/json", **headers: str):
+    return queue.client.generic("POST", f"/api/queue/v1/claim-work/{LINUX}", body, type, headers=headers)
 
-    reply = queue.send("POST", f"/claim-work/{LINUX}", body, type=f"application/json; charset={charset}")
 
-    assert reply.status_code == 200 if is_read else refusal_code(reply) == INPUT
+CLAIM = '{"workerGroup": "größe", "workerId": "b"}'
+BODIES = {
+    "UTF-8": (CLAIM.encode(), "utf-8"),
+    "UTF-8 in quotes": (CLAIM.encode(), '"UTF-8"'),
+    "Latin-1": (CLAIM.encode("latin-1"), "iso-8859-1"),
+    "UTF-16": (CLAIM.encode("utf-16"), "utf-16"),
+    "a byte order mark": (b"\xef\xbb\xbf" + CLAIM.encode(), "utf-8"),
+}
+
+
+@pytest.mark.parametrize("case", BODIES)
+def test_a_body_is_read_in_the_charset_that_it_declares(queue, case):
+    body, charset = BODIES[case]
+
+    reply = claim(queue, body, f"application/json; charset={charset}")
+
+    # The schema of the name permits no such letter: the message has the text that was read.
+    assert refusal_code(reply) == (400, "InputValidationError")
+    assert "größe" in reply.json()["requestInfo"]["payload"]["workerGroup"]
+
+
+def test_an_unknown_charset_is_415_and_named(queue):
+    reply = claim(queue, b"{}", "application/json; charset=klingon")
+
+    assert refusal_code(reply) == (415, "InputError")
+    assert "'klingon'" in reply.json()["message"]
+
+
+def test_a_compressed_body_is_read_and_an_unknown_encoding_is_415(queue):
+    body = gzip.compress(b'{"workerGroup": "a", "workerId": "b"}')
+
+    assert claim(queue, body, content_encoding="gzip").status_code == 200
+    assert refusal_code(claim(queue, body, content_encoding="br")) == (415, "InputError")
+    assert refusal_code(claim(queue, body[:-9], content_encoding="gzip")) == INPUT
+    assert refusal_code(claim(queue, gzip.compress(b" " * 20_000_000), content_encoding="gzip"))[0] == 413
+
+
+def test_nan_is_named(queue):
+    reply = claim(queue, b'{"workerGroup": "a", "workerId": NaN}')
+
+    assert refusal_code(reply) == MALFORMED
+    assert "workerId is NaN. JSON has no such number." in reply.json()["message"]
 
 
 def test_a_method_without_a_body_minds_none(queue):

@@ -59,7 +59,7 @@ class EnvironmentVariable(ConductorView):
         return PlainText(secrets_and_variables.list_variables().get(key, ""))
 
     def put(self, request: ConductorRequest, key: str) -> HttpResponse:
-        secrets_and_variables.put_variable(key, decode_text(request_body.read_bytes(request)), request.actor.name)
+        secrets_and_variables.put_variable(key, decode_text(request_body.read_text(request)), request.actor.name)
         return EmptyOk()
 
     def delete(self, request: ConductorRequest, key: str) -> HttpResponse:

@@ -90,7 +90,7 @@ class SecretOne(ConductorView):
         return PlainText(secrets_and_variables.read_secret(key, request.actor.name))
 
     def put(self, request: ConductorRequest, key: str) -> HttpResponse:
-        secrets_and_variables.put_secret(key, decode_text(request_body.read_bytes(request)), request.actor.name)
+        secrets_and_variables.put_secret(key, decode_text(request_body.read_text(request)), request.actor.name)
         return EmptyOk()
 
     def delete(self, request: ConductorRequest, key: str) -> HttpResponse:

@@ -95,7 +95,7 @@ class PromptOne(ConductorView):
 
 
 def _template(request: ConductorRequest) -> str:
-    return decode_text(request_body.read_bytes(request)).replace("\0", "")
+    return decode_text(request_body.read_text(request)).replace("\0", "")
 
 
 def _fields(request: ConductorRequest) -> dict[str, Any]:

@@ -30,7 +30,7 @@ class TaskLogs(ConductorView):
         return Json(lines) if lines else NoContent()
 
     def post(self, request: ConductorRequest, task_id: str) -> HttpResponse:
-        add_log(task_id, parse_line(request_body.read_bytes(request)))
+        add_log(task_id, parse_line(request_body.read_text(request)))
         return EmptyOk()
 
 

@@ -1,6 +1,8 @@
 """Views of tasks: update by id and by reference name, and read."""
 
+from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 from django.http import HttpResponse
 
@@ -8,7 +10,7 @@ from ....access.access_types import EXECUTE, TASK_DEF
 from ....access.conductor_auth import Actor
 from ....access.permissions import is_allowed, require_permission, task_target
 from ....core.document.checks.values import read_mapping
-from ....core.errors import NotFound
+from ....core.errors import Conflict, Forbidden, Invalid, NotFound
 from ....core.reports import Report
 from ....engine.tasks.task_commands import (
     Guard,
@@ -35,6 +37,30 @@ from ..permissions import (
 from ..replies import EmptyOk, Json, NoContent, PlainText
 from ..view import ConductorRequest, ConductorView
 from .task_serializers import TASK_RESULT, TaskResult, first_task_reply, parse_outcome, parse_task_result
+
+
+def read_report(request: ConductorRequest) -> dict[str, Any]:
+    """Return the body of a report. One with NaN or Infinity ends its attempt, because its worker can never report it.
+
+    Raises:
+        Invalid: when it is no JSON object.
+    """
+    try:
+        return request_body.read_object(request)
+    except request_body.NonFiniteNumber as error:
+        if isinstance(error.document, dict):
+            # A report that is invalid in other ways, or not allowed, changes nothing and gets the same reply.
+            with suppress(Invalid, NotFound, Forbidden, Conflict):
+                report_result(parse_task_result(failed_result(error.document, error.message)), request.actor)
+        raise
+
+
+def failed_result(document: dict[str, Any], reason: str) -> dict[str, Any]:
+    """Return the report of a failure in place of one that cannot be stored. A lease is extended all the same."""
+    kept = ("workflowInstanceId", "taskId", "workerId", "extendLease", "logs")
+    is_terminal = document.get("status") == "FAILED_WITH_TERMINAL_ERROR"
+    status = "FAILED_WITH_TERMINAL_ERROR" if is_terminal else "FAILED"
+    return {**{name: document.get(name) for name in kept}, "status": status, "reasonForIncompletion": reason}
 
 
 def report_result(result: TaskResult, actor: Actor) -> bool:
@@ -100,7 +126,7 @@ class TaskUpdates(ConductorView):
     }
 
     def post(self, request: ConductorRequest) -> HttpResponse:
-        result = parse_task_result(request_body.read_object(request))
+        result = parse_task_result(read_report(request))
         report_result(result, request.actor)
         return PlainText(result.attempt_id)
 
@@ -119,7 +145,7 @@ class TaskUpdatesWithNext(ConductorView):
     }
 
     def post(self, request: ConductorRequest) -> HttpResponse:
-        result = parse_task_result(request_body.read_object(request))
+        result = parse_task_result(read_report(request))
         # Read before the report: a loop that keeps only its last iterations may delete the task as soon as it
         # has ended.
         reported = Attempt.objects.of_runs().filter(pk=result.attempt_id)
@@ -184,6 +210,15 @@ class TaskByReferenceAndWorkflow(ConductorView):
 
 def resolve_by_reference(request: ConductorRequest, workflow_id: str, ref: str, status: str) -> str | None:
     """Merge the body into the output of an open task and report its status. Returns the id of the task."""
-    output = request_body.read_object(request) if request_body.read_bytes(request) else {}
-    report = Report(outcome=parse_outcome(status), output=output, worker=request.query.text("workerid"), merges=True)
+    outcome, worker = parse_outcome(status), request.query.text("workerid")
+    try:
+        output = request_body.read_object(request) if request_body.read_bytes(request) else {}
+    except request_body.NonFiniteNumber as error:
+        # Without the name of a worker, the caller may be a person, who corrects the output.
+        if worker and outcome != "IN_PROGRESS":
+            with suppress(Invalid, NotFound, Conflict):
+                report = Report("FAILED", reason=error.message, worker=worker)
+                report_by_ref(workflow_id, ref, report, request.actor.name)
+        raise
+    report = Report(outcome=outcome, output=output, worker=worker, merges=True)
     return report_by_ref(workflow_id, ref, report, request.actor.name)
