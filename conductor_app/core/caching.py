@@ -77,7 +77,7 @@ def cache_task_result(task: Task, now: int) -> Iterator[Effect]:
 
 def cached_name_of(task: Task) -> str:
     """Return the name of the task definition, under which results are cached."""
-    return task.resolved_name
+    return task.step.name
 
 
 def find_cached_output(run: Run, ctx: DecisionContext) -> tuple[str, dict[str, Any]] | None:

@@ -382,13 +382,13 @@ def conductor_task_type(step_type: str, name: str) -> str:
 
 
 TASK_FACTS: dict[str, Callable[[Run, Task], Any]] = {
-    "taskType": lambda run, task: conductor_task_type(task.resolved_type, task.resolved_name),
+    "taskType": lambda run, task: conductor_task_type(task.step.type, task.step.name),
     "status": lambda run, task: conductor_status(task.attempt.status, task.status),
     "referenceTaskName": lambda run, task: str(task.key),
     "retryCount": lambda run, task: task.attempt.number,
     "correlationId": lambda run, task: run.correlation_id or None,
     "pollCount": lambda run, task: task.attempt.poll_count,
-    "taskDefName": lambda run, task: task.resolved_name,
+    "taskDefName": lambda run, task: task.step.name,
     "scheduledTime": lambda run, task: task.attempt.scheduled_at,
     "startTime": lambda run, task: task.attempt.started_at or 0,
     "endTime": lambda run, task: task.attempt.ended_at or 0,

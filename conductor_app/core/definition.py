@@ -78,6 +78,7 @@ class Step:
     async_complete: bool = False
     secrets: frozenset[str] = frozenset()  # secrets that the author names in the inputs; data cannot name any
     is_authored: bool = True  # part of a saved or given definition, not produced by an input or an output
+    is_named_by_input: bool = False  # a DYNAMIC step with the type and the name of the task that its input named
 
     @property
     def is_fatal(self) -> bool:

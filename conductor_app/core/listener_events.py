@@ -105,11 +105,11 @@ def _task_status(task: Task, ctx: DecisionContext, now: int, number: int) -> Ite
     if not _is_published(task.step):
         return
     run, attempt = ctx.run, task.attempt
-    name = task.resolved_name
+    name = task.step.name
     payload = {
         "event": "TASK_STATUS",
         "taskId": attempt.id,
-        "taskType": conductor_task_type(task.resolved_type, name),
+        "taskType": conductor_task_type(task.step.type, name),
         "taskDefName": name,
         "referenceTaskName": str(task.key),
         "status": _status_of(task),

@@ -117,16 +117,6 @@ class Task:
         return self.status in (FAILED, TIMED_OUT, CANCELED) and not self.lets_control_pass
 
     @property
-    def resolved_name(self) -> str:
-        """Return the name of the task, which a DYNAMIC step resolves when control enters it."""
-        return str(self.step_state.get("name", self.step.name))
-
-    @property
-    def resolved_type(self) -> str:
-        """Return the type of the task, which a DYNAMIC step resolves when control enters it."""
-        return str(self.step_state.get("type", self.step.type))
-
-    @property
     def secret_names(self) -> tuple[str, ...]:
         """Return the names of the secrets whose values the worker receives."""
         return tuple(self.step_state.get("secrets", ()))

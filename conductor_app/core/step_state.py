@@ -11,9 +11,8 @@ from typing import Any, TypedDict
 class TaskState(TypedDict, total=False):
     """State that tasks of every type may have."""
 
-    type: str
     name: str
-    """The type and the name of the task that a DYNAMIC step resolved to."""
+    """The name of the task that the input of a DYNAMIC step named."""
     input: dict[str, Any]
     """The inputs that an operator set for the rerun of this task."""
     given: dict[str, Any]

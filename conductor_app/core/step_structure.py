@@ -75,6 +75,8 @@ class StepStructure:
     """True if `evaluatorType`, beside the script, may select Python."""
     policy_defaults: ClassVar[Mapping[str, Any]] = {}
     """The policy of its tasks without a task definition, as the fields of one, where it differs from the default."""
+    names_task: ClassVar[bool] = False
+    """True if the task has the type that its name names, or waits for a worker of this name."""
     is_built_in: ClassVar[bool] = False
     """True if a worker of this server executes it."""
     naming_inputs: ClassVar[tuple[str, ...]] = ()
@@ -102,6 +104,11 @@ class StepStructure:
     def iterates(self) -> bool:
         """Return True if each step inside belongs to an iteration of this one."""
         return self.flow in (Flow.LOOP, Flow.PHASES)
+
+    @property
+    def runs_by_name(self) -> bool:
+        """Return True if a task of another step is of this type because it has its name."""
+        return self.flow in (Flow.LEAF, Flow.END) and not self.names_task
 
     @property
     def forks(self) -> bool:
@@ -174,9 +181,28 @@ def structure_of(type: str) -> StepStructure:
     return STEP_STRUCTURES.get(type) or STEP_STRUCTURES[DEFAULT_TYPE]
 
 
-def type_of(step: Document) -> str:
-    """Return the type of a step's document."""
+def written_type(step: Document) -> str:
+    """Return the type in a step's document."""
     return str(step.get("type") or DEFAULT_TYPE)
+
+
+def type_of(step: Document) -> str:
+    """Return the type of a step's document. A SIMPLE step with the name of a type that runs by name is of that type."""
+    written = written_type(step)
+    name = step.get("name") if written == DEFAULT_TYPE else None
+    return name if isinstance(name, str) and runs_by_name(name) else written
+
+
+def runs_by_name(name: str) -> bool:
+    """Return True if the name of a task makes it one of this type, without a step of the type (execution §8.1)."""
+    structure = STEP_STRUCTURES.get(name)
+    return structure is not None and structure.runs_by_name
+
+
+def is_reserved_name(name: str) -> bool:
+    """Return True for the name of a type that only a step of that type can execute: with steps inside, or a join."""
+    structure = STEP_STRUCTURES.get(name)
+    return name == FORK or (structure is not None and not (structure.runs_by_name or structure.names_task))
 
 
 def structure_of_step(step: Document) -> StepStructure:

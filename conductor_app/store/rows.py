@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..core.definition import Key, Step
-from ..core.input_overrides import INPUT_OVERRIDE_KEY, override_inputs
 from ..core.listener_events import publishes_start
+from ..core.named_steps import restore_step
 from ..core.reasons import MAX_ATTEMPT_REASON_LENGTH, shorten_reason
 from ..core.snapshot import UNKNOWN, Attempt, Run, Task
 from ..models.fields import dumps, loads_decrypted
@@ -187,7 +187,7 @@ def parse_task(row: tuple[Any, ...], step: Step, attempt: Attempt, branch_steps:
     return Task(
         id=id,
         key=Key(ref, parse_iteration_path(iteration_path)),
-        step=override_inputs(step, state.get(INPUT_OVERRIDE_KEY)),
+        step=restore_step(step, state),
         status=status,
         seq=seq,
         created_at=created_at,
@@ -214,7 +214,7 @@ def task_insert_values(task: Task, run: Run, step_state: str) -> list[Any]:
         task.joined_by,
         format_branch_head(task.branch_head),
         run.id,
-        task.resolved_name,
+        task.step.name,
         task.step.type,
         task.attempt.id,
         task.step.loops[-1] if task.step.loops else "",
@@ -257,7 +257,7 @@ def attempt_insert_values(
         attempt.child_id,
         run.id,
         task.id,
-        task.resolved_name,
+        task.step.name,
         policy.concurrent_limit,
         policy.rate_count,
         policy.rate_seconds,

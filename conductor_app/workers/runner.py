@@ -7,6 +7,7 @@ from socket import gethostname
 from .. import fault_points
 from ..access.redaction import redact
 from ..core.reports import Report
+from ..core.step_types.queued import type_of_queue
 from ..engine.tasks import task_commands
 from ..models.claimed_attempts import ClaimedAttempt
 from ..telemetry.log_context import log_context
@@ -41,7 +42,7 @@ def claim_one(queue: str, wait_ms: int = 0) -> list[ClaimedAttempt]:
 
 def run_attempt(attempt: ClaimedAttempt) -> bool:
     """Execute an attempt and report its result. Returns False if the attempt had ended already."""
-    with log_context(attempt.task.type, run_id=attempt.run_id, task_id=attempt.task_id, attempt_id=attempt.id):
+    with log_context(_type_of(attempt), run_id=attempt.run_id, task_id=attempt.task_id, attempt_id=attempt.id):
         _running_attempts[attempt.id] = attempt
         try:
             return _run_and_report(attempt)
@@ -95,8 +96,8 @@ def _run_and_report(attempt: ClaimedAttempt) -> bool:
 
 
 def _type_of(attempt: ClaimedAttempt) -> str:
-    """Return the type that executes an attempt. The step state of a DYNAMIC step has it."""
-    return attempt.task.step_state.get("type", attempt.task.type)
+    """Return the type that executes an attempt: that of the queue from which the worker has claimed it."""
+    return type_of_queue(attempt.queue)
 
 
 def _perform(attempt: ClaimedAttempt) -> WorkResult | None:

@@ -90,6 +90,17 @@ USES = {
         "INTEGRATION 'billing'",
     ),
     "a sub-workflow": (definition(sub_workflow(name="team-b-payroll")), "WORKFLOW_DEF 'team-b-payroll'"),
+    "a sub-workflow by its name": (
+        definition(
+            {
+                "name": "SUB_WORKFLOW",
+                "taskReferenceName": "child",
+                "type": "SIMPLE",
+                "inputParameters": {"subWorkflowName": "team-b-payroll"},
+            }
+        ),
+        "WORKFLOW_DEF 'team-b-payroll'",
+    ),
     "a started workflow": (
         definition(
             {
@@ -174,6 +185,17 @@ FORK = [
     {"name": "join", "taskReferenceName": "join", "type": "JOIN"},
 ]
 CHILD = {"name": "any", "version": 1, "schemaVersion": 2, "tasks": [sub_workflow(name="team-b-payroll")]}
+NAMED_BY_INPUT = {
+    "name": "any",
+    "taskReferenceName": "any",
+    "type": "DYNAMIC",
+    "dynamicTaskNameParam": "type",
+    "inputParameters": {
+        "type": "${workflow.input.name}",
+        "subWorkflowName": "team-b-payroll",
+        "startWorkflow": {"name": "team-b-payroll"},
+    },
+}
 COMPUTED = {
     "the name of a sub-workflow": (
         definition(sub_workflow(name="${workflow.input.name}")),
@@ -183,6 +205,8 @@ COMPUTED = {
         definition({**START, "inputParameters": {"startWorkflow": {"name": "${workflow.input.name}"}}}),
         {"name": "team-b-payroll"},
     ),
+    "a sub-workflow that a dynamic step names": (definition(NAMED_BY_INPUT), {"name": "SUB_WORKFLOW"}),
+    "a started workflow that a dynamic step names": (definition(NAMED_BY_INPUT), {"name": "START_WORKFLOW"}),
     "a start request": (
         definition({**START, "inputParameters": {"startWorkflow": "${workflow.input.request}"}}),
         {"request": {"name": "team-b-payroll"}},

@@ -11,6 +11,7 @@ from conductor_app.core.data_requests import ScriptResult
 from conductor_app.core.errors import Invalid, NotAllowedInState
 from conductor_app.core.snapshot import NEVER
 from tests.builders import (
+    dynamic,
     dynamic_fork,
     fork,
     inline,
@@ -48,6 +49,7 @@ def release(run: RunInMemory, key: str, action: str = "continue", **fields) -> N
     run.apply(commands.ReleaseStop(run.task(key).attempt.id, action, NEXT, **fields))
 
 
+ENDING = {"terminationStatus": "COMPLETED"}
 DEFINITIONS = {
     "steps": plan(step("a"), step("b")),
     "parallel branches": plan(fork([step("a")], [step("b"), step("c")])),
@@ -65,6 +67,8 @@ DEFINITIONS = {
     "steps of the engine": plan(set_variable("v", x=1), inline("i", "1 + 1"), noop("n")),
     "failure that is caught": plan(try_("t", step("a"), default=[step("b")]), step("z")),
     "end by a step": plan(step("a"), terminate("end"), step("z")),
+    "types that inputs name": plan(dynamic("d", "SET_VARIABLE", inputs={"x": 1}), dynamic("w", "pack")),
+    "end by a type that an input names": plan(dynamic("d", "TERMINATE", inputs=ENDING), step("z")),
     "timer": plan(wait("w", duration="5 seconds"), step("z")),
 }
 

@@ -162,7 +162,7 @@ class ReleaseStop:
 
 def _require_uses(task: Task, given: Mapping[str, Any], ctx: DecisionContext) -> None:
     try:
-        require_named_objects(task.step, conductor_task_type(task.resolved_type, task.resolved_name), given, ctx)
+        require_named_objects(task.step, conductor_task_type(task.step.type, task.step.name), given, ctx)
     except StepRefused as refused:
         raise Forbidden(refused.message, code="FORBIDDEN") from None
 

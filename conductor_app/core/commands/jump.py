@@ -13,7 +13,7 @@ from ..snapshot import CONTROL_REMOVED, Run, Task
 from ..states import SKIPPED
 from ..step_structure import Flow, structure_of
 from ..step_tree import StepLevel, path_to_step, references_inside
-from ..step_types import step_type_of
+from ..step_types import enter, step_type_of
 from ..step_types.base import completed_task, resolve_inputs
 from ..step_types.cases import ChoiceState, case_of_head
 from .skip import skipped_task
@@ -143,7 +143,7 @@ class JumpBuilder:
     def _enter_container_step(self, step: Step) -> None:
         key = Key(step.ref, self.iteration_path)
         try:
-            self.apply(step_type_of(step.type).enter(step, key, self._context_at(step, key), self.now))
+            self.apply(enter(step, key, self._context_at(step, key), self.now))
         except StepRefused as refused:
             raise Invalid(f"{step.ref} cannot be entered: {refused.message}") from refused
 

@@ -9,8 +9,8 @@ from ..definition import Definition, Key, Step
 from ..effects import Effect, SwitchDefinition, UpdateRun, UpdateTask, apply_effects
 from ..errors import Conflict, Invalid
 from ..frozen import fast_replace
-from ..input_overrides import INPUT_OVERRIDE_KEY, override_inputs
 from ..masking import masked_names, restore_named
+from ..named_steps import restore_step
 from ..rules.advance import enter_step
 from ..snapshot import CONTROL_REMOVED, Run, Task
 from ..states import SKIPPED
@@ -116,7 +116,7 @@ def _completed_steps(run: Run, definition: Definition, kept: list[Task], levels:
 def _upgrade_problems(run: Run, definition: Definition, kept: list[Task], levels: Levels) -> Iterator[str]:
     open_tasks = [task for task in kept if task.is_open]
     for task in kept:
-        step = definition.steps[task.key.ref]
+        step = restore_step(definition.steps[task.key.ref], task.step_state)
         if step.loops != task.step.loops:
             yield f"{task.key.ref} is in other loops in the new version."
         elif step.type != task.step.type and (task.is_open or _holds_steps(step) or _holds_steps(task.step)):
@@ -203,7 +203,7 @@ def _map_steps(run: Run, definition: Definition) -> dict[Key, Step]:
         if not task.branch_head:
             step = definition.step(key.ref)
             removed = fast_replace(task.step, follower=None, loops=(), joined_by=(), permissive=False)
-            found[key] = removed if step is None else override_inputs(step, task.step_state.get(INPUT_OVERRIDE_KEY))
+            found[key] = removed if step is None else restore_step(step, task.step_state)
     return found
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..definition import FIXED, TIME_OUT_RUN, Policy
-from ..step_structure import DEFAULT_TYPE, structure_of_step, type_of
+from ..step_structure import DEFAULT_TYPE, structure_of_step, written_type
 from .schemas import enforced_schemas
 
 BUILT_IN_LEASE_SECONDS = 120
@@ -22,7 +22,7 @@ def read_policy(task: Mapping[str, Any], *, is_ad_hoc: bool = True) -> Policy:
     """
     document = task.get("taskDefinition") or {}
     structure = structure_of_step(task)
-    is_simple = type_of(task) == DEFAULT_TYPE
+    is_simple = written_type(task) == DEFAULT_TYPE
     defaults = AD_HOC if document or (is_ad_hoc and is_simple) else structure.policy_defaults
     retries = task.get("retryCount")
     lease = read_whole_number(document, "responseTimeoutSeconds", defaults.get("responseTimeoutSeconds", 0))

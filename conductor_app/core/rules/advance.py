@@ -13,7 +13,7 @@ from ..failure_scopes import has_failure_handler
 from ..frozen import fast_replace
 from ..snapshot import NEVER, Run, Task
 from ..states import FAILED_FOR_GOOD, SKIPPED
-from ..step_types import forked_references, step_type_of
+from ..step_types import enter, forked_references, step_type_of
 from ..step_types.base import completed_task
 from .finish_run import end_run
 from .stop_at_breakpoints import enter_stopped, keep_open
@@ -77,7 +77,7 @@ def enter_step(key: Key, source: Task | None, ctx: DecisionContext, now: int, pl
     if run.debug and not run.is_held and (stopped := enter_stopped(step, key, seen, now)):
         return _assign_branches(stopped, key, source, run)
     try:
-        effects = validate_inputs(list(step_type_of(step.type).enter(step, key, seen, now)), run, ctx, now)
+        effects = validate_inputs(list(enter(step, key, seen, now)), run, ctx, now)
     except StepRefused as refused:
         failed = completed_task(step, key, run, now, FAILED_FOR_GOOD, input={}, output={}, reason=refused.message)
         if isinstance(refused, RunCannotContinue) and step.is_fatal and not has_failure_handler(run, failed.task):

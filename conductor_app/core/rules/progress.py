@@ -19,7 +19,7 @@ from ..effects import (
 from ..errors import StepRefused
 from ..snapshot import Attempt, Run, Task
 from ..states import COMPLETED, FAILED, FAILED_FOR_GOOD, LEASED, PENDING
-from ..step_types import step_type_of
+from ..step_types import enter, step_type_of
 from ..step_types.base import fail_task
 
 ATTEMPT_IDENTITY_FIELDS = (
@@ -67,7 +67,7 @@ def _is_to_begin(task: Task, now: int) -> bool:
 
 def begin_attempt(task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
     """Yield the effects of executing a step in a further attempt, with the attempt's own id."""
-    for effect in list(step_type_of(task.step.type).enter(task.step, task.key, ctx, now)):
+    for effect in list(enter(task.step, task.key, ctx, now)):
         if isinstance(effect, CreateTask):
             yield from _apply_fresh_task(task, effect.task, now)
         elif isinstance(effect, StartRun) and effect.parent_attempt_id:
@@ -88,7 +88,8 @@ def _apply_fresh_task(task: Task, fresh: Task, now: int) -> Iterator[Effect]:
     else:
         yield TransitionAttempt(task.key, "claim", now, facts)
     step_state, branch_steps = {**task.step_state, **fresh.step_state}, {**task.branch_steps, **fresh.branch_steps}
-    yield UpdateTask(task.key, {"step_state": step_state, "branch_steps": branch_steps, "iteration": fresh.iteration})
+    facts_of_task = {"step": fresh.step, "step_state": step_state, "branch_steps": branch_steps}
+    yield UpdateTask(task.key, {**facts_of_task, "iteration": fresh.iteration})
     if fresh.attempt.status in END_EVENTS:
         yield TransitionAttempt(task.key, END_EVENTS[fresh.attempt.status], now)
 

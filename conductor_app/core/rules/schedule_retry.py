@@ -110,7 +110,7 @@ def _evaluate_inputs(task: Task, ctx: DecisionContext, id: str) -> dict[str, Any
 
 
 def _may_use(task: Task, inputs: Mapping[str, Any], ctx: DecisionContext) -> bool:
-    task_type = conductor_task_type(task.resolved_type, task.resolved_name)
+    task_type = conductor_task_type(task.step.type, task.step.name)
     try:
         require_named_objects(task.step, task_type, inputs, ctx)
     except StepRefused:

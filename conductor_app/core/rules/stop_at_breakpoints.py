@@ -72,9 +72,17 @@ def enter_stopped(step: Step, key: Key, ctx: DecisionContext, now: int) -> list[
     found = find_breakpoint(ctx.run, key.ref, BEFORE, ctx, now)
     if found is None:
         return []
-    created = _queued_task(step, key, ctx, now) or _unbegun_task(step, key, ctx, now)
+    executed = _as_executed(step, key, ctx, now)
+    created = _queued_task(executed, key, ctx, now) or _unbegun_task(executed, key, ctx, now)
     task = fast_replace(created, attempt=fast_replace(created.attempt, visible_at=NEVER, due_at=NEVER))
     return [CreateTask(task), StopTask(key, build_stop(*found, task, now))]
+
+
+def _as_executed(step: Step, key: Key, ctx: DecisionContext, now: int) -> Step:
+    try:
+        return step_type_of(step.type).as_executed(step, key, ctx, now)
+    except StepRefused:
+        return step
 
 
 def _queued_task(step: Step, key: Key, ctx: DecisionContext, now: int) -> Task | None:

@@ -1,5 +1,10 @@
 """Step types: one module each, and the table that finds them."""
 
+from collections.abc import Iterator
+
+from ..decision_context import DecisionContext
+from ..definition import Key, Step
+from ..effects import Effect
 from ..snapshot import Task
 from ..step_structure import DEFAULT_TYPE, STEP_STRUCTURES
 from .ai_task import AiTask
@@ -47,6 +52,16 @@ from .yield_ import Yield
 
 STEP_TYPES: dict[str, StepType] = {}
 """All step types by name."""
+
+
+def enter(step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+    """Return the effects of entering a step, as the type that it is executed as.
+
+    Raises:
+        StepRefused: when the step cannot be executed.
+    """
+    executed = step_type_of(step.type).as_executed(step, key, ctx, now)
+    return step_type_of(executed.type).enter(executed, key, ctx, now)
 
 
 def run_ending(task: Task) -> RunEnding | None:

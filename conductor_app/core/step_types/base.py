@@ -40,6 +40,14 @@ class StepType(StepStructure):
     is_completed_externally = False  # a worker, a client, a person or another run sets its outcome
     extended_input = ""  # the input that `extend_inputs` adds to
 
+    def as_executed(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Step:
+        """Return the step that control enters: this one, or one of another type that an input names.
+
+        Raises:
+            StepRefused: when the input names no task.
+        """
+        return step
+
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         """Return the effects that create the task when control enters the step.
 
@@ -155,6 +163,7 @@ def new_task(
         iteration=iteration,
         step_state={
             **(step_state or {}),
+            **({"name": step.name} if step.is_named_by_input else {}),
             **({"secrets": sorted(step.secrets)} if step.secrets else {}),
             **({FIRST_NUMBER: identity.number} if identity and identity.number else {}),
             **({FORMER_WORKERS: {attempt.id: list(identity.workers)}} if identity and identity.workers else {}),

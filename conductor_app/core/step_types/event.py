@@ -29,10 +29,11 @@ class EventStep(StepType):
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         run = ctx.run
-        sink = ctx.resolve(step.document.get("sink"))
+        inputs = resolve_inputs(step, ctx, key, run, now)
+        # A step that is an EVENT by its name has the sink among its inputs.
+        sink = ctx.resolve(step.document["sink"]) if "sink" in step.document else inputs.get("sink")
         if not isinstance(sink, str):
             raise StepRefused(f"The sink of {step.ref} must be a text, not {quote_value(sink)}.")
-        inputs = resolve_inputs(step, ctx, key, run, now)
         inputs |= {"sink": sink, "asyncComplete": step.async_complete}
         event = event_name(sink, run.definition.name, step.ref)
         if run.is_held or not is_internal(event):

@@ -30,6 +30,7 @@ class ForEachItem(StepType):
     """
 
     type = "FOR_EACH_ITEM"
+    runs_by_name = False
     waits_for_tasks = True
     is_retried = False
     is_reopened = True

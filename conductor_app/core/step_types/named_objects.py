@@ -27,7 +27,7 @@ def require_named_objects(step: Step, task_type: str, inputs: Mapping[str, Any],
     for name in structure.naming_inputs:
         if step.secrets and _has_secret(inputs.get(name)):
             raise StepRefused(f"The input {name} must be a name; the value of a secret cannot be one.")
-    is_written = step.is_authored and step.type == structure.type
+    is_written = step.is_authored and not step.is_named_by_input and step.type == structure.type
     written = set(structure.named_objects(step.inputs)) if is_written else set()
     for use in structure.named_objects(inputs):
         ctx.require_use(use.target_type, use.name, is_authored=use in written)

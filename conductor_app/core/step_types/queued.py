@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import Any
 
-from ..decision_context import DecisionContext, conductor_task_type
+from ..decision_context import DecisionContext
 from ..definition import Key, Step
 from ..effects import CreateTask
 from ..states import PENDING
 from .base import new_task
-from .named_objects import require_named_objects
+from .named_objects import QUEUE_SUFFIX, require_named_objects
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +40,6 @@ def queued_task(step: Step, key: Key, ctx: DecisionContext, now: int, work: Queu
             domain=work.domain,
             queue=queue_name(task_type, work.domain, step.policy.name_space, step.policy.isolation_group),
             delay_seconds=step.start_delay,
-            step_state={}
-            if task_type == conductor_task_type(step.type, step.name)
-            else {"type": task_type, "name": task_type},
         )
     )
 
@@ -50,6 +47,11 @@ def queued_task(step: Step, key: Key, ctx: DecisionContext, now: int, work: Queu
 def async_marker(step: Step) -> dict[str, bool]:
     """Return the input by which a built-in worker knows that a client will complete the task."""
     return {"asyncComplete": True} if step.async_complete else {}
+
+
+def type_of_queue(queue: str) -> str:
+    """Return the type of the tasks that wait in the queue of a built-in worker, which has no domain."""
+    return QUEUE_SUFFIX.sub("", queue)
 
 
 def queue_name(task_type: str, domain: str = "", name_space: str = "", group: str = "") -> str:

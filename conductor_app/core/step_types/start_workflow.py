@@ -42,7 +42,7 @@ class StartWorkflow(StepType):
             {**request, "workflowDefinition": request.get("workflowDef")},
             ctx,
             step.secrets,
-            written_name=written_name if step.is_authored else None,
+            written_name=written_name if step.is_authored and not step.is_named_by_input else None,
             field="startWorkflow",
         )
         claim = claim_key(request, definition, ctx, key)

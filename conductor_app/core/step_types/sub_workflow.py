@@ -30,15 +30,20 @@ class SubWorkflow(StepType):
 
     def named_workflows(self, step: Mapping[str, Any]) -> Iterator[Any]:
         param = step.get("subWorkflowParam")
+        if param is None:
+            param = param_in_inputs(step.get("inputParameters"))
         if isinstance(param, Mapping) and not is_inline(param):
             yield param.get("name")
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        inputs = child_input(resolve_inputs(step, ctx, key, ctx.run, now), is_given=ctx.input_override(key) is not None)
+        given = resolve_inputs(step, ctx, key, ctx.run, now)
         require_depth(ctx.run)
         written_param = step.document.get("subWorkflowParam") or {}
-        param = resolve_param(written_param, ctx)
-        written_name = written_param.get("name") if step.is_authored else None
+        # A step that is a SUB_WORKFLOW by its name has the parameters of the child among its inputs.
+        param = resolve_param(written_param, ctx) if written_param else param_in_inputs(given)
+        inputs = child_input(given, is_given=ctx.input_override(key) is not None or not written_param)
+        is_written = step.is_authored and not step.is_named_by_input
+        written_name = next(self.named_workflows(step.document), None) if is_written else None
         allowed_secrets = _allowed_secrets(step, written_param, ctx)
         definition = definition_of(param, ctx, allowed_secrets, written_name=written_name)
         claim = claim_key(param, definition, ctx, key)
@@ -99,6 +104,18 @@ def resolve_param(param: dict[str, Any], ctx: DecisionContext) -> dict[str, Any]
     # The task shows the name in an inline definition; if an expression results in the definition, the name beside it.
     name = {"name": written["name"]} if isinstance(written.get("name"), str) else {}
     return {**ctx.resolve({**param, DEFINITION: None}), **name, DEFINITION: written}
+
+
+def param_in_inputs(inputs: Any) -> dict[str, Any]:
+    """Return the `subWorkflowParam` of a step that is a SUB_WORKFLOW by its name, from its inputs."""
+    given = inputs if isinstance(inputs, Mapping) else {}
+    return {
+        "name": given.get("subWorkflowName"),
+        "version": given.get("subWorkflowVersion"),
+        DEFINITION: given.get("subWorkflowDefinition"),
+        "taskToDomain": given.get("subWorkflowTaskToDomain"),
+        **{name: given.get(name) for name in ("priority", "idempotencyKey", "idempotencyStrategy")},
+    }
 
 
 def is_inline(param: Mapping[str, Any]) -> bool:

@@ -12,7 +12,7 @@ def outcome_of(task: Task, ctx: DecisionContext) -> TaskOutcome:
         task.seq,
         task.status,
         task.attempt.reason,
-        task.resolved_name,
+        task.step.name,
         task.attempt.id,
         task.lets_control_pass,
         ctx.attempt_payload(task, "output"),

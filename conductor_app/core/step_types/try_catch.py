@@ -209,10 +209,10 @@ def enter_phase(task: Task, phase: int, output: dict[str, Any], step_state: dict
 
 def describe_failure(failed: Task) -> dict[str, Any]:
     """Return a failure as handlers read it."""
-    name = failed.resolved_name
+    name = failed.step.name
     return {
         "taskRef": failed.key.ref,
-        "taskType": conductor_task_type(failed.resolved_type, name),
+        "taskType": conductor_task_type(failed.step.type, name),
         "taskId": failed.attempt.id,
         "status": conductor_status(failed.attempt.status, failed.status),
         "reason": failed.attempt.reason,

@@ -144,7 +144,7 @@ def insert_call(
         task_id=attempt.task_id,
         attempt_id=attempt.id,
         reference=str(attempt.task)[:255],
-        task_type=attempt.task.step_state.get("type", attempt.task.type)[:64],
+        task_type=attempt.task.type[:64],
         definition=planned.definition[:255],
         version=attempt.run.version,
         prompt=prompt[:255],

@@ -302,7 +302,7 @@ def authorize_first(command: Command, attempt_id: str, guard: Guard | None) -> C
 
     def guarded(run: Run, ctx: DecisionContext, now: int) -> Iterable[Effect]:
         task = reports.require_open_task(run, attempt_id)
-        name = task.resolved_name
+        name = task.step.name
         guard(task_target(task.attempt.queue, task.attempt.domain, name, run.id, run.definition.name))
         return command(run, ctx, now)
 

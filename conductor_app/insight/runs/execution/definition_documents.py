@@ -9,6 +9,7 @@ from ....core.document.checks.normalization import normalize_step, normalize_tas
 from ....core.document.workflow import ALLOWED_SECRETS
 from ....core.step_structure import DEFAULT_TYPE, structure_of_step
 from ....core.step_tree import bodies_of
+from ....core.step_types.dynamic import Dynamic
 from ....models import ResolvedDefinition
 from ....models.fields import dumps
 
@@ -29,6 +30,15 @@ class StepDocument:
     def task_definition(self) -> "StepDocument":
         """Return the task definition that is embedded in the step, or an empty document."""
         return StepDocument((self.document or {}).get("taskDefinition"))
+
+    def named(self, name: str) -> "StepDocument":
+        """Return the document of a DYNAMIC step with the name of its task, as Conductor shows it."""
+        document = self.document or {}
+        if document.get("type") != Dynamic.type or document.get("name") == name:
+            return self
+        own = document.get("taskDefinition")
+        definition = own if own is not default_definition(document) else default_definition({**document, "name": name})
+        return StepDocument({**document, "name": name, "taskDefinition": definition})
 
     @cached_property
     def has_rate_limit(self) -> bool:

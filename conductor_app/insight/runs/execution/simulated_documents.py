@@ -39,7 +39,7 @@ def _attempt_row(attempt: Attempt, task: Task, run: Run) -> Row:
     )
     policy = task.step.policy
     others: dict[str, Any] = {
-        "name": task.resolved_name,
+        "name": task.step.name,
         "run_id": run.id,
         "rate_count": policy.rate_count,
         "rate_seconds": policy.rate_seconds,

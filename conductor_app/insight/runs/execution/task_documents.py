@@ -94,7 +94,8 @@ def step_of(
         if row.task_branch_head
         else definition_documents.definition_documents(run.resolved_definition_id).steps
     )
-    return steps.get(row.task_ref) or definition_documents.unknown_step(row.task_ref, row.name)
+    step = steps.get(row.task_ref)
+    return step.named(row.name) if step else definition_documents.unknown_step(row.task_ref, row.name)
 
 
 def task_fields(
