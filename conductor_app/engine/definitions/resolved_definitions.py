@@ -9,7 +9,7 @@ from typing import Any
 from django.db import transaction
 
 from ...core.definition import Definition
-from ...core.document.checks import workflow_errors
+from ...core.document.checks import inline_errors, workflow_errors
 from ...core.document.workflow import ALLOWED_SECRETS
 from ...core.errors import NotFound, RequestRefused, ValidationFailed
 from ...core.step_structure import type_of
@@ -51,7 +51,9 @@ def resolve_requested(
         ValidationFailed: when the document is invalid.
     """
     if document is not None:
-        return resolve_document(document, now)
+        if validation_errors := workflow_errors(document):
+            raise ValidationFailed(validation_errors)
+        return _resolve_document(document, now)
     found = read_unsaved(name, version) if now is None else resolve_by_name(name, version, now)
     if found is None:
         wanted = name if version is None else f"{name}, version {version}"
@@ -73,18 +75,10 @@ def resolve_by_name(name: str, version: int | None, now: int) -> Definition | No
     return found
 
 
-def resolve_document(
+def _resolve_document(
     document: dict[str, Any], now: int | None = None, allowed_secrets: frozenset[str] | None = None
 ) -> Definition:
-    """Resolve an inline definition. It is saved if `now` is given.
-
-    `allowed_secrets`: the secrets that its steps may name, or None for those of its author.
-
-    Raises:
-        ValidationFailed: when the document is invalid.
-    """
-    if validation_errors := workflow_errors(document):
-        raise ValidationFailed(validation_errors)
+    """Resolve a valid definition that is not registered. It is saved if `now` is given."""
     whole = {key: value for key, value in fill_in_references(document).items() if key != ALLOWED_SECRETS}
     if allowed_secrets is not None:
         whole[ALLOWED_SECRETS] = sorted(allowed_secrets)
@@ -94,14 +88,17 @@ def resolve_document(
 def resolve_inline(
     text: str, allowed_secrets: frozenset[str] | None = None, now: int | None = None
 ) -> Definition | str:
-    """Resolve a definition that a run computed as JSON text. Returns an error message if it is invalid.
+    """Resolve a definition of a step, as JSON text. Returns an error message if the engine cannot execute it.
+
+    The check is the one that the registration of the parent makes.
 
     `allowed_secrets`: the secrets that its steps may name, or None for those of its author.
     """
+    document = json.loads(text)
+    if validation_errors := inline_errors(document):
+        return "; ".join(each.message for each in validation_errors)
     try:
-        return resolve_document(json.loads(text), now, allowed_secrets)
-    except ValidationFailed as refused:
-        return "; ".join(each.message for each in refused.validation_errors)
+        return _resolve_document(document, now, allowed_secrets)
     except RequestRefused as refused:
         return refused.message
 
@@ -153,7 +150,7 @@ def _fill_in_step(step: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str
         complete["taskDefinition"] = found[step["name"]]
     elif isinstance(own := step.get("taskDefinition"), dict):
         complete["taskDefinition"] = fill_in_schemas(own)
-    if type_of(step) == SubWorkflow.type:
+    if type_of(step) == SubWorkflow.type and "subWorkflowParam" in step:
         complete["subWorkflowParam"] = _pin_sub_workflow_version(step.get("subWorkflowParam") or {})
     return complete
 

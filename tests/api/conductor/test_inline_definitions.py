@@ -48,6 +48,96 @@ def test_a_child_reads_its_own_input_variables_and_tasks(api, place):
     assert api.workflow(run)["status"] == "COMPLETED"
 
 
+def named(child):
+    return step("SUB_WORKFLOW", "s", subWorkflowParam={"name": "c", "workflowDefinition": {"name": "c", **child}})
+
+
+def started(child):
+    request = {"name": "c", "workflowDef": {"name": "c", **child}}
+    return step("START_WORKFLOW", "s", inputParameters={"startWorkflow": request})
+
+
+FORMS = {
+    "a step": lambda child: [named(child)],
+    "a loop": lambda child: [step("DO_WHILE", "l", loopCondition="false", loopOver=[named(child)])],
+    "a dynamic fork": lambda child: fan([named(child)]),
+    "a child": lambda child: [named({"tasks": [named(child)]})],
+    "a started workflow": lambda child: [started(child)],
+}
+UNCHECKED = {
+    "an unknown reference": [simple("pick", inputParameters={"q": "${absent.output.q}", "x": "${nothing}"})],
+    "an unreadable expression": [simple("pick", inputParameters={"q": "${workflow.input[.q}"})],
+    "two underscores in a reference": [simple("pick", taskReferenceName="a__1", inputParameters={"q": None})],
+    "a task definition with odd limits": [simple("pick", taskDefinition={"timeoutSeconds": 5, "retryCount": -2})],
+    "a delay below 0": [simple("pick", startDelay=-3)],
+}
+
+
+EXPRESSIONS = {"an unknown reference", "an unreadable expression"}
+"""Those of a started workflow are the parent's, and checked as such."""
+REGISTERED = [
+    (form, case) for form in FORMS for case in UNCHECKED if form != "a started workflow" or case not in EXPRESSIONS
+]
+
+
+@pytest.mark.parametrize(("form", "case"), REGISTERED)
+def test_a_definition_in_place_that_is_registered_runs(api, form, case):
+    api.define(*FORMS[form]({"tasks": UNCHECKED[case]}))
+    api.start()
+
+    [task] = api.poll("pick")
+    assert task["inputData"].get("q") is None
+    assert api.report(task).status_code == 200
+    assert api.workflow(task["workflowInstanceId"])["status"] == "COMPLETED"
+
+
+def test_a_step_in_place_that_lacks_a_field_of_its_type_fails_with_a_reason(api):
+    api.define(named({"tasks": [step("SWITCH", "choice")]}))
+    [task] = api.workflow(api.start())["tasks"]
+
+    assert task["status"] == "FAILED"
+    [inner] = api.workflow(task["subWorkflowId"])["tasks"]
+    assert "evaluatorType" in inner["reasonForIncompletion"] or "expression" in inner["reasonForIncompletion"]
+
+
+IMPOSSIBLE = {
+    "a reference that is used twice": ([simple("pick"), simple("pick")], "pick should be unique across tasks"),
+    "a step without a reference": ([{"name": "pick"}], "taskReferenceName name cannot be empty or null"),
+    "no steps": ([], "WorkflowTask list cannot be empty"),
+    "a text for steps": ("pick", "must be a list"),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("case", IMPOSSIBLE)
+def test_a_definition_in_place_that_cannot_be_executed_is_refused_when_its_parent_is_registered(api, form, case):
+    tasks, problem = IMPOSSIBLE[case]
+    document = {"name": "order", "version": 1, "schemaVersion": 2, "tasks": FORMS[form]({"tasks": tasks})}
+
+    reply = api.post("/metadata/workflow", document)
+
+    assert reply.status_code == 400
+    [error, *_others] = reply.json()["validationErrors"]
+    assert (problem in error["message"], "workflowDef" in error["path"]) == (True, True)
+
+
+@pytest.mark.parametrize("case", IMPOSSIBLE)
+def test_a_definition_that_data_gives_fails_its_step_with_the_same_text(api, case):
+    tasks, problem = IMPOSSIBLE[case]
+    api.define(step("SUB_WORKFLOW", "s", subWorkflowParam={"name": "c", "workflowDefinition": "${workflow.input.it}"}))
+
+    [task] = api.workflow(api.start(input={"it": {"name": "c", "tasks": tasks}}))["tasks"]
+
+    assert (task["status"], problem in task["reasonForIncompletion"]) == ("FAILED_WITH_TERMINAL_ERROR", True)
+
+
+def test_a_request_with_expressions_is_checked_when_it_is_sent(api):
+    request = {"name": "c", "workflowDef": {"name": "c", "tasks": "${workflow.input.tasks}"}}
+    api.define(step("START_WORKFLOW", "s", inputParameters={"startWorkflow": request}))
+
+    assert api.workflow(api.start(input={"tasks": [simple("pick")]}))["status"] == "COMPLETED"
+
+
 def test_the_input_of_the_task_has_the_keys_of_the_original(api):
     api.define(given())
     [task] = api.workflow(api.start())["tasks"]

@@ -4,10 +4,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ...errors import ValidationError
+from ...errors import ValidationError, ValidationFailed
 from ...step_structure import structure_of_step
-from ...step_tree import bodies_of
-from ..layout import item_reference
+from ...step_tree import bodies_of, walk
+from ..inline_definitions import definitions_in
+from ..layout import item_reference, layout_steps
 from .expressions import check_expressions
 from .normalization import normalize_workflow
 from .step_types import check_step_type
@@ -15,6 +16,7 @@ from .task_definition import check_policy
 from .values import DocumentPosition
 
 Document = dict[str, Any]
+NO_REFERENCE = "WorkflowTask taskReferenceName name cannot be empty or null"
 MAX_STEPS = 10_000
 """The maximum number of steps of a definition, nested steps and inline definitions included.
 
@@ -44,9 +46,44 @@ def workflow_errors(
     _check_workflow_fields(read, document, place, owner_email_mandatory)
     _check_steps(read["tasks"], place.at("tasks"), input_templates or {})
     _check_references(read, place)
+    _check_inline_definitions(read["tasks"], place)
     if not place.validation_errors:
         check_expressions(read, set(document_references(read["tasks"])) | set(environment_names), place)
     return place.validation_errors
+
+
+def inline_errors(document: Any, place: DocumentPosition | None = None) -> list[ValidationError]:
+    """Return why the engine cannot execute a definition that is written inside another one, or that a run computed.
+
+    Such a definition is not checked further: as in Conductor, an expression with an unknown reference gives null, and a
+    step without a field that its type requires fails when control enters it.
+    """
+    place, own = place or DocumentPosition(), DocumentPosition()
+    if has_too_many_steps(document):
+        place.at("tasks").add_error(f"A workflow definition can have at most {MAX_STEPS} steps. Use sub-workflows.")
+        return place.validation_errors
+    read = normalize_workflow(document, own)
+    if isinstance(document, dict):
+        _check_workflow_fields(read, document, own, owner_email_mandatory=False)
+        for spot in walk(read["tasks"]):
+            if not spot.ref:
+                own.at(f"{spot.path}.taskReferenceName").add_missing(NO_REFERENCE)
+        _check_references(read, own)
+        _check_inline_definitions(read["tasks"], own)
+    if not own.validation_errors:
+        try:
+            layout_steps(read["tasks"])
+        except ValidationFailed as refused:
+            own.validation_errors.extend(refused.validation_errors)
+    for error in own.validation_errors:
+        place.at(error.path).add_error(error.message, error.value)
+    return place.validation_errors
+
+
+def _check_inline_definitions(steps: list[Document], place: DocumentPosition) -> None:
+    for spot in walk(steps):
+        for path, definition in definitions_in(spot.step):
+            inline_errors(definition, place.at(f"{spot.path}.{path}"))
 
 
 def has_too_many_steps(document: Any) -> bool:
@@ -100,7 +137,7 @@ def _check_step(step: Document, place: DocumentPosition) -> None:
     if not step.get("name"):
         place.at("name").add_missing("WorkflowTask name cannot be empty or null")
     if not reference:
-        place.at("taskReferenceName").add_missing("WorkflowTask taskReferenceName name cannot be empty or null")
+        place.at("taskReferenceName").add_missing(NO_REFERENCE)
     elif "__" in reference:
         message = f"taskReferenceName: {reference} must not contain '__', which separates the iteration number"
         place.at("taskReferenceName").add_error(message, reference)
