@@ -122,7 +122,7 @@ def test_the_child_of_a_sub_workflow_by_name_gets_the_workflow_input(clock, form
 def test_a_sub_workflow_by_name_without_a_workflow_fails_and_says_why(clock):
     scenario, ref = scenario_of(clock, "DYNAMIC", "SUB_WORKFLOW", {})
 
-    assert "must be the name of a workflow, not None" in scenario.task(ref).reason
+    assert "must be the name of a workflow, not null" in scenario.task(ref).reason
 
 
 def test_an_inline_definition_of_a_sub_workflow_by_name_runs(clock):
