@@ -137,6 +137,10 @@ class StepStructure:
         """Yield the workflows that the step starts, as written: names, expressions, or invalid values."""
         return iter(())
 
+    def inline_definitions(self, step: Document) -> Iterator[tuple[str, Any]]:
+        """Yield the definitions that the step writes in place for runs that it starts, with their places in it."""
+        return iter(())
+
     def named_objects(self, inputs: Any) -> Iterator[NamedUse]:
         """Yield the databases, integrations, models and prompts that inputs name. Expressions are left out."""
         return iter(())

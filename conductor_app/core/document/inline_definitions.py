@@ -7,8 +7,7 @@ takes the definitions out first.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..expressions.json_walk import expression_texts
-from ..step_structure import Flow, structure_of_step, type_of
+from ..step_structure import Flow, structure_of_step
 
 PARAM, DEFINITION = "subWorkflowParam", "workflowDefinition"
 Path = tuple[Any, ...]
@@ -48,23 +47,6 @@ def inputs_without_definitions(step: Mapping[str, Any]) -> Any:
 def param_without_definition(step: Mapping[str, Any]) -> Any:
     """Return the step's `subWorkflowParam` without a definition given in place."""
     return extract_definitions({PARAM: step.get(PARAM)})[0][PARAM]
-
-
-def definitions_in(step: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the definitions that a step writes in place, with their places: of its child, or of its branches' children.
-
-    The expressions in the request of a START_WORKFLOW are those of the parent, so a request with some is data.
-    """
-    param, inputs = step.get(PARAM), step.get("inputParameters")
-    if isinstance(param, Mapping) and isinstance(param.get(DEFINITION), dict):
-        yield f"{PARAM}.{DEFINITION}", param[DEFINITION]
-    request = inputs.get("startWorkflow") if isinstance(inputs, Mapping) and type_of(step) == "START_WORKFLOW" else None
-    written = request.get("workflowDef") if isinstance(request, Mapping) else None
-    if isinstance(written, dict) and not any(expression_texts(written)):
-        yield "inputParameters.startWorkflow.workflowDef", written
-    if structure_of_step(step).flow is Flow.DYNAMIC_FORK:
-        for path, found in extract_definitions(inputs)[1].items():
-            yield "".join(["inputParameters", *(f"[{key}]" if type(key) is int else f".{key}" for key in path)]), found
 
 
 def _find_definitions(value: Any) -> Iterator[tuple[Path, dict[str, Any]]]:

@@ -7,6 +7,7 @@ from typing import Any, cast
 from ..data_requests import ReferencesInUse, TaskDefinitionByName
 from ..decision_context import DecisionContext, gather_values
 from ..definition import Key, Step
+from ..document.inline_definitions import extract_definitions
 from ..document.layout import layout_branch, layout_steps
 from ..effects import Effect
 from ..errors import StepRefused, ValidationFailed
@@ -73,6 +74,11 @@ class ForkJoinDynamic(StepType):
                 "dynamicForkJoinTasksParam or combination of dynamicForkTasksInputParamName and dynamicForkTasksParam "
                 f"cannot be used together for taskType: {self.type} taskName: {step.get('name', '')}"
             )
+
+    def inline_definitions(self, step: Document) -> Iterator[tuple[str, Any]]:
+        for path, definition in extract_definitions(step.get("inputParameters"))[1].items():
+            steps = (f"[{key}]" if type(key) is int else f".{key}" for key in path)
+            yield "".join(("inputParameters", *steps)), definition
 
     def forked_references(self, task: Task) -> tuple[str, ...]:
         return tuple(cast(DynamicForkState, task.step_state).get("forked", ()))

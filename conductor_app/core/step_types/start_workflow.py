@@ -8,6 +8,7 @@ from ..definition import Key, Step
 from ..effects import Effect, StartRun
 from ..errors import StepRefused
 from ..expressions import field_text, quote_value
+from ..expressions.json_walk import expression_texts
 from ..ids import derived_id
 from .base import StepType, completed_task, resolve_inputs
 from .child_definition import definition_of, domains_of, priority_of, validate_child_input
@@ -28,6 +29,14 @@ class StartWorkflow(StepType):
         request = inputs.get("startWorkflow") if isinstance(inputs, Mapping) else None
         if isinstance(request, Mapping) and not isinstance(request.get("workflowDef"), Mapping):
             yield request.get("name")
+
+    def inline_definitions(self, step: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+        inputs = step.get("inputParameters")
+        request = inputs.get("startWorkflow") if isinstance(inputs, Mapping) else None
+        definition = request.get("workflowDef") if isinstance(request, Mapping) else None
+        # Expressions in the request are those of the parent, and what they give is not known yet.
+        if isinstance(definition, Mapping) and not any(expression_texts(definition)):
+            yield "inputParameters.startWorkflow.workflowDef", definition
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         inputs = resolve_inputs(step, ctx, key, ctx.run, now)

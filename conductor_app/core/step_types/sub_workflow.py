@@ -35,6 +35,11 @@ class SubWorkflow(StepType):
         if isinstance(param, Mapping) and not is_inline(param):
             yield param.get("name")
 
+    def inline_definitions(self, step: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+        param = step.get("subWorkflowParam")
+        if isinstance(param, Mapping) and is_inline(param):
+            yield f"subWorkflowParam.{DEFINITION}", param[DEFINITION]
+
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         given = resolve_inputs(step, ctx, key, ctx.run, now)
         require_depth(ctx.run)

@@ -7,7 +7,6 @@ from typing import Any
 from ...errors import ValidationError, ValidationFailed
 from ...step_structure import structure_of_step
 from ...step_tree import bodies_of, walk
-from ..inline_definitions import definitions_in
 from ..layout import item_reference, layout_steps
 from .expressions import check_expressions
 from .normalization import normalize_workflow
@@ -82,7 +81,7 @@ def inline_errors(document: Any, place: DocumentPosition | None = None) -> list[
 
 def _check_inline_definitions(steps: list[Document], place: DocumentPosition) -> None:
     for spot in walk(steps):
-        for path, definition in definitions_in(spot.step):
+        for path, definition in structure_of_step(spot.step).inline_definitions(spot.step):
             inline_errors(definition, place.at(f"{spot.path}.{path}"))
 
 
