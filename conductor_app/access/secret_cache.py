@@ -22,23 +22,18 @@ class SecretCache:
 
     def read(self, names: Iterable[str]) -> dict[str, str]:
         """Return the secrets with these names. One query reads all that are not cached."""
-        now, requested = clock.now(), set(names)
-        fresh = {name: self.values[name] for name in requested if self._is_fresh(name, now)}
+        # Another thread may replace the dictionary at any time. What was read before must not be in the new one.
+        now, requested, values = clock.now(), set(names), self.values
+        entries = ((name, values.get(name)) for name in requested)
+        fresh = {name: entry for name, entry in entries if entry is not None and 0 <= now - entry[0] < MAX_AGE_MS}
         if stale := requested - fresh.keys():
             rows = dict(Secret.objects.filter(name__in=stale).values_list("name", "sealed"))
             read = {name: (now, _decrypt_secret(name, rows.get(name))) for name in stale}
-            self._remember(read)
+            if len(values) > MAX_CACHED:
+                values.clear()
+            values.update(read)
             fresh |= read
         return {name: value for name, (_, value) in fresh.items() if value is not None}
-
-    def _is_fresh(self, name: str, now: int) -> bool:
-        entry = self.values.get(name)
-        return entry is not None and 0 <= now - entry[0] < MAX_AGE_MS
-
-    def _remember(self, read: dict[str, tuple[int, str | None]]) -> None:
-        if len(self.values) > MAX_CACHED:
-            self.values = {}
-        self.values |= read
 
 
 _cache = SecretCache()

@@ -34,6 +34,43 @@ def test_a_stored_secret_is_resolved_where_the_definition_names_it():
     assert substitute_secrets(WHOLE, []) == WHOLE
 
 
+class InterruptedName(str):
+    """A name during whose lookup something happens: when it is hashed for the nth time."""
+
+    def __new__(cls, name: str, *_):
+        return super().__new__(cls, name)
+
+    def __init__(self, name: str, number: int, event) -> None:
+        self.left, self.event = number, event
+
+    def __hash__(self) -> int:
+        self.left -= 1
+        if self.left == 0:
+            self.event()
+        return super().__hash__()
+
+
+@pytest.mark.parametrize("number", range(1, 7))
+def test_the_cache_can_be_cleared_while_a_secret_is_looked_up(number):
+    put("DB", "p4ssword")
+    secret_cache.cached_secrets(["DB"])
+
+    name = InterruptedName("DB", number, secret_cache.clear_cache)
+
+    assert secret_cache.cached_secrets([name]) == {"DB": "p4ssword"}
+
+
+@pytest.mark.parametrize("number", range(1, 7))
+def test_a_secret_that_was_read_before_its_change_is_not_cached_after_it(number):
+    put("DB", "before")
+    name = InterruptedName("DB", number, lambda: put("DB", "after"))
+
+    secret_cache.cached_secrets([name])
+    put_is_over = name.left <= 0
+
+    assert secret_cache.cached_secrets(["DB"]) == {"DB": "after" if put_is_over else "before"}
+
+
 def test_a_definition_without_secrets_does_not_query_the_table():
     with Counted() as counted:
         substitute_secrets(WHOLE, [])

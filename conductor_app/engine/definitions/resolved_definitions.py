@@ -26,7 +26,7 @@ class DefinitionCache:
 
     def __init__(self, revision: int) -> None:
         self.revision = revision
-        self.plans: dict[tuple[str, int | None], Definition | None] = {}
+        self.plans: dict[tuple[str, int | None], Definition] = {}
 
 
 _known = DefinitionCache(-1)
@@ -67,8 +67,11 @@ def resolve_by_name(name: str, version: int | None, now: int) -> Definition | No
     if (name, version) in known.plans:
         return known.plans[name, version]
     row = find_row(name, version)
-    found = None if row is None else definitions.save_definition(fill_in_references(row.document), now)
-    if row is not None and found is not None and row.breakpoints:
+    if row is None:
+        # Not cached: clients may request any number of names.
+        return None
+    found = definitions.save_definition(fill_in_references(row.document), now)
+    if row.breakpoints:
         found = dataclasses.replace(found, breakpoints=tuple(row.breakpoints))
     # Cached only after the commit, because a rollback also removes the row.
     transaction.on_commit(partial(known.plans.__setitem__, (name, version), found))

@@ -95,7 +95,8 @@ QUERIES = {
     "event = x": "",
     "event IS NULL AND status = PAUSED": "paused",
     "rateLimitKey = x": "",
-    "status = NONSENSE": "",
+    "status = NONSENSE*": "",
+    "status IN (SCHEDULED, PAUSED)": "paused",
     # Inside documents.
     "input.customer.id = 42": "paused waits",
     "input.customer.id > 7": "waits",
@@ -140,7 +141,7 @@ def test_a_query_finds(reader, shop, words, query):
 def test_a_query_can_combine_all_fields(reader, shop, words):
     """Combine each query of the table by AND with a condition that all rows match: the results are the same."""
     for query, expected in QUERIES.items():
-        for also in (f"startTime > {words['noon'] - 1}", "status != NONSENSE", "workflowType IN (order, refund)"):
+        for also in (f"startTime > {words['noon'] - 1}", "status != NONSENSE*", "workflowType IN (order, refund)"):
             asked = f"({query.format(**words)}) AND {also}" if query else also
             assert len(ids(reader.get("/workflow/search", query=asked))) == len(expected.split()), asked
 
@@ -155,6 +156,9 @@ REFUSED = {
     "status = FAILED)": (16, ")"),
     "status = 'FAILED": (10, "'FAILED"),
     "version = two": (11, "two"),
+    "status = NONSENSE": (10, "use one of: COMPLETED, FAILED, PAUSED"),
+    "workflowType = order AND status != nonsense": (35, "NONSENSE"),
+    "status IN (SCHEDULED, IN_PROGRESS)": (12, "SCHEDULED, IN_PROGRESS"),
     "startTime > yesterday": (13, "yesterday"),
     "startTime STARTS_WITH 2027": (1, "startTime"),
     "version STARTS_WITH 1": (1, "version"),
@@ -177,6 +181,12 @@ def test_a_query_that_cannot_be_understood_is_refused_and_the_place_named(api, q
 
 
 FREE_TEXTS = {
+    "workflowType:refund": "failed",
+    'correlationId:"cu-1" AND status:"RUNNING"': "waits",
+    'input:"Ann" OR correlationId:cu-2': "failed waits",
+    "reasonForIncompletion:funds": "failed",
+    "r-1 AND status:COMPLETED": "done",
+    "input.customer.id:7": "failed",
     "": "failed done paused waits",
     "*": "failed done paused waits",
     "ann": "waits",
@@ -254,7 +264,21 @@ def test_hits_are_sorted_as_requested(reader, shop):
     assert order("priority:DESC,startTime:DESC")[0] == "waits"
     assert order(["workflowType:DESC", "startTime:ASC"]) == ["failed", "waits", "paused", "done"]
     assert order("updateTime:DESC", query="workflowType = order")[0] == "done"
-    assert len(order("nonsense:DESC")) == len(order("")) == 4
+    assert len(order("")) == 4
+
+
+def test_a_sort_by_an_unknown_field_is_refused(api):
+    reply = api.get("/workflow/search", sort="startTime:ASC|nonsense:DESC")
+
+    assert reply.status_code == 400
+    assert "Workflows cannot be sorted by 'nonsense'. Use one of: correlationId, " in reply.json()["message"]
+
+
+@pytest.mark.parametrize("name", ["start", "size"])
+def test_a_negative_page_is_refused(api, name):
+    reply = api.get("/workflow/search", **{name: -1})
+
+    assert (reply.status_code, reply.json()["validationErrors"][0]["path"]) == (400, f"searchWorkflows.{name}")
 
 
 def test_more_than_five_thousand_are_refused_as_the_original_does(api):

@@ -6,7 +6,7 @@ from typing import Any
 
 from ....access.conductor_auth import Actor
 from ....access.permissions import filter_readable_runs
-from ....core.errors import ValidationError, ValidationFailed
+from ....core.errors import Invalid, ValidationError, ValidationFailed
 from ....insight.runs.search import RUNS, TASKS, Clause, PageEnds, QueryValue, Search, SearchPage, SearchQuery
 from ....insight.runs.search.query_compiler import SearchLanguage
 from ....insight.runs.search.result_pages import Sort
@@ -70,7 +70,10 @@ def parse_search(
     kind: type,
     hit_field: str = "pk",
 ) -> SearchRequest:
-    start, size = max(query.integer("start", 0), 0), max(query.integer("size", 100), 0)
+    start, size = query.integer("start", 0), query.integer("size", 100)
+    for name, value in (("start", start), ("size", size)):
+        if value < 0:
+            raise ValidationFailed([ValidationError(f"searchWorkflows.{name}", "must be at least 0", value)])
     if size > MAX_PAGE_SIZE:
         validation_error = f"Cannot return more than {MAX_PAGE_SIZE} workflows. Please use pagination."
         raise ValidationFailed([ValidationError("searchWorkflows.size", validation_error, size)])
@@ -82,13 +85,24 @@ def parse_search(
 
 
 def parse_sorts(query: QueryParameters, language: SearchLanguage) -> list[Sort]:
-    """Parse `startTime:DESC|status`, or several parameters. Unknown fields are ignored."""
+    """Parse `startTime:DESC|status`, or several parameters.
+
+    Raises:
+        Invalid: when a field is unknown.
+    """
     texts = [each for value in query.values.get("sort", ()) for each in value.replace(",", "|").split("|")]
     found: dict[str, bool] = {}
     for text in texts:
         name, _, direction = text.partition(":")
+        if not name.strip():
+            continue
         column = sort_columns(language).get(name.strip().lower())
-        if column and len(found) < MAX_SORTS:
+        if column is None:
+            raise Invalid(
+                f"{language.plural_name.capitalize()} cannot be sorted by '{name.strip()[:50]}'. "
+                f"Use one of: {', '.join(sorted(language.sorts))}."
+            )
+        if len(found) < MAX_SORTS:
             found.setdefault(column, direction.strip().upper() == "DESC")
     return list(found.items())
 

@@ -21,6 +21,7 @@ class ChoiceField(SearchField):
         """Replace patterns by the choices that match them."""
         if clause.operator not in ("=", "IN", "STARTS_WITH"):
             return clause
+        self.check_choices(clause)
         return Clause(
             clause.field,
             "IN",
@@ -44,8 +45,22 @@ class ChoiceField(SearchField):
 
     def negate_clause(self, clause: Clause) -> Clause:
         """Return the clause that selects all other choices, which an index supports too."""
+        self.check_choices(clause)
         others = [word for word in self.choices if not any(matches_word(word, value.text) for value in clause.values)]
         return Clause(clause.field, "IN", tuple(QueryValue(word, clause.position) for word in others), clause.position)
+
+    def check_choices(self, clause: Clause) -> None:
+        """Check that the clause names at least one choice: a list may contain statuses of workflows and of tasks.
+
+        Raises:
+            InvalidSearchValue: when no value is a choice, a pattern or empty.
+        """
+        texts = [value.text.strip().upper() for value in clause.values]
+        if clause.operator != "STARTS_WITH" and not any(not t or "*" in t or t in self.choices for t in texts):
+            found = ", ".join(texts)[:50]
+            raise InvalidSearchValue(
+                clause.values[0].position, f"{clause.field} is never {found}; use one of: {', '.join(self.choices)}"
+            )
 
     def choices_condition(self, found: list[str], without_index: bool) -> Q:
         return Q(compare_any(column_expression(self.column, without_index), found))

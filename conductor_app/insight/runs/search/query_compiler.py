@@ -13,14 +13,13 @@ from operator import and_
 
 from django.db.models import F, Q
 
-from ....core.errors import Invalid
 from .choice_fields import ChoiceField
 from .field_types import EVERYTHING, NOTHING, InvalidSearchValue, RareTextField, SearchField
+from .free_text import parse_free_text
 from .payload_fields import DocumentSearchField
 from .query_parser import CLAUSE_AHEAD, All, Any, Clause, Condition, Not, parse_query, syntax_error
 from .search_sql import contains_words
 
-MAX_WORDS = 10
 FREE_TEXT_SCAN_LIMIT = 5_000
 """Maximum number of rows whose texts are searched for free text."""
 
@@ -52,7 +51,7 @@ class SearchLanguage:
             InvalidSearchValue: when the field is unknown, or the clause has a path in a field that is not a document.
         """
         base = base_of(clause.field)
-        name = self.names_by_lowercase.get(base.lower())
+        name = self.name_of(base)
         if name is None:
             known = ", ".join(sorted(self.fields))
             raise InvalidSearchValue(
@@ -63,10 +62,14 @@ class SearchLanguage:
             raise InvalidSearchValue(clause.position, f"'{name}' is not a document and has no members")
         return name, found
 
+    def name_of(self, written: str) -> str | None:
+        """Return the name of a field, whose case does not matter, without a path; None if it is unknown."""
+        return self.names_by_lowercase.get(base_of(written).lower())
+
     def is_query(self, text: str) -> bool:
         """Return True if a text starts like a query: with a known field and a comparison."""
         begins = CLAUSE_AHEAD.match(text)
-        return begins is not None and base_of(begins["field"]).lower() in self.names_by_lowercase
+        return begins is not None and self.name_of(begins["field"]) is not None
 
 
 def base_of(field: str) -> str:
@@ -81,12 +84,11 @@ class SearchQuery:
         self, language: SearchLanguage, query: str = "", free_text: str = "", extra_clauses: Iterable[Clause] = ()
     ) -> None:
         self.language, self.query = language, query
-        condition = parse_query(query)
-        parts = condition.parts if isinstance(condition, All) else (condition,) if condition else ()
-        self.parts: tuple[Condition, ...] = tuple(map(self.rewrite_for_index, (*extra_clauses, *parts)))
+        in_text, self.words = parse_free_text(free_text, language)
+        parts = [*extra_clauses, *parts_of(parse_query(query)), *parts_of(in_text)]
+        self.parts: tuple[Condition, ...] = tuple(map(self.rewrite_for_index, parts))
         ranked = [(rank, at) for at, part in enumerate(self.parts) if (rank := self.rank(part)) is not None]
         self.lead = self.parts[min(ranked)[1]] if ranked else None
-        self.words = words_of(free_text)
 
     @property
     def is_ordered(self) -> bool:
@@ -151,7 +153,8 @@ class SearchQuery:
             case Not(part=Clause(operator="=" | "IN") as clause):
                 found = self.resolve_field(clause)[1]
                 # All other choices of the field are known.
-                return found.negate_clause(clause) if isinstance(found, ChoiceField) else part
+                with self.locate_errors():
+                    return found.negate_clause(clause) if isinstance(found, ChoiceField) else part
             case Not():
                 return part
         return replace(part, parts=tuple(map(self.rewrite_for_index, part.parts)))
@@ -222,17 +225,6 @@ class SearchQuery:
             raise syntax_error(self.query, invalid.position, invalid.message) from None
 
 
-def words_of(free_text: str) -> list[str]:
-    """Split free text into words. Quoted words stay together, and `*` gives none.
-
-    Raises:
-        Invalid: when there are too many words, or a word is too long.
-    """
-    pieces = free_text.split('"')
-    found = [piece.strip() for piece in pieces[1::2]]
-    for piece in pieces[::2]:
-        found += piece.split()
-    words = [word for each in found if (word := each.strip("*"))]
-    if len(words) > MAX_WORDS or any(len(word) > 200 for word in words):
-        raise Invalid(f"freeText may have at most {MAX_WORDS} words of at most 200 characters each.")
-    return words
+def parts_of(condition: Condition | None) -> tuple[Condition, ...]:
+    """Return the conditions that must all hold."""
+    return condition.parts if isinstance(condition, All) else (condition,) if condition else ()
