@@ -157,7 +157,7 @@ REFUSED = {
     "status = 'FAILED": (10, "'FAILED"),
     "version = two": (11, "two"),
     "status = NONSENSE": (10, "use one of: COMPLETED, FAILED, PAUSED"),
-    "workflowType = order AND status != nonsense": (35, "NONSENSE"),
+    "workflowType = order AND status != nonsense": (36, "NONSENSE"),
     "status IN (SCHEDULED, IN_PROGRESS)": (12, "SCHEDULED, IN_PROGRESS"),
     "startTime > yesterday": (13, "yesterday"),
     "startTime STARTS_WITH 2027": (1, "startTime"),

@@ -8,8 +8,8 @@ from ....access.conductor_auth import Actor
 from ....access.permissions import filter_readable_runs
 from ....core.errors import Invalid, ValidationError, ValidationFailed
 from ....insight.runs.search import RUNS, TASKS, Clause, PageEnds, QueryValue, Search, SearchPage, SearchQuery
-from ....insight.runs.search.query_compiler import SearchLanguage
 from ....insight.runs.search.result_pages import Sort
+from ....insight.runs.search.search_language import SearchLanguage
 from ....insight.runs.search.task_fields import searchable_attempts
 from ....models import Run
 from ..query_parameters import QueryParameters

@@ -11,13 +11,11 @@ only. Text without a field that is known, such as `http://host`, consists of wor
 import re
 from collections.abc import Iterator
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from ....core.errors import Invalid
 from .query_parser import FIELD, Condition, parse_query
-
-if TYPE_CHECKING:
-    from .query_compiler import SearchLanguage
+from .search_language import SearchLanguage
 
 MAX_WORDS, MAX_WORD_LENGTH = 10, 200
 LONG_TEXTS = ("reason", "input", "output", "variables")
@@ -38,7 +36,7 @@ ESCAPED = re.compile(r"\\(.)")
 OPERATORS = {"AND": "AND", "&&": "AND", "OR": "OR", "||": "OR", "NOT": "NOT"}
 
 
-def parse_free_text(text: str, language: "SearchLanguage") -> tuple[Condition | None, list[str]]:
+def parse_free_text(text: str, language: SearchLanguage) -> tuple[Condition | None, list[str]]:
     """Return the condition on fields in a free text, and its words without a field.
 
     Raises:
@@ -99,18 +97,18 @@ def _refuse_combination(word: str) -> NoReturn:
     )
 
 
-def _is_known(match: re.Match[str], language: "SearchLanguage") -> bool:
+def _is_known(match: re.Match[str], language: SearchLanguage) -> bool:
     return bool(match["field"]) and language.name_of(match["field"]) is not None
 
 
-def _refuse_unknown_field(terms: list[re.Match[str]], language: "SearchLanguage") -> None:
+def _refuse_unknown_field(terms: list[re.Match[str]], language: SearchLanguage) -> None:
     """Refuse `name:"text"` with an unknown name. Without quotes it may be a word, such as an address."""
     for match in terms:
         if match["field"] and match["value"].startswith(('"', "(", "[", "{")):
             _raise_unknown(match["field"], language)
 
 
-def _raise_unknown(field: str, language: "SearchLanguage") -> NoReturn:
+def _raise_unknown(field: str, language: SearchLanguage) -> NoReturn:
     similar = get_close_matches(field.lower(), language.names_by_lowercase, 1)
     hint = f"Did you mean {language.names_by_lowercase[similar[0]]}? " if similar else ""
     known = ", ".join(sorted(language.fields))
@@ -119,7 +117,7 @@ def _raise_unknown(field: str, language: "SearchLanguage") -> NoReturn:
     )
 
 
-def _comparison(match: re.Match[str], language: "SearchLanguage") -> str:
+def _comparison(match: re.Match[str], language: SearchLanguage) -> str:
     """Return a term in the query language."""
     field, value = match["field"], match["value"]
     if bounds := RANGE.fullmatch(value):
@@ -135,7 +133,7 @@ def _comparison(match: re.Match[str], language: "SearchLanguage") -> str:
     return _equality(field, value, language)
 
 
-def _equality(field: str, value: str, language: "SearchLanguage") -> str:
+def _equality(field: str, value: str, language: SearchLanguage) -> str:
     text = ESCAPED.sub(r"\1", value[1:].removesuffix('"') if value.startswith('"') else value)
     if text == "*":
         return f"NOT {field} IS NULL"

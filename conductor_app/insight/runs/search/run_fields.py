@@ -10,8 +10,8 @@ from .choice_fields import ChoiceField, ConstantField, NameListField
 from .field_types import IdSearchField, RareTextField, SearchField, check_pattern
 from .number_fields import IntegerField, TimeField
 from .payload_fields import DocumentSearchField
-from .query_compiler import SearchLanguage
 from .query_parser import Clause, QueryValue
+from .search_language import SearchLanguage
 from .search_sql import matches_pattern
 
 MAX_NAMES = 1_000

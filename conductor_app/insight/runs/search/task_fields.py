@@ -18,8 +18,8 @@ from .choice_fields import ChoiceField
 from .field_types import NOTHING, IdSearchField, SearchField, check_pattern
 from .number_fields import IntegerField, TimeField
 from .payload_fields import DocumentSearchField
-from .query_compiler import SearchLanguage
 from .query_parser import Clause, QueryValue
+from .search_language import SearchLanguage
 from .search_sql import IsNotNull, column_expression, compare_any, matches_pattern
 
 MAX_RUNS = 1_000
