@@ -4,13 +4,16 @@ Nothing final follows from such an error: a decision is rolled back and repeated
 waits, and a client is asked to send its request again.
 """
 
+import errno
+import socket
 import sqlite3
+from collections.abc import Iterator
 
 import psycopg
 from django.db import InterfaceError, InternalError, OperationalError
 
 from .blob_storage import StorageFileMissing, StorageUnavailable
-from .core.errors import Busy, PayloadMissing
+from .core.errors import Busy, PayloadMissing, RequestRefused
 from .scripts.pool import ScriptsUnavailable
 from .scripts.process import HelperDied
 
@@ -28,6 +31,14 @@ DATABASE_ERRORS = (
 TRANSIENT_ERRORS = (*DATABASE_ERRORS, Busy, StorageUnavailable, ScriptsUnavailable, HelperDied, OSError, MemoryError)
 LASTING_ERRORS = (PayloadMissing, StorageFileMissing)
 """Subclasses of transient errors that repetition does not resolve."""
+DISK_FULL = "53100"
+"""The SQLSTATE of PostgreSQL for a full disk."""
+NO_THREAD = "can't start new thread"
+FULL_DISK = frozenset({errno.ENOSPC, errno.EDQUOT})
+NO_FILES = frozenset({errno.EMFILE, errno.ENFILE})
+OWN_ERRNOS = FULL_DISK | NO_FILES | {errno.ENOMEM, errno.ENOBUFS}
+"""Numbers of errors that say something about this server, never about the host that it calls."""
+OWN_RESOLVER_ERRNOS = frozenset({socket.EAI_MEMORY, socket.EAI_SYSTEM})
 
 
 def is_transient(error: BaseException) -> bool:
@@ -36,9 +47,71 @@ def is_transient(error: BaseException) -> bool:
     An `OSError` counts as one of the server itself. Workers that call other hosts convert the errors of those hosts
     into results of their task before they ask.
     """
+    if isinstance(error, RuntimeError):
+        return str(error).startswith(NO_THREAD)
     return isinstance(error, TRANSIENT_ERRORS) and not isinstance(error, LASTING_ERRORS)
 
 
 def is_database_error(error: BaseException) -> bool:
     """Return True if the database did not respond, refused the transaction, or has no space."""
     return isinstance(error, DATABASE_ERRORS)
+
+
+def own_error_of_exchange(error: BaseException) -> BaseException | None:
+    """Return the error of this server that ended an exchange with another host, or None if the host is the cause.
+
+    Client libraries wrap errors of sockets in their own: this one may be a cause, or a part of a group.
+    """
+    return next((each for each in _causes(error, set()) if _is_own(each)), None)
+
+
+def _is_own(error: BaseException) -> bool:
+    if isinstance(error, socket.gaierror):
+        return error.errno in OWN_RESOLVER_ERRNOS
+    if isinstance(error, OSError):
+        return error.errno in OWN_ERRNOS
+    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and is_transient(error))
+
+
+def _causes(error: BaseException | None, seen: set[int]) -> Iterator[BaseException]:
+    if error is None or id(error) in seen:
+        return
+    seen.add(id(error))
+    yield error
+    yield from _causes(error.__cause__, seen)
+    yield from _causes(error.__context__, seen)
+    if isinstance(error, BaseExceptionGroup):
+        for each in error.exceptions:
+            yield from _causes(each, seen)
+
+
+def describe_transient(error: BaseException) -> str:
+    """Return a sentence that says what failed, for callers and operators. Errors of libraries may contain secrets."""
+    if isinstance(error, RequestRefused):
+        return error.message
+    if is_database_error(error):
+        return _describe_database_error(error)
+    if isinstance(error, StorageUnavailable):
+        return "The storage of payloads did not respond."
+    if isinstance(error, ScriptsUnavailable | HelperDied):
+        return "No helper process could evaluate a script."
+    if isinstance(error, OSError):
+        return _describe_os_error(error)
+    return "The server is out of memory." if isinstance(error, MemoryError) else "The server is out of threads."
+
+
+def _describe_database_error(error: BaseException) -> str:
+    texts = [str(each).lower() for each in (error, error.__cause__)]
+    if getattr(error.__cause__ or error, "sqlstate", None) == DISK_FULL or any("is full" in text for text in texts):
+        return "The disk of the database is full."
+    if any("read-only" in text or "readonly" in text for text in texts):
+        return "The database accepts no changes at present: it is read-only."
+    return "The database did not respond."
+
+
+def _describe_os_error(error: OSError) -> str:
+    if error.errno in FULL_DISK:
+        return "The disk of the server is full."
+    if error.errno in NO_FILES:
+        return "The server has too many open files."
+    return f"The server failed: {(error.strerror or type(error).__name__).rstrip('.')}."

@@ -6,7 +6,7 @@ from ..core.events import event_name
 from ..core.expressions import field_text
 from ..core.step_types.event import EventStep
 from ..models.claimed_attempts import ClaimedAttempt
-from .sinks import SinkFailed, publish
+from .sinks import SinkFailed, SinkUnavailable, publish
 from .worker import BuiltInWorker, WorkResult
 
 
@@ -29,10 +29,16 @@ class EventWorker(BuiltInWorker):
         return {"id": attempt.id, "event": event, "payload": {**input, **run_facts, "event_produced": event}}
 
     def perform(self, inputs: dict[str, Any]) -> WorkResult:
-        """Publish the event. With asyncComplete the task stays open until a client completes it."""
+        """Publish the event. With asyncComplete the task stays open until a client completes it.
+
+        Raises:
+            SinkUnavailable: when the broker does not answer. The task waits, within its timeouts.
+        """
         payload = inputs["payload"]
         try:
             publish(inputs["event"], inputs["id"], payload)
+        except SinkUnavailable:
+            raise
         except SinkFailed as failed:
             return WorkResult("FAILED", payload, str(failed))
         return WorkResult("IN_PROGRESS" if payload.get("asyncComplete") is True else "COMPLETED", payload)

@@ -13,6 +13,7 @@ import requests
 from urllib3 import exceptions as broken
 
 from conductor_app import conf
+from conductor_app.transient_errors import own_error_of_exchange
 from conductor_app.workers.http_reply import FAILURE, NoReply, Reply, read_body
 from conductor_app.workers.http_request import InvalidHttpRequest, Request, parse_request
 from conductor_app.workers.network_guard import AddressRefused, Guard, GuardedSession
@@ -58,6 +59,7 @@ class HttpTransport:
 
         Raises:
             RequestFailed: when there is no reply.
+            OSError: when this server is the cause, for example because it has too many open files.
         """
         try:
             request = parse_request(inputs)
@@ -70,6 +72,8 @@ class HttpTransport:
             except AddressRefused as refusal:
                 raise RequestFailed(refusal_result(request, refusal)) from refusal
             except CONNECTION_ERRORS as error:
+                if own := own_error_of_exchange(error):
+                    raise own from None
                 reason = TIMEOUT_TEXT.format(limits.total_seconds) if deadline.has_passed else describe_failure(error)
                 raise RequestFailed(
                     failure_result(f"{reason} ({request})"), not isinstance(error, InvalidHttpRequest)

@@ -39,6 +39,7 @@ class QueueServer:
     def _serve(self) -> None:
         while not self._stopping.is_set():
             try:
+                runner.report_kept_results()
                 with self._claim_lock:
                     claimed = [] if self._stopping.is_set() else runner.claim_one(self.queue, WAIT_MS)
                 for attempt in claimed:

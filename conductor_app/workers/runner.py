@@ -3,6 +3,10 @@
 import logging
 from collections.abc import Callable, Iterable
 from socket import gethostname
+from time import monotonic
+from typing import NamedTuple
+
+from django.db import close_old_connections
 
 from .. import fault_points
 from ..access.redaction import redact
@@ -11,7 +15,9 @@ from ..core.step_types.queued import type_of_queue
 from ..engine.tasks import task_commands
 from ..models.claimed_attempts import ClaimedAttempt
 from ..telemetry.log_context import log_context
+from ..transient_errors import describe_transient, is_transient
 from . import WORKERS
+from .sinks import SinkUnavailable
 from .worker import WorkResult
 
 log = logging.getLogger(__name__)
@@ -19,19 +25,44 @@ log = logging.getLogger(__name__)
 WORKER_ID = f"built-in@{gethostname()}"
 _running_attempts: dict[str, ClaimedAttempt] = {}
 """The attempts that the threads of this process execute."""
+_kept_results: dict[str, "KeptResult"] = {}
+"""Results that could not be stored, by attempt. Each call of `run_built_in_workers` reports those that are due."""
+MAX_DELAY_SECONDS = 60
+"""The maximum delay of an attempt that met a fault of this server, and between two reports of a kept result."""
 REPORT_STATUSES = {"FAILED_WITH_TERMINAL_ERROR": "FAILED_FOR_GOOD"}
+
+
+class KeptResult(NamedTuple):
+    """A result that could not be stored. `due_at`: the next try, as a time of the monotonic clock."""
+
+    attempt: ClaimedAttempt
+    outcome: WorkResult
+    tries: int
+    due_at: float
 
 
 def run_built_in_workers(
     is_stopping: Callable[[], bool] = lambda: False, queues: Iterable[str] = tuple(WORKERS)
 ) -> int:
-    """Execute tasks of built-in workers until these queues are empty. Returns the number of executed tasks."""
-    count = 0
+    """Execute tasks of built-in workers until these queues are empty. Returns the number of executed tasks.
+
+    A queue that cannot be served, because the database does not respond, does not stop the others.
+    """
+    count, failures = 0, dict[str, str]()
+    report_kept_results()
     for queue in queues:
-        while not is_stopping() and (claimed := claim_one(queue)):
-            for attempt in claimed:
-                run_attempt(attempt)
-                count += 1
+        try:
+            while not is_stopping() and (claimed := claim_one(queue)):
+                for attempt in claimed:
+                    run_attempt(attempt)
+                    count += 1
+        except Exception as error:
+            if not is_transient(error):
+                raise
+            failures[queue] = describe_transient(error)
+            close_old_connections()
+    if failures:
+        log.warning("queues_not_served", extra={"queues": failures})
     return count
 
 
@@ -50,12 +81,22 @@ def run_attempt(attempt: ClaimedAttempt) -> bool:
             _running_attempts.pop(attempt.id, None)
 
 
+def report_kept_results(until: float = 0.0) -> None:
+    """Report the results that could not be stored, if their next try is due now, or `until` a monotonic time."""
+    due_before = max(until, monotonic())
+    for id in [id for id, kept in list(_kept_results.items()) if kept.due_at <= due_before]:
+        # Another thread may report this one.
+        if kept := _kept_results.pop(id, None):
+            _report(kept.attempt, kept.outcome, kept.tries)
+
+
 def release_unfinished() -> int:
     """Release the unfinished attempts of this process before it ends. Returns their number.
 
     If a thread still completes its attempt, the report is accepted unless another worker reports first. Other results
-    are dropped.
+    are dropped. Results that could not be stored are reported once more.
     """
+    report_kept_results(monotonic() + MAX_DELAY_SECONDS)
     released_count = 0
     for attempt in list(_running_attempts.values()):
         lease = attempt.scheduled_at
@@ -70,7 +111,6 @@ def release_unfinished() -> int:
 
 
 def _run_and_report(attempt: ClaimedAttempt) -> bool:
-    secret_names = attempt.task.step_state.get("secrets", ())
     outcome = _perform(attempt)
     if outcome is None:
         return False
@@ -78,6 +118,34 @@ def _run_and_report(attempt: ClaimedAttempt) -> bool:
     if attempt.id not in _running_attempts and outcome.status != "COMPLETED":
         # The attempt was released in the meantime, so its failure may be due to the end of this process.
         return False
+    return _report(attempt, outcome)
+
+
+def _report(attempt: ClaimedAttempt, outcome: WorkResult, tries: int = 0) -> bool:
+    """Report the result of an attempt. A result that cannot be stored is kept: the work is not executed again.
+
+    Returns False if the attempt had ended already, or the result is kept.
+    """
+    try:
+        is_accepted = _store_result(attempt, outcome)
+    except Exception as error:
+        if not is_transient(error):
+            raise
+        close_old_connections()
+        if not tries:
+            # Most of these errors are over at once, such as that of a connection that was lost long before.
+            return _report(attempt, outcome, tries=1)
+        extra = {"run_id": attempt.run_id, "attempt_id": attempt.id, "why": describe_transient(error)}
+        log.warning("result_kept", extra=extra)
+        _kept_results[attempt.id] = KeptResult(attempt, outcome, tries + 1, monotonic() + _delay_seconds(tries))
+        return False
+    if is_accepted:
+        _finish(attempt, outcome)
+    return is_accepted
+
+
+def _store_result(attempt: ClaimedAttempt, outcome: WorkResult) -> bool:
+    secret_names = attempt.task.step_state.get("secrets", ())
     # Outputs are masked by name. Error messages have no names, so masked values are redacted in them.
     masked = getattr(attempt, "masked", ()) if outcome.status.startswith("FAILED") else ()
     report = Report(
@@ -86,13 +154,23 @@ def _run_and_report(attempt: ClaimedAttempt) -> bool:
         redact(outcome.reason, secret_names, masked),
         outcome.callback_seconds,
         WORKER_ID,
+        merges=outcome.is_interrupted,
         is_kept=not outcome.callback_seconds,
         lease=attempt.scheduled_at,
     )
-    is_accepted = task_commands.report_task(attempt.run_id, attempt.id, report, WORKER_ID)
-    if is_accepted and (kind := WORKERS.get(_type_of(attempt))):
-        kind.finish(attempt, outcome)
-    return is_accepted
+    return task_commands.report_task(attempt.run_id, attempt.id, report, WORKER_ID)
+
+
+def _finish(attempt: ClaimedAttempt, outcome: WorkResult) -> None:
+    """Let the worker delete what it has stored for an attempt. If that fails, a job deletes it later."""
+    if (kind := WORKERS.get(_type_of(attempt))) and not outcome.is_interrupted:
+        try:
+            kind.finish(attempt, outcome)
+        except Exception as error:
+            if not is_transient(error):
+                raise
+            log.warning("remains_not_deleted", extra={"attempt_id": attempt.id, "why": describe_transient(error)})
+            close_old_connections()
 
 
 def _type_of(attempt: ClaimedAttempt) -> str:
@@ -105,6 +183,22 @@ def _perform(attempt: ClaimedAttempt) -> WorkResult | None:
     try:
         return WORKERS[kind].work_on(attempt)
     except Exception as error:
+        if is_transient(error):
+            return _interruption(attempt, error)
         # The attempt fails and can be retried, instead of being blocked until its lease expires.
         log.exception("built_in_worker_failed", extra={"attempt_id": attempt.id})
         return WorkResult("FAILED", {}, f"The built-in {kind} worker failed: {type(error).__name__}.")
+
+
+def _interruption(attempt: ClaimedAttempt, error: Exception) -> WorkResult:
+    """Return the result of an attempt that met a fault of this server: it waits in its queue, with a growing delay."""
+    close_old_connections()
+    seconds = _delay_seconds(attempt.poll_count - 1)
+    why = str(error) if isinstance(error, SinkUnavailable) else describe_transient(error)
+    log.warning("built_in_worker_interrupted", extra={"attempt_id": attempt.id, "why": why})
+    reason = f"{why} The task was put back and is tried again after {seconds} s."
+    return WorkResult("IN_PROGRESS", {}, reason, seconds, is_interrupted=True)
+
+
+def _delay_seconds(tries: int) -> int:
+    return min(2 ** max(min(tries, 10), 0), MAX_DELAY_SECONDS)

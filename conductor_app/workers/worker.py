@@ -19,6 +19,7 @@ class WorkResult:
     callback_seconds: int = (
         0  # If in progress: seconds until the attempt can be claimed again, or 0 if a client will report on it.
     )
+    is_interrupted: bool = False  # A fault of this server prevented the work: the output of the attempt stays as it is.
 
 
 class BuiltInWorker:

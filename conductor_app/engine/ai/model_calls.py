@@ -180,22 +180,24 @@ def save_reply(call: ModelCall, reply: dict[str, Any] | None, usage: Usage) -> N
     call.status, call.reply, call.ended_at = REPLIED, reply, clock.now()
     call.prompt_tokens, call.completion_tokens = usage.prompt_tokens, usage.completion_tokens
     call.finish_reason, call.first_token_ms = usage.finish_reason[:32], usage.first_token_ms
-    with transaction.atomic():
-        call.save(
-            update_fields=[
-                *("status", "reply", "ended_at", "prompt_tokens", "completion_tokens", "finish_reason"),
-                "first_token_ms",
-            ]
-        )
-        _settle(call)
+    _end_call(
+        call,
+        *("status", "reply", "ended_at", "prompt_tokens", "completion_tokens", "finish_reason", "first_token_ms"),
+    )
 
 
 def fail_call(call: ModelCall, error: str) -> None:
     """Save that a call has no reply. `error`: with secrets redacted."""
     call.status, call.error, call.ended_at = FAILED, strip_nul(error)[:MAX_ERROR_LENGTH], clock.now()
+    _end_call(call, "status", "error", "ended_at")
+
+
+def _end_call(call: ModelCall, *fields: str) -> None:
+    """Save the end of a call and count it, once: the caller repeats this if it does not know of the commit."""
     with transaction.atomic():
-        call.save(update_fields=["status", "error", "ended_at"])
-        _settle(call)
+        rows = ModelCall.objects.filter(pk=call.pk).exclude(status=call.status)
+        if rows.update(**{name: getattr(call, name) for name in fields}):
+            _settle(call)
 
 
 def discard_replies(task_id: str) -> None:

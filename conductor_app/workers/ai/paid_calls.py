@@ -16,6 +16,8 @@ from conductor_app.engine.ai.prompts import prompt_text
 from conductor_app.engine.ai.reservations import estimate_call
 from conductor_app.engine.queues.queue_lookups import release_connection
 from conductor_app.models.claimed_attempts import ClaimedAttempt
+from conductor_app.transient_errors import is_transient
+from conductor_app.workers.ai.call_outcomes import store_outcome
 from conductor_app.workers.ai.chat_request import InputRejected, boolean, whole_number
 from conductor_app.workers.ai.lease_renewal import renewed_lease
 from conductor_app.workers.ai.provider_errors import TOO_LONG, CallFailed, without_keys
@@ -108,7 +110,12 @@ def failed_result(failure: InputRejected | RequestRefused | CallFailed, claims: 
     """Return the result of a task whose input is invalid (a terminal failure, as in Conductor), or without a reply.
 
     Without a reply, the attempt waits if the provider says so; otherwise it fails.
+
+    Raises:
+        Busy: when that is the failure: it says nothing about the task.
     """
+    if is_transient(failure):
+        raise failure
     if not isinstance(failure, CallFailed):
         message = failure.message if isinstance(failure, RequestRefused) else str(failure)
         return WorkResult("FAILED_WITH_TERMINAL_ERROR", {}, f"Non-retryable error: {message}")
@@ -138,6 +145,7 @@ def paid_call(
         CallFailed: when there is no reply.
         CallHeld: when a budget has no room.
         InputRejected: when an earlier call was lost and must not be repeated.
+        OSError: when this server could not send the request.
     """
     key = model_calls.call_key(attempt, [settings.integration, settings.model, content])
     if not repeats_lost_calls(attempt) and model_calls.has_lost_call(attempt, key):
@@ -150,21 +158,39 @@ def paid_call(
     secrets = attempt.task.step_state.get("secrets", ())
     # A pool has fewer connections than its process has threads, and a call takes minutes.
     release_connection()
-    try:
-        with renewed_lease(attempt), Deadline(conf.ai_task_seconds) as deadline:
-            try:
-                reply, usage = send(key.request)
-            except CallFailed:
-                if deadline.has_passed:
-                    raise CallFailed(TOO_LONG.format(settings.integration, conf.ai_task_seconds)) from None
-                raise
-    except Exception as error:
-        reason = str(error) if isinstance(error, CallFailed | InputRejected) else type(error).__name__
-        model_calls.fail_call(call, without_keys(redact(reason, secrets, tuple(attempt.masked)), settings))
-        raise
-    reply = redact(reply, secrets)
-    model_calls.save_reply(call, reply, usage)
-    return reply
+    with renewed_lease(attempt):
+        try:
+            reply, usage = _send_within_deadline(send, key.request, settings)
+        except MemoryError:
+            # It is not known whether the request was sent: the call stays open, and counts as lost at the next claim.
+            raise
+        except Exception as error:
+            reason = str(error) if isinstance(error, CallFailed | InputRejected) else type(error).__name__
+
+            def store_failure() -> None:
+                model_calls.fail_call(call, without_keys(redact(reason, secrets, tuple(attempt.masked)), settings))
+
+            store_outcome(store_failure)
+            raise
+
+        def store_reply() -> dict[str, Any]:
+            redacted = redact(reply, secrets)
+            model_calls.save_reply(call, redacted, usage)
+            return redacted
+
+        return store_outcome(store_reply)
+
+
+def _send_within_deadline(
+    send: Callable[[str], tuple[dict[str, Any], Usage]], request_key: str, settings: ModelSettings
+) -> tuple[dict[str, Any], Usage]:
+    with Deadline(conf.ai_task_seconds) as deadline:
+        try:
+            return send(request_key)
+        except CallFailed:
+            if deadline.has_passed:
+                raise CallFailed(TOO_LONG.format(settings.integration, conf.ai_task_seconds)) from None
+            raise
 
 
 def repeats_lost_calls(attempt: ClaimedAttempt) -> bool:

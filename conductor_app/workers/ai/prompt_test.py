@@ -5,9 +5,13 @@ from conductor_app.engine.ai.reservations import estimate_call
 from conductor_app.engine.ai.trials import PromptTrial, TrialFailed, begin_trial
 from conductor_app.randomness import random_hex
 from conductor_app.workers.ai import providers
+from conductor_app.workers.ai.call_outcomes import store_outcome
 from conductor_app.workers.ai.chat_request import InputRejected, read_text
 from conductor_app.workers.ai.token_estimates import estimate_chat
 from conductor_app.workers.ai.trial_calls import try_call
+
+STORING_SECONDS = 10.0
+"""The time for which a person waits until the outcome of a trial is stored."""
 
 
 def test_prompt(trial: PromptTrial) -> str:
@@ -32,8 +36,9 @@ def test_prompt(trial: PromptTrial) -> str:
     try:
         reply = try_call(trial.settings, lambda: providers.complete(trial.settings, request, random_hex()))
     except Exception as error:
-        fail_call(call, str(error) if isinstance(error, TrialFailed) else type(error).__name__)
+        reason = str(error) if isinstance(error, TrialFailed) else type(error).__name__
+        store_outcome(lambda: fail_call(call, reason), STORING_SECONDS)
         raise
-    save_reply(call, None, reply.usage)
+    store_outcome(lambda: save_reply(call, None, reply.usage), STORING_SECONDS)
     trial.prompt_tokens, trial.completion_tokens = reply.prompt_tokens, reply.completion_tokens
     return reply.texts[0] if reply.texts else ""

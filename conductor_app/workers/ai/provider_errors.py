@@ -7,6 +7,7 @@ from typing import Any
 from conductor_app import clock
 from conductor_app.access.redaction import redact
 from conductor_app.engine.ai.integration_settings import ModelSettings
+from conductor_app.transient_errors import own_error_of_exchange
 from conductor_app.workers.http_exchange import exception_chain
 from conductor_app.workers.network_guard import AddressRefused
 
@@ -38,7 +39,13 @@ def status_failure(provider: str, status: int, headers: Mapping[str, str], body:
 
 
 def connection_failure(provider: str, error: BaseException, seconds: float) -> CallFailed:
-    """Return the failure for a request without a response. Texts of libraries may contain addresses with secrets."""
+    """Return the failure for a request without a response. Texts of libraries may contain addresses with secrets.
+
+    Raises:
+        OSError: when this server is the cause, for example because it has too many open files.
+    """
+    if own := own_error_of_exchange(error):
+        raise own from None
     chain = exception_chain(error)
     names = {type(each).__name__ for each in chain}
     refused = next((each for each in chain if isinstance(each, AddressRefused)), None)

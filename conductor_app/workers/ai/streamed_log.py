@@ -1,12 +1,18 @@
 """Keeps the parts of a streamed reply as log lines of the task, so that its page shows the progress."""
 
+import logging
 from time import monotonic
+
+from django.db import close_old_connections
 
 from conductor_app import clock
 from conductor_app.access.redaction import redact
 from conductor_app.engine.queues.queue_lookups import release_connection
 from conductor_app.engine.tasks.task_commands import add_logs
 from conductor_app.models.claimed_attempts import ClaimedAttempt
+from conductor_app.transient_errors import describe_transient, is_transient
+
+log = logging.getLogger(__name__)
 
 WRITE_SECONDS = 1.0
 
@@ -35,8 +41,16 @@ class StreamedLog:
         text = "".join(self._parts)
         if not text:
             return
+        now, self._written_at = clock.now(), monotonic()
+        try:
+            add_logs(self._attempt.id, [(redact(text, self._secrets, tuple(self._attempt.masked)), now)], now)
+        except Exception as error:
+            if not is_transient(error):
+                raise
+            # The log only shows the progress: the paid reply must not be lost with it.
+            why = describe_transient(error)
+            log.warning("progress_not_written", extra={"attempt_id": self._attempt.id, "why": why})
+            close_old_connections()
+            return
         self._parts.clear()
-        now = clock.now()
-        add_logs(self._attempt.id, [(redact(text, self._secrets, tuple(self._attempt.masked)), now)], now)
-        self._written_at = monotonic()
         release_connection()

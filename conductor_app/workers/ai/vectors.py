@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ... import randomness
 from ...core.errors import Invalid
 from ...core.expressions import quote_value
 from ...core.step_types.llm_get_embeddings import LlmGetEmbeddings
@@ -90,7 +89,7 @@ class StoreEmbeddings(VectorWorker):
     type = LlmStoreEmbeddings.type
 
     def work(self, attempt: ClaimedAttempt, inputs: dict[str, Any]) -> WorkResult:
-        document_id = _text(inputs, "id") or _text(inputs, "docId") or randomness.random_hex()
+        document_id = _text(inputs, "id") or _text(inputs, "docId") or attempt.id
         place, database = _place(inputs)
         embedding = _embedding(inputs)
         document = Document(document_id, embedding, _text(inputs, "text"), _metadata(inputs))

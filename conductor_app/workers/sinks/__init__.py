@@ -6,20 +6,21 @@ from .internal import Internal
 from .kafka import Kafka
 from .kombu_provider import AmqpExchange, AmqpQueue, Redis
 from .nats import Nats
-from .provider import Provider, SinkFailed
+from .provider import Provider, SinkFailed, SinkUnavailable
 
 PROVIDERS: dict[str, Provider] = {
     provider.name: provider for provider in (Internal(), AmqpQueue(), AmqpExchange(), Redis(), Kafka(), Nats())
 }
 
-__all__ = ["PROVIDERS", "Provider", "SinkFailed", "publish"]
+__all__ = ["PROVIDERS", "Provider", "SinkFailed", "SinkUnavailable", "publish"]
 
 
 def publish(sink: str, message_id: str, payload: dict[str, Any]) -> None:
     """Publish an event to a sink, `provider:queue`.
 
     Raises:
-        SinkFailed: when the sink is unknown or cannot be reached. The message is readable for users.
+        SinkUnavailable: when the sink cannot be reached.
+        SinkFailed: when it is unknown or refuses the event. The message is readable for users.
     """
     name, _, queue = sink.partition(":")
     provider = PROVIDERS.get(name)

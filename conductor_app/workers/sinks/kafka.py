@@ -8,7 +8,7 @@ from threading import Lock
 from typing import Any
 
 from ... import conf
-from .provider import MessageHandler, Provider, SinkFailed, import_library, parse_payload
+from .provider import MessageHandler, Provider, SinkFailed, SinkUnavailable, import_library, parse_payload
 
 MAX_MS = 10_000
 LOOK_SECONDS = 0.5
@@ -16,6 +16,12 @@ GROUP = "conductor"
 ID_HEADER = "message-id"
 KAFKA_LOGGER = logging.getLogger("kafka")
 """Without this logger, librdkafka writes to standard error."""
+NOT_NOW = (
+    *("_MSG_TIMED_OUT", "_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE", "_QUEUE_FULL"),
+    *("NETWORK_EXCEPTION", "REQUEST_TIMED_OUT", "BROKER_NOT_AVAILABLE", "LEADER_NOT_AVAILABLE"),
+    *("NOT_LEADER_FOR_PARTITION", "NOT_ENOUGH_REPLICAS", "NOT_ENOUGH_REPLICAS_AFTER_APPEND", "KAFKA_STORAGE_ERROR"),
+)
+"""The names of the errors of a cluster that does not answer, or that no message can reach at present."""
 
 
 class Kafka(Provider):
@@ -92,7 +98,8 @@ def send_message(
     """Publish a message to a topic, and return when the cluster has it.
 
     Raises:
-        SinkFailed: when the cluster refuses the message, or does not confirm it in time.
+        SinkUnavailable: when the cluster does not confirm the message in time.
+        SinkFailed: when it refuses the message.
     """
     kafka = import_library(provider, "confluent_kafka")
     outcome: list[Any] = []
@@ -100,12 +107,15 @@ def send_message(
         producer = _producer(kafka, servers)
         producer.produce(topic, value, key, headers=headers, on_delivery=lambda error, _: outcome.append(error))
         unconfirmed = producer.flush(max_ms / 1000)
-    except (kafka.KafkaException, BufferError, ValueError, TypeError) as error:
+    except BufferError as error:
+        raise SinkUnavailable("kafka has not answered for a long time: too many messages wait.") from error
+    except (kafka.KafkaException, ValueError, TypeError) as error:
         raise SinkFailed(f"kafka did not accept the message: {type(error).__name__}.") from error
     if not outcome and unconfirmed:
-        raise SinkFailed(f"kafka did not answer within {max_ms / 1000:g} s.")
-    if outcome and outcome[0] is not None:
-        raise SinkFailed(f"kafka did not accept the message: {outcome[0].str()}.")
+        raise SinkUnavailable(f"kafka did not answer within {max_ms / 1000:g} s.")
+    if outcome and (refusal := outcome[0]) is not None:
+        failure = SinkUnavailable if refusal.name() in NOT_NOW else SinkFailed
+        raise failure(f"kafka did not accept the message: {refusal.str()}.")
 
 
 def _producer(kafka: Any, servers: str) -> Any:

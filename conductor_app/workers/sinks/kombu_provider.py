@@ -5,16 +5,19 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qsl
 
+from amqp.exceptions import InternalError, IrrecoverableConnectionError, MessageNacked, RecoverableChannelError
 from kombu import Connection, Consumer, Exchange, Producer, Queue
-from kombu.exceptions import KombuError
+from kombu.exceptions import KombuError, SerializationError
 
 from ... import conf
-from .provider import MessageHandler, Provider, SinkFailed, message_id_of, parse_payload
+from .provider import MessageHandler, Provider, SinkFailed, SinkUnavailable, message_id_of, parse_payload
 
 CONNECT_SECONDS = 5
 ANSWER_SECONDS = 15
 LOOK_SECONDS = 0.5
 PREFETCHED = 10
+NOT_NOW = frozenset({"ClusterDownError", "MasterDownError", "OutOfMemoryError", "ReadOnlyError", "TryAgainError"})
+"""Errors of Redis about its state. Its library classifies them like refusals of a command."""
 
 
 class KombuProvider(Provider):
@@ -41,16 +44,18 @@ class KombuProvider(Provider):
 
     def publish(self, queue: str, message_id: str, payload: dict[str, Any]) -> None:
         exchange, key, source = self.route(queue)
+        connection = self.open_connection()
+        refusals = (*connection.channel_errors, IrrecoverableConnectionError, SerializationError, ValueError)
         try:
-            with self.open_connection() as connection:
+            with connection:
                 connection.ensure_connection(max_retries=1, timeout=CONNECT_SECONDS)
-                errors = (*connection.connection_errors, *connection.channel_errors, KombuError, OSError)
-                try:
-                    self._put(connection, exchange, key, source, message_id, payload)
-                except errors as error:
-                    raise SinkFailed(f"{self.name} did not accept the event: {type(error).__name__}.") from error
-        except (KombuError, OSError, ValueError) as error:
-            raise SinkFailed(f"{self.name} cannot be reached: {type(error).__name__}.") from error
+                self._put(connection, exchange, key, source, message_id, payload)
+        except (*refusals, *connection.connection_errors, KombuError, MessageNacked, OSError) as error:
+            name = type(error).__name__
+            is_later_possible = isinstance(error, RecoverableChannelError | InternalError) or name in NOT_NOW
+            if isinstance(error, refusals) and not is_later_possible:
+                raise SinkFailed(f"{self.name} did not accept the event: {name}.") from error
+            raise SinkUnavailable(f"{self.name} cannot be reached: {name}.") from error
 
     def _put(
         self,

@@ -6,7 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 from ... import conf
-from .provider import MessageHandler, Provider, SinkFailed, import_library, message_id_of, parse_payload
+from .provider import (
+    MessageHandler,
+    Provider,
+    SinkFailed,
+    SinkUnavailable,
+    import_library,
+    message_id_of,
+    parse_payload,
+)
 
 CONNECT_SECONDS = 5
 LOOK_SECONDS = 0.5
@@ -28,8 +36,10 @@ class Nats(Provider):
         nats = import_library(self, "nats")
         try:
             asyncio.run(_publish(nats, queue, message_id, json.dumps(payload).encode()))
-        except (nats.errors.Error, OSError, TimeoutError, ValueError) as error:
+        except (nats.errors.MaxPayloadError, nats.errors.BadSubjectError, ValueError) as error:
             raise SinkFailed(f"nats did not accept the event: {type(error).__name__}.") from error
+        except (nats.errors.Error, OSError, TimeoutError) as error:
+            raise SinkUnavailable(f"nats cannot be reached: {type(error).__name__}.") from error
 
     def consume(self, queue: str, handle_message: MessageHandler, is_stopping: Callable[[], bool]) -> None:
         self.require_configured()

@@ -13,6 +13,10 @@ class SinkFailed(Exception):
     """The event could not be published. The message has no addresses, because they may include a password."""
 
 
+class SinkUnavailable(SinkFailed, ConnectionError):
+    """The other system did not answer, or cannot accept any message at present. The same event may succeed later."""
+
+
 class Provider:
     """A system to which events are published, and from which they are received."""
 
@@ -28,7 +32,8 @@ class Provider:
         """Publish an event, and return when the other system has it.
 
         Raises:
-            SinkFailed: when it cannot be published.
+            SinkUnavailable: when the other system does not answer.
+            SinkFailed: when it refuses the event.
         """
         raise NotImplementedError
 
