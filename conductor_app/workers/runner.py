@@ -3,12 +3,11 @@
 import logging
 from collections.abc import Callable, Iterable
 from socket import gethostname
-from time import monotonic
 from typing import NamedTuple
 
 from django.db import close_old_connections
 
-from .. import fault_points
+from .. import clock, fault_points
 from ..access.redaction import redact
 from ..core.reports import Report
 from ..core.step_types.queued import type_of_queue
@@ -33,12 +32,12 @@ REPORT_STATUSES = {"FAILED_WITH_TERMINAL_ERROR": "FAILED_FOR_GOOD"}
 
 
 class KeptResult(NamedTuple):
-    """A result that could not be stored. `due_at`: the next try, as a time of the monotonic clock."""
+    """A result that could not be stored. `due_at`: the time of the next try."""
 
     attempt: ClaimedAttempt
     outcome: WorkResult
     tries: int
-    due_at: float
+    due_at: int
 
 
 def run_built_in_workers(
@@ -81,9 +80,9 @@ def run_attempt(attempt: ClaimedAttempt) -> bool:
             _running_attempts.pop(attempt.id, None)
 
 
-def report_kept_results(until: float = 0.0) -> None:
-    """Report the results that could not be stored, if their next try is due now, or `until` a monotonic time."""
-    due_before = max(until, monotonic())
+def report_kept_results(within_seconds: int = 0) -> None:
+    """Report the results that could not be stored, if their next try is due within this time."""
+    due_before = clock.now() + within_seconds * 1000
     for id in [id for id, kept in list(_kept_results.items()) if kept.due_at <= due_before]:
         # Another thread may report this one.
         if kept := _kept_results.pop(id, None):
@@ -96,7 +95,7 @@ def release_unfinished() -> int:
     If a thread still completes its attempt, the report is accepted unless another worker reports first. Other results
     are dropped. Results that could not be stored are reported once more.
     """
-    report_kept_results(monotonic() + MAX_DELAY_SECONDS)
+    report_kept_results(within_seconds=MAX_DELAY_SECONDS)
     released_count = 0
     for attempt in list(_running_attempts.values()):
         lease = attempt.scheduled_at
@@ -137,7 +136,8 @@ def _report(attempt: ClaimedAttempt, outcome: WorkResult, tries: int = 0) -> boo
             return _report(attempt, outcome, tries=1)
         extra = {"run_id": attempt.run_id, "attempt_id": attempt.id, "why": describe_transient(error)}
         log.warning("result_kept", extra=extra)
-        _kept_results[attempt.id] = KeptResult(attempt, outcome, tries + 1, monotonic() + _delay_seconds(tries))
+        due_at = clock.now() + _delay_seconds(tries) * 1000
+        _kept_results[attempt.id] = KeptResult(attempt, outcome, tries + 1, due_at)
         return False
     if is_accepted:
         _finish(attempt, outcome)

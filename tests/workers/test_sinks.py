@@ -13,7 +13,7 @@ from conductor_app.models import EventDelivery
 from conductor_app.workers.event_consumer import configured_queues, consume_events, has_configured_system
 from conductor_app.workers.runner import run_built_in_workers
 from conductor_app.workers.sinks import PROVIDERS, SinkFailed, publish
-from tests.builders import event
+from tests.builders import event, policy
 from tests.clients.wait_until import eventually
 from tests.free_port import free_port
 from tests.scenario import Scenario, run_commit_hooks
@@ -208,7 +208,7 @@ def test_an_unconfigured_broker_fails_the_task_and_names_the_setting(clock, prov
 
 
 @pytest.mark.parametrize("provider", ["amqp_queue", "redis", "nats"])
-def test_a_broker_that_is_away_fails_the_task_without_its_password(clock, settings, provider):
+def test_a_task_waits_for_a_broker_that_is_away_and_its_reason_has_no_password(clock, settings, provider):
     scheme = {"amqp_queue": "amqp"}.get(provider, provider)
     address = f"{scheme}://me:secret@127.0.0.1:{free_port()}"
     setattr(settings, f"CONDUCTOR_EVENT_QUEUES_{SETTINGS[provider]}", address)
@@ -217,8 +217,57 @@ def test_a_broker_that_is_away_fails_the_task_without_its_password(clock, settin
     with run_commit_hooks():
         run_built_in_workers()
 
+    attempt = scenario.task("tell")
+    assert (scenario.status, attempt.status, attempt.callback_ms) == ("RUNNING", "PENDING", 1000)
+    assert f"{provider} cannot be reached" in attempt.reason
+    assert "is tried again after 1 s" in attempt.reason
+    assert "secret" not in attempt.reason
+
+
+def test_a_task_is_published_when_its_broker_is_back(clock, settings):
+    port = free_port()
+    settings.CONDUCTOR_EVENT_QUEUES_NATS_URL = f"nats://127.0.0.1:{port}"
+    scenario = Scenario(clock, event("tell", "nats:told"))
+    delays = []
+    for _ in range(3):
+        with run_commit_hooks():
+            run_built_in_workers()
+        delays.append(scenario.task("tell").callback_ms)
+        scenario.later(60)
+
+    with brokers.nats(port), run_commit_hooks():
+        run_built_in_workers()
+
+    assert delays == [1000, 2000, 4000]
+    assert scenario.status == "COMPLETED"
+
+
+def test_a_task_waits_for_its_broker_no_longer_than_its_timeout(clock, settings):
+    settings.CONDUCTOR_EVENT_QUEUES_NATS_URL = f"nats://127.0.0.1:{free_port()}"
+    limits = policy("tell", total_seconds=100)
+    scenario = Scenario(clock, event("tell", "nats:told", policy=limits))
+    with run_commit_hooks():
+        run_built_in_workers()
+
+    scenario.later(101)
+
+    assert scenario.statuses == {"tell": "TIMED_OUT"}
+
+
+@pytest.mark.parametrize(
+    ("provider", "sink"), [("amqp_exchange", "amqp_exchange:bills?exchangeType=fanout"), ("nats", "nats:not a subject")]
+)
+def test_a_message_that_its_broker_refuses_fails_the_task(configured, clock, provider, sink):
+    configured(provider)
+    if provider == "amqp_exchange":
+        publish("amqp_exchange:bills?exchangeType=topic", "m", {})
+    scenario = Scenario(clock, event("tell", sink))
+
+    with run_commit_hooks():
+        run_built_in_workers()
+
     assert scenario.statuses == {"tell": "FAILED"}
-    assert "secret" not in scenario.task("tell").reason
+    assert f"{provider} did not accept the event" in scenario.task("tell").reason
 
 
 def test_only_active_and_configured_queues_are_subscribed(settings):
