@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Iterator
 
 import psycopg
-from django.db import InterfaceError, InternalError, OperationalError
+from django.db import InterfaceError, InternalError, OperationalError, connection
 
 from .blob_storage import StorageFileMissing, StorageUnavailable
 from .core.errors import Busy, PayloadMissing, RequestRefused
@@ -55,6 +55,18 @@ def is_transient(error: BaseException) -> bool:
 def is_database_error(error: BaseException) -> bool:
     """Return True if the database did not respond, refused the transaction, or has no space."""
     return isinstance(error, DATABASE_ERRORS)
+
+
+def discard_broken_connection() -> None:
+    """Close the database connection of this thread if an error has left it unusable, so that a new one is opened.
+
+    A connection that is lost while a transaction begins or ends keeps the state of an open transaction, which Django
+    does not reset. Within a transaction of a caller, nothing happens.
+    """
+    if connection.atomic_blocks:
+        return
+    connection.in_atomic_block = False
+    connection.close_if_unusable_or_obsolete()
 
 
 def own_error_of_exchange(error: BaseException) -> BaseException | None:

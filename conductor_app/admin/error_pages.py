@@ -9,13 +9,13 @@ import sys
 from typing import Any
 
 from django.core.exceptions import DisallowedHost
-from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from ..telemetry import log_context
+from ..transient_errors import discard_broken_connection, is_database_error, is_transient
 from .site import site
 
 log = logging.getLogger(__name__)
@@ -38,12 +38,15 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Render the 500 page with the request id to look up in the log, or a 503 page if the database does not respond."""
+    """Render the 500 page with the request id to look up in the log, or a 503 page after a transient error."""
     context: dict[str, Any] = {"request_id": log_context.request_id()}
-    if isinstance(sys.exception(), OperationalError | InterfaceError):
-        reply = _render_error(
-            request, 503, context | {"title": _("Database unavailable"), "is_database": True}, "500.html"
-        )
+    error = sys.exception()
+    if error is not None and is_transient(error):
+        discard_broken_connection()
+        is_database = is_database_error(error)
+        title = _("Database unavailable") if is_database else _("Temporarily unavailable")
+        facts = {"title": title, "is_database": is_database, "is_transient": True}
+        reply = _render_error(request, 503, context | facts, "500.html")
         reply.headers["Retry-After"] = "1"
         return reply
     return _render_error(request, 500, context | {"title": _("Internal error")})

@@ -5,8 +5,6 @@ from collections.abc import Callable, Iterable
 from socket import gethostname
 from typing import NamedTuple
 
-from django.db import close_old_connections
-
 from .. import clock, fault_points
 from ..access.redaction import redact
 from ..core.reports import Report
@@ -14,7 +12,7 @@ from ..core.step_types.queued import type_of_queue
 from ..engine.tasks import task_commands
 from ..models.claimed_attempts import ClaimedAttempt
 from ..telemetry.log_context import log_context
-from ..transient_errors import describe_transient, is_transient
+from ..transient_errors import describe_transient, discard_broken_connection, is_transient
 from . import WORKERS
 from .sinks import SinkUnavailable
 from .worker import WorkResult
@@ -59,7 +57,7 @@ def run_built_in_workers(
             if not is_transient(error):
                 raise
             failures[queue] = describe_transient(error)
-            close_old_connections()
+            discard_broken_connection()
     if failures:
         log.warning("queues_not_served", extra={"queues": failures})
     return count
@@ -130,7 +128,7 @@ def _report(attempt: ClaimedAttempt, outcome: WorkResult, tries: int = 0) -> boo
     except Exception as error:
         if not is_transient(error):
             raise
-        close_old_connections()
+        discard_broken_connection()
         if not tries:
             # Most of these errors are over at once, such as that of a connection that was lost long before.
             return _report(attempt, outcome, tries=1)
@@ -170,7 +168,7 @@ def _finish(attempt: ClaimedAttempt, outcome: WorkResult) -> None:
             if not is_transient(error):
                 raise
             log.warning("remains_not_deleted", extra={"attempt_id": attempt.id, "why": describe_transient(error)})
-            close_old_connections()
+            discard_broken_connection()
 
 
 def _type_of(attempt: ClaimedAttempt) -> str:
@@ -192,7 +190,7 @@ def _perform(attempt: ClaimedAttempt) -> WorkResult | None:
 
 def _interruption(attempt: ClaimedAttempt, error: Exception) -> WorkResult:
     """Return the result of an attempt that met a fault of this server: it waits in its queue, with a growing delay."""
-    close_old_connections()
+    discard_broken_connection()
     seconds = _delay_seconds(attempt.poll_count - 1)
     why = str(error) if isinstance(error, SinkUnavailable) else describe_transient(error)
     log.warning("built_in_worker_interrupted", extra={"attempt_id": attempt.id, "why": why})

@@ -133,6 +133,7 @@ def test_a_name_that_the_server_does_not_answer_to_is_named(client, settings):
     assert "The host name elsewhere.example.org is not allowed" in answer.content.decode()
 
 
+@pytest.mark.django_db
 def test_a_page_whose_database_does_not_respond_can_be_requested_again(rf):
     try:
         raise OperationalError("the server closed the connection unexpectedly")

@@ -11,7 +11,9 @@ from ... import conf
 from ...access import access_keys, cross_site, tokens
 from ...access.conductor_auth import Actor, authenticate
 from ...core.errors import Forbidden, RequestRefused, Unauthenticated
+from ...transient_errors import describe_transient, discard_broken_connection, is_transient
 from ..client_views import ClientView
+from ..fault_log import log_transient_error
 
 MAX_BYTES = 1_000_000
 MISSING_PACKAGE = "This server has no agent tools. Install conductor-app[mcp] to offer them."
@@ -30,8 +32,10 @@ class AgentTools(ClientView):
     def post(self, request: HttpRequest) -> HttpResponse:
         try:
             actor = _authenticate(request)
-        except RequestRefused as refused:
-            return _refusal(refused)
+        except Exception as error:
+            if not (isinstance(error, RequestRefused) or is_transient(error)):
+                raise
+            return _refusal(request, error)
         if int(request.META.get("CONTENT_LENGTH") or 0) > MAX_BYTES:
             return HttpResponse("The message is too large.", status=413, content_type="text/plain")
         try:
@@ -80,9 +84,16 @@ def _token_of_key(credentials: str) -> str:
     return tokens.issue_token(key.id, key.application.name)
 
 
-def _refusal(refused: RequestRefused) -> HttpResponse:
-    status = 403 if isinstance(refused, Forbidden) else 401
-    response = HttpResponse(refused.message, status=status, content_type="text/plain; charset=utf-8")
+def _refusal(request: HttpRequest, error: Exception) -> HttpResponse:
+    if is_transient(error):
+        log_transient_error(request, error)
+        discard_broken_connection()
+        text, status = f"{describe_transient(error)} Send the request again.", 503
+    else:
+        text, status = str(error), 403 if isinstance(error, Forbidden) else 401
+    response = HttpResponse(text, status=status, content_type="text/plain; charset=utf-8")
+    if status == 503:
+        response.headers["Retry-After"] = "1"
     if status == 401:
         response.headers["WWW-Authenticate"] = 'Bearer realm="conductor-app"'
     return response

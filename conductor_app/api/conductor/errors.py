@@ -7,9 +7,10 @@ from typing import Any
 
 from django.core.exceptions import BadRequest, SuspiciousOperation
 from django.core.signals import got_request_exception
-from django.db import DataError, InterfaceError, OperationalError
+from django.db import DataError
 from django.http import HttpResponse
 from django.http.multipartparser import MultiPartParserError
+from django.http.request import UnreadablePostError
 from rest_framework.exceptions import MethodNotAllowed
 
 from ...core.errors import (
@@ -29,9 +30,12 @@ from ...core.errors import (
     ValidationFailed,
 )
 from ...core.expressions import java_text
+from ...transient_errors import describe_transient, discard_broken_connection, is_transient
+from ..fault_log import log_transient_error
 from .replies import Json
 
 log = logging.getLogger(__name__)
+RETRYABLE_STATUSES = (429, 503)
 HOST_NAME = socket.gethostname()
 
 STATUS_BY_ERROR: dict[type[Exception], int] = {
@@ -52,17 +56,16 @@ STATUS_BY_ERROR: dict[type[Exception], int] = {
     BadRequest: 400,
     MultiPartParserError: 400,
     DataError: 400,
-    OperationalError: 503,
-    InterfaceError: 503,
+    # The client has disconnected while it sent its request.
+    UnreadablePostError: 400,
 }
 """The status of each error. The first class in the method resolution order of the error that has an entry applies."""
-DATABASE_FAULTS = (OperationalError, InterfaceError)
-RETRYABLE = (Busy, QueueFull, *DATABASE_FAULTS)
 
 
 def status_of(error: Exception) -> int:
     """Return the HTTP status of an error."""
-    return next((STATUS_BY_ERROR[kind] for kind in type(error).__mro__ if kind in STATUS_BY_ERROR), 500)
+    unlisted = 503 if is_transient(error) else 500
+    return next((STATUS_BY_ERROR[kind] for kind in type(error).__mro__ if kind in STATUS_BY_ERROR), unlisted)
 
 
 def exception_handler(error: Exception, context: Mapping[str, Any]) -> HttpResponse:
@@ -70,9 +73,10 @@ def exception_handler(error: Exception, context: Mapping[str, Any]) -> HttpRespo
     status = status_of(error)
     if status == 500:
         return _internal_error(error, context)
-    if isinstance(error, DATABASE_FAULTS):
-        log.error("%s %s failed: %s", context["request"].method, context["request"].path, error)
-    body = {"status": status, "message": _message_of(error), "retryable": isinstance(error, RETRYABLE)}
+    if status == 503:
+        log_transient_error(context["request"], error)
+        discard_broken_connection()
+    body = {"status": status, "message": _message_of(error), "retryable": status in RETRYABLE_STATUSES}
     if isinstance(error, ValidationFailed):
         body["validationErrors"] = [_validation_error_document(each) for each in error.validation_errors]
     else:
@@ -96,8 +100,8 @@ def _message_of(error: Exception) -> str:
         return error.message
     if isinstance(error, DataError):
         return "A value in the request cannot be stored: a text is too long, or a number is too large."
-    if isinstance(error, DATABASE_FAULTS):
-        return "The database did not respond. Send the request again."
+    if is_transient(error):
+        return f"{describe_transient(error)} Send the request again."
     return str(getattr(error, "detail", "")) or "The request is refused."
 
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.core.signals import got_request_exception
-from django.db import DataError, InterfaceError, OperationalError
+from django.db import DataError
 from django.http import HttpRequest, HttpResponse
+from django.http.request import UnreadablePostError
 
 from ... import clock
 from ...core.errors import (
@@ -22,6 +23,8 @@ from ...core.errors import (
     UnsupportedMediaType,
 )
 from ...insight.standalone.task_status import format_timestamp
+from ...transient_errors import describe_transient, discard_broken_connection, is_transient
+from ..fault_log import log_transient_error
 from .replies import Json
 
 log = logging.getLogger(__name__)
@@ -65,32 +68,33 @@ CODE_BY_ERROR: dict[type[Exception], tuple[str, int]] = {
     QuotaExceeded: ("TooManyRequests", 429),
     # Clients repeat requests that get this status.
     Busy: ("InternalServerError", 503),
-    OperationalError: ("InternalServerError", 503),
-    InterfaceError: ("InternalServerError", 503),
+    # The client has disconnected while it sent its request.
+    UnreadablePostError: ("MalformedPayload", 400),
 }
 """The code and status of each error. The first class in its method resolution order that has an entry applies."""
-DATABASE_FAULTS = (OperationalError, InterfaceError)
 
 
 def error_response(
     error: Exception, request: HttpRequest, method: str, params: Mapping[str, Any], payload: Any
 ) -> HttpResponse:
     """Return the response to an exception that a method raised."""
-    code, status = next(
-        (CODE_BY_ERROR[kind] for kind in type(error).__mro__ if kind in CODE_BY_ERROR), ("InternalServerError", 500)
-    )
+    unlisted = ("InternalServerError", 503 if is_transient(error) else 500)
+    code, status = next((CODE_BY_ERROR[kind] for kind in type(error).__mro__ if kind in CODE_BY_ERROR), unlisted)
     message = str(error) if status != 500 else _report_incident(request, method)
     if isinstance(error, DataError):
         message = "A value in the request cannot be stored: a text is too long, or a number is too large."
-    if isinstance(error, DATABASE_FAULTS):
-        log.error("%s %s failed: %s", request.method, request.path, error)
-        message = "The database did not respond. Send the request again."
+    if status == 503:
+        log_transient_error(request, error)
+        discard_broken_connection()
+        message = error.message if isinstance(error, Busy) else f"{describe_transient(error)} Send the request again."
     time = format_timestamp(clock.now())
     bullets = f"* method:     {method}\n* errorCode:  {code}\n* statusCode: {status}\n* time:       {time}"
     request_info = {"method": method, "params": dict(params), "payload": payload, "time": time}
     reply = Json({"code": code, "message": f"{message}\n\n---\n\n{bullets}", "requestInfo": request_info}, status)
     if status == 401:
         reply.headers["www-authenticate"] = "hawk"
+    if status == 503:
+        reply.headers["Retry-After"] = "1"
     if isinstance(error, QuotaExceeded):
         reply.headers["Retry-After"] = str(error.retry_after)
     reply._has_been_logged = True  # type: ignore[attr-defined]  # by Django, as a warning

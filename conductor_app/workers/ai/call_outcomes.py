@@ -5,9 +5,7 @@ from collections.abc import Callable
 from time import monotonic, sleep
 from typing import TypeVar
 
-from django.db import close_old_connections
-
-from conductor_app.transient_errors import describe_transient, is_transient
+from conductor_app.transient_errors import describe_transient, discard_broken_connection, is_transient
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +29,7 @@ def store_outcome(store: Callable[[], ResultT], seconds: float = STORING_SECONDS
             if not is_transient(error) or monotonic() + pause > gives_up_at:
                 raise
             log.warning("call_outcome_not_stored", extra={"why": describe_transient(error)})
-        close_old_connections()
+        discard_broken_connection()
         # The first repetition follows at once: mostly the connection was lost long before.
         sleep(pause)
         pause = min(pause * 2 or 0.5, MAX_PAUSE_SECONDS)

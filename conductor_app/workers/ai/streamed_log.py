@@ -3,14 +3,12 @@
 import logging
 from time import monotonic
 
-from django.db import close_old_connections
-
 from conductor_app import clock
 from conductor_app.access.redaction import redact
 from conductor_app.engine.queues.queue_lookups import release_connection
 from conductor_app.engine.tasks.task_commands import add_logs
 from conductor_app.models.claimed_attempts import ClaimedAttempt
-from conductor_app.transient_errors import describe_transient, is_transient
+from conductor_app.transient_errors import describe_transient, discard_broken_connection, is_transient
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +48,7 @@ class StreamedLog:
             # The log only shows the progress: the paid reply must not be lost with it.
             why = describe_transient(error)
             log.warning("progress_not_written", extra={"attempt_id": self._attempt.id, "why": why})
-            close_old_connections()
+            discard_broken_connection()
             return
         self._parts.clear()
         release_connection()

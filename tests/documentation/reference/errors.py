@@ -1,6 +1,6 @@
 """The errors of both APIs: their codes from the code, what to do about them from the page."""
 
-from conductor_app.api.conductor.errors import RETRYABLE, STATUS_BY_ERROR
+from conductor_app.api.conductor.errors import RETRYABLE_STATUSES, STATUS_BY_ERROR
 from conductor_app.api.taskcluster.errors import CODE_BY_ERROR
 
 from .tables import code, read_rows, table
@@ -9,16 +9,9 @@ from .tables import code, read_rows, table
 def write_conductor_errors(present: str) -> str:
     """Return the statuses of Conductor's API."""
     causes = read_texts(present, 2)
-    by_status: dict[int, list[type[Exception]]] = {}
-    for kind, status in STATUS_BY_ERROR.items():
-        by_status.setdefault(status, []).append(kind)
     rows = [
-        (
-            str(status),
-            "yes" if any(issubclass(kind, RETRYABLE) for kind in kinds) else "no",
-            *causes.get(str(status), ("", "")),
-        )
-        for status, kinds in sorted({**by_status, 500: []}.items())
+        (str(status), "yes" if status in RETRYABLE_STATUSES else "no", *causes.get(str(status), ("", "")))
+        for status in sorted({*STATUS_BY_ERROR.values(), 500})
     ]
     return table(("status", "retryable", "causes", "what to do"), rows)
 
