@@ -5,11 +5,9 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from django.db import DEFAULT_DB_ALIAS, connections
-
 from ..core.errors import RequestRefused
 from ..store.statements import is_in_transaction
-from ..transient_errors import is_transient
+from ..transient_errors import discard_broken_connection, is_transient
 
 log = logging.getLogger(__name__)
 
@@ -47,4 +45,4 @@ class FaultTolerance:
         time.sleep(REPEAT_DELAYS[self._count])
         self._count += 1
         # A lost connection would fail every repetition.
-        connections[DEFAULT_DB_ALIAS].close_if_unusable_or_obsolete()
+        discard_broken_connection()
