@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from ...core.errors import RequestRefused
+from ...transient_errors import describe_transient, discard_broken_connection, is_transient
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +29,12 @@ def apply_to_each(ids: Iterable[str], command: Callable[[str], object]) -> BulkR
             command(id)
         except RequestRefused as refused:
             results.errors[id] = refused.message
-        except Exception:
+        except Exception as error:
+            if is_transient(error):
+                log.warning("bulk_item_interrupted", extra={"run_id": id[:64], "why": describe_transient(error)})
+                discard_broken_connection()
+                results.errors[id] = f"{describe_transient(error)} Send the request again."
+                continue
             log.exception("bulk_item_failed", extra={"run_id": id[:64]})
             results.errors[id] = "Internal error. See the server log."
         else:

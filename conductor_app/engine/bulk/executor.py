@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from django.db import transaction
-from django.db.models import Min, QuerySet
+from django.db.models import Max, Min, QuerySet
 
 from ... import clock
 from ...core.errors import RequestRefused
@@ -17,6 +17,7 @@ from ...insight.bulk import selections
 from ...insight.bulk.bulk_results import REOPENING_ACTIONS, UNSUCCESSFUL_STATUSES
 from ...models import BulkItem, BulkOperation, Run
 from ...store import bulk_items as store
+from ...transient_errors import describe_transient, discard_broken_connection, is_transient
 from ..sweep_items import handle_each
 from .bulk_commands import lock_operation, pause_row
 from .item_actions import ItemAction, bulk_action_of
@@ -37,6 +38,10 @@ WATCHED_MS = 60_000
 CHECK_INTERVAL_MS = 1_000
 PUT_OFF_MS = 10_000
 """Delay of an operation after an unexpected exception."""
+MAX_INTERRUPTION_MS = 60_000
+"""The maximum delay of an operation that meets transient errors. The first one delays it for a second."""
+_interruptions: dict[str, int] = {}
+"""The number of successive passes of this process that met a transient error, by operation."""
 
 
 class ItemNoLongerWaiting(Exception):
@@ -79,11 +84,23 @@ def _advance_operation(operation_id: str) -> None:
     row = BulkOperation.objects.get(pk=operation_id)
     try:
         STEPS[row.state](row)
-    except Exception:
-        BulkOperation.objects.filter(pk=operation_id, state=row.state).update(due_at=now + PUT_OFF_MS)
-        raise
+        _interruptions.pop(operation_id, None)
+    except Exception as error:
+        discard_broken_connection()
+        delay_ms = _interruption_ms(operation_id) if is_transient(error) else PUT_OFF_MS
+        BulkOperation.objects.filter(pk=operation_id, state=row.state).update(due_at=clock.now() + delay_ms)
+        if not is_transient(error):
+            raise
+        extra = {"operation": operation_id, "why": describe_transient(error), "delay_ms": delay_ms}
+        log.warning("bulk_operation_put_off", extra=extra)
     finally:
         BulkOperation.objects.filter(pk=operation_id).update(held_until=0)
+
+
+def _interruption_ms(operation_id: str) -> int:
+    """Count an interruption, and return the delay of the operation, which grows with each one."""
+    count = _interruptions[operation_id] = _interruptions.get(operation_id, 0) + 1
+    return min(1_000 * 2 ** min(count - 1, 10), MAX_INTERRUPTION_MS)
 
 
 def _collect_runs(row: BulkOperation) -> None:
@@ -134,7 +151,11 @@ def _run_remaining(row: BulkOperation) -> None:
 
 
 def _run_within_rate(row: BulkOperation, most: int, then: str) -> None:
-    """Handle as many runs as the rate allows now. Move to the next state when none is left."""
+    """Handle as many runs as the rate allows now. Move to the next state when none is left.
+
+    Raises:
+        Exception: a transient error that an item met. It waits behind the other items, and the operation is put off.
+    """
     began = clock.now()
     # At most two seconds of unused rate are caught up.
     paced_at = max(row.paced_at, began - 2000)
@@ -143,8 +164,13 @@ def _run_within_rate(row: BulkOperation, most: int, then: str) -> None:
     for item_id, run_id in list(_pending_items(row)[: max(min(allowed, most, MAX_PER_PASS), 0)]):
         if clock.now() - began >= PASS_MS:
             break
-        if not _process_item(row, item_id, run_id, apply):
-            return
+        try:
+            if not _process_item(row, item_id, run_id, apply):
+                return
+        except Exception as error:
+            _move_behind_others(row, item_id, error)
+            _record_rate_use(row, paced_at + round(handled * 1000 / row.rate), "")
+            raise
         handled += 1
     is_over = handled >= most or not _pending_items(row)[:1]
     _record_rate_use(row, paced_at + round(handled * 1000 / row.rate), then if is_over else "")
@@ -172,8 +198,20 @@ def _record_rate_use(seen: BulkOperation, paced_at: int, event: str) -> None:
         row.save()
 
 
+def _move_behind_others(row: BulkOperation, item_id: int, error: Exception) -> None:
+    """Let an item wait that met a transient error, so that it does not block the others if it meets one each time."""
+    discard_broken_connection()
+    last = row.items.aggregate(last=Max("number"))["last"] or 0
+    answer = f"Not done yet: {describe_transient(error)}"[:1000]
+    row.items.filter(pk=item_id, outcome=BulkItem.WAITING).update(number=last + 1, answer=answer)
+
+
 def _process_item(row: BulkOperation, item_id: int, run_id: str, apply: ItemAction) -> bool:
-    """Apply the action to one run and record the result. Returns False if the operation was paused or stopped."""
+    """Apply the action to one run and record the result. Returns False if the operation was paused or stopped.
+
+    Raises:
+        Exception: a transient error. The item has no result.
+    """
     try:
         _apply_and_record(row, item_id, run_id, apply)
     except ItemNoLongerWaiting:
@@ -184,11 +222,14 @@ def _process_item(row: BulkOperation, item_id: int, run_id: str, apply: ItemActi
 def _apply_and_record(row: BulkOperation, item_id: int, run_id: str, apply: ItemAction) -> None:
     try:
         apply(run_id, partial(_record_item, row, item_id, BulkItem.DONE))
-    except RequestRefused as refused:
-        _record_refusal(row, item_id, refused.message)
     except ItemNoLongerWaiting:
         raise
-    except Exception:
+    except Exception as error:
+        if is_transient(error):
+            raise
+        if isinstance(error, RequestRefused):
+            _record_refusal(row, item_id, error.message)
+            return
         log.exception("bulk_item_failed", extra={"operation": row.pk, "run_id": run_id})
         _record_refusal(row, item_id, "Internal error. See the server log.")
 
