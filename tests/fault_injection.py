@@ -22,6 +22,7 @@ from django.core.files.storage import FileSystemStorage
 from django.db import InterfaceError, InternalError, OperationalError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.utils import CursorWrapper
+from psycopg.pq import TransactionStatus
 
 from conductor_app.blob_storage import StorageUnavailable
 from conductor_app.core.errors import Busy
@@ -42,6 +43,7 @@ ERRORS: dict[str, Callable[[], Exception]] = {
 }
 """A new error of each kind."""
 MAX_CALLS = 500
+COMMIT = "COMMIT"
 
 
 class FaultInjector:
@@ -55,7 +57,7 @@ class FaultInjector:
         self.watch(
             pg_pipeline, "_send_statements", describe=lambda statements, *_: " | ".join(s for s, _ in statements)
         )
-        self.watch(BaseDatabaseWrapper, "_commit", describe=lambda *_: "COMMIT")
+        self.watch(BaseDatabaseWrapper, "_commit", describe=lambda database: COMMIT if _must_commit(database) else "")
         self.watch(BaseDatabaseWrapper, "connect", describe=lambda *_: "connect")
         for name in ("save", "open", "exists", "delete"):
             self.watch(
@@ -65,7 +67,10 @@ class FaultInjector:
         self.watch(Helper, "ask", describe=lambda *_: "helper")
 
     def watch(self, owner: Any, name: str, describe: Callable[..., str] | None = None) -> None:
-        """Count the calls of a function of a class or module, such as the one that sends a message to a broker."""
+        """Count the calls of a function of a class or module, such as the one that sends a message to a broker.
+
+        `describe`: returns the text for a call from its arguments; calls with an empty text are not counted.
+        """
         original = getattr(owner, name)
 
         def watched(*args: Any, **kwargs: Any) -> Any:
@@ -87,10 +92,11 @@ class FaultInjector:
     def _count(self, site: str) -> None:
         with self._lock:
             fault = self._active
-            if fault is None or fault.site or fault.count_call() < fault.position:
+            if fault is None or fault.site or not site or fault.count_call() < fault.position:
                 return
             fault.site = site
-        error = ERRORS[fault.kind]()
+        # Django rolls back after errors of this class only; no other ones occur there.
+        error = ERRORS["OperationalError" if site == COMMIT else fault.kind]()
         if is_database_error(error):
             _spoil_connection(error)
         raise error
@@ -125,6 +131,13 @@ class Fault:
         return f"{self.kind} at call {self.position}: {self.site[:300]}"
 
 
+def _must_commit(database: BaseDatabaseWrapper) -> bool:
+    """Return False if PostgreSQL has executed the commit together with the last statements."""
+    connection = database.connection
+    is_psycopg = isinstance(connection, psycopg.Connection)
+    return not is_psycopg or connection.info.transaction_status != TransactionStatus.IDLE
+
+
 def _spoil_connection(error: Exception) -> None:
     """Leave the connection as a real error would: closed, or within a failed transaction."""
     database = connections["default"]
@@ -132,6 +145,7 @@ def _spoil_connection(error: Exception) -> None:
         return
     if isinstance(error, InterfaceError):
         database.connection.close()
+        database.errors_occurred = True
     elif database.in_atomic_block:
         with suppress(psycopg.Error):
             database.connection.execute("SELECT no_such_column")
