@@ -13,8 +13,16 @@ from typing import Any
 from conductor_app.scripts.helper_queue import HelperQueue
 from conductor_app.scripts.process import Helper, HelperDied, HelperTimedOut, Isolation
 
-ENGINES = {"javascript": "javascript_jq", "jq": "javascript_jq", "python": "monty", "json-schema": "json_schema"}
-"""The engine of each language. A helper process runs one engine."""
+ENGINES = {
+    "javascript": "javascript_jq",
+    "javascript-syntax": "javascript_jq",
+    "jq": "javascript_jq",
+    "jq-syntax": "javascript_jq",
+    "python": "monty",
+    "python-syntax": "monty",
+    "json-schema": "json_schema",
+}
+"""The engine of each language. A helper process runs one engine. `-syntax`: the inputs are scripts to parse."""
 MAX_INPUT_SIZE = 16 << 20
 GRACE_SECONDS = 0.5
 QUEUE_SECONDS = 30.0
@@ -103,7 +111,7 @@ class Pool:
 
     def drop_helpers(self) -> None:
         """Discard the helpers, because after a fork they belong to the parent."""
-        self._idle: dict[str, list[Helper]] = {engine: [] for engine in ENGINES.values()}
+        self._idle: dict[str, list[Helper]] = {engine: [] for engine in set(ENGINES.values())}
         self._queue = HelperQueue(self._size)
 
     def _evaluate(self, language: str, frames: tuple[bytes, bytes], limit: float) -> EvaluationResult:

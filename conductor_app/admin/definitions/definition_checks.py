@@ -13,6 +13,7 @@ from ...core.document.json_positions import TextPosition, TextPositions
 from ...core.document.lint import ERROR, HINT, WARNING, LintFinding
 from ...core.document.semantic_diff import HOLDS_STEPS
 from ...engine.definitions import definition_commands
+from ...engine.definitions.script_syntax import check_handler
 from ...insight.definitions import completion
 from ...insight.definitions.definition_context import definition_context
 from ...insight.events.handler_findings import lint_handler
@@ -126,7 +127,9 @@ def _check_task(document: dict[str, Any], text: str) -> CheckResult:
 
 
 def _check_handler(document: dict[str, Any], text: str) -> CheckResult:
-    return CheckResult(document, place_findings(lint_handler(document), text), completion.complete_handler())
+    return CheckResult(
+        document, place_findings(lint_handler(*check_handler(document)), text), completion.complete_handler()
+    )
 
 
 CHECKS = {WORKFLOW: _check_workflow, TASK: _check_task, HANDLER: _check_handler}

@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy
 from ...access.access_types import EVENT_HANDLER
 from ...core.document.checks import read_handler
 from ...core.errors import RequestRefused, ValidationFailed
+from ...engine.definitions.script_syntax import check_handler
 from ...engine.events import event_handlers
 from ...engine.events.event_replays import TRIED, try_on_past_events
 from ...insight.events import event_search
@@ -79,8 +80,9 @@ class EventHandlerAdmin(DefinitionAdmin):
 
     def get_extra_context(self, request: HttpRequest, row: EventHandler) -> dict[str, Any]:
         last = event_search.event_page(EventFilter(handler=row.name)).delivered[:MAX_EVENTS]
+        findings = lint_handler(*check_handler(dict(row.document)))
         return {
-            "checked": CheckResult(row.document, place_findings(lint_handler(row.document), format_json(row.document))),
+            "checked": CheckResult(row.document, place_findings(findings, format_json(row.document))),
             "recent_events": [
                 (delivered.delivery, _outcome_of_handler(row.name, event_formatting.handler_outcomes(delivered)))
                 for delivered in last
@@ -94,7 +96,7 @@ class EventHandlerAdmin(DefinitionAdmin):
             ValidationFailed: when the document is invalid.
         """
         document, reason = form.cleaned_data["document"], form.cleaned_data["reason"]
-        read, validation_errors = read_handler(document)
+        read, validation_errors = check_handler(document)
         if validation_errors:
             raise ValidationFailed(validation_errors)
         if row is None:

@@ -65,7 +65,7 @@ def case_of(step: Step, inputs: dict[str, Any], ctx: DecisionContext) -> str:
     expression = step.document.get("caseExpression")
     if not expression:
         return case_text(inputs.get(str(step.document.get("caseValueParam"))))
-    result = value_of(expression, "javascript", inputs, ctx)
+    result = value_of(expression, "javascript", inputs, ctx, "caseExpression")
     if result.error:
         raise StepRefused(f"The caseExpression of {step.ref} failed: {result.error}")
     return case_text(result.value)

@@ -7,10 +7,15 @@ from ..decision_context import DecisionContext
 from ..expressions import ScriptLanguage, evaluator
 
 
-def value_of(expression: Any, language: str, inputs: dict[str, Any], ctx: DecisionContext) -> ScriptResult:
-    """Return the value of the expression, which reads the inputs as `$`, or, in Python, as variables."""
+def value_of(
+    expression: Any, language: str, inputs: dict[str, Any], ctx: DecisionContext, field: str = "expression"
+) -> ScriptResult:
+    """Return the value of the expression, which reads the inputs as `$`, or, in Python, as variables.
+
+    `field`: where the step has the expression.
+    """
     if not isinstance(expression, str) or not expression.strip():
-        return ScriptResult(error="The expression is empty. Set the 'expression' of the step.")
+        return ScriptResult(error=f"The expression is empty. Set the '{field}' of the step.")
     found = evaluator(language)
     if found is None:
         return ScriptResult(

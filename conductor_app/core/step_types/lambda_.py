@@ -22,7 +22,7 @@ class Lambda(StepType):
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         inputs = resolve_inputs(step, ctx, key, ctx.run, now)
         script = inputs.get("scriptExpression") or step.document.get("scriptExpression")
-        result = value_of(wrap_as_function(script), "javascript", inputs, ctx)
+        result = value_of(wrap_as_function(script), "javascript", inputs, ctx, "scriptExpression")
         output, status = ({}, FAILED) if result.error else ({"result": result.value}, COMPLETED)
         yield completed_task(step, key, ctx.run, now, status, input=inputs, output=output, reason=result.error)
 

@@ -14,6 +14,7 @@ from ...core.errors import Conflict, NotFound, RequestRefused, ValidationError, 
 from ...models import TaskDefinition, WorkflowDefinition
 from . import resolved_definitions, schemas, simulation_cases
 from .definition_audit import record_definition_change
+from .script_syntax import jq_findings, script_errors
 
 Document = dict[str, Any]
 
@@ -90,6 +91,8 @@ def validate_workflow(
         owner_email_mandatory=conf.owner_email_mandatory,
         input_templates={**_input_templates(document), **(further_templates or {})},
     )
+    if not has_too_many_steps(document):
+        found += script_errors(document)
     return [ValidationError(f"{prefix}{each.path}", each.message, each.value) for each in found]
 
 
@@ -102,7 +105,8 @@ def lint_workflow(
     """
     if has_too_many_steps(document):
         return lint_definition({}, known, validation_errors)
-    return sort_by_severity([*lint_definition(document, known, validation_errors), *schemas.schema_findings(document)])
+    found = lint_definition(document, known, validation_errors)
+    return sort_by_severity([*found, *jq_findings(document), *schemas.schema_findings(document)])
 
 
 def _input_templates(document: Any) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from .. import schedules
 from ..events import event_handlers
 from ..schedules.saving import OWN_FIELDS
 from . import definition_commands, form_templates, schemas
+from .script_syntax import check_handler
 
 Document = dict[str, Any]
 AUDIT_FIELDS = frozenset({"createTime", "updateTime", "createdBy", "updatedBy"})
@@ -284,7 +285,7 @@ class HandlerKind(DefinitionKind):
     target_type, audit_type, model = EVENT_HANDLER, "event_handler", EventHandler
 
     def parse(self, given: Document, context: PlanContext) -> PlannedObject:
-        document, validation_errors = read_handler(without_fields(given, AUDIT_FIELDS | {"tags"}))
+        document, validation_errors = check_handler(without_fields(given, AUDIT_FIELDS | {"tags"}))
         require_none(validation_errors)
         return PlannedObject(document["name"], document if context.activates else {**document, "active": False})
 

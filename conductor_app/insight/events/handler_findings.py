@@ -1,12 +1,11 @@
 """Lint findings on event handlers, and the last verdict of each handler."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.utils.translation import gettext as _
 
-from ...core.document.checks import read_handler
 from ...core.document.lint import (
     ERROR,
     HINT,
@@ -17,6 +16,7 @@ from ...core.document.lint import (
     reads_as_javascript,
     returns_nothing,
 )
+from ...core.errors import ValidationError
 from ...core.expressions import EVALUATORS
 from ...models import EventHandler, HandlerEvaluation, Webhook, WorkflowDefinition
 from .event_sources import WEBHOOK, missing_setting, provider_of
@@ -24,9 +24,8 @@ from .event_sources import WEBHOOK, missing_setting, provider_of
 GRAVITY = {ERROR: 0, WARNING: 1, HINT: 2}
 
 
-def lint_handler(document: Mapping[str, Any]) -> list[LintFinding]:
-    """Return all findings on a handler, most severe first."""
-    read, validation_errors = read_handler(dict(document))
+def lint_handler(read: Mapping[str, Any], validation_errors: Iterable[ValidationError]) -> list[LintFinding]:
+    """Return all findings on a handler, most severe first. `read`: the handler with converted fields."""
     refused = [LintFinding(ERROR, "refused", each.path, each.message) for each in validation_errors]
     findings = [*refused, *_event_findings(read), *_action_findings(read)]
     return sorted(findings, key=lambda each: GRAVITY[each.severity])

@@ -19,6 +19,7 @@ from results import (
     TOO_LARGE,
     answer_document,
     is_too_deep,
+    parse_all,
 )
 
 MAX_DESCRIPTORS = 0
@@ -26,6 +27,7 @@ PROGRAM = None
 SCRIPT_STACK = 512 << 10
 EXACT_NUMBER = re.compile(r"[0-9]{16}|[0-9]\.0\b")
 """What is at least in a number that a double changes: an integer beyond 2⁵³, or a float that is whole."""
+STOP = "throw 0;"
 SANDBOX = Path(__file__).with_name("sandbox.js").read_text(encoding="utf-8")
 
 
@@ -103,4 +105,52 @@ def error_line(error):
     return re.sub(r"^jq: error: ", "", str(error).strip().partition("\n")[0])[:2000]
 
 
-LANGUAGES = {"javascript": run_javascript, "jq": run_jq}
+def parse_javascript(order, inputs):
+    """Return the syntax error of each script, or None. The scripts are parsed as by `run_javascript`, not executed."""
+    context = quickjs.Context()
+    context.set_memory_limit(SCRIPT_MEMORY)
+    context.set_max_stack_size(SCRIPT_STACK)
+    # The engine parses the whole text before it executes the first statement, which ends the execution.
+    parse = context.eval(f"(() => {{ const evaluate = eval; return (source) => evaluate('{STOP}' + source); }})()")
+    context.set_time_limit(order["limit"])
+
+    def error_of(source):
+        try:
+            parse(source)
+        except quickjs.JSException as error:
+            return javascript_syntax_error(str(error))
+
+    return parse_all(order, inputs, error_of)
+
+
+def javascript_syntax_error(text):
+    """Return message, line and column of an error, or None if it is no syntax error."""
+    message, _, stack = text.partition("\n")
+    if not message.startswith("SyntaxError"):
+        return None
+    # Errors of regular expressions have no place.
+    place = re.match(r"\s*at <input>:(\d+):(\d+)", stack)
+    line, column = (int(place[1]), int(place[2])) if place else (0, 0)
+    return message[:1000], line, max(column - len(STOP), 1) if line == 1 else column
+
+
+def parse_jq(order, inputs):
+    """Return the syntax error of each jq program, or None."""
+
+    def error_of(source):
+        try:
+            compile_jq(source)
+        except ValueError as error:
+            message = error_line(error)
+            place = re.search(r" at <top-level>, line (\d+), column (\d+):?$", message)
+            return (message[: place.start()], int(place[1]), int(place[2])) if place else (message.rstrip(":"), 0, 0)
+
+    return parse_all(order, inputs, error_of)
+
+
+LANGUAGES = {
+    "javascript": run_javascript,
+    "javascript-syntax": parse_javascript,
+    "jq": run_jq,
+    "jq-syntax": parse_jq,
+}

@@ -27,6 +27,7 @@ from results import (
     TOO_DEEP,
     answer_document,
     is_too_deep,
+    parse_all,
 )
 
 MAX_DESCRIPTORS = 64
@@ -129,6 +130,39 @@ def run_python(order, inputs):
     return success_result(text, printed.text_to_keep())
 
 
+def parse_python(order, inputs):
+    """Return the syntax error of each script, or None. Each is the body of a function that is not called."""
+
+    def error_of(source):
+        source = source.replace("\r\n", "\n").replace("\r", "\n")
+        code = "\n".join(["def __script__():", *function_body(source), "    pass", "0"])
+        try:
+            with pool.checkout(
+                limits={"max_feed_duration_secs": order["limit"], "max_memory": SCRIPT_MEMORY}
+            ) as session:
+                session.feed_run(code)
+        except pydantic_monty.MontySyntaxError as error:
+            return python_syntax_error(error, source)
+        except (pydantic_monty.MontyError, RuntimeError):
+            return None
+
+    return parse_all(order, inputs, error_of)
+
+
+def python_syntax_error(error, source):
+    """Return message, line and column of a syntax error."""
+    raised, frames, lines = error.exception(), error.traceback(), source.count("\n") + 1
+    frame = frames[-1] if frames else None
+    if frame and frame.line > lines + 1:
+        return "SyntaxError: the script ends within a statement, a bracket or a string", lines, 0
+    text = error.display("type-msg")
+    if unsupported := UNSUPPORTED.fullmatch(str(raised)):
+        text = f"SyntaxError: {unsupported[1]} cannot be used in scripts"
+    line = frame.line - 1 if frame else 0
+    indent = 0 if line in string_continuation_lines(source) else 4
+    return text[:MAX_MESSAGE_LENGTH] + advice_for(raised), max(line, 0), max(frame.column - indent, 1) if frame else 0
+
+
 def is_variable_name(name):
     """Return True if an input with this name can be a variable. Scripts cannot read other inputs."""
     return name.isidentifier() and not keyword.iskeyword(name) and not name.startswith("__")
@@ -136,16 +170,11 @@ def is_variable_name(name):
 
 def wrap_in_function(source, names):
     """Return code that runs the script as the body of a function, with its inputs as global variables."""
-    unindented = string_continuation_lines(source)
-    body = [
-        line if number in unindented or not line.strip() else f"    {line}"
-        for number, line in enumerate(source.split("\n"), start=1)
-    ]
     return "\n".join(
         [
             "def __script__():",
             f"    global {', '.join(names)}" if names else "    pass",
-            *body,
+            *function_body(source),
             "",
             "from json import dumps as __dumps__, loads as __loads__",
             "__inputs__ = __loads__(__inputs__)",
@@ -154,6 +183,15 @@ def wrap_in_function(source, names):
             "__dumps__(__value__)",
         ]
     )
+
+
+def function_body(source):
+    """Return the lines of a script, indented as the body of a function."""
+    unindented = string_continuation_lines(source)
+    return [
+        line if number in unindented or not line.strip() else f"    {line}"
+        for number, line in enumerate(source.split("\n"), start=1)
+    ]
 
 
 def string_continuation_lines(source):
@@ -266,4 +304,4 @@ def advice_for(raised):
     return ""
 
 
-LANGUAGES = {"python": run_python}
+LANGUAGES = {"python": run_python, "python-syntax": parse_python}

@@ -102,9 +102,9 @@ def test_an_invalid_python_condition_is_marked(operator):
     assert said("total > 100") == [
         "The condition has no return, so it is never true. In Python, its value is the returned value."
     ]
-    assert said("return $.total > 100") == [
-        "In Python, the fields of the payload are variables: write name instead of $.name."
-    ]
+    refused, marked = said("return $.total > 100")
+    assert refused.startswith("Expression is not well formatted: SyntaxError") and "(line 1, column 8)" in refused
+    assert marked == "In Python, the fields of the payload are variables: write name instead of $.name."
 
 
 def test_a_python_condition_is_tested_on_past_events(operator, row):

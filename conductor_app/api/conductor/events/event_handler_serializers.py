@@ -5,6 +5,7 @@ from typing import Any
 
 from ....core.document.checks import read_handler
 from ....core.errors import Invalid, ValidationError, ValidationFailed
+from ....engine.definitions.script_syntax import check_handler
 from ....models import EventHandler, Webhook
 
 Document = dict[str, Any]
@@ -36,7 +37,7 @@ def parse_changed_handler(document: Document) -> Document:
 
 
 def _parse_handler(document: Document, path: str) -> Document:
-    parsed, validation_errors = read_handler(document)
+    parsed, validation_errors = check_handler(document)
     if validation_errors:
         raise ValidationFailed(
             [ValidationError(f"{path}.{each.path}", each.message, each.value) for each in validation_errors]

@@ -5,6 +5,7 @@ from typing import Any
 
 from ...step_structure import Flow, structure_of_step
 from ...step_tree import MAX_DEPTH, StepSpot, bodies_of, references_inside
+from .evaluators import lint_evaluator
 from .findings import (
     ERROR,
     NAME_CLASH,
@@ -128,13 +129,16 @@ def _lint_script(spot: StepSpot) -> Iterator[LintFinding]:
     inputs = given if isinstance(given, Mapping) else {}
     holder = inputs if field.startswith("inputParameters.") else step
     script = holder.get(field.rpartition(".")[2]) if field else None
-    if not isinstance(script, str):
+    yield from lint_evaluator(spot)
+    if not isinstance(script, str) or not script.strip():
         return
     if structure.allows_python and holder.get("evaluatorType") == "python":
         yield from _lint_python_script(f"{spot.path}.{field}", script)
         return
     known = {*map(str, inputs), *structure.script_inputs(step)}
-    is_name = structure.allows_python and holder.get("evaluatorType") == "value-param"
+    is_name = (
+        structure.allows_python and structure.flow is not Flow.LOOP and holder.get("evaluatorType") == "value-param"
+    )
     read = {script} if is_name else names_read(script)
     for name in sorted(read - known):
         near = closest_name(name, known)

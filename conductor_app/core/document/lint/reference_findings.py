@@ -8,6 +8,7 @@ from ...expressions.json_walk import expression_texts_by_path
 from ...expressions.jsonpath.segments import Property
 from ...expressions.parsing import parse_template
 from ...expressions.references import Reference
+from ...step_structure import Flow, structure_of_step
 from ...step_tree import StepSpot
 from ..checks.expressions import UNPREFIXED_NAMES
 from ..inline_definitions import PARAM, inputs_without_definitions, param_without_definition
@@ -120,6 +121,9 @@ def unknown_part_finding(root: str, key: str, known: frozenset[str], of: str, pa
 def too_early_finding(spot: StepSpot, reader: StepSpot | None, source: str, path: str) -> Iterator[LintFinding]:
     """Yield a finding if the source step cannot have run before the reader."""
     if reader is None or (relation := compare_order(spot, reader)) == BEFORE:
+        return
+    if relation == SELF and structure_of_step(spot.step).flow is Flow.LOOP:
+        # The inputs of a loop are put together again after each iteration.
         return
     why = {
         SELF: f"`{spot.ref}` is this step itself: it has no output when its input is put together.",

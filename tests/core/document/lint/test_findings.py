@@ -296,7 +296,75 @@ def test_a_python_script_without_a_return_value_is_reported():
     assert (lint_one(switch).kind, lint_one(switch).path) == ("no result", "tasks[0].expression")
     assert (lint_one(loop).kind, lint_one(loop).path) == ("no result", "tasks[0].loopCondition")
     assert lint(python_step("raise ValueError(total)", total=1)) == []
-    assert lint(python_step("")) == []
+    assert [kind for kind, _path, _message in lint(python_step(""))] == ["unreadable"]
+
+
+@pytest.mark.parametrize(
+    ("faulty", "path", "message"),
+    [
+        ({**SWITCH, "evaluatorType": "javscript"}, "tasks[0].evaluatorType", "Did you mean `javascript`?"),
+        ({**SWITCH, "expression": ""}, "tasks[0].expression", "`expression` is empty"),
+        (step("i", "INLINE"), "tasks[0].inputParameters.expression", "`expression` is empty"),
+        (
+            step("i", "INLINE", inputParameters={"evaluatorType": "js", "expression": "1"}),
+            "tasks[0].inputParameters.evaluatorType",
+            "There is no evaluator `js`",
+        ),
+        (step("l", "LAMBDA"), "tasks[0].inputParameters.scriptExpression", "`scriptExpression` is empty"),
+        (step("j", "JSON_JQ_TRANSFORM"), "tasks[0].inputParameters.queryExpression", "`queryExpression` is empty"),
+        (
+            step("l", "DO_WHILE", loopCondition="more", evaluatorType="value-param", loopOver=[step("a")]),
+            "tasks[0].evaluatorType",
+            "evaluated as JavaScript",
+        ),
+        (
+            step("l", "DO_WHILE", loopCondition='"${workflow.variables.cart}" != "done"', loopOver=[step("a")]),
+            "tasks[0].loopCondition",
+            "`${workflow.variables.cart}` is not replaced here",
+        ),
+        (
+            {**SWITCH, "evaluatorType": "javascript", "expression": "'${workflow.input.m}' == 'x'"},
+            "tasks[0].expression",
+            "`${workflow.input.m}` is not replaced here",
+        ),
+    ],
+)
+def test_a_script_that_cannot_be_evaluated_as_it_is_meant_is_reported(faulty, path, message):
+    finding = lint_one(faulty)
+
+    assert (finding.severity, finding.path) == (WARNING, path)
+    assert message in finding.message
+
+
+def test_a_template_literal_of_javascript_is_not_reported():
+    assert lint({**SWITCH, "evaluatorType": "javascript", "expression": "`${$.way}` == 'air'"}) == []
+
+
+def test_a_loop_may_read_its_own_output_in_its_inputs():
+    inputs = {"n": "${l.output.iteration}"}
+
+    assert lint(step("l", "DO_WHILE", loopCondition="$.n < 3", inputParameters=inputs, loopOver=[step("a")])) == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "member", "hint"),
+    [
+        ({"items": "${workflow.input.list}"}, "item", "Known: `iteration`, `loopItem`, `loopIndex`."),
+        ({"loopCondition": "false"}, "iterations", "Did you mean `iteration`?"),
+        ({"inputParameters": {"items": "${workflow.input.list}"}}, "items", "Did you mean `item`?"),
+    ],
+)
+def test_a_member_that_the_output_of_a_loop_does_not_have_is_reported(fields, member, hint):
+    finding = lint_one(step("l", "DO_WHILE", loopOver=[step_with_input("a", f"${{l.output.{member}}}")], **fields))
+
+    assert (finding.kind, finding.path) == ("unknown output", "tasks[0].loopOver[0].inputParameters.x")
+    assert hint in finding.message
+
+
+def test_the_members_of_the_output_of_a_loop_are_known():
+    body = [step("a", inputParameters={n: f"${{l.output.{n}}}" for n in ("loopItem", "loopIndex", "iteration", "3")})]
+
+    assert lint(step("l", "DO_WHILE", items="${workflow.input.list}", loopOver=body)) == []
 
 
 def test_a_step_with_a_fixed_script_language_ignores_its_evaluator_type():

@@ -1,0 +1,67 @@
+"""Syntax errors of scripts in all languages. Helper processes parse the scripts and do not execute them."""
+
+from collections.abc import Iterable
+from hashlib import blake2b
+from typing import NamedTuple
+
+from conductor_app.scripts.pool import ScriptsUnavailable, evaluate
+
+SECONDS = 2.0
+"""The time for the scripts of one document. Those that are left then are not checked."""
+MAX_KNOWN = 10_000
+CHECKERS = {"javascript": "javascript-syntax", "jq": "jq-syntax", "python": "python-syntax"}
+
+
+class SyntaxFault(NamedTuple):
+    """A syntax error and its place in the script, from 1; 0 if the engine does not name it."""
+
+    message: str
+    line: int = 0
+    column: int = 0
+
+    def __str__(self) -> str:
+        if not self.line:
+            return self.message
+        return f"{self.message} (line {self.line}{f', column {self.column}' if self.column else ''})"
+
+
+class ScriptText(NamedTuple):
+    """A script and its language: `javascript`, `jq` or `python`."""
+
+    language: str
+    source: str
+
+
+_known: dict[bytes, SyntaxFault | None] = {}
+
+
+def syntax_faults(scripts: Iterable[ScriptText], *, pool_size: int = 2) -> dict[ScriptText, SyntaxFault]:
+    """Return the faults of the scripts that cannot be parsed.
+
+    A script counts as free of faults if no helper process is available to parse it.
+    """
+    wanted = {script: _digest(script) for script in scripts}
+    for language in CHECKERS:
+        fresh = [script for script, digest in wanted.items() if script.language == language and digest not in _known]
+        if fresh:
+            _parse(language, fresh, pool_size)
+    faults = ((script, _known.get(digest)) for script, digest in wanted.items())
+    return {script: fault for script, fault in faults if fault is not None}
+
+
+def _parse(language: str, scripts: list[ScriptText], pool_size: int) -> None:
+    try:
+        checked = evaluate(
+            CHECKERS[language], "", [each.source for each in scripts], SECONDS, pool_size=pool_size, key="syntax"
+        )
+    except ScriptsUnavailable:
+        return
+    if len(_known) > MAX_KNOWN:
+        _known.clear()
+    # After the time limit, the list is shorter than that of the scripts.
+    for script, found in zip(scripts, checked.value or (), strict=False):
+        _known[_digest(script)] = None if found is None else SyntaxFault(*found)
+
+
+def _digest(script: ScriptText) -> bytes:
+    return blake2b(f"{script.language}\0{script.source}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
