@@ -119,3 +119,12 @@ def is_deeper(value: Any, limit: int) -> bool:
         inner = (each for each in level if isinstance(each, dict | list))
         level = [each for one in inner for each in (one.values() if isinstance(one, dict) else one)]
     return False
+
+
+def schema_message(error: Any) -> str:
+    """Return the message of a schema's error. The library names only two values of an enumeration."""
+    options = getattr(error.kind, "options", None)
+    if options is None:
+        return str(error.message)
+    listed = ", ".join(json.dumps(option, ensure_ascii=False) for option in options)
+    return f"{error.message.rpartition(' is not one of ')[0]} is not one of {listed}"

@@ -26,11 +26,12 @@ urlpatterns = [
     path("actuator/health", actuator_health),
     path("actuator/info", actuator_info),
     path("api-docs", OpenApiDocument.as_view()),
-    path("swagger-ui/index.html", RedirectView.as_view(url="/api/docs")),
+    path("swagger-ui/index.html", RedirectView.as_view(pattern_name="openapi-page")),
     path("metrics", metrics),
     path("actuator/prometheus", metrics),
     path("admin/", site.urls),
-    path("", RedirectView.as_view(url="/admin/")),
+    path("admin", RedirectView.as_view(pattern_name="admin:index")),
+    path("", RedirectView.as_view(pattern_name="admin:index")),
 ]
 
 handler400 = "conductor_app.admin.error_pages.bad_request"

@@ -16,6 +16,7 @@ UPLOAD_VALID_MS, DOWNLOAD_VALID_MS = 45 * MINUTE_MS, 30 * MINUTE_MS
 """The lifetime of an address for the upload and for the download of an artifact, in milliseconds."""
 SALT = "conductor.payload"
 ARTIFACT_PREFIX = "/api/artifacts/"
+DOT_SEGMENTS = frozenset((".", ".."))
 
 
 def is_artifact_host(host: str) -> bool:
@@ -34,7 +35,12 @@ def artifact_address(task_id: str, number: int, name: str, purpose: str) -> str:
     valid_ms = UPLOAD_VALID_MS if purpose == UPLOAD else DOWNLOAD_VALID_MS
     permission = sign_link(artifact_path(task_id, number, name), purpose, valid_ms)
     host = conf.artifact_url if purpose == DOWNLOAD else ""
-    return f"{host}{ARTIFACT_PREFIX}v1/{task_id}/{number}/{quote(name)}?{urlencode(permission)}"
+    return f"{host}{ARTIFACT_PREFIX}v1/{task_id}/{number}/{_quote_name(name)}?{urlencode(permission)}"
+
+
+def _quote_name(name: str) -> str:
+    """Return a name for a path. Clients would remove segments such as `..`, so they are no segments of their own."""
+    return quote(name, safe="" if DOT_SEGMENTS.intersection(name.split("/")) else "/")
 
 
 def artifact_path(task_id: str, number: int, name: str) -> str:

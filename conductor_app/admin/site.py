@@ -6,13 +6,14 @@ from typing import Any
 from django.conf import settings
 from django.contrib.admin import AdminSite
 from django.contrib.auth.models import Group, User
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponsePermanentRedirect, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, URLResolver, path, reverse
+from django.urls import Resolver404, URLPattern, URLResolver, path, resolve, reverse
 from django.utils.decorators import method_decorator
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import never_cache
+from django.views.decorators.common import no_append_slash
 
 from .. import conf
 from ..access.session_limits import is_single_sign_on
@@ -209,6 +210,14 @@ def sign_in_urls() -> list[URLPattern]:
     ]
 
 
+def is_page(path: str) -> bool:
+    """Return True if there is a page at this path."""
+    try:
+        return getattr(resolve(path).func, "should_append_slash", True)
+    except Resolver404:
+        return False
+
+
 class OperatorsSite(AdminSite):
     """The admin site with all operator pages."""
 
@@ -220,6 +229,17 @@ class OperatorsSite(AdminSite):
     def get_urls(self) -> list[URLPattern | URLResolver]:
         pages = (line for page in PAGES for line in page.urls(self))
         return [*sign_in_urls(), *pages, *former_addresses(), *super().get_urls()]
+
+    @no_append_slash
+    def catch_all_view(self, request: HttpRequest, url: str) -> HttpResponseBase:
+        """Redirect an address of a page that lacks its last slash.
+
+        Raises:
+            Http404: for every other address.
+        """
+        if request.method in ("GET", "HEAD") and is_page(f"{request.path_info}/"):
+            return HttpResponsePermanentRedirect(request.get_full_path(force_append_slash=True))
+        raise Http404
 
     @method_decorator(never_cache)
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponseBase:

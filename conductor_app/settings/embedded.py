@@ -18,6 +18,10 @@ from .base import (
 # A new environment replaces an installed package, but not the data: they are in the user's folder for states.
 DEFAULT_VAR_DIR = user_state_dir("conductor-app", appauthor=False) if IS_INSTALLED else str(RESOURCES_DIR / "var")
 VAR_DIR = environment.folder("VAR_DIR", DEFAULT_VAR_DIR)
+DATABASE = "conductor.sqlite3"
+environment.require_access(
+    "VAR_DIR", VAR_DIR, "secret_key", DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", "broker", "payloads", "heartbeats"
+)
 SECRET_KEY = environment.signing_key(
     "SECRET_KEY", environment.text("SECRET_KEY", "") or environment.load_or_create_secret(VAR_DIR / "secret_key")
 )
@@ -39,7 +43,7 @@ vars().update(services.https(environment.boolean("HTTPS", False)))
 
 DATABASES = {
     "default": services.sqlite(
-        VAR_DIR / "conductor.sqlite3",
+        VAR_DIR / DATABASE,
         synchronous=environment.choice("SQLITE_SYNCHRONOUS", ("FULL", "NORMAL"), "FULL"),
     )
 }

@@ -330,7 +330,7 @@ def folder(name: str, default: str) -> Path:
     """Return the absolute path of the folder that a variable names, and create it for its owner if it does not exist.
 
     Raises:
-        ImproperlyConfigured: when it cannot be created.
+        ImproperlyConfigured: when it cannot be created, or cannot be written.
     """
     path = Path(text(name, default)).resolve()
     try:
@@ -339,7 +339,24 @@ def folder(name: str, default: str) -> Path:
         raise ImproperlyConfigured(
             f"{name}={str(path)!r} is refused: the folder cannot be created: {error.strerror}. Choose another folder."
         ) from error
+    require_access(name, path)
     return path
+
+
+def require_access(name: str, folder: Path, *files: str) -> None:
+    """Check that this process can read and write a folder and those of the files in it that exist.
+
+    Raises:
+        ImproperlyConfigured: when it cannot: they belong to another user, or the disk is mounted read-only.
+    """
+    for path in (folder, *(folder / file for file in files)):
+        mode = os.R_OK | os.W_OK | (os.X_OK if path.is_dir() else 0)
+        if path.exists() and not os.access(path, mode, effective_ids=os.access in os.supports_effective_ids):
+            owner = path.stat().st_uid
+            raise ImproperlyConfigured(
+                f"{name}={str(folder)!r} is refused: user {os.geteuid()} cannot read and write {path}, which belongs "
+                f"to user {owner}. Change its owner, start the server as user {owner}, or choose another folder."
+            )
 
 
 def load_or_create_secret(path: Path) -> str:

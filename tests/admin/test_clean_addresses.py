@@ -76,3 +76,31 @@ def test_a_former_address_redirects_to_the_present_one_with_its_path_and_query(c
 def test_the_present_addresses_of_renamed_pages_exist(operator):
     for present in set(RENAMED.values()) - {"why-waiting"}:
         assert operator.get(f"/admin/{present}/").status_code == 200, present
+
+
+@pytest.mark.parametrize(
+    "path", ["/admin/queues", "/admin/conductor/run", "/admin/failures", "/admin/conductor/workflowdefinition/add"]
+)
+def test_an_address_of_a_page_without_its_last_slash_redirects(operator, path):
+    reply = operator.get(f"{path}?name=a")
+
+    assert (reply.status_code, reply["Location"]) == (301, f"{path}/?name=a")
+
+
+def test_the_address_of_the_pages_without_its_slash_redirects(client):
+    for path in ("/admin", "/"):
+        assert client.get(path)["Location"] == "/admin/"
+
+
+def test_an_address_without_its_slash_is_reached_after_the_sign_in(client, operator):
+    assert client.get("/admin/queues")["Location"] == "/admin/login/?next=/admin/queues"
+    assert operator.get("/admin/queues", follow=True).redirect_chain == [("/admin/queues/", 301)]
+
+
+@pytest.mark.parametrize("path", ["/admin/nothing", "/admin/nothing/", "/admin/queues/nothing", "/admin//example.org"])
+def test_an_address_without_a_page_is_not_redirected(operator, path):
+    assert operator.get(path).status_code == 404
+
+
+def test_a_form_is_not_redirected(operator):
+    assert operator.post("/admin/queues", {}).status_code == 404

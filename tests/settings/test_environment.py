@@ -1,11 +1,16 @@
 """Environment variables: read with their types, refused by name."""
 
+import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from conductor_app.settings import environment, services
+
+NOBODY = 65_534
 
 
 @pytest.mark.parametrize(
@@ -251,3 +256,37 @@ def test_invalid_choices_are_named(monkeypatch):
 
     monkeypatch.setenv("ACTIONS", "retry,stop")
     assert environment.choices("ACTIONS", ("retry", "stop")) == ("retry", "stop")
+
+
+@contextmanager
+def another_user() -> Iterator[int]:
+    """Act as a user without rights for files of this one. Only root can."""
+    if os.geteuid() != 0:
+        pytest.skip("Only root can act as another user.")
+    os.seteuid(NOBODY)
+    try:
+        yield NOBODY
+    finally:
+        os.seteuid(0)
+
+
+@pytest.mark.parametrize("file", ["", "secret_key", "conductor.sqlite3", "broker"])
+def test_a_data_folder_of_another_user_is_refused_by_name_with_what_to_do(tmp_path, file):
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o755)
+    if file:
+        os.chown(tmp_path, NOBODY, NOBODY)
+        (tmp_path / file).touch(mode=0o600)
+    path = tmp_path / file
+
+    with another_user() as user, pytest.raises(ImproperlyConfigured) as refusal:
+        environment.require_access("VAR_DIR", tmp_path, "secret_key", "conductor.sqlite3", "broker")
+
+    assert str(refusal.value).startswith(f"VAR_DIR='{tmp_path}' is refused: user {user} cannot read and write {path}")
+    assert "which belongs to user 0" in str(refusal.value)
+
+
+def test_a_data_folder_of_the_same_user_is_accepted(tmp_path):
+    (tmp_path / "secret_key").touch(mode=0o600)
+
+    environment.require_access("VAR_DIR", tmp_path, "secret_key", "conductor.sqlite3")

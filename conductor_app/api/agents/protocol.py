@@ -19,6 +19,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 from ...access.access_types import AGENT, EXECUTE
 from ...access.conductor_auth import Actor
+from ...json_values import schema_message
 from .agent_tools import TOOL_BY_NAME, TOOLS, AgentTool
 from .internal_requests import call_api
 
@@ -134,7 +135,7 @@ def _argument_error(tool: AgentTool, arguments: Mapping[str, Any]) -> str:
     """Return what is wrong with the arguments of a tool, or an empty text."""
     for error in jsonschema_rs.validator_for(tool.schema).iter_errors(dict(arguments)):
         path = ".".join(map(str, error.instance_path))
-        return f"Invalid arguments of {tool.name}: {f'{path}: ' if path else ''}{error.message[:300]}"
+        return f"Invalid arguments of {tool.name}: {f'{path}: ' if path else ''}{schema_message(error)[:300]}"
     return ""
 
 

@@ -8,6 +8,7 @@ import jsonschema_rs
 
 from ...core.standalone.resolutions import EXCEPTIONS
 from ...insight.standalone.task_status import PRIORITIES
+from ...json_values import schema_message
 from .slugid import SLUGID_PATTERN
 
 MAX_ERRORS = 20
@@ -193,7 +194,7 @@ SCHEMAS: dict[str, Schema] = {
 def schema_errors(method: str, value: Any) -> list[str]:
     """Return all schema errors of a method's body. The errors do not contain values of the body."""
     return [
-        f"data{_format_path(e.instance_path)}: {e.message[:300]}"
+        f"data{_format_path(e.instance_path)}: {schema_message(e)[:300]}"
         for e in islice(_iterate_errors(method, value), MAX_ERRORS)
     ]
 

@@ -32,7 +32,15 @@ def check(order, inputs):
         errors = list(islice(validator.iter_errors(json.loads(inputs)), MAX_ERRORS))
     except ValueError as fault:
         return answer_document(error=str(fault).partition("\n")[0][:MAX_LENGTH])
-    return answer_document([[list(error.instance_path), error.message[:MAX_LENGTH]] for error in errors])
+    return answer_document([[list(error.instance_path), message_of(error)[:MAX_LENGTH]] for error in errors])
+
+
+def message_of(error):
+    """Return the message of an error. The library names only two values of an enumeration."""
+    options = getattr(error.kind, "options", None)
+    if options is None:
+        return error.message
+    return f"the value is not one of {', '.join(json.dumps(option, ensure_ascii=False) for option in options)}"
 
 
 LANGUAGES = {"json-schema": check}

@@ -1,5 +1,9 @@
 """Task definitions over the wire (api §1.5, §3.2)."""
 
+import pytest
+
+from conductor_app.engine import sweeps
+
 
 def test_a_definition_is_returned_as_given_with_its_defaults(api, clock):
     reply = api.post("/metadata/taskdefs", [{"name": "pay", "retryCount": 1, "colour": "red"}])
@@ -55,3 +59,24 @@ def test_a_definition_is_deleted(api):
     assert api.delete("/metadata/taskdefs/pay", {}).status_code == 200
     assert api.get("/metadata/taskdefs/pay").status_code == 404
     assert api.delete("/metadata/taskdefs/pay").status_code == 404
+
+
+@pytest.mark.parametrize("never", [9007199254740991, 2**63 - 1])
+def test_durations_that_mean_never_are_accepted_and_count_as_the_maximum(api, clock, never):
+    longest = 10**12
+    task = {"name": "pay", "timeoutSeconds": never, "responseTimeoutSeconds": never, "totalTimeoutSeconds": never}
+    assert api.post("/metadata/taskdefs", [task]).status_code == 200
+    api.define({"name": "pay", "taskReferenceName": "pay", "type": "SIMPLE"}, timeoutSeconds=never)
+    run_id = api.start()
+    [claimed] = api.poll("pay")
+
+    assert api.report(claimed, "IN_PROGRESS", callbackAfterSeconds=never).status_code == 200
+
+    kept = api.get("/metadata/taskdefs/pay").json()
+    assert [kept[name] for name in task if name != "name"] == [longest] * 3
+    assert api.get("/metadata/workflow/order").json()["timeoutSeconds"] == longest
+    clock.advance(seconds=10**9)
+    while sweeps.sweep_once():
+        pass
+    assert api.workflow(run_id)["status"] == "RUNNING"
+    assert api.workflow(run_id)["tasks"][0]["callbackAfterSeconds"] == longest

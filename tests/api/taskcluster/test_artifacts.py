@@ -1,5 +1,7 @@
 """Artifact requests: rejected and successful ones (taskcluster §4.1)."""
 
+from urllib.parse import quote, urljoin, urlsplit
+
 import pytest
 
 from .conftest import HOUR, new_id, refusal_code
@@ -106,3 +108,32 @@ def test_a_task_without_runs_has_no_latest_artifacts(queue):
 
     assert refusal_code(queue.get(f"/task/{id}/artifacts")) == (404, "ResourceNotFound")
     assert refusal_code(queue.get(f"/task/{id}/artifacts/a")) == (404, "ResourceNotFound")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["public/logs/../../../../../foo.log", "public/../../admin/", "public/a/../b.txt", "public/./x", "public/.."],
+)
+def test_a_name_with_dot_segments_is_stored_and_read_exactly(job, name):
+    """Clients remove the segments `.` and `..` from an address before they send it, also percent-encoded ones."""
+    encoded = quote(name, safe="")
+    upload = urlsplit(job.asks(encoded).json()["putUrl"])
+    stored = job.queue.client.put(f"{upload.path}?{upload.query}", name.encode(), content_type="text/plain")
+    reply = job.get(encoded)
+    download = urlsplit(reply.json()["url"])
+
+    for address in (upload, download):
+        segments = {segment.lower() for segment in address.path.split("/")}
+        assert not segments & {".", "..", "%2e", "%2e%2e"}
+        assert urljoin("http://host.example.org/a/", address.path) == f"http://host.example.org{address.path}"
+    assert (stored.status_code, reply.status_code) == (200, 303)
+    content = job.queue.client.get(f"{download.path}?{download.query}")
+    assert b"".join(content.streaming_content if content.streaming else [content.content]) == name.encode()
+
+
+@pytest.mark.parametrize("name", [".", ".."])
+def test_a_name_that_no_address_can_contain_is_refused(job, name):
+    reply = job.asks(name)
+
+    assert refusal_code(reply) == (400, "InvalidRequestArguments")
+    assert f"'{name}'" in reply.json()["message"]

@@ -244,3 +244,10 @@ def test_a_page_of_another_site_may_not_use_an_open_server(queue):
     reply = queue.client.get(f"/api/queue/v1/task/{NONE}", headers={"origin": "https://evil.example.org"})
 
     assert refusal_code(reply) == (403, "InsufficientScopes")
+
+
+def test_an_unknown_value_of_an_enumeration_is_answered_with_all_values(queue):
+    reply = queue.send("PUT", f"/task/{NONE}", queue.definition(priority="normal"))
+
+    assert refusal_code(reply) == SCHEMA
+    assert '"highest", "very-high", "high", "medium", "low", "very-low", "lowest"' in reply.json()["message"]

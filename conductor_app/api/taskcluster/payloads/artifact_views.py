@@ -3,12 +3,14 @@
 from django.http import HttpResponse
 
 from .... import clock
+from ....access.signed_links import DOT_SEGMENTS
 from ....core.errors import Expired, Invalid, NotFound
 from ....core.standalone.artifacts import ERROR, LINK, OBJECT, S3
 from ....engine.standalone import artifacts, task_commands
 from ....models import Artifact as Row
 from ....models import Attempt
 from ....models.snapshots import read_snapshot
+from ..errors import InvalidRequestArguments
 from ..method_scopes import GET_ARTIFACT_SCOPES, ApiMethod
 from ..pagination import PAGE_QUERY_OPTIONS, parse_page
 from ..replies import Json, NoContent
@@ -110,8 +112,12 @@ class ArtifactOne(NamedArtifact):
     }
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
-        new = parse_artifact(request.document)
-        row = artifacts.create(request.params["taskId"], self.run_number(request), request.params["name"], new)
+        new, name = parse_artifact(request.document), request.params["name"]
+        if name in DOT_SEGMENTS:
+            raise InvalidRequestArguments(
+                f"The artifact name {name!r} is refused: no client can send it in an address."
+            )
+        row = artifacts.create(request.params["taskId"], self.run_number(request), name, new)
         if row.kind == OBJECT:
             return Json(creation_reply(row))
         return Json(upload_reply(request, row) if row.kind == S3 else {"storageType": row.kind})

@@ -9,7 +9,7 @@ from ...errors import ValidationError
 
 WHOLE_NUMBER = re.compile(r"\s*[+-]?\d{1,20}\s*")
 MAX_SECONDS = 10**12
-"""The maximum of durations in seconds: any of them can be added to a time without exceeding 64 bits."""
+"""The maximum of durations in seconds, 31,688 years: any of them can be added to a time without exceeding 64 bits."""
 
 
 class ValueRefused(Exception):
@@ -108,9 +108,8 @@ def read_number(value: Any, place: DocumentPosition) -> float:
 class IntegerOf:
     """Reader of integers with a number of bits. Fractions are truncated."""
 
-    def __init__(self, bits: int = 32, most: int | None = None) -> None:
-        self.bits, self.least = bits, -(2 ** (bits - 1))
-        self.most = 2 ** (bits - 1) - 1 if most is None else most
+    def __init__(self, bits: int = 32) -> None:
+        self.bits, self.least, self.most = bits, -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
 
     def __call__(self, value: Any, place: DocumentPosition) -> int:
         number = _number(value)
@@ -199,5 +198,12 @@ def _refuse(place: DocumentPosition, problem: str, value: Any) -> None:
     place.refused.add(place.path)
 
 
-seconds = IntegerOf(64, MAX_SECONDS)
+class _Seconds(IntegerOf):
+    """Reader of durations. Definitions that say "never" have numbers such as 2^53 - 1, which count as the maximum."""
+
+    def __call__(self, value: Any, place: DocumentPosition) -> int:
+        return max(-MAX_SECONDS, min(super().__call__(value, place), MAX_SECONDS))
+
+
+seconds = _Seconds(64)
 texts = ListOf(read_text)
