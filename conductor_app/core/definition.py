@@ -1,6 +1,7 @@
 """Workflow definitions, steps and policies as frozen values. Successors are resolved when the document is parsed."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -16,6 +17,19 @@ class Key(NamedTuple):
 
     def __str__(self) -> str:
         return "__".join((self.ref, *map(str, self.iteration_path)))
+
+
+MAX_ITERATIONS_IN_NAME = 60
+ITERATION_SUFFIX = re.compile(r"(.+)__(\d{1,9})", re.DOTALL)
+
+
+def possible_keys(name: str) -> Iterator[Key]:
+    """Yield the keys that a task's name may stand for: `a__2` itself, or `a` in iteration 2, if both may exist."""
+    key = Key(name)
+    yield key
+    while len(key.iteration_path) < MAX_ITERATIONS_IN_NAME and (found := ITERATION_SUFFIX.fullmatch(key.ref)):
+        key = Key(found[1], (int(found[2]), *key.iteration_path))
+        yield key
 
 
 @dataclass(frozen=True, slots=True)

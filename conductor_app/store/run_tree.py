@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
+from ..core.definition import possible_keys
 from ..core.errors import NotFound
 from ..core.snapshot import NEVER
 from ..core.states import RUN
@@ -110,7 +111,7 @@ def _open_waits(run_ids: Collection[str]) -> list[tuple[Any, ...]]:
 
 def find_ended_task(run_ids: Collection[str], names: Collection[str]) -> OpenWait | None:
     """Return an ended task of these runs with one of the names: a reference, with or without its iteration."""
-    refs = sorted({ref for name in names for ref in _possible_references(name)})
+    refs = sorted({ref for name in names for ref, _path in possible_keys(name)})
     for chunk in _chunks(list(run_ids)):
         rows = fetch(
             "SELECT t.run_id, t.attempt_id, t.ref, t.iteration_path FROM conductor_task t "
@@ -122,12 +123,6 @@ def find_ended_task(run_ids: Collection[str], names: Collection[str]) -> OpenWai
             if ref in names or "__".join([ref, *iteration_path.split(".")]) in names:
                 return OpenWait(run_id, attempt_id)
     return None
-
-
-def _possible_references(name: str) -> Iterator[str]:
-    """Yield the references that a name may mean: `pay__2` is iteration 2 of `pay`, or a reference itself."""
-    parts = name.split("__")
-    yield from ("__".join(parts[:count]) for count in range(1, len(parts) + 1))
 
 
 def mark_watched(run_ids: Collection[str], name: str, until: int, now: int) -> set[str]:

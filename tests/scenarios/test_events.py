@@ -169,6 +169,16 @@ def test_an_event_completes_a_task_of_another_run(clock):
     assert EventAction.objects.get().run_id == waiting.id
 
 
+@pytest.mark.parametrize("ref", ["ask__me", "__ask_1", "ask__1"])
+def test_an_event_completes_a_task_whose_reference_has_two_underscores(clock, ref):
+    handle(report("complete_task", workflowId="${run}", taskRefName=ref))
+    waiting = Scenario(clock, human(ref), name="waiting")
+
+    telling(clock, inputs={"run": waiting.id})
+
+    assert waiting.status == "COMPLETED"
+
+
 def test_an_event_fails_a_task_by_its_id_with_a_reason(clock):
     handle(report("fail_task", taskId="${task}", reasonForIncompletion="not ${total}"))
     waiting = Scenario(clock, human("ask"), name="waiting")

@@ -22,6 +22,7 @@ from ...access.access_types import (
     WORKFLOW_DEF,
 )
 from ...access.permissions import Target, task_target
+from ...core.definition import possible_keys
 from ...core.errors import Invalid
 from ...engine.ai.integrations import model_in_any_order
 from ...models import (
@@ -174,7 +175,7 @@ def open_tasks_by_reference(url_kwarg: str) -> TargetFinder:
     def find(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
         ref = url_kwargs["ref"]
         open_ones = Attempt.objects.open().filter(run_id=url_kwargs[url_kwarg])
-        return _task_targets(open_ones.filter(task__ref__in=[ref, ref.rpartition("__")[0], ref.partition("__")[0]]))
+        return _task_targets(open_ones.filter(task__ref__in=[key.ref for key in possible_keys(ref)]))
 
     return find
 

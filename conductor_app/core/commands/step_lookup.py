@@ -1,18 +1,14 @@
 """Resolve a reference name that an operator gives to a step and an iteration."""
 
-import re
-from collections.abc import Iterator
 from typing import NamedTuple
 
-from ..definition import Key, Step
+from ..definition import Key, Step, possible_keys
 from ..errors import Busy, Conflict, NotAllowedInState, NotFound
 from ..snapshot import Run, Task
 from ..states import RUNNING
 from ..step_structure import Flow, structure_of
 from ..step_tree import phase_of, references_inside
 from ..step_types import step_type_of
-
-ITERATION_SUFFIX = re.compile(r"(.+)__(\d{1,9})", re.DOTALL)
 
 
 class StepPosition(NamedTuple):
@@ -43,29 +39,21 @@ def find_step_position(run: Run, name: str) -> StepPosition:
         NotFound: when the run has no such step.
         Conflict: when the iteration is over.
     """
-    for ref, iteration_path in _possible_readings(name):
+    for ref, iteration_path in possible_keys(name):
         found = _find_step(run, ref)
-        if found is not None and (iteration_path is None or len(iteration_path) == len(found[0].loops)):
+        if found is not None and (not iteration_path or len(iteration_path) == len(found[0].loops)):
             step, source = found
             return StepPosition(
                 step,
                 Key(
                     ref,
                     current_iteration_path(run, step)
-                    if iteration_path is None
+                    if not iteration_path
                     else _check_iterations(run, step, iteration_path),
                 ),
                 source,
             )
     raise NotFound(f"Task reference name {name} is not in workflow {run.definition.name}.{run.definition.version}.")
-
-
-def _possible_readings(name: str) -> Iterator[tuple[str, tuple[int, ...] | None]]:
-    yield name, None
-    iteration_path: tuple[int, ...] = ()
-    while found := ITERATION_SUFFIX.fullmatch(name):
-        name, iteration_path = found[1], (int(found[2]), *iteration_path)
-        yield name, iteration_path
 
 
 def _find_step(run: Run, ref: str) -> tuple[Step, Task | None] | None:

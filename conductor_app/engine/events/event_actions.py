@@ -6,13 +6,14 @@ from functools import cached_property
 from typing import Any
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from ... import clock
 from ...access.current_actor import acting_as_owner
 from ...access.masking import decrypt_masked
 from ...access.uses import require_run_control
 from ...core import commands, reports
+from ...core.definition import possible_keys
 from ...core.errors import Busy, Invalid, NotFound, RequestRefused, ValidationFailed
 from ...core.events import expand_json_texts, resolve_event_template
 from ...core.expressions import field_text, quote_value
@@ -21,7 +22,7 @@ from ...core.step_types.field_checks import whole_number
 from ...models import Attempt, EventAction, Message, Task
 from ...models.events import COMPLETED, FAILED, IN_PROGRESS
 from ...store import outbox_messages
-from ...store.rows import strip_nul
+from ...store.rows import format_iteration_path, strip_nul
 from ..runs import run_commands
 from ..runs.change import Audit, RunCommand, change_run
 from ..tasks import task_commands
@@ -198,13 +199,20 @@ def _find_attempt(params: Params) -> Attempt:
     if id:
         found = Attempt.objects.of_runs().defer_payloads().filter(pk=id).first()
     else:
-        base, *iteration_path = ref.split("__")
-        rows = Task.objects.filter(run_id=run_id, ref=base).order_by("-seq")
-        task = (rows.filter(iteration_path=".".join(iteration_path)) if iteration_path else rows).first()
+        task = _newest_task(run_id, ref)
         found = Attempt.objects.defer_payloads().filter(pk=task.attempt_id).first() if task else None
     if found is None:
         raise NotFound(f"No task found with taskId: {id}, workflowId: {run_id}, taskRefName: {ref}.")
     return found
+
+
+def _newest_task(run_id: str, name: str) -> Task | None:
+    [own, *in_iterations] = possible_keys(name)
+    rows = Task.objects.filter(run_id=run_id).order_by("-seq")
+    ways = Q(ref=own.ref)
+    for key in in_iterations:
+        ways |= Q(ref=key.ref, iteration_path=format_iteration_path(key.iteration_path))
+    return rows.filter(ways).first()
 
 
 def _terminate_workflow(order: ActionRequest, params: Params) -> None:

@@ -128,7 +128,7 @@ def _joined_statuses(tasks: Sequence[dict[str, Any]]) -> dict[str, Counter[str]]
     ]
     joined: dict[str, set[str]] = {}
     for join, names in joins:
-        joined.setdefault(join, set()).update(name.split("__")[0] for name in names)
+        joined.setdefault(join, set()).update(names)
     return {join: Counter(status for ref, status in statuses if ref in refs) for join, refs in joined.items()}
 
 
@@ -142,7 +142,7 @@ def _type(task: Mapping[str, Any]) -> str:
 
 
 def _ref(task: Mapping[str, Any]) -> str:
-    return task["referenceTaskName"].split("__")[0]
+    return (task.get("workflowTask") or {}).get("taskReferenceName") or task["referenceTaskName"]
 
 
 def _marks_by_ref(tasks: Sequence[dict[str, Any]]) -> dict[str, StepMark]:

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 from django.db.models import Count, Max, Min, Q, QuerySet
 
+from ...core.definition import possible_keys
 from ...core.states import TASK
 from ...models import Attempt, Run, Task
+from ...store.rows import format_iteration_path
 
 WINDOW_TASKS = 300
 """Tasks on one page."""
@@ -138,14 +140,11 @@ def find_task(run: Run, name: str) -> Task | None:
 
     A reference may contain `__` itself, so every split of the name is tried.
     """
-    parts = name.split("__")
-    refs = ["__".join(parts[:count]) for count in range(1, len(parts) + 1)]
-    iterations = {ref: ".".join(parts[count:]) for count, ref in enumerate(refs, 1)}
-    ways = Q()
-    for ref in refs[-6:]:
-        ways |= Q(ref=ref, iteration_path=iterations[ref])
     if not name:
         return None
+    ways = Q()
+    for key in possible_keys(name):
+        ways |= Q(ref=key.ref, iteration_path=format_iteration_path(key.iteration_path))
     return _tasks_of(run).filter(ways).first() or _tasks_of(run).filter(ref=name).order_by("-seq").first()
 
 

@@ -56,6 +56,23 @@ def test_a_task_of_a_loop_is_found_with_and_without_its_iteration(api):
     assert api.post(f"/tasks/{without}/approve/COMPLETED", {}).content
 
 
+def test_tasks_whose_references_have_two_underscores_are_found(api):
+    inner = step("DO_WHILE", "in__2", loopCondition="false", loopOver=[step("HUMAN", "ask__a__7")])
+    api.define(
+        step("HUMAN", "__first_1"),
+        step("DO_WHILE", "out__er", loopCondition="false", loopOver=[inner]),
+        step("HUMAN", "last__"),
+    )
+    run = api.start()
+
+    for name in ("__first_1", "ask__a__7__1__1", "last__"):
+        assert [task["referenceTaskName"] for task in api.workflow(run)["tasks"]][-1] == name
+        found = api.get("/tasks/search", query=f"workflowId={run} AND referenceTaskName='{name}'").json()
+        assert found["totalHits"] == 1
+        assert api.post(f"/tasks/{run}/{name}/COMPLETED", {}).content
+    assert api.workflow(run)["status"] == "COMPLETED"
+
+
 def test_an_unknown_status_is_refused(api, workflow_id):
     assert api.post(f"/tasks/{workflow_id}/approve/DONE", {}).status_code == 400
 

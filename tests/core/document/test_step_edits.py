@@ -224,7 +224,7 @@ def test_an_inline_definition_keeps_the_references_of_its_own_steps():
     assert edit.document["tasks"][1]["subWorkflowParam"]["workflowDefinition"] == child
 
 
-@pytest.mark.parametrize("ref", ["", " ", "b__1", "workflow", "b", "a.b", "a b", "${a}"])
+@pytest.mark.parametrize("ref", ["", " ", "workflow", "b", "a.b", "a b", "${a}"])
 def test_an_invalid_reference_is_refused(ref):
     with pytest.raises(Invalid):
         rename_step(definition(step("a"), step("b")), "tasks[0]", ref)

@@ -223,10 +223,6 @@ REFUSED = {
         "dynamicForkJoinTasksParam or combination of dynamicForkTasksInputParamName and dynamicForkTasksParam cannot "
         "be used together for taskType: FORK_JOIN_DYNAMIC taskName: a",
     ),
-    "a reference with the suffix of an iteration": (
-        step("a__1"),
-        "taskReferenceName: a__1 must not contain '__', which separates the iteration number",
-    ),
 }
 
 

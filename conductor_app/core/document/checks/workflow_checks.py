@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from ...definition import possible_keys
 from ...errors import ValidationError, ValidationFailed
 from ...step_structure import structure_of_step
 from ...step_tree import bodies_of, walk
@@ -137,9 +138,6 @@ def _check_step(step: Document, place: DocumentPosition) -> None:
         place.at("name").add_missing("WorkflowTask name cannot be empty or null")
     if not reference:
         place.at("taskReferenceName").add_missing(NO_REFERENCE)
-    elif "__" in reference:
-        message = f"taskReferenceName: {reference} must not contain '__', which separates the iteration number"
-        place.at("taskReferenceName").add_error(message, reference)
     if step["startDelay"] < 0:
         place.at("startDelay").add_error("must be greater than or equal to 0", step["startDelay"])
     if step.get("taskDefinition"):
@@ -147,20 +145,36 @@ def _check_step(step: Document, place: DocumentPosition) -> None:
 
 
 def _check_references(read: Document, place: DocumentPosition) -> None:
-    for reference, count in Counter(document_references(read["tasks"])).items():
+    found = list(_references_with_loops(read["tasks"]))
+    for reference, count in Counter(reference for reference, _loops in found).items():
         if count > 1:
             place.add_error(
                 f"taskReferenceName: {reference} should be unique across tasks for a given "
                 f"workflowDefinition: {read.get('name', '')}"
             )
+    loops = dict(found)
+    for reference in loops:
+        for key in possible_keys(reference):
+            if key.iteration_path and loops.get(key.ref) == loops[reference] + len(key.iteration_path):
+                place.add_error(
+                    f"taskReferenceName: {reference} is also the name of the task of {key.ref} in iteration "
+                    f"{'.'.join(map(str, key.iteration_path))}. Rename one of them."
+                )
 
 
 def document_references(steps: list[Document]) -> Iterator[str]:
     """Yield the references of all steps, including nested ones."""
+    return (reference for reference, _loops in _references_with_loops(steps))
+
+
+def _references_with_loops(steps: list[Document], loops: int = 0) -> Iterator[tuple[str, int]]:
+    """Yield the reference of each step, and how many iterations the names of its tasks end with."""
     for step in filter(None, steps):
+        structure = structure_of_step(step)
         if step.get("taskReferenceName"):
-            yield step["taskReferenceName"]
-            if structure_of_step(step).item_type:
-                yield item_reference(step["taskReferenceName"])
-        for body in bodies_of(step):
-            yield from document_references(body.steps)
+            yield step["taskReferenceName"], loops
+            if structure.item_type:
+                yield item_reference(step["taskReferenceName"]), loops + 1
+        inside = loops + structure.iterates + bool(structure.item_type)
+        for body in structure.bodies(step):
+            yield from _references_with_loops(body.steps, inside)

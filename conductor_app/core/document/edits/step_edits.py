@@ -143,8 +143,6 @@ def replace_step(document: Document, path: str, step: dict[str, Any]) -> StepEdi
 def _require_valid_reference(ref: str, others: Collection[str]) -> None:
     if not ref.strip():
         raise Invalid("Enter a reference.")
-    if "__" in ref:
-        raise Invalid("A reference must not contain `__`, which separates the iteration number.")
     if ref == RUN:
         raise Invalid(f"`{RUN}` means the run itself in expressions. Enter another reference.")
     if any(sign in ref for sign in ".[]{}$'\" \t\n"):

@@ -7,6 +7,7 @@ from typing import Any
 from django.db.models import BooleanField, F, Func, Q, QuerySet
 
 from ....core.decision_context import WIRE_STATUS
+from ....core.definition import possible_keys
 from ....core.ids import derived_id
 from ....core.states import ATTEMPT
 from ....core.step_structure import FORK
@@ -14,6 +15,7 @@ from ....core.step_types import STEP_TYPES
 from ....core.step_types.fork_join import ForkJoin
 from ....core.step_types.fork_join_dynamic import ForkJoinDynamic
 from ....models import Attempt, Run
+from ....store.rows import format_iteration_path
 from .choice_fields import ChoiceField
 from .field_types import NOTHING, IdSearchField, SearchField, check_pattern
 from .number_fields import IntegerField, TimeField
@@ -181,13 +183,10 @@ def by_reference(text: str) -> Q:
     """Return the condition for a task reference, in any iteration, or in one iteration such as `pay__2`."""
     if "*" in text:
         return Q(matches_pattern(F("task__ref"), text))
-    found = Q(task__ref=text)
-    parts = text.split("__")
-    for count in range(1, min(len(parts), 8)):
-        iterations = parts[len(parts) - count :]
-        if not all(iteration.isdecimal() for iteration in iterations):
-            break
-        found |= Q(task__ref="__".join(parts[: len(parts) - count]), task__iteration_path=".".join(iterations))
+    [own, *in_iterations] = possible_keys(text)
+    found = Q(task__ref=own.ref)
+    for key in in_iterations:
+        found |= Q(task__ref=key.ref, task__iteration_path=format_iteration_path(key.iteration_path))
     return found
 
 
