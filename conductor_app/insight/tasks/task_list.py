@@ -9,7 +9,6 @@ from django.db.models import Count, Max, Min, Q, QuerySet
 from ...core.definition import possible_keys
 from ...core.states import TASK
 from ...models import Attempt, Run, Task
-from ...store.rows import format_iteration_path
 
 WINDOW_TASKS = 300
 """Tasks on one page."""
@@ -144,7 +143,7 @@ def find_task(run: Run, name: str) -> Task | None:
         return None
     ways = Q()
     for key in possible_keys(name):
-        ways |= Q(ref=key.ref, iteration_path=format_iteration_path(key.iteration_path))
+        ways |= Q(ref=key.ref, iteration_path=".".join(map(str, key.iteration_path)))
     return _tasks_of(run).filter(ways).first() or _tasks_of(run).filter(ref=name).order_by("-seq").first()
 
 

@@ -15,7 +15,6 @@ from ....core.step_types import STEP_TYPES
 from ....core.step_types.fork_join import ForkJoin
 from ....core.step_types.fork_join_dynamic import ForkJoinDynamic
 from ....models import Attempt, Run
-from ....store.rows import format_iteration_path
 from .choice_fields import ChoiceField
 from .field_types import NOTHING, IdSearchField, SearchField, check_pattern
 from .number_fields import IntegerField, TimeField
@@ -186,7 +185,7 @@ def by_reference(text: str) -> Q:
     [own, *in_iterations] = possible_keys(text)
     found = Q(task__ref=own.ref)
     for key in in_iterations:
-        found |= Q(task__ref=key.ref, task__iteration_path=format_iteration_path(key.iteration_path))
+        found |= Q(task__ref=key.ref, task__iteration_path=".".join(map(str, key.iteration_path)))
     return found
 
 
