@@ -1,6 +1,7 @@
 """Commands on integrations and their models. Secret settings are stored encrypted; no reply, page or log has them."""
 
 import json
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -28,6 +29,8 @@ from ...models import Grant, Integration, IntegrationModel, Tag
 from .. import audit
 from ..definitions.tags import Tags, mirror_tags
 from .prompt_bindings import unbind_integration, unbind_model
+
+log = logging.getLogger(__name__)
 
 KIND, MODEL_KIND = "integration", "integration_model"
 MAX_MODELS = 1_000
@@ -219,10 +222,10 @@ def _fill_model(row: IntegrationModel, given: Mapping[str, Any]) -> None:
         errors += _size_errors(configuration)
         errors += [
             ValidationError(f"configuration.{key}", "belongs to the integration. Save it in its configuration.")
-            for key, value in configuration.items()
-            if key in BASE_URL_NAMES or is_secret_setting(key, value)
+            for key in configuration
+            if key in BASE_URL_NAMES
         ]
-        row.configuration = configuration
+        row.configuration = _without_secrets(row, configuration)
     for field, column in (("maxTokens", "max_tokens"), ("inputPrice", "input_price"), ("outputPrice", "output_price")):
         if field in given:
             value = given[field]
@@ -239,6 +242,14 @@ def _fill_model(row: IntegrationModel, given: Mapping[str, Any]) -> None:
         raise ValidationFailed(errors)
     row.description = given["description"] if given.get("description") is not None else row.description
     row.is_enabled = given["enabled"] if given.get("enabled") is not None else row.is_enabled
+
+
+def _without_secrets(row: IntegrationModel, configuration: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the configuration without keys: models use those of their integration, which are encrypted."""
+    secret = [name for name, value in configuration.items() if is_secret_setting(name, value)]
+    if secret:
+        log.warning("model_key_ignored", extra={"model": str(row), "settings": secret})
+    return {name: value for name, value in configuration.items() if name not in secret}
 
 
 def delete_model(integration: str, name: str, by: str, reason: str = "") -> list[str]:

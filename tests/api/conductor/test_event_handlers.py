@@ -69,7 +69,7 @@ def test_a_handler_is_updated_and_deleted(api):
     [
         ({"name": None}, "name", "Missing event handler name"),
         ({"event": ""}, "event", "Missing event location"),
-        ({"actions": []}, "actions", "No actions specified. Please specify at-least one action"),
+        ({"actions": None}, "actions", "No actions specified. Please specify at-least one action"),
         ({"actions": [{"action": "dance"}]}, "actions[0].action", None),
         ({"actions": [{"action": "fail_task"}]}, "actions[0].fail_task", None),
         ({"actions": [None]}, "actions[0]", None),
@@ -84,6 +84,13 @@ def test_a_faulty_handler_is_refused_with_its_place(api, change, path, message, 
     assert reply.status_code == 400
     assert f"{where}.eventHandler.{path}" in [error["path"] for error in errors]
     assert message is None or message in [error["message"] for error in errors]
+
+
+def test_a_handler_without_an_action_records_events_only(api):
+    assert api.post("/event", {**HANDLER, "event": "shop:paid", "actions": []}).status_code == 200
+
+    assert api.post("/event/handleIncomingEvent", {"event": "shop:paid", "id": "1"}).status_code == 200
+    assert api.get("/event/handler/h").json()["actions"] == []
 
 
 def test_a_repeated_client_event_is_processed_once(api):

@@ -177,12 +177,18 @@ def test_a_model_has_prices_and_a_token_limit_that_stay_when_a_client_omits_them
     [
         {"frequency": "hourly"},
         {"inputPrice": -1},
-        {"configuration": {"api_key": KEY}},
         {"configuration": {"base_url": "https://evil.example.org"}},
     ],
 )
 def test_an_invalid_model_is_refused(saved, document):
     assert saved.post("/integrations/provider/main/integration/gpt-4o", document).status_code == 400
+
+
+def test_a_key_of_a_model_is_not_stored_because_its_integration_has_one(saved):
+    address = "/integrations/provider/main/integration/gpt-4o"
+
+    assert saved.post(address, {"configuration": {"api_key": KEY, "temperature": 0}}).status_code == 200
+    assert saved.get(address).json()["configuration"] == {"temperature": 0}
 
 
 def test_models_are_listed_by_name_and_only_enabled_ones_on_request(saved):

@@ -117,8 +117,8 @@ def _check_state(fields: dict[str, Any], position: DocumentPosition) -> None:
     result = fields.get("taskResult")
     if not result:
         return
-    if "status" not in result:
-        position.at("taskResult").at("status").add_missing("Task status cannot be null or empty")
+    # The Java SDK leaves the status out to complete the task.
+    result.setdefault("status", "COMPLETED")
     if not (fields["taskReferenceName"] or result["taskId"]):
         position.at("taskReferenceName").add_missing("Task reference name cannot be null or empty")
 

@@ -54,7 +54,7 @@ EVENT_HANDLER: FieldTable = (
     FieldSpec("name", read_name),
     FieldSpec("event", read_name),
     FieldSpec("condition", read_text),
-    FieldSpec("actions", ListOf(ObjectOf(ACTION)), list),
+    FieldSpec("actions", ListOf(ObjectOf(ACTION))),
     FieldSpec("active", read_boolean, False),
     FieldSpec("evaluatorType", read_text),
 )
@@ -68,9 +68,10 @@ def read_handler(document: dict[str, Any]) -> tuple[dict[str, Any], list[Validat
         place.at("name").add_missing("Missing event handler name", document.get("name"))
     if not read.get("event"):
         place.at("event").add_missing("Missing event location", document.get("event"))
-    if not read["actions"]:
+    # An empty list is one of Orkes: the handler only records what it receives.
+    if read.get("actions") is None:
         place.at("actions").add_missing("No actions specified. Please specify at-least one action")
-    for number, action in enumerate(read["actions"]):
+    for number, action in enumerate(read.get("actions") or ()):
         _check_action(action or {}, place.at(f"actions[{number}]"))
     return read, place.validation_errors
 
