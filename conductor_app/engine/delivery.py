@@ -18,11 +18,13 @@ from ..access.masking import decrypt_masked
 from ..core.errors import AlreadyResolved, Conflict, Forbidden, Invalid, NotFound, RequestRefused, StepRefused
 from ..core.masking import MARK
 from ..core.snapshot import NEVER
-from ..models import Message
+from ..core.states import RUN
+from ..models import Message, Run
 from ..models.fields import loads_encrypted
 from ..store import outbox_messages, task_groups
 from ..store.due_rows import due_messages
 from ..telemetry.log_context import log_context
+from ..transient_errors import discard_broken_connection
 
 Handler = Callable[[Message], None]
 
@@ -120,7 +122,10 @@ def _handle_and_delete(message: Message) -> bool:
     try:
         fault_points.reach("in-delivery")
         HANDLERS[message.subject](message)
-    except (AlreadyResolved, NotFound, Conflict):
+    except (AlreadyResolved, NotFound, Conflict) as error:
+        if _is_needed_still(message):
+            _schedule_redelivery(message, error)
+            return False
         # The receiver has ended or was deleted: the message has no effect any more.
         outbox_messages.consume(message.pk)
     except Exception as error:
@@ -129,7 +134,16 @@ def _handle_and_delete(message: Message) -> bool:
     return True
 
 
+def _is_needed_still(message: Message) -> bool:
+    """Return True if runs wait for the message, although its handler refused it: without it they would wait forever."""
+    if message.subject == "begin":
+        return Run.objects.filter(pk=message.to, status__in=RUN.open, next_seq=1).exists()
+    # The refusal is about one of the held runs.
+    return message.subject == "release"
+
+
 def _schedule_redelivery(message: Message, error: Exception) -> None:
+    discard_broken_connection()
     is_final = isinstance(error, FINAL_ERRORS)
     due_at = NEVER if is_final else _next_try_at(message)
     event = "message_undelivered" if due_at == NEVER else "message_not_delivered"

@@ -3,8 +3,9 @@
 from threading import Barrier, Thread
 
 import pytest
-from django.db import OperationalError, connections
+from django.db import InternalError, OperationalError, connections
 
+from conductor_app.blob_storage import StorageUnavailable
 from conductor_app.core.errors import Busy
 from conductor_app.engine import schedules, sweeps
 from conductor_app.engine.runs import run_commands
@@ -100,9 +101,16 @@ def test_a_crash_before_the_commit_neither_loses_nor_repeats_a_slot(hour, monkey
     assert slot_outcomes() == [("EXECUTED", "")]
 
 
-def test_a_slot_whose_start_met_a_full_disk_stays_due(hour, monkeypatch, settings):
+@pytest.mark.parametrize(
+    "error",
+    [
+        OperationalError("could not extend file: No space left on device"),
+        InternalError("cannot execute INSERT in a read-only transaction"),
+    ],
+)
+def test_a_slot_whose_start_met_a_fault_of_the_database_stays_due(hour, monkeypatch, settings, error):
     def fail(*_, **__):
-        raise OperationalError("could not extend file: No space left on device")
+        raise error
 
     settings.CONDUCTOR_RAISES_IN_SWEEPS = False
     with monkeypatch.context() as patched:
@@ -115,21 +123,32 @@ def test_a_slot_whose_start_met_a_full_disk_stays_due(hour, monkeypatch, setting
     assert slot_outcomes() == [("EXECUTED", "")]
 
 
-def test_a_start_without_a_script_helper_is_retried_and_then_fails(hour, monkeypatch):
-    def busy(*_, **__):
-        raise Busy("All helpers are at work.")
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (Busy("All helpers are at work."), "All helpers are at work."),
+        (StorageUnavailable("TimeoutError"), "The storage of payloads did not respond."),
+        (MemoryError(), "The server is out of memory."),
+    ],
+)
+def test_a_start_that_meets_a_fault_is_retried_with_growing_delays(hour, monkeypatch, error, reason):
+    def fail(*_, **__):
+        raise error
 
-    monkeypatch.setattr(run_commands, "start", busy)
-    assert sweeps.fire_schedules(500) == 1
-    assert slot_outcomes() == [("POLLED", "All helpers are at work.")]
-    assert sweeps.start_waiting_slots(500) == 0
-    hour.advance(seconds=2)
-    sweeps.start_waiting_slots(500)
-    assert slot_outcomes() == [("POLLED", "All helpers are at work.")]
-    hour.advance(seconds=61)
-    sweeps.start_waiting_slots(500)
+    with monkeypatch.context() as patched:
+        patched.setattr(run_commands, "start", fail)
+        assert sweeps.fire_schedules(500) == 1
+        began, tries = hour.now(), []
+        for _ in range(200):
+            hour.advance(seconds=1)
+            if sweeps.start_waiting_slots(500):
+                tries.append((hour.now() - began) // 1000)
+    assert slot_outcomes() == [("POLLED", reason)]
+    assert tries == [1, 2, 4, 8, 16, 32, 64, 124, 184]
 
-    assert slot_outcomes() == [("FAILED", "All helpers are at work.")]
+    hour.advance(seconds=60)
+    sweeps.start_waiting_slots(500)
+    assert slot_outcomes() == [("EXECUTED", "")]
 
 
 def test_a_retried_start_succeeds(hour, monkeypatch):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from ..errors import AlreadyResolved, Conflict, NotFound
-from ..snapshot import Attempt
+from ..snapshot import NEVER, Attempt
 from ..states import LEASED, PENDING
 from .decide import Command
 from .effects import Effect, PublishMessage, TransitionStandaloneAttempt
@@ -63,6 +63,24 @@ def renew_lease(number: int) -> Command:
             raise Conflict(f"Run {number} of task {standalone.id} is not running.")
         ends_at = max(now + attempt.lease_ms, attempt.lease_ends_at or 0)
         yield TransitionStandaloneAttempt("renew", now, {"lease_ends_at": ends_at, "due_at": ends_at})
+
+    return command
+
+
+def release_lease(number: int, worker: str) -> Command:
+    """Return the command that makes an attempt pending again which this worker holds, but has not received.
+
+    Raises:
+        NotFound: from the command, when there is no such attempt.
+    """
+
+    def command(standalone: StandaloneTask, now: int) -> Iterator[Effect]:
+        attempt = find_attempt(standalone, number)
+        if attempt.status != LEASED or attempt.worker != worker:
+            return
+        fresh = {"worker": "", "started_at": None, "visible_at": now, "pending_since": now}
+        yield TransitionStandaloneAttempt("hand_back", now, {**fresh, "lease_ends_at": None, "due_at": NEVER})
+        yield PublishMessage("pending", number)
 
     return command
 

@@ -23,6 +23,7 @@ from ...models import Attempt, EventAction, Message, Task
 from ...models.events import COMPLETED, FAILED, IN_PROGRESS
 from ...store import outbox_messages
 from ...store.rows import format_iteration_path, strip_nul
+from ...transient_errors import is_transient
 from ..runs import run_commands
 from ..runs.change import Audit, RunCommand, change_run
 from ..tasks import task_commands
@@ -31,7 +32,9 @@ from .event_intake import stored_payloads
 log = logging.getLogger(__name__)
 
 MAX_TRIES = 20
-"""Tries of an action that fails with an unexpected exception. With the outbox's delays they take about 20 minutes."""
+"""Tries of an action that fails with an unexpected exception. With the outbox's delays they take about 20 minutes.
+
+Transient errors, such as those of a database that is away, do not end it."""
 MAX_ERRORS = 20
 
 Params = dict[str, Any]
@@ -80,7 +83,8 @@ def run_action(message: Message) -> None:
     """Execute one action. A refused action is marked as failed.
 
     Raises:
-        Exception: when the action raised an unexpected exception or Busy. The outbox retries up to MAX_TRIES times.
+        Exception: when the action met a transient error, or an unexpected one, up to MAX_TRIES times. The outbox
+            repeats it.
     """
     rows = EventAction.objects.select_related("delivery").defer("delivery__payload")
     row = rows.filter(pk=message.facts["action"]).first()
@@ -98,7 +102,7 @@ def run_action(message: Message) -> None:
             order.failed(*_describe_validation(error))
         elif isinstance(error, RequestRefused) and not isinstance(error, Busy):
             order.failed(error.message)
-        elif message.tries + 1 >= MAX_TRIES:
+        elif not is_transient(error) and message.tries + 1 >= MAX_TRIES:
             log.exception("event_action_given_up", extra={"action_id": row.pk})
             order.failed(f"Stopped after {MAX_TRIES} tries: {type(error).__name__}.")
         else:

@@ -112,22 +112,20 @@ def stream_payload(path: str) -> tuple[int, Iterator[bytes]]:
 
 
 def load_payload(path: str) -> Any:
-    """Return a payload for people and clients: masked values are redacted.
+    """Return a payload of a run for people and clients: masked values are redacted.
 
     Raises:
-        NotFound: when there is no such payload.
-        PayloadMissing: when the file is missing in the storage.
+        PayloadMissing: when its file or its row is missing.
         Busy: when the storage cannot be reached.
     """
     return loads(_read_text(path))
 
 
 def load_unmasked_payload(path: str) -> Any:
-    """Return a payload for decisions and workers: masked values are decrypted.
+    """Return a payload of a run for decisions and workers: masked values are decrypted.
 
     Raises:
-        NotFound: when there is no such payload.
-        PayloadMissing: when the file is missing in the storage.
+        PayloadMissing: when its file or its row is missing.
         Busy: when the storage cannot be reached.
     """
     return decrypt_masked(loads_encrypted(_read_text(path)))
@@ -164,7 +162,11 @@ def load_stored_task_input(attempt_id: str) -> Any:
 
 
 def _read_text(path: str) -> str:
-    return _parse_payload(path).decode("utf-8", "surrogatepass")
+    try:
+        return _parse_payload(path).decode("utf-8", "surrogatepass")
+    except NotFound as missing:
+        # The path stands in a row of a run, so a missing payload does not mean that there is no such run.
+        raise PayloadMissing(missing.message) from missing
 
 
 def _parse_payload(path: str) -> bytes:
@@ -216,13 +218,11 @@ def storage_errors(path: str) -> Iterator[None]:
 
 
 def _payload_size(path: str) -> int:
-    size = (
-        StoredPayload.objects.filter(pk=path).values_list("size", flat=True).first()
-        if blob_storage.is_storage_configured()
-        else None
-    )
+    size = StoredPayload.objects.filter(pk=path).values_list("size", flat=True).first()
     if size is None:
         raise NotFound(f"There is no payload {path[:300]}.")
+    if not blob_storage.is_storage_configured():
+        raise Busy(f"The payload {path} cannot be read: this process was started without PAYLOAD_STORAGE.")
     return size
 
 

@@ -4,16 +4,17 @@ import logging
 import traceback
 from collections.abc import Callable
 
-from django.db import InterfaceError, OperationalError, transaction
+from django.db import transaction
 
 from ... import clock
 from ...access.current_actor import acting_as_owner
-from ...core.errors import Busy, Conflict, Forbidden, NotFound, RequestRefused
+from ...core.errors import Conflict, Forbidden, NotFound, RequestRefused
 from ...core.timetable import ScheduleSlot, Timetable
 from ...models import Schedule, ScheduleExecution
 from ...models.schedules import EXECUTED, FAILED, WAITING
 from ...store import schedules as store
 from ...store.rows import strip_nul
+from ...transient_errors import describe_transient, is_database_error, is_transient
 from ..runs import run_commands
 from .pausing import pause_schedule
 from .requests import new_execution, start_request
@@ -26,9 +27,8 @@ EXCLUSIVE = ("SKIP", "QUEUE")
 """Overlap policies that start a run only when no other run of the schedule is open."""
 MAX_WAITING = 100
 """The maximum number of waiting slots of one schedule. Further slots are skipped."""
-START_TIMEOUT_MS = 60_000
-"""The period in which a start that failed with Busy is retried."""
-RETRY_MS = 1_000
+RETRY_MS, MAX_RETRY_MS = 1_000, 60_000
+"""The delays of a start that met a fault of the moment. They grow with the age of the slot's execution."""
 
 Claim = Callable[[], bool]
 
@@ -105,8 +105,7 @@ def _start_run(schedule: Schedule, execution: ScheduleExecution, claim: Claim) -
     Raises:
         SlotTaken: when another process handled the slot.
         PreviousRunOpen: when a run of the schedule is open and the policy does not allow two.
-        OperationalError: when the database cannot be reached or has no space. The slot stays due.
-        InterfaceError: when the connection to the database was lost.
+        Exception: when the database cannot be reached, has no space, or is read-only. The slot stays due.
     """
     is_standalone = schedule.overlap in EXCLUSIVE or execution.waits_for_others
     if is_standalone and _blocks_start(schedule, execution):
@@ -121,16 +120,19 @@ def _start_run(schedule: Schedule, execution: ScheduleExecution, claim: Claim) -
     try:
         with acting_as_owner(schedule.owner_id):
             run_id = run_commands.start(start_request(schedule, execution), BY, record_start)
-    except (SlotTaken, PreviousRunOpen, OperationalError, InterfaceError):
+    except (SlotTaken, PreviousRunOpen):
         raise
-    except Busy as busy:
-        execution.waits_for_others = is_standalone
-        _retry_later(execution, claim, busy)
     except Forbidden as refused:
         _record_failure(execution, claim, refused)
         pause_schedule(schedule.name, BY, f"The owner lost a permission: {refused.message}")
     except Exception as fault:
-        _record_failure(execution, claim, fault)
+        if is_database_error(fault):
+            raise
+        if is_transient(fault):
+            execution.waits_for_others = is_standalone
+            _retry_later(execution, claim, describe_transient(fault))
+        else:
+            _record_failure(execution, claim, fault)
     else:
         if not execution.run_id:
             # The idempotency key of the schedule belongs to an existing run.
@@ -170,13 +172,11 @@ def _postpone_or_skip(schedule: Schedule, execution: ScheduleExecution, claim: C
     _record_outcome(claim, execution, FAILED, reason=f"Skipped: {because}.")
 
 
-def _retry_later(execution: ScheduleExecution, claim: Claim, busy: Busy) -> None:
-    """Retry the start after a delay, until START_TIMEOUT_MS is over."""
-    if clock.now() - execution.created_at > START_TIMEOUT_MS:
-        _record_failure(execution, claim, busy)
-        return
-    execution.executed_at = clock.now() + RETRY_MS
-    _record_outcome(claim, execution, WAITING, reason=busy.message)
+def _retry_later(execution: ScheduleExecution, claim: Claim, why: str) -> None:
+    """Retry the start after a delay, which doubles the age of the execution until it is MAX_RETRY_MS."""
+    now = clock.now()
+    execution.executed_at = now + min(max(now - execution.created_at, RETRY_MS), MAX_RETRY_MS)
+    _record_outcome(claim, execution, WAITING, reason=why)
 
 
 def _record_failure(execution: ScheduleExecution, claim: Claim, fault: Exception) -> None:

@@ -1,8 +1,8 @@
 """Claims of standalone tasks, and the Pulse messages that go with them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from django.db import transaction
 
@@ -21,8 +21,11 @@ from ..queues.pollers import record_poll
 from ..queues.queue_lookups import standalone_queue
 from ..queues.throughput import record_claims
 from ..tasks.long_polls import LongPoll, begin_poll
+from ..tasks.task_commands import release_again, releasing_undelivered
 from .pulse_messages import PUBLISHERS, pulse_message
 from .standalone_rows import is_quarantined, record_worker
+
+Rendered = TypeVar("Rendered")
 
 
 class ClaimedTask(NamedTuple):
@@ -45,20 +48,45 @@ def begin_claim(
     record_poll(queue, "", f"{group}/{name}")
     record_worker(queue, group, name, clock.now())
     wait_ms = round(conf.taskcluster_longest_wait * 1000)
-    poll = LongPoll(standalone_queue(queue), wait_ms, count, client)
-    return begin_poll(poll, lambda: _claim_now(queue, group, name, count))
+    return _claim_steps(LongPoll(standalone_queue(queue), wait_ms, count, client), queue, group, name)
+
+
+def _claim_steps(poll: LongPoll, queue: str, group: str, name: str) -> WaitSteps[list[ClaimedTask]]:
+    ids: list[str] = []
+
+    def take() -> list[ClaimedTask]:
+        claimed = _claim_now(queue, group, name, poll.count)
+        ids.extend(each.attempt.id for each in claimed)
+        return claimed
+
+    with releasing_undelivered(ids, f"{group}/{name}"):
+        return (yield from begin_poll(poll, take))
+
+
+def render_delivered(render: Callable[[list[ClaimedTask]], Rendered]) -> Callable[[list[ClaimedTask]], Rendered]:
+    """Return the function that renders the reply to a claim, and releases the attempts if that raises an exception."""
+
+    def render_or_release(claimed: list[ClaimedTask]) -> Rendered:
+        worker = claimed[0].attempt.worker if claimed else ""
+        with releasing_undelivered([each.attempt.id for each in claimed], worker):
+            return render(claimed)
+
+    return render_or_release
 
 
 @metrics.CLAIM_SECONDS.of
 def _claim_now(queue: str, group: str, name: str, count: int) -> list[ClaimedTask]:
+    release_again()
     now = clock.now()
     if not standalone_claims.is_any_waiting(queue, group, name, now):
         return []
-    with transaction.atomic():
-        ids = standalone_claims.claim_attempts(queue, group, name, now, count)
-        claimed = _load_and_publish(ids, now) if ids else []
-    record_claims(each.attempt for each in claimed)
-    return claimed
+    ids: list[str] = []
+    with releasing_undelivered(ids, f"{group}/{name}"):
+        with transaction.atomic():
+            ids += standalone_claims.claim_attempts(queue, group, name, now, count)
+            claimed = _load_and_publish(ids, now) if ids else []
+        record_claims(each.attempt for each in claimed)
+        return claimed
 
 
 def claim_one(task_id: str, number: int, group: str, name: str) -> ClaimedTask:

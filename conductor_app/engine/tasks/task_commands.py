@@ -21,6 +21,7 @@ from ...core.effects import Effect
 from ...core.errors import AlreadyResolved, Conflict, NotFound, PayloadMissing, RequestRefused
 from ...core.reports import Report
 from ...core.snapshot import Run
+from ...core.standalone import reports as standalone_reports
 from ...core.states import LEASED
 from ...models import Attempt, Task
 from ...models.claimed_attempts import ClaimedAttempt
@@ -35,6 +36,7 @@ from ..payloads import payload_storage
 from ..queues import throughput
 from ..queues.pollers import record_poll
 from ..runs.change import RunCommand, change_run
+from ..standalone.change import change_task
 from ..transient_faults import FaultTolerance
 from .long_polls import LongPoll, begin_poll
 
@@ -88,8 +90,7 @@ def _claim_steps(poll: LongPoll, worker: str) -> WaitSteps[list[ClaimedAttempt]]
 @metrics.CLAIM_SECONDS.of
 def claim_now(queue: str, worker: str, count: int) -> list[ClaimedAttempt]:
     """Claim up to `count` attempts that the queue has now."""
-    if _unreleased:
-        _release_again()
+    release_again()
     now = clock.now()
     ids, attempts, is_limited = claims.claim_unlimited(queue, worker, now, count)
     if is_limited:
@@ -123,21 +124,25 @@ _unreleased: deque[tuple[frozenset[str], str]] = deque(maxlen=1_000)
 
 def _release_claims(ids: frozenset[str], worker: str) -> None:
     try:
-        for run_id, id in FaultTolerance().repeat(partial(_held_by, ids, worker)):
+        for run_id, task_id, number, id in FaultTolerance().repeat(partial(_held_by, ids, worker)):
             with suppress(NotFound, Conflict):
-                change_run(RunCommand(run_id, commands.release_lease(id), "engine", NOT_DELIVERED, attempts=[id]))
+                if run_id:
+                    change_run(RunCommand(run_id, commands.release_lease(id), "engine", NOT_DELIVERED, attempts=[id]))
+                else:
+                    change_task(task_id, standalone_reports.release_lease(number, worker))
     except Exception:
         log.exception("claim_not_released", extra={"attempts": sorted(ids)[:50], "worker": worker})
         _unreleased.append((ids, worker))
 
 
-def _held_by(ids: Collection[str], worker: str) -> list[tuple[str, str]]:
-    """Return the ids of the runs and attempts of these which the worker holds."""
-    held = Attempt.objects.of_runs().filter(pk__in=ids, status=LEASED, worker=worker)
-    return list(held.values_list("run_id", "id"))
+def _held_by(ids: Collection[str], worker: str) -> list[tuple[str | None, str, int, str]]:
+    """Return the run, task, number and id of each of these attempts that the worker holds."""
+    held = Attempt.objects.filter(pk__in=ids, status=LEASED, worker=worker)
+    return list(held.values_list("run_id", "task_id", "number", "id"))
 
 
-def _release_again() -> None:
+def release_again() -> None:
+    """Release the claims of this process that could not be released before."""
     for _ in range(len(_unreleased)):
         with suppress(IndexError):
             _release_claims(*_unreleased.popleft())

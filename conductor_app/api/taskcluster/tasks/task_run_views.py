@@ -24,7 +24,8 @@ class ClaimWork(TaskclusterView):
         group, name = document["workerGroup"], document["workerId"]
         request.require(workerGroup=group, workerId=name)
         claim = claims.begin_claim(queue, group, name, int(document["tasks"]), waiting_client(request))
-        return reply_after(request, claim, lambda claimed: Json({"tasks": [claim_reply(each) for each in claimed]}))
+        render = claims.render_delivered(lambda claimed: Json({"tasks": [claim_reply(each) for each in claimed]}))
+        return reply_after(request, claim, render)
 
 
 class ClaimTask(TaskclusterView):
