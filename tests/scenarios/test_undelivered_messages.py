@@ -7,7 +7,7 @@ import pytest
 from django.core.files.storage import storages
 from django.db import connection
 
-from conductor_app.core.errors import Invalid
+from conductor_app.core.errors import Conflict, Invalid, NotFound
 from conductor_app.core.snapshot import NEVER
 from conductor_app.engine import delivery, sweeps
 from conductor_app.engine import undelivered_messages as commands
@@ -109,6 +109,39 @@ def test_a_message_survives_an_outage_of_eight_hours(parent, storage, clock):
     sweep(parent, 2)
 
     assert (parent.status, Message.objects.count()) == ("COMPLETED", 0)
+
+
+def test_a_process_without_the_payload_storage_leaves_the_message_to_others(parent, storage, settings):
+    storage.returns()
+    configured = settings.CONDUCTOR_PAYLOAD_STORAGE
+    settings.CONDUCTOR_PAYLOAD_STORAGE = ""
+    sweep(parent, 2)
+    assert "this process was started without PAYLOAD_STORAGE" in Message.objects.get().error
+    assert parent.status == "RUNNING"
+
+    settings.CONDUCTOR_PAYLOAD_STORAGE = configured
+    sweep(parent, 2)
+
+    assert (parent.status, Message.objects.count()) == ("COMPLETED", 0)
+
+
+@pytest.mark.parametrize("error", [NotFound(), Conflict("another one")])
+def test_a_refusal_does_not_consume_the_message_without_which_a_run_cannot_begin(clock, error):
+    def refuse(message):
+        delivery.register_handlers({"begin": begin})
+        raise error
+
+    begin = delivery.HANDLERS["begin"]
+    delivery.register_handlers({"begin": refuse})
+    # A limit of its definition lets the child begin by a message.
+    limited = {**CHILD, "rateLimitConfig": {"rateLimitKey": "k", "concurrentExecLimit": 1}}
+    parent = Scenario(clock, sub_workflow("inner"), others=[limited])
+    assert parent.child("inner").statuses == {}
+
+    sweep(parent, 1)
+
+    assert parent.child("inner").statuses == {"c": "SCHEDULED"}
+    assert Message.objects.count() == 0
 
 
 def test_the_cause_of_a_run_that_waits_names_the_undelivered_message(parent, few_tries):
