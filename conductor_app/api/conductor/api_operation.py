@@ -35,6 +35,7 @@ class ApiOperation(NamedTuple):
     response and of the request; an operation without a reply is not published in the OpenAPI document.
     `query`: parameters with their types, required ones with an exclamation mark. `changes_state`: a GET that changes
     something; a browser session may send it only with a CSRF token. `rate`: the quota of callers that it counts for.
+    `reports_findings`: a header of the reply has the findings on the document that was sent.
     """
 
     summary: str
@@ -46,6 +47,7 @@ class ApiOperation(NamedTuple):
     status: int = 200
     changes_state: bool = False
     rate: Rate | None = None
+    reports_findings: bool = False
 
 
 POLL_QUERY = {"workerid": str, "domain": str}

@@ -65,4 +65,5 @@ class Terminate(StepType):
             yield (
                 "terminate task must have an terminationStatus parameter and must be set to COMPLETED, FAILED or "
                 f"TERMINATED, taskName: {step.get('name', '')}"
+                + (". Write terminationStatus into inputParameters" if "terminationStatus" in step else "")
             )

@@ -9,7 +9,7 @@ from ... import clock, conf
 from ...access.uses import require_uses
 from ...core.document import read_definition
 from ...core.document.checks import has_too_many_steps, task_errors, workflow_errors
-from ...core.document.lint import LintContext, LintFinding, lint_definition, sort_by_severity
+from ...core.document.lint import LintContext, LintFinding, lint_definition, lint_task_definition, sort_by_severity
 from ...core.errors import Conflict, NotFound, RequestRefused, ValidationError, ValidationFailed
 from ...models import TaskDefinition, WorkflowDefinition
 from . import resolved_definitions, schemas, simulation_cases
@@ -240,7 +240,7 @@ def validate_task(document: Document) -> list[ValidationError]:
 
 def lint_task(document: Document) -> list[LintFinding]:
     """Return the lint findings of a task definition."""
-    return schemas.schema_findings(document)
+    return sort_by_severity([*lint_task_definition(document), *schemas.schema_findings(document)])
 
 
 def _save_task_row(document: Document, by: str, must_exist: bool, overwrite: bool, reason: str) -> None:

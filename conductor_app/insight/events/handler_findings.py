@@ -6,6 +6,7 @@ from typing import Any
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.utils.translation import gettext as _
 
+from ...core.document.checks.event_handler import EVENT_HANDLER
 from ...core.document.lint import (
     ERROR,
     HINT,
@@ -13,6 +14,7 @@ from ...core.document.lint import (
     UNREADABLE,
     WARNING,
     LintFinding,
+    lint_document,
     reads_as_javascript,
     returns_nothing,
 )
@@ -27,7 +29,8 @@ GRAVITY = {ERROR: 0, WARNING: 1, HINT: 2}
 def lint_handler(read: Mapping[str, Any], validation_errors: Iterable[ValidationError]) -> list[LintFinding]:
     """Return all findings on a handler, most severe first. `read`: the handler with converted fields."""
     refused = [LintFinding(ERROR, "refused", each.path, each.message) for each in validation_errors]
-    findings = [*refused, *_event_findings(read), *_action_findings(read)]
+    unknown = lint_document(read, EVENT_HANDLER)
+    findings = [*refused, *unknown, *_event_findings(read), *_action_findings(read)]
     return sorted(findings, key=lambda each: GRAVITY[each.severity])
 
 

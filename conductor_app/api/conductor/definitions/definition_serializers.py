@@ -3,7 +3,6 @@
 from typing import Any
 
 from ....core.document.checks import normalize_task, normalize_workflow
-from ....core.document.lint import LintFinding
 from ....models import SchemaDefinition, TaskDefinition, WorkflowDefinition
 
 
@@ -47,13 +46,3 @@ def classifier_of(document: dict[str, Any]) -> str:
         return "workflow"
     is_agent = "agent_sdk" in metadata or "agentDef" in metadata
     return str(metadata.get("classifier") or ("agent" if is_agent else "workflow")).lower()
-
-
-def finding_document(finding: LintFinding) -> dict[str, str]:
-    """Return a lint finding on a valid definition: severity, code, position and message."""
-    return {
-        "severity": finding.severity,
-        "kind": finding.kind,
-        "path": finding.path,
-        "message": finding.message,
-    }

@@ -1,5 +1,7 @@
 """Views of task definitions."""
 
+from dataclasses import replace
+
 from django.http import HttpResponse
 
 from ....access.access_types import TASK_DEF
@@ -11,6 +13,7 @@ from ....engine.definitions import definition_commands
 from ....models import TaskDefinition
 from .. import request_body
 from ..api_operation import EMPTY_REPLY, ApiOperation, ArrayOf
+from ..findings import add_findings
 from ..permission_rules import ALLOW_ALL
 from ..permissions import can_delete_task_definition, can_save_task_definitions, can_view_task_definition
 from ..replies import EmptyOk, Json
@@ -29,9 +32,14 @@ class TaskDefinitions(ConductorView):
             permission=can_save_task_definitions,
             reply=EMPTY_REPLY,
             body=ArrayOf(TASK_DEFINITION),
+            reports_findings=True,
         ),
         "put": ApiOperation(
-            "Update a task definition", permission=can_save_task_definitions, reply=EMPTY_REPLY, body=TASK_DEFINITION
+            "Update a task definition",
+            permission=can_save_task_definitions,
+            reply=EMPTY_REPLY,
+            body=TASK_DEFINITION,
+            reports_findings=True,
         ),
     }
 
@@ -45,13 +53,19 @@ class TaskDefinitions(ConductorView):
             raise ValidationFailed([ValidationError("registerTaskDef.taskDefinitions", "TaskDefList is empty")])
         with errors_under("registerTaskDef.taskDefinitions"):
             definition_commands.save_tasks([coerce_task(each) for each in documents], request.actor.name)
-        return EmptyOk()
+        found = [
+            replace(finding, path=f"[{number}].{finding.path}")
+            for number, document in enumerate(documents)
+            for finding in definition_commands.lint_task(document)
+        ]
+        return add_findings(EmptyOk(), found)
 
     def put(self, request: ConductorRequest) -> HttpResponse:
         # One client registers its workers' definitions only by this call, so a missing definition is created.
         with errors_under("updateTaskDef.taskDefinition"):
-            definition_commands.save_task(coerce_task(request_body.read_object(request)), request.actor.name)
-        return EmptyOk()
+            document = coerce_task(request_body.read_object(request))
+            definition_commands.save_task(document, request.actor.name)
+        return add_findings(EmptyOk(), definition_commands.lint_task(document))
 
 
 class TaskDefinitionOne(ConductorView):

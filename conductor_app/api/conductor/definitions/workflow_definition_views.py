@@ -1,5 +1,6 @@
 """Views of workflow definitions."""
 
+from dataclasses import replace
 from itertools import groupby
 
 from django.db.models import QuerySet
@@ -16,6 +17,7 @@ from ....engine.definitions import definition_commands
 from ....models import WorkflowDefinition
 from .. import request_body
 from ..api_operation import EMPTY_REPLY, ApiOperation, ArrayOf, ArraysByKey
+from ..findings import add_findings, finding_document
 from ..openapi import tables as shapes
 from ..permission_rules import ALLOW_ALL
 from ..permissions import can_delete_workflow, can_save_workflows, can_view_workflow
@@ -23,7 +25,7 @@ from ..query_parameters import parse_integer
 from ..replies import EmptyOk, Json
 from ..request_fields import errors_under
 from ..view import ConductorRequest, ConductorView
-from .definition_serializers import classifier_of, definition_summary, finding_document, workflow_definition_document
+from .definition_serializers import classifier_of, definition_summary, workflow_definition_document
 
 
 class WorkflowDefinitions(ConductorView):
@@ -42,12 +44,14 @@ class WorkflowDefinitions(ConductorView):
             reply=EMPTY_REPLY,
             body=WORKFLOW_DEFINITION,
             query={"overwrite": bool},
+            reports_findings=True,
         ),
         "put": ApiOperation(
             "Create or update workflow definitions",
             permission=can_save_workflows,
-            reply=shapes.BULK,
+            reply=shapes.SAVED_DEFINITIONS,
             body=ArrayOf(WORKFLOW_DEFINITION),
+            reports_findings=True,
         ),
     }
 
@@ -62,17 +66,24 @@ class WorkflowDefinitions(ConductorView):
         with errors_under("registerWorkflowDef.workflowDef"):
             document = coerce_workflow(request_body.read_object(request))
             definition_commands.save_workflow(document, request.actor.name, overwrite=overwrite)
-        return EmptyOk()
+        return add_findings(EmptyOk(), definition_commands.lint_workflow(document))
 
     def put(self, request: ConductorRequest) -> HttpResponse:
         documents = request_body.read_objects(request)
         if not documents:
             raise ValidationFailed([ValidationError("updateWorkflowDef.workflowDefList", "WorkflowDefList is empty")])
+        documents = [coerce_workflow(each) for each in documents]
         with errors_under("updateWorkflowDef.workflowDefList"):
-            came_to = definition_commands.save_workflows(
-                [coerce_workflow(each) for each in documents], request.actor.name
-            )
-        return Json({"bulkErrorResults": came_to["errors"], "bulkSuccessfulResults": came_to["saved"]})
+            came_to = definition_commands.save_workflows(documents, request.actor.name)
+        found = [
+            replace(finding, path=f"[{number}].{finding.path}".rstrip("."))
+            for number, document in enumerate(documents)
+            for finding in definition_commands.lint_workflow(document)
+        ]
+        reply = {"bulkErrorResults": came_to["errors"], "bulkSuccessfulResults": came_to["saved"]}
+        if found:
+            reply["findings"] = [finding_document(each) for each in found]
+        return add_findings(Json(reply), found)
 
 
 class WorkflowDefinitionCheck(ConductorView):

@@ -9,12 +9,14 @@ from ....access.access_types import EVENT_HANDLER
 from ....access.permissions import filter_readable
 from ....core.document.checks.event_handler import EVENT_HANDLER as EVENT_HANDLER_FIELDS
 from ....core.document.checks.values import read_mapping
+from ....core.document.lint import lint_document
 from ....core.errors import Invalid, NotFound
 from ....engine.definitions.tags import tags_by_name
 from ....engine.events import event_handlers, event_intake
 from ....models import EventHandler
 from .. import request_body
 from ..api_operation import EMPTY_REPLY, ApiOperation, ArrayOf
+from ..findings import add_findings
 from ..permission_rules import ADMINISTRATORS_ONLY, ALLOW_ALL
 from ..permissions import can_delete_handler, can_save_handlers, can_view_handler
 from ..replies import EmptyOk, Json
@@ -37,10 +39,18 @@ class EventHandlers(ConductorView):
             "List the readable event handlers", permission=ALLOW_ALL, reply=ArrayOf(EVENT_HANDLER_FIELDS)
         ),
         "post": ApiOperation(
-            "Create an event handler", permission=can_save_handlers, reply=EMPTY_REPLY, body=EVENT_HANDLER_FIELDS
+            "Create an event handler",
+            permission=can_save_handlers,
+            reply=EMPTY_REPLY,
+            body=EVENT_HANDLER_FIELDS,
+            reports_findings=True,
         ),
         "put": ApiOperation(
-            "Update an event handler", permission=can_save_handlers, reply=EMPTY_REPLY, body=EVENT_HANDLER_FIELDS
+            "Update an event handler",
+            permission=can_save_handlers,
+            reply=EMPTY_REPLY,
+            body=EVENT_HANDLER_FIELDS,
+            reports_findings=True,
         ),
     }
 
@@ -49,12 +59,15 @@ class EventHandlers(ConductorView):
         return Json(add_tags(filter_readable(request.actor, rows, EVENT_HANDLER)))
 
     def post(self, request: ConductorRequest) -> HttpResponse:
-        event_handlers.create_handlers(parse_new_handlers(request_body.read_json(request)), request.actor.name)
-        return EmptyOk()
+        handlers = parse_new_handlers(request_body.read_json(request))
+        event_handlers.create_handlers(handlers, request.actor.name)
+        found = [finding for each in handlers for finding in lint_document(each, EVENT_HANDLER_FIELDS)]
+        return add_findings(EmptyOk(), found)
 
     def put(self, request: ConductorRequest) -> HttpResponse:
-        event_handlers.update_handler(parse_changed_handler(request_body.read_object(request)), request.actor.name)
-        return EmptyOk()
+        handler = parse_changed_handler(request_body.read_object(request))
+        event_handlers.update_handler(handler, request.actor.name)
+        return add_findings(EmptyOk(), list(lint_document(handler, EVENT_HANDLER_FIELDS)))
 
 
 class EventHandlerOne(ConductorView):

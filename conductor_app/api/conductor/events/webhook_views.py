@@ -7,6 +7,7 @@ from ....access.access_types import WEBHOOK
 from ....access.permissions import filter_readable
 from ....core.document.checks.values import read_mapping
 from ....core.document.checks.webhook import WEBHOOK as WEBHOOK_FIELDS
+from ....core.document.lint import lint_document
 from ....core.errors import PayloadTooLarge
 from ....engine.events import webhooks
 from ....models import Webhook
@@ -14,12 +15,16 @@ from .. import request_body
 from ..api_operation import EMPTY_REPLY, ApiOperation, ArrayOf
 from ..definitions.tag_serializers import TAG
 from ..definitions.tag_views import WorkflowTags
+from ..findings import add_findings
 from ..permission_rules import ADMINISTRATORS_ONLY, ALLOW_ALL
 from ..permissions import can_create_webhook, can_delete_webhook, can_update_webhook, can_view_webhook
 from ..replies import EmptyOk, Json, PlainText
 from ..request_fields import errors_under
 from ..view import ConductorRequest, ConductorView
 from .event_handler_serializers import webhook_document
+
+OTHER_FIELDS = frozenset(("url", "createTime", "updateTime", "updatedBy", "webhookExecutionHistory"))
+"""Fields of replies, and of Orkes, that clients send back."""
 
 
 class Webhooks(ConductorView):
@@ -28,7 +33,11 @@ class Webhooks(ConductorView):
     operations = {
         "get": ApiOperation("List the readable webhooks", permission=ALLOW_ALL, reply=ArrayOf(WEBHOOK_FIELDS)),
         "post": ApiOperation(
-            "Create a webhook", permission=can_create_webhook, reply=WEBHOOK_FIELDS, body=WEBHOOK_FIELDS
+            "Create a webhook",
+            permission=can_create_webhook,
+            reply=WEBHOOK_FIELDS,
+            body=WEBHOOK_FIELDS,
+            reports_findings=True,
         ),
     }
 
@@ -37,10 +46,10 @@ class Webhooks(ConductorView):
         return Json([webhook_document(row) for row in rows])
 
     def post(self, request: ConductorRequest) -> HttpResponse:
+        document = request_body.read_object(request)
         with errors_under("createWebhook.webhookConfig"):
-            return Json(
-                webhook_document(webhooks.create_webhook(request_body.read_object(request), request.actor.name))
-            )
+            reply = Json(webhook_document(webhooks.create_webhook(document, request.actor.name)))
+        return add_findings(reply, list(lint_document(document, WEBHOOK_FIELDS, OTHER_FIELDS)))
 
 
 class WebhookOne(ConductorView):
@@ -49,7 +58,11 @@ class WebhookOne(ConductorView):
     operations = {
         "get": ApiOperation("Get a webhook", permission=can_view_webhook, reply=WEBHOOK_FIELDS),
         "put": ApiOperation(
-            "Update a webhook", permission=can_update_webhook, reply=WEBHOOK_FIELDS, body=WEBHOOK_FIELDS
+            "Update a webhook",
+            permission=can_update_webhook,
+            reply=WEBHOOK_FIELDS,
+            body=WEBHOOK_FIELDS,
+            reports_findings=True,
         ),
         "delete": ApiOperation("Delete a webhook", permission=can_delete_webhook, reply=EMPTY_REPLY),
     }
@@ -58,10 +71,10 @@ class WebhookOne(ConductorView):
         return Json(webhook_document(webhooks.find_webhook(id)))
 
     def put(self, request: ConductorRequest, id: str) -> HttpResponse:
+        document = request_body.read_object(request)
         with errors_under("updateWebhook.webhookConfig"):
-            return Json(
-                webhook_document(webhooks.update_webhook(id, request_body.read_object(request), request.actor.name))
-            )
+            reply = Json(webhook_document(webhooks.update_webhook(id, document, request.actor.name)))
+        return add_findings(reply, list(lint_document(document, WEBHOOK_FIELDS, OTHER_FIELDS)))
 
     def delete(self, request: ConductorRequest, id: str) -> HttpResponse:
         webhooks.delete_webhook(id, request.actor.name)

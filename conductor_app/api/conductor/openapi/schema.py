@@ -7,6 +7,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 
 from ..api_operation import EMPTY_REPLY, NO_CONTENT, PLAIN_TEXT, ArrayOf, ArraysByKey
+from ..findings import HEADER
 from .shapes import schema_of, serializer_of
 from .tables import ERROR
 
@@ -19,6 +20,15 @@ ERROR_DESCRIPTIONS = {
     409: "The state of things forbids it.",
 }
 NO_LOGIN = "none; the address requires no token"
+
+
+FINDINGS_HEADER = OpenApiParameter(
+    HEADER,
+    str,
+    OpenApiParameter.HEADER,
+    description="JSON: `count`, and in `findings` as many findings on the request as fit into 2,000 bytes.",
+    response=[200],
+)
 
 
 class ConductorSchema(AutoSchema):
@@ -50,10 +60,11 @@ class ConductorSchema(AutoSchema):
         return {"x-permission": NO_LOGIN if is_public else self.operation.permission.describe()}
 
     def get_override_parameters(self) -> list[OpenApiParameter]:
-        return [
+        queries = [
             OpenApiParameter(name.rstrip("!"), kind, OpenApiParameter.QUERY, required=name.endswith("!"))
             for name, kind in self.operation.query.items()
         ]
+        return [*queries, FINDINGS_HEADER] if self.operation.reports_findings else queries
 
     def get_request_serializer(self) -> Any:
         body = self.operation.body

@@ -201,6 +201,7 @@ DEFINITION_SUMMARY: FieldTable = (
     *fields_of_type(IntegerOf(64), "createTime", "updateTime"),
 )
 BULK: FieldTable = (FieldSpec("bulkErrorResults", MapOf(read_text)), FieldSpec("bulkSuccessfulResults", texts))
+SAVED_DEFINITIONS: FieldTable = (*BULK, FieldSpec("findings", ListOf(ObjectOf(FINDING))))
 BULK_WORKFLOWS: FieldTable = (
     FieldSpec("bulkErrorResults", MapOf(read_text)),
     FieldSpec("bulkSuccessfulResults", ListOf(ObjectOf(WORKFLOW))),
@@ -374,6 +375,7 @@ TABLE_BY_NAME: dict[str, FieldTable] = {
     "TaskExecLog": SENT_LOG,
     "PollData": POLL_DATA,
     "BulkResponse": BULK,
+    "BulkResponseWorkflowDef": SAVED_DEFINITIONS,
     "BulkResponseWorkflow": BULK_WORKFLOWS,
     "SkipTaskRequest": SKIP_REQUEST,
     "UpgradeWorkflowRequest": UPGRADE,

@@ -3,6 +3,7 @@
 from django.http import HttpResponse
 
 from ....core.document.checks.values import read_mapping, texts
+from ....core.document.lint import lint_document
 from ....core.errors import NotFound
 from ....engine.definitions.workflow_tests import find_test
 from ....engine.runs import run_commands
@@ -11,6 +12,7 @@ from ....models import Run
 from ....models.snapshots import read_snapshot
 from .. import request_body
 from ..api_operation import EMPTY_REPLY, PLAIN_TEXT, ApiOperation
+from ..findings import add_findings
 from ..openapi import tables as shapes
 from ..permissions import (
     can_control_run,
@@ -30,13 +32,21 @@ class Workflows(ConductorView):
     """POST /api/workflow: start a workflow."""
 
     operations = {
-        "post": ApiOperation("Start a workflow", permission=can_start_workflow, reply=PLAIN_TEXT, body=START_REQUEST),
+        "post": ApiOperation(
+            "Start a workflow",
+            permission=can_start_workflow,
+            reply=PLAIN_TEXT,
+            body=START_REQUEST,
+            reports_findings=True,
+        ),
     }
 
     def post(self, request: ConductorRequest) -> HttpResponse:
-        start_request = parse_start_request(request_body.read_object(request))
+        document = request_body.read_object(request)
+        start_request = parse_start_request(document)
         with errors_under("startWorkflow.startWorkflowRequest.workflowDef"):
-            return PlainText(run_commands.start(start_request, request.actor.name))
+            reply = PlainText(run_commands.start(start_request, request.actor.name))
+        return add_findings(reply, list(lint_document(document, START_REQUEST)))
 
 
 class StartVersion(ConductorView):
@@ -44,7 +54,11 @@ class StartVersion(ConductorView):
 
     operations = {
         "post": ApiOperation(
-            "Start a version of a workflow", permission=can_start_workflow, reply=PLAIN_TEXT, body=START_REQUEST
+            "Start a version of a workflow",
+            permission=can_start_workflow,
+            reply=PLAIN_TEXT,
+            body=START_REQUEST,
+            reports_findings=True,
         ),
     }
 
@@ -54,7 +68,8 @@ class StartVersion(ConductorView):
             {**body, "name": name, "version": parse_integer(version, "The version") or None}
         )
         with errors_under("startWorkflow.startWorkflowRequest.workflowDef"):
-            return PlainText(run_commands.start(start_request, request.actor.name))
+            reply = PlainText(run_commands.start(start_request, request.actor.name))
+        return add_findings(reply, list(lint_document(body, START_REQUEST)))
 
 
 class WorkflowOne(ConductorView):

@@ -48,6 +48,11 @@ SCHEDULE_REPLY: FieldTable = (
     *SCHEDULE,
     *(FieldSpec(name, IntegerOf(64)) for name in ("createTime", "updatedTime", "nextRunTime")),
 )
+SENT_SCHEDULE: FieldTable = tuple(
+    FieldSpec(spec.name, ObjectOf(START_REQUEST)) if spec.name == "startWorkflowRequest" else spec
+    for spec in SCHEDULE_REPLY
+)
+"""The fields of a schedule that a client may send, those of replies included."""
 
 
 def parse_schedule(document: dict[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from django.http import HttpResponse
 from ....access.access_types import SCHEDULE
 from ....access.permissions import filter_readable
 from ....core.document.checks.values import texts
+from ....core.document.lint import lint_document
 from ....core.errors import NotFound, RequestRefused
 from ....engine import schedules
 from ....engine.access.token_buckets import SEARCHES
@@ -14,6 +15,7 @@ from .. import request_body
 from ..api_operation import EMPTY_REPLY, PAGE_QUERY, ApiOperation, ArrayOf
 from ..definitions.tag_serializers import TAG
 from ..definitions.tag_views import ObjectTags
+from ..findings import add_findings
 from ..openapi import tables as shapes
 from ..permission_rules import ALLOW_ALL
 from ..permissions import (
@@ -27,7 +29,7 @@ from ..query_parameters import QueryParameters
 from ..replies import EmptyOk, Json
 from ..view import ConductorRequest, ConductorView
 from .schedule_search import order_rows
-from .schedule_serializers import parse_schedule, wire_schedule
+from .schedule_serializers import SENT_SCHEDULE, parse_schedule, wire_schedule
 
 SORT_COLUMNS = {"name": "name", "workflowName": "workflow_name", "createTime": "created_at",
                 "updatedTime": "updated_at",
@@ -66,7 +68,11 @@ class Schedules(ConductorView):
             "List all schedules", permission=ALLOW_ALL, reply=ArrayOf(shapes.SCHEDULE), query={"workflowName": str}
         ),
         "post": ApiOperation(
-            "Create or update a schedule", permission=can_save_schedule, reply=shapes.SCHEDULE, body=shapes.SCHEDULE
+            "Create or update a schedule",
+            permission=can_save_schedule,
+            reply=shapes.SCHEDULE,
+            body=shapes.SCHEDULE,
+            reports_findings=True,
         ),
     }
 
@@ -75,11 +81,9 @@ class Schedules(ConductorView):
         return Json([wire_schedule(row) for row in (rows.filter(workflow_name=workflow) if workflow else rows)])
 
     def post(self, request: ConductorRequest) -> HttpResponse:
-        return Json(
-            wire_schedule(
-                schedules.save_schedule(parse_schedule(request_body.read_object(request)), request.actor.name)
-            )
-        )
+        document = request_body.read_object(request)
+        reply = Json(wire_schedule(schedules.save_schedule(parse_schedule(document), request.actor.name)))
+        return add_findings(reply, list(lint_document(document, SENT_SCHEDULE)))
 
 
 class ScheduleSearch(ConductorView):

@@ -25,6 +25,7 @@ from .findings import (
 from .names import lint_names
 from .reference_findings import ReferenceLinter
 from .scripts import reads_as_javascript, returns_nothing
+from .unknown_fields import lint_document, lint_task_definition, lint_unknown_fields
 from .webhooks import lint_webhooks
 
 __all__ = [
@@ -39,6 +40,8 @@ __all__ = [
     "LintFinding",
     "PayloadShape",
     "lint_definition",
+    "lint_document",
+    "lint_task_definition",
     "reads_as_javascript",
     "returns_nothing",
     "sort_by_severity",
@@ -61,6 +64,7 @@ def lint_definition(
     found = list(walk(document.get("tasks")))
     said = [
         *lint_control_flow(found),
+        *lint_unknown_fields(document, found),
         *ReferenceLinter(document, found, known).findings(),
         *lint_names(document, found, known),
         *lint_webhooks(document, found, known),

@@ -21,6 +21,7 @@ NAME_CLASH = "name clash"
 UNREADABLE = "unreadable"
 REFUSED = "refused"
 NO_RESULT = "no result"
+UNKNOWN_FIELD = "unknown field"
 UNUSABLE_SCHEMA = "unusable schema"
 
 BROKEN = frozenset((UNKNOWN_REFERENCE, UNKNOWN_NAME, NAME_CLASH, UNREADABLE, REFUSED, UNJOINED))

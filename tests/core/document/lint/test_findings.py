@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conductor_app.core.document.checks import workflow_errors
-from conductor_app.core.document.lint import ERROR, HINT, WARNING, LintContext, lint_definition
+from conductor_app.core.document.lint import ERROR, HINT, WARNING, LintContext, lint_definition, lint_task_definition
 from conductor_app.core.document.lint.output_shapes import members_shape, schema_shape, value_shape
 from tests.hypothesis_profile import property_settings
 
@@ -438,3 +438,55 @@ JSON_VALUES = st.recursive(
 def test_every_document_can_be_linted(document):
     assert isinstance(lint_definition(document), list)
     assert isinstance(lint_definition({"name": "x", "tasks": [document, document]}), list)
+
+
+@pytest.mark.parametrize(
+    ("fields", "path", "message"),
+    [
+        ({"timeoutSeconds": 2}, "timeoutSeconds", "it is a field of task definitions"),
+        ({"retryDelaySeconds": 2}, "retryDelaySeconds", "task definition `s`"),
+        ({"inputParamters": {}}, "inputParamters", "Did you mean `inputParameters`?"),
+        ({"optonal": True}, "optonal", "Did you mean `optional`?"),
+        ({"terminationStatus": "FAILED"}, "terminationStatus", "Write it into `inputParameters`"),
+        ({"cacheConfig": {"kye": "k"}}, "cacheConfig.kye", "Nothing reads the field `kye`"),
+        ({"taskDefinition": {"retries": 3}}, "taskDefinition.retries", "Nothing reads the field `retries`"),
+    ],
+)
+def test_a_field_of_a_step_that_nothing_reads_is_reported(fields, path, message):
+    found = [each for each in lint_definition({"tasks": [step("s", **fields)]}) if each.kind == "unknown field"]
+
+    [finding] = found
+    assert finding.path == f"tasks[0].{path}"
+    assert message in finding.message
+
+
+def test_fields_of_a_workflow_that_nothing_reads_are_reported():
+    found = lint(PAY, tiemoutSeconds=5, retryCount=3, rateLimitConfig={"rateLimtKey": "k"})
+
+    assert sorted(path for _kind, path, _message in found) == [
+        "rateLimitConfig.rateLimtKey",
+        "retryCount",
+        "tiemoutSeconds",
+    ]
+
+
+def test_comments_and_fields_of_other_versions_are_not_reported():
+    step_with_more = {**PAY, "callbackFromWorker": True, "_comment": "why", "x-note": 1, "workflowTaskType": "SIMPLE"}
+
+    assert lint(step_with_more, tags=[], **{"$schema": "https://example.org"}) == []
+
+
+def test_wait_until_is_reported_as_a_field_of_this_server():
+    finding = lint_one(step("w", "WAIT", inputParameters={"wait_until": "2020-01-01"}))
+
+    assert (finding.severity, finding.meant) == (HINT, "until")
+
+
+def test_fields_and_limits_of_a_task_definition_are_reported():
+    found = list(lint_task_definition({"name": "t", "retries": 3, "rateLimitPerFrequency": -1, "timeoutSecond": 5}))
+
+    assert [(each.path, each.severity) for each in found] == [
+        ("retries", HINT),
+        ("timeoutSecond", WARNING),
+        ("rateLimitPerFrequency", WARNING),
+    ]
