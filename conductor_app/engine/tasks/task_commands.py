@@ -287,11 +287,26 @@ def enforce_output_limit(report: Report) -> Report:
 
 
 def report_by_ref(run_id: str, ref: str, report: Report, by: str) -> str | None:
-    """Report on the open task with this reference, in any iteration. Returns the attempt id, or None."""
+    """Report on the open task with this reference, in any iteration.
+
+    Returns the attempt id, or None if the task has ended: a repeated report changes nothing.
+
+    Raises:
+        NotFound: when there is no such run, or it has no task with this reference.
+    """
     found = find_open_task(run_id, ref)
+    if found is None:
+        _require_task(run_id, ref)
     if found is None or not report_task(run_id, found.attempt_id, report, by):
         return None
     return found.attempt_id
+
+
+def _require_task(run_id: str, ref: str) -> None:
+    parts = ref.split("__")
+    tasks = Task.objects.filter(run_id=run_id, ref__in=["__".join(parts[: at + 1]) for at in range(len(parts))])
+    if not any(ref in (task.ref, str(task)) for task in tasks):
+        raise NotFound(f"Found no running task {ref} of workflow {run_id} to update")
 
 
 def find_open_task(run_id: str, ref: str) -> Task | None:
@@ -335,8 +350,14 @@ def renew_lease(run_id: str, attempt_id: str, by: str, guard: Guard | None = Non
 
 
 def add_log(attempt_id: str, line: str) -> None:
-    """Save a log line of a worker. The attempt does not have to exist (api §1.4)."""
-    step_state = Task.objects.filter(attempts=attempt_id[:64]).values_list("step_state", flat=True).first() or {}
+    """Save a log line of a worker.
+
+    Raises:
+        NotFound: when there is no such attempt.
+    """
+    step_state = Task.objects.filter(attempts=attempt_id[:64]).values_list("step_state", flat=True).first()
+    if step_state is None:
+        raise NotFound(f"No such task found by id: {attempt_id}")
     secrets = load_secrets(step_state.get("secrets", ()))
     add_logs(attempt_id, [(line, clock.now())], clock.now(), secrets.values())
 

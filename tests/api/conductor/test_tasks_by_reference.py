@@ -28,10 +28,24 @@ def test_output_is_merged_into_the_existing_one(api, workflow_id):
     assert api.workflow(workflow_id)["tasks"][0]["outputData"] == {"a": 1, "b": 2}
 
 
-@pytest.mark.parametrize("reference", ["nobody", "ship"])
-def test_a_closed_reference_is_answered_with_an_empty_body(api, workflow_id, reference):
-    reply = api.post(f"/tasks/{workflow_id}/{reference}/COMPLETED", {})
+@pytest.mark.parametrize("reference", ["nobody", "ship", "approve__1"])
+def test_a_reference_without_a_task_is_not_found(api, workflow_id, reference):
+    reply = api.post(f"/tasks/{workflow_id}/{reference}/COMPLETED", {"by": "ann"})
 
+    message = f"Found no running task {reference} of workflow {workflow_id} to update"
+    assert (reply.status_code, reply.json()["message"]) == (404, message)
+
+
+def test_a_reference_in_an_unknown_workflow_is_not_found(api):
+    assert api.post("/tasks/nobody/approve/COMPLETED", {}).status_code == 404
+
+
+def test_a_repeated_report_on_a_task_that_has_ended_is_answered_with_an_empty_body(api, workflow_id):
+    api.post(f"/tasks/{workflow_id}/approve/COMPLETED", {"by": "ann"})
+
+    reply = api.post(f"/tasks/{workflow_id}/approve/COMPLETED", {"by": "bob"})
+
+    assert api.workflow(workflow_id)["tasks"][0]["outputData"] == {"by": "ann"}
     assert (reply.status_code, reply.content, reply["Content-Length"]) == (200, b"", "0")
     assert "Content-Type" not in reply
 
@@ -89,13 +103,21 @@ LINES = {
 
 
 @pytest.mark.parametrize("case", LINES)
-def test_a_log_line_is_stored_in_every_format_of_clients(api, clock, case):
+def test_a_log_line_is_stored_in_every_format_of_clients(api, workflow_id, clock, case):
     sent, kept = LINES[case]
+    task_id = api.workflow(workflow_id)["tasks"][0]["taskId"]
 
-    reply = api.post("/tasks/some-id/log", sent)
+    reply = api.post(f"/tasks/{task_id}/log", sent)
 
     assert (reply.status_code, reply.content, reply.has_header("Content-Type")) == (200, b"", False)
-    assert api.get("/tasks/some-id/log").json() == [{"log": kept, "taskId": "some-id", "createdTime": clock.now()}]
+    assert api.get(f"/tasks/{task_id}/log").json() == [{"log": kept, "taskId": task_id, "createdTime": clock.now()}]
+
+
+def test_a_log_line_of_an_unknown_task_is_refused(api):
+    reply = api.post("/tasks/some-id/log", b"lost")
+
+    assert (reply.status_code, reply.json()["message"]) == (404, "No such task found by id: some-id")
+    assert api.get("/tasks/some-id/log").status_code == 204
 
 
 def test_a_task_without_lines_is_answered_with_an_empty_body(api):

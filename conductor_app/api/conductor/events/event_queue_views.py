@@ -1,9 +1,11 @@
 """Views of the queue by which clients complete waiting tasks. There is no broker: a message takes effect at once."""
 
+from contextlib import suppress
+
 from django.http import HttpResponse
 
 from ....core.document.checks.values import IntegerOf, MapOf, read_mapping, read_text
-from ....core.errors import Invalid
+from ....core.errors import Invalid, NotFound
 from ....core.reports import Report
 from ....engine.tasks.task_commands import report_by_ref, report_task
 from ....insight.runs.execution import find_run
@@ -61,7 +63,9 @@ class EventForReference(ConductorView):
     def post(self, request: ConductorRequest, workflow: str, ref: str, status: str) -> HttpResponse:
         report = parse_message(request, status)
         find_run(workflow)
-        report_by_ref(workflow, ref, report, request.actor.name)
+        # It stands for a message in a queue, which nobody may have waited for.
+        with suppress(NotFound):
+            report_by_ref(workflow, ref, report, request.actor.name)
         return EmptyOk()
 
 
