@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from ..data_requests import DataRequired, RemainingSummary, RemainingTasks, WholeRun
 from ..decision_context import DecisionContext
+from ..definition import Key
 from ..effects import Effect
 from ..failure_scopes import has_failure_handler
 from ..snapshot import Run, Task
@@ -92,10 +93,17 @@ def _resolve_deadlock(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effe
             yield from effects
             return
     first = min(run.open_tasks, key=lambda task: (bool(task.step.heads), task.seq))
-    awaited = ", ".join(first.step.joins) or "its turn"
-    yield from fail_task(
-        first, now, f"{first.key} cannot complete: no open task leads to {awaited}.", event="fail_for_good"
-    )
+    yield from fail_task(first, now, _deadlock_reason(first, run), event="fail_for_good")
+
+
+def _deadlock_reason(waiting: Task, run: Run) -> str:
+    """Return why the task cannot complete, with the joined tasks that have not ended."""
+    joined = {ref: run.tasks.get(Key(ref, waiting.key.iteration_path)) for ref in waiting.step.joins}
+    missing = [ref for ref, task in joined.items() if task is None or task.is_open]
+    reason = f"{waiting.key} cannot complete: no open task leads to {', '.join(missing) or 'its turn'}."
+    if not missing:
+        return reason
+    return f"{reason} A retry fails in the same way: correct `joinOn` in the definition, and upgrade the run to it."
 
 
 def _permissive_failures(run: Run) -> list[tuple[str, str, str]]:

@@ -143,4 +143,7 @@ def test_a_join_that_can_never_complete_fails_with_a_reason():
     run.completes("d")
 
     assert (run.status, run.statuses["join"]) == ("FAILED", "FAILED_WITH_TERMINAL_ERROR")
-    assert run.task("join").attempt.reason == "join cannot complete: no open task leads to a, b."
+    assert run.task("join").attempt.reason == (
+        "join cannot complete: no open task leads to a. A retry fails in the same way: correct `joinOn` in the "
+        "definition, and upgrade the run to it."
+    )

@@ -72,6 +72,8 @@ def _lint_join(spot: StepSpot, by_ref: Mapping[str, StepSpot]) -> Iterator[LintF
             near = closest_name(ref, by_ref)
             message = f"There is no step `{ref}` to wait for.{did_you_mean(near)}"
             yield LintFinding(WARNING, UNJOINED, f"{spot.path}.joinOn[{place}]", message, ref, near)
+    if structure_of_step(spot.step).ends_forks and isinstance(joined, list):
+        yield from _lint_joined_cases(spot, [by_ref[ref] for ref in joined if isinstance(ref, str) and ref in by_ref])
     fork = spot.follows
     flow = structure_of_step(fork).flow if isinstance(fork, Mapping) else Flow.LEAF
     if not isinstance(fork, Mapping) or flow not in (Flow.FORK, Flow.DYNAMIC_FORK):
@@ -80,6 +82,41 @@ def _lint_join(spot: StepSpot, by_ref: Mapping[str, StepSpot]) -> Iterator[LintF
             yield LintFinding(WARNING, UNJOINED, spot.path, message)
     elif flow is Flow.FORK:
         yield from _compare_with_fork(spot, fork, joined)
+
+
+def _lint_joined_cases(join: StepSpot, joined: list[StepSpot]) -> Iterator[LintFinding]:
+    """Yield a finding for tasks that a run may never reach, and for steps that end before the tasks in their cases."""
+    path = f"{join.path}.joinOn"
+    for spot in joined:
+        structure = structure_of_step(spot.step)
+        if structure.flow is Flow.CHOICE and any(body.steps for body in structure.bodies(spot.step)):
+            message = (
+                f"`{spot.ref}` is completed as soon as its case is chosen, so this join does not wait for the steps in "
+                "its cases. Add a step after it, such as a NOOP, and join that."
+            )
+            yield LintFinding(WARNING, UNJOINED, path, message, spot.ref)
+    conditional = [spot for spot in joined if _is_conditional(spot, join)]
+    if conditional:
+        refs = " and ".join(f"`{spot.ref}`" for spot in conditional)
+        runs = (
+            "are alternatives of a step with cases: a run in which one of them is missing fails"
+            if len(conditional) > 1
+            else "runs only in one case: a run that takes another one fails"
+        )
+        message = (
+            f"{refs} {runs} at this join. End the branch with a step after the cases, such as a NOOP, and join that."
+        )
+        yield LintFinding(WARNING, UNJOINED, path, message, conditional[0].ref)
+
+
+def _is_conditional(spot: StepSpot, join: StepSpot) -> bool:
+    """Return True if a run that reaches the join need not reach the step, because a case leads to it."""
+    shared = 0
+    for theirs, ours in zip(spot.levels, join.levels, strict=False):
+        if theirs != ours:
+            break
+        shared += 1
+    return any(level.flow is Flow.CHOICE and level.body != -1 for level in spot.levels[shared:])
 
 
 def _lint_unjoined_forks(found: list[StepSpot]) -> Iterator[LintFinding]:

@@ -490,3 +490,32 @@ def test_fields_and_limits_of_a_task_definition_are_reported():
         ("timeoutSecond", WARNING),
         ("rateLimitPerFrequency", WARNING),
     ]
+
+
+def alternatives(*joined):
+    """Return a fork with a switch of two cases in one branch, and the join of these tasks."""
+    route = {**SWITCH, "decisionCases": {"air": [step("fly")]}, "defaultCase": [step("drive")]}
+    branches = [[route, step("deliver", "NOOP")], [step("bill")]]
+    return step("f", "FORK_JOIN", forkTasks=branches), step("j", "JOIN", joinOn=list(joined))
+
+
+@pytest.mark.parametrize(
+    ("joined", "message"),
+    [
+        (("fly", "drive", "bill"), "`fly` and `drive` are alternatives of a step with cases"),
+        (("fly", "bill"), "`fly` runs only in one case"),
+        (("route", "bill"), "`route` is completed as soon as its case is chosen"),
+    ],
+)
+def test_a_join_of_what_a_run_may_not_reach_is_reported(joined, message):
+    finding = lint_one(*alternatives(*joined))
+
+    assert (finding.severity, finding.path) == (WARNING, "tasks[1].joinOn")
+    assert message in finding.message
+
+
+def test_a_join_of_steps_after_the_cases_or_within_one_case_is_not_reported():
+    inside = step("f", "FORK_JOIN", forkTasks=[[step("a")], [step("b")]]), step("j", "JOIN", joinOn=["a", "b"])
+
+    assert lint(*alternatives("deliver", "bill")) == []
+    assert lint({**SWITCH, "decisionCases": {"air": list(inside)}}) == []
