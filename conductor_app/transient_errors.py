@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Iterator
 
 import psycopg
-from django.db import InterfaceError, InternalError, OperationalError, connection
+from django.db import InterfaceError, InternalError, OperationalError, connections
 
 from .blob_storage import StorageFileMissing, StorageUnavailable
 from .core.errors import Busy, PayloadMissing, RequestRefused
@@ -58,15 +58,15 @@ def is_database_error(error: BaseException) -> bool:
 
 
 def discard_broken_connection() -> None:
-    """Close the database connection of this thread if an error has left it unusable, so that a new one is opened.
+    """Close the database connections of this thread that an error has left unusable, so that new ones are opened.
 
     A connection that is lost while a transaction begins or ends keeps the state of an open transaction, which Django
     does not reset. Within a transaction of a caller, nothing happens.
     """
-    if connection.atomic_blocks:
-        return
-    connection.in_atomic_block = False
-    connection.close_if_unusable_or_obsolete()
+    for connection in connections.all(initialized_only=True):
+        if not connection.atomic_blocks:
+            connection.in_atomic_block = False
+            connection.close_if_unusable_or_obsolete()
 
 
 def own_error_of_exchange(error: BaseException) -> BaseException | None:

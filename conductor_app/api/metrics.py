@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -14,6 +13,7 @@ from ..insight.monitoring.engine_load import EngineLoad, measure_load
 from ..models import replica
 from ..telemetry import pool_metrics
 from ..telemetry.metrics import MAX_NAMES, OTHER_NAMES, render_metrics
+from ..transient_errors import discard_broken_connection, is_database_error
 
 
 def metrics(request: HttpRequest) -> HttpResponse:
@@ -41,7 +41,10 @@ def _try_measure_load() -> EngineLoad | None:
     """Return the load that the rows show, or None if the database does not respond."""
     try:
         return measure_load(MAX_NAMES, OTHER_NAMES)
-    except DatabaseError:
+    except Exception as fault:
+        if not is_database_error(fault):
+            raise
+        discard_broken_connection()
         return None
 
 

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from contextvars import copy_context
 from typing import Generic, TypeVar
 
-from django.db import close_old_connections
 from django.http import HttpRequest, HttpResponse
 
 from ..notifications import PendingWait, WaitingClient, WaitSteps, wait_in_thread
 from ..parking import PARKING_KEY
+from ..transient_errors import discard_broken_connection
 from .disconnect_check import disconnect_check
 
 Result = TypeVar("Result")
@@ -51,7 +51,7 @@ class WaitingReply(HttpResponse, Generic[Result]):
         self._render_error = render
 
     def _continue(self, is_woken: bool) -> HttpResponse | None:
-        close_old_connections()
+        discard_broken_connection()
         try:
             try:
                 self._wait = self._steps.send(is_woken)

@@ -1,8 +1,9 @@
 """Celery jobs. A job may run at any time and any number of times, because the state is in the database."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from threading import BoundedSemaphore, Event, Thread
 from time import monotonic, sleep
 from typing import Any
@@ -18,6 +19,7 @@ from conductor_app.background.sweep_watchdog import start_watchdog
 from conductor_app.celery import app
 from conductor_app.engine.sweeps import due_jobs
 from conductor_app.telemetry import log_context, pool_metrics
+from conductor_app.transient_errors import describe_transient, discard_broken_connection, is_transient
 from conductor_app.workers import AI_QUEUES, QUEUES
 
 log = logging.getLogger(__name__)
@@ -77,11 +79,10 @@ def work() -> None:
 
     with _acquire(_working) as is_mine:
         if is_mine:
-            run_built_in_workers(_stopping.is_set, QUEUES)
+            _run_each(partial(run_built_in_workers, _stopping.is_set, QUEUES))
     with _acquire(_publishing) as is_mine:
         if is_mine:
-            publish_due_events(_stopping.is_set)
-            publish_due_messages(_stopping.is_set)
+            _run_each(partial(publish_due_events, _stopping.is_set), partial(publish_due_messages, _stopping.is_set))
 
 
 @app.task(name="conductor_app.background.jobs.call_models")
@@ -132,9 +133,11 @@ def alerts() -> None:
     from conductor_app.engine.standalone.watches import check_watched_groups
     from conductor_app.engine.sweeps import run_and_record_sweep
 
-    run_and_record_sweep("ring_alerts", check_due_alerts)
-    run_and_record_sweep("watch_groups", check_watched_groups)
-    run_and_record_sweep("send_digests", send_due_digests)
+    _run_each(
+        partial(run_and_record_sweep, "ring_alerts", check_due_alerts),
+        partial(run_and_record_sweep, "watch_groups", check_watched_groups),
+        partial(run_and_record_sweep, "send_digests", send_due_digests),
+    )
 
 
 @app.task(name="conductor_app.background.jobs.prune")
@@ -149,15 +152,36 @@ def prune() -> None:
         run_and_record_sweep,
     )
 
-    for _ in range(MAX_PRUNE_PASSES):
-        if run_and_record_sweep("prune_finished", prune_finished) < conf.sweep_batch:
-            break
-    run_and_record_sweep("prune_events", prune_events)
-    discard_unused_replies(conf.sweep_batch)
-    lose_abandoned_calls(conf.sweep_batch)
-    run_and_record_sweep("prune_sessions", prune_sessions)
-    while run_and_record_sweep("expire_tasks", expire_tasks) and not _stopping.is_set():
-        pass
+    def prune_runs() -> None:
+        for _ in range(MAX_PRUNE_PASSES):
+            if run_and_record_sweep("prune_finished", prune_finished) < conf.sweep_batch:
+                break
+
+    def prune_tasks() -> None:
+        while run_and_record_sweep("expire_tasks", expire_tasks) and not _stopping.is_set():
+            pass
+
+    _run_each(
+        prune_runs,
+        partial(run_and_record_sweep, "prune_events", prune_events),
+        partial(discard_unused_replies, conf.sweep_batch),
+        partial(lose_abandoned_calls, conf.sweep_batch),
+        partial(run_and_record_sweep, "prune_sessions", prune_sessions),
+        prune_tasks,
+    )
+
+
+def _run_each(*steps: Callable[[], object]) -> None:
+    """Run the steps of a job. An error in one does not stop the others; the next call of the job repeats it."""
+    for step in steps:
+        try:
+            step()
+        except Exception as error:
+            if is_transient(error):
+                log.warning("job_interrupted", extra={"why": describe_transient(error)})
+            else:
+                log.exception("job_step_failed")
+            discard_broken_connection()
 
 
 @task_prerun.connect

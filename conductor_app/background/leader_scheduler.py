@@ -1,16 +1,16 @@
 """The scheduler of Celery beat. Of any number of beats, one sends jobs; the others wait to take over."""
 
 import logging
-from contextlib import suppress
 from time import monotonic
 from typing import Any
 
-from django.db import DatabaseError, connection
+from django.db import connection
 from django_celery_beat.schedulers import DatabaseScheduler
 
 from conductor_app.engine.heartbeats import heartbeat
 from conductor_app.engine.server_clocks import clock_check
 from conductor_app.insight.monitoring.liveness import BEAT
+from conductor_app.transient_errors import describe_transient, discard_broken_connection, is_transient
 
 from .leader_lease import RENEW_SECONDS, LeaderLease
 
@@ -44,14 +44,21 @@ class LeaderScheduler(DatabaseScheduler):
     def close(self) -> None:
         """Store the state of the schedule and release the lease."""
         super().close()
-        with suppress(DatabaseError):
+        try:
             self._lease.release()
+        except Exception as error:
+            # A standby takes over when it notices that the heartbeat has stopped.
+            if not is_transient(error):
+                raise
 
     def _is_leader(self) -> bool:
         try:
             clock_check.check()
             return self._lease.is_held()
-        except DatabaseError as error:
-            log.warning("The database cannot be reached, so no job is sent (%s).", error)
+        except Exception as error:
+            if not is_transient(error):
+                raise
+            log.warning("No job is sent: %s (%s)", describe_transient(error), error)
+            discard_broken_connection()
             connection.close()
             return False

@@ -5,12 +5,13 @@ from collections.abc import Callable
 from threading import Event
 from time import monotonic
 
-from django.db import DatabaseError, connection
+from django.db import connection
 
 from conductor_app import clock, conf
 from conductor_app.engine.heartbeats import heartbeat
 from conductor_app.engine.sweeps import sweep_until
 from conductor_app.insight.monitoring.liveness import SWEEPS
+from conductor_app.transient_errors import describe_transient, discard_broken_connection, is_transient
 
 log = logging.getLogger(__name__)
 
@@ -28,8 +29,11 @@ def sweep_until_time(ends_at: float, stopping: Event, start_due_jobs: Callable[[
         next_at = monotonic() + conf.sweep_tick_seconds
         try:
             loop.sweep()
-        except DatabaseError as error:
-            log.warning("The database cannot be reached, so nothing is swept (%s).", error)
+        except Exception as error:
+            if not is_transient(error):
+                raise
+            log.warning("Nothing is swept: %s (%s)", describe_transient(error), error)
+            discard_broken_connection()
             connection.close()
         if next_at >= ends_at:
             return

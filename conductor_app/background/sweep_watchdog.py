@@ -5,12 +5,13 @@ from collections.abc import Callable
 from pathlib import Path
 from threading import Event, Thread
 
-from django.db import close_old_connections, connection
+from django.db import connection
 
 from conductor_app import clock, conf
 from conductor_app.engine.heartbeats import FileHeartbeat, heartbeat, read_heartbeats
 from conductor_app.engine.server_clocks import clock_check
 from conductor_app.insight.monitoring.liveness import BEAT, SWEEPS, Liveness, liveness
+from conductor_app.transient_errors import discard_broken_connection
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +75,7 @@ def watch_once(
     try:
         if own:
             own.beat(own.read())
-        close_old_connections()
+        discard_broken_connection()
         if watchdog.check():
             after_sweep()
         clock_check.check()

@@ -4,12 +4,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from django.db import DatabaseError
-
 from ..insight.monitoring.database import clock_skew_ms, missing_migrations
 from ..insight.monitoring.liveness import BEAT, SWEEPS, liveness
 from ..models import replica
 from ..store.leases import write_probe
+from ..transient_errors import discard_broken_connection, is_database_error
 from .server_clocks import is_skewed, skew_sentence
 
 MAX_SILENT_SECONDS = 10.0
@@ -28,7 +27,10 @@ def check_readiness() -> list[ReadinessCheck]:
     """Return the results of all checks. Writes one row; checks that need an unreachable database are omitted."""
     try:
         database_checks = _database_checks()
-    except DatabaseError:
+    except Exception as fault:
+        if not is_database_error(fault):
+            raise
+        discard_broken_connection()
         # The text of the error can contain the address of the database.
         error = "The database does not answer or refuses writes. Check its address and its disk space."
         database_checks = [ReadinessCheck("database", error)]

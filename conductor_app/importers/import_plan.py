@@ -11,6 +11,7 @@ from django.db import DatabaseError
 from conductor_app.core.errors import RequestRefused, ValidationFailed
 from conductor_app.engine.definitions.definition_kinds import DefinitionKind, Document, PlanContext, PlannedObject
 
+from ..transient_errors import describe_transient, discard_broken_connection, is_transient
 from .planned_item import CompatibilityFinding, OnConflict, Outcome, PlannedItem, Verdict
 from .spool import Spool
 
@@ -92,8 +93,14 @@ class ImportPlan:
             wanted = kind.parse(self.spool.read(item.position), self.context)
             replaces, new_version = item.planned is Outcome.REPLACED, item.planned is Outcome.NEW_VERSION
             kind.save(wanted, self.context, replaces=replaces, new_version=new_version)
-        except (RequestRefused, DatabaseError, ValueError) as refused:
-            item.outcome, item.reason = Outcome.FAILED, describe_refusal(refused)
+        except Exception as refused:
+            if is_transient(refused):
+                discard_broken_connection()
+                item.outcome, item.reason = Outcome.FAILED, f"{describe_transient(refused)} Repeat the import."
+            elif isinstance(refused, RequestRefused | DatabaseError | ValueError):
+                item.outcome, item.reason = Outcome.FAILED, describe_refusal(refused)
+            else:
+                raise
 
 
 def describe_refusal(refused: Exception) -> str:

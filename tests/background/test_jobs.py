@@ -3,6 +3,7 @@
 from threading import BoundedSemaphore, Thread
 
 import pytest
+from django.db import OperationalError
 
 from conductor_app.background import jobs
 
@@ -58,3 +59,16 @@ def test_some_threads_are_reserved_for_sweeps(settings):
 
 def held(door) -> int:
     return door._initial_value - door._value
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("error", [OperationalError("the connection is closed"), ZeroDivisionError()])
+def test_a_failing_step_of_a_job_does_not_stop_the_others(error):
+    def fail():
+        raise error
+
+    done = []
+
+    jobs._run_each(fail, lambda: done.append("next"))
+
+    assert done == ["next"]

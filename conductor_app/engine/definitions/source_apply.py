@@ -12,6 +12,7 @@ from ...access.current_actor import acting_as, actor_of_user, current_actor
 from ...core.errors import Conflict, RequestRefused
 from ...models import AppliedDefinition
 from ...models.applied_definitions import NEWEST
+from ...transient_errors import describe_transient, discard_broken_connection, is_transient
 from ..access.grants import grant_to_current_actor
 from .source_plan import Action, SourceItem, SourcePlan
 from .stored_definitions import StoredDefinition, load_stored
@@ -67,9 +68,20 @@ def _apply_item(plan: SourcePlan, item: SourceItem) -> AppliedItem:
                 return AppliedItem(item, item.version)
             _save(plan, item)
             return AppliedItem(item, _remember(plan, item))
-    except (RequestRefused, DatabaseError, ValueError) as refused:
-        error = refused.message if isinstance(refused, RequestRefused) else "The database refuses the definition."
-        return AppliedItem(item, item.version, error)
+    except Exception as refused:
+        return AppliedItem(item, item.version, _refusal_text(refused))
+
+
+def _refusal_text(refused: Exception) -> str:
+    """Return why an item was not applied. Other exceptions are raised again."""
+    if is_transient(refused):
+        discard_broken_connection()
+        return f"{describe_transient(refused)} Apply the definitions again."
+    if isinstance(refused, RequestRefused):
+        return refused.message
+    if isinstance(refused, DatabaseError | ValueError):
+        return "The database refuses the definition."
+    raise refused
 
 
 def _require_unchanged(item: SourceItem) -> None:

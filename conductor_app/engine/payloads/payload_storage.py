@@ -228,12 +228,16 @@ def _payload_size(path: str) -> int:
 
 def delete_expired_payloads(limit: int) -> int:
     """Delete up to `limit` expired payloads. Returns how many. The next sweep completes an interrupted deletion."""
-    now = clock.now()
-    return (
-        sum(_delete_payload(path, now) for path in rows.expired_paths(now, limit))
-        if blob_storage.is_storage_configured()
-        else 0
-    )
+    if not blob_storage.is_storage_configured():
+        return 0
+    now, count = clock.now(), 0
+    for path in rows.expired_paths(now, limit):
+        try:
+            count += _delete_payload(path, now)
+        except blob_storage.StorageUnavailable as error:
+            log.warning("payloads_not_deleted", extra={"path": path, "cause": str(error)})
+            break
+    return count
 
 
 def _delete_payload(path: str, now: int) -> bool:
