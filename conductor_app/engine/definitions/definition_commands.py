@@ -93,6 +93,7 @@ def validate_workflow(
     )
     if not has_too_many_steps(document):
         found += script_errors(document)
+    found += _name_errors(WorkflowDefinition, document)
     return [ValidationError(f"{prefix}{each.path}", each.message, each.value) for each in found]
 
 
@@ -235,7 +236,16 @@ def save_tasks(
 
 def validate_task(document: Document) -> list[ValidationError]:
     """Return all validation errors of a task definition."""
-    return task_errors(document, owner_email_mandatory=conf.owner_email_mandatory)
+    found = task_errors(document, owner_email_mandatory=conf.owner_email_mandatory)
+    return [*found, *_name_errors(TaskDefinition, document)]
+
+
+def _name_errors(kind: type[WorkflowDefinition] | type[TaskDefinition], document: Document) -> list[ValidationError]:
+    """Return the error for a new definition that clients could not address: they remove such segments from paths."""
+    name = document.get("name") if isinstance(document, dict) else None
+    if name not in (".", "..") or kind.objects.filter(name=name).exists():
+        return []
+    return [ValidationError("name", f"The name '{name}' cannot be part of an address. Choose another name.", name)]
 
 
 def lint_task(document: Document) -> list[LintFinding]:

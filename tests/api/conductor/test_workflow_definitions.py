@@ -2,6 +2,7 @@
 
 import pytest
 
+from conductor_app.models import WorkflowDefinition
 from tests.api.step_documents import simple
 
 
@@ -171,3 +172,16 @@ def test_a_fork_that_no_join_follows_is_registered_and_fails_its_runs(api):
     assert workflow["reasonForIncompletion"] == (
         "Fork task definition is not followed by a join task.  Check the blueprint"
     )
+
+
+@pytest.mark.parametrize("name", [".", ".."])
+def test_a_name_that_is_removed_from_addresses_is_refused_unless_it_exists(api, name):
+    written = document(name, version=1)
+
+    refused = api.put("/metadata/workflow", [written])
+    WorkflowDefinition.objects.create(name=name, version=1, document=written, created_at=0, revision=1)
+    overwritten = api.put("/metadata/workflow", [written])
+
+    assert (refused.status_code, overwritten.status_code) == (400, 200)
+    assert "cannot be part of an address" in refused.json()["validationErrors"][0]["message"]
+    assert api.post("/metadata/taskdefs", [{"name": name}]).status_code == 400
