@@ -1,5 +1,6 @@
 """Handlers of outbox messages, by subject."""
 
+from .. import clock
 from ..core import commands, reports
 from ..core.decide import no_command
 from ..core.errors import Conflict, NotFound
@@ -7,8 +8,8 @@ from ..core.listener_events import started_command
 from ..core.states import RUN
 from ..insight.runs.execution import failed_execution
 from ..models import Attempt, Message, Run
-from ..models.outbox import ABOUT_GROUP
-from ..store import inbox, outbox_messages
+from ..models.outbox import ABOUT_GROUP, OVERDUE_RUN, OVERDUE_TASK
+from ..store import inbox, outbox_messages, overdue_items
 from ..store import runs as store
 from ..store.child_results import load_child_result
 from .delivery import Handler, register_handlers
@@ -151,6 +152,12 @@ def _wake_inbox_step(message: Message) -> None:
         outbox_messages.consume(message.pk)
 
 
+def _bring_timers_forward(message: Message) -> None:
+    """Make timers due again that could not be handled, if an operator asks for it. Otherwise they were handled."""
+    overdue_items.bring_timers_forward(message, clock.now())
+    outbox_messages.consume(message.pk)
+
+
 HANDLERS: dict[str, Handler] = {
     "begin": _begin_child,
     "child_ended": _child_ended,
@@ -165,6 +172,8 @@ HANDLERS: dict[str, Handler] = {
     "resolved": dependency_resolved.handle_dependency_resolved,
     bulk_actions.BULK_ACTION_SUBJECT: bulk_actions.handle_bulk_action,
     ABOUT_GROUP: resolution.handle_group_check,
+    OVERDUE_RUN: _bring_timers_forward,
+    OVERDUE_TASK: _bring_timers_forward,
 }
 
 

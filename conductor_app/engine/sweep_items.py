@@ -2,33 +2,74 @@
 
 import logging
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
-from .. import conf, fault_points
+from django.db import close_old_connections
+
+from .. import clock, conf, fault_points
 from ..core.errors import NotFound
+from ..store.overdue_items import growing_delay_ms
+from ..store.statements import is_in_transaction
 from ..telemetry.log_context import log_context
 
 log = logging.getLogger(__name__)
 
+Item = TypeVar("Item")
+PutOff = Callable[[Item, str], None]
+"""Puts off an item in its rows, for longer after each failure, and stores the error for operators."""
+MAX_REMEMBERED = 10_000
 
-def handle_each(found: Iterable[Any], handle: Callable[..., Any]) -> int:
-    """Handle each item. Failures are logged and do not stop the loop. Returns how many items were handled."""
+_failed: dict[tuple[str, str], tuple[int, int]] = {}
+"""Items without rows of their own to be put off: their failures, and the time of the next try in milliseconds."""
+
+
+def handle_each(found: Iterable[Item], handle: Callable[[Item], Any], put_off: PutOff[Item] | None = None) -> int:
+    """Handle each item. Returns how many items were handled.
+
+    A failure is logged and does not stop the loop. The item is tried again after growing delays.
+    """
     handled = 0
     for item in found:
         with log_context("sweep_item", item=str(item)):
-            handled += _try_handle(item, handle)
+            handled += _try_handle(item, handle, put_off)
     return handled
 
 
-def _try_handle(item: object, handle: Callable[..., Any]) -> bool:
+def _try_handle(item: Item, handle: Callable[[Item], Any], put_off: PutOff[Item] | None) -> bool:
+    place = f"{handle.__module__}.{getattr(handle, '__qualname__', '')}", str(item)
+    tries, next_at = _failed.get(place, (0, 0))
+    if next_at > clock.now():
+        return False
     try:
         fault_points.reach("sweep-item")
         handle(item)
     except NotFound:
+        _failed.pop(place, None)
         return False
-    except Exception:
+    except Exception as error:
         if conf.raises_in_sweeps:
             raise
         log.exception("sweep_item_failed")
+        if not is_in_transaction():
+            # The other items need a connection that works.
+            close_old_connections()
+        if put_off is None or not _is_put_off(item, error, put_off):
+            _remember(place, tries + 1)
+        return False
+    _failed.pop(place, None)
+    return True
+
+
+def _is_put_off(item: Item, error: Exception, put_off: PutOff[Item]) -> bool:
+    try:
+        put_off(item, f"{type(error).__name__}: {error}")
+    except Exception:
+        log.exception("sweep_item_not_put_off")
         return False
     return True
+
+
+def _remember(place: tuple[str, str], tries: int) -> None:
+    if len(_failed) >= MAX_REMEMBERED:
+        _failed.clear()
+    _failed[place] = tries, clock.now() + growing_delay_ms(tries)

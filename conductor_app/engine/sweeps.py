@@ -4,11 +4,14 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from django.db import transaction
+
 from .. import clock, conf
 from ..core.decide import no_command
 from ..core.snapshot import NEVER
 from ..models import Poller, ScheduleExecution, SweepPass
-from ..store import due_rows, outbox_messages, removal, webhook_waits
+from ..models.outbox import OVERDUE_RUN, OVERDUE_TASK
+from ..store import due_rows, outbox_messages, overdue_items, removal, webhook_waits
 from ..telemetry.log_context import bind
 from . import schedules, standalone
 from .access import client_maintenance, sign_ins, token_buckets
@@ -38,7 +41,7 @@ NOTED_EVERY_MS = 10_000
 
 def expire_leases(limit: int) -> int:
     """Handle the attempts with a due timer: lost leases, timeouts, waits, and delays of the engine."""
-    return handle_each(due_rows.due_attempts(clock.now(), limit), _expire_attempt)
+    return handle_each(due_rows.due_attempts(clock.now(), limit), _expire_attempt, _put_off_attempts)
 
 
 def _expire_attempt(found: due_rows.DueAttempts) -> None:
@@ -51,14 +54,31 @@ def _expire_attempt(found: due_rows.DueAttempts) -> None:
         due_rows.postpone_attempts(found.attempt_ids, now + POSTPONED_MS, now)
 
 
+def _put_off_attempts(found: due_rows.DueAttempts, error: str) -> None:
+    if found.run_id:
+        _put_off_run(found.run_id, error)
+    else:
+        _put_off_task(found.task_id, error)
+
+
+def _put_off_run(run_id: str, error: str) -> None:
+    with transaction.atomic():
+        overdue_items.put_off_timers(OVERDUE_RUN, run_id, error, clock.now())
+
+
+def _put_off_task(task_id: str, error: str) -> None:
+    with transaction.atomic():
+        overdue_items.put_off_timers(OVERDUE_TASK, task_id, error, clock.now())
+
+
 def pass_deadlines(limit: int) -> int:
     """Resolve the standalone tasks whose deadline has passed."""
-    return handle_each(due_rows.due_standalone_tasks(clock.now(), limit), standalone.wake_task)
+    return handle_each(due_rows.due_standalone_tasks(clock.now(), limit), standalone.wake_task, _put_off_task)
 
 
 def wake_runs(limit: int) -> int:
     """Handle the runs with a due timer: timeouts, delayed starts, and requested wake-ups."""
-    return handle_each(due_rows.due_runs(clock.now(), limit), _wake)
+    return handle_each(due_rows.due_runs(clock.now(), limit), _wake, _put_off_run)
 
 
 def _wake(run_id: str) -> None:

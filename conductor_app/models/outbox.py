@@ -20,13 +20,22 @@ ABOUT_GROUP = "group"
 """The subject of messages about a task group whose tasks may all be resolved."""
 
 
+OVERDUE_RUN, OVERDUE_TASK = "overdue", "overdue_task"
+"""The subjects of messages about a run or a standalone task whose due timers could not be handled. Such a message
+contains the error and the tries. It is deleted after the next try, unless that fails too."""
+IS_OVERDUE = f"subject IN ('{OVERDUE_RUN}', '{OVERDUE_TASK}')"
+UNLISTED_TRIES = 2
+"""The number of failed tries before a due timer is listed, so that a fault of the moment is not."""
+
+
 class MessageQuerySet(models.QuerySet["Message"]):
     """Messages, and those that could not be delivered."""
 
     def undelivered(self) -> Self:
-        """Return the messages that are not tried again unless an operator retries them."""
+        """Return the messages that are not tried again unless an operator retries them, and those about due timers."""
         # SQLite uses a partial index only if the query repeats the condition of the index literally.
-        return self.filter(RawSQL(f"due_at = {NEVER}", (), output_field=models.BooleanField()))
+        condition = f"(due_at = {NEVER} OR ({IS_OVERDUE} AND tries > {UNLISTED_TRIES}))"
+        return self.filter(RawSQL(condition, (), output_field=models.BooleanField()))
 
 
 class Message(models.Model):
@@ -54,6 +63,9 @@ class Message(models.Model):
             models.Index(name="message_to_publish", fields=["due_at", "id"], condition=models.Q(subject=PUBLISH)),
             models.Index(name="message_to_terminate", fields=["to"], condition=models.Q(subject="terminate")),
             models.Index(name="message_about_group", fields=["to"], condition=models.Q(subject=ABOUT_GROUP)),
+            models.Index(
+                name="message_overdue", fields=["to"], condition=models.Q(subject__in=[OVERDUE_RUN, OVERDUE_TASK])
+            ),
             models.Index(name="message_undelivered", fields=["to", "id"], condition=models.Q(due_at=NEVER)),
         ]
 

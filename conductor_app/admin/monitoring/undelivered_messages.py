@@ -61,6 +61,8 @@ SUBJECT_LABELS = {
     "event": gettext_lazy("an internal event"),
     "act": gettext_lazy("an action of an event handler"),
     "release": gettext_lazy("release a waiting run"),
+    "overdue": gettext_lazy("handle a due timer"),
+    "overdue_task": gettext_lazy("handle a due timer"),
 }
 RECEIVER_ADDRESSES = {RUN: run_address, TASK: standalone_task_address, GROUP: group_address}
 RECEIVER_PERMISSIONS = {

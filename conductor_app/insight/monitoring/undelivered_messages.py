@@ -9,7 +9,7 @@ from django.db.models.functions import Cast, Length
 
 from ...core.commands import RESUME
 from ...models import Message
-from ...models.outbox import ABOUT_GROUP, PUBLISH
+from ...models.outbox import ABOUT_GROUP, OVERDUE_RUN, OVERDUE_TASK, PUBLISH
 from .. import keyset_pages
 from ..keyset_pages import KeysetPage, SortById
 
@@ -29,6 +29,8 @@ RECEIVER_KINDS = {
     "event": EVENT,
     "act": EVENT,
     "release": LIMIT,
+    OVERDUE_RUN: RUN,
+    OVERDUE_TASK: TASK,
 }
 """The kind of receiver of each subject."""
 MAX_COUNTED = 1_000
