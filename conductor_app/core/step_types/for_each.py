@@ -33,7 +33,7 @@ from ..step_structure import Body, Document, Flow, body_at
 from .base import StepType, complete_task, completed_task, engine_held_task, resolve_inputs
 from .field_checks import is_expression, is_whole_number, unknown_word_message, whole_number
 from .for_each_item import ForEachItem
-from .iterations import COUNTED, ENDS_AS, items_of, kept_iterations
+from .iterations import COUNTED, ENDS_AS, is_null_list, items_of, kept_iterations
 from .task_outcomes import outcome_of
 
 CONTINUE, FAIL = "CONTINUE", "FAIL"
@@ -96,6 +96,8 @@ class ForEach(StepType):
         items = items_of(step, inputs, ctx)
         if items is None:
             raise StepRefused(f"{step.ref} has no list of items: set 'items'.")
+        if not items and is_null_list(step, inputs, ctx):
+            raise StepRefused(f"The items of {step.ref} are null. Give a list: an empty one runs nothing.")
         task_input = {**{name: value for name, value in inputs.items() if name != "_items"}, "items": items}
         if not items:
             yield completed_task(step, key, ctx.run, now, input=task_input, output=combine_results(0, []))

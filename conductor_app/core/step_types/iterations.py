@@ -66,6 +66,12 @@ def items_of(step: Step, inputs: dict[str, Any], ctx: DecisionContext) -> list[A
     return list(value) if isinstance(value, list) else [value]
 
 
+def is_null_list(step: Step, inputs: dict[str, Any], ctx: DecisionContext) -> bool:
+    """Return True if the expression of the list has no value."""
+    written = step.document.get("items")
+    return (ctx.resolve(written) if written not in (None, "") else inputs.get("_items")) is None
+
+
 def has_items(step: Document) -> bool:
     """Return True if a step's document names a list to iterate over."""
     return bool(step.get("items")) or "_items" in _inputs_of(step) or iterates_over_input(step)

@@ -125,18 +125,19 @@ for (const [builder, build] of Object.entries(CASES)) {
   });
 }
 
-test("a workflow with a workflow in place runs to its end", async () => {
+test("a workflow with a fork and a workflow in place runs to its end", async () => {
   const executor = clients.getWorkflowClient();
   const inner = new sdk.ConductorWorkflow(executor, "built_inner").add(echo("e", 5));
   const outer = new sdk.ConductorWorkflow(executor, "built_outer")
     .add(inner.toSubWorkflowTask("inside"))
-    .add(echo("both", ["${inside.output.result}"]))
+    .fork([[one("a")], [one("b"), one("c")]])
+    .add(echo("both", ["${__join_1.output.a.result}", "${__join_1.output.c.result}", "${inside.output.result}"]))
     .ownerEmail("shop@example.com");
   await outer.register();
 
   const found = await endOf(await outer.startWorkflow({}));
 
-  assert.deepEqual([found.status, found.output], ["COMPLETED", { result: [5] }]);
+  assert.deepEqual([found.status, found.output], ["COMPLETED", { result: [1, 1, 5] }]);
 });
 
 test("generate writes a whole workflow, with joins", async () => {
@@ -152,7 +153,7 @@ test("every builder that the SDK exports is run and in the table", () => {
   const isBuilder = /^(?!is|reset).*Task$|^forkTaskJoin$|^waitTask(Duration|Until)$/;
   const offered = Object.keys(sdk).filter((name) => typeof sdk[name] === "function" && /^[a-z]/.test(name) && isBuilder.test(name));
   const table = JSON.parse(readFileSync("../../../docs/reference/sdk-compatibility/javascript.json")).builders;
-  const of_workflows = ["ConductorWorkflow.toSubWorkflowTask", "generate", "workflow"];
+  const of_workflows = ["ConductorWorkflow.fork", "ConductorWorkflow.toSubWorkflowTask", "generate", "workflow"];
 
   assert.deepEqual(offered.sort(), Object.keys(CASES).sort());
   assert.deepEqual(Object.keys(table).sort(), [...offered, ...of_workflows].sort());

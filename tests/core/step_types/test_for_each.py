@@ -77,12 +77,19 @@ def test_lists_of_lists_can_be_nested():
     assert counts == [2, 0, 1]
 
 
-@pytest.mark.parametrize(("items", "count"), [([], 0), ("${workflow.input.none}", 0), ("${workflow.input.one}", 1)])
+@pytest.mark.parametrize(("items", "count"), [([], 0), ("${workflow.input.one}", 1)])
 def test_an_empty_list_has_no_items_and_a_single_value_is_one(items, count):
     run = RunInMemory(plan(each("each", noop("a"), items=items)), {"one": 7})
 
     output = run.task("each").attempt.output
     assert (run.status, output["count"], len(output["results"])) == ("COMPLETED", count, count)
+
+
+def test_items_without_a_value_fail_the_step_with_a_reason():
+    run = RunInMemory(plan(each("each", noop("a"), items="${workflow.input.none}")))
+
+    assert run.status == "FAILED"
+    assert "The items of each are null. Give a list: an empty one runs nothing." in run.snapshot.reason
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,12 @@ LIMITS = ("timeoutSeconds", "responseTimeoutSeconds", "totalTimeoutSeconds")
 
 def lint_names(document: Mapping[str, Any], found: list[StepSpot], known: LintContext) -> Iterator[LintFinding]:
     """Yield the findings on names. Each task name is reported once."""
-    yield from _lint_workflow_name(document.get("failureWorkflow"), None, "failureWorkflow", known)
+    failure = document.get("failureWorkflow")
+    if failure and failure == document.get("name"):
+        message = f"A failed run of `{failure}` starts `{failure}` again, whose failure starts the next one."
+        yield LintFinding(WARNING, UNKNOWN_NAME, "failureWorkflow", message, str(failure))
+    else:
+        yield from _lint_workflow_name(failure, None, "failureWorkflow", known)
     said: set[str] = set()
     for spot in found:
         kind = type_of(spot.step)

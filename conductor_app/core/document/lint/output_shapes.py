@@ -1,6 +1,7 @@
 """Known output shapes of the steps of each type."""
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ...step_structure import structure_of, type_of
@@ -120,5 +121,15 @@ def workflow_input_shape(document: Mapping[str, Any]) -> PayloadShape:
     if found.members is None and isinstance(named, list) and named:
         template = document.get("inputTemplate")
         more = template if isinstance(template, Mapping) else {}
-        return members_shape((*map(str, named), *map(str, more)), "the input parameters")
+        return members_shape((*_input_names(named), *map(str, more)), "the input parameters")
     return found
+
+
+def _input_names(named: list[Any]) -> Iterator[str]:
+    """Yield the names of input parameters. An element may be JSON text: an object whose names they are."""
+    for each in named:
+        try:
+            described = json.loads(each) if isinstance(each, str) and each.lstrip().startswith("{") else None
+        except (ValueError, RecursionError):
+            described = None
+        yield from map(str, described) if isinstance(described, dict) else (str(each),)

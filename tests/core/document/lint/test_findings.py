@@ -519,3 +519,18 @@ def test_a_join_of_steps_after_the_cases_or_within_one_case_is_not_reported():
 
     assert lint(*alternatives("deliver", "bill")) == []
     assert lint({**SWITCH, "decisionCases": {"air": list(inside)}}) == []
+
+
+def test_a_failure_workflow_that_is_the_workflow_itself_is_reported():
+    finding = lint_one(PAY, failureWorkflow="order")
+
+    assert (finding.severity, finding.path) == (WARNING, "failureWorkflow")
+    assert "starts `order` again" in finding.message
+
+
+def test_input_parameters_that_are_described_as_json_text_are_known_by_their_names():
+    described = ['{"device": {"value": "x", "type": "text"}}', "plain", "{no json"]
+
+    assert (
+        lint(step_with_input("a", "${workflow.input.device} ${workflow.input.plain}"), inputParameters=described) == []
+    )
