@@ -179,8 +179,7 @@ GOOD_ENDS = frozenset((COMPLETED, COMPLETED_WITH_ERRORS, SKIPPED))
 class Identity:
     """The ids of a task for clients, kept when control enters its step again (execution §7.4).
 
-    `workers`: those that held a lease of the previous attempt; their late reports are refused. `ends_at`: the end of a
-    WAIT, in epoch milliseconds: its timer continues, as in Conductor.
+    `workers`: those that held a lease of the previous attempt; their late reports are refused.
     """
 
     task_id: str
@@ -190,7 +189,6 @@ class Identity:
     number: int
     previous_id: str = ""
     workers: tuple[str, ...] = ()
-    ends_at: int = NEVER
 
 
 @dataclass(frozen=True)

@@ -111,7 +111,7 @@ def test_attempts_and_timeouts_are_reset(clock):
     assert scenario.status == "COMPLETED"
 
 
-def test_a_rerun_wait_keeps_its_original_timer(clock):
+def test_a_rerun_wait_waits_its_full_duration(clock):
     scenario = Scenario(clock, wait("w", duration="10 s"), step("a"))
     scenario.at(2)
     scenario.reports("w")
@@ -119,13 +119,13 @@ def test_a_rerun_wait_keeps_its_original_timer(clock):
 
     scenario.at(4).rerun("w")
 
-    assert scenario.at(9).statuses == {"w": "IN_PROGRESS"}
-    assert scenario.at(10).statuses == {"w": "COMPLETED", "a": "SCHEDULED"}
+    assert scenario.at(13).statuses == {"w": "IN_PROGRESS"}
+    assert scenario.at(14).statuses == {"w": "COMPLETED", "a": "SCHEDULED"}
 
 
-def test_a_rerun_wait_whose_timer_has_expired_completes_at_once(clock):
-    scenario = Scenario(clock, wait("w", duration="10 s"), step("a"))
-    done(scenario.later(10), "a")
+def test_a_rerun_wait_until_a_time_that_has_passed_completes_at_once(clock):
+    scenario = Scenario(clock, wait("w", until="2000-01-01 00:00"), step("a"))
+    done(scenario, "a")
 
     scenario.later(60).rerun("w")
 

@@ -101,7 +101,6 @@ def task_identity(task: Task) -> Identity:
         attempt.number,
         attempt.previous_id,
         task.all_workers,
-        attempt.ends_at,
     )
 
 

@@ -83,13 +83,12 @@ class Wait(StepType):
 
 
 def _previous_end(run: Run, key: Key) -> int | None:
-    """Return the end of the task's earlier attempt: a retry or a rerun of the WAIT itself does not restart its timer.
+    """Return the end of the attempt that a retry repeats: its timer continues, while that of a rerun begins again.
 
-    None if there is no earlier attempt, or if it only waited for a report.
+    None if there is no such attempt, or if it only waited for a report.
     """
-    task, identity = run.tasks.get(key), run.identities.get(key)
-    end = identity.ends_at if identity else task.attempt.ends_at if task else NEVER
-    return None if end == NEVER else end
+    task = None if key in run.identities else run.tasks.get(key)
+    return None if task is None or task.attempt.ends_at == NEVER else task.attempt.ends_at
 
 
 def wait_ends_at(inputs: dict[str, Any], now: int) -> int:
