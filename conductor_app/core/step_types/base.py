@@ -246,7 +246,6 @@ def resolve_inputs(
         written, definitions = extract_definitions(written)
     seen = ctx if step.is_authored else ctx.from_data()
     resolved = restore_definitions(seen.resolve(written, own), definitions)
-    for name, fallback in template.items():
-        if resolved.get(name) is None:
-            resolved[name] = fallback
+    if missing := {name: fallback for name, fallback in template.items() if resolved.get(name) is None}:
+        resolved |= seen.resolve(missing, own)
     return resolved

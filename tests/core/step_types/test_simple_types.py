@@ -162,3 +162,13 @@ def test_a_step_with_async_complete_stays_in_progress():
 
     assert run.statuses == {"a": "IN_PROGRESS"}
     assert run.completes("a").status == "COMPLETED"
+
+
+def test_a_value_of_the_input_template_is_used_where_an_input_is_null_and_its_expressions_are_resolved():
+    template = {"url": "http://default", "w": "${workflow.input.w}", "x": "${workflow.input.other}"}
+    given = {"url": "${workflow.input.url}", "x": "${workflow.input.x}"}
+    run = RunInMemory(
+        plan(step("a", inputs=given, taskDefinition={**policy(), "inputTemplate": template})), {"other": 1}
+    )
+
+    assert run.task("a").attempt.input == {"url": "http://default", "w": None, "x": 1}
