@@ -25,6 +25,8 @@ ENGINES = {
 """The engine of each language. A helper process runs one engine. `-syntax`: the inputs are scripts to parse."""
 MAX_INPUT_SIZE = 16 << 20
 GRACE_SECONDS = 0.5
+KILLED = ("SIGKILL", "SIGTERM")
+"""The causes of a helper's end that are not the script's fault: an operator or the kernel, which lacks memory."""
 QUEUE_SECONDS = 30.0
 
 
@@ -115,16 +117,17 @@ class Pool:
         self._queue = HelperQueue(self._size)
 
     def _evaluate(self, language: str, frames: tuple[bytes, bytes], limit: float) -> EvaluationResult:
-        # The first helper may have lost its interpreter after an earlier script.
-        for _ in range(2):
-            if result := self._ask_helper(language, self._take(ENGINES[language]), frames, limit):
+        # The first helper may have lost its interpreter after an earlier script, or something else may kill it. What
+        # happens twice is due to the script.
+        for is_last in (False, True):
+            if result := self._ask_helper(language, self._take(ENGINES[language]), frames, limit, is_last):
                 return result
         raise ScriptsUnavailable("A helper process lost its interpreter.")
 
     def _ask_helper(
-        self, language: str, helper: Helper, frames: tuple[bytes, bytes], limit: float
+        self, language: str, helper: Helper, frames: tuple[bytes, bytes], limit: float, is_last: bool
     ) -> EvaluationResult | None:
-        """Return the result, or None if the helper cannot evaluate scripts anymore."""
+        """Return the result, or None if another helper must evaluate the script. `is_last`: this is the last try."""
         # A helper is reused only after a complete exchange. After an interruption, its pipes contain parts of frames.
         result = None
         try:
@@ -133,6 +136,8 @@ class Pool:
         except HelperTimedOut:
             return EvaluationResult(error=timeout_message(limit), timed_out=True)
         except HelperDied as death:
+            if str(death) in KILLED and not is_last:
+                return None
             return EvaluationResult(error=f"The script crashed its helper process ({death}) and was stopped.")
         finally:
             if result is None:

@@ -14,6 +14,7 @@ import pytest
 
 from conductor_app.scripts import pool as pools
 from conductor_app.scripts.pool import EvaluationResult, Pool, ScriptsUnavailable
+from conductor_app.scripts.process import Helper
 
 ENDLESS = "while (true);"
 
@@ -109,16 +110,34 @@ def test_a_helper_that_cannot_be_interrupted_is_killed_and_replaced(pool):
     assert pool.idle_pids() != [pid]
 
 
-def test_a_helper_that_dies_fails_only_its_evaluation(pool):
-    pool.evaluate("javascript", "1", {})
-    (pid,) = pool.idle_pids()
-    killer = threading.Timer(0.1, os.kill, (pid, signal.SIGKILL))
-    killer.start()
+def killing_helpers(monkeypatch, count: int) -> list[int]:
+    """Kill the next helpers that are asked, as the kernel does without memory. Returns the list of their pids."""
+    ask, killed = Helper.ask, []
 
-    result = pool.evaluate("javascript", ENDLESS, {}, 2)
+    def ask_and_kill(helper, frames, seconds):
+        if len(killed) < count:
+            killed.append(helper.pid)
+            os.kill(helper.pid, signal.SIGKILL)
+        return ask(helper, frames, seconds)
+
+    monkeypatch.setattr(Helper, "ask", ask_and_kill)
+    return killed
+
+
+def test_a_script_whose_helper_is_killed_is_evaluated_by_another_one(pool, monkeypatch):
+    killed = killing_helpers(monkeypatch, 1)
+
+    assert pool.evaluate("javascript", "6 * 7", {}) == EvaluationResult(42)
+
+    assert is_gone(killed[0])
+
+
+def test_a_script_whose_helpers_are_killed_again_fails_alone(pool, monkeypatch):
+    killing_helpers(monkeypatch, 2)
+
+    result = pool.evaluate("javascript", "6 * 7", {})
 
     assert result.error == "The script crashed its helper process (SIGKILL) and was stopped."
-    assert is_gone(pid)
     assert pool.evaluate("javascript", "1", {}) == EvaluationResult(1)
 
 
