@@ -14,6 +14,7 @@ from ..core.errors import PayloadTooLarge
 from ..core.events import INTERNAL
 from ..engine.events import event_intake, event_listeners
 from ..models import EventHandler, EventListener
+from ..transient_errors import discard_broken_connection
 from .sinks import PROVIDERS, Provider, SinkFailed
 
 log = logging.getLogger(__name__)
@@ -91,6 +92,7 @@ class QueueListener:
                 break
             except Exception as error:
                 log.warning("event_not_processed", extra={"event_name": self.event, "why": type(error).__name__})
+                discard_broken_connection()
                 connections.close_all()
                 if self._stop.wait(pause) or monotonic() > ends_at:
                     raise
@@ -139,6 +141,7 @@ def _reconcile_listeners(listeners: dict[str, QueueListener]) -> dict[str, Queue
     except Exception as error:
         # The database is unreachable. Consumers continue and handle their own failures.
         log.warning("event_handlers_not_loaded", extra={"why": type(error).__name__})
+        discard_broken_connection()
         return listeners
     finally:
         if connection.vendor != "sqlite" and not connection.in_atomic_block:
@@ -159,6 +162,7 @@ def _report_listeners(listeners: dict[str, QueueListener], gone: Collection[str]
             event_listeners.remove_listeners(process_name(), gone)
     except Exception as error:
         log.warning("listener_states_not_saved", extra={"why": type(error).__name__})
+        discard_broken_connection()
     finally:
         if connection.vendor != "sqlite" and not connection.in_atomic_block:
             connection.close()

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from django.core.mail import send_mail
 from django.urls import reverse
@@ -10,8 +11,10 @@ from .. import clock, conf, fault_points
 from ..core.alert_messages import AlertNotice
 from ..core.step_types.http import HttpStep
 from ..engine.events import outbox
+from ..engine.transient_faults import FaultTolerance
 from ..models import Message
 from ..models.outbox import ALERT, LISTENER, TASK_LISTENER
+from ..transient_errors import discard_broken_connection
 from . import WORKERS
 from .alert_notifier import NotificationDropped, TargetFailed, notify_target
 from .sinks import SinkFailed, publish
@@ -47,16 +50,19 @@ def _publish_all(messages: Sequence[Message], is_stopping: Callable[[], bool]) -
             continue
         try:
             answer = _publish_one(message)
-            fault_points.reach("event-published")
-            outbox.mark_delivered(message, answer)
-            delivered += 1
         except NotificationDropped as dropped:
             outbox.drop(message, str(dropped))
         except Exception as error:
+            discard_broken_connection()
             why = str(error) if isinstance(error, SinkFailed) else type(error).__name__
             log.warning("message_not_published", extra={"message_id": message.pk, "why": why})
             pause_ms = error.pause_ms if isinstance(error, TargetFailed) else 0
             retry_at[message.to] = outbox.mark_failed(message, why, pause_ms)
+        else:
+            fault_points.reach("event-published")
+            # If this fails for good, the message is published again when its claim has expired.
+            FaultTolerance().repeat(partial(outbox.mark_delivered, message, answer))
+            delivered += 1
     return delivered
 
 

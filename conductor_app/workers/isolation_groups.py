@@ -10,6 +10,7 @@ from django.db import connections
 from .. import conf, notifications
 from ..core.step_structure import types_where
 from ..engine.queues.queue_lookups import release_connection
+from ..transient_errors import describe_transient, discard_broken_connection, is_transient
 from . import runner
 
 log = logging.getLogger(__name__)
@@ -45,8 +46,10 @@ class QueueServer:
                 for attempt in claimed:
                     runner.run_attempt(attempt)
             except Exception as error:
-                # The database is unreachable. The thread tries again.
-                log.warning("queue_not_served", extra={"queue": self.queue, "why": type(error).__name__})
+                # Mostly the database is unreachable. The thread tries again.
+                why = describe_transient(error) if is_transient(error) else type(error).__name__
+                log.warning("queue_not_served", extra={"queue": self.queue, "why": why})
+                discard_broken_connection()
                 self._stopping.wait(RETRY_SECONDS)
             release_connection()
         connections.close_all()

@@ -12,6 +12,7 @@ from django.db import connection
 from ... import clock
 from ...notifications import WAITERS, WaiterRegistry
 from ...store import queue_lookups
+from ...transient_errors import discard_broken_connection
 from .pollers import write_polls_if_due
 
 log = logging.getLogger(__name__)
@@ -111,6 +112,7 @@ class QueueLookups:
             except Exception as error:
                 # The database may be unreachable for a while.
                 log.warning("queue_lookup_failed", extra={"error": f"{type(error).__name__}: {error}"})
+                discard_broken_connection()
                 next_at = monotonic() + LOOKUP_SECONDS
             finally:
                 release_connection()

@@ -9,6 +9,7 @@ from django.db import connections
 
 from conductor_app.engine.tasks.task_commands import renew_lease
 from conductor_app.models.claimed_attempts import ClaimedAttempt
+from conductor_app.transient_errors import discard_broken_connection
 
 log = logging.getLogger(__name__)
 
@@ -35,5 +36,6 @@ def _renew_until(attempt: ClaimedAttempt, ended: Event) -> None:
         except Exception as error:
             # The next try follows within the lease.
             log.warning("lease_not_renewed", extra={"attempt_id": attempt.id, "why": type(error).__name__})
+            discard_broken_connection()
         finally:
             connections.close_all()
