@@ -50,7 +50,7 @@ def find_handle(run_id: str, file_id: str) -> FileHandle:
     """
     row = _find_row(file_id)
     if row.run_id != run_id and not (_run_exists(run_id) and _root_run_id(row.run_id) == _root_run_id(run_id)):
-        raise Forbidden(f"The file belongs to a workflow that is unrelated to {run_id}.")
+        raise Forbidden(f"The workflow {run_id} cannot access the file, which belongs to an unrelated workflow.")
     return row
 
 
@@ -88,7 +88,7 @@ def lock_unfinished(file_id: str) -> FileHandle:
 def _find_row(file_id: str) -> FileHandle:
     row = FileHandle.objects.filter(pk=file_id).first()
     if row is None:
-        raise NotFound(f"There is no file {file_id[:100]}.")
+        raise NotFound(f"The file {file_id[:100]} is not found.")
     return row
 
 

@@ -183,3 +183,18 @@ def test_an_invalid_list_for_a_dynamic_fork_fails_the_run_without_a_task(api, ta
 
     assert (run["status"], run["tasks"]) == ("FAILED", [])
     assert run["reasonForIncompletion"].startswith("Input 'tasks' is invalid. Cannot deserialize a list of ")
+
+
+@pytest.mark.parametrize(("name", "code"), [("", 200), (" ", 200), (None, 400)])
+def test_a_start_without_a_name_beside_a_definition_has_the_name_of_the_definition(api, name, code):
+    reply = api.post("/workflow", {"name": name, "workflowDef": CHILD})
+
+    assert reply.status_code == code
+    if code == 200:
+        assert api.workflow(reply.content.decode())["workflowName"] == "child"
+
+
+def test_a_start_without_any_name_is_refused(api):
+    reply = api.post("/workflow", {"name": "", "workflowDef": {**CHILD, "name": ""}})
+
+    assert (reply.status_code, reply.json()["message"]) == (400, "Workflow name cannot be blank.")

@@ -70,16 +70,19 @@ def parse_start_request(document: dict[str, Any]) -> StartRequest:
     fields = read_request(document, START_REQUEST, "startWorkflow.startWorkflowRequest", _check_start_request)
     if "input" in document and document["input"] is None and not fields.get("externalInputPayloadStoragePath"):
         raise Invalid("The input of a workflow must not be null. Send {} for an empty input.")
-    if not fields["name"].strip():
+    document = coerce_workflow(fields["workflowDef"]) if "workflowDef" in fields else None
+    # The Go SDK sends an empty name beside a definition.
+    name = fields["name"] if fields["name"].strip() else str((document or {}).get("name") or "")
+    if not name.strip():
         raise Invalid("Workflow name cannot be blank.")
     return StartRequest(
-        name=fields["name"],
+        name=name,
         version=fields.get("version"),
         input=fields["input"],
         correlation_id=fields["correlationId"],
         priority=fields["priority"],
         domains=fields["taskToDomain"],
-        document=coerce_workflow(fields["workflowDef"]) if "workflowDef" in fields else None,
+        document=document,
         idempotency_key=(fields.get("idempotencyKey") or "").replace("\0", "") or None,
         idempotency_strategy=fields["idempotencyStrategy"],
         input_path=fields.get("externalInputPayloadStoragePath") or "",
