@@ -134,7 +134,8 @@ class Pool:
             result = parse_answer(helper.ask(frames, limit + GRACE_SECONDS), limit, has_floats=language != "javascript")
             return result
         except HelperTimedOut:
-            return EvaluationResult(error=timeout_message(limit), timed_out=True)
+            # The helper itself ends a script at its limit; it may have been stopped from outside.
+            return EvaluationResult(error=timeout_message(limit), timed_out=True) if is_last else None
         except HelperDied as death:
             if str(death) in KILLED and not is_last:
                 return None
