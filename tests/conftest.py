@@ -22,6 +22,7 @@ from conductor_app.insight.monitoring.liveness import liveness
 from conductor_app.notifications import WAITERS
 from conductor_app.store import environment_variables
 from tests import database_baseline as furniture
+from tests import reply_check
 from tests.fault_injection import FaultInjector
 from tests.pure_decisions import forbid_statements
 
@@ -51,6 +52,14 @@ class Clock:
 
     def time_ns(self) -> int:
         return self._moment * 1_000_000
+
+
+@pytest.fixture(scope="session", autouse=True)
+def checked_replies() -> Iterator[None]:
+    """Check every reply that Django's test client receives against the OpenAPI document."""
+    with pytest.MonkeyPatch.context() as patch:
+        reply_check.install(patch)
+        yield
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -18,6 +18,7 @@ from ..access.page_middleware import HostMiddleware, is_client_request
 from ..parking import PARKING_KEY
 from ..telemetry import log_context
 from ..telemetry.requests import ids_in_address
+from .client_views import ClientView
 
 POLICY = "default-src 'none'; frame-ancestors 'none'"
 """The content security policy of API responses, which browsers do not display."""
@@ -50,11 +51,17 @@ class ClientRequestMiddleware:
         return self._security.process_response(request, response)
 
     def _check_and_call(self, request: HttpRequest) -> HttpResponse:
-        refusal = self._security.process_request(request) or self._host.process_request(request)
-        if refusal is not None:
-            return refusal
         match = request.resolver_match
         assert match is not None
+        try:
+            refusal = self._security.process_request(request) or self._host.process_request(request)
+        except Exception as error:
+            view_class: type[ClientView] = cast(Any, match.func).view_class
+            refusal = view_class.render_error(request, error)
+            if refusal is None:
+                raise
+        if refusal is not None:
+            return refusal
         response: HttpResponse = match.func(request, *match.args, **match.kwargs)
         return response
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.views import View
 
 
@@ -11,6 +11,11 @@ class ClientView(View):
 
     serves_clients = True
     """Its requests without cookies skip the middleware for pages."""
+
+    @classmethod
+    def render_error(cls, request: HttpRequest, error: Exception) -> HttpResponse | None:
+        """Return the response to an error before the view is called; None for Django's page."""
+        return None
 
     def setup(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
         """Store the request.

@@ -33,6 +33,7 @@ def test_a_client_request_to_an_unknown_host_is_refused(client, db, settings):
     answer = client.get("/api/tasks/poll/pay", headers={"host": "other.example.org"})
 
     assert answer.status_code == 400
+    assert "ALLOWED_HOSTS" in answer.json()["message"]
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
 
 
@@ -51,7 +52,7 @@ def test_an_unexpected_error_of_a_view_has_security_headers(client, db, monkeypa
     def fail(*_args, **_kwargs):
         raise RuntimeError("broken")
 
-    monkeypatch.setattr(Poll, "dispatch", fail)
+    monkeypatch.setattr(Poll, "get", fail)
     client.raise_request_exception = False
 
     answer = client.get("/api/tasks/poll/pay")

@@ -30,6 +30,14 @@ def test_workers_of_the_java_sdk_execute_a_workflow(java, server):
     assert found == {"TaskRunnerConfigurer.init": WORKS, "TaskRunnerConfigurer.shutdown": WORKS}
 
 
+@pytest.mark.django_db
+def test_the_java_sdk_reads_runs_and_tasks_of_every_type_and_state(java, reply_folder):
+    found = java_sdk.run_program(java[0], "Documents", REPLIES=str(reply_folder.path))
+
+    assert {file: result for file, result in found.items() if result != WORKS} == {}
+    assert len(found) > 700
+
+
 def test_every_method_of_the_java_sdk_behaves_as_the_table_states(java, server, settings):
     if java[1] < java_sdk.NEWEST:
         pytest.skip(f"The newest Java SDK needs Java {java_sdk.NEWEST}; {java[1]} is installed.")

@@ -24,7 +24,7 @@ class ArraysByKey(NamedTuple):
     table: FieldTable
 
 
-PLAIN_TEXT, EMPTY_REPLY, NO_CONTENT = "bare text", "an empty reply", "204"
+PLAIN_TEXT, BINARY, EMPTY_REPLY, NO_CONTENT = "bare text", "bytes", "an empty reply", "204"
 Shape = FieldTable | ArrayOf | ArraysByKey | Reader | str
 
 
@@ -36,6 +36,7 @@ class ApiOperation(NamedTuple):
     `query`: parameters with their types, required ones with an exclamation mark. `changes_state`: a GET that changes
     something; a browser session may send it only with a CSRF token. `rate`: the quota of callers that it counts for.
     `reports_findings`: a header of the reply has the findings on the document that was sent.
+    `empty_when`: when the reply has status 200 and neither a body nor a type, as the original's.
     """
 
     summary: str
@@ -44,6 +45,7 @@ class ApiOperation(NamedTuple):
     body: Shape | None = None
     query: Mapping[str, type] = {}
     can_be_empty: bool = False
+    empty_when: str = ""
     status: int = 200
     changes_state: bool = False
     rate: Rate | None = None

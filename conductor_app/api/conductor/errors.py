@@ -5,10 +5,10 @@ import socket
 from collections.abc import Mapping
 from typing import Any
 
-from django.core.exceptions import BadRequest, SuspiciousOperation
+from django.core.exceptions import BadRequest, DisallowedHost, SuspiciousOperation
 from django.core.signals import got_request_exception
 from django.db import DataError
-from django.http import HttpResponse
+from django.http import Http404, HttpResponse
 from django.http.multipartparser import MultiPartParserError
 from django.http.request import UnreadablePostError
 from rest_framework.exceptions import MethodNotAllowed
@@ -52,6 +52,7 @@ STATUS_BY_ERROR: dict[type[Exception], int] = {
     Unauthenticated: 401,
     MethodNotAllowed: 405,
     SuspiciousOperation: 400,
+    Http404: 404,
     # Forms that the check of the CSRF token cannot read.
     BadRequest: 400,
     MultiPartParserError: 400,
@@ -98,6 +99,10 @@ def exception_handler(error: Exception, context: Mapping[str, Any]) -> HttpRespo
 def _message_of(error: Exception) -> str:
     if isinstance(error, RequestRefused):
         return error.message
+    if isinstance(error, DisallowedHost):
+        return "The server does not answer for the host in this address. An administrator can add it to ALLOWED_HOSTS."
+    if isinstance(error, Http404):
+        return str(error)
     if isinstance(error, DataError):
         return "A value in the request cannot be stored: a text is too long, or a number is too large."
     if is_transient(error):

@@ -52,6 +52,11 @@ class ConductorView(ClientView, APIView):
     needs_login = True
     authentication_classes = permission_classes = throttle_classes = parser_classes = renderer_classes = ()
 
+    @classmethod
+    def render_error(cls, request: HttpRequest, error: Exception) -> HttpResponse:
+        """Return the response to an error before the view is called, in Conductor's format."""
+        return exception_handler(error, {"request": request, "view": cls()})
+
     def dispatch(self, request: ConductorRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         try:
             request.query = QueryParameters(request)

@@ -4,11 +4,12 @@ import re
 from typing import Any
 
 from conductor_app.api.conductor.openapi.pages import build_document
+from conductor_app.api.conductor.openapi.schema import ERROR_DESCRIPTIONS
 
 from .tables import code, escape, table
 
 DOCUMENTS_PAGE = "conductor-documents.md"
-ERROR_STATUSES = frozenset(("400", "401", "403", "404", "405", "409"))
+ERROR_STATUSES = frozenset(map(str, ERROR_DESCRIPTIONS))
 """Statuses that every operation may reply with. The page of the errors describes them."""
 SECTIONS = {
     "workflow": "Workflows",
@@ -67,7 +68,8 @@ def _operation(method: str, path: str, operation: dict[str, Any]) -> str:
         lines += [f"Body: {_contents(body['content'])}.", ""]
     for status, reply in operation["responses"].items():
         if status not in ERROR_STATUSES:
-            lines += [f"Reply {status}: {_contents(reply['content']) if reply.get('content') else 'empty'}.", ""]
+            empty = f"; empty when {operation['x-empty-when']}" if "x-empty-when" in operation else ""
+            lines += [f"Reply {status}: {_contents(reply['content']) if reply.get('content') else 'empty'}{empty}.", ""]
     return "\n".join(lines)
 
 
@@ -93,6 +95,8 @@ def _fields(schema: dict[str, Any]) -> str:
 
 def _type(schema: dict[str, Any], here: bool = False) -> str:
     """Return a type as text. `here`: on the page of the documents."""
+    if schema.get("nullable"):
+        return f"{_type({**schema, 'nullable': False}, here)} or null"
     if reference := schema.get("$ref", ""):
         name = reference.rpartition("/")[2]
         return f"[{name}]({'' if here else DOCUMENTS_PAGE}#{name.lower()})"

@@ -6,7 +6,8 @@ from django.http import HttpResponse
 from ....access.access_types import RIGHT_BY_NAME, SYSTEM_ROLES
 from ....access.creator_access import creator_accesses
 from ....access.roles import role_group
-from ....core.document.checks.values import read_mapping
+from ....core.document.checks.document_fields import ObjectOf
+from ....core.document.checks.values import MapOf, read_text
 from ....engine.access import grants, roles
 from ....engine.access.subjects import find_subject
 from ....models import Grant
@@ -96,7 +97,7 @@ class SystemRoles(ConductorView):
     """GET /api/roles/system: get the built-in roles by name."""
 
     operations = {
-        "get": ApiOperation("List the built-in roles", permission=ALLOW_ALL, reply=read_mapping),
+        "get": ApiOperation("List the built-in roles", permission=ALLOW_ALL, reply=MapOf(ObjectOf(shapes.ROLE))),
     }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
@@ -119,7 +120,9 @@ class AvailablePermissions(ConductorView):
     """GET /api/roles/permissions: list the permissions that a role can have."""
 
     operations = {
-        "get": ApiOperation("List the permissions that a role can contain", permission=ALLOW_ALL, reply=read_mapping),
+        "get": ApiOperation(
+            "List the permissions that a role can contain", permission=ALLOW_ALL, reply=MapOf(MapOf(read_text))
+        ),
     }
 
     def get(self, request: ConductorRequest) -> HttpResponse:

@@ -7,7 +7,7 @@ from django.http import HttpResponse
 from ....access.access_types import READ, SECRET
 from ....access.permissions import filter_readable
 from ....access.secret_cache import clear_cache
-from ....core.document.checks.values import read_boolean, read_mapping, texts
+from ....core.document.checks.values import MapOf, OrNull, read_boolean, read_text, texts
 from ....engine.access import secrets_and_variables
 from ....models import Secret
 from .. import request_body
@@ -102,7 +102,7 @@ class SecretExists(ConductorView):
     """GET /api/secrets/{key}/exists: return whether a secret exists."""
 
     operations = {
-        "get": ApiOperation("Check whether a secret exists", permission=can_view_secret, reply=read_boolean),
+        "get": ApiOperation("Check whether a secret exists", permission=can_view_secret, reply=OrNull(read_boolean)),
     }
 
     def get(self, request: ConductorRequest, key: str) -> HttpResponse:
@@ -130,7 +130,9 @@ class SecretCaches(ConductorView):
     """GET /api/secrets/clearLocalCache, /api/secrets/clearRedisCache: clear the cache of secrets; there is one."""
 
     operations = {
-        "get": ApiOperation("Clear the cache of secrets", permission=ALLOW_ALL, reply=read_mapping, changes_state=True),
+        "get": ApiOperation(
+            "Clear the cache of secrets", permission=ALLOW_ALL, reply=MapOf(read_text), changes_state=True
+        ),
     }
 
     def get(self, request: ConductorRequest) -> HttpResponse:

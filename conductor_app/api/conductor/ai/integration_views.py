@@ -7,7 +7,7 @@ from django.http import HttpResponse
 
 from ....access.access_types import INTEGRATION_PROVIDER
 from ....access.permissions import filter_readable
-from ....core.document.checks.values import IntegerOf, read_mapping, texts
+from ....core.document.checks.values import IntegerOf, MapOf, texts
 from ....core.errors import Invalid
 from ....core.integrations import CATEGORIES, INTEGRATION_KINDS
 from ....engine.ai import integrations as engine
@@ -164,7 +164,7 @@ class IntegrationTokens(ConductorView):
         "get": ApiOperation(
             "Get the tokens that the models of an integration have used",
             permission=can_view_integration,
-            reply=read_mapping,
+            reply=MapOf(IntegerOf(64)),
         ),
     }
 

@@ -5,7 +5,6 @@ from typing import Any
 from django.http import HttpResponse
 
 from .... import clock, conf
-from ....core.document.checks.values import read_mapping
 from ....core.errors import Invalid
 from ....engine.ai.budget_settings import delete_budget, save_budget
 from ....insight.ai.budget_states import BudgetState, budget_states
@@ -13,6 +12,7 @@ from ....insight.ai.usage_report import FILTERS, UsageRow, UsageSums, usage_repo
 from ....insight.time_ranges import DAY_RANGE, LENGTHS, TimeRange
 from .. import request_body
 from ..api_operation import NO_CONTENT, ApiOperation
+from ..openapi import insight_tables
 from ..permission_rules import ADMINISTRATORS_ONLY
 from ..replies import Json, NoContent
 from ..view import ConductorRequest, ConductorView
@@ -32,7 +32,7 @@ class ModelUsageInsight(ConductorView):
         "get": ApiOperation(
             "Show what calls of models use",
             permission=ADMINISTRATORS_ONLY,
-            reply=read_mapping,
+            reply=insight_tables.USAGE,
             query={"range": str, **dict.fromkeys(FILTERS, str)},
         ),
     }
@@ -65,8 +65,10 @@ class ModelBudgets(ConductorView):
     """
 
     operations = {
-        "get": ApiOperation("List the budgets of models", permission=ADMINISTRATORS_ONLY, reply=read_mapping),
-        "put": ApiOperation("Save a budget of models", permission=ADMINISTRATORS_ONLY, reply=read_mapping, body=BUDGET),
+        "get": ApiOperation("List the budgets of models", permission=ADMINISTRATORS_ONLY, reply=insight_tables.BUDGETS),
+        "put": ApiOperation(
+            "Save a budget of models", permission=ADMINISTRATORS_ONLY, reply=insight_tables.SAVED_BUDGET, body=BUDGET
+        ),
     }
 
     def get(self, request: ConductorRequest) -> HttpResponse:

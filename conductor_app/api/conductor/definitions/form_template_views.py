@@ -5,13 +5,13 @@ from django.http import HttpResponse
 from ....access.access_types import FORM_TEMPLATE
 from ....access.permissions import filter_readable
 from ....core.errors import NotFound
-from ....core.form_templates import FORM_TEMPLATE as FORM_TEMPLATE_FIELDS
 from ....engine.definitions import form_templates
 from ....engine.tasks import human_tasks
 from ....insight.definitions.form_templates import find_template, template_of
 from ....models import FormTemplate
 from .. import request_body
 from ..api_operation import EMPTY_REPLY, ApiOperation, ArrayOf
+from ..openapi import tables as shapes
 from ..permission_rules import ALLOW_ALL
 from ..permissions import can_delete_template, can_save_template, can_view_human_task_by_name, can_view_template
 from ..query_parameters import parse_integer
@@ -31,14 +31,14 @@ class FormTemplates(ConductorView):
         "get": ApiOperation(
             "List user form templates",
             permission=ALLOW_ALL,
-            reply=ArrayOf(FORM_TEMPLATE_FIELDS),
+            reply=ArrayOf(shapes.FORM_TEMPLATE),
             query={"name": str, "version": int},
         ),
         "post": ApiOperation(
             "Create or update a user form template",
             permission=can_save_template,
-            reply=FORM_TEMPLATE_FIELDS,
-            body=FORM_TEMPLATE_FIELDS,
+            reply=shapes.FORM_TEMPLATE,
+            body=shapes.FORM_TEMPLATE,
             query={"newVersion": bool},
         ),
     }
@@ -67,8 +67,8 @@ class FormTemplatesBulk(ConductorView):
         "post": ApiOperation(
             "Create or update several user form templates",
             permission=can_save_template,
-            reply=ArrayOf(FORM_TEMPLATE_FIELDS),
-            body=ArrayOf(FORM_TEMPLATE_FIELDS),
+            reply=ArrayOf(shapes.FORM_TEMPLATE),
+            body=ArrayOf(shapes.FORM_TEMPLATE),
             query={"newVersion": bool},
         ),
     }
@@ -87,7 +87,7 @@ class FormTemplateNamed(ConductorView):
         "get": ApiOperation(
             "Get the user form template of a human task",
             permission=can_view_human_task_by_name,
-            reply=FORM_TEMPLATE_FIELDS,
+            reply=shapes.FORM_TEMPLATE,
         ),
         "delete": ApiOperation(
             "Delete all versions of a user form template", permission=can_delete_template, reply=EMPTY_REPLY
@@ -110,7 +110,7 @@ class FormTemplateOne(ConductorView):
 
     operations = {
         "get": ApiOperation(
-            "Get a version of a user form template", permission=can_view_template, reply=FORM_TEMPLATE_FIELDS
+            "Get a version of a user form template", permission=can_view_template, reply=shapes.FORM_TEMPLATE
         ),
         "delete": ApiOperation(
             "Delete a version of a user form template", permission=can_delete_template, reply=EMPTY_REPLY

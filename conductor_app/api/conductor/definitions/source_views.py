@@ -2,13 +2,13 @@
 
 from django.http import HttpResponse
 
-from ....core.document.checks.values import read_mapping
 from ....engine.definitions.source_apply import apply_plan
 from ....engine.definitions.source_drift import find_drift
 from ....engine.definitions.source_kinds import source_kinds
 from ....engine.definitions.source_plan import plan_source
 from .. import request_body
 from ..api_operation import ApiOperation
+from ..openapi import insight_tables
 from ..permission_rules import ALLOW_ALL
 from ..replies import Json
 from ..schedules.schedule_serializers import parse_schedule
@@ -26,7 +26,10 @@ class SourcePlanView(ConductorView):
 
     operations = {
         "post": ApiOperation(
-            "Plan the definitions of a folder", permission=ALLOW_ALL, reply=read_mapping, body=SOURCE_FOLDER
+            "Plan the definitions of a folder",
+            permission=ALLOW_ALL,
+            reply=insight_tables.SOURCE_PLAN,
+            body=SOURCE_FOLDER,
         ),
     }
 
@@ -43,7 +46,10 @@ class SourceApplication(ConductorView):
 
     operations = {
         "post": ApiOperation(
-            "Apply the definitions of a folder", permission=ALLOW_ALL, reply=read_mapping, body=SOURCE_FOLDER
+            "Apply the definitions of a folder",
+            permission=ALLOW_ALL,
+            reply=insight_tables.APPLICATION,
+            body=SOURCE_FOLDER,
         ),
     }
 
@@ -64,7 +70,7 @@ class SourceDrift(ConductorView):
         "get": ApiOperation(
             "Compare applied definitions with what is stored",
             permission=ALLOW_ALL,
-            reply=read_mapping,
+            reply=insight_tables.DRIFTS,
             query={"label": str},
         ),
     }

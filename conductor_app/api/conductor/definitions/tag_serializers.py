@@ -9,9 +9,15 @@ from ....core.document.checks.values import DocumentPosition, read_text
 from ....core.errors import ValidationFailed
 from .. import request_body
 
+
+def read_tag_value(value: Any, position: DocumentPosition) -> str:
+    """Return the value of a tag. Numbers are read as texts; the tag of a limit is shown with a number."""
+    return read_text(value, position)
+
+
 TAG: FieldTable = (
     FieldSpec("key", read_text),
-    FieldSpec("value", read_text, ""),
+    FieldSpec("value", read_tag_value, ""),
     FieldSpec("type", read_text, "METADATA"),
 )
 MAX_TAGS = 1_000

@@ -95,6 +95,7 @@ class WorkflowDefinitionCheck(ConductorView):
             permission=ALLOW_ALL,
             reply=shapes.FINDINGS,
             body=WORKFLOW_DEFINITION,
+            empty_when="there are no findings",
         ),
     }
 

@@ -7,7 +7,6 @@ from django.http import HttpResponse
 
 from ....access.access_types import EVENT_HANDLER
 from ....access.permissions import filter_readable
-from ....core.document.checks.event_handler import EVENT_HANDLER as EVENT_HANDLER_FIELDS
 from ....core.document.checks.values import read_mapping
 from ....core.document.lint import lint_document
 from ....core.errors import Invalid, NotFound
@@ -17,6 +16,7 @@ from ....models import EventHandler
 from .. import request_body
 from ..api_operation import EMPTY_REPLY, ApiOperation, ArrayOf
 from ..findings import add_findings
+from ..openapi import tables as shapes
 from ..permission_rules import ADMINISTRATORS_ONLY, ALLOW_ALL
 from ..permissions import can_delete_handler, can_save_handlers, can_view_handler
 from ..replies import EmptyOk, Json
@@ -36,20 +36,20 @@ class EventHandlers(ConductorView):
 
     operations = {
         "get": ApiOperation(
-            "List the readable event handlers", permission=ALLOW_ALL, reply=ArrayOf(EVENT_HANDLER_FIELDS)
+            "List the readable event handlers", permission=ALLOW_ALL, reply=ArrayOf(shapes.EVENT_HANDLER)
         ),
         "post": ApiOperation(
             "Create an event handler",
             permission=can_save_handlers,
             reply=EMPTY_REPLY,
-            body=EVENT_HANDLER_FIELDS,
+            body=shapes.EVENT_HANDLER,
             reports_findings=True,
         ),
         "put": ApiOperation(
             "Update an event handler",
             permission=can_save_handlers,
             reply=EMPTY_REPLY,
-            body=EVENT_HANDLER_FIELDS,
+            body=shapes.EVENT_HANDLER,
             reports_findings=True,
         ),
     }
@@ -61,13 +61,13 @@ class EventHandlers(ConductorView):
     def post(self, request: ConductorRequest) -> HttpResponse:
         handlers = parse_new_handlers(request_body.read_json(request))
         event_handlers.create_handlers(handlers, request.actor.name)
-        found = [finding for each in handlers for finding in lint_document(each, EVENT_HANDLER_FIELDS)]
+        found = [finding for each in handlers for finding in lint_document(each, shapes.EVENT_HANDLER)]
         return add_findings(EmptyOk(), found)
 
     def put(self, request: ConductorRequest) -> HttpResponse:
         handler = parse_changed_handler(request_body.read_object(request))
         event_handlers.update_handler(handler, request.actor.name)
-        return add_findings(EmptyOk(), list(lint_document(handler, EVENT_HANDLER_FIELDS)))
+        return add_findings(EmptyOk(), list(lint_document(handler, shapes.EVENT_HANDLER)))
 
 
 class EventHandlerOne(ConductorView):
@@ -80,7 +80,7 @@ class EventHandlerOne(ConductorView):
         "get": ApiOperation(
             "List the readable handlers of an event",
             permission=ALLOW_ALL,
-            reply=ArrayOf(EVENT_HANDLER_FIELDS),
+            reply=ArrayOf(shapes.EVENT_HANDLER),
             query={"activeOnly": bool},
         ),
         "delete": ApiOperation("Delete an event handler", permission=can_delete_handler, reply=EMPTY_REPLY),
@@ -101,7 +101,7 @@ class EventHandlerNamed(ConductorView):
     """GET /api/event/handler/{name}: get a handler."""
 
     operations = {
-        "get": ApiOperation("Get an event handler", permission=can_view_handler, reply=EVENT_HANDLER_FIELDS),
+        "get": ApiOperation("Get an event handler", permission=can_view_handler, reply=shapes.EVENT_HANDLER),
     }
 
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:

@@ -6,16 +6,16 @@ from .... import conf
 from ....access.access_types import WEBHOOK
 from ....access.permissions import filter_readable
 from ....core.document.checks.values import read_mapping
-from ....core.document.checks.webhook import WEBHOOK as WEBHOOK_FIELDS
 from ....core.document.lint import lint_document
 from ....core.errors import PayloadTooLarge
 from ....engine.events import webhooks
 from ....models import Webhook
 from .. import request_body
-from ..api_operation import EMPTY_REPLY, ApiOperation, ArrayOf
+from ..api_operation import EMPTY_REPLY, PLAIN_TEXT, ApiOperation, ArrayOf
 from ..definitions.tag_serializers import TAG
 from ..definitions.tag_views import WorkflowTags
 from ..findings import add_findings
+from ..openapi import tables as shapes
 from ..permission_rules import ADMINISTRATORS_ONLY, ALLOW_ALL
 from ..permissions import can_create_webhook, can_delete_webhook, can_update_webhook, can_view_webhook
 from ..replies import EmptyOk, Json, PlainText
@@ -31,12 +31,12 @@ class Webhooks(ConductorView):
     """GET, POST /api/metadata/webhook: list all webhooks, or create one."""
 
     operations = {
-        "get": ApiOperation("List the readable webhooks", permission=ALLOW_ALL, reply=ArrayOf(WEBHOOK_FIELDS)),
+        "get": ApiOperation("List the readable webhooks", permission=ALLOW_ALL, reply=ArrayOf(shapes.WEBHOOK)),
         "post": ApiOperation(
             "Create a webhook",
             permission=can_create_webhook,
-            reply=WEBHOOK_FIELDS,
-            body=WEBHOOK_FIELDS,
+            reply=shapes.WEBHOOK,
+            body=shapes.WEBHOOK,
             reports_findings=True,
         ),
     }
@@ -49,19 +49,19 @@ class Webhooks(ConductorView):
         document = request_body.read_object(request)
         with errors_under("createWebhook.webhookConfig"):
             reply = Json(webhook_document(webhooks.create_webhook(document, request.actor.name)))
-        return add_findings(reply, list(lint_document(document, WEBHOOK_FIELDS, OTHER_FIELDS)))
+        return add_findings(reply, list(lint_document(document, shapes.WEBHOOK, OTHER_FIELDS)))
 
 
 class WebhookOne(ConductorView):
     """GET, PUT, DELETE /api/metadata/webhook/{id}: get, update or delete a webhook."""
 
     operations = {
-        "get": ApiOperation("Get a webhook", permission=can_view_webhook, reply=WEBHOOK_FIELDS),
+        "get": ApiOperation("Get a webhook", permission=can_view_webhook, reply=shapes.WEBHOOK),
         "put": ApiOperation(
             "Update a webhook",
             permission=can_update_webhook,
-            reply=WEBHOOK_FIELDS,
-            body=WEBHOOK_FIELDS,
+            reply=shapes.WEBHOOK,
+            body=shapes.WEBHOOK,
             reports_findings=True,
         ),
         "delete": ApiOperation("Delete a webhook", permission=can_delete_webhook, reply=EMPTY_REPLY),
@@ -74,7 +74,7 @@ class WebhookOne(ConductorView):
         document = request_body.read_object(request)
         with errors_under("updateWebhook.webhookConfig"):
             reply = Json(webhook_document(webhooks.update_webhook(id, document, request.actor.name)))
-        return add_findings(reply, list(lint_document(document, WEBHOOK_FIELDS, OTHER_FIELDS)))
+        return add_findings(reply, list(lint_document(document, shapes.WEBHOOK, OTHER_FIELDS)))
 
     def delete(self, request: ConductorRequest, id: str) -> HttpResponse:
         webhooks.delete_webhook(id, request.actor.name)
@@ -103,7 +103,12 @@ class IncomingWebhook(ConductorView):
     """POST /api/webhook/{id}, POST /webhook/{id}: receive an event from another system and verify its signature."""
 
     operations = {
-        "post": ApiOperation("Publish an event through a webhook", reply=EMPTY_REPLY, body=read_mapping),
+        "post": ApiOperation(
+            "Publish an event through a webhook",
+            reply=PLAIN_TEXT,
+            body=read_mapping,
+            empty_when="the request is an event, not the challenge of a new sender",
+        ),
     }
 
     needs_login = False

@@ -7,7 +7,6 @@ from django.http import HttpResponse
 from .... import clock
 from ....access.access_types import WORKFLOW_DEF
 from ....access.permissions import filter_readable
-from ....core.document.checks.values import read_mapping
 from ....core.errors import Invalid, NotFound
 from ....insight.failures.base_rates import FailureShare
 from ....insight.failures.failure_detail import FailureDetail, failure_detail
@@ -15,6 +14,7 @@ from ....insight.failures.failure_inbox import LAST, ORDERS, VIEWS, ListedFailur
 from ....insight.time_ranges import DAY_RANGE, LENGTHS, TimeRange
 from ....models import Failure, FailureGroup
 from ..api_operation import ApiOperation
+from ..openapi import insight_tables
 from ..permission_rules import ALLOW_ALL
 from ..replies import Json
 from ..view import ConductorRequest, ConductorView
@@ -33,7 +33,7 @@ class FailureGroups(ConductorView):
         "get": ApiOperation(
             "List failure groups",
             permission=ALLOW_ALL,
-            reply=read_mapping,
+            reply=insight_tables.FAILURE_GROUPS,
             query={"view": str, "definition": str, "text": str, "sort": str},
         ),
     }
@@ -71,7 +71,9 @@ class FailureGroupInsight(ConductorView):
     """
 
     operations = {
-        "get": ApiOperation("Explain a failure group", permission=ALLOW_ALL, reply=read_mapping, query={"range": str}),
+        "get": ApiOperation(
+            "Explain a failure group", permission=ALLOW_ALL, reply=insight_tables.FAILURE_DETAIL, query={"range": str}
+        ),
     }
 
     def get(self, request: ConductorRequest, group_id: int) -> HttpResponse:

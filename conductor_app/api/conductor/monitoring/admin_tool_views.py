@@ -2,7 +2,7 @@
 
 from django.http import HttpResponse
 
-from ....core.document.checks.values import read_mapping
+from ....core.document.checks.values import IntegerOf, MapOf
 from ....engine.queues import queue_commands
 from ....engine.runs import skip_and_jump
 from ....insight.runs.execution import wire_task
@@ -87,7 +87,7 @@ class AdminQueues(ConductorView):
         "get": ApiOperation(
             "Get the sizes of all queues, for administrators",
             permission=ADMINISTRATORS_ONLY,
-            reply=read_mapping,
+            reply=MapOf(MapOf(IntegerOf())),
             query={"verbose": bool},
         ),
     }

@@ -6,9 +6,9 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 
-from ..api_operation import EMPTY_REPLY, NO_CONTENT, PLAIN_TEXT, ArrayOf, ArraysByKey
+from ..api_operation import BINARY, EMPTY_REPLY, NO_CONTENT, PLAIN_TEXT, ArrayOf, ArraysByKey
 from ..findings import HEADER
-from .shapes import schema_of, serializer_of
+from .shapes import name_of, schema_of, serializer_of
 from .tables import ERROR
 
 ERROR_DESCRIPTIONS = {
@@ -18,6 +18,11 @@ ERROR_DESCRIPTIONS = {
     404: "There is no such thing.",
     405: "The address knows no such method.",
     409: "The state of things forbids it.",
+    413: "The request, or what it would store, is too large.",
+    415: "The content type of the request is not supported.",
+    429: "The caller has used its quota, or a queue is full. `Retry-After` says when to send the request again.",
+    500: "The server failed; its log says why.",
+    503: "The server or its database is busy. Send the request again.",
 }
 NO_LOGIN = "none; the address requires no token"
 
@@ -55,9 +60,10 @@ class ConductorSchema(AutoSchema):
         return []
 
     def get_extensions(self) -> dict[str, Any]:
-        """Return the permission that the caller needs, which OpenAPI has no field for."""
+        """Return what OpenAPI has no field for: the required permission, and when the reply has no body."""
         is_public = type(self.view).needs_login is False
-        return {"x-permission": NO_LOGIN if is_public else self.operation.permission.describe()}
+        permission = {"x-permission": NO_LOGIN if is_public else self.operation.permission.describe()}
+        return permission | ({"x-empty-when": self.operation.empty_when} if self.operation.empty_when else {})
 
     def get_override_parameters(self) -> list[OpenApiParameter]:
         queries = [
@@ -72,7 +78,7 @@ class ConductorSchema(AutoSchema):
         return {"application/json": shape} if isinstance(shape, dict) else shape
 
     def map_parsers(self) -> list[str]:
-        return ["text/plain" if self.operation.body == PLAIN_TEXT else "application/json"]
+        return [content_type(self.operation.body)]
 
     def get_response_serializers(self) -> Any:
         return {**success_replies(self.operation), **error_replies()}
@@ -85,8 +91,15 @@ def success_replies(operation: Any) -> dict[Any, Any]:
         return nothing
     if operation.reply == EMPTY_REPLY:
         return {200: OpenApiResponse(description="Done.")}
-    kind = "text/plain" if operation.reply == PLAIN_TEXT else "application/json"
-    return {(operation.status, kind): to_spectacular(operation.reply)} | (nothing if operation.can_be_empty else {})
+    reply = {(operation.status, content_type(operation.reply)): to_spectacular(operation.reply)}
+    return reply | (nothing if operation.can_be_empty else {})
+
+
+def content_type(shape: Any) -> str:
+    """Return the content type of a request or a response."""
+    if shape == PLAIN_TEXT:
+        return "text/plain"
+    return "*/*" if shape == BINARY else "application/json"
 
 
 def error_replies() -> dict[Any, Any]:
@@ -101,8 +114,11 @@ def to_spectacular(shape: Any) -> Any:
     """Return a shape in the form that drf-spectacular expects."""
     if shape == PLAIN_TEXT:
         return OpenApiTypes.STR
+    if shape == BINARY:
+        return OpenApiTypes.BINARY
     if isinstance(shape, ArrayOf):
         return serializer_of(shape.table)(many=True)
     if isinstance(shape, ArraysByKey):
-        return {"type": "object", "additionalProperties": {"type": "array", "items": {}}}
+        reference = {"$ref": f"#/components/schemas/{name_of(shape.table)}"}
+        return {"type": "object", "additionalProperties": {"type": "array", "items": reference}}
     return serializer_of(shape) if isinstance(shape, tuple) else schema_of(shape)

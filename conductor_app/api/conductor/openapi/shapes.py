@@ -13,6 +13,7 @@ from ....core.document.checks.values import (
     IntegerOf,
     ListOf,
     MapOf,
+    OrNull,
     Reader,
     read_any,
     read_boolean,
@@ -20,6 +21,8 @@ from ....core.document.checks.values import (
     read_number,
 )
 from ....core.step_types.try_catch import CATCH_CASE
+from ..definitions.tag_serializers import read_tag_value
+from .insight_tables import INSIGHT_TABLES
 from .tables import TABLE_BY_NAME
 
 STEP_REFERENCE = {"$ref": "#/components/schemas/WorkflowTask"}
@@ -29,7 +32,8 @@ SCHEMA_BY_READER: dict[Reader, dict[str, Any]] = {
     read_boolean: {"type": "boolean"},
     read_mapping: {"type": "object", "additionalProperties": {}},
     read_number: {"type": "number"},
-    read_sub_workflow: {},
+    read_sub_workflow: {"anyOf": [{"$ref": "#/components/schemas/WorkflowDef"}, {"type": "string"}]},
+    read_tag_value: {"anyOf": [{"type": "string"}, {"type": "integer", "format": "int32"}]},
 }
 STEP_TABLES = (STEP_FIELDS, CATCH_CASE)
 """Tables that steps are made of: they name a step, since they cannot hold the whole of one."""
@@ -39,10 +43,14 @@ _serializers: dict[int, type[serializers.Serializer]] = {}
 def serializer_of(table: FieldTable) -> type[serializers.Serializer]:
     """Return the serializer of a named table, always the same object."""
     if id(table) not in _serializers:
-        name = next(name for name, known_table in TABLE_BY_NAME.items() if known_table is table)
         fields = {field.name: _field_of(table, field.read) for field in table}
-        _serializers[id(table)] = type(f"{name}Serializer", (serializers.Serializer,), fields)
+        _serializers[id(table)] = type(f"{name_of(table)}Serializer", (serializers.Serializer,), fields)
     return _serializers[id(table)]
+
+
+def name_of(table: FieldTable) -> str:
+    """Return the name of a table in the document."""
+    return next(name for name, known in (TABLE_BY_NAME | INSIGHT_TABLES).items() if known is table)
 
 
 def _field_of(table: FieldTable, reader: Reader) -> serializers.Field:
@@ -64,6 +72,8 @@ def schema_of(reader: Reader) -> dict[str, Any]:
     """Return the JSON schema of the values that a reader accepts."""
     if isinstance(reader, IntegerOf):
         return {"type": "integer", "format": f"int{reader.bits}"}
+    if isinstance(reader, OrNull):
+        return {**schema_of(reader.reader), "nullable": True}
     if isinstance(reader, ChoiceOf):
         # Wrapped, or the drawing would give each enumeration a name of its own and stumble over equal field names.
         return {"anyOf": [{"type": "string", "enum": list(reader.names)}]}

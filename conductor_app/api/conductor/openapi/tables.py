@@ -1,7 +1,8 @@
 """Fields of documents that occur only in responses, and the schema names of all field tables."""
 
 from ....core.document.checks.document_fields import FieldSpec, FieldTable, ObjectOf
-from ....core.document.checks.event_handler import ACTION, EVENT_HANDLER, REPORT, START, TERMINATE, VARIABLES
+from ....core.document.checks.event_handler import ACTION, REPORT, START, TERMINATE, VARIABLES
+from ....core.document.checks.event_handler import EVENT_HANDLER as HANDLER_FIELDS
 from ....core.document.checks.field_specs import (
     AUDIT,
     CACHE,
@@ -18,14 +19,14 @@ from ....core.document.checks.values import (
     IntegerOf,
     ListOf,
     MapOf,
-    read_any,
+    OrNull,
     read_boolean,
     read_mapping,
     read_text,
     texts,
 )
-from ....core.document.checks.webhook import WEBHOOK
-from ....core.form_templates import FORM_TEMPLATE
+from ....core.document.checks.webhook import WEBHOOK as WEBHOOK_FIELDS
+from ....core.form_templates import FORM_TEMPLATE as TEMPLATE_FIELDS
 from ....core.step_types.try_catch import CATCH_CASE
 from ....insight.tasks.human_tasks import STATES as HUMAN_STATES
 from ..ai.budget_serializers import BUDGET
@@ -43,7 +44,16 @@ from ..definitions.simulation_serializers import TEST_REQUEST
 from ..definitions.source_serializers import SOURCE_FOLDER
 from ..definitions.tag_serializers import TAG
 from ..payloads.file_serializers import NEW_FILE, PART_TAGS
-from ..runs.debug_serializers import BREAKPOINT, CONTINUE_REQUEST, EXPRESSION
+from ..runs.debug_serializers import (
+    BREAKPOINT,
+    BREAKPOINT_ID,
+    CONTINUE_REQUEST,
+    DEBUGGED_RUN,
+    EXPRESSION,
+    EXPRESSION_VALUE,
+    SET_BREAKPOINT,
+    STOP,
+)
 from ..runs.rerun_serializers import RERUN_REQUEST
 from ..runs.run_insight_serializers import APPLY_REQUEST, PLAN_REQUEST
 from ..runs.skip_jump_serializers import CORRELATION, SKIP_REQUEST, STATE_UPDATE, UPGRADE
@@ -66,6 +76,10 @@ def fields_of_type(reader: object, *names: str) -> FieldTable:
     return tuple(FieldSpec(name, reader) for name in names)
 
 
+EXECUTION_METADATA: FieldTable = (
+    *fields_of_type(read_mapping, "additionalContext", "additionalContextMap"),
+    FieldSpec("empty", read_boolean),
+)
 TASK: FieldTable = (
     FieldSpec("status", TASK_STATUS),
     *fields_of_type(read_text, "taskId", "taskType", "taskDefName", "referenceTaskName", "workflowInstanceId",
@@ -84,7 +98,21 @@ TASK: FieldTable = (
     FieldSpec("workflowTask", ObjectOf(STEP_FIELDS)),
     FieldSpec("taskDefinition", ObjectOf(TASK_DEFINITION)),
     FieldSpec("runtimeMetadata", MapOf(read_text)),
+    FieldSpec("executionMetadata", ObjectOf(EXECUTION_METADATA)),
 )  # fmt: skip
+
+TAGS = FieldSpec("tags", ListOf(ObjectOf(TAG)))
+EVENT_HANDLER: FieldTable = (*HANDLER_FIELDS, TAGS)
+WEBHOOK: FieldTable = (
+    *WEBHOOK_FIELDS,
+    FieldSpec("url", read_text),
+    *fields_of_type(IntegerOf(64), "createTime", "updateTime"),
+)
+FORM_TEMPLATE: FieldTable = (
+    *(TAGS if field.name == "tags" else field for field in TEMPLATE_FIELDS),
+    *fields_of_type(read_text, "createdBy", "updatedBy"),
+    *fields_of_type(IntegerOf(64), "createTime", "updateTime"),
+)
 
 HUMAN_TASK: FieldTable = (
     *fields_of_type(read_text, "taskId", "taskRefName", "workflowId", "workflowName", "definitionName", "displayName",
@@ -164,7 +192,7 @@ TASK_PAGE: FieldTable = (FieldSpec("totalHits", IntegerOf(64)), FieldSpec("resul
 PAGE: FieldTable = (
     FieldSpec("totalHits", IntegerOf(64)),
     FieldSpec("totalHitsIsLowerBound", read_boolean),
-    FieldSpec("searchedSince", read_any),
+    FieldSpec("searchedSince", OrNull(IntegerOf(64))),
 )
 WORKFLOW_PAGE: FieldTable = (*PAGE, FieldSpec("results", ListOf(ObjectOf(WORKFLOW))))
 WORKFLOW_SUMMARY: FieldTable = (
@@ -202,18 +230,17 @@ DEFINITION_SUMMARY: FieldTable = (
 )
 BULK: FieldTable = (FieldSpec("bulkErrorResults", MapOf(read_text)), FieldSpec("bulkSuccessfulResults", texts))
 SAVED_DEFINITIONS: FieldTable = (*BULK, FieldSpec("findings", ListOf(ObjectOf(FINDING))))
+FOUND_WORKFLOW: FieldTable = (*WORKFLOW, FieldSpec("updatedTime", IntegerOf(64)))
 BULK_WORKFLOWS: FieldTable = (
     FieldSpec("bulkErrorResults", MapOf(read_text)),
-    FieldSpec("bulkSuccessfulResults", ListOf(ObjectOf(WORKFLOW))),
+    FieldSpec("bulkSuccessfulResults", ListOf(ObjectOf(FOUND_WORKFLOW))),
 )
 POLL_DATA: FieldTable = (
     *fields_of_type(read_text, "queueName", "domain", "workerId"),
     FieldSpec("lastPollTime", IntegerOf(64)),
 )
 SENT_LOG: FieldTable = (*LOG, FieldSpec("taskId", read_text))
-SCHEDULE: FieldTable = tuple(
-    FieldSpec("tags", ListOf(ObjectOf(TAG))) if field.name == "tags" else field for field in SCHEDULE_REPLY
-)
+SCHEDULE: FieldTable = tuple(TAGS if field.name == "tags" else field for field in SCHEDULE_REPLY)
 SCHEDULE_PAGE: FieldTable = (FieldSpec("totalHits", IntegerOf(64)), FieldSpec("results", ListOf(ObjectOf(SCHEDULE))))
 EXECUTION_PAGE: FieldTable = (FieldSpec("totalHits", IntegerOf(64)), FieldSpec("results", ListOf(ObjectOf(EXECUTION))))
 EVENT_EXECUTION: FieldTable = (
@@ -240,11 +267,12 @@ HANDLED_EVENT_PAGE: FieldTable = (
     FieldSpec("results", ListOf(ObjectOf(HANDLED_EVENT))),
 )
 BACKFILL: FieldTable = (FieldSpec("slots", IntegerOf()),)
+REPAIR: FieldTable = (FieldSpec("recordIds.size", IntegerOf()), FieldSpec("sampleIds", texts))
 SECRET: FieldTable = (
     *fields_of_type(read_text, "name", "partial"),
     *fields_of_type(IntegerOf(64), "created_at", "updated_at"),
 )
-SECRET_WITH_TAGS: FieldTable = (FieldSpec("name", read_text), FieldSpec("tags", ListOf(ObjectOf(TAG))))
+SECRET_WITH_TAGS: FieldTable = (FieldSpec("name", read_text), TAGS)
 VARIABLE: FieldTable = fields_of_type(read_text, "name", "value")
 CREDENTIALS: FieldTable = fields_of_type(read_text, "keyId", "keySecret")
 TOKEN: FieldTable = fields_of_type(read_text, "token")
@@ -345,6 +373,11 @@ TABLE_BY_NAME: dict[str, FieldTable] = {
     "WorkflowTestRequest": TEST_REQUEST,
     "RerunWorkflowRequest": RERUN_REQUEST,
     "Breakpoint": BREAKPOINT,
+    "SetBreakpoint": SET_BREAKPOINT,
+    "BreakpointId": BREAKPOINT_ID,
+    "Stop": STOP,
+    "DebuggedRun": DEBUGGED_RUN,
+    "ExpressionValue": EXPRESSION_VALUE,
     "ModelBudget": BUDGET,
     "ContinueRequest": CONTINUE_REQUEST,
     "ExpressionRequest": EXPRESSION,
@@ -363,6 +396,7 @@ TABLE_BY_NAME: dict[str, FieldTable] = {
     "FinishedFile": FINISHED_FILE,
     "FileUpload": FILE_UPLOAD,
     "FilePartTags": PART_TAGS,
+    "ExecutionMetadata": EXECUTION_METADATA,
     "Task": TASK,
     "SearchResultTask": TASK_PAGE,
     "SearchResultWorkflow": WORKFLOW_PAGE,
@@ -376,6 +410,7 @@ TABLE_BY_NAME: dict[str, FieldTable] = {
     "PollData": POLL_DATA,
     "BulkResponse": BULK,
     "BulkResponseWorkflowDef": SAVED_DEFINITIONS,
+    "WorkflowModel": FOUND_WORKFLOW,
     "BulkResponseWorkflow": BULK_WORKFLOWS,
     "SkipTaskRequest": SKIP_REQUEST,
     "UpgradeWorkflowRequest": UPGRADE,
@@ -389,6 +424,7 @@ TABLE_BY_NAME: dict[str, FieldTable] = {
     "WorkflowScheduleExecution": EXECUTION,
     "SearchResultWorkflowScheduleExecution": EXECUTION_PAGE,
     "Backfill": BACKFILL,
+    "ScheduleRepair": REPAIR,
     "Secret": SECRET,
     "ExtendedSecret": SECRET_WITH_TAGS,
     "EnvironmentVariable": VARIABLE,

@@ -8,7 +8,7 @@ from .... import conf
 from ....access.signed_links import file_path, verify_file_link
 from ....engine.payloads import file_contents, file_handles
 from .. import request_body
-from ..api_operation import FILE_LINK_QUERY, NO_CONTENT, PLAIN_TEXT, ApiOperation
+from ..api_operation import BINARY, FILE_LINK_QUERY, NO_CONTENT, ApiOperation
 from ..openapi import tables as shapes
 from ..permissions import can_upload_files, can_view_files
 from ..query_parameters import parse_integer
@@ -100,9 +100,9 @@ class FileContent(ConductorView):
 
     operations = {
         "put": ApiOperation(
-            "Upload a file", permission=can_upload_files, reply=NO_CONTENT, body=PLAIN_TEXT, query=FILE_LINK_QUERY
+            "Upload a file", permission=can_upload_files, reply=NO_CONTENT, body=BINARY, query=FILE_LINK_QUERY
         ),
-        "get": ApiOperation("Download a file", permission=can_view_files, reply=PLAIN_TEXT, query=FILE_LINK_QUERY),
+        "get": ApiOperation("Download a file", permission=can_view_files, reply=BINARY, query=FILE_LINK_QUERY),
     }
 
     @property

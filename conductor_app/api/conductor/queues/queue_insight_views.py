@@ -6,11 +6,11 @@ from django.http import HttpResponse
 
 from .... import clock
 from ....access.access_types import READ, TASK_DEF
-from ....core.document.checks.values import read_mapping
 from ....insight.queues.queue_detail import QueueDetail, QueueLimit, WaitingAttempt, is_polling, queue_detail
 from ....insight.queues.queue_states import QueueState, limits_used, list_queues
 from ....models import Attempt
 from ..api_operation import ApiOperation
+from ..openapi import insight_tables
 from ..permission_rules import ALLOW_ALL, RequiresAccess
 from ..replies import Json
 from ..view import ConductorRequest, ConductorView
@@ -30,7 +30,7 @@ class QueueStates(ConductorView):
     """GET /api/insight/queues: list the state of each queue; the queue with the oldest pending task comes first."""
 
     operations = {
-        "get": ApiOperation("List the state of all queues", permission=ALLOW_ALL, reply=read_mapping),
+        "get": ApiOperation("List the state of all queues", permission=ALLOW_ALL, reply=insight_tables.QUEUE_STATES),
     }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
@@ -44,7 +44,7 @@ class QueueInsight(ConductorView):
     """GET /api/insight/queues/{queue}: get pending tasks in dispatch order, tasks in progress, pollers, limits."""
 
     operations = {
-        "get": ApiOperation("Explain a queue", permission=can_view_queue_in_address, reply=read_mapping),
+        "get": ApiOperation("Explain a queue", permission=can_view_queue_in_address, reply=insight_tables.QUEUE_DETAIL),
     }
 
     def get(self, request: ConductorRequest, queue: str) -> HttpResponse:

@@ -8,7 +8,7 @@ from django.http import HttpResponse
 from ....access.access_types import READ, TASK_DEF
 from ....access.conductor_auth import Actor
 from ....access.permissions import filter_readable
-from ....core.document.checks.values import IntegerOf, MapOf, read_mapping
+from ....core.document.checks.values import IntegerOf, MapOf
 from ....core.step_types.queued import queue_name
 from ....models import Attempt, Poller
 from ..api_operation import QUEUE_QUERY, TASK_TYPE_QUERY, ApiOperation, ArrayOf
@@ -88,7 +88,9 @@ class AllQueuesInDetail(ConductorView):
     """
 
     operations = {
-        "get": ApiOperation("Get the sizes of all task queues by shard", permission=ALLOW_ALL, reply=read_mapping),
+        "get": ApiOperation(
+            "Get the sizes of all task queues by shard", permission=ALLOW_ALL, reply=MapOf(MapOf(MapOf(IntegerOf())))
+        ),
     }
 
     def get(self, request: ConductorRequest) -> HttpResponse:

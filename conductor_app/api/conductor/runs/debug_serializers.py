@@ -4,8 +4,8 @@ from typing import Any
 
 from ....core.breakpoints import PLACES, Breakpoint
 from ....core.commands.debug import ACTIONS
-from ....core.document.checks.document_fields import FieldSpec, FieldTable
-from ....core.document.checks.values import ChoiceOf, IntegerOf, read_mapping, read_name, read_text
+from ....core.document.checks.document_fields import FieldSpec, FieldTable, ObjectOf
+from ....core.document.checks.values import ChoiceOf, IntegerOf, ListOf, read_any, read_mapping, read_name, read_text
 from ....core.errors import Invalid
 from ....engine.runs.debugging import BreakpointRequest, ContinueRequest
 from ....insight.runs.debugger import StopDetails
@@ -29,6 +29,28 @@ CONTINUE_REQUEST: FieldTable = (
     FieldSpec("reason", read_text, ""),
 )
 EXPRESSION: FieldTable = (FieldSpec("expression", read_text, ""),)
+EXPRESSION_VALUE: FieldTable = (FieldSpec("value", read_any),)
+SET_BREAKPOINT: FieldTable = (
+    FieldSpec("id", read_text),
+    FieldSpec("taskReferenceName", read_text),
+    FieldSpec("place", ChoiceOf(*PLACES)),
+    FieldSpec("condition", read_text),
+    FieldSpec("expiresAt", IntegerOf(64)),
+    FieldSpec("setBy", read_text),
+)
+BREAKPOINT_ID: FieldTable = (FieldSpec("id", read_text),)
+STOP: FieldTable = (
+    *(FieldSpec(name, read_text) for name in ("taskId", "taskReferenceName", "taskType", "sentence")),
+    FieldSpec("place", ChoiceOf(*PLACES)),
+    *(FieldSpec(name, IntegerOf(64)) for name in ("stoppedAt", "continuesAt")),
+    *(FieldSpec(name, read_any) for name in ("input", "output")),
+)
+DEBUGGED_RUN: FieldTable = (
+    *(FieldSpec(name, read_text) for name in ("workflowId", "status")),
+    FieldSpec("stops", ListOf(ObjectOf(STOP))),
+    FieldSpec("breakpoints", ListOf(ObjectOf(SET_BREAKPOINT))),
+    FieldSpec("variables", read_mapping),
+)
 
 
 def parse_breakpoint(document: Document) -> tuple[BreakpointRequest, str]:

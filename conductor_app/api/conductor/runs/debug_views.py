@@ -3,7 +3,6 @@
 from django.http import HttpResponse
 
 from .... import clock
-from ....core.document.checks.values import read_any, read_mapping
 from ....core.errors import NotFound
 from ....engine.definitions.resolved_definitions import find_row
 from ....engine.runs import debugging
@@ -11,14 +10,18 @@ from ....insight.runs.debugger import evaluate_expression, live_breakpoints_of, 
 from ....insight.runs.execution import find_run
 from ....models import WorkflowDefinition
 from .. import request_body
-from ..api_operation import NO_CONTENT, ApiOperation
+from ..api_operation import NO_CONTENT, ApiOperation, ArrayOf
 from ..permissions import can_debug_run, can_debug_workflow, can_view_run, can_view_workflow
 from ..replies import Json, NoContent
 from ..view import ConductorRequest, ConductorView
 from .debug_serializers import (
     BREAKPOINT,
+    BREAKPOINT_ID,
     CONTINUE_REQUEST,
+    DEBUGGED_RUN,
     EXPRESSION,
+    EXPRESSION_VALUE,
+    SET_BREAKPOINT,
     breakpoint_document,
     parse_breakpoint,
     parse_continue_request,
@@ -30,7 +33,7 @@ from .debug_serializers import (
 class DebuggedRun(ConductorView):
     """GET /api/debug/runs/{workflowId}: list the breakpoints of a run and the tasks that are stopped at them."""
 
-    operations = {"get": ApiOperation("Show where a run is stopped", permission=can_view_run, reply=read_mapping)}
+    operations = {"get": ApiOperation("Show where a run is stopped", permission=can_view_run, reply=DEBUGGED_RUN)}
 
     def get(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         run, now = find_run(workflow, ("variables",)), clock.now()
@@ -53,7 +56,7 @@ class RunBreakpoints(ConductorView):
 
     operations = {
         "post": ApiOperation(
-            "Set a breakpoint on a run", permission=can_debug_run, reply=read_mapping, body=BREAKPOINT
+            "Set a breakpoint on a run", permission=can_debug_run, reply=BREAKPOINT_ID, body=BREAKPOINT
         ),
     }
 
@@ -98,7 +101,7 @@ class EvaluateExpression(ConductorView):
 
     operations = {
         "post": ApiOperation(
-            "Evaluate an expression in a run", permission=can_view_run, reply=read_mapping, body=EXPRESSION
+            "Evaluate an expression in a run", permission=can_view_run, reply=EXPRESSION_VALUE, body=EXPRESSION
         ),
     }
 
@@ -110,9 +113,11 @@ class DefinitionBreakpoints(ConductorView):
     """GET, POST /api/debug/workflows/{name}/versions/{version}/breakpoints: list or set those of future runs."""
 
     operations = {
-        "get": ApiOperation("List the breakpoints of a workflow", permission=can_view_workflow, reply=read_any),
+        "get": ApiOperation(
+            "List the breakpoints of a workflow", permission=can_view_workflow, reply=ArrayOf(SET_BREAKPOINT)
+        ),
         "post": ApiOperation(
-            "Set a breakpoint on a workflow", permission=can_debug_workflow, reply=read_mapping, body=BREAKPOINT
+            "Set a breakpoint on a workflow", permission=can_debug_workflow, reply=BREAKPOINT_ID, body=BREAKPOINT
         ),
     }
 

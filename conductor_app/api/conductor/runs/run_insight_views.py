@@ -7,7 +7,6 @@ from django.http import HttpResponse
 from .... import clock
 from ....access.permissions import require_permission
 from ....access.plan_tokens import open_plan, sign_plan
-from ....core.document.checks.values import read_mapping
 from ....core.errors import Invalid
 from ....engine.runs.operations import Operation, apply_operation
 from ....engine.runs.planning import plan_operation
@@ -18,6 +17,7 @@ from ....insight.runs.execution import find_run
 from ....models import Attempt
 from .. import request_body
 from ..api_operation import NO_CONTENT, ApiOperation
+from ..openapi import insight_tables
 from ..permissions import RUN_VIEW_RIGHTS, can_control_run, can_view_run, may_debug
 from ..replies import Json, NoContent
 from ..targets import run_in_address
@@ -39,7 +39,9 @@ class RunCause(ConductorView):
     `gates`: the conditions that a pending task must meet. `operations`: what the status allows.
     """
 
-    operations = {"get": ApiOperation("Explain the status of a run", permission=can_view_run, reply=read_mapping)}
+    operations = {
+        "get": ApiOperation("Explain the status of a run", permission=can_view_run, reply=insight_tables.CAUSE)
+    }
 
     def get(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         run, now = find_run(workflow), clock.now()
@@ -58,7 +60,7 @@ class RunPlan(ConductorView):
 
     operations = {
         "post": ApiOperation(
-            "Plan an operation on a run", permission=can_control_run, reply=read_mapping, body=PLAN_REQUEST
+            "Plan an operation on a run", permission=can_control_run, reply=insight_tables.PLAN, body=PLAN_REQUEST
         )
     }
 
@@ -111,7 +113,9 @@ class RunComparisonView(ConductorView):
     """
 
     operations = {
-        "get": ApiOperation("Compare two runs", permission=can_view_run, reply=read_mapping, query={"with": str})
+        "get": ApiOperation(
+            "Compare two runs", permission=can_view_run, reply=insight_tables.COMPARISON, query={"with": str}
+        )
     }
 
     def get(self, request: ConductorRequest, workflow: str) -> HttpResponse:

@@ -3,9 +3,9 @@
 from django.http import HttpResponse
 
 from .... import clock
-from ....core.document.checks.values import read_mapping
 from ....insight.schedules.schedule_forecast import upcoming_slots
 from ..api_operation import ApiOperation
+from ..openapi import insight_tables
 from ..permissions import can_view_schedule
 from ..replies import Json
 from ..view import ConductorRequest, ConductorView
@@ -19,7 +19,10 @@ class ScheduleForecast(ConductorView):
 
     operations = {
         "get": ApiOperation(
-            "Forecast the slots of a schedule", permission=can_view_schedule, reply=read_mapping, query={"count": int}
+            "Forecast the slots of a schedule",
+            permission=can_view_schedule,
+            reply=insight_tables.FORECAST,
+            query={"count": int},
         ),
     }
 

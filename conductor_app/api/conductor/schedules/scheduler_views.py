@@ -5,7 +5,7 @@ from django.http import HttpResponse
 from .... import clock
 from ....access.access_types import SCHEDULE
 from ....access.permissions import filter_readable
-from ....core.document.checks.values import IntegerOf, ListOf, read_mapping
+from ....core.document.checks.values import IntegerOf, ListOf, MapOf, read_text
 from ....core.errors import Invalid
 from ....engine import schedules
 from ....engine.access.token_buckets import SEARCHES
@@ -119,8 +119,8 @@ class SchedulerPause(ConductorView):
     """GET, POST /api/scheduler/admin/pause: let no schedule fire."""
 
     operations = {
-        "get": ApiOperation("Pause all schedules", ADMINISTRATORS_ONLY, reply=read_mapping, changes_state=True),
-        "post": ApiOperation("Pause all schedules with POST", permission=ADMINISTRATORS_ONLY, reply=read_mapping),
+        "get": ApiOperation("Pause all schedules", ADMINISTRATORS_ONLY, reply=MapOf(read_text), changes_state=True),
+        "post": ApiOperation("Pause all schedules with POST", permission=ADMINISTRATORS_ONLY, reply=MapOf(read_text)),
     }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
@@ -135,8 +135,8 @@ class SchedulerResume(ConductorView):
     """GET, POST /api/scheduler/admin/resume: let schedules fire again."""
 
     operations = {
-        "get": ApiOperation("Resume all schedules", ADMINISTRATORS_ONLY, reply=read_mapping, changes_state=True),
-        "post": ApiOperation("Resume all schedules with POST", permission=ADMINISTRATORS_ONLY, reply=read_mapping),
+        "get": ApiOperation("Resume all schedules", ADMINISTRATORS_ONLY, reply=MapOf(read_text), changes_state=True),
+        "post": ApiOperation("Resume all schedules with POST", permission=ADMINISTRATORS_ONLY, reply=MapOf(read_text)),
     }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
@@ -154,7 +154,7 @@ class SchedulerRequeue(ConductorView):
         "get": ApiOperation(
             "Repair schedules without a next start time",
             permission=ADMINISTRATORS_ONLY,
-            reply=read_mapping,
+            reply=shapes.REPAIR,
             changes_state=True,
         ),
     }

@@ -4,11 +4,11 @@ from typing import Any
 
 from django.http import HttpResponse
 
-from ....core.document.checks.values import read_mapping
 from ....insight.definitions.parsed_definitions import parsed_definition
 from ....insight.runs.execution import find_attempt
 from ....insight.tasks.input_provenance import InputOrigin, input_origins
 from ..api_operation import ApiOperation
+from ..openapi import insight_tables
 from ..permissions import can_view_task
 from ..replies import Json
 from ..view import ConductorRequest, ConductorView
@@ -18,7 +18,7 @@ class InputProvenance(ConductorView):
     """GET /api/insight/tasks/{taskId}/provenance: list where each expression of a task's input got its value."""
 
     operations = {
-        "get": ApiOperation("Explain the input of a task", permission=can_view_task, reply=read_mapping),
+        "get": ApiOperation("Explain the input of a task", permission=can_view_task, reply=insight_tables.PROVENANCE),
     }
 
     def get(self, request: ConductorRequest, task_id: str) -> HttpResponse:

@@ -180,6 +180,7 @@ class TaskByReference(ConductorView):
             reply=PLAIN_TEXT,
             body=read_mapping,
             query={"workerid": str},
+            empty_when="no open task has this reference name",
         ),
     }
 

@@ -164,6 +164,16 @@ class ListOf:
         return [_read_item(place.at(f"[{index}]"), self.item, each) for index, each in enumerate(value)]
 
 
+class OrNull:
+    """Reads null, or what another reader reads."""
+
+    def __init__(self, reader: Reader) -> None:
+        self.reader = reader
+
+    def __call__(self, value: Any, place: DocumentPosition) -> Any:
+        return None if value is None else self.reader(value, place)
+
+
 class MapOf:
     """Reads an object whose values all have one type."""
 
