@@ -70,9 +70,9 @@ def parse_start_request(document: dict[str, Any]) -> StartRequest:
     fields = read_request(document, START_REQUEST, "startWorkflow.startWorkflowRequest", _check_start_request)
     if "input" in document and document["input"] is None and not fields.get("externalInputPayloadStoragePath"):
         raise Invalid("The input of a workflow must not be null. Send {} for an empty input.")
-    document = coerce_workflow(fields["workflowDef"]) if "workflowDef" in fields else None
+    definition = coerce_workflow(fields["workflowDef"]) if "workflowDef" in fields else None
     # The Go SDK sends an empty name beside a definition.
-    name = fields["name"] if fields["name"].strip() else str((document or {}).get("name") or "")
+    name = fields["name"] if fields["name"].strip() else str((definition or {}).get("name") or "")
     if not name.strip():
         raise Invalid("Workflow name cannot be blank.")
     return StartRequest(
@@ -82,7 +82,7 @@ def parse_start_request(document: dict[str, Any]) -> StartRequest:
         correlation_id=fields["correlationId"],
         priority=fields["priority"],
         domains=fields["taskToDomain"],
-        document=document,
+        document=definition,
         idempotency_key=(fields.get("idempotencyKey") or "").replace("\0", "") or None,
         idempotency_strategy=fields["idempotencyStrategy"],
         input_path=fields.get("externalInputPayloadStoragePath") or "",
