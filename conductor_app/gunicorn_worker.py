@@ -5,6 +5,7 @@ Afterwards, the thread waits briefly for the next request of the same connection
 poll, occupies no thread either.
 """
 
+import os
 import select
 from collections import deque
 from collections.abc import Callable
@@ -122,6 +123,12 @@ class KeepAliveThreadWorker(ThreadWorker):
         self._handling = local()
         self._parked = ParkedRequests(interrupt=lambda: self.method_queue.defer(lambda: None))
         self._crowded_from = self.worker_connections * 7 // 8
+        self._path_prefix = ""
+
+    def load_wsgi(self) -> None:
+        """Load the application, which serves the prefix of paths itself: Gunicorn replies 500 to every other path."""
+        super().load_wsgi()
+        self._path_prefix = os.environ.pop("SCRIPT_NAME", "").rstrip("/")
 
     @property
     def wsgi(self) -> Callable[..., Any]:
@@ -393,7 +400,8 @@ class KeepAliveThreadWorker(ThreadWorker):
         else:
             message = str(exc)
             self.log.warning("Invalid request from ip=%s: %s", addr[0] if addr else "", message)
-        kind, body = refusal(request_target(getattr(self._handling, "received", b"")), status, message)
+        target = request_target(getattr(self._handling, "received", b"")).removeprefix(self._path_prefix)
+        kind, body = refusal(target, status, message)
         head = f"HTTP/1.1 {status.value} {status.phrase}\r\nConnection: close\r\nContent-Type: {kind}\r\n"
         try:
             write_nonblock(client, f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)

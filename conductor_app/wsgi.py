@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from io import BytesIO
 from typing import Any
 
+from django.conf import settings
 from django.core.exceptions import SuspiciousOperation
 from django.core.wsgi import get_wsgi_application
 
@@ -14,6 +15,7 @@ from .api.refused_requests import refusal
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "conductor_app.settings.embedded")
 
+HEALTH_PATHS = ("/health", "/actuator/health")
 STREAMED_PREFIX = "/api/artifacts/"
 """The prefix of paths whose bodies are streamed, because they may be larger than memory."""
 EMPTY_SEGMENTS = re.compile(r"^/+(api/)?/*")
@@ -49,7 +51,8 @@ def with_slashes_in_names(application: Application) -> Application:
     """Mark encoded slashes inside names, on servers that pass the original request target. Remove empty segments."""
 
     def handle(environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
-        path = mark_slashes(without_empty_segments(environ.get("RAW_URI", "")))
+        target = environ.get("RAW_URI", "").removeprefix(environ.get("SCRIPT_NAME", ""))
+        path = mark_slashes(without_empty_segments(target))
         environ["PATH_INFO"] = path or without_empty_segments(environ.get("PATH_INFO", ""))
         return application(environ, start_response)
 
@@ -84,4 +87,21 @@ def with_refusals(application: Application) -> Application:
     return handle
 
 
+def with_prefix(application: Application, prefix: str) -> Application:
+    """Serve the application below a prefix of paths. Health checks are also served without it, to orchestrators."""
+
+    def handle(environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
+        path = environ.get("PATH_INFO", "")
+        if path == prefix or path.startswith(f"{prefix}/"):
+            environ["SCRIPT_NAME"], environ["PATH_INFO"] = prefix, path[len(prefix) :] or "/"
+        elif environ.get("SCRIPT_NAME") != prefix and not path.startswith(HEALTH_PATHS):
+            kind, body = refusal(path, 404, f"The paths of this server begin with {prefix}/.")
+            start_response("404 Not Found", [("Content-Type", kind), ("Content-Length", str(len(body)))])
+            return [body]
+        return application(environ, start_response)
+
+    return handle if prefix else application
+
+
 application = with_slashes_in_names(with_chunked_bodies(with_refusals(get_wsgi_application())))
+application = with_prefix(application, settings.FORCE_SCRIPT_NAME or "")

@@ -10,7 +10,7 @@ from django.test import RequestFactory
 
 from conductor_app import conf
 from conductor_app.api.conductor.names_with_slashes import SLASH_MARK, unmark_slashes
-from conductor_app.wsgi import with_chunked_bodies, with_refusals, with_slashes_in_names
+from conductor_app.wsgi import with_chunked_bodies, with_prefix, with_refusals, with_slashes_in_names
 
 
 def body_seen(**environ: object) -> bytes:
@@ -108,3 +108,39 @@ def test_a_request_that_django_cannot_create_is_refused():
     body = with_refusals(create_request)(environ, lambda status, headers: replies.append(status))
 
     assert (replies, body) == (["400 Bad Request"], [b"The request is invalid. Check its query and headers.\n"])
+
+
+@pytest.mark.parametrize(
+    ("path", "seen"),
+    [
+        ("/conductor", ("/conductor", "/")),
+        ("/conductor/api/tasks", ("/conductor", "/api/tasks")),
+        ("/health/ready", ("", "/health/ready")),
+        ("/conductor/health", ("/conductor", "/health")),
+    ],
+)
+def test_the_application_is_served_below_a_prefix(path, seen):
+    def application(environ: dict, start_response: object) -> list[tuple]:
+        return [(environ.get("SCRIPT_NAME", ""), environ["PATH_INFO"])]
+
+    assert with_prefix(application, "/conductor")({"PATH_INFO": path}, None) == [seen]
+
+
+@pytest.mark.parametrize("path", ["/", "/api/tasks", "/conductors/api", "/admin/"])
+def test_a_path_beside_the_prefix_is_not_found(path):
+    replies: list[str] = []
+
+    body = with_prefix(lambda *_: [], "/conductor")({"PATH_INFO": path}, lambda status, headers: replies.append(status))
+
+    assert replies == ["404 Not Found"]
+    assert b"begin with /conductor/" in body[0]
+
+
+def test_an_encoded_slash_below_a_prefix_is_marked():
+    def application(environ: dict, start_response: object) -> list[str]:
+        return [environ["PATH_INFO"].encode("latin-1").decode()]
+
+    environ = {"RAW_URI": "/conductor/api/secrets/a%2Fb", "PATH_INFO": "/conductor/api/secrets/a/b"}
+    [path] = with_prefix(with_slashes_in_names(application), "/conductor")(environ, None)
+
+    assert path == f"/api/secrets/a{SLASH_MARK}b"

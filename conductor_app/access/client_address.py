@@ -3,6 +3,7 @@
 import ipaddress
 
 from django.http import HttpRequest
+from django.urls import get_script_prefix
 
 from .. import conf
 
@@ -33,3 +34,8 @@ def _is_trusted_proxy(address: str) -> bool:
         return False
     found = ipaddress.ip_address(address)
     return any(found in ipaddress.ip_network(network) for network in conf.trusted_proxies)
+
+
+def server_address(request: HttpRequest) -> str:
+    """Return the address of this server as the caller sees it, with the prefix of its paths, without a last slash."""
+    return request.build_absolute_uri(get_script_prefix()).rstrip("/")

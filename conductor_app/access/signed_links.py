@@ -4,6 +4,7 @@ from urllib.parse import quote, urlencode
 
 from django.conf import settings
 from django.core.signing import Signer
+from django.urls import get_script_prefix
 from django.utils.crypto import constant_time_compare
 
 from .. import clock, conf
@@ -34,7 +35,7 @@ def artifact_address(task_id: str, number: int, name: str, purpose: str) -> str:
     """Return the address for the upload or download of an artifact's content. Downloads may have their own host."""
     valid_ms = UPLOAD_VALID_MS if purpose == UPLOAD else DOWNLOAD_VALID_MS
     permission = sign_link(artifact_path(task_id, number, name), purpose, valid_ms)
-    host = conf.artifact_url if purpose == DOWNLOAD else ""
+    host = (conf.artifact_url if purpose == DOWNLOAD else "") + get_script_prefix().rstrip("/")
     return f"{host}{ARTIFACT_PREFIX}v1/{task_id}/{number}/{_quote_name(name)}?{urlencode(permission)}"
 
 

@@ -14,6 +14,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext, pgettext
 
+from ..access.client_address import server_address
 from ..insight.runs.timeline import TimelineSegment
 from . import badges, run_links
 from .monitoring.worker_samples import WorkerSample
@@ -112,7 +113,7 @@ def render_step_icon(is_done: bool) -> SafeString:
 def render_worker_code(context: Context, sample: WorkerSample) -> str:
     """Return the code of a sample worker for this server."""
     request = context["request"]
-    return sample.code_for(f"{request.scheme}://{request.get_host()}/api")
+    return sample.code_for(f"{server_address(request)}/api")
 
 
 @register.simple_block_tag(name="fact")

@@ -7,6 +7,7 @@ from django.contrib.admin.views.main import ChangeList
 from django.http import HttpRequest, HttpResponse
 from django.utils.text import capfirst
 
+from ..access.client_address import server_address
 from .paginator import CappedPaginator
 
 
@@ -14,7 +15,7 @@ class ServerAwareChangeList(ChangeList):
     """A list that knows the server's base URL, which its empty state shows in sample commands."""
 
     def __init__(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
-        self.server = f"{request.scheme}://{request.get_host()}"
+        self.server = server_address(request)
         super().__init__(request, *args, **kwargs)
 
     def unfiltered_paginator(self) -> CappedPaginator:

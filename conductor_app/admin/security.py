@@ -25,7 +25,7 @@ def content_security_policy(
     def handle_request(request: HttpRequest) -> HttpResponse:
         request.csp_nonce = SimpleLazyObject(lambda: secrets.token_urlsafe(16))
         response = get_response(request)
-        policy = policy_for(request.path)
+        policy = policy_for(request.path_info)
         if request.csp_nonce._wrapped is not empty:
             # The page has read the nonce: it has a script that inserts styles, and those styles carry the nonce.
             policy = policy.replace("style-src 'self'", f"style-src 'self' 'nonce-{request.csp_nonce}'")

@@ -22,7 +22,7 @@ def user_locale_middleware(get_response: ResponseHandler) -> ResponseHandler:
     """Activate the language and the time zone of the user on the operators' pages (middleware)."""
 
     def handle_request(request: HttpRequest) -> HttpResponse:
-        if not request.path.startswith("/admin/"):
+        if not request.path_info.startswith("/admin/"):
             return get_response(request)
         with translation.override(language_of(request)), timezone.override(ZoneInfo(zone_of(request))):
             response = get_response(request)

@@ -68,7 +68,7 @@ class StartupBanner:
 
     def _lines(self) -> list[str]:
         host, port = self._address
-        base_url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        base_url = f"http://{f'[{host}]' if ':' in host else host}:{port}{settings.FORCE_SCRIPT_NAME or ''}"
         return [
             f"Admin    {base_url}/admin/{self._login()}",
             f"API      {base_url}/api/",

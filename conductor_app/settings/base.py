@@ -21,6 +21,8 @@ READ_VARIABLES = environment.READ_NAMES
 HOST = environment.text("HOST", "127.0.0.1")
 PORT = environment.number("PORT", 8000, least=1, most=65_535)
 ON_LOOPBACK = environment.is_loopback(HOST)
+# The path below which the server is reached, if a proxy serves other applications under the same name.
+FORCE_SCRIPT_NAME = environment.path_prefix("SCRIPT_NAME") or None
 
 INSTALLED_APPS = [
     # First, so that a failed sign-in is counted before it is recorded.
@@ -94,7 +96,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 APPEND_SLASH = False
 
 # Static files are served from their packages, without `collectstatic`.
-STATIC_URL = "/static/"
+STATIC_URL = f"{FORCE_SCRIPT_NAME or ''}/static/"
 STATICFILES_DIRS = [RESOURCES_DIR / "static"]
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = False

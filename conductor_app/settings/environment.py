@@ -298,6 +298,18 @@ def origin(name: str, *schemes: str) -> str:
     return value.lower()
 
 
+def path_prefix(name: str) -> str:
+    """Return a prefix of paths, such as /conductor, or "".
+
+    Raises:
+        ImproperlyConfigured: when it is no path.
+    """
+    value = text(name, "").rstrip("/")
+    if value and not re.fullmatch(r"(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+", value):
+        raise ImproperlyConfigured(f"{name}={value!r} is refused: it must be a path such as /conductor")
+    return value
+
+
 def host_of(url: str) -> list[str]:
     """Return the host of an address for ALLOWED_HOSTS, in a list that is empty if there is no address."""
     host = urlsplit(url).hostname

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import re
 import signal
 import socket
 import sqlite3
@@ -232,3 +233,16 @@ def _poll(server):
         return server.get("/api/tasks/poll/batch/nobody?timeout=20000&count=1")
     except OSError:
         return None
+
+
+def test_below_a_path_prefix_every_address_has_the_prefix(start):
+    server = start(SCRIPT_NAME="/conductor").wait_until_up()
+
+    _, page = server.get("/conductor/admin/login/")
+    used = set(re.findall(rb'(?:href|src|action)="(/[^"]*)"', page))
+
+    assert len(used) > 5
+    assert [each for each in used if not each.startswith(b"/conductor/")] == []
+    inside = [server.get(f"/conductor{path}")[0] for path in ("/", "/api/metadata/workflow", "/health")]
+    outside = [server.get(path)[0] for path in ("/health", "/admin/", "/api/tasks")]
+    assert (inside, outside) == ([302, 200, 200], [200, 404, 404])

@@ -12,6 +12,7 @@ from ...core.errors import RequestRefused, ValidationFailed
 from ...core.samples import sample_from_schema
 from ...core.step_tree import walk
 from ...engine.definitions import drafts, simulation_cases
+from ...engine.definitions.schemas import fill_in_schemas
 from ...insight.definitions.diagram import Diagram
 from ...insight.definitions.inner_workflows import inner_workflows
 from ...insight.definitions.recorded_outputs import recorded_outputs
@@ -187,7 +188,7 @@ def _suggest_input(request: HttpRequest, row: WorkflowDefinition, document: dict
     found = start_to_repeat(row.name, run_id) if run_id else None
     if found is not None and found.has_input:
         return found.input
-    schema = document.get("inputSchema")
+    schema = fill_in_schemas(document).get("inputSchema")
     sample = sample_from_schema(schema.get("data")) if isinstance(schema, dict) else None
     if isinstance(sample, dict):
         return sample

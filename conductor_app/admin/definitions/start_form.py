@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy
 from ... import clock
 from ...core.errors import Invalid
 from ...core.step_tree import walk
+from ...engine.definitions.schemas import fill_in_schemas
 from ...engine.runs.debugging import BreakpointRequest
 from ...engine.runs.labels import clean_labels
 from ...engine.runs.run_commands import StartRequest
@@ -95,7 +96,7 @@ class StartInput(DocumentForm):
         self, row: WorkflowDefinition, submitted: Mapping[str, str] | None, initial: Mapping[str, Any]
     ) -> None:
         """Create the form. `initial`: values such as `input` and `correlation_id`, and `mode` (`form` or `json`)."""
-        schema = row.document.get("inputSchema")
+        schema = fill_in_schemas(row.document).get("inputSchema")
         super().__init__(
             "input",
             _("Input"),

@@ -8,6 +8,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.timezone import get_current_timezone_name
 from django.utils.translation import gettext as _
 
+from ...access.client_address import server_address
 from ...core.errors import InputInvalid, RequestRefused, ValidationFailed
 from ...core.masking import REDACTED
 from ...engine.runs.manual_start import start_by_hand
@@ -68,7 +69,7 @@ class StartPages:
         self, request: HttpRequest, row: WorkflowDefinition, start: StartInput, notes: list[str]
     ) -> HttpResponse:
         versions = WorkflowDefinition.objects.filter(name=row.name).order_by("-version").only("pk", "version")
-        server, call = f"{request.scheme}://{request.get_host()}", start.request() if _is_complete(start) else None
+        server, call = server_address(request), start.request() if _is_complete(start) else None
         context: dict[str, Any] = {
             "row": row,
             "start": start,

@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 
+from ...access.client_address import server_address
 from ...core.errors import Invalid, NotFound
 from ...insight.events import event_search
 from ...models import EventDelivery, EventHandler
@@ -84,7 +85,7 @@ def _sample_command(request: HttpRequest) -> str:
     """Return a command that sends an event, for a handler that exists if there is one."""
     listened = EventHandler.objects.filter(is_active=True).order_by("name").values_list("event", flat=True).first()
     event = json.dumps({"event": listened or "conductor:orders:paid", "id": "4711", "total": 12}, ensure_ascii=False)
-    address = f"{request.scheme}://{request.get_host()}/api/event/handleIncomingEvent"
+    address = f"{server_address(request)}/api/event/handleIncomingEvent"
     return f"curl -X POST {address} -H 'Content-Type: application/json' \\\n  -d {shlex.quote(event)}"
 
 

@@ -8,6 +8,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
+from ...access.client_address import server_address
 from ...core.errors import RequestRefused, ValidationFailed
 from ...engine.events import webhooks
 from ...insight.events.event_sources import newest_by_event
@@ -157,4 +158,4 @@ def is_generated(cleaned: dict[str, Any]) -> bool:
 
 def webhook_address(request: HttpRequest, row: Webhook) -> str:
     """Return the address to which the other system sends events."""
-    return f"{request.scheme}://{request.get_host()}/api/webhook/{row.pk}"
+    return f"{server_address(request)}/api/webhook/{row.pk}"

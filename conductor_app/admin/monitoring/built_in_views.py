@@ -10,6 +10,7 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 
 from ... import clock
+from ...access.client_address import server_address
 from ...core.errors import Invalid
 from ...insight.bulk import selections
 from ...insight.bulk.selections.api_queries import to_query
@@ -91,4 +92,4 @@ def api_address(request: HttpRequest, selection: Mapping[str, Any]) -> str:
     query = to_query(selection)
     if query is None:
         return ""
-    return request.build_absolute_uri(f"/api/workflow/search?{urlencode({'query': query})}")
+    return f"{server_address(request)}/api/workflow/search?{urlencode({'query': query})}"

@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ... import clock
+from ...access.client_address import server_address
 from ...engine.script_isolation import script_isolation
 from ...insight.monitoring.database import database_status
 from ...insight.monitoring.system import configuration, operator_advice, server_clocks, sweep_statuses
@@ -45,7 +46,7 @@ class SystemPage(Page):
             "checks": [str(each.msg) for each in checks.run_checks(include_deployment_checks=False)],
             "versions": component_versions(),
             "isolation": script_isolation().items(),
-            "metrics": request.build_absolute_uri("/metrics"),
+            "metrics": f"{server_address(request)}/metrics",
         }
 
 

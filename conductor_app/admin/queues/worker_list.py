@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ... import clock
+from ...access.client_address import server_address
 from ...core.errors import Invalid, RequestRefused
 from ...engine.queues import queue_commands
 from ...insight.durations import format_duration
@@ -50,7 +51,7 @@ class WorkersPage(Page):
             "text": text,
             "address": _workers_address(text),
             "may_act": request.user.has_perm(PERMISSION),
-            "server": f"{request.scheme}://{request.get_host()}/api",
+            "server": f"{server_address(request)}/api",
         }
 
     def post(self, request: HttpRequest) -> HttpResponse:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from django.urls import get_script_prefix
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -181,7 +182,8 @@ def raw_tab(view_model: RunViewModel) -> dict[str, Any]:
     run = view_model.run
     fields = [field for field in run._meta.concrete_fields if field.attname not in DOCUMENTS]
     facts = {field.attname: getattr(run, field.attname) for field in fields if field.attname != "domains"}
-    return {"tree": render_tree({name: value for name, value in facts.items() if value not in ("", None, [], {})})}
+    tree = render_tree({name: value for name, value in facts.items() if value not in ("", None, [], {})})
+    return {"tree": tree, "script_prefix": get_script_prefix()}
 
 
 TABS: dict[str, PageTab[RunViewModel]] = {

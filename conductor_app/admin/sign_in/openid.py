@@ -3,6 +3,7 @@
 import logging
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth import login
 from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import User
@@ -77,7 +78,11 @@ def _external_user(claims: dict[str, Any]) -> ExternalUser:
 
 def _callback_address(request: HttpRequest) -> str:
     path = reverse("admin:openid_callback")
-    return f"{conf.public_url}{path}" if conf.public_url else request.build_absolute_uri(path)
+    return (
+        f"{conf.public_url}{path.removeprefix(settings.FORCE_SCRIPT_NAME or '')}"
+        if conf.public_url
+        else request.build_absolute_uri(path)
+    )
 
 
 def _refuse(request: HttpRequest, message: str, error: Exception | None) -> HttpResponse:

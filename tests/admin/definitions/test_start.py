@@ -6,7 +6,7 @@ from html import unescape
 import pytest
 
 from conductor_app.admin.definitions.api_calls import python_snippet
-from conductor_app.engine.definitions import definition_commands
+from conductor_app.engine.definitions import definition_commands, schemas
 from conductor_app.engine.runs.run_commands import StartRequest
 from conductor_app.models import AuditEntry, Run, WorkflowDefinition
 from tests.admin.page_text import html, page_text
@@ -52,6 +52,15 @@ def test_the_form_is_built_from_the_schema(operator, order):
 
     assert "Order number" in page_text(page) and 'name="input.amount"' in html(page)
     assert '<option value="standard" selected>' in html(page)
+
+
+def test_the_form_is_built_from_a_registered_schema(operator, clock, db):
+    schemas.save_schemas([{"name": "order_input", "version": 1, "type": "JSON", "data": SCHEMA}], "me")
+    define_workflow("order", step("ship"), inputSchema={"name": "order_input", "version": 1}, enforceSchema=True)
+
+    shown = operator.get(f"{WORKFLOWS}{WorkflowDefinition.objects.get(name='order').pk}/start/").content.decode()
+
+    assert 'name="input.order"' in shown
 
 
 def test_a_start_can_be_scheduled_and_its_page_displays_the_time(operator, order, clock):

@@ -25,6 +25,7 @@ KINDS = {
     "choices": "list of",
     "address": "address",
     "origin": "address without path",
+    "path_prefix": "path",
     "networks": "list of networks",
     "host_names": "list of host names",
     "secret_list": "list of keys",

@@ -5,6 +5,7 @@ from urllib.parse import quote
 from django.http import HttpResponse, StreamingHttpResponse
 
 from .... import conf
+from ....access.client_address import server_address
 from ....access.signed_links import file_path, verify_file_link
 from ....engine.payloads import file_contents, file_handles
 from .. import request_body
@@ -33,7 +34,7 @@ SANDBOX_POLICY = "default-src 'none'; sandbox"
 
 def server_origin(request: ConductorRequest) -> str:
     """Return the origin of this server's addresses as the caller sees it."""
-    return request.build_absolute_uri("/").rstrip("/")
+    return server_address(request)
 
 
 class Files(ConductorView):

@@ -5,6 +5,7 @@ from urllib.parse import quote, urlencode
 from django.http import HttpResponse, StreamingHttpResponse
 
 from .... import blob_storage, conf
+from ....access.client_address import server_address
 from ....access.signed_links import sign_link, verify_link
 from ....core.document.checks.values import read_mapping
 from ....core.errors import Invalid
@@ -53,7 +54,7 @@ class PayloadLocation(ConductorView):
         if operation == "WRITE":
             path = payload_storage.reserve_upload(PATH_BY_PAYLOAD_TYPE[kind])
         address = f"/api/payloads/{quote(path)}?{urlencode(sign_link(path, operation))}"
-        return Json({"uri": request.build_absolute_uri(address), "path": path})
+        return Json({"uri": f"{server_address(request)}{address}", "path": path})
 
 
 class PayloadContent(ConductorView):
