@@ -102,7 +102,7 @@ Hello ann in inner
         '{"name": "order", "version": 1, "tasks": [{"name": "pack", "taskReferenceName": "pack", "type": "SIMPLE"}],'
         ' "outputParameters": {"x": "${pak.output.x}"}}',
         '{"name": "pack", "retryCount": -1}',
-        '{"name": "paid", "event": "conductor:shop:paid", "actions": []}',
+        '{"name": "paid", "actions": []}',
         '{"name": ',
     ],
 )

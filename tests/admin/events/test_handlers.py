@@ -138,7 +138,7 @@ def test_a_test_reports_actions_that_would_fail(operator, row):
 
     shown = page_text(saved(operator, document, f"{LIST}{row.pk}/edit/", step="try"))
 
-    assert "There is no workflow None." in shown
+    assert "There is no workflow null." in shown
 
 
 def test_a_test_of_a_failing_condition_displays_its_error(operator, row):
