@@ -49,6 +49,16 @@ def list_models(settings: ModelSettings) -> list[str]:
 
 
 def _client_of(settings: ModelSettings) -> ModuleType:
+    try:
+        return _import_client(settings)
+    except ModuleNotFoundError as missing:
+        raise InputRejected(
+            f"this server has no client for {settings.kind}, because the package {missing.name} is not installed: "
+            "install the extra `ai`"
+        ) from missing
+
+
+def _import_client(settings: ModelSettings) -> ModuleType:
     if settings.kind == ANTHROPIC:
         from conductor_app.workers.ai import anthropic_client
 

@@ -52,6 +52,25 @@ def read_tags(request: HttpRequest) -> list[dict[str, Any]]:
     return parsed
 
 
+def take_tags(document: Any) -> tuple[list[dict[str, Any]], bool] | None:
+    """Remove the tags from the document of a definition, and return them and whether they replace the present ones.
+
+    The Go SDK sends `tags` and `overwriteTags` inside definitions.
+
+    Raises:
+        ValidationFailed: when a tag is invalid.
+    """
+    overwrites = document.pop("overwriteTags", False) if isinstance(document, dict) else False
+    value = document.pop("tags", None) if isinstance(document, dict) else None
+    if value is None:
+        return None
+    position = DocumentPosition("tags")
+    parsed = parse_tags(value, position)
+    if position.validation_errors:
+        raise ValidationFailed(position.validation_errors)
+    return parsed, overwrites is True
+
+
 def subtract_tags(existing: list[dict[str, Any]], removed: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the tags without those that have the key and value of a removed one."""
     removed_keys = {(tag["key"], tag["value"]) for tag in removed}

@@ -1,6 +1,7 @@
 """Views of tags on definitions and applications. Clients also read the rate limits of workflows as tags."""
 
 from collections.abc import Callable
+from typing import Any
 
 from django.http import HttpResponse
 
@@ -25,6 +26,13 @@ from ..replies import EmptyOk, Json
 from ..request_fields import errors_under, read_request
 from ..view import ConductorRequest, ConductorView
 from .tag_serializers import TAG, read_tags, subtract_tags
+
+
+def save_given_tags(target: str, document: dict[str, Any], given: tuple[Tags, bool] | None, by: str) -> None:
+    """Add the tags that a definition contained to it, or replace its tags by them."""
+    if given is not None:
+        found, overwrites = given
+        (tags.set_tags if overwrites else tags.add_tags)(target, document["name"], found, by)
 
 
 class AllTags(ConductorView):

@@ -20,6 +20,8 @@ from ..replies import EmptyOk, Json
 from ..request_fields import errors_under
 from ..view import ConductorRequest, ConductorView
 from .definition_serializers import task_definition_document
+from .tag_serializers import take_tags
+from .tag_views import save_given_tags
 
 
 class TaskDefinitions(ConductorView):
@@ -52,7 +54,11 @@ class TaskDefinitions(ConductorView):
         if not documents:
             raise ValidationFailed([ValidationError("registerTaskDef.taskDefinitions", "TaskDefList is empty")])
         with errors_under("registerTaskDef.taskDefinitions"):
-            definition_commands.save_tasks([coerce_task(each) for each in documents], request.actor.name)
+            documents = [coerce_task(each) for each in documents]
+            tags = [take_tags(document) for document in documents]
+            definition_commands.save_tasks(documents, request.actor.name)
+            for document, given in zip(documents, tags, strict=True):
+                save_given_tags(TASK_DEF, document, given, request.actor.name)
         found = [
             replace(finding, path=f"[{number}].{finding.path}")
             for number, document in enumerate(documents)
@@ -64,7 +70,9 @@ class TaskDefinitions(ConductorView):
         # One client registers its workers' definitions only by this call, so a missing definition is created.
         with errors_under("updateTaskDef.taskDefinition"):
             document = coerce_task(request_body.read_object(request))
+            given = take_tags(document)
             definition_commands.save_task(document, request.actor.name)
+            save_given_tags(TASK_DEF, document, given, request.actor.name)
         return add_findings(EmptyOk(), definition_commands.lint_task(document))
 
 

@@ -26,6 +26,8 @@ from ..replies import EmptyOk, Json
 from ..request_fields import errors_under
 from ..view import ConductorRequest, ConductorView
 from .definition_serializers import classifier_of, definition_summary, workflow_definition_document
+from .tag_serializers import take_tags
+from .tag_views import save_given_tags
 
 
 class WorkflowDefinitions(ConductorView):
@@ -65,7 +67,9 @@ class WorkflowDefinitions(ConductorView):
         overwrite = request.query.flag("overwrite", False)
         with errors_under("registerWorkflowDef.workflowDef"):
             document = coerce_workflow(request_body.read_object(request))
+            given = take_tags(document)
             definition_commands.save_workflow(document, request.actor.name, overwrite=overwrite)
+            save_given_tags(WORKFLOW_DEF, document, given, request.actor.name)
         return add_findings(EmptyOk(), definition_commands.lint_workflow(document))
 
     def put(self, request: ConductorRequest) -> HttpResponse:
@@ -74,7 +78,11 @@ class WorkflowDefinitions(ConductorView):
             raise ValidationFailed([ValidationError("updateWorkflowDef.workflowDefList", "WorkflowDefList is empty")])
         documents = [coerce_workflow(each) for each in documents]
         with errors_under("updateWorkflowDef.workflowDefList"):
+            tags = [take_tags(document) for document in documents]
             came_to = definition_commands.save_workflows(documents, request.actor.name)
+            for document, given in zip(documents, tags, strict=True):
+                if given and document.get("name") in came_to["saved"]:
+                    save_given_tags(WORKFLOW_DEF, document, given, request.actor.name)
         found = [
             replace(finding, path=f"[{number}].{finding.path}".rstrip("."))
             for number, document in enumerate(documents)

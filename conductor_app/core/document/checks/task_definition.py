@@ -28,11 +28,11 @@ def task_errors(document: Any, *, owner_email_mandatory: bool = False) -> list[V
         place.at("name").add_missing("TaskDef name cannot be null or empty", document.get("name"))
     if owner_email_mandatory and not read.get("ownerEmail"):
         place.at("ownerEmail").add_error("ownerEmail cannot be empty")
-    check_policy(read, place)
+    _check_policy(read, place)
     return place.validation_errors
 
 
-def check_policy(read: dict[str, Any], place: DocumentPosition) -> None:
+def _check_policy(read: dict[str, Any], place: DocumentPosition) -> None:
     """Check the numbers of a policy, each alone and in pairs."""
     for name, (least, message) in MINIMUMS.items():
         value = read.get(name)

@@ -12,7 +12,6 @@ from ..layout import item_reference, layout_steps
 from .expressions import check_expressions
 from .normalization import normalize_workflow
 from .step_types import check_step_type
-from .task_definition import check_policy
 from .values import DocumentPosition
 
 Document = dict[str, Any]
@@ -140,8 +139,6 @@ def _check_step(step: Document, place: DocumentPosition) -> None:
         place.at("taskReferenceName").add_missing(NO_REFERENCE)
     if step["startDelay"] < 0:
         place.at("startDelay").add_error("must be greater than or equal to 0", step["startDelay"])
-    if step.get("taskDefinition"):
-        check_policy(step["taskDefinition"], place.at("taskDefinition"))
 
 
 def _check_references(read: Document, place: DocumentPosition) -> None:
