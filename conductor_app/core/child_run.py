@@ -10,6 +10,9 @@ from .snapshot import Run
 from .states import RUNNING
 from .timers import next_run_timer
 
+CHAIN_MS = 10_000
+"""The age of a run up to which a run that it starts, without waiting for it, is one level below it."""
+
 
 def new_child_run(effect: StartRun, parent: Run, now: int) -> Run:
     """Return the run that a StartRun effect creates."""
@@ -28,7 +31,7 @@ def new_child_run(effect: StartRun, parent: Run, now: int) -> Run:
             parent_id=parent.id if waits else "",
             parent_attempt_id=effect.parent_attempt_id,
             root_id=(parent.root_id or parent.id) if waits else "",
-            depth=parent.depth + 1 if waits or effect.is_failure_workflow else 0,
+            depth=parent.depth + 1 if waits or effect.is_failure_workflow else depth_of_started(parent, now),
             watched_as=parent.watched_as if waits else "",
             watched_until=parent.watched_until if waits else 0,
             debug=_child_debug(effect, parent, now),
@@ -36,6 +39,15 @@ def new_child_run(effect: StartRun, parent: Run, now: int) -> Run:
         ),
         now,
     )
+
+
+def depth_of_started(parent: Run, now: int) -> int:
+    """Return the depth of a run that START_WORKFLOW starts.
+
+    A run that starts another at once belongs to its chain, which may have no end. One that starts its successor later,
+    such as each day, begins a new chain.
+    """
+    return parent.depth + 1 if now - parent.created_at < CHAIN_MS else 0
 
 
 def _child_debug(effect: StartRun, parent: Run, now: int) -> dict[str, Any]:
@@ -63,4 +75,18 @@ def require_depth(run: Run) -> None:
         raise StepRefused(
             f"Sub-workflows are nested {run.depth} levels deep, which is the maximum (MAX_WORKFLOW_DEPTH). "
             "A workflow may start itself without end."
+        )
+
+
+def require_depth_to_start(run: Run, now: int) -> None:
+    """Check that the run may start a run that it does not wait for.
+
+    Raises:
+        StepRefused: when it is the last one of a chain of the maximum length, whose runs each started the next at once.
+    """
+    limit = run.definition.limits.max_depth
+    if limit and run.depth >= limit and depth_of_started(run, now):
+        raise StepRefused(
+            f"{run.depth} workflows have started one another, each less than {CHAIN_MS // 1000} s after its own start, "
+            "which is the maximum (MAX_WORKFLOW_DEPTH). A workflow may start itself without end."
         )

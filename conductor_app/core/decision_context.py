@@ -43,6 +43,7 @@ from .task_index import TaskIndex
 
 DataCache = Mapping[DataRequest, Any]
 MAX_DOMAIN_LENGTH = 128
+COMPOSED = "A value that expressions of the workflow compose"
 RUN_PAYLOADS = ("input", "output", "variables")
 
 
@@ -127,11 +128,12 @@ class DecisionContext:
             if isinstance(request, JoinedOutcomes | IterationOutcomes)
         )
 
-    def resolve(self, template: Any, own: Mapping[str, Any] | None = None) -> Any:
+    def resolve(self, template: Any, own: Mapping[str, Any] | None = None, what: str = COMPOSED) -> Any:
         """Return the template with each expression replaced by its value. `own`: names such as CPEWF_TASK_ID.
 
         Raises:
             DataRequired: when a value is not loaded.
+            PayloadOverLimit: when it exceeds the maximum size of a payload. `what`: the subject of the message.
         """
         known = own or {}
         pairs = (pair for pair in needed_references(template) if pair[0] not in known)
@@ -139,7 +141,8 @@ class DecisionContext:
         if unanswered:
             raise DataRequired(unanswered)
         read = self._redacted_value if self._is_redacted else self._value
-        return resolve_template(template, lambda root, key: read(root, key, known))
+        max_bytes = self.run.definition.limits.max_value_bytes
+        return resolve_template(template, lambda root, key: read(root, key, known), max_bytes, what)
 
     def script(self, language: str, source: str, inputs: Mapping[str, Any]) -> ScriptResult:
         """Return the result of a script.

@@ -106,13 +106,14 @@ class RunLimits:
 
     `max_depth`: levels of sub-workflows and failure workflows below a started run. `max_tasks`: tasks and retries that
     a run creates. `max_iterations`: iterations of one loop. `max_history`: decisions about a run, of which each is an
-    entry of its history.
+    entry of its history. `max_value_bytes`: the size of a value that expressions compose.
     """
 
     max_depth: int = 100
     max_tasks: int = 200_000
     max_iterations: int = 100_000
     max_history: int = 500_000
+    max_value_bytes: int = 0
 
 
 DEFAULT_LIMITS = RunLimits()

@@ -122,3 +122,12 @@ class ValidationError:
 
     def __hash__(self) -> int:
         return hash((self.path, self.message))
+
+
+class PayloadOverLimit(Exception):
+    """A payload that the engine composes exceeds the maximum size. Nothing is written (execution §1.6)."""
+
+    def __init__(self, what: str, max_bytes: int, size: int = 0) -> None:
+        """`size`: 0 if the payload was not composed to its end."""
+        taken = f"{size} bytes" if size else f"more than {max_bytes} bytes"
+        super().__init__(f"{what} would take {taken}; {max_bytes} are allowed.")

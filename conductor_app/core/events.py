@@ -95,9 +95,13 @@ def _shorten(value: Any) -> Any:
     return f"{value[:MAX_VALUE_LENGTH]}…" if isinstance(value, str) and len(value) > MAX_VALUE_LENGTH else value
 
 
-def resolve_event_template(template: Any, payload: Any) -> Any:
-    """Return the template with each `${field.path}` replaced by the value in the payload, or null."""
-    return resolve_template(template, _payload_scope(payload))
+def resolve_event_template(template: Any, payload: Any, max_bytes: int) -> Any:
+    """Return the template with each `${field.path}` replaced by the value in the payload, or null.
+
+    Raises:
+        PayloadOverLimit: when more than `max_bytes` would be inserted.
+    """
+    return resolve_template(template, _payload_scope(payload), max_bytes, "The input of the action")
 
 
 def _payload_scope(payload: Any) -> Callable[[str, str], Any]:

@@ -9,6 +9,7 @@ from ..core.definition import Definition, RunLimits
 from ..core.document import read_definition
 from ..models import ResolvedDefinition
 from ..models.fields import dumps
+from .payload_placement import OVERHEAD_BYTES
 from .statements import fetch
 
 
@@ -27,11 +28,20 @@ def load_definition(hash: str) -> Definition:
 def parse_document(document: dict[str, Any], hash: str = "") -> Definition:
     """Return the definition of a resolved document."""
     limits = RunLimits(
-        conf.max_workflow_depth, conf.max_tasks_per_workflow, conf.max_loop_iterations, conf.max_history_entries
+        conf.max_workflow_depth,
+        conf.max_tasks_per_workflow,
+        conf.max_loop_iterations,
+        conf.max_history_entries,
+        max_value_bytes(),
     )
     return read_definition(
         document, hash=hash, publishes_task_events=bool(conf.task_status_listener_url), limits=limits
     )
+
+
+def max_value_bytes() -> int:
+    """Return the maximum size of a value that expressions compose: that of the largest payload."""
+    return max(conf.task_payload_max_bytes, conf.workflow_payload_max_bytes) + OVERHEAD_BYTES
 
 
 def save_definition(document: dict[str, Any], now: int) -> Definition:

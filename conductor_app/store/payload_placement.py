@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Any
 
+from ..core.errors import PayloadOverLimit
 from ..core.masking import mask_encrypt, mask_step_state, masked_names
 from ..core.snapshot import Attempt, Run, Task
 from ..models.fields import dumps
@@ -18,13 +19,6 @@ class PayloadsTooLarge(Exception):
         """`texts`: the payloads to store, by digest."""
         self.texts = texts
         super().__init__(f"{len(texts)} payloads")
-
-
-class PayloadOverLimit(Exception):
-    """A payload that the engine composed exceeds the maximum size. Nothing is written (execution §1.6)."""
-
-    def __init__(self, what: str, size: int, max_bytes: int) -> None:
-        super().__init__(f"{what} would take {size} bytes; {max_bytes} are allowed.")
 
 
 OVERHEAD_BYTES = 64 * 1024
@@ -68,7 +62,7 @@ class PayloadPlacement:
         placed = self._place_payload(getattr(attempt, part), run, self.task_bytes, (attempt.id, part))
         # The size of an uploaded payload was checked at the upload.
         if _exceeds(placed, self.max_task_bytes) and (attempt.id, part) not in self.uploaded_paths:
-            raise PayloadOverLimit(f"The {part} of {_payload_owner(attempt, run)}", placed.size, self.max_task_bytes)
+            raise PayloadOverLimit(f"The {part} of {_payload_owner(attempt, run)}", self.max_task_bytes, placed.size)
         return placed
 
     def of_run(self, run: Run, part: str, extra_masked_names: frozenset[str] = frozenset()) -> PlacedPayload:
@@ -81,7 +75,7 @@ class PayloadPlacement:
         """
         placed = self._place_payload(getattr(run, part), run, self.run_bytes, (run.id, part), extra_masked_names)
         if part == "output" and _exceeds(placed, self.max_run_bytes):
-            raise PayloadOverLimit("The workflow's output", placed.size, self.max_run_bytes)
+            raise PayloadOverLimit("The workflow's output", self.max_run_bytes, placed.size)
         return placed
 
     def variables(self, run: Run) -> str:

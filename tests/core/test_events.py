@@ -56,8 +56,8 @@ def test_a_true_condition_accepts_an_event(value, is_accepted):
     ],
 )
 def test_actions_read_the_payload(template, value):
-    assert resolve_event_template(template, PAYLOAD) == value
+    assert resolve_event_template(template, PAYLOAD, 1_000) == value
 
 
 def test_a_payload_that_is_no_object_has_no_fields():
-    assert resolve_event_template("${status}", [1]) is None
+    assert resolve_event_template("${status}", [1], 1_000) is None

@@ -188,6 +188,22 @@ class RequiresScheduleAccess:
         return f"{can_write_schedule.describe()}; and EXECUTE on the WORKFLOW_DEF that it starts"
 
 
+@dataclass(frozen=True, slots=True)
+class RequiresAnyAccess:
+    """One of these rights on any object, for requests whose work is for those who have one."""
+
+    rights: tuple[Right, ...]
+
+    def check(self, request: Any, url_kwargs: dict[str, str]) -> None:
+        """Raise Forbidden where the actor may not."""
+        if not request.actor.permissions.allows_any(*self.rights):
+            raise missing_permission_error(request.actor, self.rights, {})
+
+    def describe(self) -> str:
+        """Return the requirement as a phrase for the documentation."""
+        return f"{' or '.join(map(_describe_right, self.rights))}, on any object"
+
+
 class AllowAll:
     """Any authenticated caller: the response has no protected data, or the view filters it."""
 
@@ -228,6 +244,7 @@ class AdministratorsOnly:
 ALLOW_ALL, ADMINISTRATORS_ONLY = AllowAll(), AdministratorsOnly()
 PermissionRule = (
     RequiresAccess
+    | RequiresAnyAccess
     | RequiresAccessLater
     | RequiresDefinitionAccess
     | RequiresPollAccess

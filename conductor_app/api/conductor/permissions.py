@@ -30,6 +30,7 @@ from .permission_rules import (
     RequiresAccess,
     RequiresAccessLater,
     RequiresAll,
+    RequiresAnyAccess,
     RequiresDefinitionAccess,
     RequiresFileAccess,
     RequiresPayloadAccess,
@@ -71,6 +72,7 @@ can_control_runs, can_remove_runs = (
     requires(DELETE, WORKFLOW, targets.runs_in_body),
 )
 can_view_runs_of_workflow = requires(READ, WORKFLOW_DEF, targets.named_in_address(WORKFLOW_DEF, "workflow"))
+can_validate_workflows = RequiresAnyAccess(((CREATE, WORKFLOW_DEF), (UPDATE, WORKFLOW_DEF)))
 can_view_workflow = requires(READ, WORKFLOW_DEF, targets.named_in_address(WORKFLOW_DEF, "name"))
 can_update_workflow = requires(UPDATE, WORKFLOW_DEF, targets.named_in_address(WORKFLOW_DEF, "name"))
 can_update_task = requires(UPDATE, TASK_DEF, targets.named_in_address(TASK_DEF, "name"))

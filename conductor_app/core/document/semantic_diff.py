@@ -55,10 +55,11 @@ class SemanticChange:
 def semantic_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[SemanticChange]:
     """Return all differences in meaning. Formatting and the order of keys do not count."""
     before, after = _spots_by_reference(old), _spots_by_reference(new)
+    refs_by_path = {spot.path: spot.ref for spot in walk(new.get("tasks"))}
     return [
         *_field_changes(old, new, HOLDS_STEPS, ""),
         *(_removed_step(spot, after) for ref, spot in before.items() if ref not in after),
-        *(_added_step(spot, new) for ref, spot in after.items() if ref not in before),
+        *(_added_step(spot, refs_by_path) for ref, spot in after.items() if ref not in before),
         *_moved_steps(before, after),
         *(change for ref, spot in after.items() if ref in before for change in _step_changes(before[ref], spot)),
     ]
@@ -68,9 +69,9 @@ def _spots_by_reference(document: Mapping[str, Any]) -> dict[str, StepSpot]:
     return {spot.ref: spot for spot in walk(document.get("tasks")) if spot.ref}
 
 
-def _added_step(spot: StepSpot, document: Mapping[str, Any]) -> SemanticChange:
+def _added_step(spot: StepSpot, refs_by_path: Mapping[str, str]) -> SemanticChange:
     return SemanticChange(
-        ADDED, f"step `{spot.ref}` added: {_step_type_words(spot)}{_describe_position(spot, document)}", spot.ref
+        ADDED, f"step `{spot.ref}` added: {_step_type_words(spot)}{_describe_position(spot, refs_by_path)}", spot.ref
     )
 
 
@@ -83,17 +84,21 @@ def _step_type_words(spot: StepSpot) -> str:
     return f"{kind} `{spot.name}`" if spot.name and spot.name != spot.ref else kind
 
 
-def _describe_position(spot: StepSpot, document: Mapping[str, Any]) -> str:
+def _describe_position(spot: StepSpot, refs_by_path: Mapping[str, str]) -> str:
     if spot.follows is not None:
         return f", after `{spot.follows.get('taskReferenceName')}`"
-    around = _enclosing_reference(spot, document)
+    around = _enclosing_reference(spot, refs_by_path)
     return f", first in `{around}`" if around else ", first of all"
 
 
-def _enclosing_reference(spot: StepSpot, document: Mapping[str, Any]) -> str:
+def _enclosing_reference(spot: StepSpot, refs_by_path: Mapping[str, str]) -> str:
     """Return the reference of the enclosing step."""
-    steps = [other for other in walk(document.get("tasks")) if spot.path.startswith(f"{other.path}.")]
-    return steps[-1].ref if steps else ""
+    path = spot.path
+    while path:
+        path = path.rpartition(".")[0]
+        if path in refs_by_path:
+            return refs_by_path[path]
+    return ""
 
 
 def _moved_steps(before: Mapping[str, StepSpot], after: Mapping[str, StepSpot]) -> Iterator[SemanticChange]:

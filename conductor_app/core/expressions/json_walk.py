@@ -27,6 +27,24 @@ def replace_texts(value: Any, replace: Callable[[str], Any], holding: str = "${"
     return copied
 
 
+def json_length(value: Any, most: int) -> int:
+    """Return about how many characters a value has as JSON. Counting stops after `most`."""
+    length, pending = 0, [value]
+    while pending and length <= most:
+        item = pending.pop()
+        if isinstance(item, str):
+            length += len(item) + 3
+        elif isinstance(item, dict):
+            length += 2 + 4 * len(item) + sum(map(len, item))
+            pending.extend(item.values())
+        elif isinstance(item, list):
+            length += 2
+            pending.extend(item)
+        else:
+            length += 4
+    return length
+
+
 def expression_texts(value: Any) -> Iterator[str]:
     """Yield every text in the value that contains `${`, in unspecified order."""
     pending = [value]

@@ -3,9 +3,11 @@
 import re
 from collections.abc import Iterator
 from functools import lru_cache
+from math import inf
 from typing import Any
 
-from .references import Reference, Scope, parse_reference
+from .jsonpath.parser import MAX_PATH_LENGTH
+from .references import Reference, Scope, UnreadableReference, parse_reference
 
 MAX_CACHED_LENGTH = 4_096
 MAX_NESTING_DEPTH = 16
@@ -15,6 +17,10 @@ ENVIRONMENT_OF_DATA = "env of data"
 
 _BRACE = re.compile(r"[{}]")
 _OPENING = re.compile(r"(?<!\$)\$\{")
+
+
+class TextTooLong(Exception):
+    """A text that expressions compose exceeds the room for it."""
 
 
 class Expression:
@@ -29,7 +35,12 @@ class Expression:
 
     def reference_in(self, scope: Scope) -> Reference:
         """Return the target of the expression, after resolving the expressions inside it."""
-        return self.reference or parse_reference(self.inner.text(scope))
+        if self.reference:
+            return self.reference
+        try:
+            return parse_reference(self.inner.text(scope, MAX_PATH_LENGTH))
+        except TextTooLong:
+            return UnreadableReference(self.source, f"a path may have {MAX_PATH_LENGTH:,} characters at most")
 
     def value(self, scope: Scope) -> Any:
         """Return the value with its type."""
@@ -64,13 +75,27 @@ class Template:
         written = [expression.reference for expression in self if expression.reference]
         self.needs = frozenset().union(*(reference.needs for reference in written))
 
-    def value(self, scope: Scope) -> Any:
-        """Return the value of the template. A template of a single expression has a value of any type."""
-        return self._whole.value(scope) if self._whole is not None else self.text(scope)
+    def value(self, scope: Scope, room: float = inf) -> Any:
+        """Return the value of the template. A template of a single expression has a value of any type.
 
-    def text(self, scope: Scope) -> str:
-        """Return the text with every expression inserted, and `$${` unescaped at the end, wherever it came from."""
-        pieces = [part if isinstance(part, str) else part.text(scope) for part in self.parts]
+        Raises:
+            TextTooLong: when a text has more than `room` characters.
+        """
+        return self._whole.value(scope) if self._whole is not None else self.text(scope, room)
+
+    def text(self, scope: Scope, room: float = inf) -> str:
+        """Return the text with every expression inserted, and `$${` unescaped at the end, wherever it came from.
+
+        Raises:
+            TextTooLong: when it has more than `room` characters.
+        """
+        pieces = []
+        for part in self.parts:
+            piece = part if isinstance(part, str) else part.text(scope)
+            room -= len(piece)
+            if room < 0:
+                raise TextTooLong
+            pieces.append(piece)
         text = "".join(pieces)
         # A single expression is no finished text: Conductor hands its value on untouched.
         return text if self._whole is not None else text.replace("$${", "${")
@@ -109,7 +134,8 @@ _remembered = lru_cache(maxsize=4_096)(_parse)
 
 def _expression(source: str, depth: int) -> Expression:
     path = source[2:-1]
-    if "${" not in path or depth == MAX_NESTING_DEPTH:
+    # A longer expression is never a path, so nothing inside it is read.
+    if "${" not in path or depth == MAX_NESTING_DEPTH or len(path) > MAX_PATH_LENGTH:
         return Expression(source, parse_reference(path))
     inner = _parse(path, depth + 1)
     if any(isinstance(part, Expression) for part in inner.parts):

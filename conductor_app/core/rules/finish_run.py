@@ -92,7 +92,7 @@ def notify_parent_and_limit(run: Run) -> Iterator[Effect]:
 def run_output(run: Run, ctx: DecisionContext) -> dict[str, Any]:
     """Return the output parameters of the definition, or the output of the last created task (execution §2.4)."""
     if run.definition.output_parameters:
-        return ctx.resolve(dict(run.definition.output_parameters))
+        return ctx.resolve(dict(run.definition.output_parameters), what="The workflow's output")
     last = max(run.tasks.values(), key=lambda task: task.attempt.seq, default=None)
     if last is not None and (run.is_whole or last.attempt.seq == run.next_seq - 1):
         return dict(ctx.attempt_payload(last, "output") or {})

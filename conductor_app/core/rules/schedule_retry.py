@@ -103,7 +103,7 @@ def _evaluate_inputs(task: Task, ctx: DecisionContext, id: str) -> dict[str, Any
     if (given := ctx.input_override(task.key)) is not None:
         return dict(given)
     seen, kind = ctx.at(task.step, task.key, task), step_type_of(task.step.type)
-    fresh = seen.resolve(dict(task.step.inputs), {"CPEWF_TASK_ID": id})
+    fresh = seen.resolve(dict(task.step.inputs), {"CPEWF_TASK_ID": id}, f"The input of task {task.key}")
     if kind.extended_input in fresh:
         fresh = kind.extend_inputs(task.step, task.key, fresh, seen)
     return {**ctx.attempt_payload(task, "input"), **fresh}

@@ -18,7 +18,7 @@ from ..decide import Decision, apply_command, no_command
 from ..decision_context import Command
 from ..decision_loop import DecisionLoop
 from ..effects import CreateTask, Effect, SendMessage, SnapshotBuilder, StartRun, TransitionAttempt, apply_effects
-from ..errors import AlreadyResolved, Invalid
+from ..errors import AlreadyResolved, Invalid, PayloadOverLimit
 from ..frozen import fast_replace
 from ..reports import Report
 from ..snapshot import NEVER, Run, Task
@@ -91,8 +91,15 @@ class Simulation:
                 self._later.append(partial(self._start_run, child, script))
 
     def decide(self, run: Run, command: Command, saves_partially: bool) -> Decision:
-        """Decide with the data loaded so far."""
-        return apply_command(run, command, self._answers, self.now, saves_partially)
+        """Decide with the data loaded so far.
+
+        Raises:
+            Invalid: when expressions compose a value that exceeds the maximum size of a payload.
+        """
+        try:
+            return apply_command(run, command, self._answers, self.now, saves_partially)
+        except PayloadOverLimit as found:
+            raise Invalid(str(found)) from found
 
     def load_data(self, requests: Iterable[DataRequest]) -> None:
         """Load the data that a decision requests.

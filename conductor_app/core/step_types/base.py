@@ -245,7 +245,8 @@ def resolve_inputs(
     if holds_steps:
         written, definitions = extract_definitions(written)
     seen = ctx if step.is_authored else ctx.from_data()
-    resolved = restore_definitions(seen.resolve(written, own), definitions)
+    what = f"The input of task {key}"
+    resolved = restore_definitions(seen.resolve(written, own, what), definitions)
     if missing := {name: fallback for name, fallback in template.items() if resolved.get(name) is None}:
-        resolved |= seen.resolve(missing, own)
+        resolved |= seen.resolve(missing, own, what)
     return resolved

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ..child_run import require_depth_to_start
 from ..decision_context import DecisionContext
 from ..definition import Key, Step
 from ..effects import Effect, StartRun
@@ -39,6 +40,7 @@ class StartWorkflow(StepType):
             yield "inputParameters.startWorkflow.workflowDef", definition
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        require_depth_to_start(ctx.run, now)
         inputs = resolve_inputs(step, ctx, key, ctx.run, now)
         request = inputs.get("startWorkflow")
         if not isinstance(request, dict):

@@ -8,7 +8,7 @@ from django.db import IntegrityError, transaction
 from ... import clock, conf
 from ...access.uses import require_uses
 from ...core.document import read_definition
-from ...core.document.checks import has_too_many_steps, task_errors, workflow_errors
+from ...core.document.checks import has_too_many_expressions, has_too_many_steps, task_errors, workflow_errors
 from ...core.document.lint import LintContext, LintFinding, lint_definition, lint_task_definition, sort_by_severity
 from ...core.errors import Conflict, NotFound, RequestRefused, ValidationError, ValidationFailed
 from ...models import TaskDefinition, WorkflowDefinition
@@ -102,9 +102,9 @@ def lint_workflow(
 ) -> list[LintFinding]:
     """Return the lint findings and validation errors of a workflow definition, most severe first.
 
-    A definition with too many steps has only its validation error.
+    A definition with too many steps or expressions has only its validation error.
     """
-    if has_too_many_steps(document):
+    if has_too_many_steps(document) or has_too_many_expressions(document):
         return lint_definition({}, known, validation_errors)
     found = lint_definition(document, known, validation_errors)
     return sort_by_severity([*found, *jq_findings(document), *schemas.schema_findings(document)])

@@ -14,7 +14,7 @@ from ...access.masking import decrypt_masked
 from ...access.uses import require_run_control
 from ...core import commands, reports
 from ...core.definition import possible_keys
-from ...core.errors import Busy, Invalid, NotFound, RequestRefused, ValidationFailed
+from ...core.errors import Busy, Invalid, NotFound, PayloadOverLimit, RequestRefused, ValidationFailed
 from ...core.events import expand_json_texts, resolve_event_template
 from ...core.expressions import field_text, quote_value
 from ...core.reports import Report
@@ -22,6 +22,7 @@ from ...core.step_types.field_checks import whole_number
 from ...models import Attempt, EventAction, Message, Task
 from ...models.events import COMPLETED, FAILED, IN_PROGRESS
 from ...store import outbox_messages
+from ...store.definitions import max_value_bytes
 from ...store.rows import format_iteration_path, strip_nul
 from ...transient_errors import is_transient
 from ..runs import run_commands
@@ -102,6 +103,8 @@ def run_action(message: Message) -> None:
             order.failed(*_describe_validation(error))
         elif isinstance(error, RequestRefused) and not isinstance(error, Busy):
             order.failed(error.message)
+        elif isinstance(error, PayloadOverLimit):
+            order.failed(str(error))
         elif not is_transient(error) and message.tries + 1 >= MAX_TRIES:
             log.exception("event_action_given_up", extra={"action_id": row.pk})
             order.failed(f"Stopped after {MAX_TRIES} tries: {type(error).__name__}.")
@@ -127,7 +130,9 @@ def _dispatch_action(order: ActionRequest) -> None:
     action(
         order,
         resolve_event_template(
-            given, expand_json_texts(payload) if written.get("expandInlineJSON") is True else payload
+            given,
+            expand_json_texts(payload) if written.get("expandInlineJSON") is True else payload,
+            max_value_bytes(),
         ),
     )
 

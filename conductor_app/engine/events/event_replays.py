@@ -9,13 +9,14 @@ from typing import Any
 from django.db import transaction
 
 from ... import clock, randomness
-from ...core.errors import Conflict, NotFound
+from ...core.errors import Conflict, Invalid, NotFound, PayloadOverLimit
 from ...core.events import expand_json_texts, resolve_event_template
 from ...core.expressions import quote_value
 from ...core.ids import derived_id
 from ...core.masking import redact_masked
 from ...models import EventDelivery, EventHandler, Webhook, WorkflowDefinition
 from ...models.events import MATCHED
+from ...store.definitions import max_value_bytes
 from .. import audit
 from ..delivery import deliver_after_commit
 from .event_intake import HandlerVerdict, evaluate_condition, handlers_for, save_verdicts, stored_payloads
@@ -76,10 +77,17 @@ def _planned_actions(handler: EventHandler, payload: Any, workflows: frozenset[s
     for action in handler.document.get("actions") or ():
         name = str(action.get("action") or "")
         seen = expand_json_texts(payload) if action.get("expandInlineJSON") is True else payload
-        params = payload if action.get("takesPayload") else resolve_event_template(action.get(name) or {}, seen)
+        params = payload if action.get("takesPayload") else _resolved(action.get(name) or {}, seen)
         started = (action.get(name) or {}).get("name") if action.get("takesPayload") else _workflow_name(params)
         is_missing = name == "start_workflow" and started not in workflows
         yield PlannedAction(name, params, f"There is no workflow {quote_value(started)}." if is_missing else "")
+
+
+def _resolved(written: Any, payload: Any) -> Any:
+    try:
+        return resolve_event_template(written, payload, max_value_bytes())
+    except PayloadOverLimit as found:
+        raise Invalid(str(found)) from found
 
 
 def _workflow_name(params: Any) -> Any:

@@ -17,11 +17,10 @@ from ...core.data_requests import DataRequest, WholeRun
 from ...core.decide import Decision, RevisionInfo, no_command
 from ...core.decision_context import Command, WithoutRules
 from ...core.effects import Effect
-from ...core.errors import AlreadyResolved, Busy, Conflict, NotFound, PayloadMissing, RevisionChanged
+from ...core.errors import AlreadyResolved, Busy, Conflict, NotFound, PayloadMissing, PayloadOverLimit, RevisionChanged
 from ...core.snapshot import Run
 from ...store import outbox_messages
 from ...store import runs as store
-from ...store.payload_placement import PayloadOverLimit
 from ...store.statement_batch import StatementBatch
 from ...store.statements import is_in_transaction, supports_commit_in_batch
 from ...telemetry.log_context import log_context

@@ -26,11 +26,11 @@ from ...core.data_requests import (
 from ...core.decide import Decision, RevisionInfo, apply_command, no_command
 from ...core.decision_context import Command
 from ...core.effects import Effect, StartRun
-from ...core.errors import RequestRefused
+from ...core.errors import PayloadOverLimit, RequestRefused
 from ...core.snapshot import Run
 from ...store import run_writer
 from ...store.child_runs_and_messages import RunOrigin, origin_of_start
-from ...store.payload_placement import PayloadOverLimit, PayloadsTooLarge
+from ...store.payload_placement import PayloadsTooLarge
 from ...store.run_writer import PendingNotifications
 from ...store.statement_batch import StatementBatch
 from ...transient_errors import is_transient
@@ -78,7 +78,7 @@ def decide_from_rows(
 def _call_core(before: Run, command: Command, data: LoadedData, now: int, saves_partially: bool) -> Decision:
     try:
         return apply_command(before, command, data, now, saves_partially)
-    except RequestRefused:
+    except (RequestRefused, PayloadOverLimit):
         raise
     except Exception as fault:
         if is_transient(fault):

@@ -16,7 +16,7 @@ from ... import clock, fault_points
 from ...core.decide import RevisionInfo
 from ...core.decision_context import Command
 from ...core.effects import Effect
-from ...core.errors import RequestRefused
+from ...core.errors import PayloadOverLimit, RequestRefused
 from ...core.ids import ID_PATTERN
 from ...core.snapshot import Run
 from ...store import runs as store
@@ -95,6 +95,9 @@ class GroupedCommand:
         except RequestRefused as refusal:
             # What is refused only at the moment may succeed in the transaction of its own, which is repeated.
             self.refusal = None if is_transient(refusal) else refusal
+            return
+        except PayloadOverLimit:
+            # The transaction of its own fails the run.
             return
         if decision.data_requests or not decision.effects:
             return

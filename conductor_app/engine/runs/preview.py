@@ -14,7 +14,7 @@ from ...core.decision_context import Command
 from ...core.decision_loop import DecisionLoop
 from ...core.definition import Definition
 from ...core.effects import Effect, SendMessage, StartRun
-from ...core.errors import Busy, Conflict, Invalid, NotFound
+from ...core.errors import Busy, Conflict, Invalid, NotFound, PayloadOverLimit
 from ...core.frozen import fast_replace
 from ...core.snapshot import UNKNOWN, Run
 from ...models import Attempt
@@ -96,7 +96,7 @@ class PreviewLoop(DecisionLoop):
     def attempt(self, saves_partially: bool) -> Decision:
         try:
             self.decision = decide_from_rows(self.before, self.command, self.data, self.now)
-        except DecisionFailed as fault:
+        except (DecisionFailed, PayloadOverLimit) as fault:
             raise Invalid(f"The engine cannot decide the next steps of this workflow: {fault}"[:500]) from fault
         return self.decision
 

@@ -16,7 +16,7 @@ from ...core.commands.debug import add_breakpoint
 from ...core.decide import Decision, RevisionInfo, no_command
 from ...core.definition import Definition
 from ...core.effects import Effect
-from ...core.errors import Busy, Conflict, InputInvalid, Invalid, NotFound, ValidationError
+from ...core.errors import Busy, Conflict, InputInvalid, Invalid, NotFound, PayloadOverLimit, ValidationError
 from ...core.ids import derived_id
 from ...core.schema_check import schema_question
 from ...core.snapshot import Run
@@ -27,7 +27,6 @@ from ...models.fields import dumps
 from ...store import removal
 from ...store import runs as store
 from ...store.child_runs_and_messages import RunOrigin
-from ...store.payload_placement import PayloadOverLimit
 from ...store.payloads import release_payloads
 from ...store.statement_batch import StaleRow, StatementBatch
 from ...store.statements import is_in_transaction

@@ -1,10 +1,17 @@
 """The number of steps of a definition is limited, before anything expensive is done with them."""
 
 import json
+from time import process_time
 
 import pytest
 
-from conductor_app.core.document.checks.workflow_checks import MAX_STEPS, has_too_many_steps, workflow_errors
+from conductor_app.core.document.checks.workflow_checks import (
+    MAX_EXPRESSIONS,
+    MAX_STEPS,
+    has_too_many_steps,
+    workflow_errors,
+)
+from conductor_app.core.document.lint import MAX_FINDINGS
 from conductor_app.core.errors import ValidationFailed
 from conductor_app.engine.definitions.bundles import plan_import
 from conductor_app.engine.definitions.definition_commands import lint_workflow
@@ -29,6 +36,42 @@ def test_a_definition_with_too_many_steps_is_neither_valid_nor_saved(api, clock,
 
     assert (reply.status_code, messages(reply)) == (400, [MESSAGE])
     assert not WorkflowDefinition.objects.exists()
+
+
+def with_text(text: str) -> dict:
+    return {"name": "huge", "schemaVersion": 2, "tasks": [{**simple("a"), "inputParameters": {"p": text}}]}
+
+
+@pytest.mark.parametrize("path", ["/metadata/workflow/validate", "/metadata/workflow"])
+def test_a_definition_with_too_many_expressions_is_neither_valid_nor_saved(api, clock, path):
+    reply = api.post(path, with_text("${workflow.input.a}" * (MAX_EXPRESSIONS + 1)))
+
+    message = f"A workflow definition can have at most {MAX_EXPRESSIONS} expressions. Use sub-workflows."
+    assert (reply.status_code, messages(reply)) == (400, [message])
+    assert not WorkflowDefinition.objects.exists()
+
+
+HOSTILE = {
+    "nested expressions": "${a" * 45_000 + "}" * 45_000,
+    "unclosed expressions": "${" * 45_000,
+    "different unknown references": "".join(f"${{a{number}.output}}" for number in range(45_000)),
+    "a long path": "${a" + ".x" * 2_000_000 + "}",
+    "brackets": "${a" + "[" * 4_000_000 + "}",
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_expressions_are_checked_within_two_seconds_and_errors_are_short(db, text):
+    begun = process_time()
+
+    found = [*workflow_errors(with_text(text)), *lint_workflow(with_text(text))]
+
+    assert process_time() - begun < 2
+    assert sum(len(each.message) for each in found) < 3_000_000
+
+
+def test_a_definition_has_at_most_200_findings(db):
+    assert len(lint_workflow(with_text("${nothing.output}" * 1_000))) == MAX_FINDINGS == 200
 
 
 def test_a_definition_with_too_many_steps_is_not_updated(api, clock):

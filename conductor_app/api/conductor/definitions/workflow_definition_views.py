@@ -20,7 +20,7 @@ from ..api_operation import EMPTY_REPLY, ApiOperation, ArrayOf, ArraysByKey
 from ..findings import add_findings, finding_document
 from ..openapi import tables as shapes
 from ..permission_rules import ALLOW_ALL
-from ..permissions import can_delete_workflow, can_save_workflows, can_view_workflow
+from ..permissions import can_delete_workflow, can_save_workflows, can_validate_workflows, can_view_workflow
 from ..query_parameters import parse_integer
 from ..replies import EmptyOk, Json
 from ..request_fields import errors_under
@@ -100,7 +100,7 @@ class WorkflowDefinitionCheck(ConductorView):
     operations = {
         "post": ApiOperation(
             "Validate a workflow definition; the response is empty if there are no findings",
-            permission=ALLOW_ALL,
+            permission=can_validate_workflows,
             reply=shapes.FINDINGS,
             body=WORKFLOW_DEFINITION,
             empty_when="there are no findings",

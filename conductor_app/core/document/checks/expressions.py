@@ -7,6 +7,10 @@ from ...expressions.json_walk import expression_texts_by_path
 from ..inline_definitions import inputs_without_definitions
 from .values import DocumentPosition
 
+MAX_ERRORS = 1_000
+"""The maximum number of errors of a definition. The expressions after the last one are not checked."""
+MAX_TEXT_LENGTH = 1_000
+"""The maximum length of a text within an error."""
 UNPREFIXED_NAMES = frozenset(("CPEWF_TASK_ID", "NETFLIX_ENV", "NETFLIX_STACK"))
 
 
@@ -16,6 +20,8 @@ def check_expressions(workflow: dict[str, Any], known: set[str], place: Document
         for name, value in inputs_without_definitions(step).items():
             for spot, text in expression_texts_by_path(value):
                 key = spot.rpartition(".")[2] or name
+                if len(place.validation_errors) >= MAX_ERRORS:
+                    return
                 for problem in _problems(text, known):
                     place.add_error(
                         f"taskReferenceName: {problem[0]} for given task: {step['name']} input value: {key} "
@@ -25,7 +31,12 @@ def check_expressions(workflow: dict[str, Any], known: set[str], place: Document
 
 def _problems(text: str, known: set[str]) -> list[tuple[str, str, str]]:
     unreadable = [
-        ("", found.expression, f"is not a valid JSON path: {found.problem}.") for found in check_template(text)
+        ("", _shorten(found.expression), f"is not a valid JSON path: {found.problem}.")
+        for found in check_template(text)[:MAX_ERRORS]
     ]
-    unknown = sorted(expression_roots(text) - known - UNPREFIXED_NAMES - {"workflow", ""})
-    return unreadable + [(root, text, "is not defined in workflow definition.") for root in unknown]
+    unknown = sorted(expression_roots(text) - known - UNPREFIXED_NAMES - {"workflow", ""})[:MAX_ERRORS]
+    return unreadable + [(root, _shorten(text), "is not defined in workflow definition.") for root in unknown]
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= MAX_TEXT_LENGTH else f"{text[:MAX_TEXT_LENGTH]}…"

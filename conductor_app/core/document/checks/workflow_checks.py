@@ -6,6 +6,7 @@ from typing import Any
 
 from ...definition import possible_keys
 from ...errors import ValidationError, ValidationFailed
+from ...expressions.json_walk import expression_texts
 from ...step_structure import structure_of_step
 from ...step_tree import bodies_of, walk
 from ..layout import item_reference, layout_steps
@@ -21,6 +22,8 @@ MAX_STEPS = 10_000
 
 The checks of 100,000 steps take 5 s. Workflows of this size use loops, dynamic forks and sub-workflows.
 """
+MAX_EXPRESSIONS = 50_000
+"""The maximum number of expressions of a definition. The checks and findings of so many take 0.5 s."""
 
 
 def workflow_errors(
@@ -38,6 +41,9 @@ def workflow_errors(
     place = DocumentPosition()
     if has_too_many_steps(document):
         place.at("tasks").add_error(f"A workflow definition can have at most {MAX_STEPS} steps. Use sub-workflows.")
+        return place.validation_errors
+    if has_too_many_expressions(document):
+        place.add_error(f"A workflow definition can have at most {MAX_EXPRESSIONS} expressions. Use sub-workflows.")
         return place.validation_errors
     read = normalize_workflow(document, place)
     if not isinstance(document, dict):
@@ -100,6 +106,11 @@ def has_too_many_steps(document: Any) -> bool:
                 param = step.get("subWorkflowParam")
                 pending += [param.get("workflowDefinition")] if isinstance(param, dict) else []
     return False
+
+
+def has_too_many_expressions(document: Any) -> bool:
+    """Return True if a document, which may be invalid, has more than MAX_EXPRESSIONS beginnings of expressions."""
+    return sum(text.count("${") for text in expression_texts(document)) > MAX_EXPRESSIONS
 
 
 def _check_workflow_fields(

@@ -81,9 +81,15 @@ class LintContext:
     prompts: frozenset[str] | None = None
 
 
+MAX_COMPARED_NAMES = 1_000
+"""The number of known names from which on none is suggested: comparing a name with so many takes 3 ms."""
+
+
 def closest_name(name: str, known: Any) -> str:
-    """Return the most similar known name, or ""."""
+    """Return the most similar known name, or "" if there is none or too many to compare."""
     known = [each for each in known if each != name]
+    if len(known) > MAX_COMPARED_NAMES:
+        return ""
     same = [each for each in known if each.lower() == name.lower()]
     return next(iter(same or get_close_matches(name, sorted(known), 1, 0.6)), "")
 
