@@ -1,19 +1,27 @@
 """Chains of runs that start one another without waiting: they stop at the limit, unless they are slow."""
 
-from conductor_app.core.child_run import CHAIN_MS, depth_of_started, require_depth_to_start
-from conductor_app.core.errors import StepRefused
 from conductor_app.models import Run
-from tests.builders import definition, start_workflow
-from tests.scenario import Scenario, register_definitions
+from tests.builders import start_workflow, wait
+from tests.scenario import Scenario
 
 
 def test_a_workflow_that_starts_itself_at_once_stops_at_the_limit_with_the_reason(clock, settings):
     settings.CONDUCTOR_MAX_WORKFLOW_DEPTH = 5
 
-    scenario = Scenario(clock, start_workflow("again", name="order", version=1))
-    scenario.sweep() if hasattr(scenario, "sweep") else None
+    Scenario(clock, start_workflow("again", name="order", version=1))
 
     last = Run.objects.order_by("-depth").first()
     assert (last.depth, last.status) == (5, "FAILED")
     assert "5 workflows have started one another" in last.reason
+    assert Run.objects.count() == 6
+
+
+def test_a_workflow_that_starts_itself_slowly_has_no_limit(clock, settings):
+    settings.CONDUCTOR_MAX_WORKFLOW_DEPTH = 2
+    scenario = Scenario(clock, wait("pause", duration="10 seconds"), start_workflow("again", name="order", version=1))
+
+    for _ in range(5):
+        scenario.later(10)
+
+    assert set(Run.objects.values_list("depth", flat=True)) == {0}
     assert Run.objects.count() == 6

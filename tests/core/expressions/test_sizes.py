@@ -30,7 +30,7 @@ def test_a_value_that_multiplies_a_payload_is_refused_at_the_limit(template):
         read.append(key)
         return scope(root, key)
 
-    with pytest.raises(PayloadOverLimit, match="^The input of task a would take more than 10000 bytes; 10000 are"):
+    with pytest.raises(PayloadOverLimit, match=r"^The input of task a would take more than 10000 bytes; 10000 are"):
         resolve_template(template, counted, 10_000, "The input of task a")
 
     assert len(read) <= 12

@@ -31,12 +31,13 @@ def check_expressions(workflow: dict[str, Any], known: set[str], place: Document
 
 def _problems(text: str, known: set[str]) -> list[tuple[str, str, str]]:
     unreadable = [
-        ("", _shorten(found.expression), f"is not a valid JSON path: {found.problem}.")
+        ("", shorten(found.expression), f"is not a valid JSON path: {found.problem}.")
         for found in check_template(text)[:MAX_ERRORS]
     ]
     unknown = sorted(expression_roots(text) - known - UNPREFIXED_NAMES - {"workflow", ""})[:MAX_ERRORS]
-    return unreadable + [(root, _shorten(text), "is not defined in workflow definition.") for root in unknown]
+    return unreadable + [(root, shorten(text), "is not defined in workflow definition.") for root in unknown]
 
 
-def _shorten(text: str) -> str:
+def shorten(text: str) -> str:
+    """Return the beginning of a long text, for a message."""
     return text if len(text) <= MAX_TEXT_LENGTH else f"{text[:MAX_TEXT_LENGTH]}…"

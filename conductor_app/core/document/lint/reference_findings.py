@@ -10,7 +10,7 @@ from ...expressions.parsing import parse_template
 from ...expressions.references import Reference
 from ...step_structure import Flow, structure_of_step
 from ...step_tree import StepSpot
-from ..checks.expressions import UNPREFIXED_NAMES
+from ..checks.expressions import UNPREFIXED_NAMES, shorten
 from ..inline_definitions import PARAM, inputs_without_definitions, param_without_definition
 from .findings import (
     ERROR,
@@ -62,8 +62,8 @@ class ReferenceLinter:
             if reference is None:
                 continue
             if reference.problem:
-                message = f"`{expression.source}` is no path: {reference.problem}."
-                yield LintFinding(severity, UNREADABLE, path, message, expression.source)
+                written = shorten(expression.source)
+                yield LintFinding(severity, UNREADABLE, path, f"`{written}` is no path: {reference.problem}.", written)
             elif reference.root:
                 yield from self._check_reference(reference, expression.source, path, reader, severity)
 
