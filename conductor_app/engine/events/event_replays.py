@@ -77,13 +77,13 @@ def _planned_actions(handler: EventHandler, payload: Any, workflows: frozenset[s
     for action in handler.document.get("actions") or ():
         name = str(action.get("action") or "")
         seen = expand_json_texts(payload) if action.get("expandInlineJSON") is True else payload
-        params = payload if action.get("takesPayload") else _resolved(action.get(name) or {}, seen)
+        params = payload if action.get("takesPayload") else _resolve_params(action.get(name) or {}, seen)
         started = (action.get(name) or {}).get("name") if action.get("takesPayload") else _workflow_name(params)
         is_missing = name == "start_workflow" and started not in workflows
         yield PlannedAction(name, params, f"There is no workflow {quote_value(started)}." if is_missing else "")
 
 
-def _resolved(written: Any, payload: Any) -> Any:
+def _resolve_params(written: Any, payload: Any) -> Any:
     try:
         return resolve_event_template(written, payload, max_value_bytes())
     except PayloadOverLimit as found:
