@@ -10,8 +10,10 @@ from .snapshot import Run
 from .states import RUNNING
 from .timers import next_run_timer
 
-CHAIN_MS = 10_000
+CHAIN_MS = 1_000
 """The age of a run up to which a run that it starts, without waiting for it, is one level below it."""
+EVENT_CHAIN_MS = 10_000
+"""The same for a run that starts because of an event, which may wait in a queue before it is received."""
 
 
 def new_child_run(effect: StartRun, parent: Run, now: int) -> Run:
@@ -45,9 +47,22 @@ def depth_of_started(parent: Run, now: int) -> int:
     """Return the depth of a run that START_WORKFLOW starts.
 
     A run that starts another at once belongs to its chain, which may have no end. One that starts its successor later,
-    such as each day, begins a new chain.
+    such as after each page of a list or each day, begins a new chain.
     """
     return parent.depth + 1 if now - parent.created_at < CHAIN_MS else 0
+
+
+def depth_after_event(publisher_depth: int, created_at: int, received_at: int, limit: int) -> int:
+    """Return the depth of a run that an event starts, by the run that published it. `limit`: 0 for none.
+
+    Raises:
+        StepRefused: when the publisher is the last run of a chain of the maximum length.
+    """
+    if received_at - created_at >= EVENT_CHAIN_MS:
+        return 0
+    if limit and publisher_depth >= limit:
+        raise StepRefused(_chain_reason(publisher_depth, EVENT_CHAIN_MS, "An event may start its own publisher"))
+    return publisher_depth + 1
 
 
 def _child_debug(effect: StartRun, parent: Run, now: int) -> dict[str, Any]:
@@ -86,7 +101,11 @@ def require_depth_to_start(run: Run, now: int) -> None:
     """
     limit = run.definition.limits.max_depth
     if limit and run.depth >= limit and depth_of_started(run, now):
-        raise StepRefused(
-            f"{run.depth} workflows have started one another, each less than {CHAIN_MS // 1000} s after its own start, "
-            "which is the maximum (MAX_WORKFLOW_DEPTH). A workflow may start itself without end."
-        )
+        raise StepRefused(_chain_reason(run.depth, CHAIN_MS, "A workflow may start itself"))
+
+
+def _chain_reason(depth: int, within_ms: int, cause: str) -> str:
+    return (
+        f"{depth} workflows have started one another, each less than {within_ms // 1000} s after its own start, "
+        f"which is the maximum (MAX_WORKFLOW_DEPTH). {cause} without end."
+    )

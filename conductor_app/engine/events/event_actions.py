@@ -8,18 +8,19 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
-from ... import clock
+from ... import clock, conf
 from ...access.current_actor import acting_as_owner
 from ...access.masking import decrypt_masked
 from ...access.uses import require_run_control
 from ...core import commands, reports
+from ...core.child_run import depth_after_event
 from ...core.definition import possible_keys
 from ...core.errors import Busy, Invalid, NotFound, PayloadOverLimit, RequestRefused, ValidationFailed
 from ...core.events import expand_json_texts, resolve_event_template
 from ...core.expressions import field_text, quote_value
 from ...core.reports import Report
 from ...core.step_types.field_checks import whole_number
-from ...models import Attempt, EventAction, Message, Task
+from ...models import Attempt, EventAction, Message, Run, Task
 from ...models.events import COMPLETED, FAILED, IN_PROGRESS
 from ...store import outbox_messages
 from ...store.definitions import max_value_bytes
@@ -151,8 +152,20 @@ def _start_workflow(order: ActionRequest, params: Params) -> None:
         correlation_id=_text(params.get("correlationId")),
         domains=_domains(params, order.payload),
         event=delivery.event,
+        depth=_depth_in_chain(order),
     )
     run_commands.start(request, order.by, within_transaction=lambda id: order.done(id, {"workflowId": id})(clock.now()))
+
+
+def _depth_in_chain(order: ActionRequest) -> int:
+    """Return the depth of a run that this event starts: events of runs name their publisher.
+
+    Raises:
+        StepRefused: when its publisher is the last run of a chain of the maximum length.
+    """
+    id = order.payload.get("workflowInstanceId") if isinstance(order.payload, dict) else None
+    publisher = Run.objects.filter(pk=id).values_list("depth", "created_at").first() if isinstance(id, str) else None
+    return depth_after_event(*publisher, order.row.delivery.received_at, conf.max_workflow_depth) if publisher else 0
 
 
 def _domains(params: Params, payload: Any) -> dict[str, str]:

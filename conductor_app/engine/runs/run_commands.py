@@ -84,6 +84,7 @@ class StartRequest:
     event: str = ""
     request_id: str | None = None
     schedule: str = ""
+    depth: int = 0
     input_path: str = ""
     labels: tuple[str, ...] = ()
     starts_at: int = 0
@@ -267,6 +268,7 @@ def new_run(request: StartRequest, definition: Definition, now: int, seed: str) 
         correlation_id=request.correlation_id,
         priority=request.priority,
         domains=request.domains,
+        depth=request.depth,
         debug=_first_breakpoints(request, definition, now),
         starter_id=current_user_id(),
     )
