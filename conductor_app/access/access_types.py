@@ -137,6 +137,11 @@ SYSTEM_ROLES: dict[str, SystemRole] = {
         | _rights_on((READ, UPDATE, DELETE), WORKFLOW),
         RUN_PAGE_PERMISSIONS,
     ),
+    "APPLICATION_MANAGER": SystemRole(
+        "Application managers",
+        _rights_on(CRUD_ACCESSES, APPLICATION),
+        tuple(f"conductor.{verb}_accesskey" for verb in ("add", "view", "change", "delete")),
+    ),
 }
 """The predefined roles. ADMIN passes every check, regardless of its rights."""
 ADMIN = "ADMIN"

@@ -69,6 +69,23 @@ def test_a_revoked_key_of_a_more_powerful_application_cannot_be_restored(manager
     assert api_client_of(manager).post(f"/applications/{admin.id}/accessKeys/{key}/status", {}).status_code == 403
 
 
+def test_a_manager_of_applications_manages_them_but_gives_no_access(root):
+    admin = create_application("admin", "ADMIN")
+    keeper = root.post("/applications", {"name": "keeper"}).json()["id"]
+    assert root.post(f"/applications/{keeper}/roles/APPLICATION_MANAGER", {}).status_code == 200
+    api = api_client_of(Application.objects.get(pk=keeper))
+
+    other = api.post("/applications", {"name": "other"}).json()["id"]
+    assert api.put(f"/applications/{other}", {"name": "shop"}).status_code == 200
+    assert api.post(f"/applications/{other}/accessKeys", {}).status_code == 200
+    assert api.delete(f"/applications/{other}").status_code == 200
+
+    assert api.post(f"/applications/{admin.id}/accessKeys", {}).status_code == 403
+    assert api.post(f"/applications/{keeper}/roles/WORKER", {}).status_code == 403
+    assert root.delete(f"/applications/{keeper}/roles/APPLICATION_MANAGER").status_code == 200
+    assert api.post("/applications", {"name": "more"}).status_code == 403
+
+
 def test_a_role_with_other_permissions_cannot_be_given(manager):
     own = Application.objects.get(name="manager")
     api = api_client_of(manager)

@@ -50,6 +50,7 @@ MAY = {
         "overwrite a task",
     },
     "WORKFLOW_MANAGER": SEES | {"start", "start by name", "pause a run", "stop a run", "remove a run", "report", "log"},
+    "APPLICATION_MANAGER": set(),
     None: set(),
 }
 

@@ -210,6 +210,7 @@ def test_a_worker_with_a_grant_by_prefix_does_its_work_and_no_other(auth, applic
 def test_roles_are_listed_made_changed_and_deleted(auth, application, server):
     assert set(auth.list_system_roles()) == {
         "ADMIN", "USER", "USER_READ_ONLY", "WORKER", "METADATA_MANAGER", "WORKFLOW_MANAGER",
+        "APPLICATION_MANAGER",
     }  # fmt: skip
     assert {"READ_WORKFLOW_DEF", "EXECUTE_TASK_DEF"} <= set(auth.list_available_permissions())
     auth.create_role(CreateOrUpdateRoleRequest("reader", ["READ_WORKFLOW_DEF"]))

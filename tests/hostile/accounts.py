@@ -16,7 +16,7 @@ from conductor_app.engine.access.clients import ClientSettings, create_client
 from conductor_app.models import Client
 
 CSRF_TOKEN = "hostile0" * 4
-ROLES = ("ADMIN", "USER", "WORKER", "USER_READ_ONLY", "WORKFLOW_MANAGER", "METADATA_MANAGER")
+ROLES = ("ADMIN", "USER", "WORKER", "USER_READ_ONLY", "WORKFLOW_MANAGER", "METADATA_MANAGER", "APPLICATION_MANAGER")
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ NAMES: dict[type[Model], tuple[str, str]] = {
     SchemaDefinition: (SCHEMA, "name"),
     Secret: (SECRET, "name"),
     Variable: (VARIABLE, "name"),
-    Webhook: (WEBHOOK, "id"),
+    Webhook: (WEBHOOK, "name"),
     Integration: (INTEGRATION_PROVIDER, "name"),
     Prompt: (PROMPT, "name"),
     Application: (APPLICATION, "id"),
@@ -69,4 +69,6 @@ def _on_removal(sender: type[Model], instance: Model, **_: Any) -> None:
     # A definition exists until its last version is deleted.
     if not sender._default_manager.filter(**{column: name}).exists():
         Grant.objects.filter(target_type=target, target_id=name).delete()
-        Tag.objects.filter(object_type=target, object_name=name).delete()
+        # Tags name a webhook by its id.
+        tagged = instance.pk if target == WEBHOOK else name
+        Tag.objects.filter(object_type=target, object_name=tagged).delete()

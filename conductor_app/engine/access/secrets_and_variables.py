@@ -13,7 +13,7 @@ from ...models import Secret, Variable
 from ...store import environment_variables
 from ...store.rows import strip_nul
 from .. import audit
-from ..definitions.tags import Tags, mirror_tags
+from ..definitions.tags import Tags, metadata_tags, mirror_tags, require_valid_tag
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,255}")
 MAX_BYTES = 65_535
@@ -52,19 +52,24 @@ def check_name_and_value(name: str, value: str) -> None:
     Raises:
         Invalid: when one of them is invalid.
     """
-    if not NAME.fullmatch(name):
-        raise Invalid("The name must have 1 to 255 letters, digits, _ or -.")
+    _check_name(name)
     if not value:
         raise Invalid("The value must not be empty.")
     if len(value.encode("utf-8", "surrogatepass")) > MAX_BYTES:
         raise Invalid(f"The value must have at most {MAX_BYTES} bytes.")
 
 
+def _check_name(name: str) -> None:
+    if not NAME.fullmatch(name):
+        raise Invalid("The name must have 1 to 255 letters, digits, _ or -.")
+
+
 def _save(model: type[Secret | Variable], name: str, by: str, reason: str, **value: str) -> None:
     with transaction.atomic():
         now = clock.now()
         values = {**value, "updated_at": now, "updated_by": by[:255]}
-        initial = {**values, "created_at": now, "created_by": by[:255]}
+        # A variable may have had tags before it existed.
+        initial = {**values, "created_at": now, "created_by": by[:255], "tags": metadata_tags(TARGETS[model], name)}
         _, is_new = model.objects.update_or_create(pk=name, defaults=values, create_defaults=initial)
         _record_change(model, name, "create" if is_new else "overwrite", by, reason)
     transaction.on_commit(_clear_cache)
@@ -100,30 +105,37 @@ def _delete(model: type[Secret | Variable], name: str, by: str, reason: str) -> 
 
 
 def tags_of(model: type[Secret | Variable], name: str) -> Tags:
-    """Return the tags of a secret or variable.
+    """Return the tags of a secret or variable. A variable that does not exist can have tags, as in Orkes.
 
     Raises:
-        NotFound: when it does not exist.
+        NotFound: when there is no such secret.
     """
     found = model.objects.filter(pk=name).values_list("tags", flat=True).first()
-    if found is None:
-        raise NotFound(f"There is no {model._meta.verbose_name} named {name}.")
-    return found
+    if found is not None:
+        return found
+    if model is Secret:
+        raise NotFound(f"There is no secret named {name}.")
+    return metadata_tags(VARIABLE, name)
 
 
 def change_tags(model: type[Secret | Variable], name: str, change: Callable[[Tags], Tags], by: str) -> None:
     """Replace the tags of a secret or variable by the result of `change`.
 
     Raises:
-        NotFound: when it does not exist.
+        NotFound: when there is no such secret.
+        Invalid: when there is no such variable, and its name or one of the tags is invalid.
     """
     with transaction.atomic():
         row = model.objects.select_for_update().filter(pk=name).first()
+        changed = change(tags_of(model, name) if row is None else row.tags)
         if row is None:
-            raise NotFound(f"There is no {model._meta.verbose_name} named {name}.")
-        row.tags = change(row.tags)
-        row.save(update_fields=["tags"])
-        mirror_tags(TARGETS[model], name, row.tags)
+            _check_name(name)
+            for tag in changed:
+                require_valid_tag(tag)
+        else:
+            row.tags = changed
+            row.save(update_fields=["tags"])
+        mirror_tags(TARGETS[model], name, changed)
         _record_change(model, name, "tag", by)
 
 

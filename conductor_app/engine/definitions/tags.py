@@ -1,12 +1,13 @@
 """Commands on the tags of definitions and other objects. A grant on a tag applies to all objects with the tag."""
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
 from django.db import transaction
 
 from ...access import change_signals
-from ...access.access_types import EVENT_HANDLER, TASK_DEF, WEBHOOK, WORKFLOW_DEF
+from ...access.access_types import APPLICATION, EVENT_HANDLER, TASK_DEF, WEBHOOK, WORKFLOW_DEF
 from ...access.escalation import require_tag
 from ...core.errors import Invalid, NotFound
 from ...models import EventHandler, Tag, TaskDefinition, Webhook, WorkflowDefinition
@@ -17,6 +18,7 @@ Document = dict[str, Any]
 Tags = list[Document]
 METADATA, RATE_LIMIT = "METADATA", "RATE_LIMIT"
 MAX_LENGTH = 128
+APPLICATION_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 TAGGED_MODELS = {
     WORKFLOW_DEF: (WorkflowDefinition, "name", "workflow_definition"),
     TASK_DEF: (TaskDefinition, "name", "task_definition"),
@@ -79,7 +81,7 @@ def add_tags(target: str, name: str, tags: Iterable[Document], by: str) -> None:
                     by,
                 )
             else:
-                _refuse_too_long(tag)
+                require_valid_tag(tag)
                 require_tag(target, name, tag["key"], tag["value"])
                 Tag.objects.get_or_create(object_type=target, object_name=name, key=tag["key"], value=tag["value"])
         _record_change(target, name, "tag", by)
@@ -114,6 +116,16 @@ def set_tags(target: str, name: str, tags: list[Document], by: str) -> None:
         removed = [tag for tag in metadata_tags(target, name) if (tag["key"], tag["value"]) not in wanted]
         remove_tags(target, name, removed, by)
         add_tags(target, name, tags, by)
+
+
+def require_valid_tag(tag: Document) -> None:
+    """Check the length of a tag.
+
+    Raises:
+        Invalid: when the key or the value is too long.
+    """
+    if max(len(tag["key"]), len(tag["value"])) > MAX_LENGTH:
+        raise Invalid(f"The key and the value of a tag must have at most {MAX_LENGTH} characters.")
 
 
 def mirror_tags(target: str, name: str, tags: Iterable[Document]) -> None:
@@ -176,12 +188,9 @@ def _parse_whole_number(value: str) -> int:
     return int(value)
 
 
-def _refuse_too_long(tag: Document) -> None:
-    if max(len(tag["key"]), len(tag["value"])) > MAX_LENGTH:
-        raise Invalid(f"The key and the value of a tag must have at most {MAX_LENGTH} characters.")
-
-
 def _refuse_unknown(target: str, name: str) -> None:
+    if target == APPLICATION and not APPLICATION_ID.fullmatch(name):
+        raise NotFound(f"There is no application {name}.")
     if target not in TAGGED_MODELS:
         return
     model, column, kind = TAGGED_MODELS[target]

@@ -1,6 +1,7 @@
 """Commands on webhooks, whose secrets are encrypted, and the receipt of webhook requests as events."""
 
 import json
+import re
 import uuid
 from collections.abc import Mapping
 from typing import Any
@@ -24,22 +25,30 @@ from .. import audit
 from . import event_intake
 
 Document = dict[str, Any]
+ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 MAX_COMPLETED = 10_000
 
 
 def create_webhook(document: Document, by: str, reason: str = "") -> Webhook:
-    """Create a webhook.
+    """Create a webhook, with the id in the document if there is one.
 
     Raises:
         ValidationFailed: when the document is invalid.
-        Conflict: when the name is taken.
+        Invalid: when the id is not one for addresses.
+        Conflict: when the id or the name is taken.
     """
     read, validation_errors = read_webhook(document)
     if validation_errors:
         raise ValidationFailed(validation_errors)
     _require_workflows(read)
     now = clock.now()
-    row = Webhook(id=derived_id(now, randomness.random_hex()), created_at=now, created_by=by)
+    id = read.get("id") or derived_id(now, randomness.random_hex())
+    if not ID.fullmatch(id):
+        raise Invalid("The id must have 1 to 64 letters, digits, _, - or ., and must not begin with - or a dot.")
+    # Grants name webhooks by name.
+    if Webhook.objects.filter(Q(pk=id) | Q(name=id)).exists():
+        raise Conflict(f"A webhook with the id or the name {id} already exists. Choose another id, or omit it.")
+    row = Webhook(id=id, created_at=now, created_by=by)
     return _save_webhook(row, read, by, "create", reason)
 
 
@@ -122,10 +131,10 @@ def _save_webhook(row: Webhook, read: Document, by: str, action: str, reason: st
     row.name, row.document = read["name"], {**read, "id": row.id, "headers": redacted}
     try:
         with transaction.atomic():
-            row.save()
+            row.save(force_insert=action == "create")
             _record_change(row.id, action, by, reason)
     except IntegrityError:
-        raise Conflict(f"A webhook with the name {row.name} already exists.") from None
+        raise Conflict(f"A webhook with the name {row.name} or the id {row.id} already exists.") from None
     return row
 
 

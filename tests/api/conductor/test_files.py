@@ -193,6 +193,12 @@ def test_a_file_that_cannot_be_is_refused(api, run, body, status):
     assert api.post("/files", body).status_code == status
 
 
+def test_the_reply_to_a_file_without_a_run_names_the_field_that_is_missing(api):
+    reply = api.post("/files", {"fileName": "a.pdf"})
+
+    assert reply.json()["message"].startswith("workflowId is missing")
+
+
 def test_a_file_above_the_limit_is_rejected_and_leaves_nothing(api, run, settings):
     settings.CONDUCTOR_FILE_MAX_BYTES = 10
     file = id_of(begin(api, run))

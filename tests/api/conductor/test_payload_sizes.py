@@ -145,7 +145,7 @@ ACCEPTED = {
     "POST /api/queue/update/{workflow}/{ref}/{status}", "POST /api/queue/update/{workflow}/task/{task_id}/{status}",
 }  # fmt: skip
 """Reports, which fail their task instead of being refused, and logs, which are cut."""
-OTHER_REFUSALS = {"POST /api/token": 404, "PUT /api/applications/{id}/tags": 404}
+OTHER_REFUSALS = {"POST /api/token": 404}
 """Operations that refuse the requests of this module before they read the body."""
 STREAMS = {
     "POST /api/files", "POST /api/files/{workflow}/{file}/multipart/{upload}/complete",

@@ -152,4 +152,21 @@ def test_variables_have_tags(api, clock):
     api.delete("/environment/REGION/tags", [tag])
 
     assert api.get("/environment/REGION/tags").json() == []
-    assert api.get("/environment/NOTHING/tags").status_code == 404
+    assert api.get("/environment/NOTHING/tags").json() == []
+
+
+def test_a_variable_that_does_not_exist_can_have_tags_which_it_keeps_once_it_exists(api, clock):
+    tag = {"key": "team", "value": "a", "type": "METADATA"}
+    assert api.delete("/environment/REGION/tags", [tag]).status_code == 200
+
+    assert api.put("/environment/REGION/tags", [tag]).status_code == 200
+    assert api.get("/environment/REGION/tags").json() == [tag]
+    assert "REGION" not in {each["name"] for each in api.get("/environment").json()}
+    api.put("/environment/REGION", b"eu")
+
+    assert api.get("/environment/REGION/tags").json() == [tag]
+    api.delete("/environment/REGION")
+    assert api.get("/environment/REGION/tags").json() == []
+    assert api.put("/environment/A%20B/tags", [tag]).status_code == 400
+    assert api.put("/environment/REGION/tags", [{"key": "x" * 129, "value": ""}]).status_code == 400
+    assert api.put("/secrets/NOTHING/tags", [tag]).status_code == 404

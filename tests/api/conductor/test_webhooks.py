@@ -57,6 +57,26 @@ def test_a_webhook_is_saved_shown_changed_and_deleted(api, webhook):
     assert api.post(f"/webhook/{id}", BODY).status_code == 404
 
 
+def test_a_new_webhook_keeps_the_id_that_it_is_given_unless_that_is_taken(api, webhook):
+    assert webhook(**GITHUB, id="shop-orders.1") == "shop-orders.1"
+    assert api.post("/webhook/shop-orders.1", BODY, **{"X-Hub-Signature-256": signed(BODY)}).status_code == 200
+
+    again = api.post("/metadata/webhook", {**GITHUB, "name": "other", "id": "shop-orders.1"})
+    named = api.post("/metadata/webhook", {**GITHUB, "name": "other", "id": "shop"})
+
+    assert (again.status_code, named.status_code, Webhook.objects.get().name) == (409, 409, "shop")
+    assert "shop-orders.1 already exists" in again.json()["message"]
+    assert len(webhook(**GITHUB, name="third", id="")) == 36
+
+
+@pytest.mark.parametrize("id", ["..", "a/b", "a b", "x" * 65, "ü"])
+def test_a_webhook_gets_no_id_that_an_address_cannot_have(api, id):
+    reply = api.post("/metadata/webhook", {**GITHUB, "name": "shop", "id": id})
+
+    assert (reply.status_code, Webhook.objects.count()) == (400, 0)
+    assert "id must have 1 to 64" in reply.json()["message"]
+
+
 def test_a_webhook_carries_tags_as_long_as_it_is_there(api, webhook):
     tags = f"/metadata/webhook/{(id := webhook(**GITHUB))}/tags"
     team, stage = {"key": "team", "value": "shop"}, {"key": "stage", "value": "live"}

@@ -8,7 +8,6 @@ from django.http import HttpResponse
 from ....access.access_types import APPLICATION, TASK_DEF, WORKFLOW_DEF
 from ....core.document.checks.field_specs import RATE_LIMIT
 from ....core.errors import NotFound
-from ....engine.access.applications import find_application
 from ....engine.definitions import tags
 from ....engine.definitions.tags import Tags
 from .. import request_body
@@ -101,7 +100,11 @@ class TaskTags(WorkflowTags):
 
 
 class ApplicationTags(ConductorView):
-    """GET, PUT, DELETE /api/applications/{id}/tags: list, add or remove tags."""
+    """GET, PUT, DELETE /api/applications/{id}/tags: list, add or remove tags.
+
+    The application need not exist, as in Orkes: the server gives the ids of applications, so that no later one gets
+    the tags.
+    """
 
     operations = {
         "get": ApiOperation("List the tags of an application", permission=can_view_application, reply=ArrayOf(TAG)),
@@ -112,14 +115,14 @@ class ApplicationTags(ConductorView):
     }
 
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
-        return Json(tags.metadata_tags(APPLICATION, find_application(id).id))
+        return Json(tags.list_tags(APPLICATION, id))
 
     def put(self, request: ConductorRequest, id: str) -> HttpResponse:
-        tags.add_tags(APPLICATION, find_application(id).id, read_tags(request), request.actor.name)
+        tags.add_tags(APPLICATION, id, read_tags(request), request.actor.name)
         return EmptyOk()
 
     def delete(self, request: ConductorRequest, id: str) -> HttpResponse:
-        tags.remove_tags(APPLICATION, find_application(id).id, read_tags(request), request.actor.name)
+        tags.remove_tags(APPLICATION, id, read_tags(request), request.actor.name)
         return EmptyOk()
 
 

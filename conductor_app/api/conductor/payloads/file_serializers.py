@@ -4,7 +4,7 @@ from typing import Any
 
 from ....access.signed_links import file_address
 from ....core.document.checks.document_fields import FieldSpec, FieldTable
-from ....core.document.checks.values import DocumentPosition, ListOf, read_name, read_text
+from ....core.document.checks.values import ListOf, read_name, read_text
 from ....core.errors import Invalid
 from ....models import FileHandle
 from ..request_fields import read_request
@@ -24,9 +24,11 @@ def parse_new_file(document: dict[str, Any]) -> tuple[str, str, str, str]:
 
     Raises:
         ValidationFailed: when a field is invalid
-        Invalid: when the content type is invalid.
+        Invalid: when the run is missing, or the content type is invalid.
     """
-    fields = read_request(document, NEW_FILE, "createFile.request", _check_new_file)
+    fields = read_request(document, NEW_FILE, "createFile.request", lambda fields, position: None)
+    if not fields["workflowId"]:
+        raise Invalid("workflowId is missing: it names the run that the file belongs to.")
     if not (fields["contentType"].isascii() and fields["contentType"].isprintable()):
         raise Invalid("Invalid contentType.")
     return (
@@ -35,11 +37,6 @@ def parse_new_file(document: dict[str, Any]) -> tuple[str, str, str, str]:
         fields["fileName"],
         fields["contentType"] or "application/octet-stream",
     )
-
-
-def _check_new_file(fields: dict[str, Any], position: DocumentPosition) -> None:
-    if not fields["workflowId"]:
-        position.at("workflowId").add_missing("Workflow Id cannot be null or empty")
 
 
 def parse_part_tags(document: dict[str, Any]) -> list[str]:
