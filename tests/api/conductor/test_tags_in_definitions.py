@@ -34,6 +34,17 @@ def test_tags_in_a_definition_become_its_tags(api, way):
     assert save(tags="x") == 400
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_a_definition_is_returned_with_its_tags_if_the_client_asks_for_them(api, way):
+    method, address, document, is_list, place = WAYS[way]
+    sent = {**document, "tags": [TAG]}
+    api.send(method, address, [sent] if is_list else sent)
+    shown = f"/metadata/{place.replace('task/', 'taskdefs/')}"
+
+    assert api.get(f"{shown}?metadata=true").json()["tags"] == [TAG]
+    assert "tags" not in api.get(shown).json()
+
+
 def test_a_task_definition_in_a_step_may_have_a_lease_that_is_longer_than_its_timeout(api):
     api.define(simple("pick", taskDefinition={"name": "pick", "timeoutSeconds": 120}))
     [task] = api.workflow(api.start())["tasks"]

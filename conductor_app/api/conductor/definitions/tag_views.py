@@ -34,6 +34,11 @@ def save_given_tags(target: str, document: dict[str, Any], given: tuple[Tags, bo
         (tags.set_tags if overwrites else tags.add_tags)(target, document["name"], found, by)
 
 
+def requested_tags(request: ConductorRequest, target: str, name: str) -> dict[str, Tags]:
+    """Return the tags of a definition as its field `tags`, if the request asks for them, as the Go SDK does."""
+    return {"tags": tags.metadata_tags(target, name)} if request.query.flag("metadata", False) else {}
+
+
 class AllTags(ConductorView):
     """GET /api/metadata/tags: list every tag that is in use."""
 

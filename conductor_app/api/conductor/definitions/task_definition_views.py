@@ -14,6 +14,7 @@ from ....models import TaskDefinition
 from .. import request_body
 from ..api_operation import EMPTY_REPLY, ApiOperation, ArrayOf
 from ..findings import add_findings
+from ..openapi import tables as shapes
 from ..permission_rules import ALLOW_ALL
 from ..permissions import can_delete_task_definition, can_save_task_definitions, can_view_task_definition
 from ..replies import EmptyOk, Json
@@ -21,7 +22,7 @@ from ..request_fields import errors_under
 from ..view import ConductorRequest, ConductorView
 from .definition_serializers import task_definition_document
 from .tag_serializers import take_tags
-from .tag_views import save_given_tags
+from .tag_views import requested_tags, save_given_tags
 
 
 class TaskDefinitions(ConductorView):
@@ -80,7 +81,12 @@ class TaskDefinitionOne(ConductorView):
     """GET, DELETE /api/metadata/taskdefs/{name}: get or delete a definition."""
 
     operations = {
-        "get": ApiOperation("Get a task definition", permission=can_view_task_definition, reply=TASK_DEFINITION),
+        "get": ApiOperation(
+            "Get a task definition, with its tags if `metadata` is true",
+            permission=can_view_task_definition,
+            reply=shapes.TAGGED_TASK_DEFINITION,
+            query={"metadata": bool},
+        ),
         "delete": ApiOperation("Delete a task definition", permission=can_delete_task_definition, reply=EMPTY_REPLY),
     }
 
@@ -88,7 +94,7 @@ class TaskDefinitionOne(ConductorView):
         row = TaskDefinition.objects.filter(name=name).first()
         if row is None:
             raise NotFound(f"No such taskType found by name: {name}")
-        return Json(task_definition_document(row))
+        return Json(task_definition_document(row) | requested_tags(request, TASK_DEF, name))
 
     def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
         definition_commands.delete_task(name, request.actor.name)

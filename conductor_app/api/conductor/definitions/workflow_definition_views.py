@@ -27,7 +27,7 @@ from ..request_fields import errors_under
 from ..view import ConductorRequest, ConductorView
 from .definition_serializers import classifier_of, definition_summary, workflow_definition_document
 from .tag_serializers import take_tags
-from .tag_views import save_given_tags
+from .tag_views import requested_tags, save_given_tags
 
 
 class WorkflowDefinitions(ConductorView):
@@ -122,7 +122,10 @@ class WorkflowDefinitionOne(ConductorView):
 
     operations = {
         "get": ApiOperation(
-            "Get a workflow definition", permission=can_view_workflow, reply=WORKFLOW_DEFINITION, query={"version": int}
+            "Get a workflow definition, with its tags if `metadata` is true",
+            permission=can_view_workflow,
+            reply=shapes.TAGGED_WORKFLOW_DEFINITION,
+            query={"version": int, "metadata": bool},
         ),
     }
 
@@ -135,7 +138,7 @@ class WorkflowDefinitionOne(ConductorView):
             raise NotFound(
                 f"No such workflow found by name: {name}, version: {request.query.text('version') or 'null'}"
             )
-        return Json(workflow_definition_document(row))
+        return Json(workflow_definition_document(row) | requested_tags(request, WORKFLOW_DEF, name))
 
 
 class WorkflowDefinitionVersion(ConductorView):

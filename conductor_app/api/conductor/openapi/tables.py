@@ -103,6 +103,8 @@ TASK: FieldTable = (
 
 TAGS = FieldSpec("tags", ListOf(ObjectOf(TAG)))
 EVENT_HANDLER: FieldTable = (*HANDLER_FIELDS, TAGS)
+TAGGED_WORKFLOW_DEFINITION: FieldTable = (*WORKFLOW_DEFINITION, TAGS)
+TAGGED_TASK_DEFINITION: FieldTable = (*TASK_DEFINITION, TAGS)
 WEBHOOK: FieldTable = (
     *WEBHOOK_FIELDS,
     FieldSpec("url", read_text),
@@ -328,6 +330,7 @@ ERROR: FieldTable = (
 
 TABLE_BY_NAME: dict[str, FieldTable] = {
     "TaskDef": TASK_DEFINITION,
+    "ExtendedTaskDef": TAGGED_TASK_DEFINITION,
     "HumanTaskTemplate": FORM_TEMPLATE,
     "HumanTaskUser": HUMAN_USER,
     "HumanTaskAssignment": HUMAN_ASSIGNMENT,
@@ -335,6 +338,7 @@ TABLE_BY_NAME: dict[str, FieldTable] = {
     "HumanTaskEntry": HUMAN_TASK,
     "HumanTaskSearchResult": HUMAN_TASK_PAGE,
     "WorkflowDef": WORKFLOW_DEFINITION,
+    "ExtendedWorkflowDef": TAGGED_WORKFLOW_DEFINITION,
     "WorkflowTask": STEP_FIELDS,
     "SubWorkflowParams": SUB_WORKFLOW,
     "StateChangeEvent": STATE_CHANGE,
