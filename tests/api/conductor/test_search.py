@@ -208,6 +208,15 @@ def test_free_text_is_found_anywhere(reader, shop, text):
     assert set(found) == {shop[name] for name in FREE_TEXTS[text].split()}
 
 
+@pytest.mark.parametrize("address", ["/workflow/search", "/workflow/search-v2", "/tasks/search", "/tasks/search-v2"])
+@pytest.mark.parametrize("text", ["OR", "AND OR", '"" OR ""'])
+def test_free_text_of_operators_is_refused_and_explained(reader, address, text):
+    reply = reader.get(address, freeText=text)
+
+    assert reply.status_code == 400
+    assert "Write the words to search for" in reply.json()["message"]
+
+
 def test_a_summary_has_the_fields_and_forms_that_clients_read(reader, shop):
     [found] = reader.get("/workflow/search", query="status = FAILED").json()["results"]
 

@@ -68,6 +68,8 @@ def shape(condition):
         ("urn:order:7 at 12:30", ["urn:order:7", "at", "12:30"]),
         ("NOT FOUND", ["NOT", "FOUND"]),
         ("a AND b", ["a", "b"]),
+        ('a "OR" b', ["OR", "a", "b"]),
+        ("* OR *", []),
     ],
 )
 def test_text_without_a_known_field_consists_of_words(text, words):
@@ -77,6 +79,11 @@ def test_text_without_a_known_field_consists_of_words(text, words):
 REFUSED = {
     "an unknown field": ('correlatonId:"x"', "unknown field 'correlatonId' of workflows. Did you mean correlationId?"),
     "an unknown field beside a known one": ('status:FAILED AND owner:"x"', "unknown field 'owner'"),
+    "only an operator": ("OR", "freeText has no words, only OR. Write the words to search for"),
+    "only AND": ("AND", "freeText has no words, only AND."),
+    "only operators": ("AND OR", "freeText has no words, only AND and OR."),
+    "a repeated operator": ("OR OR", "freeText has no words, only OR."),
+    "an operator between empty quotes": ('"" OR ""', "freeText has no words, only OR."),
     "words with OR": ("paid OR status:FAILED", "such as 'paid', with AND only"),
     "words with OR, without a field": ("paid OR failed", "with AND only"),
     "a word in brackets": ("(paid status:FAILED)", "with AND only"),
