@@ -9,6 +9,11 @@ from codecs import BOM_UTF8
 from ..core.errors import Invalid, PayloadTooLarge, UnsupportedMediaType
 
 GZIP, ZLIB, RAW_DEFLATE = zlib.MAX_WBITS | 16, zlib.MAX_WBITS, -zlib.MAX_WBITS
+CHUNK, MAX_MEMBERS = 64 * 1024, 1_000
+"""How many bytes are decompressed at once, and the maximum number of concatenated members.
+
+The end of each member copies the rest of its chunk.
+"""
 UTF_8 = ("utf-8", "utf8", "us-ascii", "ascii")
 CHARSETS = re.compile(
     r"utf-(16|32)(-[lb]e)?|iso8859-\d+|cp125\d|koi8-[ru]|shift_jis|euc_(jp|kr)|gb(k|2312|18030)|big5|mac-roman"
@@ -22,7 +27,7 @@ def decompress(body: bytes, encoding: str, max_bytes: int) -> bytes:
     Raises:
         UnsupportedMediaType: when the encoding is another one
         PayloadTooLarge: when the decompressed body exceeds `max_bytes`
-        Invalid: when the body is not compressed so, or incomplete.
+        Invalid: when the body is not compressed so, incomplete, or in too many parts.
     """
     encoding = encoding.strip().lower()
     if encoding in ("", "identity"):
@@ -39,20 +44,28 @@ def decompress(body: bytes, encoding: str, max_bytes: int) -> bytes:
 
 
 def _inflate(body: bytes, encoding: str, window_bits: int, max_bytes: int) -> bytes:
-    parts, size = [], 0
-    while body:
-        decoder = zlib.decompressobj(window_bits)
+    parts: list[bytes] = []
+    compressed, at, size, members = memoryview(body), 0, 0, 0
+    decoder = None
+    while at < len(body):
+        if decoder is None:
+            decoder, members = zlib.decompressobj(window_bits), members + 1
+        if members > MAX_MEMBERS:
+            raise Invalid(f"The body consists of more than {MAX_MEMBERS} parts of {encoding} data. Compress it as one.")
+        chunk = compressed[at : at + CHUNK]
         try:
-            part = decoder.decompress(body, max_bytes - size + 1)
+            part = decoder.decompress(chunk, max_bytes - size + 1)
         except zlib.error:
             raise Invalid(f"The body is not compressed with {encoding}, as its Content-Encoding says.") from None
         size += len(part)
         if size > max_bytes:
             raise PayloadTooLarge(f"The decompressed body of a request may have at most {max_bytes} bytes.")
-        if not decoder.eof:
-            raise Invalid(f"The body ends within its {encoding} data. Send all of it.")
         parts.append(part)
-        body = decoder.unused_data
+        at += len(chunk) - len(decoder.unused_data)
+        if decoder.eof:
+            decoder = None
+    if decoder is not None:
+        raise Invalid(f"The body ends within its {encoding} data. Send all of it.")
     return b"".join(parts)
 
 

@@ -3,9 +3,11 @@
 import gzip
 import json
 import zlib
+from random import randbytes
 
 import pytest
 
+from conductor_app.api.body_encoding import decompress
 from tests.api.step_documents import simple
 
 DEFINITION = [{"name": "größe", "description": "ein Maß", "ownerEmail": "a@example.org", "retryCount": 1}]
@@ -68,6 +70,22 @@ def test_the_limit_is_that_of_the_decompressed_body(reader, settings):
     reply = post(reader, bomb, content_encoding="gzip")
 
     assert (reply.status_code, reply.json()["status"]) == (413, 413)
+
+
+def test_the_number_of_compressed_parts_is_limited(api):
+    parts = gzip.compress(b"") * 999 + gzip.compress(TEXT.encode())
+
+    assert post(api, parts, content_encoding="gzip").status_code == 200
+    reply = post(api, gzip.compress(b"") + parts, content_encoding="gzip")
+
+    assert reply.status_code == 400
+    assert "more than 1000 parts of gzip data" in reply.json()["message"]
+
+
+def test_compressed_parts_larger_than_a_chunk_are_joined():
+    words = [randbytes(150_000), b"", b"a" * 300_000, randbytes(65_536)]
+
+    assert decompress(b"".join(map(gzip.compress, words)), "gzip", 1_000_000) == b"".join(words)
 
 
 def test_a_compressed_text_is_read(api):
