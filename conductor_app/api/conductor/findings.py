@@ -14,6 +14,8 @@ from ...core.document.lint import LintFinding
 HEADER = "Conductor-Findings"
 MAX_SIZE = 2_000
 """The maximum size of the header in bytes. Proxies limit all headers of a reply to 4 or 8 kB."""
+MAX_TEXT_SIZE = 800
+"""The maximum size of the message and of the path of a finding that exceeds the header alone."""
 
 
 def finding_document(finding: LintFinding) -> dict[str, str]:
@@ -41,7 +43,19 @@ def _render(documents: list[dict[str, Any]]) -> str:
         if text and len(longer) > MAX_SIZE:
             break
         shown.append(
-            each if len(longer) <= MAX_SIZE else {**each, "message": each["message"][:200], "path": each["path"][:200]}
+            each
+            if len(longer) <= MAX_SIZE
+            else {**each, "message": _shorten(each["message"]), "path": _shorten(each["path"])}
         )
         text = json.dumps({"count": len(documents), "findings": shown})
+    return text
+
+
+def _shorten(text: str) -> str:
+    """Return as much of a text as fits. In JSON as ASCII, a character has up to 12 bytes."""
+    size = 0
+    for at, character in enumerate(text):
+        size += len(json.dumps(character)) - 2
+        if size > MAX_TEXT_SIZE:
+            return text[:at]
     return text

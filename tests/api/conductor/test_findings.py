@@ -3,7 +3,10 @@
 import json
 
 import pytest
+from django.http import HttpResponse
 
+from conductor_app.api.conductor.findings import add_findings
+from conductor_app.core.document.lint import LintFinding
 from tests.api.step_documents import simple
 
 HANDLER = {
@@ -83,3 +86,12 @@ def test_the_header_is_ascii_and_has_as_many_findings_as_there_is_room_for(api):
 
     header = reply.headers["Conductor-Findings"]
     assert (header.isascii(), len(header) <= 2_000, json.loads(header)["count"]) == (True, True, 100)
+
+
+@pytest.mark.parametrize("character", ["a", "ü", "😀", "\x01", '"'])
+def test_the_header_stays_below_its_limit_with_any_characters(character):
+    finding = LintFinding("warning", "unknown-field", character * 5_000, character * 5_000)
+
+    header = add_findings(HttpResponse(), [finding, finding])["Conductor-Findings"]
+
+    assert (header.isascii(), len(header) <= 2_000, json.loads(header)["count"]) == (True, True, 2)
