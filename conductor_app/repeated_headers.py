@@ -43,7 +43,7 @@ class RequestOfClient(Request):
     ) -> Any:
         if name in SINGLE_VALUED and not from_trailer:
             first = self._single_values.setdefault(name, value)
-            if first != value and not (name == "CONTENT-TYPE" and self._is_default_of_go_sdk(first, value)):
+            if first != value and not (name == "CONTENT-TYPE" and self._is_same_type(first, value)):
                 raise ContradictoryHeader(name, req=self)
             if name in seen:
                 return None
@@ -53,7 +53,17 @@ class RequestOfClient(Request):
             self._single_values[name] = value
         return super()._apply_header_policy(name, value, scheme_state, seen, *rest, from_trailer=from_trailer)
 
+    def _is_same_type(self, first: str, value: str) -> bool:
+        """Return True for the same content type with its media type in another case, and for the default of Go."""
+        return _normalize_type(first) == _normalize_type(value) or self._is_default_of_go_sdk(first, value)
+
     def _is_default_of_go_sdk(self, first: str, value: str) -> bool:
         """Return True for the default content type after that of the call. Go sends the user agent before both."""
         user_agent = self._single_values.get("USER-AGENT", "")
         return user_agent.startswith(GO_USER_AGENT) and value == GO_DEFAULT_TYPE and first in GO_TYPES_OF_CALLS
+
+
+def _normalize_type(value: str) -> tuple[str, str]:
+    """Return the media type in lower case, and the parameters, such as a boundary, as they are."""
+    media_type, _, parameters = value.partition(";")
+    return media_type.strip().lower(), parameters.strip()

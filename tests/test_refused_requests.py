@@ -72,6 +72,7 @@ def test_the_go_sdk_sends_its_default_content_type_after_that_of_the_call(of_cal
         ["User-Agent: curl/8", "Content-Type: text/plain", JSON],
         ["Content-Type: text/plain", JSON],
         [JSON, JSON, "Content-Type: text/plain"],
+        ["Content-Type: multipart/form-data; boundary=a", "Content-Type: multipart/form-data; boundary=A"],
     ],
 )
 def test_other_contradictory_content_types_are_refused(headers):
@@ -85,6 +86,14 @@ def test_a_repeated_header_may_have_another_case(name):
     seen, status, _, _ = seen_and_reply(request(JSON, f"{name}:  application/json "))
 
     assert (status, seen["CONTENT_TYPE"]) == ("200 OK", "application/json")
+
+
+def test_a_repeated_content_type_may_have_its_media_type_in_another_case():
+    first, second = "application/json; charset=utf-8", "Application/JSON;charset=utf-8"
+
+    seen, status, _, _ = seen_and_reply(request(f"Content-Type: {first}", f"Content-Type: {second}"))
+
+    assert (status, seen["CONTENT_TYPE"]) == ("200 OK", first)
 
 
 @pytest.mark.parametrize("name", ["Authorization", "X-Authorization"])
