@@ -61,7 +61,7 @@ def depth_after_event(publisher_depth: int, created_at: int, received_at: int, l
     if received_at - created_at >= EVENT_CHAIN_MS:
         return 0
     if limit and publisher_depth >= limit:
-        raise StepRefused(_chain_reason(publisher_depth, EVENT_CHAIN_MS, "An event may start its own publisher"))
+        raise StepRefused(_chain_reason(publisher_depth, EVENT_CHAIN_MS, "Perhaps an event starts its own publisher"))
     return publisher_depth + 1
 
 
@@ -89,7 +89,7 @@ def require_depth(run: Run) -> None:
     if limit and run.depth >= limit:
         raise StepRefused(
             f"Sub-workflows are nested {run.depth} levels deep, which is the maximum (MAX_WORKFLOW_DEPTH). "
-            "A workflow may start itself without end."
+            "Perhaps a workflow starts itself without end."
         )
 
 
@@ -101,7 +101,7 @@ def require_depth_to_start(run: Run, now: int) -> None:
     """
     limit = run.definition.limits.max_depth
     if limit and run.depth >= limit and depth_of_started(run, now):
-        raise StepRefused(_chain_reason(run.depth, CHAIN_MS, "A workflow may start itself"))
+        raise StepRefused(_chain_reason(run.depth, CHAIN_MS, "Perhaps a workflow starts itself"))
 
 
 def _chain_reason(depth: int, within_ms: int, cause: str) -> str:

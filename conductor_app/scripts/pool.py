@@ -134,8 +134,9 @@ class Pool:
             result = parse_answer(helper.ask(frames, limit + GRACE_SECONDS), limit, has_floats=language != "javascript")
             return result
         except HelperTimedOut:
-            # The helper itself ends a script at its limit; it may have been stopped from outside.
-            return EvaluationResult(error=timeout_message(limit), timed_out=True) if is_last else None
+            if helper.is_stopped and not is_last:
+                return None
+            return EvaluationResult(error=timeout_message(limit), timed_out=True)
         except HelperDied as death:
             if str(death) in KILLED and not is_last:
                 return None

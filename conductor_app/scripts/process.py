@@ -66,6 +66,14 @@ class Helper:
         return self._process.poll() is None
 
     @property
+    def is_stopped(self) -> bool:
+        """Return True if a signal from outside has stopped the process. Only Linux tells."""
+        try:
+            return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+        except OSError:
+            return False
+
+    @property
     def pid(self) -> int:
         """Return the process id."""
         return self._process.pid

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from hashlib import blake2b
+from itertools import accumulate
 from typing import NamedTuple
 
 from conductor_app.scripts.pool import ScriptsUnavailable, evaluate
@@ -9,6 +10,8 @@ from conductor_app.scripts.pool import ScriptsUnavailable, evaluate
 SECONDS = 2.0
 """The time for the scripts of one document. Those that are left then are not checked."""
 MAX_KNOWN = 10_000
+MAX_JQ_LENGTH, MAX_JQ_NESTING = 10_000, 500
+"""A larger jq program is not checked: the compiler takes more than linear time, and nothing interrupts it."""
 CHECKERS = {"javascript": "javascript-syntax", "jq": "jq-syntax", "python": "python-syntax"}
 
 
@@ -40,13 +43,22 @@ def syntax_faults(scripts: Iterable[ScriptText], *, pool_size: int = 2) -> dict[
 
     A script counts as free of faults if no helper process is available to parse it.
     """
-    wanted = {script: _digest(script) for script in scripts}
+    wanted = {script: _digest(script) for script in scripts if not _is_slow(script)}
     for language in CHECKERS:
         fresh = [script for script, digest in wanted.items() if script.language == language and digest not in _known]
         if fresh:
             _parse(language, fresh, pool_size)
     faults = ((script, _known.get(digest)) for script, digest in wanted.items())
     return {script: fault for script, fault in faults if fault is not None}
+
+
+def _is_slow(script: ScriptText) -> bool:
+    if script.language != "jq":
+        return False
+    if len(script.source) > MAX_JQ_LENGTH:
+        return True
+    nesting = accumulate({"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(letter, 0) for letter in script.source)
+    return max(nesting, default=0) > MAX_JQ_NESTING
 
 
 def _parse(language: str, scripts: list[ScriptText], pool_size: int) -> None:

@@ -161,6 +161,17 @@ def test_a_script_whose_helper_was_stopped_is_evaluated_by_another_one(pool):
     assert is_gone(pid)
 
 
+def test_a_script_that_exceeds_its_time_is_not_evaluated_again(pool, monkeypatch):
+    started = []
+    start = pools.start_helper
+    monkeypatch.setattr(pools, "start_helper", lambda engine: started.append(engine) or start(engine))
+
+    result = pool.evaluate("jq", "def f: f; f", {}, 0.1)
+
+    assert result.timed_out
+    assert started == ["javascript_jq"]
+
+
 def test_an_exception_during_an_evaluation_leaves_no_partial_reply(pool, monkeypatch):
     pool.evaluate("javascript", "1", {})
     (pid,) = pool.idle_pids()

@@ -81,3 +81,10 @@ def test_scripts_after_the_time_limit_are_not_refused(monkeypatch):
     scripts = [ScriptText("jq", f".a{number} | [") for number in range(200)]
 
     assert len(syntax_faults(scripts)) < len(scripts)
+
+
+@pytest.mark.parametrize("program", ["[" * 9000 + "." + "]" * 9000, ".a+" * 5000 + "["])
+def test_a_jq_program_that_would_take_long_to_compile_hides_no_fault_of_others(program):
+    bad = ScriptText("jq", ".a |")
+
+    assert set(syntax_faults([ScriptText("jq", program), bad])) == {bad}

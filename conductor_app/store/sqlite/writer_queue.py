@@ -27,7 +27,9 @@ class WriterQueue:
         self._lock = Lock()
         self._is_taken = False
         self.waiting: deque[Lock] = deque()
-        self._file = os.open(f"{database}-queue", os.O_RDWR | os.O_CREAT, 0o600)
+        # A database in memory belongs to one process.
+        is_file = database != ":memory:" and "mode=memory" not in database
+        self._file = os.open(f"{database}-queue", os.O_RDWR | os.O_CREAT, 0o600) if is_file else None
 
     def acquire(self, seconds: float) -> bool:
         """Wait for a turn. Returns False if it has not come within this time."""
@@ -62,17 +64,20 @@ class WriterQueue:
         Of the processes that share the file, one waits for SQLite's lock at a time. Otherwise a process whose writers
         follow one another leaves no gap for the others. After this time, the block is executed without that order.
         """
+        if self._file is None:
+            yield
+            return
         end = monotonic() + seconds
-        while not self._lock_file() and monotonic() < end:
+        while not self._lock_file(self._file) and monotonic() < end:
             sleep(POLL_SECONDS)
         try:
             yield
         finally:
             flock(self._file, LOCK_UN)
 
-    def _lock_file(self) -> bool:
+    def _lock_file(self, file: int) -> bool:
         try:
-            flock(self._file, LOCK_EX | LOCK_NB)
+            flock(file, LOCK_EX | LOCK_NB)
         except BlockingIOError:
             return False
         return True
