@@ -42,7 +42,13 @@ def folder_schema() -> dict[str, Any]:
             "definition": _definition(),
             **{name: _object(table, required) for name, (table, required) in KINDS.items()},
         },
-        "components": {"schemas": {STEP_REFERENCE["$ref"].rpartition("/")[2]: _step()}},
+        "components": {
+            "schemas": {
+                STEP_REFERENCE["$ref"].rpartition("/")[2]: _step(),
+                # The definition of a sub-workflow that is written in place.
+                "WorkflowDef": {"$ref": "#/$defs/workflow"},
+            }
+        },
     }
 
 

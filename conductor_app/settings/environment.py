@@ -361,6 +361,10 @@ def require_access(name: str, folder: Path, *files: str) -> None:
     Raises:
         ImproperlyConfigured: when it cannot: they belong to another user, or the disk is mounted read-only.
     """
+    if not os.path.exists(folder):
+        raise ImproperlyConfigured(
+            f"{name}={str(folder)!r} is refused: user {os.geteuid()} cannot enter a folder above it. Choose another folder."
+        )
     for path in (folder, *(folder / file for file in files)):
         mode = os.R_OK | os.W_OK | (os.X_OK if path.is_dir() else 0)
         if path.exists() and not os.access(path, mode, effective_ids=os.access in os.supports_effective_ids):

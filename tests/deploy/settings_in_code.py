@@ -74,7 +74,7 @@ def _settings_of(call: ast.Call, module: str) -> Iterator[Setting]:
         for name in arguments:
             yield Setting(name, reader, frozenset({module}))
     elif reader in ("number", "text", "boolean", "choice", "choices", "require_value", "secret_list", "address",
-                    "origin", "servers", "networks", "connections", "folder", "groups", "roles_by_group"):  # fmt: skip
+                    "origin", "servers", "networks", "connections", "folder", "path_prefix", "groups", "roles_by_group"):  # fmt: skip
         choices = arguments[1] if reader == "choice" else ()
         default = arguments[2] if reader == "choice" else arguments[1] if len(arguments) > 1 else None
         yield Setting(

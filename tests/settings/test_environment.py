@@ -272,7 +272,7 @@ def another_user() -> Iterator[int]:
 
 @pytest.mark.parametrize("file", ["", "secret_key", "conductor.sqlite3", "broker"])
 def test_a_data_folder_of_another_user_is_refused_by_name_with_what_to_do(tmp_path, file):
-    for folder in (tmp_path, *tmp_path.parents[:2]):
+    for folder in (tmp_path, *tmp_path.parents[:3]):
         folder.chmod(0o755)
     if file:
         os.chown(tmp_path, NOBODY, NOBODY)
@@ -284,6 +284,15 @@ def test_a_data_folder_of_another_user_is_refused_by_name_with_what_to_do(tmp_pa
 
     assert str(refusal.value).startswith(f"VAR_DIR='{tmp_path}' is refused: user {user} cannot read and write {path}")
     assert "which belongs to user 0" in str(refusal.value)
+
+
+def test_a_data_folder_below_a_folder_of_another_user_is_refused_by_name(tmp_path):
+    folder = tmp_path / "private" / "var"
+    folder.mkdir(parents=True)
+    folder.parent.chmod(0o700)
+
+    with another_user(), pytest.raises(ImproperlyConfigured, match="cannot enter a folder above it"):
+        environment.require_access("VAR_DIR", folder)
 
 
 def test_a_data_folder_of_the_same_user_is_accepted(tmp_path):

@@ -12,7 +12,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from .archive_writer import sync_folder
 from .errors import BackupRefused
 
-SIDE_FILES = ("", "-wal", "-shm", "-journal")
+SIDE_FILES = ("", "-wal", "-shm", "-journal", "-queue")
 
 
 class SqliteTarget:
@@ -107,6 +107,7 @@ class SqliteTarget:
     def swap(self) -> None:
         """Rename the new file. Processes that open the database afterwards see only the new one."""
         self._draft.replace(self._path)
+        self._remove_draft()
         sync_folder(self._path.parent)
 
     def _remove_draft(self) -> None:
