@@ -9,6 +9,8 @@ from typing import Any
 from django.db import connection, transaction
 from django.test import TransactionTestCase
 
+from conductor_app.transient_errors import discard_broken_connection
+
 Rows = list[tuple[Any, ...]]
 
 
@@ -51,7 +53,8 @@ def remember_baseline() -> None:
 
 
 def restore_baseline() -> None:
-    """Restore the remembered contents."""
+    """Restore the remembered contents, through a new connection if the test has lost its own."""
+    discard_broken_connection()
     _baseline.put_back()
 
 

@@ -91,6 +91,8 @@ def _deliver_in_turn(deliveries: Iterable[Callable[[], object]]) -> None:
     except Exception:
         # The change that sent the messages is committed, so its caller must not repeat it. The sweep delivers the rest.
         log.exception("delivery_interrupted")
+        # The caller reads and writes on.
+        discard_broken_connection()
     finally:
         _own.waiting = None
 

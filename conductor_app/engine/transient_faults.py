@@ -30,19 +30,21 @@ class FaultTolerance:
             try:
                 return operation()
             except Exception as error:
-                self.wait_or_raise(error)
+                if not self.wait_after(error):
+                    raise
 
-    def wait_or_raise(self, error: Exception) -> None:
-        """Wait before a repetition. Raise the error if it is not transient, or was repeated often enough.
+    def wait_after(self, error: Exception) -> bool:
+        """Wait before a repetition. Return False if the error is not transient, or was repeated often enough.
 
-        Refusals such as Busy are raised: what raises them has waited itself. Within a transaction everything is
-        raised, because only all of the transaction can be repeated.
+        Refusals such as Busy are not repeated: what raises them has waited itself. Within a transaction nothing is
+        repeated, because only all of the transaction can be.
         """
         is_repeated = self._count < len(REPEAT_DELAYS) and time.monotonic() - self._began < MAX_SECONDS
         if not is_repeated or isinstance(error, RequestRefused) or not is_transient(error) or is_in_transaction():
-            raise error
+            return False
         log.warning("repeated_after_fault", extra={"cause": f"{type(error).__name__}: {error}"[:500]})
         time.sleep(REPEAT_DELAYS[self._count])
         self._count += 1
         # A lost connection would fail every repetition.
         discard_broken_connection()
+        return True

@@ -48,17 +48,22 @@ def test_a_concurrently_claimed_attempt_is_not_written(clock, retries):
 
 def test_a_change_based_on_stale_rows_is_decided_again(clock):
     scenario = Scenario(clock, step("a", policy=policy(retries=1)))
-    said, tries = apply_report(scenario.task("a").id, Report("FAILED", reason="no luck")), []
+    attempt, tries = scenario.task("a").id, []
+    said = apply_report(attempt, Report("FAILED", reason="no luck"))
 
     def command(run, ctx, now):
-        tries.append(run.task_of_attempt(scenario.task("a").id).attempt.status)
-        if len(tries) == 1:
-            scenario.worker("a").polls()
+        tries.append(run.task_of_attempt(attempt).attempt.status)
         return said(run, ctx, now)
 
-    change_run(RunCommand(scenario.id, command, ACTOR, attempts=[scenario.task("a").id]))
+    def poll_before_the_first_write(now):
+        if len(tries) == 1:
+            scenario.worker("a").polls()
 
-    assert tries[0] == "PENDING"
+    change_run(
+        RunCommand(scenario.id, command, ACTOR, attempts=[attempt], within_transaction=poll_before_the_first_write)
+    )
+
+    assert (len(tries), tries[0]) == (2, "PENDING")
     assert tries[-1] in ("PENDING", "LEASED")
     assert scenario.attempts("a") == ["FAILED", "SCHEDULED"]
 

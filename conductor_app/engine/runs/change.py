@@ -118,15 +118,18 @@ def _change_or_fail(request: RunCommand) -> tuple[Effect, ...]:
         try:
             effects = loop.run()
         except Exception as error:
-            request = _simpler_request(loop.request, error)
+            # Only this frame raises it again: one that has it in a variable would be a reference cycle.
+            if (simpler := _simpler_request(loop.request, error)) is None:
+                raise
+            request = simpler
             continue
         if is_report and isinstance(request.command, FailUndecidableRun) and request.command.report is None:
             raise AlreadyResolved(f"The report was not stored, because the workflow has failed: {request.reason}")
         return effects
 
 
-def _simpler_request(request: RunCommand, error: Exception) -> RunCommand:
-    """Return the request that replaces one which the engine cannot decide or save. Raise the error if there is none.
+def _simpler_request(request: RunCommand, error: Exception) -> RunCommand | None:
+    """Return the request that replaces one which the engine cannot decide or save, or None if there is none.
 
     A command that ends or pauses the run is replaced by one that evaluates less, so that it succeeds for every run. Any
     other command fails the run, unless an operator has sent it. The worker's report is stored, unless it is the cause.
@@ -134,7 +137,7 @@ def _simpler_request(request: RunCommand, error: Exception) -> RunCommand:
     command, reason = request.command, request.reason
     if (simpler := commands.simpler_command(command)) is not None:
         if _is_answer(error, command):
-            raise error
+            return None
         log.warning("command_simplified", extra={"cause": f"{type(error).__name__}: {error}"[:500]})
         if isinstance(simpler, FailUndecidableRun) and simpler.report is None:
             # What belongs to the report is not stored either.
@@ -143,14 +146,14 @@ def _simpler_request(request: RunCommand, error: Exception) -> RunCommand:
     if isinstance(error, PayloadOverLimit) and request.audit is not None:
         raise Conflict(f"Workflow {request.run_id} cannot continue: {error}") from error
     if request.audit is not None or isinstance(command, WithoutRules):
-        raise error
+        return None
     match error:
         case DecisionFailed():
             reason = f"The engine could not decide the next steps of this workflow: {error}"[:500]
         case PayloadOverLimit() | PayloadMissing():
             reason = str(error)
         case _:
-            raise error
+            return None
     last_resort = FailUndecidableRun(reason, with_failure=not isinstance(error, DecisionFailed), report=command)
     return replace(request, command=last_resort, reason=reason, attempts=None)
 

@@ -56,8 +56,8 @@ class TransactionLoop(DecisionLoop):
                 self.data.forget_transient()
             elif isinstance(error, StaleRow):
                 self.on_stale()
-            else:
-                self._repeat_after(error)
+            elif not self._can_repeat_after(error):
+                raise
         except PayloadsTooLarge as found:
             # Stored now, they are found by their digests: the next attempt writes their paths.
             self.data.forget_transient()
@@ -69,13 +69,16 @@ class TransactionLoop(DecisionLoop):
             self.has_failed_once = True
             self.data.clear()
         except Exception as error:
-            self._repeat_after(error)
+            if not self._can_repeat_after(error):
+                raise
         return None
 
-    def _repeat_after(self, error: Exception) -> None:
-        """Prepare the next attempt after a transient error, or raise it."""
-        self.faults.wait_or_raise(error)
+    def _can_repeat_after(self, error: Exception) -> bool:
+        """Prepare the next attempt after a transient error. Return False if there must be none."""
+        if not self.faults.wait_after(error):
+            return False
         self.data.forget_transient()
+        return True
 
     def load(self, requests: Iterable[DataRequest]) -> None:
         self.data.forget_transient()
