@@ -2,7 +2,8 @@
 
 import json
 import re
-from typing import Any
+from math import isinf
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -12,6 +13,13 @@ SERIALIZER_DEPTH = 254
 """The maximum depth that orjson writes."""
 DIGITS_AS_ZEROS = bytes.maketrans(b"123456789", b"000000000")
 LONG_NUMBER = b"0" * 19
+HUGE_INTEGER = b"0" * 309
+"""The least integer of so many digits that it can be too large for a double."""
+MAX_EXPLAINED = 2_000_000
+"""The maximum number of commas and opening brackets in text whose unreadable values are looked for, in 2 s."""
+STRING_OR_BRACKET = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{}]', re.DOTALL)
+NO_UTF_8 = re.compile("[\udc80-\udcff]")
+"""Bytes that are no UTF-8, as Python decodes them with `surrogateescape`."""
 PAIR, HALF = rb"\\u[dD][89abAB]..\\u[dD][c-fC-F]..", rb"(\\u[dD][89a-fA-F]..)"
 ESCAPED_SURROGATE = re.compile(PAIR + b"|" + HALF + rb"|\\.", re.DOTALL)
 """Any escape sequence, so that `\\\\` is not the start of another one. Its group is a lone surrogate."""
@@ -49,34 +57,106 @@ def loads_repaired(body: bytes) -> Any:
         return loads(replace_lone_surrogates(body))
 
 
-def find_non_finite(body: bytes) -> tuple[Any, list[tuple[str, str]]]:
-    """Return the value of text that is JSON but for NaN and Infinity, with None in their places, and where they are.
+class UnreadableValue(NamedTuple):
+    """A value that JSON or this server does not have: its path, such as `outputData.ratios[3]`, and what to do."""
 
-    Each entry is a path, such as `outputData.ratios[3]`, with the word that stands there. Python writes these words.
+    path: str
+    text: str
+    advice: str
+
+    def __str__(self) -> str:
+        return f"{self.path[:200] or 'it'} is {self.text}. {self.advice}"
+
+
+def find_unreadable(body: bytes) -> tuple[Any, list[UnreadableValue]]:
+    """Return the value of text that is JSON but for values that cannot be read, with None in their places, and these.
+
+    They are NaN and Infinity, which Python writes, numbers too large for a double, and text that is not UTF-8. Of
+    values that are nested too deeply, the inner ones are left out.
 
     Raises:
-        ValueError: when the text is otherwise invalid
-        RecursionError: when it is nested too deeply.
+        ValueError: when the text is otherwise invalid, or has too many values.
     """
-    found: list[tuple[str, str]] = []
-    value = json.loads(replace_lone_surrogates(body), parse_constant=_NonFinite)
-    return _without_non_finite(value, "", found), found
+    found: list[UnreadableValue] = []
+    if sum(map(body.count, (b",", b"[", b"{"))) > MAX_EXPLAINED:
+        raise ValueError("The text has too many values.")
+    body = replace_lone_surrogates(body)
+    try:
+        return _without_unreadable(_loads_leniently(body), "", found), found
+    except RecursionError:
+        found.clear()
+    return _without_unreadable(_loads_leniently(_without_inner_values(body)), "", found), found
+
+
+def _loads_leniently(body: bytes) -> Any:
+    has_huge_integer = HUGE_INTEGER in body.translate(DIGITS_AS_ZEROS)
+    return json.loads(
+        body.decode(errors="surrogateescape"),
+        parse_constant=_NonFinite,
+        parse_float=_read_float,
+        parse_int=_read_integer if has_huge_integer else None,
+    )
 
 
 class _NonFinite(str):
     """NaN, Infinity or -Infinity in a text."""
 
 
-def _without_non_finite(value: Any, path: str, found: list[tuple[str, str]]) -> Any:
-    if isinstance(value, _NonFinite):
-        found.append((path, str(value)))
-        return None
+class _HugeNumber(str):
+    """A number in a text that is too large for a double."""
+
+
+def _read_float(text: str) -> float | _HugeNumber:
+    value = float(text)
+    return _HugeNumber(text) if isinf(value) else value
+
+
+def _read_integer(text: str) -> int | _HugeNumber:
+    return _HugeNumber(text) if isinf(float(text)) else int(text)
+
+
+def _without_inner_values(body: bytes) -> bytes:
+    """Return JSON text with null in the deepest values. One level too many stays, so that its depth can be refused."""
+    parts: list[bytes] = []
+    depth, end, kept = 0, 0, MAX_DEPTH + 1
+    for match in STRING_OR_BRACKET.finditer(body):
+        if match[0] in b"[{":
+            depth += 1
+            if depth == kept + 1:
+                parts += (body[end : match.start()], b"null")
+        elif match[0] in b"]}":
+            depth -= 1
+            if depth == kept:
+                end = match.end()
+    return b"".join(parts) + (body[end:] if depth <= kept else b"")
+
+
+def _without_unreadable(value: Any, path: str, found: list[UnreadableValue]) -> Any:
+    if isinstance(value, str):
+        return _readable_text(value, path, found)
     if isinstance(value, dict):
         prefix = f"{path}." if path else ""
-        return {name: _without_non_finite(each, f"{prefix}{name}", found) for name, each in value.items()}
+        readable = {}
+        for name, each in value.items():
+            name = _readable_text(name, path, found, "an object with a name") or ""
+            readable[name] = _without_unreadable(each, f"{prefix}{name}", found)
+        return readable
     if isinstance(value, list):
-        return [_without_non_finite(each, f"{path}[{number}]", found) for number, each in enumerate(value)]
+        return [_without_unreadable(each, f"{path}[{number}]", found) for number, each in enumerate(value)]
     return value
+
+
+def _readable_text(text: str, path: str, found: list[UnreadableValue], kind: str = "text") -> str | None:
+    if isinstance(text, _NonFinite):
+        found.append(UnreadableValue(path, str(text), "JSON has no such number. Send null or a text instead."))
+    elif isinstance(text, _HugeNumber):
+        shown = text if len(text) <= 30 else f"{text[:30]}… of {len(text)} characters"
+        found.append(UnreadableValue(path, shown, "The largest number is 1.79e308. Send null or a text instead."))
+    elif NO_UTF_8.search(text):
+        found.append(UnreadableValue(path, f"{kind} that is not UTF-8", "Send the body as UTF-8."))
+    else:
+        return text
+    return None
 
 
 def replace_lone_surrogates(body: bytes) -> bytes:

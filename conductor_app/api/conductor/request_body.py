@@ -1,6 +1,5 @@
 """The request body as JSON of any content type, refused if a database or a client could not store it."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from django.http import HttpRequest, RawPostDataException
@@ -8,23 +7,20 @@ from django.http.request import UnreadablePostError
 
 from ... import conf
 from ...core.errors import Invalid, PayloadTooLarge
-from ...json_values import MAX_DEPTH, find_non_finite, is_too_deep, loads_repaired
+from ...json_values import MAX_DEPTH, find_unreadable, is_too_deep, loads_repaired
 from ..body_encoding import decompress, to_utf8, without_mark
 
+TOO_DEEP = f"The request body is nested more than {MAX_DEPTH} levels deep."
 
-class NonFiniteNumber(Invalid):
-    """The body has a number that JSON does not have: NaN or Infinity, as Python writes them.
 
-    `document` is the body with None in the place of each of them.
+class UnreadableBody(Invalid):
+    """The body has values that JSON or this server does not have, such as NaN, or is nested too deeply.
+
+    `document` is the body without them.
     """
 
-    def __init__(self, document: Any, found: Sequence[tuple[str, str]]) -> None:
-        path, word = found[0]
-        others = f", as are {len(found) - 1} more values" if len(found) > 1 else ""
-        super().__init__(
-            f"The request body is not valid JSON: {path[:200] or 'it'} is {word}{others}. JSON has no such number. "
-            "Send null or a text instead."
-        )
+    def __init__(self, message: str, document: Any) -> None:
+        super().__init__(message)
         self.document = document
 
 
@@ -86,8 +82,8 @@ def parse_json(body: bytes) -> Any:
     """Return a JSON value.
 
     Raises:
-        Invalid: when the body is missing, invalid or nested too deeply
-        NonFiniteNumber: when it is valid but for NaN or Infinity.
+        Invalid: when the body is missing or invalid
+        UnreadableBody: when it is valid but for single values, or its depth.
     """
     if not body:
         raise Invalid("Required request body is missing.")
@@ -97,27 +93,28 @@ def parse_json(body: bytes) -> Any:
     except (ValueError, RecursionError) as error:
         if (text := without_mark(body)) != body:
             return parse_json(text)
-        _refuse_non_finite(body)
+        _refuse_unreadable(body)
         raise Invalid(f"The request body is not valid JSON: {str(error)[:200]}") from None
     if is_too_deep(value, body, MAX_DEPTH):
-        raise Invalid(f"The request body is nested more than {MAX_DEPTH} levels deep.")
+        raise UnreadableBody(TOO_DEEP, value)
     return value
 
 
-def _refuse_non_finite(body: bytes) -> None:
-    """Refuse NaN and Infinity by name.
+def _refuse_unreadable(body: bytes) -> None:
+    """Refuse values that cannot be read, by name.
 
     Raises:
-        NonFiniteNumber: when they are all that is wrong.
+        UnreadableBody: when they, or the depth, are all that is wrong.
     """
-    if b"NaN" not in body and b"Infinity" not in body:
-        return
     try:
-        document, found = find_non_finite(body)
-    except (ValueError, RecursionError):
+        document, found = find_unreadable(body)
+    except ValueError:
         return
+    if is_too_deep(document, body, MAX_DEPTH):
+        raise UnreadableBody(TOO_DEEP, document)
     if found:
-        raise NonFiniteNumber(document, found)
+        others = f" Other values that cannot be read: {len(found) - 1}." if len(found) > 1 else ""
+        raise UnreadableBody(f"The request body cannot be read: {found[0]}{others}", document)
 
 
 def read_object(request: HttpRequest) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from django.http import HttpRequest, RawPostDataException
 from django.http.request import UnreadablePostError
 
 from ...core.errors import Invalid, PayloadTooLarge
-from ...json_values import find_non_finite, is_too_deep, loads
+from ...json_values import find_unreadable, is_too_deep, loads
 from ..body_encoding import decompress, to_utf8, without_mark
 from .errors import InputTooLarge, InputValidationError, MalformedPayload
 from .schemas import SCHEMAS, schema_errors
@@ -35,18 +35,18 @@ def read_json(request: HttpRequest, method: str) -> Any:
         value = loads(body)
     except (ValueError, RecursionError) as error:
         _refuse_lone_surrogates(body)
-        raise MalformedPayload(f"Failed to parse JSON: {_non_finite_number(body) or str(error)[:200]}") from None
+        raise MalformedPayload(f"Failed to parse JSON: {_unreadable_value(body) or str(error)[:200]}") from None
     _refuse_unstorable(value, body)
     return value
 
 
-def _non_finite_number(body: bytes) -> str:
-    """Return what is wrong with a body that is JSON but for NaN and Infinity, which Python writes."""
+def _unreadable_value(body: bytes) -> str:
+    """Return what is wrong with a body that is JSON but for values such as NaN, which Python writes."""
     try:
-        _, found = find_non_finite(body)
-    except (ValueError, RecursionError):
+        _, found = find_unreadable(body)
+    except ValueError:
         return ""
-    return f"{found[0][0][:200] or 'it'} is {found[0][1]}. JSON has no such number. Send null instead." if found else ""
+    return str(found[0]) if found else ""
 
 
 def read_bytes(request: HttpRequest) -> bytes:

@@ -139,9 +139,10 @@ def test_a_body_that_is_no_text_in_its_charset_is_refused(reader):
     assert "utf-32" in reply.json()["message"]
 
 
-def report_text(task: dict, output: str, status: str = "COMPLETED", more: str = "") -> bytes:
+def report_text(task: dict, output: str | bytes, status: str = "COMPLETED", more: str = "") -> bytes:
     ids = f'"taskId":"{task["taskId"]}","workflowInstanceId":"{task["workflowInstanceId"]}","workerId":"tester"'
-    return f'{{{ids},"status":"{status}","outputData":{output}{more}}}'.encode()
+    content = output if isinstance(output, bytes) else output.encode()
+    return f'{{{ids},"status":"{status}","outputData":'.encode() + content + f"{more}}}".encode()
 
 
 @pytest.fixture
@@ -164,11 +165,20 @@ def attempts(api, task) -> list[dict]:
     [
         ('{"ratio": NaN}', "outputData.ratio is NaN."),
         ('{"ratio": -Infinity}', "outputData.ratio is -Infinity."),
-        ('{"rows": [{"a": 1}, {"a": Infinity, "b": NaN}]}', "outputData.rows[1].a is Infinity, as are 1 more values."),
+        ('{"rows": [{"a": 1}, {"a": Infinity, "b": NaN}]}', "outputData.rows[1].a is Infinity."),
         ('{"text": "NaN \\ud800", "ratio": NaN}', "outputData.ratio is NaN."),
+        ('{"a": NaN, "b": [1, -1e999]}', "Other values that cannot be read: 1."),
+        ('{"ratio": -1e999}', "outputData.ratio is -1e999. The largest number is 1.79e308."),
+        ('{"id": 1' + "0" * 400 + "}", "outputData.id is 1" + "0" * 29 + "… of 401 characters."),
+        ('{"id": 1' + "0" * 5_000 + "}", "outputData.id is 1" + "0" * 29 + "… of 5001 characters."),
+        (b'{"names": ["a\xff"]}', "outputData.names[0] is text that is not UTF-8. Send the body as UTF-8."),
+        (b'{"a\xff": 1}', "outputData is an object with a name that is not UTF-8."),
+        ('{"a": ' + "[" * 250 + "]" * 250 + "}", "nested more than 200 levels deep"),
+        ('{"a": ' + '[{"[": "\\"["}, ' * 3_000 + "{}" + "]" * 3_000 + "}", "nested more than 200 levels deep"),
     ],
+    ids=lambda value: str(value)[:40],
 )
-def test_a_report_with_nan_fails_its_attempt_at_once_and_says_why(api, task, path, output, said):
+def test_a_report_that_cannot_be_read_fails_its_attempt_at_once_and_says_why(api, task, path, output, said):
     reply = api.post(path, report_text(task, output))
 
     assert reply.status_code == 400
@@ -204,13 +214,15 @@ def test_an_extension_of_a_lease_with_nan_fails_no_attempt(api, task):
     assert [each["status"] for each in attempts(api, task)] == ["IN_PROGRESS"]
 
 
-def test_a_worker_that_reports_nan_by_reference_fails_its_attempt(api, task):
-    path = f"/tasks/{task['workflowInstanceId']}/{task['referenceTaskName']}/COMPLETED"
+@pytest.mark.parametrize("end", ["", "/sync"])
+@pytest.mark.parametrize(("number", "said"), [("NaN", "ratio is NaN"), ("1e999", "ratio is 1e999")])
+def test_a_worker_that_reports_nan_by_reference_fails_its_attempt(api, task, end, number, said):
+    path = f"/tasks/{task['workflowInstanceId']}/{task['referenceTaskName']}/COMPLETED{end}"
 
-    reply = api.post(f"{path}?workerid=tester", b'{"ratio": NaN}')
+    reply = api.post(f"{path}?workerid=tester", f'{{"ratio": {number}}}'.encode())
 
     assert reply.status_code == 400
-    assert "ratio is NaN" in attempts(api, task)[0]["reasonForIncompletion"]
+    assert said in attempts(api, task)[0]["reasonForIncompletion"]
 
 
 def test_a_caller_without_a_worker_can_correct_nan_by_reference(api, task):
@@ -220,6 +232,13 @@ def test_a_caller_without_a_worker_can_correct_nan_by_reference(api, task):
     assert api.post(path, b'{"ratio": null}').status_code == 200
 
     assert api.workflow(task["workflowInstanceId"])["status"] == "COMPLETED"
+
+
+@pytest.mark.parametrize("output", ['{"a": 1,}', '{"a": 1e999,}', "[" * 3_000, "[" * 3_000 + '"' + '\\"' * 100_000])
+def test_a_report_that_is_no_json_changes_nothing(api, task, output):
+    assert api.post("/tasks", report_text(task, output)).status_code == 400
+
+    assert [each["status"] for each in attempts(api, task)] == ["IN_PROGRESS"]
 
 
 def test_nan_without_a_task_is_named(reader):

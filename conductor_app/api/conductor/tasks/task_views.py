@@ -40,14 +40,16 @@ from .task_serializers import TASK_RESULT, TaskResult, first_task_reply, parse_o
 
 
 def read_report(request: ConductorRequest) -> dict[str, Any]:
-    """Return the body of a report. One with NaN or Infinity ends its attempt, because its worker can never report it.
+    """Return the body of a report. One with values that cannot be read ends its attempt.
+
+    Its worker could only repeat it.
 
     Raises:
         Invalid: when it is no JSON object.
     """
     try:
         return request_body.read_object(request)
-    except request_body.NonFiniteNumber as error:
+    except request_body.UnreadableBody as error:
         if isinstance(error.document, dict):
             # A report that is invalid in other ways, or not allowed, changes nothing and gets the same reply.
             with suppress(Invalid, NotFound, Forbidden, Conflict):
@@ -214,7 +216,7 @@ def resolve_by_reference(request: ConductorRequest, workflow_id: str, ref: str, 
     outcome, worker = parse_outcome(status), request.query.text("workerid")
     try:
         output = request_body.read_object(request) if request_body.read_bytes(request) else {}
-    except request_body.NonFiniteNumber as error:
+    except request_body.UnreadableBody as error:
         # Without the name of a worker, the caller may be a person, who corrects the output.
         if worker and outcome != "IN_PROGRESS":
             with suppress(Invalid, NotFound, Conflict):

@@ -40,8 +40,8 @@ def parse_free_text(text: str, language: SearchLanguage) -> tuple[Condition | No
     """Return the condition on fields in a free text, and its words without a field.
 
     Raises:
-        Invalid: when the text names an unknown field before a quote, combines words by more than AND, has only operators, or is
-            too long.
+        Invalid: when the text names an unknown field before a quote, combines words by more than AND, has only
+            operators, or is too long.
     """
     terms = [match for match in TERM.finditer(text) if match[0].strip()]
     if not any(_is_known(match, language) for match in terms):
@@ -51,8 +51,8 @@ def parse_free_text(text: str, language: SearchLanguage) -> tuple[Condition | No
         words = [word for word in words_of(text) if word not in operators]
         if operators and not words and "*" not in text:
             raise Invalid(
-                f"freeText has no words, only {' and '.join(sorted(operators))}. Write the words to search for, such as "
-                "order AND paid, or put a word such as OR in double quotes."
+                f"freeText has no words, only {' and '.join(sorted(operators))}. "
+                "Write the words to search for, such as order AND paid, or put a word such as OR in double quotes."
             )
         if words and "OR" in operators:
             _refuse_combination(words[0])
