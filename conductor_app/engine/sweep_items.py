@@ -11,6 +11,7 @@ from ..core.errors import NotFound
 from ..store.overdue_items import growing_delay_ms
 from ..store.statements import is_in_transaction
 from ..telemetry.log_context import log_context
+from ..transient_errors import is_transient
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +27,8 @@ _failed: dict[tuple[str, str], tuple[int, int]] = {}
 def handle_each(found: Iterable[Item], handle: Callable[[Item], Any], put_off: PutOff[Item] | None = None) -> int:
     """Handle each item. Returns how many items were handled.
 
-    A failure is logged and does not stop the loop. The item is tried again after growing delays.
+    A failure is logged and does not stop the loop. The item is tried again after growing delays. The line of a
+    transient error has no traceback: during an outage, every item fails.
     """
     handled = 0
     for item in found:
@@ -49,7 +51,7 @@ def _try_handle(item: Item, handle: Callable[[Item], Any], put_off: PutOff[Item]
     except Exception as error:
         if conf.raises_in_sweeps:
             raise
-        log.exception("sweep_item_failed")
+        _log_failure("sweep_item_failed", error)
         if not is_in_transaction():
             # The other items need a connection that works.
             close_old_connections()
@@ -63,10 +65,15 @@ def _try_handle(item: Item, handle: Callable[[Item], Any], put_off: PutOff[Item]
 def _is_put_off(item: Item, error: Exception, put_off: PutOff[Item]) -> bool:
     try:
         put_off(item, f"{type(error).__name__}: {error}")
-    except Exception:
-        log.exception("sweep_item_not_put_off")
+    except Exception as failure:
+        if not (is_transient(error) and is_transient(failure)):
+            _log_failure("sweep_item_not_put_off", failure)
         return False
     return True
+
+
+def _log_failure(event: str, error: Exception) -> None:
+    log.error(event, exc_info=not is_transient(error), extra={"cause": f"{type(error).__name__}: {error}"[:500]})
 
 
 def _remember(place: tuple[str, str], tries: int) -> None:

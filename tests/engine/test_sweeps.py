@@ -1,9 +1,10 @@
 """Sweeps cost one statement while nothing is due, and run only where rows are due."""
 
 import pytest
+from django.db import OperationalError
 
 from conductor_app import clock as product_clock
-from conductor_app.engine import bulk, sweeps
+from conductor_app.engine import bulk, sweep_items, sweeps
 from conductor_app.engine.bulk import BulkRequest
 from conductor_app.models import Lease, SweepPass
 from conductor_app.store import due_rows, leases
@@ -112,3 +113,34 @@ def test_heartbeats_of_several_processes_are_read_with_one_statement(db, django_
 
     with django_assert_num_queries(1):
         assert leases.read_revisions(["beat", "sweeps"]) == [7, 0]
+
+
+def raising(error: Exception):
+    def raise_error(*_):
+        raise error
+
+    return raise_error
+
+
+FULL = OperationalError("database or disk is full")
+BUG = KeyError("n")
+
+
+@pytest.mark.parametrize(
+    ("of_the_item", "of_the_delay", "expected"),
+    [
+        (FULL, FULL, [("sweep_item_failed", False)]),
+        (BUG, FULL, [("sweep_item_failed", True), ("sweep_item_not_put_off", False)]),
+        (FULL, BUG, [("sweep_item_failed", False), ("sweep_item_not_put_off", True)]),
+    ],
+)
+def test_an_outage_takes_one_line_of_the_log_for_each_item(
+    of_the_item, of_the_delay, expected, clock, caplog, settings, monkeypatch
+):
+    settings.CONDUCTOR_RAISES_IN_SWEEPS = False
+    monkeypatch.setattr(sweep_items, "_failed", {})
+
+    sweep_items.handle_each(["one"], raising(of_the_item), raising(of_the_delay))
+
+    assert [(record.message, bool(record.exc_info)) for record in caplog.records] == expected
+    assert caplog.records[0].cause == f"{type(of_the_item).__name__}: {of_the_item}"
