@@ -20,7 +20,16 @@ DEFAULT_VAR_DIR = user_state_dir("conductor-app", appauthor=False) if IS_INSTALL
 VAR_DIR = environment.folder("VAR_DIR", DEFAULT_VAR_DIR)
 DATABASE = "conductor.sqlite3"
 environment.require_access(
-    "VAR_DIR", VAR_DIR, "secret_key", DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", f"{DATABASE}-queue", "broker", "payloads", "heartbeats"
+    "VAR_DIR",
+    VAR_DIR,
+    "secret_key",
+    DATABASE,
+    f"{DATABASE}-wal",
+    f"{DATABASE}-shm",
+    f"{DATABASE}-queue",
+    "broker",
+    "payloads",
+    "heartbeats",
 )
 SECRET_KEY = environment.signing_key(
     "SECRET_KEY", environment.text("SECRET_KEY", "") or environment.load_or_create_secret(VAR_DIR / "secret_key")

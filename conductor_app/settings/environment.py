@@ -363,7 +363,8 @@ def require_access(name: str, folder: Path, *files: str) -> None:
     """
     if not os.path.exists(folder):
         raise ImproperlyConfigured(
-            f"{name}={str(folder)!r} is refused: user {os.geteuid()} cannot enter a folder above it. Choose another folder."
+            f"{name}={str(folder)!r} is refused: user {os.geteuid()} cannot enter a folder above it. "
+            "Choose another folder."
         )
     for path in (folder, *(folder / file for file in files)):
         mode = os.R_OK | os.W_OK | (os.X_OK if path.is_dir() else 0)

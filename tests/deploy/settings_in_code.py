@@ -11,6 +11,8 @@ FOLDER = ROOT / "conductor_app" / "settings"
 MODULES = ("base", "cluster", "embedded", "gunicorn", "sign_in")
 CONSTANTS = {"WEB_THREADS": 64, "tuple(COLORS)": ("grey", "blue", "green", "amber", "red", "violet")}
 """Expressions in calls of readers that are no literals, with their values."""
+READERS_OF_ONE_SETTING = {"number", "text", "boolean", "choice", "choices", "require_value", "secret_list", "address", "origin", "servers", "networks", "connections", "folder", "path_prefix", "groups", "roles_by_group"}
+)
 
 
 @dataclass(frozen=True)
@@ -73,8 +75,7 @@ def _settings_of(call: ast.Call, module: str) -> Iterator[Setting]:
     elif reader == "taskcluster_client":
         for name in arguments:
             yield Setting(name, reader, frozenset({module}))
-    elif reader in ("number", "text", "boolean", "choice", "choices", "require_value", "secret_list", "address",
-                    "origin", "servers", "networks", "connections", "folder", "path_prefix", "groups", "roles_by_group"):  # fmt: skip
+    elif reader in READERS_OF_ONE_SETTING:
         choices = arguments[1] if reader == "choice" else ()
         default = arguments[2] if reader == "choice" else arguments[1] if len(arguments) > 1 else None
         yield Setting(
