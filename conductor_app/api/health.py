@@ -4,7 +4,9 @@
 the formats of Conductor and of Spring.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
+from socket import gethostname
 from threading import Lock
 from time import monotonic
 from typing import Any
@@ -12,6 +14,7 @@ from typing import Any
 import orjson
 from django.db import connection
 from django.http import HttpRequest, HttpResponse
+from django.views.decorators.csrf import csrf_exempt
 
 from ..engine.readiness import ReadinessCheck, check_readiness
 
@@ -37,11 +40,29 @@ class CachedReadiness:
 _readiness = CachedReadiness()
 
 
+def read_only(view: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
+    """Return a view that refuses every method but GET and HEAD, in Conductor's format."""
+
+    @csrf_exempt
+    @wraps(view)
+    def checked(request: HttpRequest) -> HttpResponse:
+        if request.method in ("GET", "HEAD"):
+            return view(request)
+        message = f"Request method '{request.method}' is not supported"
+        body = {"status": 405, "message": message, "retryable": False, "instance": gethostname()}
+        headers = {"Allow": "GET, HEAD", "Cache-Control": "no-store"}
+        return HttpResponse(orjson.dumps(body), status=405, content_type="application/json", headers=headers)
+
+    return checked
+
+
+@read_only
 def live(request: HttpRequest) -> HttpResponse:
     """GET /health/live: this process replies. It does not use the database."""
     return _json({"status": "live"})
 
 
+@read_only
 def ready(request: HttpRequest) -> HttpResponse:
     """GET /health/ready: the result of each check; 503 if a required one has failed."""
     checks = _checks()
@@ -56,6 +77,7 @@ def ready(request: HttpRequest) -> HttpResponse:
     return _json(document, failed)
 
 
+@read_only
 def health(request: HttpRequest) -> HttpResponse:
     """GET /health: the same in Conductor's format. Failed checks that leave the server ready are suppressed results."""
     checks = _checks()
@@ -64,12 +86,14 @@ def health(request: HttpRequest) -> HttpResponse:
     return _json(document, failed)
 
 
+@read_only
 def actuator_health(request: HttpRequest) -> HttpResponse:
     """GET /actuator/health: the same in Spring's format."""
     failed = _errors(_checks(), is_required=True)
     return _json({"status": "DOWN" if failed else "UP"}, failed)
 
 
+@read_only
 def actuator_info(request: HttpRequest) -> HttpResponse:
     """GET /actuator/info: return an empty document."""
     return _json({})

@@ -14,8 +14,10 @@ from ..models import replica
 from ..telemetry import pool_metrics
 from ..telemetry.metrics import MAX_NAMES, OTHER_NAMES, render_metrics
 from ..transient_errors import discard_broken_connection, is_database_error
+from .health import read_only
 
 
+@read_only
 def metrics(request: HttpRequest) -> HttpResponse:
     """GET /metrics, GET /actuator/prometheus: return the metrics of this machine's processes and of the database."""
     try:

@@ -130,3 +130,15 @@ def test_frequent_checks_cost_one_write_a_second(django_assert_num_queries, obse
     with django_assert_num_queries(0):
         for path in ("/health", "/health/ready", "/actuator/health"):
             assert get(path)[0] == 200
+
+
+@pytest.mark.parametrize(
+    "path", ["/api/health", "/health", "/health/live", "/health/ready", "/actuator/info", "/metrics"]
+)
+@pytest.mark.parametrize("method", ["POST", "PATCH", "FOO"])
+@pytest.mark.parametrize("cookie", ["", "sessionid=x"])
+def test_another_method_is_405_in_the_format_of_conductor(db, path, method, cookie):
+    reply = Client(enforce_csrf_checks=True).generic(method, path, headers={"cookie": cookie} if cookie else {})
+
+    assert (reply.status_code, reply.json()["status"], reply.headers["Allow"]) == (405, 405, "GET, HEAD")
+    assert reply.json()["message"] == f"Request method '{method}' is not supported"
