@@ -11,8 +11,24 @@ FOLDER = ROOT / "conductor_app" / "settings"
 MODULES = ("base", "cluster", "embedded", "gunicorn", "sign_in")
 CONSTANTS = {"WEB_THREADS": 64, "tuple(COLORS)": ("grey", "blue", "green", "amber", "red", "violet")}
 """Expressions in calls of readers that are no literals, with their values."""
-READERS_OF_ONE_SETTING = {"number", "text", "boolean", "choice", "choices", "require_value", "secret_list", "address", "origin", "servers", "networks", "connections", "folder", "path_prefix", "groups", "roles_by_group"}
-)
+READERS_OF_ONE_SETTING = {
+    "number",
+    "text",
+    "boolean",
+    "choice",
+    "choices",
+    "require_value",
+    "secret_list",
+    "address",
+    "origin",
+    "servers",
+    "networks",
+    "connections",
+    "folder",
+    "path_prefix",
+    "groups",
+    "roles_by_group",
+}
 
 
 @dataclass(frozen=True)
