@@ -67,7 +67,7 @@ class Helper:
 
     @property
     def is_stopped(self) -> bool:
-        """Return True if a signal from outside has stopped the process. Only Linux tells."""
+        """Return True if a signal from outside has stopped the process. Always False on other systems than Linux."""
         try:
             return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
         except OSError:

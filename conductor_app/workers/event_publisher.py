@@ -60,7 +60,7 @@ def _publish_all(messages: Sequence[Message], is_stopping: Callable[[], bool]) -
             retry_at[message.to] = outbox.mark_failed(message, why, pause_ms)
         else:
             fault_points.reach("event-published")
-            # If this fails for good, the message is published again when its claim has expired.
+            # If all repetitions fail, the message is published again when its claim has expired.
             FaultTolerance().repeat(partial(outbox.mark_delivered, message, answer))
             delivered += 1
     return delivered

@@ -119,9 +119,9 @@ def _run_and_report(attempt: ClaimedAttempt) -> bool:
 
 
 def _report(attempt: ClaimedAttempt, outcome: WorkResult, tries: int = 0) -> bool:
-    """Report the result of an attempt. A result that cannot be stored is kept: the work is not executed again.
+    """Report the result of an attempt. A result that cannot be stored stays in memory and is reported later.
 
-    Returns False if the attempt had ended already, or the result is kept.
+    Returns False if the attempt had ended already, or the result stays in memory.
     """
     try:
         is_accepted = _store_result(attempt, outcome)

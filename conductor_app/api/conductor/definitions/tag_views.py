@@ -28,7 +28,7 @@ from .tag_serializers import TAG, read_tags, subtract_tags
 
 
 def save_given_tags(target: str, document: dict[str, Any], given: tuple[Tags, bool] | None, by: str) -> None:
-    """Add the tags that a definition contained to it, or replace its tags by them."""
+    """Add the tags in the document of a definition to its tags, or replace its tags with those in the document."""
     if given is not None:
         found, overwrites = given
         (tags.set_tags if overwrites else tags.add_tags)(target, document["name"], found, by)

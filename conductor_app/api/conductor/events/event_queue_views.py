@@ -63,7 +63,7 @@ class EventForReference(ConductorView):
     def post(self, request: ConductorRequest, workflow: str, ref: str, status: str) -> HttpResponse:
         report = parse_message(request, status)
         find_run(workflow)
-        # It stands for a message in a queue, which nobody may have waited for.
+        # It stands for a message in a queue, for which no task may be waiting.
         with suppress(NotFound):
             report_by_ref(workflow, ref, report, request.actor.name)
         return EmptyOk()

@@ -23,7 +23,7 @@ MAX_STEPS = 10_000
 The checks of 100,000 steps take 5 s. Workflows of this size use loops, dynamic forks and sub-workflows.
 """
 MAX_EXPRESSIONS = 50_000
-"""The maximum number of expressions of a definition. The checks and findings of so many take 0.5 s."""
+"""The maximum number of expressions of a definition. Checks and findings of 50,000 expressions take 0.5 s."""
 
 
 def workflow_errors(
@@ -109,7 +109,7 @@ def has_too_many_steps(document: Any) -> bool:
 
 
 def has_too_many_expressions(document: Any) -> bool:
-    """Return True if a document, which may be invalid, has more than MAX_EXPRESSIONS beginnings of expressions."""
+    """Return True if a document, which may be invalid, contains `${` more than MAX_EXPRESSIONS times."""
     return sum(text.count("${") for text in expression_texts(document)) > MAX_EXPRESSIONS
 
 
