@@ -205,15 +205,13 @@ class Generator:
             )))  # fmt: skip
             return "false credentials"
         if area == TASKCLUSTER and source.random() < 0.9:
-            client_id = source.choices(list(self._accounts.clients), [8, 1, 1])[0]
+            client_id = _choose_mostly(next(iter(self._accounts.clients)), self._accounts.clients, source)
             key = self._accounts.clients[client_id] if source.random() < 0.97 else "wrong"
             headers.append(("Authorization", hawk_header(client_id, key, method, target, self._port)))
             return client_id
         if area == PAGES or (area == CONDUCTOR and source.random() < 0.06):
             # The other sessions end with their first sign-out, so that only one group signs out.
-            group = (
-                source.choices(list(self._accounts.sessions), [1, 1, 1, 8])[0] if "logout" not in target else "Viewers"
-            )
+            group = "Viewers" if "logout" in target else _choose_mostly("root", self._accounts.sessions, source)
             cookie = f"sessionid={self._accounts.sessions[group]}"
             if source.random() < 0.97:
                 headers.append(("Cookie", f"{cookie}; csrftoken={CSRF_TOKEN}"))
@@ -221,7 +219,7 @@ class Generator:
                     headers.append(("X-CSRFToken", CSRF_TOKEN))
                 return f"session {group}"
         elif source.random() < 0.96:
-            role = source.choices(list(self._accounts.tokens), [12, 1, 1, 1, 1, 1, 1])[0]
+            role = _choose_mostly("ADMIN", self._accounts.tokens, source)
             headers.append(("X-Authorization", self._accounts.tokens[role]))
             return f"token {role}"
         return "anonymous"
@@ -266,3 +264,8 @@ def _chunked(content: bytes, source: random.Random) -> bytes:
     size = source.choice([1_000, 65_536])
     pieces = [content[place : place + size] for place in range(0, len(content), size)]
     return b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces) + b"0\r\n\r\n"
+
+
+def _choose_mostly(usual: str, accounts: Mapping[str, str], source: random.Random) -> str:
+    """Return the name of one account: `usual` more often than any other."""
+    return source.choices(list(accounts), [10 if name == usual else 1 for name in accounts])[0]
