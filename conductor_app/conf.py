@@ -27,7 +27,7 @@ class Defaults:
     local_sign_in: bool = True
     # Proxies whose X-Forwarded-For header is trusted.
     trusted_proxies: tuple[str, ...] = ("127.0.0.0/8", "::1/128")
-    # Single sign-on. `external_group_roles` maps groups of the provider or of LDAP to roles; `*` is every user.
+    # Single sign-on. `external_group_roles` maps groups of the provider to roles; `*` is every user.
     oidc_issuer: str = ""
     oidc_client_id: str = ""
     oidc_client_secret: str = ""

@@ -1,7 +1,4 @@
-"""Settings of sign-in: limits, sessions, single sign-on and LDAP."""
-
-import ssl
-from typing import Any
+"""Settings of sign-in: limits, sessions and single sign-on."""
 
 from . import environment
 
@@ -46,45 +43,3 @@ AUTHENTICATION_BACKENDS = [
     "django.contrib.auth.backends.ModelBackend",
     "conductor_app.admin.sign_in.openid.OpenIdBackend",
 ]
-
-
-def ldap(url: str) -> dict[str, Any]:
-    """Return the settings of django-python3-ldap, with verified certificates."""
-    verified = {"validate": ssl.CERT_REQUIRED, "ca_certs_file": environment.text("LDAP_CA_FILE", "") or None}
-    user_attribute = environment.text("LDAP_USER_ATTRIBUTE", "uid")
-    settings: dict[str, Any] = {
-        "LDAP_AUTH_URL": environment.split_list(url),
-        "LDAP_AUTH_USE_TLS": environment.boolean("LDAP_STARTTLS", url.startswith("ldap://")),
-        "LDAP_AUTH_TLS_VERSION": ssl.PROTOCOL_TLS_CLIENT,
-        "LDAP_AUTH_TLS_ARGS": verified,
-        "LDAP_AUTH_SEARCH_BASE": environment.require_value("LDAP_SEARCH_BASE", "ou=people,dc=example,dc=org"),
-        "LDAP_AUTH_OBJECT_CLASS": environment.text("LDAP_OBJECT_CLASS", "inetOrgPerson"),
-        "LDAP_AUTH_USER_FIELDS": {
-            "username": user_attribute,
-            "first_name": "givenName",
-            "last_name": "sn",
-            "email": "mail",
-        },
-        "LDAP_AUTH_CLEAN_USER_DATA": "conductor_app.admin.sign_in.ldap.clean_user_data",
-        "LDAP_AUTH_SYNC_USER_RELATIONS": "conductor_app.admin.sign_in.ldap.update_user",
-        "LDAP_AUTH_CONNECTION_USERNAME": environment.text("LDAP_BIND_USER", "") or None,
-        "LDAP_AUTH_CONNECTION_PASSWORD": environment.text("LDAP_BIND_PASSWORD", "") or None,
-        # Otherwise the library tries to connect without end.
-        "LDAP_AUTH_POOL_ACTIVE": 1,
-        "LDAP_AUTH_CONNECT_TIMEOUT": 5,
-        "LDAP_AUTH_RECEIVE_TIMEOUT": 10,
-    }
-    if domain := environment.text("LDAP_ACTIVE_DIRECTORY_DOMAIN", ""):
-        settings["LDAP_AUTH_FORMAT_USERNAME"] = "django_python3_ldap.utils.format_username_active_directory_principal"
-        settings["LDAP_AUTH_ACTIVE_DIRECTORY_DOMAIN"] = domain
-    if url.startswith("ldaps://"):
-        # Without this, the library does not verify certificates.
-        from ldap3 import Tls
-
-        settings["LDAP_AUTH_CONNECT_ARGS"] = {"tls": Tls(version=ssl.PROTOCOL_TLS_CLIENT, **verified)}
-    return settings
-
-
-if LDAP_URL := environment.text("LDAP_URL", ""):
-    vars().update(ldap(LDAP_URL))
-    AUTHENTICATION_BACKENDS.append("conductor_app.admin.sign_in.ldap.DirectoryBackend")

@@ -15,7 +15,6 @@ from .throttle import is_locked_out
 
 METHODS = {
     "django.contrib.auth.backends.ModelBackend": "Password",
-    "conductor_app.admin.sign_in.ldap.DirectoryBackend": "LDAP",
     OPENID_BACKEND: "OpenID Connect",
 }
 

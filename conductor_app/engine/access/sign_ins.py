@@ -1,4 +1,4 @@
-"""Commands at sign-in: audit entries, and the users that an external directory vouches for."""
+"""Commands at sign-in: audit entries, and the users of an OpenID Connect provider."""
 
 import logging
 from collections.abc import Collection
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ExternalUser:
-    """A user as an external directory describes it. `groups`: the names of the user's groups there."""
+    """A user as the OpenID Connect provider describes it. `groups`: the names of the user's groups there."""
 
     username: str
     email: str
@@ -50,10 +50,10 @@ def record_sign_in(username: str, action: str, address: str, reason: str = "", b
     logger.info("%s: %s from %s%s", name, action, address or "an unknown address", f" ({reason})" if reason else "")
 
 
-def update_external_user(user: User, external: ExternalUser) -> None:
-    """Replace the groups and roles of a user by those of the directory, and check that the user may sign in.
+def _update_external_user(user: User, external: ExternalUser) -> None:
+    """Replace the groups and roles of a user by those of the provider, and check that the user may sign in.
 
-    Groups of the directory map to the groups of this server with the same name, and to roles by the setting
+    Groups of the provider map to the groups of this server with the same name, and to roles by the setting
     `external_group_roles`. If that setting is empty, roles are not changed.
 
     Raises:
@@ -112,13 +112,13 @@ def find_or_create_external_user(issuer: str, subject: str, external: ExternalUs
             record_access_change(
                 KIND, user.get_username(), "link identity", user.get_username(), issuer=issuer, subject=subject
             )
-    update_external_user(user, external)
+    _update_external_user(user, external)
     return user
 
 
 def _prepare_user(username: str) -> User:
     if not username or len(username) > MAX_ID_LENGTH or username.startswith(APPLICATION_USER_PREFIX):
-        raise Forbidden("The directory returned no valid user name.")
+        raise Forbidden("The provider returned no valid user name.")
     user = get_user_model().objects.select_for_update().filter(username=username).first()
     if user is None:
         user = get_user_model()(username=username)
@@ -127,17 +127,6 @@ def _prepare_user(username: str) -> User:
     elif user.has_usable_password() or user.external_identities.exists():
         raise Forbidden(f"Another account of this server has the name {username}.")
     return user
-
-
-def require_no_local_account(username: str) -> None:
-    """Check that a directory does not take over an account with a local password.
-
-    Raises:
-        Forbidden: when such an account exists.
-    """
-    user = get_user_model().objects.filter(username=username).first()
-    if user is not None and (user.has_usable_password() or username.startswith(APPLICATION_USER_PREFIX)):
-        raise Forbidden(f"A local account has the name {username}.")
 
 
 def delete_expired_sessions() -> int:

@@ -38,7 +38,6 @@ KINDS = {
 }
 LISTS = {
     "CSRF_TRUSTED_ORIGINS": "list of origins",
-    "LDAP_URL": "list of addresses",
     "DATABASE_URL": "address, required",
 }
 LISTS |= {"REDIS_URL": "address, required", "ALLOWED_HOSTS": "list of host names", "DATABASE_REPLICA_URL": "address"}
@@ -54,7 +53,6 @@ DEFAULTS = {
     "PAYLOAD_STORAGE": "one machine: `payloads` in `VAR_DIR`; cluster: none",
     "PUBLIC_URL": "one machine on loopback: `http://127.0.0.1:PORT`, otherwise none",
     "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "`OTEL_EXPORTER_OTLP_ENDPOINT`",
-    "LDAP_STARTTLS": "on for `ldap://`",
     "DATABASE_URL": "–",
     "REDIS_URL": "–",
 }
