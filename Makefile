@@ -85,11 +85,6 @@ bench: .venv/for-test
 screenshots: .venv/for-test
 	@exec $(BIN) -m tests.browser.screenshots
 
-# Requires GNU gettext (xgettext, msgmerge, msgfmt). The result is committed, so other targets do not require it.
-messages: .venv/for-test
-	$(BIN) manage.py makemessages --all --add-location=file --no-wrap --ignore=tests --ignore=static --ignore=var --ignore=.venv
-	$(BIN) manage.py compilemessages --ignore=.venv
-
 # Builds the documentation into var/site, and fails on a dead link or anchor.
 docs: .venv/for-docs
 	@$(MKDOCS) build --strict

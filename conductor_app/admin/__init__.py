@@ -15,7 +15,7 @@ Modules that several screens share:
     palette.py        command palette (Ctrl-K) and its sources  error_messages.py missing permissions, rejected requests
     documents.py      JSON as a tree, large JSON as a file      preferences.py choices.py  preferences of a user
     error_pages.py    pages for the statuses 400, 403, 404, 500
-    user_locale.py    language and time zone of the user; all page texts go through gettext, see `make messages`
+    user_locale.py    language and time zone of the user; all page texts go through gettext
     audit_log.py audit_objects.py  the audit log, and the objects that its entries link to
     badges.py tags.py   {{ status|badge }} {{ time|ago }} {{ begin|lasting:end }} {{ ms|span }} {% icon "queues" %} …
     layout_tags.py      breadcrumbs, labeled values, form fields, action menus: markup that pages repeat

@@ -1,12 +1,10 @@
-"""Preferences of the user: time zone, language, density of tables, and digests by email."""
+"""Preferences of the user: time zone, density of tables, and digests by email."""
 
 from typing import Any
 
-from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
-from django.utils import translation
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -16,9 +14,8 @@ from ..engine.failures import digests
 from .choices import DENSITIES, save_preference
 from .error_messages import show_refusal
 from .pages import Page
-from .user_locale import all_zones, chosen_language, language_of, zone_of
+from .user_locale import all_zones, zone_of
 
-BROWSER_DEFAULT = ""
 DIGEST_LABELS = {
     "": gettext_lazy("Never"),
     "daily": gettext_lazy("Every day at 7:00"),
@@ -38,15 +35,12 @@ class PreferencesPage(Page):
         return {
             "zone": zone_of(request),
             "zones": sorted(all_zones()),
-            "language": chosen_language(request),
             "digest": digests.subscribed_period(request.user),
             "digest_periods": DIGEST_LABELS.items(),
             "may_have_digest": request.user.has_perm(digests.PERMISSION),
         }
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        if "language" in request.POST:
-            _use_language(request, request.POST["language"])
         if "zone" in request.POST:
             _use_time_zone(request, request.POST["zone"].strip())
         if "density" in request.POST:
@@ -55,16 +49,6 @@ class PreferencesPage(Page):
         after = request.headers.get("Referer", "")
         is_local = url_has_allowed_host_and_scheme(after, {request.get_host()}, require_https=request.is_secure())
         return HttpResponseRedirect(after if is_local else reverse("admin:preferences"))
-
-
-def _use_language(request: HttpRequest, language: str) -> None:
-    if language not in {BROWSER_DEFAULT, *dict(settings.LANGUAGES)}:
-        messages.error(request, _("Unsupported language: %(code)r.") % {"code": language[:20]})
-    elif language != chosen_language(request):
-        save_preference(request, language=language)
-        # The message below must already be in the new language.
-        translation.activate(language_of(request))
-        messages.success(request, _("Language changed to English."))
 
 
 def _use_density(request: HttpRequest, density: str) -> None:
@@ -84,12 +68,12 @@ def _use_time_zone(request: HttpRequest, zone: str) -> None:
 
 
 def _update_digest(request: HttpRequest) -> None:
-    """Start, change or end the user's digests, which follow the user's language and time zone."""
+    """Start, change or end the user's digests, which follow the user's time zone."""
     before = digests.subscribed_period(request.user)
     period = request.POST.get("digest", before)
     try:
         if period:
-            digests.subscribe(request.user, period, zone_of(request), language_of(request))
+            digests.subscribe(request.user, period, zone_of(request))
         elif before:
             digests.unsubscribe(request.user)
     except RequestRefused as refused:

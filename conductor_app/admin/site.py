@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-from django.conf import settings
 from django.contrib.admin import AdminSite
 from django.contrib.auth.models import Group, User
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponsePermanentRedirect, HttpResponseRedirect
@@ -259,7 +258,6 @@ class OperatorsSite(AdminSite):
         if context["has_permission"]:
             context |= {
                 "health": health_for(request),
-                "languages": settings.LANGUAGES,
                 "zone_name": zone_of(request),
                 "is_compact": is_compact(request),
                 "page_tabs": page_tabs(context["available_apps"], request.path),

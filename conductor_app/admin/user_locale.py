@@ -1,13 +1,12 @@
 """Language and time zone of the user who reads a page.
 
-Only pages are translated. API responses, stored rows and exports are English.
+Only pages are translated, into those of `settings.LANGUAGES`. API responses, stored rows and exports are English.
 """
 
 from collections.abc import Callable
 from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone, translation
 from django.utils.cache import patch_vary_headers
@@ -19,29 +18,19 @@ ResponseHandler = Callable[[HttpRequest], HttpResponse]
 
 
 def user_locale_middleware(get_response: ResponseHandler) -> ResponseHandler:
-    """Activate the language and the time zone of the user on the operators' pages (middleware)."""
+    """Activate the browser's language and the user's time zone on the operators' pages (middleware)."""
 
     def handle_request(request: HttpRequest) -> HttpResponse:
         if not request.path_info.startswith("/admin/"):
             return get_response(request)
-        with translation.override(language_of(request)), timezone.override(ZoneInfo(zone_of(request))):
+        language = translation.get_language_from_request(request)
+        with translation.override(language), timezone.override(ZoneInfo(zone_of(request))):
             response = get_response(request)
-            response.headers.setdefault("Content-Language", translation.get_language())
+            response.headers.setdefault("Content-Language", language)
         patch_vary_headers(response, ["Accept-Language"])
         return response
 
     return handle_request
-
-
-def language_of(request: HttpRequest) -> str:
-    """Return the code of the user's language: the chosen one, otherwise the browser's."""
-    return chosen_language(request) or translation.get_language_from_request(request)
-
-
-def chosen_language(request: HttpRequest) -> str:
-    """Return the language that the user has chosen. Empty if the browser decides."""
-    preference = saved_preferences(request).get("language", "")
-    return preference if preference in dict(settings.LANGUAGES) else ""
 
 
 def zone_of(request: HttpRequest) -> str:

@@ -1,4 +1,4 @@
-"""Preferences of a user: time zone, language and columns of lists for the pages, and digests by email."""
+"""Preferences of a user: time zone and columns of lists for the pages, and digests by email."""
 
 from django.conf import settings
 from django.db import models

@@ -87,9 +87,7 @@ USE_TZ = True
 TIME_ZONE = "UTC"
 # The languages of the pages. Responses of the API and stored texts are in English.
 LANGUAGE_CODE = "en"
-LANGUAGES = [("en", "English"), ("de", "Deutsch")]
-LOCALE_PATHS = [PACKAGE_DIR / "locale"]
-FORMAT_MODULE_PATH = "conductor_app.settings.formats"
+LANGUAGES = [("en", "English")]
 USE_I18N = True
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 # Workers call the exact addresses of the API. A redirect would lose the body of their request.

@@ -10,7 +10,6 @@ from conductor_app.insight.durations import DAY, HOUR
 from conductor_app.insight.time_ranges import TimeRange
 from tests.admin.page_text import html
 
-GERMAN = {"Accept-Language": "de"}
 MONDAY = 1_768_176_000_000
 """Midnight in UTC."""
 
@@ -58,12 +57,6 @@ def test_the_sidebar_marks_the_one_entry_of_a_page(operator, path, label):
 
 def test_the_list_of_task_groups_has_the_styles_of_groups(operator):
     assert 'ops/group.css"' in html(operator.get("/admin/conductor/taskgroup/"))
-
-
-def test_columns_of_fields_have_german_labels(operator):
-    page = html(operator.get("/admin/conductor/auditentry/", headers=GERMAN))
-
-    assert "<span>Aktion</span>" in page or ">Aktion</a>" in page
 
 
 def test_a_line_of_a_diff_has_no_line_breaks_around_its_text():

@@ -76,7 +76,6 @@ ROOMS: dict[str, set[str]] = {
 FREE = {
     "settings",
     "migrations",
-    "locale",
     "apps",
     "asgi",
     "wsgi",

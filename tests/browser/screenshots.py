@@ -1,7 +1,7 @@
 """Take screenshots of every screen in both sizes and themes: `python -m tests.browser.screenshots`.
 
 Serves its own database with the demo data, lets the demo's workers process their orders, and writes
-var/screenshots/*.png. `ONLY=overview,run` selects screens; `LANGUAGE=de` selects German. Console errors, horizontal
+var/screenshots/*.png. `ONLY=overview,run` selects screens. Console errors, horizontal
 scrolling, other sizes of text than those of the design, and axe violations are listed at the end and make the command
 fail. `IMAGES=1` writes the pictures of the documentation, docs/images/*.webp, instead.
 """
@@ -173,9 +173,8 @@ def take_pictures(page: Page, name: str) -> list[str]:
 
 
 def take_sign_in_pictures(browser: Browser) -> list[str]:
-    """Take screenshots of the sign-in page, in the selected language. Return its problems."""
-    locale = os.environ.get("LANGUAGE", "en")
-    page = browser.new_context(base_url=URL, reduced_motion="reduce", locale=locale).new_page()
+    """Take screenshots of the sign-in page. Return its problems."""
+    page = browser.new_context(base_url=URL, reduced_motion="reduce").new_page()
     page.goto("/admin/login/?next=/admin/")
     return take_pictures(page, "sign-in")
 
@@ -188,9 +187,6 @@ def sign_in(browser: Browser, scale: float = 1) -> Page:
     page.fill("#id_username", NAME)
     page.fill("#id_password", PASSWORD)
     page.click("#login-form button")
-    if os.environ.get("LANGUAGE", "en") != "en":
-        page.locator("#user-tools summary").click()
-        page.locator(f"[name=language][value={os.environ['LANGUAGE']}]").click()
     return page
 
 

@@ -119,24 +119,6 @@ def test_a_fragment_displays_errors_and_the_page_reports_an_unreachable_server(p
     pages.validation_errors.clear()  # the browser logs the server error on its console
 
 
-def test_the_pages_switch_to_german_and_back(page, orders):
-    page.goto("/admin/")
-    page.locator("#user-tools summary").click()
-    page.get_by_role("button", name="Deutsch").click()
-
-    expect(page.locator("html")).to_have_attribute("lang", "de")
-    expect(page.get_by_role("heading", name="Braucht Aufmerksamkeit")).to_be_visible()
-    expect(page.get_by_role("heading", name="Aktivität")).to_be_visible()
-    page.goto("/admin/conductor/run/")
-    expect(page.get_by_role("heading", name="Läufe")).to_be_visible()
-    expect(page.locator("#result_list tbody")).to_contain_text("Fehlgeschlagen")
-    expect(page.locator("#result_list tbody time").first).to_contain_text("vor ")
-    assert_accessible(page)
-    page.locator("#user-tools summary").click()
-    page.get_by_role("button", name="English").click()
-    expect(page.get_by_role("heading", name="Runs")).to_be_visible()
-
-
 def test_a_user_without_permission_learns_which_one_is_missing(pages, orders):
     page = pages.open(User.objects.create_user("nobody", is_staff=True))
     page.route("**/*", lambda route: route.continue_())

@@ -40,7 +40,7 @@ def send() -> list[str]:
 
 def test_a_daily_digest_reports_failures_of_the_day_at_seven_in_the_time_zone_of_the_user(clock, ann, settings):
     settings.CONDUCTOR_PUBLIC_URL = "https://conductor.example.org"
-    digests.subscribe(ann, "daily", "Asia/Tokyo", "en")
+    digests.subscribe(ann, "daily", "Asia/Tokyo")
     fail_runs(clock, 3)
     # It is 21:00 in Tokyo.
     clock.advance(seconds=10 * HOUR - 1)
@@ -60,7 +60,7 @@ def test_a_daily_digest_reports_failures_of_the_day_at_seven_in_the_time_zone_of
 
 
 def test_a_digest_is_sent_once_a_day_and_only_if_there_is_something_to_report(clock, ann):
-    digests.subscribe(ann, "daily", "UTC", "en")
+    digests.subscribe(ann, "daily", "UTC")
     fail_runs(clock, 1)
     clock.advance(seconds=19 * HOUR)
 
@@ -71,7 +71,7 @@ def test_a_digest_is_sent_once_a_day_and_only_if_there_is_something_to_report(cl
 
 
 def test_a_weekly_digest_is_sent_on_monday_and_covers_seven_days(clock, ann):
-    digests.subscribe(ann, "weekly", "UTC", "en")
+    digests.subscribe(ann, "weekly", "UTC")
     fail_runs(clock, 2)
     clock.advance(seconds=6 * DAY)
     assert send() == []
@@ -83,7 +83,7 @@ def test_a_weekly_digest_is_sent_on_monday_and_covers_seven_days(clock, ann):
 
 
 def test_an_overdue_human_task_is_reported(clock, ann):
-    digests.subscribe(ann, "daily", "UTC", "en")
+    digests.subscribe(ann, "daily", "UTC")
     ann_within_an_hour = {"assignee": {"userType": "CONDUCTOR_USER", "user": "ann"}, "slaMinutes": 60}
     asked = {"displayName": "Approve it", "assignments": [ann_within_an_hour]}
     Scenario(clock, human("approve", inputs={"__humanTaskDefinition": asked}))
@@ -94,19 +94,9 @@ def test_an_overdue_human_task_is_reported(clock, ann):
     assert "1 overdue human task" in body and "Approve it (order): overdue for 18 h" in body
 
 
-def test_a_digest_follows_the_language_of_the_user(clock, ann):
-    digests.subscribe(ann, "daily", "UTC", "de")
-    fail_runs(clock, 1)
-    clock.advance(seconds=19 * HOUR)
-
-    [body] = send()
-
-    assert body.startswith("In den letzten 24 Stunden: 1 fehlgeschlagener Lauf")
-
-
 @pytest.mark.parametrize("change", [{"is_active": False}, {"is_superuser": False}, {"email": ""}], ids=str)
 def test_a_user_who_may_not_see_runs_any_more_gets_no_digest(clock, ann, change):
-    digests.subscribe(ann, "daily", "UTC", "en")
+    digests.subscribe(ann, "daily", "UTC")
     fail_runs(clock, 1)
     User.objects.update(**change)
     clock.advance(seconds=19 * HOUR)
@@ -118,17 +108,17 @@ def test_a_subscription_without_an_email_address_is_refused(clock, ann):
     ann.email = ""
 
     with pytest.raises(Invalid, match="no email address"):
-        digests.subscribe(ann, "daily", "UTC", "en")
+        digests.subscribe(ann, "daily", "UTC")
     with pytest.raises(Invalid, match="Unknown period"):
-        digests.subscribe(ann, "hourly", "UTC", "en")
+        digests.subscribe(ann, "hourly", "UTC")
 
 
 def test_saving_the_same_subscription_again_postpones_nothing(clock, ann):
-    digests.subscribe(ann, "daily", "UTC", "en")
+    digests.subscribe(ann, "daily", "UTC")
     before = DigestSubscription.objects.get().next_at
     clock.advance(seconds=20 * HOUR)
 
-    digests.subscribe(ann, "daily", "UTC", "en")
+    digests.subscribe(ann, "daily", "UTC")
 
     assert DigestSubscription.objects.get().next_at == before
 
@@ -140,9 +130,6 @@ def test_preferences_start_change_and_end_a_digest(clock, ann, client):
     assert "Every Monday at 7:00" in client.post(page, {"digest": "weekly", "zone": "Asia/Tokyo"}, follow=True).text
     row = DigestSubscription.objects.get()
     assert (row.period, row.zone, row.user) == ("weekly", "Asia/Tokyo", ann)
-    client.post(page, {"language": "de"})
-    row.refresh_from_db()
-    assert (row.period, row.language) == ("weekly", "de")
     client.post(page, {"digest": "", "zone": "UTC"})
     assert not DigestSubscription.objects.exists()
 

@@ -1,12 +1,11 @@
 """Cron expressions in words."""
 
 import pytest
-from django.utils import translation
 
 from conductor_app.core.errors import Invalid
 from conductor_app.insight.schedules.cron_words import describe_cron
 
-ENGLISH = {
+DESCRIPTIONS = {
     # Times
     "* * * * * *": "every second",
     "*/30 * * * * *": "every 30 seconds",
@@ -78,10 +77,9 @@ ENGLISH = {
 }
 
 
-@pytest.mark.parametrize("expression", ENGLISH)
-def test_an_expression_is_described_in_english(expression):
-    with translation.override("en"):
-        assert describe_cron(expression) == ENGLISH[expression]
+@pytest.mark.parametrize("expression", DESCRIPTIONS)
+def test_an_expression_is_described_in_words(expression):
+    assert describe_cron(expression) == DESCRIPTIONS[expression]
 
 
 @pytest.mark.parametrize("expression", ["0 1-30/2,32-59/3 * * * *", "*/5,*/7 * * * * *", "0 0 6 1-20,22-30/2 * *"])
@@ -93,33 +91,3 @@ def test_an_expression_whose_description_would_be_longer_is_not_described(expres
 def test_an_invalid_expression_is_refused(expression):
     with pytest.raises(Invalid, match="cron expression"):
         describe_cron(expression)
-
-
-GERMAN = {
-    "0 30 9 * * MON-FRI": "um 09:30, Montag bis Freitag",
-    "0 0 6 1 * *": "um 06:00, am 1. des Monats",
-    "0 0 6 L-3 * ?": "um 06:00, 3 Tage vor dem letzten Tag des Monats",
-    "0 0 6 ? * MON#2": "um 06:00, am zweiten Montag des Monats",
-    "0 0 6 * * SUN,3": "um 06:00, am Mittwoch und Sonntag",
-    "0 0 6 * JAN *": "um 06:00, im Januar",
-    "@yearly": "um 00:00, am 1. Januar",
-    "0 0/15 8-17 * * MON-FRI": "alle 15 Minuten, von 08:00 bis 17:59, Montag bis Freitag",
-    "0 0 6 LW * ?": "um 06:00, am letzten Werktag des Monats",
-    "@daily": "um 00:00, jeden Tag",
-    "0 0 6 1-7 * MON": "um 06:00, an den Tagen 1 bis 7 des Monats, aber nur am Montag",
-    "0 15 * * * *": "jede Stunde um :15",
-    "0 0 6 1,15 * *": "um 06:00, an den Tagen 1 und 15 des Monats",
-    "0 5 */2 * * *": "alle 2 Stunden um :05",
-    "0 0 6 ? * 5L": "um 06:00, am letzten Freitag des Monats",
-    "7,9 * * * * *": "in den Sekunden 7 und 9",
-    "0 0 6 15W * ?": "um 06:00, am Werktag, der dem 15. des Monats am nächsten ist",
-    "0 0 6 */2 * *": "um 06:00, alle 2 Tage ab dem 1. des Monats",
-    "@weekly": "um 00:00, am Sonntag",
-    "* * * * * *": "jede Sekunde",
-}
-
-
-@pytest.mark.parametrize("expression", GERMAN)
-def test_an_expression_is_described_in_german(expression):
-    with translation.override("de"):
-        assert describe_cron(expression) == GERMAN[expression]

@@ -3,7 +3,6 @@
 from datetime import UTC, datetime
 
 import pytest
-from django.utils import translation
 
 from conductor_app.core.errors import Invalid
 from conductor_app.insight.schedules.schedule_forecast import upcoming_slots
@@ -21,13 +20,6 @@ def test_the_next_times_are_in_the_zone_of_the_schedule():
     found = find_next_slots("0 30 9 * * *", "Europe/Berlin", "2027-01-10T00:00")
 
     assert [each.local for each in found[:2]] == ["Sun 2027-01-10 09:30:00 +0100", "Mon 2027-01-11 09:30:00 +0100"]
-
-
-def test_the_days_of_the_week_are_in_the_language_of_the_reader():
-    with translation.override("de"):
-        [found] = find_next_slots("0 30 9 * * *", "Europe/Berlin", "2027-01-10T00:00", most=1)
-
-    assert found.local == "So 2027-01-10 09:30:00 +0100"
 
 
 def test_daylight_saving_changes_are_reported():

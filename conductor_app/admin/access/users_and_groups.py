@@ -12,7 +12,7 @@ from django.forms import CheckboxSelectMultiple
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext_lazy, gettext_noop
+from django.utils.translation import gettext_lazy
 
 from ...access.access_types import RIGHT_BY_PERMISSION, SYSTEM_ROLES, USED_PERMISSIONS
 from ...access.escalation import may_give
@@ -74,27 +74,6 @@ SUBJECT_LABELS = {
     "webhook": gettext_lazy("Webhooks"),
 }
 """Labels of permissions on things without a list in the sidebar: a page there, a part of pages, or no table."""
-
-
-DJANGO_TEXTS = (
-    gettext_noop("After you’ve created a user, you’ll be able to edit more user options."),
-    gettext_noop("Disable password-based authentication"),
-    gettext_noop("Disabled"),
-    gettext_noop("Enable password-based authentication for this user by setting a password."),
-    gettext_noop("Enable password-based authentication"),
-    gettext_noop("Enabled"),
-    gettext_noop("Password-based authentication was disabled."),
-    gettext_noop("Password-based authentication"),
-    gettext_noop("Reset password"),
-    gettext_noop("Set password"),
-    gettext_noop("Set password: %s"),
-    gettext_noop("This action will <strong>enable</strong> password-based authentication for this user."),
-    gettext_noop(
-        "Whether the user will be able to authenticate using a password or not. If disabled, they may still be able to "
-        "authenticate using other backends, such as Single Sign-On or LDAP."
-    ),
-)
-"""Texts of Django's pages for users that its catalogs may lack. Here, the catalogs of this application contain them."""
 
 
 class PermissionCheckboxes(CheckboxSelectMultiple):

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.utils import timezone, translation
+from django.utils import timezone
 
 from ... import clock
 from ...core.errors import Invalid
@@ -23,7 +23,7 @@ HOUR_OF_DAY = 7
 PERMISSION = "conductor.view_run"
 
 
-def subscribe(user: User, period: str, zone: str, language: str) -> None:
+def subscribe(user: User, period: str, zone: str) -> None:
     """Send a digest to the user every day or every week. The same period keeps the time of the next one.
 
     Raises:
@@ -33,7 +33,7 @@ def subscribe(user: User, period: str, zone: str, language: str) -> None:
         raise Invalid(f"Unknown period {period[:20]!r}. Use one of: {', '.join(DigestSubscription.PERIODS)}.")
     if not user.email:
         raise Invalid("Your account has no email address. An administrator can add it.")
-    values = {"period": period, "zone": zone, "language": language}
+    values = {"period": period, "zone": zone}
     if not DigestSubscription.objects.filter(pk=user.pk, **values).exists():
         next_at = _next_time(period, zone, clock.now())
         DigestSubscription.objects.update_or_create(pk=user.pk, defaults={**values, "next_at": next_at})
@@ -74,7 +74,7 @@ def _write_message(row: DigestSubscription, now: int) -> None:
     digest = collect_digest(now - DAY * (7 if is_weekly else 1), now)
     if digest.is_empty:
         return
-    with translation.override(row.language), timezone.override(ZoneInfo(row.zone)):
+    with timezone.override(ZoneInfo(row.zone)):
         payload = {"sentence": digest_subject(digest), "body": digest_body(digest, is_weekly, now), "at": now}
     facts = {"sink": ALERT, "id": secrets.token_hex(16), "channel": "mail", "to": row.user.email, "payload": payload}
     outbox_messages.send(PUBLISH, now, to=f"digest {row.pk}", facts=facts)

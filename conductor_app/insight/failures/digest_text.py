@@ -1,4 +1,4 @@
-"""The text of a digest, in the active language and time zone."""
+"""The text of a digest, in the active time zone."""
 
 from django.urls import reverse
 from django.utils.translation import gettext as _

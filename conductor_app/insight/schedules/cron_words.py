@@ -1,7 +1,6 @@
-"""Cron expressions in words, in the active language.
+"""Cron expressions in words.
 
-cron-descriptor, which django-celery-beat installs, does not serve here: it rejects `@daily`, keeps English names of
-days in German, and omits `L-3` there without an error.
+cron-descriptor, which django-celery-beat installs, does not serve here: it rejects `@daily`.
 """
 
 from collections.abc import Sequence

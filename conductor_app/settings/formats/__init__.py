@@ -1,1 +1,0 @@
-"""Formats of numbers and dates that differ from Django's."""
