@@ -2,6 +2,7 @@
 
 from codecs import getincrementaldecoder
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from json import JSONDecodeError, JSONDecoder
 
 SPACE = " \t\r\n"
@@ -14,94 +15,57 @@ class ArrayMalformed(Exception):
 
 
 def split_array(chunks: Iterable[bytes], max_item_length: int) -> Iterator[bytes]:
-    """Yield the texts of the items.
+    """Yield the texts of the items. What follows the array is ignored.
 
     Raises:
         ArrayMalformed: when the text is not a complete JSON array, or an item is longer than the limit.
     """
-    splitter = _Splitter(max_item_length)
     decode = getincrementaldecoder("utf-8")(errors="replace").decode
-    for chunk in chunks:
-        yield from splitter.feed(decode(chunk))
-    yield from splitter.finish()
-
-
-class _Splitter:
-    """The text that is received but not yet split. `has_begun`: the bracket of the array has been received."""
-
-    def __init__(self, max_item_length: int) -> None:
-        self._max_item_length = max_item_length
-        self._text = ""
-        self._needed = 0
-        self._has_begun = self._has_ended = False
-        self._count = 0
-
-    def feed(self, text: str) -> Iterator[bytes]:
-        """Yield the items that are complete now. What follows the array is ignored."""
-        self._text += text
+    text, needed, count, has_begun = "", 0, 0, False
+    for chunk in chain(chunks, (None,)):
+        text += decode(chunk or b"")
         # An item that is still incomplete is tried again when twice as much is received: otherwise the time would grow
         # with the square of its length.
-        if self._has_ended or len(self._text) < self._needed or not (self._has_begun or self._enter()):
-            return
+        if len(text) < needed and chunk is not None:
+            continue
+        if not has_begun:
+            text = text.lstrip(SPACE + BYTE_ORDER_MARK)
+            if not text:
+                continue
+            if text[0] != "[":
+                raise ArrayMalformed(f"a text that begins with {text[:40]!r}")
+            text, has_begun = text[1:], True
         place = 0
-        while (found := self._next_item(place)) is not None:
-            start, place = found
-            yield self._text[start:place].encode("utf-8", "surrogatepass")
-        self._text = self._text[self._rest :]
-        self._needed = 2 * len(self._text)
-        if len(self._text) > self._max_item_length:
-            raise ArrayMalformed(f"a list with an item of more than {self._max_item_length >> 20} MiB")
+        while (start := _skip_space(text, place)) < len(text):
+            if text[start] == "]":
+                return
+            if count and text[start] != ",":
+                raise ArrayMalformed(f"a malformed list: ',' is missing after item {count}")
+            start = _skip_space(text, start + 1) if count else start
+            end = _end_of_item(text, start)
+            # A number could continue in the next chunk.
+            if end is None or end == len(text):
+                break
+            yield text[start:end].encode("utf-8", "surrogatepass")
+            count, place = count + 1, end
+        text = text[place:]
+        needed = 2 * len(text)
+        if len(text) > max_item_length:
+            raise ArrayMalformed(f"a list with an item of more than {max_item_length >> 20} MiB")
+    raise ArrayMalformed(f"a list that breaks off, or is malformed, after item {count}" if has_begun else "nothing")
 
-    def _enter(self) -> bool:
-        begun = self._text.lstrip(SPACE + BYTE_ORDER_MARK)
-        if not begun:
-            return False
-        if not begun.startswith("["):
-            raise ArrayMalformed(f"a text that begins with {begun[:40]!r}")
-        self._text, self._has_begun = begun[1:], True
-        return True
 
-    def _next_item(self, place: int) -> tuple[int, int] | None:
-        """Return where the next item starts and ends, or None if it is not complete."""
-        self._rest = place
-        start = self._skip_space(place)
-        if self._text[start : start + 1] == "]":
-            self._has_ended = True
-            return None
-        if self._count:
-            if self._text[start : start + 1] != ",":
-                self._require_no(self._text[start : start + 1], ",")
-                return None
-            start = self._skip_space(start + 1)
-        try:
-            _, end = _decoder.raw_decode(self._text, start)
-        except JSONDecodeError:
-            return None
-        except RecursionError:
-            raise ArrayMalformed("a list with an item that is nested too deeply") from None
-        # A number could continue in the next chunk.
-        if end == len(self._text):
-            return None
-        self._count += 1
-        return start, end
+def _skip_space(text: str, place: int) -> int:
+    while place < len(text) and text[place] in SPACE:
+        place += 1
+    return place
 
-    def _require_no(self, mark: str, expected: str) -> None:
-        if mark:
-            raise ArrayMalformed(f"a malformed list: {expected!r} is missing after item {self._count}")
 
-    def _skip_space(self, place: int) -> int:
-        while place < len(self._text) and self._text[place] in SPACE:
-            place += 1
-        return place
-
-    def finish(self) -> Iterator[bytes]:
-        """Yield the remaining items.
-
-        Raises:
-            ArrayMalformed: when the array has not ended.
-        """
-        self._needed = 0
-        yield from self.feed("")
-        if not self._has_ended:
-            after = f"a list that breaks off, or is malformed, after item {self._count}"
-            raise ArrayMalformed(after if self._has_begun else "nothing")
+def _end_of_item(text: str, start: int) -> int | None:
+    """Return where an item ends, or None if it is not complete."""
+    try:
+        return _decoder.raw_decode(text, start)[1]
+    except JSONDecodeError:
+        return None
+    except RecursionError:
+        raise ArrayMalformed("a list with an item that is nested too deeply") from None
