@@ -1,9 +1,7 @@
 """Prompt templates: their placeholders, limits, and the models that they may be used with."""
 
-import json
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from .errors import ValidationError
 
@@ -16,19 +14,6 @@ MAX_MODELS = 200
 def placeholders(template: str) -> list[str]:
     """Return the names of the placeholders `${name}` in the order of their first use."""
     return list(dict.fromkeys(name.strip() for name in PLACEHOLDER.findall(template)))
-
-
-def fill_in(template: str, variables: Mapping[str, Any]) -> str:
-    """Replace the placeholders by values. Unknown names stay; other values than texts are inserted as JSON."""
-
-    def value_of(found: re.Match[str]) -> str:
-        name = found[1].strip()
-        if name not in variables:
-            return found[0]
-        value = variables[name]
-        return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-
-    return PLACEHOLDER.sub(value_of, template)
 
 
 def prompt_errors(name: str, template: str, models: Iterable[str]) -> list[ValidationError]:

@@ -76,12 +76,6 @@ def model_settings(integration: str, model: str) -> ModelSettings:
     )
 
 
-def integration_kind(name: str) -> str | None:
-    """Return the kind of an integration, or None if there is none of this name."""
-    kind = Integration.objects.filter(pk=name).values_list("kind", flat=True).first()
-    return kind or (name if name in environment_integrations() else None)
-
-
 def _environment_settings(integration: str, model: str) -> ModelSettings:
     found = environment_integrations().get(integration)
     if found is None:

@@ -9,7 +9,7 @@ from ... import clock, conf, notifications
 from ...access.uses import may_control_run
 from ...core.reports import Report
 from ...core.states import RUN
-from ...notifications import LOCAL_CALLER, PendingWait, Waiter, WaitingClient, WaitSteps, wait_in_thread
+from ...notifications import LOCAL_CALLER, PendingWait, Waiter, WaitingClient, WaitSteps
 from ...store import run_tree
 from ..queues.queue_lookups import release_connection
 from ..tasks.task_commands import report_task
@@ -32,21 +32,13 @@ class WaitOutcome:
     timed_out: bool = False
 
 
-def wait_for_run(run_id: str, seconds: float, until_refs: Collection[str] = ()) -> WaitOutcome:
-    """Wait in this thread until a run ends, blocks on an open WAIT or YIELD task, or ends a task of these references.
-
-    Raises:
-        NotFound: when there is no such run.
-    """
-    return wait_in_thread(begin_run_wait(run_id, seconds, until_refs))
-
-
 def begin_run_wait(
     run_id: str, seconds: float, until_refs: Collection[str] = (), client: WaitingClient = LOCAL_CALLER
 ) -> WaitSteps[WaitOutcome]:
-    """Return the steps of a wait for a run, which ends as that of `wait_for_run`. The tasks of descendants count too.
+    """Return the steps of a wait for a run.
 
-    Returns earlier with `timed_out` if too many requests are waiting.
+    It ends when the run ends, blocks on an open WAIT or YIELD task, or ends a task of these references. The tasks of
+    descendants count too. Returns earlier with `timed_out` if too many requests are waiting.
 
     Raises:
         NotFound: when there is no such run.

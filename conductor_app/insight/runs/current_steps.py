@@ -36,7 +36,6 @@ class CurrentStep:
     task: str
     words: str
     since: int | None
-    is_working: bool = False
 
 
 def current_steps(runs: Iterable[Run], now: int) -> dict[str, CurrentStep]:
@@ -85,7 +84,7 @@ def _describe(attempt: Attempt, facts: GateFacts | None, polls: dict[str, tuple[
         return _describe_pending(attempt, facts, polls.get(attempt.queue, (0, None))[1], now)
     if attempt.queue:
         worker = _("on %(worker)s") % {"worker": attempt.worker} if attempt.worker else _("in progress")
-        return CurrentStep(task, worker, attempt.claimed_at or attempt.started_at, is_working=True)
+        return CurrentStep(task, worker, attempt.claimed_at or attempt.started_at)
     if attempt.task.type == Wait.type and now < attempt.ends_at < NEVER:
         left = _("waiting, %(left)s left") % {"left": format_duration(attempt.ends_at - now)}
         return CurrentStep(task, left, None)

@@ -7,7 +7,7 @@ from django.core.management import call_command
 
 from conductor_app.access import vault
 from conductor_app.engine.ai import integrations
-from conductor_app.engine.ai.integration_settings import UnknownIntegration, integration_kind, model_settings
+from conductor_app.engine.ai.integration_settings import UnknownIntegration, model_settings
 from conductor_app.models import AuditEntry, Integration, IntegrationModel, ModelUsage, Tag
 from tests.conftest import NOON
 
@@ -270,11 +270,11 @@ def test_an_integration_without_models_permits_every_model_without_a_price(api):
 
 
 def test_the_environment_defines_integrations_without_a_row(db, settings):
-    assert integration_kind("openai") is None
     settings.CONDUCTOR_AI_OPENAI_API_KEY = KEY
     settings.CONDUCTOR_AI_OLLAMA_URL = "http://localhost:11434"
 
-    assert (model_settings("openai", "gpt-4o").api_key, integration_kind("openai")) == (KEY, "openai")
+    found = model_settings("openai", "gpt-4o")
+    assert (found.api_key, found.kind) == (KEY, "openai")
     assert model_settings("ollama", "llama3").base_url == "http://localhost:11434/v1"
     with pytest.raises(UnknownIntegration):
         model_settings("anthropic", "x")
