@@ -1,4 +1,4 @@
-"""Requests that announce an alert to Slack, Microsoft Teams, PagerDuty, Opsgenie and other systems.
+"""Requests that announce an alert to Slack, Microsoft Teams, PagerDuty and other systems.
 
 The formats are those of each system's documentation. Its limits apply to characters: longer texts are cut.
 """
@@ -10,9 +10,8 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
-from urllib.parse import quote
 
-from .alert_targets import INCIDENT_KINDS, OPSGENIE, PAGERDUTY, SLACK, TEAMS, WEBHOOK
+from .alert_targets import INCIDENT_KINDS, PAGERDUTY, SLACK, TEAMS, WEBHOOK
 
 TRIGGER, RESOLVE, TEST = "trigger", "resolve", "test"
 Settings = Mapping[str, str]
@@ -121,27 +120,6 @@ def _pagerduty_request(settings: Settings, notice: AlertNotice, message_id: str)
     return _json_request(f"{settings['api_url'].rstrip('/')}/v2/enqueue", event)
 
 
-def _opsgenie_request(settings: Settings, notice: AlertNotice, message_id: str) -> TargetRequest:
-    url, alias = f"{settings['api_url'].rstrip('/')}/v2/alerts", notice.incident[:512]
-    headers = {"Authorization": f"GenieKey {settings['api_key']}"}
-    if notice.event == RESOLVE:
-        close = {"source": SOURCE, "note": notice.sentence[:25_000]}
-        return _json_request(f"{url}/{quote(alias, safe='')}/close?identifierType=alias", close, headers)
-    description = f"{notice.sentence}\n{notice.link}".strip()
-    body: dict[str, Any] = {
-        "message": notice.sentence[:130],
-        "alias": alias,
-        "description": description[:15_000],
-        "entity": notice.view[:512],
-        "source": SOURCE,
-        "priority": settings["priority"],
-        "details": {"view": notice.view, "alert": str(notice.alert or "")},
-    }
-    if team := settings.get("team"):
-        body["responders"] = [{"type": "team", "name": team}]
-    return _json_request(url, body, headers)
-
-
 def _webhook_request(settings: Settings, notice: AlertNotice, message_id: str) -> TargetRequest:
     """Return a request whose signature covers its time, so that a recorded request cannot be repeated later."""
     body = {"view": notice.view, "sentence": notice.sentence, "at": notice.at, "alert": notice.alert}
@@ -159,7 +137,6 @@ BUILDERS: dict[str, Callable[[Settings, AlertNotice, str], TargetRequest]] = {
     SLACK: _slack_request,
     TEAMS: _teams_request,
     PAGERDUTY: _pagerduty_request,
-    OPSGENIE: _opsgenie_request,
     WEBHOOK: _webhook_request,
 }
 """The builder of a request for each kind, except email."""

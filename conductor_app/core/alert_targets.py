@@ -6,10 +6,8 @@ from urllib.parse import urlsplit
 
 from .errors import Invalid
 
-SLACK, TEAMS, PAGERDUTY, OPSGENIE, WEBHOOK, EMAIL = ALERT_TARGET_KINDS = (
-    "slack", "teams", "pagerduty", "opsgenie", "webhook", "email",
-)  # fmt: skip
-INCIDENT_KINDS = frozenset((PAGERDUTY, OPSGENIE))
+SLACK, TEAMS, PAGERDUTY, WEBHOOK, EMAIL = ALERT_TARGET_KINDS = ("slack", "teams", "pagerduty", "webhook", "email")
+INCIDENT_KINDS = frozenset((PAGERDUTY,))
 """Kinds whose incidents stay open until the alert clears."""
 MAX_ADDRESSES = 10
 MIN_SIGNING_KEY_LENGTH = 8
@@ -39,12 +37,6 @@ ALERT_TARGET_FIELDS: dict[str, tuple[TargetField, ...]] = {
         TargetField("routing_key", is_secret=True, max_length=64),
         TargetField("severity", default="error", choices=("critical", "error", "warning", "info")),
         TargetField("api_url", is_url=True, default="https://events.pagerduty.com"),
-    ),
-    OPSGENIE: (
-        TargetField("api_key", is_secret=True, max_length=100),
-        TargetField("team", is_required=False, max_length=100),
-        TargetField("priority", default="P3", choices=("P1", "P2", "P3", "P4", "P5")),
-        TargetField("api_url", is_url=True, default="https://api.opsgenie.com"),
     ),
     WEBHOOK: (ADDRESS, TargetField("signing_key", is_secret=True, is_required=False, max_length=200)),
     EMAIL: (TargetField("addresses"),),
@@ -80,7 +72,7 @@ def _check_setting(field: TargetField, value: str) -> None:
         raise Invalid(f"`{field.name}` must start with https:// or http:// and name a host.")
     if value and field.name == "signing_key" and len(value) < MIN_SIGNING_KEY_LENGTH:
         raise Invalid(f"`signing_key` must have at least {MIN_SIGNING_KEY_LENGTH} characters.")
-    if field.name in ("routing_key", "api_key") and not value.isascii():
+    if field.name == "routing_key" and not value.isascii():
         raise Invalid(f"`{field.name}` must have only ASCII characters.")
 
 

@@ -3,10 +3,12 @@
 from django.db import models
 from django.db.models import Q
 
-from ..core.alert_targets import ALERT_TARGET_KINDS
 from ..core.alerts import ALERT_KINDS
 from ..core.snapshot import NEVER
 from .fields import Authored, DocumentField, MomentField
+
+STORED_TARGET_KINDS = ("slack", "teams", "pagerduty", "opsgenie", "webhook", "email")
+"""Kinds of alert targets that a row may have. Nothing is sent to a target of the kind `opsgenie`."""
 
 
 class SavedView(models.Model):
@@ -42,7 +44,7 @@ class AlertTarget(Authored):
     class Meta:
         ordering = ["name"]
         constraints = [
-            models.CheckConstraint(name="alert_target_kind_is_known", condition=Q(kind__in=ALERT_TARGET_KINDS))
+            models.CheckConstraint(name="alert_target_kind_is_known", condition=Q(kind__in=STORED_TARGET_KINDS))
         ]
 
     def __str__(self) -> str:

@@ -8,7 +8,7 @@ from django.core.mail import EmailMessage
 from .. import clock, conf
 from ..access.vault import DecryptionFailed
 from ..core.alert_messages import TEST, TRIGGER, AlertNotice, TargetRequest, requests_for
-from ..core.alert_targets import EMAIL, INCIDENT_KINDS, redact_target_secrets, split_addresses
+from ..core.alert_targets import ALERT_TARGET_KINDS, EMAIL, INCIDENT_KINDS, redact_target_secrets, split_addresses
 from ..core.errors import NotFound
 from ..engine.failures import alert_targets
 from ..models import AlertTarget
@@ -38,12 +38,18 @@ def notify_target(target_id: int, notice: AlertNotice, message_id: str) -> str:
 
     Raises:
         TargetFailed: when the target does not accept the notification.
-        NotificationDropped: when the target or the reason of the notification no longer exists, or a test fails.
+        NotificationDropped: when the target or the reason of the notification no longer exists, this server does not
+            support the kind of the target, or a test fails.
     """
     try:
         target = alert_targets.find_target(target_id)
     except NotFound:
         raise NotificationDropped("The target was deleted.") from None
+    if target.kind not in ALERT_TARGET_KINDS:
+        raise NotificationDropped(
+            f"This server sends no alerts to targets of the kind {target.kind}. "
+            "Delete the target, and create one of another kind."
+        )
     if notice.event == TRIGGER and target.kind in INCIDENT_KINDS and alert_targets.is_obsolete(notice):
         raise NotificationDropped("The alert cleared before the target accepted the notification.")
     try:

@@ -1,7 +1,7 @@
 """Formats of requests to alert targets as JSON Schemas, written from the public documentation of each system.
 
 Slack: incoming webhooks and Block Kit. Teams: workflow webhooks and Adaptive Cards 1.4. PagerDuty: Events API v2.
-Opsgenie: Alert API. The schemas permit only documented members.
+The schemas permit only documented members.
 """
 
 from typing import Any
@@ -141,30 +141,8 @@ PAGERDUTY = {
     ]
 }
 
-OPSGENIE = closed(
-    {
-        "message": text(130),
-        "alias": text(512),
-        "description": text(15_000),
-        "entity": text(512),
-        "source": text(100),
-        "priority": {"enum": ["P1", "P2", "P3", "P4", "P5"]},
-        "details": {"type": "object", "additionalProperties": {"type": "string"}},
-        "responders": {
-            "type": "array",
-            "maxItems": 50,
-            "items": closed(
-                {"type": {"enum": ["team", "user", "escalation", "schedule"]}, "name": text(100)}, "type", "name"
-            ),
-        },
-    },
-    "message",
-)
-OPSGENIE_CLOSE = closed({"source": text(100), "note": text(25_000), "user": text(100)})
-
 SCHEMAS = {
-    "slack": {"open": SLACK},
-    "teams": {"open": TEAMS},
-    "pagerduty": {"open": PAGERDUTY},
-    "opsgenie": {"open": OPSGENIE, "close": OPSGENIE_CLOSE},
+    "slack": SLACK,
+    "teams": TEAMS,
+    "pagerduty": PAGERDUTY,
 }

@@ -22,7 +22,6 @@ SETTINGS = {
     "slack": {"url": "https://hooks.slack.com/services/T0/B0/secret-path"},
     "teams": {"url": "https://prod.logic.azure.com/workflows/1/triggers/manual?sig=secret-sig"},
     "pagerduty": {"routing_key": "a" * 32, "severity": "error", "api_url": "https://events.pagerduty.com"},
-    "opsgenie": {"api_key": "key-1", "priority": "P2", "team": "Payments", "api_url": "https://api.opsgenie.com/"},
     "webhook": {"url": "https://example.org/hook?token=secret-token", "signing_key": "s3cret"},
 }
 
@@ -52,8 +51,7 @@ def test_a_request_has_the_documented_format(kind, event, text):
     more = {"short": {}, "long": {"sentence": "x" * 40_000, "view": "v" * 120}, "empty": {"link": "", "alert": None}}
 
     for request in requests_for(kind, SETTINGS[kind], notice(event, **more[text]), "message-1"):
-        schema = SCHEMAS[kind]["close" if request.url.endswith("identifierType=alias") else "open"]
-        errors = [error.message for error in Draft202012Validator(schema).iter_errors(json.loads(request.body))]
+        errors = [error.message for error in Draft202012Validator(SCHEMAS[kind]).iter_errors(json.loads(request.body))]
         assert errors == []
         assert request.headers["Content-Type"] == "application/json"
 
@@ -82,21 +80,10 @@ def test_the_same_key_triggers_and_resolves_an_incident_of_pagerduty():
     assert opened["payload"]["timestamp"] == "2027-03-01T12:00:00Z"
 
 
-def test_the_same_alias_creates_and_closes_an_alert_of_opsgenie():
-    (url, headers, opened), (close_url, _, _) = built("opsgenie", notice()), built("opsgenie", notice("resolve"))
+def test_a_test_closes_the_incident_that_it_opens():
+    requests = requests_for("pagerduty", SETTINGS["pagerduty"], notice("test"), "message-1")
 
-    assert url == "https://api.opsgenie.com/v2/alerts"
-    assert headers["Authorization"] == "GenieKey key-1"
-    assert close_url == f"{url}/{opened['alias']}/close?identifierType=alias"
-    assert opened["responders"] == [{"type": "team", "name": "Payments"}]
-
-
-@pytest.mark.parametrize("kind", ["pagerduty", "opsgenie"])
-def test_a_test_closes_the_incident_that_it_opens(kind):
-    requests = requests_for(kind, SETTINGS[kind], notice("test"), "message-1")
-
-    assert len(requests) == 2
-    assert "resolve" in requests[1].body if kind == "pagerduty" else "/close?" in requests[1].url
+    assert [json.loads(request.body)["event_action"] for request in requests] == ["trigger", "resolve"]
 
 
 def test_the_signature_of_a_webhook_covers_its_time_and_its_body():
@@ -117,7 +104,7 @@ def test_a_webhook_without_a_key_is_not_signed():
 
 @pytest.mark.parametrize("kind", SETTINGS)
 def test_texts_about_a_target_lose_its_secrets(kind):
-    secrets = [value for value in SETTINGS[kind].values() if "secret" in value or "key-1" in value or "aaa" in value]
+    secrets = [value for value in SETTINGS[kind].values() if "secret" in value or "aaa" in value]
 
     text = redact_target_secrets(f"refused: {' '.join(secrets)}", kind, SETTINGS[kind])
 
@@ -136,7 +123,7 @@ def test_an_error_that_quotes_the_path_of_a_webhook_loses_it():
 def test_displayed_settings_have_no_secret(kind):
     shown = displayed_settings(kind, SETTINGS.get(kind, {"addresses": "ann@example.com"}))
 
-    assert "secret" not in str(shown) and "key-1" not in str(shown) and "aaaa" not in str(shown)
+    assert "secret" not in str(shown) and "aaaa" not in str(shown)
 
 
 @pytest.mark.parametrize(
@@ -151,8 +138,7 @@ def test_displayed_settings_have_no_secret(kind):
         ("webhook", {"url": "https://example.org/", "signing_key": "short"}),
         ("pagerduty", {"routing_key": ""}),
         ("pagerduty", {"routing_key": "k", "severity": "odd"}),
-        ("opsgenie", {"api_key": "schlüssel"}),
-        ("opsgenie", {"api_key": "k", "priority": "P9"}),
+        ("pagerduty", {"routing_key": "schlüssel"}),
         ("email", {"addresses": ""}),
     ],
     ids=str,

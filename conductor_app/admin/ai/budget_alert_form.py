@@ -12,7 +12,7 @@ from ...engine.failures.alerts import save_alert, save_view
 from ...insight.ai.amounts import PERIOD_LABELS, name_budget
 from ...models import Alert, AlertTarget, ModelBudget, SavedView
 from ..form_parsing import parse_number
-from ..monitoring.alert_target_form import KIND_LABELS
+from ..monitoring.alert_target_form import kind_label
 
 VIEW_NAME = "Budgets"
 """The name of the view to which alerts of the page of the budgets belong."""
@@ -66,6 +66,6 @@ def alert_context(by: str) -> dict[str, Any]:
         "alerts": [
             (alert, describe_budget(alert.budget)) for alert in rows if alert.view.is_shared or alert.view.owner == by
         ],
-        "alert_targets": [(row, KIND_LABELS[row.kind]) for row in AlertTarget.objects.only("name", "kind")],
+        "alert_targets": [(row, kind_label(row.kind)) for row in AlertTarget.objects.only("name", "kind")],
         "alert_percent": SPENT_PERCENT,
     }

@@ -13,7 +13,6 @@ KIND_LABELS = {
     "slack": gettext_lazy("Slack"),
     "teams": gettext_lazy("Microsoft Teams"),
     "pagerduty": gettext_lazy("PagerDuty"),
-    "opsgenie": gettext_lazy("Opsgenie"),
     "webhook": gettext_lazy("Webhook"),
     "email": gettext_lazy("Email"),
 }
@@ -21,7 +20,6 @@ KIND_TEXTS = {
     "slack": gettext_lazy("Posts to a channel through an incoming webhook."),
     "teams": gettext_lazy("Posts an Adaptive Card to a channel through a workflow webhook."),
     "pagerduty": gettext_lazy("Triggers an incident and resolves it when the alert clears."),
-    "opsgenie": gettext_lazy("Creates an alert and closes it when the alert clears. Also for Jira Service Management."),
     "webhook": gettext_lazy("Posts JSON to an address, with a signature if you set a key."),
     "email": gettext_lazy("Sends an email to up to ten addresses."),
 }
@@ -30,9 +28,6 @@ FIELD_LABELS = {
     "routing_key": gettext_lazy("Integration key"),
     "severity": gettext_lazy("Severity"),
     "api_url": gettext_lazy("API address"),
-    "api_key": gettext_lazy("API key"),
-    "team": gettext_lazy("Team"),
-    "priority": gettext_lazy("Priority"),
     "signing_key": gettext_lazy("Signing key"),
     "addresses": gettext_lazy("Email addresses"),
 }
@@ -41,15 +36,17 @@ FIELD_TEXTS = {
     ("teams", "url"): gettext_lazy("Teams → Workflows → Post to a channel when a webhook request is received."),
     ("pagerduty", "routing_key"): gettext_lazy("Service → Integrations → Events API v2."),
     ("pagerduty", "api_url"): gettext_lazy("In the EU region: https://events.eu.pagerduty.com"),
-    ("opsgenie", "api_key"): gettext_lazy("Settings → Integrations → API, with the right to create and update alerts."),
-    ("opsgenie", "api_url"): gettext_lazy("In the EU region: https://api.eu.opsgenie.com"),
-    ("opsgenie", "team"): gettext_lazy("Name of the responding team. Leave empty for the team of the integration."),
     ("webhook", "url"): gettext_lazy("Receives JSON with view, sentence, at, alert, event and address."),
     ("webhook", "signing_key"): gettext_lazy(
         "The header X-Conductor-Signature has sha256= and the HMAC of X-Conductor-Timestamp, a dot and the body."
     ),
     ("email", "addresses"): gettext_lazy("Separated by commas."),
 }
+
+
+def kind_label(kind: str) -> str:
+    """Return the label of a kind, or the kind itself if this server no longer supports it."""
+    return str(KIND_LABELS.get(kind, kind))
 
 
 class AlertTargetForm(forms.Form):
@@ -59,8 +56,9 @@ class AlertTargetForm(forms.Form):
 
     def __init__(self, kind: str, data: Mapping[str, Any] | None = None, *, is_stored: bool = False, **more: Any):
         super().__init__(data, **more)
-        self.setting_names = [field.name for field in ALERT_TARGET_FIELDS[kind]]
-        for field in ALERT_TARGET_FIELDS[kind]:
+        fields = ALERT_TARGET_FIELDS.get(kind, ())
+        self.setting_names = [field.name for field in fields]
+        for field in fields:
             self.fields[field.name] = _form_field(kind, field, is_stored)
         self.fields["reason"] = forms.CharField(
             required=False,

@@ -21,7 +21,7 @@ from ..badges import render_pill
 from ..error_messages import require_permission
 from ..object_pages import ObjectPage
 from ..pages import Page
-from .alert_target_form import KIND_LABELS, KIND_TEXTS, AlertTargetForm
+from .alert_target_form import KIND_LABELS, KIND_TEXTS, AlertTargetForm, kind_label
 
 VIEW_PERMISSION, CHANGE_PERMISSION = "conductor.view_run", "conductor.change_run"
 
@@ -35,7 +35,7 @@ class AlertTargetsPage(Page):
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
         rows = AlertTarget.objects.annotate(alert_count=Count("alerts")).defer("sealed")
         return {
-            "rows": [(row, KIND_LABELS[row.kind], settings_text(row)) for row in rows],
+            "rows": [(row, kind_label(row.kind), settings_text(row)) for row in rows],
             "kinds": [(kind, KIND_LABELS[kind], KIND_TEXTS[kind]) for kind in ALERT_TARGET_KINDS],
             "may_act": request.user.has_perm(CHANGE_PERMISSION),
             "required": CHANGE_PERMISSION,
@@ -108,7 +108,8 @@ class AlertTargetPage(ObjectPage):
         return {
             "title": row.name,
             "row": row,
-            "kind": KIND_LABELS[row.kind],
+            "kind": kind_label(row.kind),
+            "is_supported": row.kind in ALERT_TARGET_KINDS,
             "settings_text": settings_text(row),
             "form": form,
             "views": row.alerts.order_by("view__name", "pk").values_list("view_id", "view__name")[:20],

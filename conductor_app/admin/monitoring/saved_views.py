@@ -27,7 +27,7 @@ from ..object_pages import ObjectPage
 from ..pages import Page
 from ..user_locale import zone_of
 from .alert_chart import back_test_chart
-from .alert_target_form import KIND_LABELS
+from .alert_target_form import kind_label
 from .alert_targets import delivery_pill
 from .built_in_views import api_address, built_in_views, export_address, list_address, operate_address, selection_text
 
@@ -125,10 +125,8 @@ class ViewPage(ObjectPage):
             **_choices_of_kinds(request),
             "zone": zone_of(request),
             "alerts": [(alert, _alert_sentence(alert)) for alert in alerts],
-            "firings": [
-                (firing, KIND_LABELS.get(firing.channel, firing.channel), delivery_pill(firing)) for firing in firings
-            ],
-            "targets": [(row, KIND_LABELS[row.kind]) for row in AlertTarget.objects.only("name", "kind")],
+            "firings": [(firing, kind_label(firing.channel), delivery_pill(firing)) for firing in firings],
+            "targets": [(row, kind_label(row.kind)) for row in AlertTarget.objects.only("name", "kind")],
             "tested_alert": tried,
             **(_back_test_context(tried, now) if tried else {}),
             "is_own": view.owner == request.user.get_username(),

@@ -26,7 +26,6 @@ FORMS = {
     "slack": {"url": "https://hooks.slack.com/services/T0/B0/p4ssw0rd"},
     "teams": {"url": "https://prod.logic.azure.com/workflows/1?sig=p4ssw0rd"},
     "pagerduty": {"routing_key": "p4ssw0rd", "severity": "critical", "api_url": "https://events.eu.pagerduty.com"},
-    "opsgenie": {"api_key": "p4ssw0rd", "priority": "P1", "team": "Payments", "api_url": "https://api.opsgenie.com"},
     "webhook": {"url": "https://bot:p4ssw0rd@example.org/hook", "signing_key": "p4ssw0rd"},
     "email": {"addresses": "ann@example.com, bob@example.com"},
 }
@@ -155,18 +154,33 @@ def test_a_failed_test_shows_the_error_without_secrets_and_is_not_repeated(opera
     assert not Message.objects.exists()
 
 
-@pytest.mark.parametrize("kind", ["pagerduty", "opsgenie"])
-def test_a_test_of_an_incident_system_opens_and_closes_an_incident(operator, server, kind):
-    secret = {"pagerduty": "routing_key", "opsgenie": "api_key"}[kind]
-    row = target_of(kind, **{secret: "k" * 32, "api_url": server.url})
-    alias = f"test {row.seal_name}".replace(" ", "%20")
-    server.answers |= dict.fromkeys(("/v2/enqueue", "/v2/alerts", f"/v2/alerts/{alias}/close"), ACCEPTED)
+def test_a_test_of_an_incident_system_opens_and_closes_an_incident(operator, server):
+    row = pagerduty_target(server)
 
     operator.post(f"{TARGETS}{row.pk}/", {"do": "test"})
     publish_due_events()
 
     assert len(server.asked) == 2
     assert AlertFiring.objects.get().answer.count("202 Accepted") == 2
+
+
+def test_a_target_whose_kind_is_no_longer_supported_is_shown_and_gets_nothing(clock, operator, server):
+    row, refusal = pagerduty_target(server), "Delete the target, and create one of another kind."
+    AlertTarget.objects.update(kind="opsgenie")
+    alert = alert_on_failures(clock, row)
+    page = f"{TARGETS}{row.pk}/"
+
+    check_and_publish()
+
+    assert not server.asked and not Message.objects.exists()
+    assert AlertFiring.objects.get().error.endswith(refusal)
+    assert refusal in page_text(operator.get(page)) and 'value="save"' not in html(operator.get(page))
+    for address in (TARGETS, f"/admin/views/{alert.view_id}/", "/admin/budgets/"):
+        assert "opsgenie" in html(operator.get(address))
+    operator.post(page, {"do": "save", "name": "Ops"})
+    assert AlertTarget.objects.get().name == row.name
+    operator.post(page, {"do": "delete"})
+    assert not AlertTarget.objects.exists()
 
 
 def test_the_network_guard_refuses_private_addresses(operator, settings):
@@ -181,7 +195,7 @@ def test_the_network_guard_refuses_private_addresses(operator, settings):
 
 def test_an_alert_reaches_targets_of_all_kinds(clock, server, settings):
     settings.CONDUCTOR_PUBLIC_URL = "https://conductor.example.org"
-    for path in ("/slack", "/teams", "/hook", "/v2/enqueue", "/v2/alerts"):
+    for path in ("/slack", "/teams", "/hook", "/v2/enqueue"):
         server.answers[path] = ACCEPTED
     alert = alert_on_failures(
         clock,
@@ -189,7 +203,6 @@ def test_an_alert_reaches_targets_of_all_kinds(clock, server, settings):
         target_of("teams", url=f"{server.url}/teams"),
         target_of("webhook", url=f"{server.url}/hook", signing_key="p4ssw0rd"),
         target_of("pagerduty", routing_key="k" * 32, api_url=server.url),
-        target_of("opsgenie", api_key="key", api_url=server.url),
         target_of("email", addresses="ann@example.com bob@example.com"),
     )
 
@@ -198,7 +211,7 @@ def test_an_alert_reaches_targets_of_all_kinds(clock, server, settings):
     assert {asked["path"] for asked in server.asked} == set(server.answers)
     assert all(f"https://conductor.example.org/admin/alerts/{alert.pk}/" in asked["body"] for asked in server.asked)
     assert [message.to for message in mail.outbox] == [["ann@example.com", "bob@example.com"]]
-    assert AlertFiring.objects.filter(delivered_at__isnull=False).count() == 6
+    assert AlertFiring.objects.filter(delivered_at__isnull=False).count() == 5
 
 
 def test_an_alert_that_clears_resolves_its_incident(clock, server):
