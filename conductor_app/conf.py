@@ -83,10 +83,9 @@ class Defaults:
     # The broker to which messages about standalone tasks are published.
     taskcluster_amqp_url: str = ""
 
-    # Bulk operations on at least this number of runs require the approval of a second user, 0 for no limit. The
-    # actions require it for any number of runs.
+    # Bulk operations on at least this number of runs or on so many tasks of a group, require the approval of a second
+    # user, 0 for no limit.
     bulk_approval_from: int = 0
-    bulk_approval_actions: tuple[str, ...] = ()
 
     # The days after which ended runs are deleted, 0 for never.
     retention_days: int = 0

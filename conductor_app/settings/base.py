@@ -164,13 +164,6 @@ CONDUCTOR_TRACES_ENDPOINT = environment.text(
 CONDUCTOR_MOST_WAITING_POLLS = environment.web_connections() * 3 // 4
 CONDUCTOR_MOST_WAITING_THREADS = environment.number("WEB_THREADS", environment.WEB_THREADS, least=4) * 3 // 4
 CONDUCTOR_BULK_APPROVAL_FROM = environment.number("BULK_APPROVAL_FROM", 0, least=0)
-CONDUCTOR_BULK_APPROVAL_ACTIONS = environment.choices(
-    "BULK_APPROVAL_ACTIONS",
-    (
-        *("retry", "rerun", "restart", "pause", "resume", "terminate", "upgrade", "label", "unlabel"),
-        *("schedule", "cancel", "prioritize"),
-    ),
-)
 CONDUCTOR_RETENTION_DAYS = environment.number("RETENTION_DAYS", 0, least=0)
 CONDUCTOR_DATABASE_LIMIT_GB = environment.number("DATABASE_LIMIT_GB", 0, least=0)
 CONDUCTOR_EVENT_RETENTION_DAYS = environment.number("EVENT_RETENTION_DAYS", 7, least=0)

@@ -116,20 +116,6 @@ def choice(name: str, choices: tuple[str, ...], default: str) -> str:
     return raw_value
 
 
-def choices(name: str, allowed: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the values of a comma-separated list. It is empty if the variable is not set.
-
-    Raises:
-        ImproperlyConfigured: when a value is not allowed.
-    """
-    selected = tuple(split_list(text(name, "")))
-    if unknown := sorted(set(selected) - set(allowed)):
-        raise ImproperlyConfigured(
-            f"{name} is refused: {', '.join(unknown)[:100]} must be one of {', '.join(allowed)}."
-        )
-    return selected
-
-
 def split_list(raw_value: str) -> list[str]:
     """Return the entries of a comma-separated list."""
     return [entry.strip() for entry in raw_value.split(",") if entry.strip()]

@@ -16,7 +16,6 @@ READERS_OF_ONE_SETTING = {
     "text",
     "boolean",
     "choice",
-    "choices",
     "require_value",
     "secret_list",
     "address",

@@ -331,20 +331,12 @@ def test_there_is_no_such_operation(clock):
 
 
 @pytest.mark.parametrize(
-    ("policy", "waits"),
-    [
-        ({}, False),
-        ({"CONDUCTOR_BULK_APPROVAL_FROM": 3}, True),
-        ({"CONDUCTOR_BULK_APPROVAL_FROM": 4}, False),
-        ({"CONDUCTOR_BULK_APPROVAL_ACTIONS": ("retry",)}, True),
-        ({"CONDUCTOR_BULK_APPROVAL_ACTIONS": ("terminate",)}, False),
-    ],
-    ids=str,
+    ("limit", "waits"),
+    [(0, False), (3, True), (4, False)],
 )
-def test_the_policy_determines_which_operations_need_approval(clock, settings, policy, waits):
+def test_the_number_of_runs_determines_which_operations_need_approval(clock, settings, limit, waits):
     failed(clock, 3)
-    for name, value in policy.items():
-        setattr(settings, name, value)
+    settings.CONDUCTOR_BULK_APPROVAL_FROM = limit
     id = begun()
 
     passes(clock, 2)

@@ -248,16 +248,6 @@ def test_isolation_groups_are_read_as_in_queue_names(monkeypatch):
         environment.groups("GROUPS")
 
 
-def test_invalid_choices_are_named(monkeypatch):
-    monkeypatch.setenv("ACTIONS", "retry, explode")
-
-    with pytest.raises(ImproperlyConfigured, match="ACTIONS is refused: explode must be one of retry, stop"):
-        environment.choices("ACTIONS", ("retry", "stop"))
-
-    monkeypatch.setenv("ACTIONS", "retry,stop")
-    assert environment.choices("ACTIONS", ("retry", "stop")) == ("retry", "stop")
-
-
 @contextmanager
 def another_user() -> Iterator[int]:
     """Act as a user without rights for files of this one. Only root can."""

@@ -131,7 +131,7 @@ class BulkPlanPage(ObjectPage):
             "words": selections.describe_selection(selection),
             "selected": found,
             "fields": fields,
-            "needs_approval": bulk.needs_approval(context["action"], selection),
+            "needs_approval": bulk.needs_approval(selection),
             "moves": _upgrade_summary(selection) if action == "upgrade" and "check" in form_data else None,
         }
 

@@ -69,7 +69,7 @@ def make_bulk_action(action: RunAction) -> Callable[..., TemplateResponse]:
         if request.POST.get("select_across") == "1":
             return _redirect_to_plan_of_list(request, action.name)
         selected = list(runs.order_by("-created_at")[: MAX_RUNS + 1])
-        if needs_approval(action.name, {"ids": [run.pk for run in selected]}):
+        if needs_approval({"ids": [run.pk for run in selected]}):
             return _redirect_to_plan(action.name, {"ids": ",".join(run.pk for run in selected[:MAX_RUNS])})
         if "confirmed" not in request.POST:
             return _render_confirmation(model_admin, request, action, selected)

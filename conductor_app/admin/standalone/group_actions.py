@@ -78,7 +78,7 @@ def confirmation_context(request: HttpRequest, view_model: GroupViewModel) -> di
         "priority": request.GET.get("priority", "") if verb.name == task_actions.PRIORITIZE else "",
         "preview": preview,
         "count": len(preview.moved),
-        "needs_approval": approvals.requires_group_approval(verb.name, len(preview.moved)),
+        "needs_approval": approvals.requires_group_approval(len(preview.moved)),
         "named": [(each, render_badge(each.state)) for each in most_urgent_first(preview.moved, count=MAX_NAMED)],
         "more": max(len(preview.moved) - MAX_NAMED, 0),
         "ticked": request.GET.getlist("task"),
@@ -122,7 +122,7 @@ def _request_action(request: HttpRequest, view_model: GroupViewModel, verb: str,
         # The user confirmed a number of tasks. More tasks require a new confirmation.
         messages.error(request, _("The number of tasks has increased in the meantime. Review the action again."))
         return
-    if moved and approvals.requires_group_approval(verb, len(moved)):
+    if moved and approvals.requires_group_approval(len(moved)):
         approvals.request_approval(view_model.group.pk, [each.id for each in moved], verb, by, reason, priority)
         messages.warning(request, _("Waiting for approval. A second person must approve the action on this page."))
         return

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db import transaction
 
-from ... import clock, randomness
+from ... import clock, conf, randomness
 from ...core.errors import Conflict, Invalid, NotFound
 from ...core.ids import derived_id
 from ...core.snapshot import NEVER
@@ -15,7 +15,6 @@ from ...insight.bulk import selections
 from ...models import BulkItem, BulkOperation
 from .. import audit
 from ..runs import labels
-from . import approval_policy
 from .item_actions import LABELLING, OPTIONS
 
 ACTIONS = ("retry", "rerun", "restart", "pause", "resume", "terminate", "upgrade", *LABELLING)
@@ -66,7 +65,7 @@ def start(request: BulkRequest, by: str) -> str:
         updated_at=now,
         due_at=now,
     )
-    row.needs_approval = needs_approval(request.action, request.selection)
+    row.needs_approval = needs_approval(request.selection)
     if row.needs_approval:
         pause_row(row)
     with transaction.atomic():
@@ -90,13 +89,10 @@ def _options(request: BulkRequest) -> dict[str, Any]:
     return {"labels": names}
 
 
-def needs_approval(action: str, selection: Mapping[str, Any]) -> bool:
-    """Return True if the policy requires approval for the action or for the number of runs."""
-
-    def has_at_least(least: int) -> bool:
-        return selections.selected_runs(selection).order_by().values("pk")[:least].count() >= least
-
-    return approval_policy.requires_approval(action, has_at_least)
+def needs_approval(selection: Mapping[str, Any]) -> bool:
+    """Return True if a second person has to approve an operation on so many runs (`conf.bulk_approval_from`)."""
+    least = conf.bulk_approval_from
+    return least > 0 and selections.selected_runs(selection).order_by().values("pk")[:least].count() >= least
 
 
 def approve(operation_id: str, by: str, reason: str = "") -> None:

@@ -260,7 +260,7 @@ def test_a_second_person_approves_on_the_page(operator, scenario, clock, setting
 
 
 def test_selected_runs_that_require_approval_go_through_a_plan(operator, scenario, settings):
-    settings.CONDUCTOR_BULK_APPROVAL_ACTIONS = ("retry",)
+    settings.CONDUCTOR_BULK_APPROVAL_FROM = 3
     ids = list(Run.objects.values_list("pk", flat=True))
 
     answer = operator.post("/admin/conductor/run/", {"action": "retry", "_selected_action": ids, "index": "0"})

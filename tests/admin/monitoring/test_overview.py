@@ -58,7 +58,7 @@ def test_the_overview_and_its_updates_take_few_queries(viewer, clock, django_ass
 def test_an_overview_with_everything_that_needs_attention_takes_few_queries(
     viewer, clock, settings, django_assert_max_num_queries
 ):
-    settings.CONDUCTOR_BULK_APPROVAL_ACTIONS = ("terminate",)
+    settings.CONDUCTOR_BULK_APPROVAL_FROM = 1
     define_task("charge", retryCount=0)
     define_workflow("order", step("charge"))
     define_workflow("review", step("approve", "HUMAN"))
@@ -78,7 +78,7 @@ def test_an_overview_with_everything_that_needs_attention_takes_few_queries(
 
 
 def test_an_operation_that_waits_for_a_second_person_is_on_the_front_page(operator, clock, settings):
-    settings.CONDUCTOR_BULK_APPROVAL_ACTIONS = ("terminate",)
+    settings.CONDUCTOR_BULK_APPROVAL_FROM = 1
     define_workflow("order", step("pack"))
     start_run("order")
     bulk.start(bulk.BulkRequest("terminate", {"definition": "order"}), "ann")

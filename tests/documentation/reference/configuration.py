@@ -22,7 +22,6 @@ KINDS = {
     "require_value": "text, required",
     "boolean": "on, off",
     "choice": "one of",
-    "choices": "list of",
     "address": "address",
     "origin": "address without path",
     "path_prefix": "path",
@@ -147,7 +146,7 @@ def _default_of(reader: str, given: list[Any]) -> str:
 
 
 def _bounds(reader: str, given: list[Any], arguments: dict[str | None, Any]) -> str:
-    if reader in ("choice", "choices"):
+    if reader == "choice":
         return " " + ", ".join(map(code, given[0] or ()))
     if reader in ("address", "origin"):
         return " " + ", ".join(code(f"{scheme}://") for scheme in given)
