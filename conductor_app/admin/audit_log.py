@@ -22,7 +22,6 @@ from ..insight.durations import DAY, HOUR
 from ..models import AuditEntry
 from ..models.fields import dumps
 from .audit_objects import OBJECT_LABELS, object_address
-from .audit_words import format_action, format_object_type
 from .badges import machine_time, relative_time
 from .read_only import BoundedChangeList, ReadOnlyAdmin
 from .runs.run_export import CsvBuffer, escape_formula
@@ -129,11 +128,11 @@ class AuditAdmin(ReadOnlyAdmin):
 
     @admin.display(description=gettext_lazy("action"))
     def action_text(self, entry: AuditEntry) -> str:
-        return format_action(entry.action)
+        return entry.action.replace("_", " ")
 
     @admin.display(description=gettext_lazy("object"))
     def object_text(self, entry: AuditEntry) -> SafeString:
-        kind, where = format_object_type(entry.object_type), object_address(entry)
+        kind, where = entry.object_type.replace("_", " "), object_address(entry)
         if not where:
             return format_html("{} {}", kind, entry.object_id)
         return format_html('{} <a href="{}">{}</a>', kind, where, entry.object_id)

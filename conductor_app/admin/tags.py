@@ -15,7 +15,6 @@ from ..insight.runs.run_keys import run_key
 from ..models import Run
 from ..models.fields import dumps
 from . import badges
-from .audit_words import format_action
 from .json_editor import format_json
 from .sidebar import page_name
 
@@ -57,7 +56,6 @@ COLUMN_NAMES = (
 
 register.simple_tag(badges.render_icon, name="icon")
 register.simple_tag(badges.render_pill, name="pill")
-register.filter("action_name", format_action)
 register.filter("ago", badges.relative_time)
 register.filter("exact", badges.exact_time)
 register.filter("badge", badges.render_badge)
@@ -67,6 +65,12 @@ register.filter("many", badges.format_count)
 register.filter("as_typed", format_value)
 register.filter("as_json", format_json)
 register.filter("page_name", page_name)
+
+
+@register.filter("action_name")
+def format_action(action: str) -> str:
+    """Return an action of the audit log in words."""
+    return action.replace("_", " ")
 
 
 @register.filter("key")

@@ -111,7 +111,7 @@ def _summary(lane: CalendarLane) -> str:
     past = len(tones) - upcoming
     parts = [
         ngettext("%(n)s past slot", "%(n)s past slots", past) % {"n": past},
-        ngettext("%(n)s failed", "%(n)s failed", failed) % {"n": failed},
-        ngettext("%(n)s upcoming", "%(n)s upcoming", upcoming) % {"n": upcoming},
+        _("%(n)s failed") % {"n": failed},
+        _("%(n)s upcoming") % {"n": upcoming},
     ]
     return f"{lane.name}: {', '.join(parts)}"

@@ -156,11 +156,8 @@ def _state_sentence(view_model: GroupViewModel) -> tuple[str, str]:
 
 def _failed_note(view_model: GroupViewModel) -> str:
     bad = [each for each in view_model.members if each.ended_badly and each.ended_at is not None]
-    summary = ngettext(
-        "%(count)s of %(total)s tasks failed.",
-        "%(count)s of %(total)s tasks failed.",
-        view_model.tally.failed,
-    ) % {"count": format_count(view_model.tally.failed), "total": format_count(view_model.tally.total)}
+    counts = {"count": format_count(view_model.tally.failed), "total": format_count(view_model.tally.total)}
+    summary = _("%(count)s of %(total)s tasks failed.") % counts
     if not bad:
         return summary
     first = min(bad, key=lambda each: (each.ended_at, each.id))

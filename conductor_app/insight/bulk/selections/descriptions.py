@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import gettext_lazy
 
 from ....core.informative_lines import informative_line
 from ....models import FailureGroup
@@ -60,9 +60,7 @@ def _describe_task(task: str) -> str:
 
 
 def _describe_ids(ids: list[str]) -> str:
-    return ngettext("selected individually (%(count)s)", "selected individually (%(count)s)", len(ids)) % {
-        "count": len(ids)
-    }
+    return _("selected individually (%(count)s)") % {"count": len(ids)}
 
 
 DESCRIPTIONS: dict[str, Callable[[Any], str]] = {
