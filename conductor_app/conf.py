@@ -168,8 +168,6 @@ class Defaults:
     # The lag of the replica above which pages and searches read the primary.
     replica_max_lag_seconds: int = 10
 
-    # Send statements to PostgreSQL through libpq in one round trip, instead of psycopg's cursors.
-    sql_pipeline: bool = True
     # Prepared statements of the pipeline. They belong to a connection, which a pooler may change between transactions.
     sql_prepared: bool = True
 

@@ -1,7 +1,7 @@
 """Access to private attributes of psycopg, for `pg_pipeline` only.
 
-A contract test (`tests/store/test_psycopg_internals.py`) checks their behavior. If a version of psycopg lacks them, or
-if SQL_PIPELINE=off, statements go through ordinary cursors.
+A contract test (`tests/store/test_psycopg_internals.py`) checks their behavior. If a version of psycopg lacks them,
+statements go through ordinary cursors.
 """
 
 from collections import OrderedDict, deque

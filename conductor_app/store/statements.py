@@ -6,8 +6,6 @@ from typing import Any, NamedTuple
 
 from django.db import DEFAULT_DB_ALIAS, connection, connections, models
 
-from .. import conf
-
 CHUNK = 500
 """The maximum number of rows per statement. Longer lists are split."""
 CACHED_SHAPES = 100
@@ -91,7 +89,6 @@ def _bypasses_cursors() -> bool:
     return (
         database.vendor == "postgresql"
         and not (database.queries_logged or database.execute_wrappers)
-        and conf.sql_pipeline
         and _supports_pipeline()
     )
 

@@ -2,6 +2,7 @@
 
 import pytest
 from django.db import connection, transaction
+from psycopg._preparing import PrepareManager
 
 from conductor_app.store import psycopg_internals, statements
 
@@ -36,9 +37,15 @@ def test_a_transaction_starts_with_the_command_of_psycopg():
 
 
 @pytest.mark.django_db
-def test_without_the_pipeline_cursors_execute_the_same_statements(settings):
-    settings.CONDUCTOR_SQL_PIPELINE = False
-
-    with transaction.atomic():
-        assert statements.fetch("SELECT CAST(%s AS integer), CAST(%s AS text)", [7, "x"]) == [(7, "x")]
-    assert not statements._bypasses_cursors()
+def test_with_another_version_of_psycopg_cursors_execute_the_same_statements(monkeypatch):
+    monkeypatch.delattr(PrepareManager, "clear")
+    psycopg_internals.is_supported.cache_clear()
+    statements._supports_pipeline.cache_clear()
+    try:
+        with transaction.atomic():
+            assert statements.fetch("SELECT CAST(%s AS integer), CAST(%s AS text)", [7, "x"]) == [(7, "x")]
+        assert not statements._bypasses_cursors()
+        assert not psycopg_internals.is_supported()
+    finally:
+        psycopg_internals.is_supported.cache_clear()
+        statements._supports_pipeline.cache_clear()
