@@ -1,4 +1,4 @@
-"""Types and defaults of the settings of this project: `conf.lease_seconds` reads `CONDUCTOR_LEASE_SECONDS`."""
+"""Types and defaults of the settings of this project: `conf.retention_days` reads `CONDUCTOR_RETENTION_DAYS`."""
 
 from typing import Any
 
@@ -14,7 +14,6 @@ class Defaults:
 
     # Access to the API: "open" requires no authentication and is allowed only on loopback; "token" requires it.
     api_access: str = "token"
-    token_seconds: int = 86_400
     owner_email_mandatory: bool = False
 
     # Sign-in: the failures of an account at an address that lock it, and for how long; the maximum idle time and age of
@@ -59,22 +58,14 @@ class Defaults:
     environment_name: str = ""
     environment_colour: str = "grey"
 
-    # The lease of a task without a task definition, as in the open-source Conductor.
-    lease_seconds: int = 3_600
     # The maximum number of waiting requests per web process. Further ones wait for at most a second, so that
     # connections stay free.
     most_waiting_polls: int = 3072
     # Their maximum where each holds a thread. Further ones return at once, so that threads stay free.
     most_waiting_threads: int = 48
-    # The maximum time in seconds that a request waits for a run.
-    most_wait_seconds: int = 120
-    # A worker that has polled within this time counts as active.
-    active_worker_seconds: int = 10
 
     # Standalone tasks, in seconds. The lease of a worker:
     taskcluster_claim_timeout: int = 1_200
-    # The time that a claim waits for work. Clients time out after 30 s.
-    taskcluster_longest_wait: float = 20.0
     # The time from the deadline until an unresolved task is resolved, and from the expiry until a task is deleted.
     taskcluster_deadline_delay: int = 60
     taskcluster_expiration_delay: int = 1_800
@@ -100,10 +91,6 @@ class Defaults:
     event_queues_kafka_servers: str = ""
     event_queues_nats_url: str = ""
 
-    # Webhooks: the maximum size of a request, and the maximum age of its signature in seconds.
-    webhook_max_bytes: int = MIB
-    webhook_window_seconds: int = 300
-
     # The address to which the status of a run is sent if its definition requires that but names no sink.
     workflow_status_listener_url: str = ""
     # The address to which every status of a task is sent, unless its definition disables that.
@@ -112,9 +99,6 @@ class Defaults:
     # kafka:changes.
     state_change_sink: str = "conductor"
 
-    # Sweeps: the maximum number of rows per pass, and the interval of the checks for due rows.
-    sweep_batch: int = 500
-    sweep_tick_seconds: float = 0.5
     # The difference between a host's clock and the database's, in milliseconds, above which it is reported. 0: never.
     max_clock_skew_ms: int = 500
     # The folder of heartbeats of the processes of one machine. Empty: the processes use the database.
@@ -124,14 +108,8 @@ class Defaults:
     # Refuse writes in a read snapshot on SQLite even inside a transaction, for tests.
     checks_read_snapshots: bool = False
 
-    # Scripts: the time limit of an evaluation, and the number of helper processes.
-    script_seconds: float = 4.0
-    script_pool_size: int = 2
-
     # HTTP tasks. Private, link-local and loopback addresses are refused unless one of these networks contains them.
     http_task_allowed_networks: tuple[str, ...] = ()
-    http_task_total_seconds: float = 60.0
-    http_task_max_bytes: int = 10 * MIB
 
     # Integrations with providers of models that need no configuration on the pages.
     ai_openai_api_key: str = ""
@@ -140,11 +118,10 @@ class Defaults:
     ai_anthropic_base_url: str = ""
     ai_ollama_url: str = ""
 
-    # AI tasks: whether this server executes them, the maximum duration of one call in seconds, the maximum size of a
-    # reply, and the number of calls that a worker process makes at the same time.
+    # AI tasks: whether this server executes them, the maximum duration of one call in seconds, and the number of calls
+    # that a worker process makes at the same time.
     ai_tasks: bool = True
     ai_task_seconds: float = 600.0
-    ai_task_max_bytes: int = 10 * MIB
     ai_task_threads: int = 4
     # The currency of the prices of models; the days after which calls of models and their hourly usage are deleted, 0
     # for never; the maximum number of documents that one search compares; and the memory of a process for the vectors
@@ -155,11 +132,8 @@ class Defaults:
     ai_search_max_documents: int = 100_000
     ai_search_cache_mb: int = 256
 
-    # JDBC tasks: the addresses of databases by name, and the limits of one statement.
+    # JDBC tasks: the addresses of databases by name.
     sql_task_connections: dict[str, str] = {}
-    sql_task_seconds: float = 30.0
-    sql_task_max_rows: int = 10_000
-    sql_task_max_bytes: int = 5 * MIB
 
     # The isolation groups that `manage.py serve_groups` serves, as in queue names, and the threads per queue.
     isolation_groups: tuple[str, ...] = ()

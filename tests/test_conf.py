@@ -7,18 +7,18 @@ from conductor_app.apps import check_open_access, check_settings
 
 
 def test_a_setting_that_is_not_given_has_its_default():
-    assert conf.sweep_batch == 500
+    assert conf.isolation_threads == 4
 
 
 def test_a_setting_is_read_from_djangos(settings):
-    settings.CONDUCTOR_SWEEP_BATCH = 7
+    settings.CONDUCTOR_ISOLATION_THREADS = 7
 
-    assert conf.sweep_batch == 7
+    assert conf.isolation_threads == 7
 
 
 def test_a_setting_that_does_not_exist_is_an_error_of_the_programmer():
-    with pytest.raises(AttributeError, match="no setting 'sweep_bach'"):
-        _ = conf.sweep_bach
+    with pytest.raises(AttributeError, match="no setting 'isolation_treads'"):
+        _ = conf.isolation_treads
 
 
 def test_the_suites_own_settings_are_in_order():
@@ -28,9 +28,9 @@ def test_the_suites_own_settings_are_in_order():
 @pytest.mark.parametrize(
     ("name", "value", "validation_error"),
     [
-        ("CONDUCTOR_SWEEP_BATCH", "500", "CONDUCTOR_SWEEP_BATCH is '500', but must be of type int."),
+        ("CONDUCTOR_ISOLATION_THREADS", "7", "CONDUCTOR_ISOLATION_THREADS is '7', but must be of type int."),
         ("CONDUCTOR_API_ACCESS", "none", "CONDUCTOR_API_ACCESS is 'none', but must be one of: open, token."),
-        ("CONDUCTOR_SWEEP_BACH", 500, "CONDUCTOR_SWEEP_BACH is not a setting of this server."),
+        ("CONDUCTOR_ISOLATION_TREADS", 500, "CONDUCTOR_ISOLATION_TREADS is not a setting of this server."),
     ],
 )
 def test_a_wrong_setting_is_refused_by_name(settings, name, value, validation_error):

@@ -5,12 +5,14 @@ from typing import Any
 
 import jwt
 
-from .. import clock, conf
+from .. import clock
 from ..core.errors import Unauthenticated
 from .server_keys import derive_keys
 
 ALGORITHM = "HS256"
 MAX_CACHED = 1_000
+TOKEN_SECONDS = 86_400
+"""The lifetime of a token."""
 
 
 def signing_keys() -> tuple[bytes, ...]:
@@ -21,7 +23,7 @@ def signing_keys() -> tuple[bytes, ...]:
 def issue_token(key_id: str, application: str) -> str:
     """Return a token for the holder of a key."""
     issued_at = clock.now() // 1000
-    claims = {"sub": key_id, "name": application, "iat": issued_at, "exp": issued_at + conf.token_seconds}
+    claims = {"sub": key_id, "name": application, "iat": issued_at, "exp": issued_at + TOKEN_SECONDS}
     return jwt.encode(claims, signing_keys()[0], ALGORITHM)
 
 

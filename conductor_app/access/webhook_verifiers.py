@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .. import conf
 from ..core.errors import Unauthenticated
 
+WINDOW_SECONDS = 300
+"""The maximum age of a signature."""
 DELIVERY_HEADERS = ("x-github-delivery", "x-gitlab-event-uuid", "x-shopify-webhook-id", "webhook-id", "x-message-id")
 """Headers in which senders put the id of a message."""
 
@@ -112,7 +113,7 @@ def _require_recent(timestamp: str, webhook: ReceivedWebhook) -> None:
     """Check that the time is near now. The window covers differences of clocks and repeated deliveries."""
     seconds = int(timestamp) if timestamp.isascii() and timestamp.isdigit() and len(timestamp) <= 13 else 0
     seconds = seconds // 1000 if seconds > 10**11 else seconds
-    _require(abs(webhook.now - seconds * 1000) <= conf.webhook_window_seconds * 1000)
+    _require(abs(webhook.now - seconds * 1000) <= WINDOW_SECONDS * 1000)
 
 
 def _constant_time_equal(required: str, received: str) -> bool:

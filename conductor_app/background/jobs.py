@@ -14,10 +14,10 @@ from django.db import connections
 
 from conductor_app import clock, conf
 from conductor_app.background.periodic_jobs import SWEEP_SECONDS
-from conductor_app.background.sweep_loop import sweep_until_time
+from conductor_app.background.sweep_loop import TICK_SECONDS, sweep_until_time
 from conductor_app.background.sweep_watchdog import start_watchdog
 from conductor_app.celery import app
-from conductor_app.engine.sweeps import due_jobs
+from conductor_app.engine.sweeps import SWEEP_BATCH, due_jobs
 from conductor_app.telemetry import log_context, pool_metrics
 from conductor_app.transient_errors import describe_transient, discard_broken_connection, is_transient
 from conductor_app.workers import AI_QUEUES, QUEUES
@@ -108,7 +108,7 @@ def bulk() -> None:
     from conductor_app.engine.sweeps import run_and_record_sweep
 
     def continue_operations(_: int) -> int:
-        until, tick = clock.now() + MAX_BULK_MS, round(conf.sweep_tick_seconds * 1000)
+        until, tick = clock.now() + MAX_BULK_MS, round(TICK_SECONDS * 1000)
         return run_operations_until(until, tick, _stopping.is_set)
 
     with _acquire(_working_in_bulk) as is_mine:
@@ -154,7 +154,7 @@ def prune() -> None:
 
     def prune_runs() -> None:
         for _ in range(MAX_PRUNE_PASSES):
-            if run_and_record_sweep("prune_finished", prune_finished) < conf.sweep_batch:
+            if run_and_record_sweep("prune_finished", prune_finished) < SWEEP_BATCH:
                 break
 
     def prune_tasks() -> None:
@@ -164,8 +164,8 @@ def prune() -> None:
     _run_each(
         prune_runs,
         partial(run_and_record_sweep, "prune_events", prune_events),
-        partial(discard_unused_replies, conf.sweep_batch),
-        partial(lose_abandoned_calls, conf.sweep_batch),
+        partial(discard_unused_replies, SWEEP_BATCH),
+        partial(lose_abandoned_calls, SWEEP_BATCH),
         partial(run_and_record_sweep, "prune_sessions", prune_sessions),
         prune_tasks,
     )

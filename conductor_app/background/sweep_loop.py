@@ -7,7 +7,7 @@ from time import monotonic
 
 from django.db import connection
 
-from conductor_app import clock, conf
+from conductor_app import clock
 from conductor_app.engine.heartbeats import heartbeat
 from conductor_app.engine.sweeps import sweep_until
 from conductor_app.insight.monitoring.liveness import SWEEPS
@@ -15,6 +15,8 @@ from conductor_app.transient_errors import describe_transient, discard_broken_co
 
 log = logging.getLogger(__name__)
 
+TICK_SECONDS = 0.5
+"""The interval of the checks for due rows."""
 BEAT_SECONDS = 1.0
 """The time between two heartbeats, and between two checks for due jobs."""
 
@@ -26,7 +28,7 @@ def sweep_until_time(ends_at: float, stopping: Event, start_due_jobs: Callable[[
     """
     loop = SweepLoop(start_due_jobs)
     while not stopping.is_set():
-        next_at = monotonic() + conf.sweep_tick_seconds
+        next_at = monotonic() + TICK_SECONDS
         try:
             loop.sweep()
         except Exception as error:
@@ -54,4 +56,4 @@ class SweepLoop:
             # Another process changes the heartbeat only if it sweeps too.
             self._revision = self._heartbeat.beat(self._revision) or self._heartbeat.beat(self._heartbeat.read())
             self._start_due_jobs()
-        sweep_until(clock.now() + round(conf.sweep_tick_seconds * 1000))
+        sweep_until(clock.now() + round(TICK_SECONDS * 1000))

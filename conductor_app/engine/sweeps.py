@@ -32,6 +32,8 @@ log = logging.getLogger(__name__)
 
 CLOCK = "clock"
 DAY_MS = 86_400_000
+SWEEP_BATCH = 500
+"""The maximum number of rows of one pass of a sweep."""
 POLLER_RETENTION_MS = 7 * DAY_MS
 POSTPONED_MS = 60_000
 """Delay of an attempt that was due but caused no effect."""
@@ -204,7 +206,7 @@ def run_and_record_sweep(name: str, sweep: Callable[[int], int], lag_ms: int = 0
     began, error, handled = clock.now(), "", 0
     try:
         bind(sweep=name)
-        handled = sweep(conf.sweep_batch)
+        handled = sweep(SWEEP_BATCH)
     except Exception as caught:
         log.exception("sweep_failed", extra={"sweep": name})
         error = f"{type(caught).__name__}: {caught}"[:500]

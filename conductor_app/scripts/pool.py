@@ -28,6 +28,8 @@ GRACE_SECONDS = 0.5
 KILLED = ("SIGKILL", "SIGTERM")
 """The causes of a helper's end that are not the script's fault: an operator or the kernel, which lacks memory."""
 QUEUE_SECONDS = 30.0
+EVALUATION_SECONDS = 4.0
+POOL_SIZE = 2
 
 
 class ScriptsUnavailable(Exception):
@@ -45,32 +47,34 @@ class EvaluationResult:
 
 
 def evaluate(
-    language: str, source: str, inputs: Any, limit_seconds: float = 4.0, *, pool_size: int = 2, key: str = ""
+    language: str, source: str, inputs: Any, limit_seconds: float | None = None, *, key: str = ""
 ) -> EvaluationResult:
     """Evaluate a script in the pool of this process, which keys, such as names of definitions, share fairly.
+
+    `limit_seconds`: the time limit, `EVALUATION_SECONDS` if it is None.
 
     Raises:
         ScriptsUnavailable: when no helper process is available.
     """
-    return shared_pool(pool_size).evaluate(language, source, inputs, limit_seconds, key)
+    return shared_pool().evaluate(language, source, inputs, limit_seconds or EVALUATION_SECONDS, key)
 
 
 @cache
-def shared_pool(size: int) -> "Pool":
+def shared_pool() -> "Pool":
     """Return the pool of this process. It starts helpers on demand."""
-    return Pool(size)
+    return Pool()
 
 
 class Pool:
     """At most `size` busy helpers, and as many idle helpers per engine. Further callers wait."""
 
-    def __init__(self, size: int = 2, queue_seconds: float = QUEUE_SECONDS) -> None:
+    def __init__(self, size: int = POOL_SIZE, queue_seconds: float = QUEUE_SECONDS) -> None:
         self._size, self._queue_seconds = size, queue_seconds
         self.drop_helpers()
         POOLS.add(self)
 
     def evaluate(
-        self, language: str, source: str, inputs: Any, limit_seconds: float = 4.0, key: str = ""
+        self, language: str, source: str, inputs: Any, limit_seconds: float = EVALUATION_SECONDS, key: str = ""
     ) -> "EvaluationResult":
         """Evaluate `source` with `inputs`. Errors of the script are part of the result and not raised.
 

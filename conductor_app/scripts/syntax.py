@@ -38,7 +38,7 @@ class ScriptText(NamedTuple):
 _known: dict[bytes, SyntaxFault | None] = {}
 
 
-def syntax_faults(scripts: Iterable[ScriptText], *, pool_size: int = 2) -> dict[ScriptText, SyntaxFault]:
+def syntax_faults(scripts: Iterable[ScriptText]) -> dict[ScriptText, SyntaxFault]:
     """Return the faults of the scripts that cannot be parsed.
 
     A script counts as free of faults if no helper process is available to parse it.
@@ -47,7 +47,7 @@ def syntax_faults(scripts: Iterable[ScriptText], *, pool_size: int = 2) -> dict[
     for language in CHECKERS:
         fresh = [script for script, digest in wanted.items() if script.language == language and digest not in _known]
         if fresh:
-            _parse(language, fresh, pool_size)
+            _parse(language, fresh)
     faults = ((script, _known.get(digest)) for script, digest in wanted.items())
     return {script: fault for script, fault in faults if fault is not None}
 
@@ -61,11 +61,9 @@ def _is_slow(script: ScriptText) -> bool:
     return max(nesting, default=0) > MAX_JQ_NESTING
 
 
-def _parse(language: str, scripts: list[ScriptText], pool_size: int) -> None:
+def _parse(language: str, scripts: list[ScriptText]) -> None:
     try:
-        checked = evaluate(
-            CHECKERS[language], "", [each.source for each in scripts], SECONDS, pool_size=pool_size, key="syntax"
-        )
+        checked = evaluate(CHECKERS[language], "", [each.source for each in scripts], SECONDS, key="syntax")
     except ScriptsUnavailable:
         return
     if len(_known) > MAX_KNOWN:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from .. import conf
 from ..core.data_requests import (
     ABSENT,
     ActiveDomains,
@@ -89,6 +88,8 @@ def _run_payloads(run: Run, requests: list[RunPayload], now: int) -> dict[DataRe
 
 
 NO_PATH = "''"
+ACTIVE_WORKER_MS = 10_000
+"""A worker that has polled within this time counts as active."""
 PATHS = {"input": "input_path", "output": "output_path"}
 
 
@@ -313,7 +314,7 @@ def _used_references(run: Run, request: ReferencesInUse) -> Iterator[str]:
 
 
 def _active_domains(run: Run, requests: list[ActiveDomains], now: int) -> dict[DataRequest, Any]:
-    since = now - conf.active_worker_seconds * 1000
+    since = now - ACTIVE_WORKER_MS
     data: dict[DataRequest, Any] = {}
     for request in requests:
         rows = fetch(

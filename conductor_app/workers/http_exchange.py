@@ -36,7 +36,7 @@ class HttpLimits:
 
 def configured_limits() -> HttpLimits:
     """Return the limits in this server's settings."""
-    return HttpLimits(conf.http_task_allowed_networks, conf.http_task_total_seconds, conf.http_task_max_bytes)
+    return HttpLimits(conf.http_task_allowed_networks)
 
 
 class RequestFailed(Exception):

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from conductor_app import conf
 from conductor_app.core.step_types.http_poll import HttpPollStep
 from conductor_app.scripts.pool import ScriptsUnavailable, evaluate
 from conductor_app.workers.http_exchange import HttpLimits, HttpTransport, RequestFailed, configured_limits
@@ -134,8 +133,6 @@ def is_condition_met(condition: str, inputs: dict[str, Any], output: dict[str, A
         "javascript",
         condition,
         condition_scope(inputs, output),
-        conf.script_seconds,
-        pool_size=conf.script_pool_size,
         # A worker does not know the definition of its task, but most definitions have conditions of their own.
         key=f"condition {condition}",
     )

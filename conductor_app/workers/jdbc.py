@@ -20,7 +20,7 @@ DATABASES = {
 
 @dataclass(frozen=True)
 class JdbcSettings:
-    """The databases by name, and the limits, which the operator configures."""
+    """The databases by name, which the operator configures, and the limits of a statement."""
 
     connections: Mapping[str, str] = field(default_factory=dict)
     limits: SqlLimits = field(default_factory=SqlLimits)
@@ -28,8 +28,7 @@ class JdbcSettings:
 
 def configured_connections() -> JdbcSettings:
     """Return this server's settings."""
-    limits = SqlLimits(conf.sql_task_seconds, conf.sql_task_max_rows, conf.sql_task_max_bytes)
-    return JdbcSettings(conf.sql_task_connections, limits)
+    return JdbcSettings(conf.sql_task_connections)
 
 
 class Jdbc(BuiltInWorker):

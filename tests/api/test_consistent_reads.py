@@ -17,7 +17,7 @@ from django.test import RequestFactory
 
 from conductor_app.core.reports import Report
 from conductor_app.engine.runs import run_commands
-from conductor_app.engine.standalone import task_actions
+from conductor_app.engine.standalone import claims, task_actions
 from conductor_app.engine.standalone import task_commands as standalone_tasks
 from conductor_app.engine.tasks import task_commands
 from tests.api.taskcluster.conftest import LINUX
@@ -242,8 +242,8 @@ def test_a_change_between_two_statements_of_a_run_reader_is_invisible(api, pages
 
 
 @pytest.fixture
-def jobs(clock, settings) -> "Jobs":
-    settings.CONDUCTOR_TASKCLUSTER_LONGEST_WAIT = 0.0
+def jobs(clock, monkeypatch) -> "Jobs":
+    monkeypatch.setattr(claims, "CLAIM_WAIT_SECONDS", 0.0)
     first = standalone_tasks.create_task(new_task(clock, queue=f"{LINUX}-never", retries=RETRIES))
     return Jobs(clock, first.group_id, first.id)
 

@@ -18,9 +18,9 @@ LOG = "public/logs/live_backing.log"
 
 
 @pytest.fixture
-def build(transactional_db, settings) -> tuple[str, dict[str, str]]:
+def build(transactional_db, monkeypatch) -> tuple[str, dict[str, str]]:
     """Create a build: sources, six tests of which one fails, and a release that depends on all of them."""
-    settings.CONDUCTOR_TASKCLUSTER_LONGEST_WAIT = 0.0
+    monkeypatch.setattr(claims, "CLAIM_WAIT_SECONDS", 0.0)
     group = new_id()
     ids = {"sources": create(clock, name="sources", group_id=group)}
     done(ids["sources"], "completed")

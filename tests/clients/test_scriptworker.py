@@ -4,12 +4,13 @@ import pytest
 import taskcluster
 
 from conductor_app.demo import build
+from conductor_app.engine.standalone import claims
 from conductor_app.models import StandaloneTask
 
 
-def test_a_build_is_run_by_a_scriptworker_from_its_sources_to_its_release(server, monkeypatch, settings):
+def test_a_build_is_run_by_a_scriptworker_from_its_sources_to_its_release(server, monkeypatch):
     # It is stopped while it waits for work, and the server would wait on.
-    settings.CONDUCTOR_TASKCLUSTER_LONGEST_WAIT = 1.0
+    monkeypatch.setattr(claims, "CLAIM_WAIT_SECONDS", 1.0)
     # A scriptworker takes its time to start.
     monkeypatch.setattr(build, "FLAKY", 1)
     told = []

@@ -12,6 +12,7 @@ import requests
 import taskcluster
 
 from conductor_app.conf import Defaults
+from conductor_app.engine.runs.run_waits import MAX_WAIT_SECONDS
 from tests.clients.test_taskcluster_queue import LINUX, WORKER, definition, moment
 from tests.deploy.proxies import HOST, NGINX, ROOT, Proxy, running_proxy
 from tests.management.server import Server
@@ -220,8 +221,8 @@ def test_limits_of_the_samples_fit_those_of_the_server():
     assert sizes == [limit + MIB for limit in limits]
     sizes = [int(size) * MIB for size in re.findall(r"max_size (\d+)MiB", caddy)]
     assert sorted(sizes) == [limit + MIB for limit in limits]
-    assert int(re.findall(r"proxy_read_timeout (\d+)s;", nginx)[0]) > Defaults.most_wait_seconds
-    assert int(re.findall(r"response_header_timeout (\d+)s", caddy)[0]) > Defaults.most_wait_seconds
+    assert int(re.findall(r"proxy_read_timeout (\d+)s;", nginx)[0]) > MAX_WAIT_SECONDS
+    assert int(re.findall(r"response_header_timeout (\d+)s", caddy)[0]) > MAX_WAIT_SECONDS
 
 
 @pytest.mark.skipif(not shutil.which("nginx"), reason="nginx is not installed.")

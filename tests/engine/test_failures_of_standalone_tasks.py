@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.engine.failures import failure_groups
-from conductor_app.engine.standalone import expiry
+from conductor_app.engine.standalone import claims, expiry
 from conductor_app.insight.failures.failure_detail import failure_detail
 from conductor_app.insight.queues.workers import workforce
 from conductor_app.insight.time_ranges import TimeRange
@@ -14,8 +14,8 @@ from tests.engine.test_statements import Counted
 
 
 @pytest.fixture
-def queue(db, clock, settings) -> Queue:
-    settings.CONDUCTOR_TASKCLUSTER_LONGEST_WAIT = 0.0
+def queue(db, clock, monkeypatch) -> Queue:
+    monkeypatch.setattr(claims, "CLAIM_WAIT_SECONDS", 0.0)
     return Queue(clock)
 
 

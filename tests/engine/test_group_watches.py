@@ -15,9 +15,9 @@ ANN = "ann@example.org"
 
 
 @pytest.fixture
-def group(db, clock, settings) -> str:
+def group(db, clock, monkeypatch) -> str:
     """Create a group of two tasks that can both be claimed."""
-    settings.CONDUCTOR_TASKCLUSTER_LONGEST_WAIT = 0.0
+    monkeypatch.setattr(claims, "CLAIM_WAIT_SECONDS", 0.0)
     first = create(clock, name="first")
     clock.advance(seconds=1)
     create(clock, name="second", group_id=first)

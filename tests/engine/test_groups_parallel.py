@@ -26,8 +26,8 @@ ROWS = (Attempt, StandaloneTask, PulseMessage, Dependency, Failure)
 
 
 @pytest.fixture(autouse=True)
-def nobody_waits(settings):
-    settings.CONDUCTOR_TASKCLUSTER_LONGEST_WAIT = 0.0
+def nobody_waits(monkeypatch):
+    monkeypatch.setattr(claims, "CLAIM_WAIT_SECONDS", 0.0)
 
 
 def new_task(clock, **fields) -> task_commands.NewTask:

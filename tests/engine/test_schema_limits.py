@@ -7,6 +7,7 @@ import pytest
 from conductor_app.core.data_requests import SchemaCheck
 from conductor_app.core.schema_size import is_checked_quickly
 from conductor_app.engine.definitions.json_schema import check_against_schema
+from conductor_app.scripts import pool
 
 
 def check(schema, value):
@@ -38,8 +39,8 @@ SLOW = {
 
 
 @pytest.mark.parametrize("case", SLOW)
-def test_a_check_of_exponential_time_ends_in_a_helper_process(settings, case):
-    settings.CONDUCTOR_SCRIPT_SECONDS = 0.3
+def test_a_check_of_exponential_time_ends_in_a_helper_process(monkeypatch, case):
+    monkeypatch.setattr(pool, "EVALUATION_SECONDS", 0.3)
     schema, value = SLOW[case]
 
     [(path, message)] = check(schema, value)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from conductor_app.scripts import pool
 from tests.builders import decision, inline, jq, lambda_, loop, step, switch
 from tests.scenario import Scenario
 
@@ -31,8 +32,8 @@ def test_a_program_reads_keys_in_document_order(clock):
     assert scenario.output["result"] == ["b", "a"]
 
 
-def test_a_program_that_never_ends_is_stopped_and_fails_its_task(clock, settings):
-    settings.CONDUCTOR_SCRIPT_SECONDS = 0.2
+def test_a_program_that_never_ends_is_stopped_and_fails_its_task(clock, monkeypatch):
+    monkeypatch.setattr(pool, "EVALUATION_SECONDS", 0.2)
     scenario = Scenario(clock, jq("stuck", "def f: f; f"))
 
     assert scenario.status == "FAILED"
@@ -92,8 +93,8 @@ def test_a_script_in_python_that_fails_fails_its_task_for_good_and_names_the_lin
     assert scenario.task("sum").output == {"error": "NameError: name 'nothing' is not defined (line 2)"}
 
 
-def test_a_script_in_python_that_never_ends_is_stopped_and_fails_its_task(clock, settings):
-    settings.CONDUCTOR_SCRIPT_SECONDS = 0.2
+def test_a_script_in_python_that_never_ends_is_stopped_and_fails_its_task(clock, monkeypatch):
+    monkeypatch.setattr(pool, "EVALUATION_SECONDS", 0.2)
     scenario = Scenario(clock, python("stuck", "while True: pass"))
 
     assert scenario.task("stuck").status == "FAILED"

@@ -224,7 +224,7 @@ PROGRAM = """
 import os, signal, sys
 from conductor_app.scripts.pool import evaluate, shared_pool
 assert evaluate("javascript", "1", {}).value == 1
-print(*shared_pool(2).idle_pids(), flush=True)
+print(*shared_pool().idle_pids(), flush=True)
 if sys.argv[1] == "killed":
     os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -303,6 +303,6 @@ def test_an_unknown_language_is_a_programming_error(pool):
         pool.evaluate("perl", "1", {})
 
 
-def test_the_process_has_one_pool_of_each_size():
-    assert pools.shared_pool(2) is pools.shared_pool(2)
-    assert pools.evaluate("javascript", "$.a", {"a": 5}, pool_size=2).value == 5
+def test_the_process_has_one_pool():
+    assert pools.shared_pool() is pools.shared_pool()
+    assert pools.evaluate("javascript", "$.a", {"a": 5}).value == 5

@@ -19,8 +19,8 @@ NAMES = ("task-defined", "task-pending", "task-running", "task-completed", "task
 
 
 @pytest.fixture
-def nobody_waits(settings):
-    settings.CONDUCTOR_TASKCLUSTER_LONGEST_WAIT = 0.0
+def nobody_waits(monkeypatch):
+    monkeypatch.setattr(claims, "CLAIM_WAIT_SECONDS", 0.0)
 
 
 @pytest.fixture(scope="module")

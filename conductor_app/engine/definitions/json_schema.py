@@ -7,11 +7,10 @@ from typing import Any
 
 import jsonschema_rs
 
-from ... import conf
 from ...core.data_requests import SchemaCheck
 from ...core.errors import Busy
 from ...core.schema_size import is_checked_quickly
-from ...scripts.pool import ScriptsUnavailable, evaluate
+from ...scripts import pool
 
 MAX_ERRORS = 50
 MAX_LENGTH = 300
@@ -51,12 +50,10 @@ def _quick_validator(schema: str) -> Any:
 
 def _check_in_helper(request: SchemaCheck) -> tuple[tuple[str, str], ...]:
     """Check a value in a helper process, which is ended at the time limit of scripts."""
-    value, limit = json.loads(request.value), conf.script_seconds
+    value, limit = json.loads(request.value), pool.EVALUATION_SECONDS
     try:
-        found = evaluate(
-            "json-schema", request.schema, value, limit, pool_size=conf.script_pool_size, key=request.schema
-        )
-    except ScriptsUnavailable as busy:
+        found = pool.evaluate("json-schema", request.schema, value, limit, key=request.schema)
+    except pool.ScriptsUnavailable as busy:
         raise Busy(str(busy)) from busy
     if found.timed_out:
         return (("", f"the schema cannot be used: the check took longer than {limit:g} s"),)

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import Any
 
-from ... import conf
 from ...core.document.checks import read_handler
 from ...core.document.lint import ERROR, UNREADABLE, LintFinding
 from ...core.document.script_places import WrittenScript, scripts_of
@@ -43,9 +42,7 @@ def jq_findings(document: Any) -> list[LintFinding]:
 
 def _faulty_scripts(document: Any) -> Iterator[tuple[WrittenScript, str]]:
     scripts = list(scripts_of(document))
-    faults = syntax_faults(
-        (ScriptText(each.language, each.source) for each in scripts), pool_size=conf.script_pool_size
-    )
+    faults = syntax_faults(ScriptText(each.language, each.source) for each in scripts)
     for each in scripts:
         fault = faults.get(ScriptText(each.language, each.source))
         if fault is not None:
@@ -60,7 +57,7 @@ def check_handler(document: dict[str, Any]) -> tuple[dict[str, Any], list[Valida
     language = evaluator(str(read.get("evaluatorType") or "javascript")) or ScriptLanguage("javascript")
     if isinstance(condition, str) and condition.strip() and isinstance(language, ScriptLanguage):
         script = ScriptText(language.language, condition)
-        if (fault := syntax_faults([script], pool_size=conf.script_pool_size).get(script)) is not None:
+        if (fault := syntax_faults([script]).get(script)) is not None:
             message = f"{NOT_WELL_FORMED}{fault}. The condition could never be evaluated"
             validation_errors = [*validation_errors, ValidationError("condition", message, condition)]
     return read, validation_errors

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ... import conf
 from ...access.masking import decrypt_masked
 from ...access.redaction import load_secrets
 from ...access.uses import readable_variables, starter_refusal
@@ -164,7 +163,5 @@ def _evaluate_script(request: ScriptEvaluation) -> EvaluationResult:
         request.language,
         request.source,
         json.loads(request.inputs),
-        limit_seconds=conf.script_seconds,
-        pool_size=conf.script_pool_size,
         key=request.definition,
     )

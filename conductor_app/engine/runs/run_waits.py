@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from time import monotonic
 
-from ... import clock, conf, notifications
+from ... import clock, notifications
 from ...access.uses import may_control_run
 from ...core.reports import Report
 from ...core.states import RUN
@@ -14,6 +14,8 @@ from ...store import run_tree
 from ..queues.queue_lookups import release_connection
 from ..tasks.task_commands import report_task
 
+MAX_WAIT_SECONDS = 120
+"""The maximum time that a request waits for a run."""
 MAX_POLL_INTERVAL = 1.0
 """Seconds after which a wait reads its run again: the longest delay by a lost notification."""
 MAX_TRIES = 5
@@ -46,7 +48,7 @@ def begin_run_wait(
     begins_at = monotonic()
     if found := check_wait_outcome(run_id, until_refs):
         return found
-    seconds = notifications.limit_wait(client, min(seconds, conf.most_wait_seconds))
+    seconds = notifications.limit_wait(client, min(seconds, MAX_WAIT_SECONDS))
     if seconds <= 0:
         return WaitOutcome(run_id, timed_out=True)
     ends_at = begins_at + seconds

@@ -25,6 +25,9 @@ from ..tasks.task_commands import release_again, releasing_undelivered
 from .pulse_messages import PUBLISHERS, pulse_message
 from .standalone_rows import is_quarantined, record_worker
 
+CLAIM_WAIT_SECONDS = 20.0
+"""The time that a claim waits for work. Clients time out after 30 s."""
+
 Rendered = TypeVar("Rendered")
 
 
@@ -47,7 +50,7 @@ def begin_claim(
     """Return the steps of a claim of up to `count` attempts."""
     record_poll(queue, "", f"{group}/{name}")
     record_worker(queue, group, name, clock.now())
-    wait_ms = round(conf.taskcluster_longest_wait * 1000)
+    wait_ms = round(CLAIM_WAIT_SECONDS * 1000)
     return _claim_steps(LongPoll(standalone_queue(queue), wait_ms, count, client), queue, group, name)
 
 

@@ -4,9 +4,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from conductor_app import conf
 from conductor_app.engine.standalone import artifacts
 from conductor_app.engine.standalone.expiry import delete_expired_tasks
+from conductor_app.engine.sweeps import SWEEP_BATCH
 
 
 class Command(BaseCommand):
@@ -15,8 +15,8 @@ class Command(BaseCommand):
     help = "Delete expired standalone tasks, artifacts, task groups, queues and workers."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        artifacts.expire(conf.sweep_batch)
+        artifacts.expire(SWEEP_BATCH)
         count = 0
-        while deleted := delete_expired_tasks(conf.sweep_batch):
+        while deleted := delete_expired_tasks(SWEEP_BATCH):
             count += deleted
         self.stdout.write(f"Deleted {count} tasks.")

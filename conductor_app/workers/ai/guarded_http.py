@@ -15,6 +15,7 @@ import httpcore2
 import httpx2
 
 from conductor_app import conf
+from conductor_app.workers.ai import provider_errors
 from conductor_app.workers.network_guard import MAX_ADDRESSES, AddressRefused, Guard
 from conductor_app.workers.socket_deadline import watch_socket
 
@@ -237,8 +238,8 @@ def require_size(size: int) -> None:
     Raises:
         ReplyTooLarge: when it exceeds the limit.
     """
-    if size > conf.ai_task_max_bytes:
-        raise ReplyTooLarge(f"the reply is larger than {conf.ai_task_max_bytes} bytes")
+    if size > provider_errors.MAX_REPLY_BYTES:
+        raise ReplyTooLarge(f"the reply is larger than {provider_errors.MAX_REPLY_BYTES} bytes")
 
 
 @contextmanager

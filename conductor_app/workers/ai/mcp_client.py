@@ -8,7 +8,7 @@ import httpx2
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 
-from conductor_app import conf
+from conductor_app.workers.ai import provider_errors
 from conductor_app.workers.ai.guarded_http import guarded_async_client
 from conductor_app.workers.ai.provider_errors import CallFailed, connection_failure, status_failure
 
@@ -27,7 +27,9 @@ def with_server(
         with anyio.fail_after(seconds):
             async with guarded_async_client(seconds, headers) as http:
                 http.event_hooks = {"response": [_recorder(seen)]}
-                transport = streamable_http_client(url, http_client=http, max_sse_event_size=conf.ai_task_max_bytes)
+                transport = streamable_http_client(
+                    url, http_client=http, max_sse_event_size=provider_errors.MAX_REPLY_BYTES
+                )
                 async with Client(transport, read_timeout_seconds=seconds) as client:
                     return await work(client)
 

@@ -11,6 +11,7 @@ from conductor_app.core.step_types.call_mcp_tool import CallMcpToolStep
 from conductor_app.core.step_types.list_mcp_tools import ListMcpToolsStep
 from conductor_app.engine.queues.queue_lookups import release_connection
 from conductor_app.models.claimed_attempts import ClaimedAttempt
+from conductor_app.workers.ai import provider_errors
 from conductor_app.workers.ai.chat_reply import parse_nested
 from conductor_app.workers.ai.chat_request import InputRejected, mapping
 from conductor_app.workers.ai.lease_renewal import renewed_lease
@@ -117,8 +118,8 @@ async def list_tools(client: "Client") -> dict[str, Any]:
             shown = {"name": found["name"], "description": found.get("description", "")}
             tools.append(shown | {name: found[name] for name in ("inputSchema", "outputSchema") if name in found})
             size += len(json.dumps(tools[-1]))
-        if size > conf.ai_task_max_bytes:
-            raise CallFailed("the list of tools is larger than CONDUCTOR_AI_TASK_MAX_BYTES", is_final=True)
+        if size > provider_errors.MAX_REPLY_BYTES:
+            raise CallFailed(f"the list of tools is larger than {provider_errors.MAX_REPLY_BYTES} bytes", is_final=True)
         cursor = page.next_cursor
         if not cursor:
             return {"tools": tools}

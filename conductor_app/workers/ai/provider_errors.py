@@ -12,6 +12,8 @@ from conductor_app.workers.http_exchange import exception_chain
 from conductor_app.workers.network_guard import AddressRefused
 
 MAX_WAIT_SECONDS = 3600
+MAX_REPLY_BYTES = 10 << 20
+"""The maximum size of a reply to an AI task."""
 REFUSED_STATUSES = frozenset({400, 404, 405, 413, 422})
 """Statuses of requests that a provider refuses for their content, so that a retry cannot succeed."""
 MAX_MESSAGE_LENGTH = 1_000
@@ -52,7 +54,7 @@ def connection_failure(provider: str, error: BaseException, seconds: float) -> C
     if refused is not None:
         return CallFailed(REFUSED_ADDRESS.format(refused.address), is_final=True)
     if "ReplyTooLarge" in names:
-        return CallFailed(f"the reply of {provider} is larger than CONDUCTOR_AI_TASK_MAX_BYTES", is_final=True)
+        return CallFailed(f"the reply of {provider} is larger than {MAX_REPLY_BYTES} bytes", is_final=True)
     if "ConnectTimeout" in names:
         return CallFailed(f"no connection to {provider} within its time limit")
     if names & {"ReadTimeout", "WriteTimeout", "TimeoutError", "CancelledError"}:

@@ -21,7 +21,7 @@ class ResultTooLarge(StatementFailed):
 
 @dataclass(frozen=True)
 class SqlLimits:
-    """Limits of SQL tasks, set by the operator."""
+    """Limits of a statement of a SQL task."""
 
     seconds: float = 30
     max_rows: int = 10_000

@@ -16,9 +16,9 @@ HOSTILE = "<script>alert(1)</script>"
 
 
 @pytest.fixture
-def some(db, clock, settings):
+def some(db, clock, monkeypatch):
     """Return the ids of three tasks: one claimed, one failed, and one that depends on the first."""
-    settings.CONDUCTOR_TASKCLUSTER_LONGEST_WAIT = 0.0
+    monkeypatch.setattr(claims, "CLAIM_WAIT_SECONDS", 0.0)
     create(clock, name="pending")
     create(clock, name="claimed")
     held, done = claims.claim_tasks(LINUX, "here", "w1", 2)

@@ -18,9 +18,9 @@ HOSTILE = "<script>alert(1)</script>"
 
 
 @pytest.fixture
-def build(db, clock, settings):
+def build(db, clock, monkeypatch):
     """Return a task group: completed sources, three tests (one failed, one claimed), and a release that is blocked."""
-    settings.CONDUCTOR_TASKCLUSTER_LONGEST_WAIT = 0.0
+    monkeypatch.setattr(claims, "CLAIM_WAIT_SECONDS", 0.0)
     group = new_id()
     ids = {"sources": create(clock, name="sources", group_id=group)}
     _work(clock, "completed", 30)

@@ -29,8 +29,8 @@ HOSTILE = "<script>alert(1)</script>"
 
 
 @pytest.fixture(autouse=True)
-def nobody_waits(settings):
-    settings.CONDUCTOR_TASKCLUSTER_LONGEST_WAIT = 0.0
+def nobody_waits(monkeypatch):
+    monkeypatch.setattr(claims, "CLAIM_WAIT_SECONDS", 0.0)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import pytest
 
+from conductor_app.engine.runs import run_waits
 from conductor_app.models import Run
 from tests.api.step_documents import simple, step
 
@@ -54,8 +55,8 @@ def test_a_wait_in_a_child_blocks_its_parent(api, clock):
     assert [task["referenceTaskName"] for task in reply["tasks"]] == ["approve"]
 
 
-def test_a_timed_wait_does_not_block(api, clock, settings):
-    settings.CONDUCTOR_MOST_WAIT_SECONDS = 0
+def test_a_timed_wait_does_not_block(api, clock, monkeypatch):
+    monkeypatch.setattr(run_waits, "MAX_WAIT_SECONDS", 0)
     api.define(step("WAIT", "rest", inputParameters={"duration": "10 s"}))
 
     reply = execute(api, "waitForSeconds=60&returnStrategy=BLOCKING_TASK").json()

@@ -11,6 +11,7 @@ from django.apps import apps
 from django.db import connection
 from django.db.models import CharField, TextField
 
+from conductor_app.api.conductor.events import webhook_views
 from conductor_app.api.conductor.openapi.pages import build_document
 from conductor_app.engine import sweeps
 from conductor_app.engine.events import event_handlers
@@ -232,9 +233,10 @@ def test_every_operation_with_a_body_is_known_to_store_a_payload_or_not():
     assert sorted(operations_with_body()) == sorted({*PAYLOADS, *STREAMS, *DOCUMENTS})
 
 
-def test_a_request_above_the_limit_is_stored_by_no_operation(api, clock, settings):
+def test_a_request_above_the_limit_is_stored_by_no_operation(api, clock, settings, monkeypatch):
     settings.CONDUCTOR_MAX_REQUEST_BYTES = settings.CONDUCTOR_FILE_MAX_BYTES = LIMIT
-    settings.CONDUCTOR_WEBHOOK_MAX_BYTES = settings.CONDUCTOR_WORKFLOW_PAYLOAD_MAX_BYTES = LIMIT
+    settings.CONDUCTOR_WORKFLOW_PAYLOAD_MAX_BYTES = LIMIT
+    monkeypatch.setattr(webhook_views, "MAX_BODY_BYTES", LIMIT)
 
     statuses = {}
     for operation in operations_with_body():

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from conductor_app.api.conductor.events import webhook_views
 from conductor_app.engine.events import webhooks
 from conductor_app.models import EventDelivery, Run, Webhook
 from tests.api.step_documents import simple, step
@@ -259,8 +260,8 @@ def test_any_body_is_an_event(api, webhook, body, payload):
     assert heard() == [("webhook:shop", payload)]
 
 
-def test_a_webhook_that_is_too_large_is_refused(api, webhook, settings):
-    settings.CONDUCTOR_WEBHOOK_MAX_BYTES = 10
+def test_a_webhook_that_is_too_large_is_refused(api, webhook, monkeypatch):
+    monkeypatch.setattr(webhook_views, "MAX_BODY_BYTES", 10)
     id = webhook(verifier="HEADER_BASED", headers={"X-Key": "k"})
 
     assert api.post(f"/webhook/{id}", b"x" * 11, **{"X-Key": "k"}).status_code == 413

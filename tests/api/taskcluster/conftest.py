@@ -11,6 +11,7 @@ from django.http import HttpResponse
 from django.test import Client
 
 from conductor_app.engine import sweeps
+from conductor_app.engine.standalone import claims
 from conductor_app.insight.standalone.task_status import format_timestamp
 from conductor_app.models import PulseMessage
 from tests.scenario import run_commit_hooks
@@ -116,9 +117,9 @@ class Queue:
 
 
 @pytest.fixture
-def queue(db: None, clock: Any, settings: Any) -> Queue:
+def queue(db: None, clock: Any, monkeypatch: pytest.MonkeyPatch) -> Queue:
     """Return the Queue service. Claims do not wait: the reply for an empty queue is immediate."""
-    settings.CONDUCTOR_TASKCLUSTER_LONGEST_WAIT = 0.0
+    monkeypatch.setattr(claims, "CLAIM_WAIT_SECONDS", 0.0)
     return Queue(clock)
 
 

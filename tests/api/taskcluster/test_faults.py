@@ -2,6 +2,7 @@
 
 import pytest
 
+from conductor_app.engine.standalone import claims
 from conductor_app.transient_errors import discard_broken_connection
 from tests.fault_injection import ERRORS, FaultInjector
 
@@ -12,8 +13,8 @@ BODY = {"workerGroup": "here", "workerId": "w1", "tasks": 1}
 
 
 @pytest.fixture
-def queue(faults: FaultInjector, clock, settings) -> Queue:
-    settings.CONDUCTOR_TASKCLUSTER_LONGEST_WAIT = 0.0
+def queue(faults: FaultInjector, clock, monkeypatch) -> Queue:
+    monkeypatch.setattr(claims, "CLAIM_WAIT_SECONDS", 0.0)
     return Queue(clock)
 
 

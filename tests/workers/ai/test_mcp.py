@@ -12,6 +12,7 @@ from mcp.server import MCPServer
 from mcp.server.lowlevel import Server
 from mcp.server.mcpserver.exceptions import ToolError
 
+from conductor_app.workers.ai import provider_errors
 from tests.recording_web_server import json_answer
 from tests.workers.ai.conftest import ai_step, work
 
@@ -97,8 +98,8 @@ def test_a_private_address_is_refused(mcp, run, settings):
     assert "127.0.0.1 is not a public address" in attempt.reason
 
 
-def test_pages_of_tools_without_end_are_larger_than_a_reply_may_be(run, settings):
-    settings.CONDUCTOR_AI_TASK_MAX_BYTES = 100_000
+def test_pages_of_tools_without_end_are_larger_than_a_reply_may_be(run, monkeypatch):
+    monkeypatch.setattr(provider_errors, "MAX_REPLY_BYTES", 100_000)
 
     async def list_page(context, params):
         tool = mcp_types.Tool(name="x", description="x" * 60_000, input_schema={"type": "object"})
@@ -109,7 +110,7 @@ def test_pages_of_tools_without_end_are_larger_than_a_reply_may_be(run, settings
         attempt = run(ai_step("LIST_MCP_TOOLS", mcpServer=url)).task("ask")
 
     assert attempt.status == "FAILED_FOR_GOOD"
-    assert attempt.reason.endswith("the list of tools is larger than CONDUCTOR_AI_TASK_MAX_BYTES")
+    assert attempt.reason.endswith("the list of tools is larger than 100000 bytes")
 
 
 def test_a_status_that_reports_an_error_is_retried(server, run):

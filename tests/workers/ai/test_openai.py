@@ -6,6 +6,7 @@ import pytest
 
 from conductor_app.engine.ai.prompts import save_prompt
 from conductor_app.models import ModelCall
+from conductor_app.workers.ai import provider_errors
 from tests.recording_web_server import json_answer
 from tests.workers.ai.conftest import ai_step, chat, work
 from tests.workers.ai.model_server import CHAT, EMBEDDINGS, bodies, chunks, headers, refused, said, vectors
@@ -235,13 +236,13 @@ def test_an_address_that_is_not_permitted_is_refused_before_a_byte_is_sent(serve
     assert server.asked == []
 
 
-def test_a_reply_beyond_the_size_limit_is_not_read(server, run, settings):
-    settings.CONDUCTOR_AI_TASK_MAX_BYTES = 1000
+def test_a_reply_beyond_the_size_limit_is_not_read(server, run, monkeypatch):
+    monkeypatch.setattr(provider_errors, "MAX_REPLY_BYTES", 1000)
     server.answers[CHAT] = said("x" * 2000)
 
     scenario = run(chat(userInput="x"))
 
-    assert "larger than CONDUCTOR_AI_TASK_MAX_BYTES" in scenario.task("ask").reason
+    assert "larger than 1000 bytes" in scenario.task("ask").reason
 
 
 def test_a_redirect_is_not_followed_with_the_key(server, run):

@@ -2,7 +2,6 @@
 
 from django.http import HttpResponse
 
-from .... import conf
 from ....access.access_types import WEBHOOK
 from ....access.permissions import filter_readable
 from ....core.document.checks.values import read_mapping
@@ -23,6 +22,8 @@ from ..request_fields import errors_under
 from ..view import ConductorRequest, ConductorView
 from .event_handler_serializers import webhook_document
 
+MAX_BODY_BYTES = 1 << 20
+"""The maximum size of the body of a webhook's request."""
 OTHER_FIELDS = frozenset(("url", "createTime", "updateTime", "updatedBy", "webhookExecutionHistory"))
 """Fields of replies, and of Orkes, that clients send back."""
 
@@ -115,8 +116,8 @@ class IncomingWebhook(ConductorView):
 
     def post(self, request: ConductorRequest, id: str) -> HttpResponse:
         content = request_body.read_bytes(request)
-        if len(content) > conf.webhook_max_bytes:
-            raise PayloadTooLarge(f"The body of a webhook may have at most {conf.webhook_max_bytes} bytes.")
+        if len(content) > MAX_BODY_BYTES:
+            raise PayloadTooLarge(f"The body of a webhook may have at most {MAX_BODY_BYTES} bytes.")
         headers = {name.lower(): value for name, value in request.headers.items()}
         answer = webhooks.receive_webhook(id, headers, content)
         return PlainText(answer) if answer else EmptyOk()
