@@ -4,7 +4,6 @@ Each gate is declared once, with the SQL that the claim uses (`store/claims.py`)
 attempt, and the sentences that show its state to an operator (`insight/queues/gate_verdicts.py`).
 """
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext
 
 from ..core.snapshot import NEVER
-from .index_hints import index_hint
+from .named_statements import NamedStatement
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +63,9 @@ class Gate:
 
     `free_slots`: returns the number of attempts that may pass now, or None for any number. `sentence`: returns the
     reason why the gate is closed. `open_sentence`: the text for an open gate. `condition`: SQL on the attempt `a`, with
-    `:queue` and `:now`, true while the gate is open; empty if another gate's condition implies it. `usage`: SQL that
-    counts the used slots of a limit, with `:name` and `:since`. `brief`: returns the reason in a few words, for lists.
+    `%(queue)s` and `%(now)s`, true while the gate is open; empty if another gate's condition implies it. `usage`: the
+    statement that counts the used slots of a limit, with `name` and `since`. `brief`: returns the reason in a few
+    words, for lists.
     """
 
     name: str
@@ -73,7 +73,7 @@ class Gate:
     sentence: Callable[[GateFacts], str]
     open_sentence: Any
     condition: str = ""
-    usage: str = ""
+    usage: NamedStatement | None = None
     brief: Callable[[GateFacts], str] = lambda f: pgettext("a gate", "shut")
 
     def lets_pass(self, facts: GateFacts) -> bool:
@@ -173,6 +173,27 @@ def _budget_sentence(f: GateFacts) -> str:
     return sentence + _("To continue, raise the budget or allow this call once.")
 
 
+COUNT_LEASED = NamedStatement(
+    """
+    -- name: count_leased
+    -- Count the claimed attempts of a name.
+    -- index: attempt_leased
+    -- Without statistics, SQLite prefers any index on the same columns to one with a condition.
+    SELECT COUNT(*) FROM conductor_attempt
+    INDEXED BY attempt_leased -- sqlite
+    WHERE name = %(name)s AND status = 'LEASED' AND NOT (queue = '')
+    """
+)
+COUNT_STARTS = NamedStatement(
+    """
+    -- name: count_starts
+    -- Count the attempts of a name that have started in its rate window.
+    -- index: attempt_by_claim
+    SELECT COUNT(*) FROM conductor_attempt
+    INDEXED BY attempt_by_claim -- sqlite
+    WHERE name = %(name)s AND rate_count > 0 AND claimed_at > %(since)s
+    """
+)
 GATES: tuple[Gate, ...] = (
     Gate(
         "run_slot",
@@ -203,7 +224,7 @@ GATES: tuple[Gate, ...] = (
         lambda f: _unlimited_if(f.queue_held_until <= f.now),
         _queue_pause_sentence,
         gettext_lazy("The queue is not paused."),
-        "NOT EXISTS (SELECT 1 FROM conductor_queuehold h WHERE h.queue = :queue AND h.until_at > :now)",
+        "NOT EXISTS (SELECT 1 FROM conductor_queuehold h WHERE h.queue = %(queue)s AND h.until_at > %(now)s)",
         brief=lambda f: _("queue paused"),
     ),
     Gate(
@@ -211,7 +232,7 @@ GATES: tuple[Gate, ...] = (
         lambda f: _unlimited_if(f.visible_at <= f.now),
         lambda f: _("The task is delayed for another %(span)s.") % {"span": _seconds(f.visible_at - f.now)},
         gettext_lazy("The task is due."),
-        "a.visible_at <= :now",
+        "a.visible_at <= %(now)s",
         brief=lambda f: _("due in %(span)s") % {"span": _seconds(f.visible_at - f.now)},
     ),
     Gate(
@@ -219,7 +240,7 @@ GATES: tuple[Gate, ...] = (
         lambda f: _unlimited_if(f.ends_at > f.now),
         lambda f: _("The task's deadline passed %(span)s ago.") % {"span": _seconds(f.now - f.ends_at)},
         gettext_lazy("The task's deadline has not passed."),
-        "a.ends_at > :now",
+        "a.ends_at > %(now)s",
         brief=lambda f: _("deadline passed"),
     ),
     Gate(
@@ -230,8 +251,7 @@ GATES: tuple[Gate, ...] = (
             % {"leased": f.leased, "limit": f.concurrent_limit}
         ),
         gettext_lazy("The concurrency limit is not reached."),
-        usage=f"SELECT COUNT(*) FROM conductor_attempt{index_hint('attempt_leased')} "
-        "WHERE name = :name AND status = 'LEASED' AND NOT (queue = '')",
+        usage=COUNT_LEASED,
         brief=lambda f: _("limit %(used)s of %(limit)s") % {"used": f.leased, "limit": f.concurrent_limit},
     ),
     Gate(
@@ -239,8 +259,7 @@ GATES: tuple[Gate, ...] = (
         lambda f: _remaining(f.starts, f.rate_count if f.rate_seconds > 0 else 0),
         _rate_limit_sentence,
         gettext_lazy("The rate limit is not reached."),
-        usage=f"SELECT COUNT(*) FROM conductor_attempt{index_hint('attempt_by_claim')} "
-        "WHERE name = :name AND rate_count > 0 AND claimed_at > :since",
+        usage=COUNT_STARTS,
         brief=lambda f: _("rate limit %(limit)s in %(seconds)s s") % {"limit": f.rate_count, "seconds": f.rate_seconds},
     ),
 )
@@ -248,27 +267,10 @@ BREAKPOINT, BUDGET = GATES[1:3]
 CONCURRENCY, RATE = GATES[-2:]
 LIMIT_GATES = tuple(gate for gate in GATES if gate.usage)
 
-_PARAMETER = re.compile(r":([a-z]+)")
-
-
-def positional(sql: str) -> tuple[str, tuple[str, ...]]:
-    """Return SQL with `%s` in place of its named parameters, and the names in order of occurrence."""
-    return _PARAMETER.sub("%s", sql), tuple(_PARAMETER.findall(sql))
-
 
 def open_condition() -> str:
     """Return an SQL condition on an attempt `a`: true while every gate without a limit is open."""
     return " AND ".join(gate.condition for gate in GATES if gate.condition)
-
-
-def usage_query(gate: Gate, name: str, since: int = 0) -> tuple[str, list[Any]]:
-    """Return the query that counts the used slots of a limit, and its parameters.
-
-    `name`: of the attempts. `since`: the start of the rate window in epoch milliseconds.
-    """
-    sql, names = positional(gate.usage)
-    values = {"name": name, "since": since}
-    return sql, [values[each] for each in names]
 
 
 def free_capacity(facts: GateFacts) -> int | None:

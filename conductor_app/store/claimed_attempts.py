@@ -1,12 +1,11 @@
-"""Load claimed attempts with their tasks and runs in one statement, for the responses to workers."""
+"""The columns of a claimed attempt with its task and run, for the responses to workers."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import fields
 from itertools import takewhile
 from typing import Any
 
 from ..models.claimed_attempts import ClaimedAttempt, ClaimedAttemptRun, ClaimedAttemptTask
-from .statements import fetch, placeholders
 
 
 def _columns(names: Iterable[str]) -> tuple[str, ...]:
@@ -22,18 +21,6 @@ CLAIMED_COLUMNS = ", ".join(
     for column in columns
 )
 """The columns that `parse_claimed` reads, of an attempt `a`, its task `t` and its run `r`. The first is not null."""
-SQL = (
-    f"SELECT {CLAIMED_COLUMNS} FROM conductor_attempt a JOIN conductor_task t ON t.id = a.task_id "
-    "JOIN conductor_run r ON r.id = a.run_id "
-    "WHERE a.id IN "
-)
-
-
-def load_claimed(ids: Sequence[str]) -> list[ClaimedAttempt]:
-    """Return the attempts in the order of the ids, with their tasks and runs."""
-    rows = fetch(f"{SQL}({placeholders(ids)})", ids)
-    by_id = {attempt.id: attempt for attempt in map(parse_claimed, rows)}
-    return [by_id[id] for id in ids if id in by_id]
 
 
 def parse_claimed(row: tuple[Any, ...]) -> ClaimedAttempt:

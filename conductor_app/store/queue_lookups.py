@@ -3,37 +3,13 @@
 from collections import Counter
 from collections.abc import Collection
 
-from django.db import connection
-
 from ..models.fields import dumps
 from ..models.gates import free_capacity
-from .claims import (
-    IS_CLAIMABLE,
-    claimable_params,
-    find_candidates,
-    load_limit_facts,
-)
+from .claims import CLAIMS_SQL, find_candidates, load_limit_facts
 from .statements import fetch
 
 NO_WORKER = ""
 """The name of a worker that is not drained."""
-PENDING = "FROM conductor_attempt a WHERE a.status = 'PENDING' AND NOT (a.queue = '') AND a.queue ="
-NEXT_VISIBLE_OF_QUEUES = {
-    vendor: (
-        "WITH RECURSIVE p(queue, priority) AS ("
-        f"SELECT q.queue, (SELECT MAX(a.priority) {PENDING} q.queue) FROM {each} q "
-        f"UNION ALL SELECT p.queue, (SELECT MAX(a.priority) {PENDING} p.queue AND a.priority < p.priority) FROM p "
-        "WHERE p.priority IS NOT NULL) "
-        f"SELECT p.queue, MIN((SELECT MIN(a.visible_at) {PENDING} p.queue AND a.priority = p.priority)) FROM p "
-        "WHERE p.priority IS NOT NULL GROUP BY p.queue"
-    )
-    for vendor, each in {
-        # The planner expects ten elements of an array, but a hundred of JSON, whose costs would start the JIT compiler.
-        "postgresql": "(SELECT UNNEST(ARRAY(SELECT json_array_elements_text(%s::json))) AS queue)",
-        "sqlite": "(SELECT value AS queue FROM json_each(%s))",
-    }.items()
-}
-"""Reads the first attempt of each priority from the index, so that the length of a queue does not matter."""
 
 
 def find_next_visible(queues: Collection[str]) -> dict[str, int]:
@@ -41,7 +17,7 @@ def find_next_visible(queues: Collection[str]) -> dict[str, int]:
 
     Queues without pending attempts are omitted. Takes one statement.
     """
-    return dict(fetch(NEXT_VISIBLE_OF_QUEUES[connection.vendor], [dumps(sorted(queues))]))
+    return dict(fetch(*CLAIMS_SQL["find_next_visible"].bind(queues=dumps(sorted(queues)))))
 
 
 def count_claimable(queue: str, now: int, most: int) -> int:
@@ -63,5 +39,5 @@ def count_claimable(queue: str, now: int, most: int) -> int:
 
 def count_claimable_standalone(queue: str, now: int, most: int) -> int:
     """Return how many attempts of standalone tasks, at most `most`, the gates would let workers claim now."""
-    sql = f"SELECT a.id FROM conductor_attempt a WHERE {IS_CLAIMABLE} AND a.run_id IS NULL LIMIT %s"
-    return len(fetch(sql, [*claimable_params(queue, NO_WORKER, now), most]))
+    statement = CLAIMS_SQL["find_claimable_standalone"]
+    return len(fetch(*statement.bind(queue=queue, worker=NO_WORKER, now=now, count=most)))

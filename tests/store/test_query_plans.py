@@ -1,12 +1,14 @@
 """The plans of the statements that claims and reports execute, on PostgreSQL."""
 
 import json
+import re
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 
-from conductor_app.store import claims, queue_lookups, statements
-from conductor_app.store.pg_pipeline import number_parameters
+from conductor_app.models import gates
+from conductor_app.models.named_statements import FOLDER, HEADER, PARAMETER, NamedStatement
+from conductor_app.store import claims, standalone_claims, statements
 from tests.builders import step
 from tests.scenario import Scenario
 
@@ -27,18 +29,82 @@ def test_a_claim_reads_only_the_first_attempts_of_its_queue(clock):
         Scenario(clock, step("a"))
     fill_queues()
 
-    assert_reads_queue_by_index(plan_of(claims.CLAIM_AND_LOAD))
+    assert_reads_queue_by_index(plan_of(claims.CLAIMS_SQL["claim_and_load"]))
 
 
 def test_a_lookup_reads_only_the_attempts_of_the_queues_of_waiting_polls(clock):
     Scenario(clock, step("a"))
-    assert plan_of(queue_lookups.NEXT_VISIBLE_OF_QUEUES["postgresql"])[0]["Total Cost"] < JIT_ABOVE_COST
+    find_next_visible = claims.CLAIMS_SQL["find_next_visible"]
+    assert plan_of(find_next_visible)[0]["Total Cost"] < JIT_ABOVE_COST
     fill_queues()
 
-    nodes = plan_of(queue_lookups.NEXT_VISIBLE_OF_QUEUES["postgresql"])
+    nodes = plan_of(find_next_visible)
 
     assert_reads_queue_by_index(nodes)
     assert nodes[0]["Total Cost"] < JIT_ABOVE_COST
+
+
+STATEMENTS = {
+    **claims.CLAIMS_SQL,
+    **standalone_claims.STANDALONE_CLAIMS_SQL,
+    **{statement.name: statement for statement in (gates.COUNT_LEASED, gates.COUNT_STARTS)},
+}
+
+
+def test_each_statement_has_a_name_a_description_and_its_indexes():
+    named = [
+        (kind, name)
+        for file in FOLDER.iterdir()
+        for kind, name, text in zip(*[iter(HEADER.split(file.read_text())[1:])] * 3, strict=True)
+        if kind == "name"
+    ]
+
+    assert len(named) == len(set(named))
+    assert {name for _, name in named} | {"count_leased", "count_starts"} == set(STATEMENTS)
+    assert [name for name, statement in STATEMENTS.items() if not (statement.indexes and statement.description)] == []
+
+
+def test_each_statement_uses_the_indexes_of_its_comment(clock):
+    for _ in range(3):
+        Scenario(clock, step("a"))
+    fill_queues()
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE conductor_attempt SET run_id = NULL WHERE queue IN ('queue1', 'queue2', 'queue3', 'queue4')"
+        )
+        cursor.execute("ANALYZE conductor_attempt")
+        # The other tables are empty.
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        plans = {name: plan_of(statement) for name, statement in STATEMENTS.items()}
+        primary_keys = primary_keys_of_tables()
+
+    used = {name: {node.get("Index Name") for node in nodes} for name, nodes in plans.items()}
+    used = {name: {primary_keys.get(index, index) for index in indexes} for name, indexes in used.items()}
+    missing = {name: indexes_of(statement) - used[name] for name, statement in STATEMENTS.items()}
+    assert {name: (indexes, used[name]) for name, indexes in missing.items() if indexes} == {}
+
+
+def indexes_of(statement: NamedStatement) -> set[str]:
+    return set() if statement.indexes.startswith("none: ") else set(statement.indexes.split(", "))
+
+
+def primary_keys_of_tables() -> dict[str, str]:
+    """Return the primary keys by the names of their indexes, which depend on the first names of the tables."""
+    rows = statements.fetch(
+        "SELECT indexrelid::regclass::text, indrelid::regclass::text FROM pg_index WHERE indisprimary"
+    )
+    return {index: f"primary key of {table}" for index, table in rows}
+
+
+def test_each_statement_can_be_pasted_into_psql():
+    with connection.cursor() as cursor:
+        for statement in STATEMENTS.values():
+            cursor.execute(
+                "EXPLAIN " + VARIABLE.sub(lambda match: "'[]'" if match[1] == "queues" else "'1'", statement.psql())
+            )
+
+
+VARIABLE = re.compile(r":'(\w+)'")
 
 
 def assert_reads_queue_by_index(nodes: list[dict]) -> None:
@@ -77,10 +143,14 @@ def column_names(table: str) -> list[str]:
         return [column.name for column in connection.introspection.get_table_description(cursor, table)]
 
 
-def plan_of(sql: str) -> list[dict]:
+def plan_of(statement: NamedStatement) -> list[dict]:
     """Return the nodes of the generic plan of a statement."""
+    numbers = {}
+    sql = PARAMETER.sub(
+        lambda match: f"${numbers.setdefault(match[1] or match[2], len(numbers) + 1)}", statement.text("postgresql")
+    )
     with connection.cursor() as cursor:
-        cursor.execute("EXPLAIN (GENERIC_PLAN, FORMAT JSON) " + number_parameters(sql).decode())
+        cursor.execute("EXPLAIN (GENERIC_PLAN, FORMAT JSON) " + sql)
         [(plan,)] = cursor.fetchall()
     waiting = [(json.loads(plan) if isinstance(plan, str) else plan)[0]["Plan"]]
     found = []

@@ -28,7 +28,7 @@ from ...models.claimed_attempts import ClaimedAttempt
 from ...models.fields import dumps
 from ...notifications import LOCAL_CALLER, WaitingClient, WaitSteps, wait_in_thread
 from ...store import claims, task_logs
-from ...store.claimed_attempts import load_claimed
+from ...store.claims import load_claimed
 from ...store.rows import strip_nul
 from ...telemetry import metrics
 from ..delivery import deliver_after_commit

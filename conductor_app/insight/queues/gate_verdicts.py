@@ -12,7 +12,7 @@ from ... import clock
 from ...core.breakpoints import stops_of
 from ...core.states import PAUSED
 from ...models import Attempt, BudgetHold, QueueHold, Run, TaskDefinition
-from ...models.gates import CONCURRENCY, GATES, RATE, GateFacts, stop_facts, usage_query
+from ...models.gates import CONCURRENCY, COUNT_LEASED, COUNT_STARTS, GATES, GateFacts, stop_facts
 from ..ai.budget_holds import hold_facts
 from ..durations import format_duration
 from ..runs.last_transition import last_transition
@@ -254,14 +254,14 @@ def _count_used(limited: Collection[tuple[str, int, int, int]], now: int) -> tup
     """Return the used slots of the concurrency limits and of the rate limits, by name. Runs one query, or none."""
     used: tuple[dict[str, int], dict[str, int]] = {}, {}
     targets: list[tuple[dict[str, int], str]] = []
-    queries: list[tuple[str, list[Any]]] = []
+    queries: list[tuple[str, Sequence[Any]]] = []
     for name, concurrent_limit, rate_count, rate_seconds in limited:
         if concurrent_limit > 0:
             targets.append((used[0], name))
-            queries.append(usage_query(CONCURRENCY, name))
+            queries.append(COUNT_LEASED.bind(name=name))
         if rate_count > 0 and rate_seconds > 0:
             targets.append((used[1], name))
-            queries.append(usage_query(RATE, name, since=now - rate_seconds * 1000))
+            queries.append(COUNT_STARTS.bind(name=name, since=now - rate_seconds * 1000))
     if queries:
         with connection.cursor() as cursor:
             cursor.execute(
