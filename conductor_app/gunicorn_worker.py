@@ -5,31 +5,25 @@ Afterwards, the thread waits briefly for the next request of the same connection
 poll, occupies no thread either.
 """
 
-import os
 import select
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from datetime import datetime
 from functools import partial
 from http import HTTPStatus
-from selectors import EVENT_READ
 from socket import SHUT_WR
-from threading import Lock, local
+from threading import Lock
 from time import monotonic
 from typing import Any
 
-from gunicorn.http import errors
-from gunicorn.http.unreader import SocketUnreader
-from gunicorn.util import write_nonblock
-from gunicorn.workers.gthread import TConn, ThreadWorker
+from django.conf import settings
 
 from .api.disconnect_check import is_connection_closed
 from .api.refused_requests import refusal
+from .gunicorn_internals import AdaptedWorker
 from .parked_requests import ParkedRequest, ParkedRequests, ParkedWait
-from .parking import PARKING_KEY, FinishedResponse
-from .repeated_headers import RequestOfClient
+from .parking import FinishedResponse
 from .request_framing import BUFFER_BYTES, RequestState, is_probe, request_state, request_target
 
 LINGER_MS = 50
@@ -55,45 +49,8 @@ CLOSING_SECONDS, CLOSING_BYTES = 2, 64 * 1024
 
 PROBE_THREADS = 2
 
-STATUS_BY_ERROR: dict[type[Exception], HTTPStatus] = {
-    errors.LimitRequestLine: HTTPStatus.REQUEST_URI_TOO_LONG,
-    errors.LimitRequestHeaders: HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
-    errors.ExpectationFailed: HTTPStatus.EXPECTATION_FAILED,
-    errors.UnsupportedTransferCoding: HTTPStatus.NOT_IMPLEMENTED,
-    errors.ForbiddenProxyRequest: HTTPStatus.FORBIDDEN,
-    # The application is at fault, not the client.
-    errors.InvalidResponseHeader: HTTPStatus.INTERNAL_SERVER_ERROR,
-    errors.InvalidResponseHeaderName: HTTPStatus.INTERNAL_SERVER_ERROR,
-    errors.ParseException: HTTPStatus.BAD_REQUEST,
-}
-"""The status of each error. The first class in the method resolution order of the error that has an entry applies."""
-
 PARKED = object()
 """The result of a thread whose request waits. Another thread may be handling the connection already."""
-
-
-class RequestParked(BaseException):
-    """Leaves Gunicorn's handling of a request that waits."""
-
-    def __init__(self, parked: ParkedRequest) -> None:
-        super().__init__()
-        self.parked = parked
-
-
-class BoundedBodyUnreader(SocketUnreader):
-    """Reads from a socket and raises TimeoutError when the client sends too slowly."""
-
-    def start_request(self) -> None:
-        """Start the time limit of a request."""
-        self._started_at, self._received = monotonic(), 0
-
-    def chunk(self, size_hint: int | None = None) -> bytes:
-        allowed = BODY_SECONDS + self._received / BODY_BYTES_PER_SECOND
-        if monotonic() - self._started_at > allowed:
-            raise TimeoutError("The client sends the body too slowly.")
-        data = super().chunk(size_hint)
-        self._received += len(data)
-        return data
 
 
 class BufferedConnection:
@@ -107,7 +64,7 @@ class BufferedConnection:
         self.state = RequestState.INCOMPLETE
 
 
-class KeepAliveThreadWorker(ThreadWorker):
+class KeepAliveThreadWorker(AdaptedWorker):
     """Receives requests in the main thread and handles complete ones in threads.
 
     At most half of the threads wait for a next request, and at most half receive large bodies. Health checks have
@@ -118,50 +75,30 @@ class KeepAliveThreadWorker(ThreadWorker):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._max_waiting, self.waiting_count, self._lock = self.cfg.threads // 2, 0, Lock()
-        self._free_large, self._queued_large = max(self.cfg.threads // 2, 1), deque[TConn]()
+        self._free_large, self._queued_large = max(self.cfg.threads // 2, 1), deque[Any]()
         self._probe_pool = ThreadPoolExecutor(PROBE_THREADS, thread_name_prefix="probe")
-        self._handling = local()
-        self._parked = ParkedRequests(interrupt=lambda: self.method_queue.defer(lambda: None))
-        self._crowded_from = self.worker_connections * 7 // 8
-        self._path_prefix = ""
+        self._parked = ParkedRequests(interrupt=lambda: self.call_in_main_thread(lambda: None))
+        self._crowded_from = self.cfg.worker_connections * 7 // 8
 
-    def load_wsgi(self) -> None:
-        """Load the application, which serves the prefix of paths itself: Gunicorn replies 500 to every other path."""
-        super().load_wsgi()
-        self._path_prefix = os.environ.pop("SCRIPT_NAME", "").rstrip("/")
-
-    @property
-    def wsgi(self) -> Callable[..., Any]:
-        """Return the application, which may park its request."""
-        return self._call_application
-
-    @wsgi.setter
-    def wsgi(self, application: Callable[..., Any]) -> None:
-        self._application = application
-
-    def enqueue_req(self, conn: TConn) -> None:
+    def accept_connection(self, conn: Any) -> None:
         """Handle a connection in a thread as soon as its request is complete. Runs in the main thread."""
-        if self.cfg.is_ssl:
-            super().enqueue_req(conn)
-        elif not self.receive(conn):
-            self._end_close(conn)
+        if not self.receive(conn):
+            self.release(conn)
         elif conn.buffered.state is RequestState.INCOMPLETE:
-            self._wait_for_bytes(conn)
+            self.begin_wait(conn, conn.buffered.deadline, self._receive_more)
         elif conn.buffered.state is RequestState.LARGE:
             self._start_large(conn)
         elif is_probe(conn.buffered.received):
             self._submit(self._probe_pool, self.handle_single, conn)
         else:
-            self._submit(self.tpool, self.handle, conn)
+            self._submit(self.thread_pool, self.handle_connection, conn)
 
-    def receive(self, conn: TConn) -> bool:
+    def receive(self, conn: Any) -> bool:
         """Receive the available bytes of a request. Returns False if the client has closed the connection."""
         buffered = getattr(conn, "buffered", None)
         if buffered is None:
             buffered = conn.buffered = BufferedConnection()
-            if conn.parser is not None:
-                # Bytes of this request that came with the previous one.
-                buffered.received += conn.parser.unreader.take_buffered()
+            buffered.received += self.take_buffered(conn)
         buffered.state = request_state(buffered.received)
         conn.sock.setblocking(False)
         while buffered.state is RequestState.INCOMPLETE:
@@ -177,95 +114,84 @@ class KeepAliveThreadWorker(ThreadWorker):
             buffered.state = request_state(buffered.received)
         return True
 
-    def _wait_for_bytes(self, conn: TConn) -> None:
-        conn.timeout = conn.buffered.deadline
-        self.pending_conns.append(conn)
-        self.poller.register(conn.sock, EVENT_READ, partial(self.on_pending_socket_readable, conn))
+    def _receive_more(self, conn: Any) -> None:
+        self.end_wait(conn)
+        self.accept_connection(conn)
 
-    def _submit(self, pool: ThreadPoolExecutor, handle: Any, conn: TConn) -> None:
+    def _submit(self, pool: ThreadPoolExecutor, handle: Any, conn: Any) -> None:
         future = pool.submit(handle, conn)
         future.add_done_callback(partial(self._finish_later, conn))
 
-    def _finish_later(self, conn: TConn, future: "Future[Any]") -> None:
+    def _finish_later(self, conn: Any, future: "Future[Any]") -> None:
         if future.cancelled() or future.exception() is not None or future.result() is not PARKED:
-            self.method_queue.defer(self.finish_request, conn, future)
+            self.finish_in_main_thread(conn, future)
 
-    def _start_large(self, conn: TConn) -> None:
+    def _start_large(self, conn: Any) -> None:
         if self._free_large:
             self._free_large -= 1
-            self._submit(self.tpool, self.handle_large, conn)
+            self._submit(self.thread_pool, self.handle_large, conn)
         else:
             self._queued_large.append(conn)
 
-    def finish_request(self, conn: TConn, fs: "Future[Any]") -> None:
-        """Release a connection, or wait for its next request. Runs in the main thread."""
+    def finish_connection(self, conn: Any, result: Any) -> bool:
+        """Release a connection, or continue with its next request. Returns False if Gunicorn waits for it.
+
+        Runs in the main thread.
+        """
         if getattr(conn, "is_large", False):
             conn.is_large = False
             self._free_large += 1
             if self._queued_large:
                 self._start_large(self._queued_large.popleft())
-        result = None if fs.cancelled() or fs.exception() is not None else fs.result()
-        if isinstance(result, BufferedConnection) and self.alive:
-            self.enqueue_req(conn)
+        if isinstance(result, BufferedConnection) and not self.is_stopping:
+            self.accept_connection(conn)
         elif isinstance(result, ParkedRequest):
             if not self._park(result):
-                self._submit(self.tpool, partial(self.resume, result), conn)
+                self._submit(self.thread_pool, partial(self.resume, result), conn)
         elif result is False:
             self._begin_close(conn)
         else:
-            super().finish_request(conn, fs)
+            return False
+        return True
 
-    def _begin_close(self, conn: TConn) -> None:
+    def _begin_close(self, conn: Any) -> None:
         """Close a connection when its client has done so. Gunicorn would wait for each client in the main thread."""
         try:
             conn.sock.shutdown(SHUT_WR)
             conn.sock.setblocking(False)
         except OSError:
-            self._end_close(conn)
+            self.release(conn)
             return
-        conn.timeout, conn.discarded = monotonic() + CLOSING_SECONDS, 0
-        self.pending_conns.append(conn)
-        self.poller.register(conn.sock, EVENT_READ, partial(self._on_closing_readable, conn))
+        conn.discarded = 0
+        self.begin_wait(conn, monotonic() + CLOSING_SECONDS, self._on_closing_readable)
 
-    def _on_closing_readable(self, conn: TConn, sock: Any) -> None:
+    def _on_closing_readable(self, conn: Any) -> None:
         try:
-            data = sock.recv(BUFFER_BYTES)
+            data = conn.sock.recv(BUFFER_BYTES)
         except BlockingIOError:
             return
         except OSError:
             data = b""
         conn.discarded += len(data)
         if not data or conn.discarded > CLOSING_BYTES:
-            self.poller.unregister(sock)
-            self.pending_conns.remove(conn)
-            self._end_close(conn)
+            self.end_wait(conn)
+            self.release(conn)
 
-    def _end_close(self, conn: TConn) -> None:
-        self.nr_conns -= 1
-        conn.close()
-
-    def murder_pending(self) -> None:
-        """Close the connections whose requests are late. A connection that sends slowly is registered repeatedly."""
-        pending = sorted(self.pending_conns, key=lambda conn: conn.timeout)
-        self.pending_conns.clear()
-        self.pending_conns.extend(pending)
-        super().murder_pending()
-
-    def handle(self, conn: TConn) -> Any:
+    def handle_connection(self, conn: Any) -> Any:
         """Handle the requests of a connection until it is idle.
 
         Returns True to keep the connection, its buffer if the next request has arrived in part, or PARKED.
         """
         return self._handle_next(conn, self.handle_single(conn))
 
-    def resume(self, parked: ParkedRequest, conn: TConn) -> Any:
-        """Continue a parked request, and handle the next requests of its connection. Returns as `handle`."""
+    def resume(self, parked: ParkedRequest, conn: Any) -> Any:
+        """Continue a parked request, and handle the next requests of its connection. Returns as `handle_connection`."""
         return self._handle_next(conn, self._resume_single(parked))
 
-    def _handle_next(self, conn: TConn, result: Any) -> Any:
+    def _handle_next(self, conn: Any, result: Any) -> Any:
         """Handle further requests of a connection, given the result of the last one."""
         keeps_alive = self._park_or_resume(result)
-        while keeps_alive is True and self.alive and self.is_readable(conn):
+        while keeps_alive is True and not self.is_stopping and self.is_readable(conn):
             if not self.cfg.is_ssl:
                 if not self.receive(conn):
                     return False
@@ -288,10 +214,10 @@ class KeepAliveThreadWorker(ThreadWorker):
         if not parked.waiting.begin_wait(partial(self._wake, wait)):
             return False
         sock = parked.conn.sock
-        self.poller.register(sock, EVENT_READ, partial(self._on_parked_readable, wait))
+        self.watch(sock, partial(self._on_parked_readable, wait))
         if self._parked.open(wait, parked.waiting.seconds):
             return True
-        self._stop_watching(wait, sock)
+        self._stop_watching_wait(wait, sock)
         return False
 
     def _wake(self, wait: ParkedWait) -> None:
@@ -300,29 +226,32 @@ class KeepAliveThreadWorker(ThreadWorker):
             self._continue_in_thread(wait, parked, self.resume)
 
     def _continue_in_thread(self, wait: ParkedWait, parked: ParkedRequest, handle: Callable[..., Any]) -> None:
-        self._stop_watching(wait, parked.conn.sock)
+        self._stop_watching_wait(wait, parked.conn.sock)
         # The pool refuses requests after the worker has stopped.
         with suppress(RuntimeError):
-            self._submit(self.tpool, partial(handle, parked), parked.conn)
+            self._submit(self.thread_pool, partial(handle, parked), parked.conn)
 
-    def _stop_watching(self, wait: ParkedWait, sock: Any) -> None:
+    def _stop_watching_wait(self, wait: ParkedWait, sock: Any) -> None:
         if self._parked.stop_watching(wait):
-            self.poller.unregister(sock)
+            self.stop_watching(sock)
 
     def _on_parked_readable(self, wait: ParkedWait, sock: Any) -> None:
         """Release a request whose client has disconnected. A client may also have sent its next request already."""
         if not is_connection_closed(sock):
-            self._stop_watching(wait, sock)
+            self._stop_watching_wait(wait, sock)
         elif (parked := self._parked.take(wait)) is not None:
             self._continue_in_thread(wait, parked, self._abandon)
 
-    def _abandon(self, parked: ParkedRequest, conn: TConn) -> bool:
+    def _abandon(self, parked: ParkedRequest, conn: Any) -> bool:
         parked.waiting.abandon()
         return False
 
-    def wait_for_and_dispatch_events(self, timeout: float) -> None:
-        """Wait for events, and continue the parked requests whose time has ended. Runs in the main thread."""
-        super().wait_for_and_dispatch_events(self._parked.limit_sleep(timeout))
+    def limit_sleep(self, seconds: float) -> float:
+        """Return the time until the wait of a parked request ends, at most `seconds`."""
+        return self._parked.limit_sleep(seconds)
+
+    def continue_due(self) -> None:
+        """Continue the parked requests whose time has ended."""
         for wait, parked in self._parked.take_due():
             self._continue_in_thread(wait, parked, self.resume)
 
@@ -339,101 +268,62 @@ class KeepAliveThreadWorker(ThreadWorker):
 
     def _send(self, parked: ParkedRequest, response: FinishedResponse) -> bool:
         """Send the response to a parked request. Returns True to keep its connection."""
-        writer = parked.response
-        if not self.alive or self.nr_conns >= self._crowded_from:
-            writer.force_close()
         try:
-            writer.start_response(f"{response.status_code} {response.reason_phrase}", list(response.items()))
-            for chunk in response:
-                writer.write(chunk)
-            writer.close()
+            is_kept = self.send_response(
+                parked, response, closes=self.is_stopping or self.connection_count >= self._crowded_from
+            )
         finally:
-            self.log.access(writer, parked.request, parked.environ, datetime.now() - parked.began_at)
             parked.waiting.close()
-        return not writer.should_close() and self._finish_body(parked.conn)
+        return is_kept and self._discard_rest(parked.conn)
 
-    def handle_large(self, conn: TConn) -> Any:
+    def handle_large(self, conn: Any) -> Any:
         """Handle a request with a large body. Returns the request if it waits."""
         conn.is_large = True
         return self.handle_single(conn)
 
-    def handle_single(self, conn: TConn) -> Any:
+    def handle_single(self, conn: Any) -> Any:
         """Handle the request that has been received."""
         if self.cfg.is_ssl:
-            return super().handle(conn)
+            return self.handle_with_tls(conn)
         buffered, conn.buffered = conn.buffered, None
-        if not conn.initialized:
-            conn.init()
-            conn.parser.mesg_class = RequestOfClient
-            conn.parser.unreader = BoundedBodyUnreader(conn.sock)
-        self._handling.received = buffered.received
-        conn.parser.unreader.start_request()
-        conn.parser.unreader.unread(bytes(buffered.received))
-        return super().handle(conn)
+        return self.handle_received(conn, bytes(buffered.received), partial(require_speed, monotonic()))
 
-    def handle_request(self, req: Any, conn: TConn) -> Any:
-        """Handle a request, and discard its unread rest, so that the connection can be reused. Returns it if it waits.
+    def handle_parsed(self, conn: Any, handle: Callable[[], bool]) -> bool:
+        """Handle a request, and discard its unread rest, so that the connection can be reused.
 
         A client repeats a report with an expired token at once, which would fail on a closed connection.
         """
         conn.sock.settimeout(IO_SECONDS)
-        self._handling.conn = conn
         try:
-            return super().handle_request(req, conn) and self._finish_body(conn)
-        except RequestParked as exception:
-            return exception.parked
+            return handle() and self._discard_rest(conn)
         except TimeoutError as error:
             self.log.debug("Closing a slow connection. %s", error)
             return False
-        finally:
-            self._handling.conn = None
 
-    def handle_error(self, req: Any, client: Any, addr: Any, exc: Exception) -> None:
+    def _discard_rest(self, conn: Any) -> bool:
+        return self.discard_rest(conn, monotonic() + SKIP_SECONDS, SKIPPED_BYTES)
+
+    def refuse(self, sock: Any, address: Any, status: HTTPStatus | None, error: Exception, received: bytes) -> None:
         """Refuse a request in the error format of the API that it addresses. Gunicorn would reply with HTML."""
-        status = next((STATUS_BY_ERROR[kind] for kind in type(exc).__mro__ if kind in STATUS_BY_ERROR), None)
+        target = request_target(received)
         if status is None or status is HTTPStatus.INTERNAL_SERVER_ERROR:
-            self.log.error("Error handling request %s", getattr(req, "uri", "(no URI read)"), exc_info=exc)
+            self.log.error("Error handling request %s", target or "(no URI read)", exc_info=error)
             status, message = (
                 HTTPStatus.INTERNAL_SERVER_ERROR,
                 "The server failed to answer this request; its log says why.",
             )
         else:
-            message = str(exc)
-            self.log.warning("Invalid request from ip=%s: %s", addr[0] if addr else "", message)
-        target = request_target(getattr(self._handling, "received", b"")).removeprefix(self._path_prefix)
-        kind, body = refusal(target, status, message)
+            message = str(error)
+            self.log.warning("Invalid request from ip=%s: %s", address[0] if address else "", message)
+        kind, body = refusal(target.removeprefix(settings.FORCE_SCRIPT_NAME or ""), status, message)
         head = f"HTTP/1.1 {status.value} {status.phrase}\r\nConnection: close\r\nContent-Type: {kind}\r\n"
         try:
-            write_nonblock(client, f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
-        except OSError as error:
-            self.log.debug("Failed to send an error message. %s", error)
+            sock.setblocking(False)
+            sock.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        except OSError as exception:
+            self.log.debug("Failed to send an error message. %s", exception)
 
-    def _finish_body(self, conn: TConn) -> bool:
-        return conn.parser.finish_body(monotonic() + SKIP_SECONDS, SKIPPED_BYTES)
-
-    def _keepalive_after(self, conn: TConn, keepalive: Any) -> Any:
-        return keepalive if isinstance(keepalive, ParkedRequest) else super()._keepalive_after(conn, keepalive)
-
-    def _call_application(self, environ: dict[str, Any], start_response: Any) -> Any:
-        """Call the application.
-
-        Raises:
-            RequestParked: when the request waits.
-        """
-        conn = getattr(self._handling, "conn", None)
-        if conn is None:
-            return self._application(environ, start_response)
-        environ[PARKING_KEY] = True
-        head: list[Any] = []
-        # The head of a request that waits is known later. Django calls the function before it returns.
-        response = self._application(environ, lambda *arguments: head.append(arguments))
-        if hasattr(response, "begin_wait"):
-            raise RequestParked(ParkedRequest(response, conn, start_response.__self__, environ))
-        if head:
-            start_response(*head[0])
-        return response
-
-    def is_readable(self, conn: TConn) -> bool:
+    def is_readable(self, conn: Any) -> bool:
         """Return True if the next request arrives within LINGER_MS. Returns False at once if too many threads wait."""
         with self._lock:
             if self.waiting_count >= self._max_waiting:
@@ -446,3 +336,13 @@ class KeepAliveThreadWorker(ThreadWorker):
         finally:
             with self._lock:
                 self.waiting_count -= 1
+
+
+def require_speed(started_at: float, received: int) -> None:
+    """Check the time since the start of a body of which this number of bytes has been received.
+
+    Raises:
+        TimeoutError: when the client sends too slowly.
+    """
+    if monotonic() - started_at > BODY_SECONDS + received / BODY_BYTES_PER_SECOND:
+        raise TimeoutError("The client sends the body too slowly.")

@@ -5,11 +5,6 @@ Gunicorn refuses that, whatever the values. `Host`, `Content-Length` and `Transf
 where a request ends and whom it is for, so a proxy that reads another one of them could be deceived.
 """
 
-from typing import Any
-
-from gunicorn.http.errors import InvalidHeader
-from gunicorn.http.message import Request
-
 SINGLE_VALUED = ("CONTENT-TYPE", "AUTHORIZATION", "X-AUTHORIZATION")
 """Headers that count once if their values are equal, and are refused if they differ."""
 
@@ -23,35 +18,36 @@ GO_TYPES_OF_CALLS = (
 """Content types that the Go SDK sends before its default: of signals, variables, texts and uploads. They count."""
 
 
-class ContradictoryHeader(InvalidHeader):
+class ContradictoryHeader(Exception):
     """Raised when a header is repeated with another value."""
 
-    def __str__(self) -> str:
-        name = "-".join(part.capitalize() for part in self.hdr.split("-"))
-        return f"The header {name} is sent more than once, with different values. Send it once."
+    def __init__(self, name: str) -> None:
+        title = "-".join(part.capitalize() for part in name.split("-"))
+        super().__init__(f"The header {title} is sent more than once, with different values. Send it once.")
 
 
-class RequestOfClient(Request):
-    """A request that may repeat a header with an equal value."""
+class SingleValues:
+    """The values of one request's headers that count once. Names are in upper case."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self._single_values: dict[str, str] = {}
-        super().__init__(*args, **kwargs)
+    __slots__ = ("_values", "user_agent")
 
-    def _apply_header_policy(
-        self, name: str, value: str, scheme_state: list[bool], seen: set[str], *rest: Any, from_trailer: bool = False
-    ) -> Any:
-        if name in SINGLE_VALUED and not from_trailer:
-            first = self._single_values.setdefault(name, value)
-            if first != value and not (name == "CONTENT-TYPE" and self._is_same_type(first, value)):
-                raise ContradictoryHeader(name, req=self)
-            if name in seen:
-                return None
-            seen.add(name)
-            return (name, value)
-        if name == "USER-AGENT":
-            self._single_values[name] = value
-        return super()._apply_header_policy(name, value, scheme_state, seen, *rest, from_trailer=from_trailer)
+    def __init__(self) -> None:
+        self._values: dict[str, str] = {}
+        self.user_agent = ""
+
+    def add(self, name: str, value: str) -> bool:
+        """Add a header of the request. Returns True for the first value, which counts.
+
+        Raises:
+            ContradictoryHeader: when it is repeated with another value.
+        """
+        first = self._values.get(name)
+        if first is None:
+            self._values[name] = value
+            return True
+        if first != value and not (name == "CONTENT-TYPE" and self._is_same_type(first, value)):
+            raise ContradictoryHeader(name)
+        return False
 
     def _is_same_type(self, first: str, value: str) -> bool:
         """Return True for the same content type with its media type in another case, and for the default of Go."""
@@ -59,8 +55,7 @@ class RequestOfClient(Request):
 
     def _is_default_of_go_sdk(self, first: str, value: str) -> bool:
         """Return True for the default content type after that of the call. Go sends the user agent before both."""
-        user_agent = self._single_values.get("USER-AGENT", "")
-        return user_agent.startswith(GO_USER_AGENT) and value == GO_DEFAULT_TYPE and first in GO_TYPES_OF_CALLS
+        return self.user_agent.startswith(GO_USER_AGENT) and value == GO_DEFAULT_TYPE and first in GO_TYPES_OF_CALLS
 
 
 def _normalize_type(value: str) -> tuple[str, str]:

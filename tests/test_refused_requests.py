@@ -7,12 +7,19 @@ import socket
 import pytest
 from gunicorn.config import Config
 from gunicorn.glogging import Logger
+from gunicorn.http.parser import RequestParser
 from gunicorn.workers.gthread import TConn
 
-from conductor_app import gunicorn_worker
+from conductor_app import gunicorn_internals, gunicorn_worker
 
 JSON = "Content-Type: application/json"
 CONDUCTOR, TASKCLUSTER, PAGE = "/api/metadata/taskdefs", "/api/queue/v1/task/abc", "/admin/"
+
+
+@pytest.fixture(autouse=True)
+def _repeated_headers(monkeypatch):
+    monkeypatch.setattr(RequestParser, "mesg_class", RequestParser.mesg_class)
+    gunicorn_internals.permit_repeated_headers()
 
 
 def seen_and_reply(received: bytes) -> tuple[dict, str, str, bytes]:

@@ -3,24 +3,22 @@
 `gunicorn -c python:conductor_app.settings.gunicorn conductor_app.wsgi`
 """
 
+import os
 import resource
 import signal
 from threading import Thread
 from types import FrameType
 from typing import Any
 
+from conductor_app import gunicorn_internals
 from conductor_app.telemetry import folder
 
 from . import environment
 
 host = environment.text("HOST", "127.0.0.1")
 bind = f"{f'[{host}]' if ':' in host else host}:{environment.number('PORT', 8000)}"
-# The worker class uses parts of Gunicorn that are not public. `gthread` is the alternative without them.
-worker_class = (
-    "conductor_app.gunicorn_worker.KeepAliveThreadWorker"
-    if environment.boolean("WEB_KEEP_ALIVE_THREADS", True)
-    else "gthread"
-)
+# `gthread` with a version of Gunicorn that the worker of this server does not support.
+worker_class = gunicorn_internals.worker_class()
 workers = environment.number("WEB_WORKERS", 1, least=1)
 # A waiting long poll needs a connection, but no thread.
 threads = environment.number("WEB_THREADS", environment.WEB_THREADS, least=4)
@@ -41,12 +39,15 @@ def on_starting(server: Any) -> None:
     """Prepare what the web processes share: metrics, the limit of open connections, and loaded modules."""
     from django.urls import get_resolver
 
-    from conductor_app import memory_tuning
+    from conductor_app import conf, memory_tuning
 
     folder.empty_folder()
     memory_tuning.tune_malloc()
     # `preload_app` would load the application before the folder of the metrics exists.
     server.app.wsgi()
+    gunicorn_internals.permit_repeated_headers()
+    if warning := gunicorn_internals.describe_fallback(conf.most_waiting_threads, conf.most_waiting_polls):
+        server.log.warning(warning)
     # Django would load the views and pages with the first request, in each process.
     _ = get_resolver().url_patterns
     memory_tuning.tune_garbage_collection()
@@ -70,6 +71,8 @@ def post_worker_init(worker: Any) -> None:
     from conductor_app.engine.sweeps import sweep_until
     from conductor_app.telemetry import pool_metrics
 
+    # The application serves the prefix of paths itself: Gunicorn replies 500 to every other path.
+    os.environ.pop("SCRIPT_NAME", None)
     notifications.prepare_backend()
     pool_metrics.start_recording()
     start_watchdog(sweep_until)

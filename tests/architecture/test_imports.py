@@ -79,6 +79,7 @@ FREE = {
     "apps",
     "asgi",
     "wsgi",
+    "gunicorn_internals",
     "gunicorn_worker",
     "parked_requests",
     "repeated_headers",
