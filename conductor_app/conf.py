@@ -56,7 +56,7 @@ class Defaults:
 
     # The name of this installation on the pages, and the color of its label: a group of status colors.
     environment_name: str = ""
-    environment_colour: str = "grey"
+    environment_color: str = "gray"
 
     # The maximum number of waiting requests per web process. Further ones wait for at most a second, so that
     # connections stay free.
@@ -181,7 +181,7 @@ class Defaults:
 
 
 COLORS = {
-    "grey": "stopped",
+    "gray": "stopped",
     "blue": "active",
     "green": "succeeded",
     "amber": "waiting",
@@ -191,7 +191,7 @@ COLORS = {
 """The colors of the environment label, with the status group that has this color on the pages."""
 CHOICES = {
     "api_access": ("open", "token"),
-    "environment_colour": tuple(COLORS),
+    "environment_color": tuple(COLORS),
     "taskcluster_exception_messages": ("final", "every"),
 }
 

@@ -263,7 +263,7 @@ class OperatorsSite(AdminSite):
                 "page_tabs": page_tabs(context["available_apps"], request.path),
                 "is_single_sign_on": is_single_sign_on(request),
             }
-        return context | {"environment": (conf.environment_name, conf.COLORS[conf.environment_colour])}
+        return context | {"environment": (conf.environment_name, conf.COLORS[conf.environment_color])}
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[dict[str, Any]]:
         """Return the sections of the sidebar."""

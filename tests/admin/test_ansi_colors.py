@@ -44,7 +44,7 @@ def test_matches_are_marked_despite_case_and_special_characters():
     assert to_html("Error (a.b) axb", find="(a.b)") == "Error <mark>(a.b)</mark> axb"
 
 
-def test_numbers_beyond_all_colours_do_no_harm():
+def test_numbers_beyond_all_colors_do_no_harm():
     assert strip_colors(f"{ESCAPE}[{'9' * 500};38m{ESCAPE}[38;5mx{ESCAPE}[:;;;my") == "xy"
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from conductor_app import conf
 from tests.architecture.test_imports import APP, modules
 
 BANNED_WORDS = {
@@ -23,7 +24,7 @@ PARTICIPLES = {
     "told", "shown", "heard", "said", "given", "kept", "written", "found", "seen", "sent", "taken", "begun", "held",
     "known", "made", "drawn", "hidden", "spoken", "sought", "gone", "done", "chosen", "built",
 }  # fmt: skip
-BRITISH = re.compile(r"colour|behaviour|cancelled|normalis|prioritis|serialis|favourite|neighbour|catalogue")
+BRITISH = re.compile(r"colour|grey|behaviour|cancelled|normalis|prioritis|serialis|favourite|neighbour|catalogue")
 ADJECTIVES = {"need", "feed", "seed", "speed", "exceed", "embed"}
 TWINS = [
     {"core/snapshot.py", "models/runs.py"},
@@ -69,6 +70,7 @@ def test_names_of_modules_classes_and_functions_contain_no_banned_word():
 def test_names_have_us_spelling():
     named = [(path, path.stem) for path, _ in modules() if not is_generated(path)]
     named += [(path, node.name) for path, node in definitions()]
+    named += [(APP / "conf.py", setting) for setting in conf.Defaults.__annotations__]
 
     assert [f"{relative(path)}: {name}" for path, name in named if BRITISH.search(name.lower())] == []
 

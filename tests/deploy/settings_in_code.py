@@ -9,7 +9,7 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "conductor_app" / "settings"
 MODULES = ("base", "cluster", "embedded", "gunicorn", "sign_in")
-CONSTANTS = {"WEB_THREADS": 64, "tuple(COLORS)": ("grey", "blue", "green", "amber", "red", "violet")}
+CONSTANTS = {"WEB_THREADS": 64, "tuple(COLORS)": ("gray", "blue", "green", "amber", "red", "violet")}
 """Expressions in calls of readers that are no literals, with their values."""
 READERS_OF_ONE_SETTING = {
     "number",

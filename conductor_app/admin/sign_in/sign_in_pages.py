@@ -161,7 +161,7 @@ def refuse_sign_in(request: HttpRequest, message: str, status: int = 403) -> Htt
 def sign_in_options(request: HttpRequest) -> dict[str, Any]:
     """Return the context with the available ways to sign in."""
     return {
-        "environment": (conf.environment_name, conf.COLORS[conf.environment_colour]),
+        "environment": (conf.environment_name, conf.COLORS[conf.environment_color]),
         "app_path": reverse("admin:login"),
         "has_passwords": conf.local_sign_in,
         "provider_name": conf.oidc_name if conf.oidc_issuer else "",

@@ -126,11 +126,11 @@ def test_only_the_cluster_profile_checks_the_isolation(settings, monkeypatch):
     assert [each.id for each in check_script_isolation()] == ["conductor.W001"] * (4 if os.geteuid() == 0 else 2)
 
 
-def test_the_colour_of_the_environment_is_shown_by_its_name(operator, settings):
-    assert "ENVIRONMENT_COLOUR grey default" in page_text(operator.get(SYSTEM))
+def test_the_color_of_the_environment_is_shown_by_its_name(operator, settings):
+    assert "ENVIRONMENT_COLOR gray default" in page_text(operator.get(SYSTEM))
 
-    settings.CONDUCTOR_ENVIRONMENT_NAME, settings.CONDUCTOR_ENVIRONMENT_COLOUR = "Production", "red"
+    settings.CONDUCTOR_ENVIRONMENT_NAME, settings.CONDUCTOR_ENVIRONMENT_COLOR = "Production", "red"
     page = operator.get(SYSTEM)
 
-    assert "ENVIRONMENT_COLOUR red settings" in page_text(page)
+    assert "ENVIRONMENT_COLOR red settings" in page_text(page)
     assert '<p class="environment failed">Production</p>' in html(page)

@@ -1,4 +1,4 @@
-"""The log of an attempt as a list of lines: colours as classes, never markup of its own."""
+"""The log of an attempt as a list of lines: colors as classes, never markup of its own."""
 
 import re
 
