@@ -68,7 +68,6 @@ from .events.event_sources import SourcesPage
 from .events.webhooks import NewWebhookPage, WebhookPage, WebhooksPage
 from .failures.failure_groups import FailureGroupPage, FailuresPage
 from .form_parsing import strip_nul_from_request
-from .former_addresses import former_addresses
 from .monitoring.alert_targets import AlertTargetPage, AlertTargetsPage, NewAlertTargetPage
 from .monitoring.background_jobs_page import BackgroundJobsPage
 from .monitoring.first_steps import FirstStepsPage
@@ -227,7 +226,7 @@ class OperatorsSite(AdminSite):
 
     def get_urls(self) -> list[URLPattern | URLResolver]:
         pages = (line for page in PAGES for line in page.urls(self))
-        return [*sign_in_urls(), *pages, *former_addresses(), *super().get_urls()]
+        return [*sign_in_urls(), *pages, *super().get_urls()]
 
     @no_append_slash
     def catch_all_view(self, request: HttpRequest, url: str) -> HttpResponseBase:

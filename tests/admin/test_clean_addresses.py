@@ -6,7 +6,6 @@ from html import unescape
 import pytest
 from django.urls import reverse
 
-from conductor_app.admin.former_addresses import RENAMED
 from conductor_app.engine.failures import failure_groups
 from tests.insight.scenarios import claim_and_report, define_task, start_run_of, step
 
@@ -62,20 +61,6 @@ def test_filters_and_tabs_of_lists_link_to_addresses_without_empty_parameters(op
     for address in (f"{RUNS}?status=FAILED", "/admin/failures/", "/admin/conductor/attempt/", "/admin/human-tasks/"):
         links = re.findall(r'href="([^"]*\?[^"]*)"', operator.get(address).content.decode())
         assert [link for link in links if re.search(r"=(&|$)", unescape(link))] == [], address
-
-
-@pytest.mark.parametrize("former", RENAMED)
-def test_a_former_address_redirects_to_the_present_one_with_its_path_and_query(client, former):
-    present = f"/admin/{RENAMED[former]}"
-
-    assert client.get(f"/admin/{former}/")["Location"] == f"{present}/"
-    reply = client.get(f"/admin/{former}/a%3Fb/change/?task=pay%20now")
-    assert (reply.status_code, reply["Location"]) == (301, f"{present}/a%3Fb/change/?task=pay%20now")
-
-
-def test_the_present_addresses_of_renamed_pages_exist(operator):
-    for present in set(RENAMED.values()) - {"why-waiting"}:
-        assert operator.get(f"/admin/{present}/").status_code == 200, present
 
 
 @pytest.mark.parametrize(
