@@ -5,6 +5,9 @@ A server has no handler, so that reaching a point costs a comparison. Only the s
 
 from collections.abc import Callable
 
+from . import process_state
+from .process_state import Wiring
+
 POINTS = (
     "before-commit",
     "before-delivery",
@@ -20,16 +23,15 @@ POINTS = (
 """All points. `before-delivery` and `in-delivery` are between the commit of a message and its handling. At `claimed`
 and `reported` the change is committed, but the worker has no reply yet."""
 
-_handler: Callable[[str], None] | None = None
+_handler: Wiring[Callable[[str], None] | None] = process_state.wiring(None)
 
 
 def reach(point: str) -> None:
     """Call the handler, if there is one."""
-    if _handler is not None:
-        _handler(point)
+    if (handler := _handler.value) is not None:
+        handler(point)
 
 
 def set_handler(handler: Callable[[str], None] | None) -> None:
     """Set the function that is called at each point."""
-    global _handler
-    _handler = handler
+    _handler.value = handler

@@ -11,16 +11,8 @@ from django.db import connection
 from hypothesis import HealthCheck, settings
 
 from conductor_app import clock as product_clock
-from conductor_app import memory_tuning
+from conductor_app import memory_tuning, process_state
 from conductor_app import randomness as product_chance
-from conductor_app.access import permission_cache, secret_cache
-from conductor_app.engine.access import quota_checks, token_buckets
-from conductor_app.engine.definitions import resolved_definitions
-from conductor_app.engine.queues import pollers, throughput
-from conductor_app.engine.standalone import standalone_rows
-from conductor_app.insight.monitoring.liveness import liveness
-from conductor_app.notifications import WAITERS
-from conductor_app.store import environment_variables
 from tests import database_baseline as furniture
 from tests import reply_check
 from tests.fault_injection import FaultInjector
@@ -180,23 +172,9 @@ def pure_decisions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
-    disable_process_caches(monkeypatch)
-
-
-def disable_process_caches(patch: pytest.MonkeyPatch) -> None:
-    """Disable the process's database caches, because the database is reset between tests."""
-    patch.setattr(resolved_definitions, "_known", resolved_definitions.DefinitionCache(-1))
-    patch.setattr(pollers, "_buffer", pollers.PollerBuffer())
-    WAITERS.discard_lookups()
-    patch.setattr(standalone_rows, "_read_at", {})
-    patch.setattr(throughput, "book", throughput.CountBuffer())
-    patch.setattr(secret_cache, "_cache", secret_cache.SecretCache())
-    patch.setattr(environment_variables, "_cache", environment_variables.VariableCache())
-    patch.setattr(liveness, "_seen", {})
-    patch.setattr(token_buckets, "_leases", token_buckets.TokenLeases())
-    patch.setattr(quota_checks, "_counts", quota_checks.OpenRunCounts())
-    patch.setattr(permission_cache, "_known", permission_cache.PermissionCache(-1, -permission_cache.MAX_AGE_MS))
+def new_process_state() -> None:
+    """Drop what the process knows of the database, which is reset between tests."""
+    process_state.reset()
 
 
 @pytest.fixture

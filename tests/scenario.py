@@ -8,8 +8,7 @@ from django.test import TestCase
 from conductor_app.core.decision_context import conductor_status
 from conductor_app.core.reports import Report
 from conductor_app.engine import sweeps
-from conductor_app.engine.definitions import definition_commands, resolved_definitions
-from conductor_app.engine.queues import pollers
+from conductor_app.engine.definitions import definition_commands
 from conductor_app.engine.runs import run_commands, skip_and_jump
 from conductor_app.engine.tasks import task_commands
 from conductor_app.models import Attempt, Run, Task
@@ -17,13 +16,6 @@ from conductor_app.store import due_rows
 from tests.builders import Document, definition
 
 ACTOR = "a test"
-
-
-def clear_process_caches() -> None:
-    """Clear the process's caches of rows, because the rows of another test no longer exist."""
-    resolved_definitions._known = resolved_definitions.DefinitionCache(-1)
-    pollers._buffer = pollers.PollerBuffer()
-    sweeps._recorded_at.clear()
 
 
 def run_commit_hooks():

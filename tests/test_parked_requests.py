@@ -209,8 +209,7 @@ def test_the_connection_of_a_client_that_disconnects_during_its_wait_is_closed(s
     assert notifications.count_waiting() == 0
 
 
-def test_waiting_polls_are_answered_when_the_server_stops(server, monkeypatch):
-    monkeypatch.setattr(notifications.WAITERS, "is_closing", False)
+def test_waiting_polls_are_answered_when_the_server_stops(server):
     polls = [server.park("GET", BATCH_POLL) for _ in range(10)]
 
     notifications.wake_all_and_close()
@@ -218,8 +217,7 @@ def test_waiting_polls_are_answered_when_the_server_stops(server, monkeypatch):
     assert [read(client)[1] for client in polls] == [[]] * 10
 
 
-def test_a_server_that_stops_closes_the_connection_of_a_poll(server, monkeypatch):
-    monkeypatch.setattr(notifications.WAITERS, "is_closing", False)
+def test_a_server_that_stops_closes_the_connection_of_a_poll(server):
     waiting = server.park("GET", BATCH_POLL)
     server.worker.handle_exit(None, None)
 

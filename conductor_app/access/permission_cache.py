@@ -12,7 +12,7 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group, Permission
 from django.db.models import Q, QuerySet
 
-from .. import clock
+from .. import clock, process_state
 from ..models import AccessKey, AccessRevision, Grant, Tag
 from .access_types import ADMIN, RIGHT_BY_PERMISSION, TAG, Right
 from .permission_set import ALL_PERMISSIONS, NO_PERMISSIONS, PermissionSet, name_patterns
@@ -44,26 +44,24 @@ class PermissionCache:
         """All quotas, which `quotas.py` has read at this revision."""
 
 
-_known = PermissionCache(-1, -MAX_AGE_MS)
+_known = process_state.slot(lambda: PermissionCache(-1, -MAX_AGE_MS))
 
 
 def current_cache() -> PermissionCache:
     """Return the current cache."""
-    global _known
-    now, cache = clock.now(), _known
+    now, cache = clock.now(), _known.value
     if 0 <= now - cache.checked_at < RECHECK_MS:
         return cache
     revision, has_quotas = AccessRevision.objects.values_list("revision", "has_quotas").first() or (0, False)
     if revision != cache.revision or not 0 <= now - cache.loaded_at < MAX_AGE_MS:
-        _known = cache = PermissionCache(revision, now, has_quotas)
+        _known.value = cache = PermissionCache(revision, now, has_quotas)
     cache.checked_at = now
     return cache
 
 
 def clear_cache() -> None:
     """Discard the cache after a change by this process."""
-    global _known
-    _known = PermissionCache(-1, -MAX_AGE_MS)
+    _known.reset()
 
 
 def find_key_holder(key_id: str) -> KeyHolder | None:

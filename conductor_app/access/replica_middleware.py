@@ -32,13 +32,13 @@ def replica_middleware(get_response: Handler) -> Handler:
         raise MiddlewareNotUsed
 
     def handle(request: HttpRequest) -> HttpResponse:
-        if not may_read_replica(request) or not replica.cached_state.state().is_usable:
+        if not may_read_replica(request) or not replica.cached_state.value.state().is_usable:
             return with_cookie(request, get_response(request))
         with replica.read_replica():
             response = get_response(request)
         if not replica.has_failed():
             return response
-        replica.cached_state.mark_down()
+        replica.cached_state.value.mark_down()
         return get_response(request)
 
     return handle

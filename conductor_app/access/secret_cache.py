@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterable
 
-from .. import clock
+from .. import clock, process_state
 from ..models import Secret
 from . import vault
 
@@ -36,17 +36,17 @@ class SecretCache:
         return {name: value for name, (_, value) in fresh.items() if value is not None}
 
 
-_cache = SecretCache()
+_cache = process_state.slot(SecretCache)
 
 
 def cached_secrets(names: Iterable[str]) -> dict[str, str]:
     """Return the secrets of the table with these names."""
-    return _cache.read(names)
+    return _cache.value.read(names)
 
 
 def clear_cache() -> None:
     """Discard all cached secrets."""
-    _cache.values = {}
+    _cache.reset()
 
 
 def _decrypt_secret(name: str, sealed: str | None) -> str | None:

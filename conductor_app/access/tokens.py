@@ -5,7 +5,7 @@ from typing import Any
 
 import jwt
 
-from .. import clock
+from .. import clock, process_state
 from ..core.errors import Unauthenticated
 from .server_keys import derive_keys
 
@@ -39,7 +39,7 @@ class VerifiedTokens:
         self.tokens[token] = key_and_expiry
 
 
-_verified_tokens = VerifiedTokens()
+_verified_tokens = process_state.slot(VerifiedTokens)
 
 
 def verify_token(token: str) -> str:
@@ -48,11 +48,11 @@ def verify_token(token: str) -> str:
     Raises:
         Unauthenticated: when the token is invalid or expired. Clients evaluate its code.
     """
-    key_and_expiry = _verified_tokens.tokens.get(token)
+    key_and_expiry = _verified_tokens.value.tokens.get(token)
     if key_and_expiry is None:
         claims = _parse_claims(token)
         key_and_expiry = (str(claims["sub"]), int(claims["exp"]) * 1000)
-        _verified_tokens.put(token, key_and_expiry)
+        _verified_tokens.value.put(token, key_and_expiry)
     if clock.now() >= key_and_expiry[1]:
         raise Unauthenticated("The token has expired.", code="EXPIRED_TOKEN")
     return key_and_expiry[0]

@@ -16,6 +16,7 @@ from django.db import connection
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
+from .. import process_state
 from ..engine.readiness import ReadinessCheck, check_readiness
 
 CACHE_SECONDS = 1.0
@@ -37,7 +38,7 @@ class CachedReadiness:
             return self._checks
 
 
-_readiness = CachedReadiness()
+_readiness = process_state.slot(CachedReadiness)
 
 
 def read_only(view: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
@@ -101,7 +102,7 @@ def actuator_info(request: HttpRequest) -> HttpResponse:
 
 def _checks() -> Sequence[ReadinessCheck]:
     try:
-        return _readiness.checks()
+        return _readiness.value.checks()
     finally:
         if connection.vendor == "postgresql" and not connection.in_atomic_block:
             # These threads serve health checks only, and must not keep a connection of the pool.

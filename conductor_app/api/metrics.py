@@ -73,7 +73,7 @@ class DatabaseMetrics(Collector):
     def _replica_metrics() -> Iterator[Metric]:
         if not replica.is_configured():
             return
-        state = replica.cached_state.state()
+        state = replica.cached_state.value.state()
         up = "Whether pages and searches read the replica: it responds, and its lag is within the limit."
         yield GaugeMetricFamily("conductor_replica_up", up, int(state.is_usable))
         if state.lag_seconds is not None:

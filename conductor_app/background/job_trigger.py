@@ -6,7 +6,7 @@ from collections.abc import Collection
 from threading import Lock
 from time import monotonic
 
-from conductor_app import notifications
+from conductor_app import notifications, process_state
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ def trigger_built_in_workers(queues: Collection[str]) -> None:
 
     for queue in queues:
         if queue in WORKERS:
-            (_model_trigger if queue in AI_QUEUES else _trigger).fire()
+            (_model_trigger if queue in AI_QUEUES else _trigger).value.fire()
 
 
 class JobTrigger:
@@ -58,5 +58,5 @@ class JobTrigger:
             return True
 
 
-_trigger = JobTrigger("work")
-_model_trigger = JobTrigger("call_models")
+_trigger = process_state.slot(lambda: JobTrigger("work"))
+_model_trigger = process_state.slot(lambda: JobTrigger("call_models"))

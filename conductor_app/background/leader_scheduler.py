@@ -53,7 +53,7 @@ class LeaderScheduler(DatabaseScheduler):
 
     def _is_leader(self) -> bool:
         try:
-            clock_check.check()
+            clock_check.value.check()
             return self._lease.is_held()
         except Exception as error:
             if not is_transient(error):

@@ -26,8 +26,8 @@ class SweepWatchdog:
     `sweep`: handles everything that becomes due within the given number of milliseconds.
     """
 
-    def __init__(self, sweep: Callable[[int], object], observed: Liveness = liveness) -> None:
-        self._sweep, self._liveness = sweep, observed
+    def __init__(self, sweep: Callable[[int], object], observed: Liveness | None = None) -> None:
+        self._sweep, self._liveness = sweep, observed or liveness.value
         self._sweeps = heartbeat(SWEEPS)
         self._own_revision = -1
 
@@ -78,7 +78,7 @@ def watch_once(
         discard_broken_connection()
         if watchdog.check():
             after_sweep()
-        clock_check.check()
+        clock_check.value.check()
     except Exception as error:
         # The database may be unreachable for a while.
         log.warning("The sweep watchdog failed (%s: %s).", type(error).__name__, error)

@@ -12,7 +12,7 @@ from threading import local
 from django.db.models import TextField
 from django.db.models.functions import Cast
 
-from .. import clock, fault_points
+from .. import clock, fault_points, process_state
 from ..access.current_actor import acting_as
 from ..access.masking import decrypt_masked
 from ..core.errors import AlreadyResolved, Conflict, Forbidden, Invalid, NotFound, RequestRefused, StepRefused
@@ -21,6 +21,7 @@ from ..core.snapshot import NEVER
 from ..core.states import RUN
 from ..models import Message, Run
 from ..models.fields import loads_encrypted
+from ..process_state import Wiring
 from ..store import outbox_messages, task_groups
 from ..store.due_rows import due_messages
 from ..telemetry.log_context import log_context
@@ -28,7 +29,7 @@ from ..transient_errors import discard_broken_connection
 
 Handler = Callable[[Message], None]
 
-HANDLERS: dict[str, Handler] = {}
+HANDLERS: Wiring[Mapping[str, Handler]] = process_state.wiring({})
 """The handler of each subject; `message_handlers` fills it when the app is ready."""
 
 log = logging.getLogger(__name__)
@@ -54,7 +55,7 @@ _own = local()
 
 def register_handlers(handlers: Mapping[str, Handler]) -> None:
     """Register the handler of each subject."""
-    HANDLERS.update(handlers)
+    HANDLERS.value = {**HANDLERS.value, **handlers}
 
 
 def deliver_after_commit(ids: tuple[int, ...]) -> None:
@@ -123,7 +124,7 @@ def read_message(id: int) -> Message | None:
 def _handle_and_delete(message: Message) -> bool:
     try:
         fault_points.reach("in-delivery")
-        HANDLERS[message.subject](message)
+        HANDLERS.value[message.subject](message)
     except (AlreadyResolved, NotFound, Conflict) as error:
         if _is_needed_still(message):
             _schedule_redelivery(message, error)

@@ -54,7 +54,7 @@ def _replica_checks() -> Iterator[ReadinessCheck]:
     """Yield the check of the replica, if there is one. Pages and searches read the primary while it is not usable."""
     if not replica.is_configured():
         return
-    state = replica.cached_state.state()
+    state = replica.cached_state.value.state()
     if state.lag_seconds is None:
         error = "The replica does not answer, or is no replica."
     else:
@@ -80,7 +80,7 @@ def _process_checks() -> Iterator[ReadinessCheck]:
         (SWEEPS, True, "Timers are not processed"),
         (BEAT, False, "Celery beat does not run, so alerts, bulk operations and retention stand still"),
     ):
-        silent_seconds = liveness.seconds_since_change(name)
+        silent_seconds = liveness.value.seconds_since_change(name)
         if silent_seconds is not None:
             is_silent = silent_seconds > MAX_SILENT_SECONDS
             error = f"{effect}: no heartbeat for {silent_seconds:.0f} s." if is_silent else ""

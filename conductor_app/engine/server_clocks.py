@@ -12,7 +12,7 @@ from time import monotonic
 
 from django.db import connection
 
-from .. import clock, conf
+from .. import clock, conf, process_state
 from ..insight.monitoring.database import clock_skew_ms
 from ..models import ServerClock
 
@@ -69,5 +69,5 @@ def _save(ahead_ms: int, database_now: int) -> None:
     ServerClock.objects.filter(measured_at__lt=database_now - RETENTION_MS).delete()
 
 
-clock_check = ClockCheck()
+clock_check = process_state.slot(ClockCheck)
 """The comparison in this process."""

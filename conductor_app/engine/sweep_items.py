@@ -6,8 +6,9 @@ from typing import Any, TypeVar
 
 from django.db import close_old_connections
 
-from .. import clock, conf, fault_points
+from .. import clock, conf, fault_points, process_state
 from ..core.errors import NotFound
+from ..process_state import Slot
 from ..store.overdue_items import growing_delay_ms
 from ..store.statements import is_in_transaction
 from ..telemetry.log_context import log_context
@@ -20,7 +21,7 @@ PutOff = Callable[[Item, str], None]
 """Puts off an item in its rows, for longer after each failure, and stores the error for operators."""
 MAX_REMEMBERED = 10_000
 
-_failed: dict[tuple[str, str], tuple[int, int]] = {}
+_failed: Slot[dict[tuple[str, str], tuple[int, int]]] = process_state.slot(dict)
 """Items without rows of their own to be put off: their failures, and the time of the next try in milliseconds."""
 
 
@@ -39,14 +40,14 @@ def handle_each(found: Iterable[Item], handle: Callable[[Item], Any], put_off: P
 
 def _try_handle(item: Item, handle: Callable[[Item], Any], put_off: PutOff[Item] | None) -> bool:
     place = f"{handle.__module__}.{getattr(handle, '__qualname__', '')}", str(item)
-    tries, next_at = _failed.get(place, (0, 0))
+    tries, next_at = _failed.value.get(place, (0, 0))
     if next_at > clock.now():
         return False
     try:
         fault_points.reach("sweep-item")
         handle(item)
     except NotFound:
-        _failed.pop(place, None)
+        _failed.value.pop(place, None)
         return False
     except Exception as error:
         if conf.raises_in_sweeps:
@@ -58,7 +59,7 @@ def _try_handle(item: Item, handle: Callable[[Item], Any], put_off: PutOff[Item]
         if put_off is None or not _is_put_off(item, error, put_off):
             _remember(place, tries + 1)
         return False
-    _failed.pop(place, None)
+    _failed.value.pop(place, None)
     return True
 
 
@@ -77,6 +78,7 @@ def _log_failure(event: str, error: Exception) -> None:
 
 
 def _remember(place: tuple[str, str], tries: int) -> None:
-    if len(_failed) >= MAX_REMEMBERED:
-        _failed.clear()
-    _failed[place] = tries, clock.now() + growing_delay_ms(tries)
+    failed = _failed.value
+    if len(failed) >= MAX_REMEMBERED:
+        failed.clear()
+    failed[place] = tries, clock.now() + growing_delay_ms(tries)

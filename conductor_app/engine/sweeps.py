@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 from django.db import transaction
 
-from .. import clock, conf
+from .. import clock, conf, process_state
 from ..core.decide import no_command
 from ..core.snapshot import NEVER
 from ..models import Poller, ScheduleExecution, SweepPass
 from ..models.outbox import OVERDUE_RUN, OVERDUE_TASK
+from ..process_state import Slot
 from ..store import due_rows, outbox_messages, overdue_items, removal, webhook_waits
 from ..telemetry.log_context import bind
 from . import schedules, standalone
@@ -214,19 +215,19 @@ def run_and_record_sweep(name: str, sweep: Callable[[int], int], lag_ms: int = 0
     return handled
 
 
-_recorded_at: dict[str, int] = {}
+_recorded_at: Slot[dict[str, int]] = process_state.slot(dict)
 
 
 def _is_recorded(name: str, now: int) -> bool:
     """Return True if a pass that handled nothing need not be recorded yet."""
-    return abs(now - _recorded_at.get(name, 0)) < NOTED_EVERY_MS
+    return abs(now - _recorded_at.value.get(name, 0)) < NOTED_EVERY_MS
 
 
 def _record_pass(name: str, began: int, handled: int, error: str, lag: int) -> None:
     """Save the last pass for the admin pages; a pass that handled nothing only every NOTED_EVERY_MS."""
     if not handled and not error and _is_recorded(name, began):
         return
-    _recorded_at[name] = began
+    _recorded_at.value[name] = began
     row, _ = SweepPass.objects.get_or_create(name=name)
     row.began_at, row.ended_at, row.handled = began, clock.now(), handled
     row.handled_in_all, row.lag_ms = row.handled_in_all + handled, lag
@@ -242,7 +243,7 @@ def _record_idle_passes(now: int) -> None:
     idle = [name for name in SWEEPS if not _is_recorded(name, now)]
     if not idle:
         return
-    _recorded_at.update(dict.fromkeys(idle, now))
+    _recorded_at.value.update(dict.fromkeys(idle, now))
     checked = {"began_at": now, "ended_at": now, "handled": 0, "lag_ms": 0}
     if SweepPass.objects.filter(name__in=idle).update(**checked) < len(idle):
         SweepPass.objects.bulk_create([SweepPass(name=name, **checked) for name in idle], ignore_conflicts=True)

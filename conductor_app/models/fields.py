@@ -8,8 +8,10 @@ import orjson
 from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from .. import process_state
 from ..core.masking import MARK, redact_masked
 from ..json_values import has_long_number
+from ..process_state import Wiring
 
 
 class MomentField(models.BigIntegerField):
@@ -84,16 +86,15 @@ def loads(text: str | None) -> Any:
 def loads_decrypted(text: str | None) -> Any:
     """Return the JSON value of a text with its encrypted parts decrypted."""
     value = loads_encrypted(text)
-    return _decrypt(value) if text is not None and MARK in text else value
+    return _decrypt.value(value) if text is not None and MARK in text else value
 
 
-_decrypt: Callable[[Any], Any] = redact_masked
+_decrypt: Wiring[Callable[[Any], Any]] = process_state.wiring(redact_masked)
 
 
 def set_decryption(decrypt: Callable[[Any], Any]) -> None:
     """Set the function that decrypts values. A higher layer has the keys and calls this."""
-    global _decrypt
-    _decrypt = decrypt
+    _decrypt.value = decrypt
 
 
 def loads_encrypted(text: str | None) -> Any:

@@ -11,7 +11,7 @@ from time import monotonic
 
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
 
-from .. import conf
+from .. import conf, process_state
 
 REPLICA = "replica"
 CHECK_SECONDS = 1.0
@@ -51,7 +51,7 @@ class CachedReplicaState:
         self._state, self._checked_at = ReplicaState(None), monotonic()
 
 
-cached_state = CachedReplicaState()
+cached_state = process_state.slot(CachedReplicaState)
 
 
 def is_configured() -> bool:

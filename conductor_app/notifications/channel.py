@@ -8,14 +8,15 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Protocol, cast
 
-from conductor_app import conf
+from conductor_app import conf, process_state
+from conductor_app.process_state import Wiring
 
 from .client_waits import LOCAL_CALLER, WaitingClient
 from .waiters import WAITERS, Waiter, always_connected
 
 log = logging.getLogger(__name__)
 AnnouncementListener = Callable[[Collection[str]], None]
-_announcement_listeners: list[AnnouncementListener] = []
+_announcement_listeners: Wiring[tuple[AnnouncementListener, ...]] = process_state.wiring(())
 
 
 class Backend(Protocol):
@@ -37,8 +38,8 @@ def announce(queues: Iterable[str]) -> None:
     if not announced:
         return
     # If a waiter of this process is woken, it claims the work, and other processes need no notification.
-    _publish(WAITERS.wake(Counter(announced)))
-    for listener in _announcement_listeners:
+    _publish(WAITERS.value.wake(Counter(announced)))
+    for listener in _announcement_listeners.value:
         _notify(listener, announced)
 
 
@@ -66,7 +67,7 @@ def subscribe(*queues: str, most: int = 1, client: WaitingClient = LOCAL_CALLER)
     try:
         # A client that holds no thread is watched by the server.
         has_left = client.has_left if client.holds_thread else always_connected
-        with WAITERS.subscribe(*queues, most=most, has_left=has_left) as waiter:
+        with WAITERS.value.subscribe(*queues, most=most, has_left=has_left) as waiter:
             yield waiter
     finally:
         if waiter is not None and waiter.unclaimed:
@@ -80,23 +81,23 @@ def prepare_backend() -> None:
 
 def count_waiting() -> int:
     """Return the number of waiters in this process."""
-    return WAITERS.count
+    return WAITERS.value.count
 
 
 def is_closing() -> bool:
     """Return True if this process is about to stop. Polls must then return at once."""
-    return WAITERS.is_closing
+    return WAITERS.value.is_closing
 
 
 def wake_all_and_close() -> None:
     """End every wait of this process, and refuse new ones, because it is about to stop."""
-    WAITERS.close()
+    WAITERS.value.close()
 
 
 def on_announce(listener: AnnouncementListener) -> None:
     """Register a listener, which is called with the queues of every announcement of this process."""
-    if listener not in _announcement_listeners:
-        _announcement_listeners.append(listener)
+    if listener not in _announcement_listeners.value:
+        _announcement_listeners.value += (listener,)
 
 
 @cache

@@ -60,5 +60,5 @@ def wait_in_thread(steps: WaitSteps[Result]) -> Result:
 def limit_wait(client: WaitingClient, seconds: float) -> float:
     """Return how long a request may wait, at most `seconds`: less if too many requests are waiting already."""
     if client.holds_thread:
-        return seconds if WAITERS.count < conf.most_waiting_threads else 0.0
-    return seconds if WAITERS.count < conf.most_waiting_polls else min(seconds, CROWDED_SECONDS)
+        return seconds if WAITERS.value.count < conf.most_waiting_threads else 0.0
+    return seconds if WAITERS.value.count < conf.most_waiting_polls else min(seconds, CROWDED_SECONDS)

@@ -122,7 +122,7 @@ class RedisListener:
             for message in channel.listen():
                 if message["type"] == "subscribe":
                     # Notifications before this point were not received.
-                    WAITERS.wake_all()
+                    WAITERS.value.wake_all()
                     self.is_connected.set()
                 elif message["type"] == "message":
                     _receive_hint(message["data"])
@@ -134,7 +134,7 @@ _listener = RedisListener()
 def _receive_hint(hint: bytes) -> None:
     sender, announced = orjson.loads(hint)
     if sender != process_id():
-        WAITERS.wake(announced)
+        WAITERS.value.wake(announced)
 
 
 @cache

@@ -73,7 +73,7 @@ def _receive_hints(receiver: socket.socket) -> None:
         hint = receiver.recv(MAX_HINT_BYTES)
         # A process of the previous version sends a list of queues.
         with suppress(orjson.JSONDecodeError, AttributeError):
-            WAITERS.wake_all() if hint == WAKE_EVERYONE else WAITERS.wake(orjson.loads(hint))
+            WAITERS.value.wake_all() if hint == WAKE_EVERYONE else WAITERS.value.wake(orjson.loads(hint))
 
 
 def _send_hint(hint: bytes, inbox: Path) -> None:

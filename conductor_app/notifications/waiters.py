@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import Event, Lock
 
+from .. import process_state
+
 TOPIC_PREFIX = "\0"
 """The prefix of broadcast topics. Names of queues never start with it."""
 
@@ -271,4 +273,4 @@ def _call_all(wakes: Iterable[Callable[[], None]]) -> None:
         wake()
 
 
-WAITERS = WaiterRegistry()
+WAITERS = process_state.slot(WaiterRegistry)

@@ -5,6 +5,8 @@ from hashlib import blake2b
 from itertools import accumulate
 from typing import NamedTuple
 
+from conductor_app import process_state
+from conductor_app.process_state import Slot
 from conductor_app.scripts.pool import ScriptsUnavailable, evaluate
 
 SECONDS = 2.0
@@ -35,7 +37,7 @@ class ScriptText(NamedTuple):
     source: str
 
 
-_known: dict[bytes, SyntaxFault | None] = {}
+_known: Slot[dict[bytes, SyntaxFault | None]] = process_state.slot(dict)
 
 
 def syntax_faults(scripts: Iterable[ScriptText]) -> dict[ScriptText, SyntaxFault]:
@@ -43,12 +45,13 @@ def syntax_faults(scripts: Iterable[ScriptText]) -> dict[ScriptText, SyntaxFault
 
     A script counts as free of faults if no helper process is available to parse it.
     """
+    known = _known.value
     wanted = {script: _digest(script) for script in scripts if not _is_slow(script)}
     for language in CHECKERS:
-        fresh = [script for script, digest in wanted.items() if script.language == language and digest not in _known]
+        fresh = [script for script, digest in wanted.items() if script.language == language and digest not in known]
         if fresh:
             _parse(language, fresh)
-    faults = ((script, _known.get(digest)) for script, digest in wanted.items())
+    faults = ((script, known.get(digest)) for script, digest in wanted.items())
     return {script: fault for script, fault in faults if fault is not None}
 
 
@@ -66,11 +69,12 @@ def _parse(language: str, scripts: list[ScriptText]) -> None:
         checked = evaluate(CHECKERS[language], "", [each.source for each in scripts], SECONDS, key="syntax")
     except ScriptsUnavailable:
         return
-    if len(_known) > MAX_KNOWN:
-        _known.clear()
+    known = _known.value
+    if len(known) > MAX_KNOWN:
+        known.clear()
     # After the time limit, the list is shorter than that of the scripts.
     for script, found in zip(scripts, checked.value or (), strict=False):
-        _known[_digest(script)] = None if found is None else SyntaxFault(*found)
+        known[_digest(script)] = None if found is None else SyntaxFault(*found)
 
 
 def _digest(script: ScriptText) -> bytes:

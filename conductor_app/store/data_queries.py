@@ -219,7 +219,7 @@ def _is_open_inside(run: Run, request: OpenTaskInside) -> bool:
 
 def _list_items(run: Run, requests: list[ListItem], now: int) -> dict[DataRequest, Any]:
     """Return items of lists. A list that is not cached is loaded as the payload that contains it."""
-    unknown = sorted({request.attempt_id for request in requests} - item_lists.keys())
+    unknown = sorted({request.attempt_id for request in requests} - item_lists.value.keys())
     payloads = _attempt_payloads(run, [AttemptPayload(id, "input") for id in unknown], now) if unknown else {}
     data: dict[DataRequest, Any] = {}
     for request in requests:
@@ -228,8 +228,8 @@ def _list_items(run: Run, requests: list[ListItem], now: int) -> dict[DataReques
             data[request] = payload
         else:
             if payload is not None:
-                item_lists.put(request.attempt_id, payload["items"])
-            data[request] = item_lists.item(request.attempt_id, request.index)
+                item_lists.value.put(request.attempt_id, payload["items"])
+            data[request] = item_lists.value.item(request.attempt_id, request.index)
     return data
 
 

@@ -2,7 +2,7 @@
 
 import os
 
-from .. import clock
+from .. import clock, process_state
 from .statements import fetch
 
 PREFIX = "CONDUCTOR_ENV_"
@@ -28,12 +28,12 @@ class VariableCache:
         return self.values
 
 
-_cache = VariableCache()
+_cache = process_state.slot(VariableCache)
 
 
 def clear_cache() -> None:
     """Discard the cache."""
-    _cache.loaded_at = -CACHE_MS
+    _cache.reset()
 
 
 def process_variables() -> dict[str, str]:
@@ -44,4 +44,4 @@ def process_variables() -> dict[str, str]:
 
 def all_variables() -> dict[str, str]:
     """Return all variables by name. The process environment takes precedence over the table."""
-    return _cache.current() | process_variables()
+    return _cache.value.current() | process_variables()

@@ -4,6 +4,8 @@ from collections import OrderedDict
 from threading import Lock
 from typing import Any
 
+from .. import process_state
+
 MAX_ITEMS = 500_000
 """The maximum number of cached items per process, over all lists."""
 
@@ -35,4 +37,4 @@ class ItemListCache:
             return self._lists[attempt_id][index]
 
 
-item_lists = ItemListCache()
+item_lists = process_state.slot(ItemListCache)

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from prometheus_client import Counter, Histogram
 
+from .. import process_state
+from ..process_state import Slot
 from .metrics import MAX_NAMES, OTHER_NAMES, REGISTRY
 
 LABELS = ("integration", "model")
@@ -25,7 +27,7 @@ MODEL_CALL_SECONDS = Histogram(
     registry=REGISTRY,
     buckets=LATENCY_BUCKETS,
 )
-_known: set[tuple[str, str]] = set()
+_known: Slot[set[tuple[str, str]]] = process_state.slot(set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +46,12 @@ class CallMeasure:
 def observe_call(call: CallMeasure) -> None:
     """Add an ended call to the metrics. At most MAX_NAMES models have labels of their own."""
     labels = (call.integration, call.model)
-    if labels not in _known:
-        if len(_known) >= MAX_NAMES:
+    known = _known.value
+    if labels not in known:
+        if len(known) >= MAX_NAMES:
             labels = (OTHER_NAMES, OTHER_NAMES)
         else:
-            _known.add(labels)
+            known.add(labels)
     MODEL_CALLS.labels(*labels, "failed" if call.is_failure else "replied").inc()
     MODEL_TOKENS.labels(*labels, "prompt").inc(call.prompt_tokens)
     MODEL_TOKENS.labels(*labels, "completion").inc(call.completion_tokens)

@@ -6,10 +6,12 @@ from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
+from .. import process_state
 from ..core.errors import RequestRefused
+from ..process_state import Wiring
 
-_tracer: Any = None
-_provider: Any = None
+_tracer: Wiring[Any] = process_state.wiring(None)
+_provider: Wiring[Any] = process_state.wiring(None)
 _no_span = nullcontext()
 
 
@@ -33,27 +35,25 @@ def start_tracing(endpoint: str) -> None:
 
 def stop_tracing() -> None:
     """Send the remaining spans and stop tracing."""
-    global _tracer, _provider
-    if _provider is not None:
-        _provider.shutdown()
-    _tracer = _provider = None
+    if _provider.value is not None:
+        _provider.value.shutdown()
+    _tracer.value = _provider.value = None
 
 
 def add_span_processor(processor: Any) -> None:
     """Add a processor for all spans."""
-    global _tracer, _provider
     from opentelemetry.sdk.resources import SERVICE_NAME, OTELResourceDetector, Resource
     from opentelemetry.sdk.trace import TracerProvider
 
     resource = Resource({SERVICE_NAME: "conductor-app"}).merge(OTELResourceDetector().detect())
-    _provider = TracerProvider(resource=resource)
-    _provider.add_span_processor(processor)
-    _tracer = _provider.get_tracer("conductor_app")
+    provider = TracerProvider(resource=resource)
+    provider.add_span_processor(processor)
+    _provider.value, _tracer.value = provider, provider.get_tracer("conductor_app")
 
 
 def span(name: str, facts: Mapping[str, Any], caller: Mapping[str, str] | None = None) -> AbstractContextManager[Any]:
     """Return a span around a block. `caller`: headers that may contain the span of the caller."""
-    return _no_span if _tracer is None else _start_span(name, facts, caller)
+    return _no_span if _tracer.value is None else _start_span(name, facts, caller)
 
 
 @contextmanager
@@ -65,7 +65,7 @@ def _start_span(name: str, facts: Mapping[str, Any], caller: Mapping[str, str] |
     kind = SpanKind.INTERNAL if caller is None else SpanKind.SERVER
     attributes = {f"conductor.{name}": fact for name, fact in facts.items()}
     # The message of an exception may contain user data, so only its type is sent.
-    with _tracer.start_as_current_span(
+    with _tracer.value.start_as_current_span(
         name, context, kind, attributes, record_exception=False, set_status_on_exception=False
     ) as current:
         try:

@@ -5,12 +5,13 @@ from collections.abc import Callable, Iterable
 from socket import gethostname
 from typing import NamedTuple
 
-from .. import clock, fault_points
+from .. import clock, fault_points, process_state
 from ..access.redaction import redact
 from ..core.reports import Report
 from ..core.step_types.queued import type_of_queue
 from ..engine.tasks import task_commands
 from ..models.claimed_attempts import ClaimedAttempt
+from ..process_state import Slot
 from ..telemetry.log_context import log_context
 from ..transient_errors import describe_transient, discard_broken_connection, is_transient
 from . import WORKERS
@@ -20,9 +21,9 @@ from .worker import WorkResult
 log = logging.getLogger(__name__)
 
 WORKER_ID = f"built-in@{gethostname()}"
-_running_attempts: dict[str, ClaimedAttempt] = {}
+_running_attempts: Slot[dict[str, ClaimedAttempt]] = process_state.slot(dict)
 """The attempts that the threads of this process execute."""
-_kept_results: dict[str, "KeptResult"] = {}
+_kept_results: Slot[dict[str, "KeptResult"]] = process_state.slot(dict)
 """Results that could not be stored, by attempt. Each call of `run_built_in_workers` reports those that are due."""
 MAX_DELAY_SECONDS = 60
 """The maximum delay of an attempt that met a fault of this server, and between two reports of a kept result."""
@@ -71,19 +72,19 @@ def claim_one(queue: str, wait_ms: int = 0) -> list[ClaimedAttempt]:
 def run_attempt(attempt: ClaimedAttempt) -> bool:
     """Execute an attempt and report its result. Returns False if the attempt had ended already."""
     with log_context(_type_of(attempt), run_id=attempt.run_id, task_id=attempt.task_id, attempt_id=attempt.id):
-        _running_attempts[attempt.id] = attempt
+        _running_attempts.value[attempt.id] = attempt
         try:
             return _run_and_report(attempt)
         finally:
-            _running_attempts.pop(attempt.id, None)
+            _running_attempts.value.pop(attempt.id, None)
 
 
 def report_kept_results(within_seconds: int = 0) -> None:
     """Report the results that could not be stored, if their next try is due within this time."""
     due_before = clock.now() + within_seconds * 1000
-    for id in [id for id, kept in list(_kept_results.items()) if kept.due_at <= due_before]:
+    for id in [id for id, kept in list(_kept_results.value.items()) if kept.due_at <= due_before]:
         # Another thread may report this one.
-        if kept := _kept_results.pop(id, None):
+        if kept := _kept_results.value.pop(id, None):
             _report(kept.attempt, kept.outcome, kept.tries)
 
 
@@ -95,12 +96,12 @@ def release_unfinished() -> int:
     """
     report_kept_results(within_seconds=MAX_DELAY_SECONDS)
     released_count = 0
-    for attempt in list(_running_attempts.values()):
+    for attempt in list(_running_attempts.value.values()):
         lease = attempt.scheduled_at
         release = Report("IN_PROGRESS", worker=WORKER_ID, merges=True, is_kept=False, lease=lease)
         try:
             released_count += task_commands.report_task(attempt.run_id, attempt.id, release, WORKER_ID)
-            _running_attempts.pop(attempt.id, None)
+            _running_attempts.value.pop(attempt.id, None)
         except Exception:
             # This attempt is released when its lease expires. The others can still be released now.
             log.exception("attempt_not_released", extra={"run_id": attempt.run_id, "attempt_id": attempt.id})
@@ -112,7 +113,7 @@ def _run_and_report(attempt: ClaimedAttempt) -> bool:
     if outcome is None:
         return False
     fault_points.reach("work-performed")
-    if attempt.id not in _running_attempts and outcome.status != "COMPLETED":
+    if attempt.id not in _running_attempts.value and outcome.status != "COMPLETED":
         # The attempt was released in the meantime, so its failure may be due to the end of this process.
         return False
     return _report(attempt, outcome)
@@ -135,7 +136,7 @@ def _report(attempt: ClaimedAttempt, outcome: WorkResult, tries: int = 0) -> boo
         extra = {"run_id": attempt.run_id, "attempt_id": attempt.id, "why": describe_transient(error)}
         log.warning("result_kept", extra=extra)
         due_at = clock.now() + _delay_seconds(tries) * 1000
-        _kept_results[attempt.id] = KeptResult(attempt, outcome, tries + 1, due_at)
+        _kept_results.value[attempt.id] = KeptResult(attempt, outcome, tries + 1, due_at)
         return False
     if is_accepted:
         _finish(attempt, outcome)

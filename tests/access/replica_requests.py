@@ -47,7 +47,7 @@ def main() -> None:
         return reply.content.decode()
 
     def measure() -> None:
-        replica.cached_state = replica.CachedReplicaState()
+        replica.cached_state.reset()
 
     step = {"name": "step", "taskReferenceName": "step", "type": "SIMPLE"}
     document = {"name": "flow", "version": 1, "schemaVersion": 2, "tasks": [step], "ownerEmail": "a@example.org"}
@@ -58,7 +58,8 @@ def main() -> None:
     seen["lag"] = replica.measure_state().lag_seconds
     control.execute("SELECT pg_wal_replay_pause()")
     second = start("flow")
-    replica.cached_state._state, replica.cached_state._checked_at = replica.ReplicaState(0.0), float("inf")
+    state = replica.cached_state.value
+    state._state, state._checked_at = replica.ReplicaState(0.0), float("inf")
     seen["search on the replica"] = search()
     seen["page on the replica"] = second in client.get("/admin/conductor/run/").content.decode()
     seen["command reads the primary"] = client.get(f"/api/workflow/{second}").status_code

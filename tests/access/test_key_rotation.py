@@ -3,7 +3,8 @@
 import pytest
 from django.test import Client
 
-from conductor_app.access import access_keys, clients, permission_cache, signed_links, temporary_credentials, tokens
+from conductor_app import process_state
+from conductor_app.access import access_keys, clients, signed_links, temporary_credentials
 from conductor_app.core.errors import Forbidden, Unauthenticated
 from conductor_app.models import AccessKey
 from tests.access.signing import identified_caller
@@ -14,20 +15,18 @@ HASH_OF_VERSION_0_1 = "b89a17d2c9d909b364d08ae6bbefdf4298a75e206ee591370baf1e4da
 
 
 @pytest.fixture(autouse=True)
-def with_authentication(settings, db, monkeypatch):
+def with_authentication(settings, db):
     settings.CONDUCTOR_API_ACCESS = "token"
-    monkeypatch.setattr(tokens, "_verified_tokens", tokens.VerifiedTokens())
 
 
 @pytest.fixture
-def rotate(settings, monkeypatch):
+def rotate(settings):
     """Return a function that replaces SECRET_KEY and restarts the server, with or without the previous key."""
 
     def rotate_key(*, with_fallback: bool) -> None:
         settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY] if with_fallback else []
         settings.SECRET_KEY = NEW_KEY
-        monkeypatch.setattr(tokens, "_verified_tokens", tokens.VerifiedTokens())
-        permission_cache.current_cache().clients.clear()
+        process_state.reset()
 
     return rotate_key
 

@@ -10,9 +10,8 @@ from conductor_app.models import AccessKey, Application, AuditEntry
 
 
 @pytest.fixture(autouse=True)
-def needs_a_token(settings, db, monkeypatch):
+def needs_a_token(settings, db):
     settings.CONDUCTOR_API_ACCESS = "token"
-    monkeypatch.setattr(tokens, "_verified_tokens", tokens.VerifiedTokens())
 
 
 @pytest.fixture
@@ -119,7 +118,7 @@ def test_another_process_rejects_a_revoked_key_within_a_second(key, clock):
     definitions(token)
     remembered = permission_cache.current_cache()
     AccessKey.objects.get().delete()
-    permission_cache._known = remembered
+    permission_cache._known.value = remembered
 
     assert definitions(token).status_code == 200
     clock.advance(seconds=1)

@@ -8,7 +8,8 @@ import pytest
 from django.http import HttpResponse
 from django.test import Client
 
-from tests.conftest import Clock, disable_process_caches, freeze_time, seed_randomness
+from conductor_app import process_state
+from tests.conftest import Clock, freeze_time, seed_randomness
 from tests.database_baseline import restore_baseline
 
 
@@ -69,7 +70,7 @@ def stock(request, django_db_setup, django_db_blocker) -> Iterator[tuple[Api, Cl
     """
     with pytest.MonkeyPatch.context() as patch, django_db_blocker.unblock():
         seed_randomness(patch, request.node.nodeid)
-        disable_process_caches(patch)
+        process_state.reset()
         yield Api(), freeze_time(patch)
         restore_baseline()
 

@@ -9,22 +9,17 @@ from django.test import Client
 
 from conductor_app.api import health
 from conductor_app.engine import readiness
-from conductor_app.insight.monitoring.liveness import BEAT, SWEEPS, Liveness
-
-
-@pytest.fixture(autouse=True)
-def fresh(monkeypatch):
-    monkeypatch.setattr(health, "_readiness", health.CachedReadiness())
+from conductor_app.insight.monitoring.liveness import BEAT, SWEEPS, Liveness, liveness
 
 
 @pytest.fixture
-def observed(monkeypatch):
+def observed():
     """Return a function that lets seconds pass since the last heartbeat of both jobs, or of one."""
     seconds = [0.0]
     own = Liveness(lambda: seconds[0])
     own.observe(BEAT, 1)
     own.observe(SWEEPS, 1)
-    monkeypatch.setattr(readiness, "liveness", own)
+    liveness.value = own
 
     def pass_by(passed, alive=()):
         seconds[0] += passed
@@ -99,7 +94,7 @@ def test_a_server_with_missing_migrations_is_not_ready():
 def test_a_server_whose_disk_is_full_is_live_and_not_ready():
     get("/health/ready")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    health._readiness._checked_at = float("-inf")
+    health._readiness.reset()
     # Every write to a file of this process fails, as on a full disk. Python ignores the signal.
     resource.setrlimit(resource.RLIMIT_FSIZE, (1, hard))
     try:

@@ -14,7 +14,7 @@ from conductor_app.models import Message
 from conductor_app.telemetry import metrics
 from tests.access.users import create_application
 from tests.builders import definition, fork, step, sub_workflow
-from tests.scenario import Scenario, clear_process_caches
+from tests.scenario import Scenario
 
 pytestmark = pytest.mark.django_db
 
@@ -126,7 +126,6 @@ def test_names_above_the_limit_are_counted_together(monkeypatch):
 
 
 def test_pending_messages_and_sweeps_are_exported(clock):
-    clear_process_caches()
     sweeps.sweep_until(0)
     Message.objects.create(subject="release", sent_at=clock.now(), due_at=clock.now() + 60_000, facts={})
     clock.advance(seconds=3)
@@ -167,9 +166,8 @@ class TestWithLogins:
     TOKEN = "m" * 20
 
     @pytest.fixture(autouse=True)
-    def with_logins(self, settings, monkeypatch):
+    def with_logins(self, settings):
         settings.CONDUCTOR_API_ACCESS = "token"
-        monkeypatch.setattr(tokens, "_verified_tokens", tokens.VerifiedTokens())
 
     def ask(self, **headers):
         return Client(headers=headers).get("/metrics")

@@ -4,19 +4,12 @@ import pytest
 from kombu.exceptions import OperationalError
 
 from conductor_app import notifications
-from conductor_app.background import job_trigger, jobs
+from conductor_app.background import jobs
 from conductor_app.celery import app
 
 
 @pytest.fixture
-def bell(monkeypatch):
-    """Return a trigger that has not fired."""
-    monkeypatch.setattr(job_trigger, "_trigger", job_trigger.JobTrigger("work"))
-    monkeypatch.setattr(job_trigger, "_model_trigger", job_trigger.JobTrigger("call_models"))
-
-
-@pytest.fixture
-def broker(bell):
+def broker():
     """Return the broker's queue, initially empty."""
     with app.connection_for_write() as connection:
         queue = connection.SimpleQueue("celery")
@@ -49,7 +42,7 @@ def test_many_tasks_trigger_few_messages(broker):
     assert 1 <= broker.qsize() <= 20
 
 
-def test_an_unreachable_broker_is_not_contacted_for_a_while(bell, monkeypatch):
+def test_an_unreachable_broker_is_not_contacted_for_a_while(monkeypatch):
     tries = []
 
     def refuse(**_):

@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 from django.http import HttpResponse
 
+from conductor_app import process_state
 from conductor_app.core.step_types import STEP_TYPES
 from conductor_app.engine import sweeps
 from tests.api.conftest import Api
 from tests.api.step_documents import Step, simple, step
-from tests.conftest import Clock, disable_process_caches, freeze_time, seed_randomness
+from tests.conftest import Clock, freeze_time, seed_randomness
 from tests.database_baseline import restore_baseline
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "reference" / "step-types.md"
@@ -70,7 +71,7 @@ def reply_folder(
     folder = ReplyFolder(tmp_path_factory.mktemp("replies"))
     with pytest.MonkeyPatch.context() as patch, django_db_blocker.unblock():
         seed_randomness(patch, request.node.nodeid)
-        disable_process_caches(patch)
+        process_state.reset()
         Recorder(Api(), freeze_time(patch), folder).record_everything()
         restore_baseline()
     folder.write_manifest()

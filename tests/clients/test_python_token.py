@@ -45,7 +45,7 @@ def test_a_worker_above_its_quota_of_polls_backs_off_and_polls_again(with_key):
     shop.define("cut")
     application = Application.objects.get(name="tests")
     save_quotas("application", "tests", {"polls_per_second": 1}, "olga")
-    lease = token_buckets._leases.find(caller_of_user(application.user_id), "polls")
+    lease = token_buckets._leases.value.find(caller_of_user(application.user_id), "polls")
 
     with serve_tasks(with_key, worker("cut", handled.nothing)):
         eventually(lambda: lease.refused_until)

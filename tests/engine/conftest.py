@@ -1,12 +1,5 @@
-"""Each test meets a process that remembers no other."""
+"""Assertions of shared helpers are explained, like those of tests."""
 
 import pytest
 
 pytest.register_assert_rewrite("tests.engine.random_workers")
-
-from tests.scenario import clear_process_caches  # noqa: E402
-
-
-@pytest.fixture(autouse=True)
-def _fresh():
-    clear_process_caches()

@@ -195,7 +195,7 @@ def test_a_change_does_not_wait_longer_for_a_slow_group(scenarios, monkeypatch):
 
 def test_reports_of_workers_use_groups_and_commands_with_an_audit_entry_do_not(scenarios, monkeypatch):
     changes = []
-    monkeypatch.setattr(group_commit.GROUPS, "change", lambda change: changes.append(change.run_id))
+    monkeypatch.setattr(group_commit.GROUPS.value, "change", lambda change: changes.append(change.run_id))
 
     scenarios[0].worker("a", "w").polls()
     scenarios[3].reports("a")

@@ -23,7 +23,7 @@ A_MINUTE_MS = 60_000
 
 def count_asleep() -> int:
     """Return the number of polls that wait, and are not claiming."""
-    return sum(waiter.is_waiting for waiters in notifications.WAITERS._queues.values() for waiter in waiters)
+    return sum(waiter.is_waiting for waiters in notifications.WAITERS.value._queues.values() for waiter in waiters)
 
 
 class PollInThread:
@@ -53,7 +53,7 @@ class PollInThread:
     def disconnect(self) -> None:
         """End the poll as if its client had disconnected."""
         self.has_left = True
-        notifications.WAITERS.wake_disconnected()
+        notifications.WAITERS.value.wake_disconnected()
         self._thread.join(10)
 
 
@@ -142,8 +142,8 @@ def test_one_announced_task_lets_one_of_many_polls_claim(poll, attempts):
 
 
 def test_a_poll_of_a_queue_that_is_known_to_be_empty_claims_only_when_it_is_woken(poll, attempts):
-    notifications.WAITERS.begin_lookup(["pay"])
-    notifications.WAITERS.mark_empty("pay", until=monotonic() + 60)
+    notifications.WAITERS.value.begin_lookup(["pay"])
+    notifications.WAITERS.value.mark_empty("pay", until=monotonic() + 60)
     waiting = poll()
     assert waiting.claims == 0
 
@@ -155,8 +155,8 @@ def test_a_poll_of_a_queue_that_is_known_to_be_empty_claims_only_when_it_is_woke
 
 
 def test_a_short_poll_always_claims(attempts):
-    notifications.WAITERS.begin_lookup(["pay"])
-    notifications.WAITERS.mark_empty("pay", until=monotonic() + 60)
+    notifications.WAITERS.value.begin_lookup(["pay"])
+    notifications.WAITERS.value.mark_empty("pay", until=monotonic() + 60)
 
     assert wait_in_thread(begin_poll(LongPoll("pay", 100), lambda: ["attempt"])) == ["attempt"]
 

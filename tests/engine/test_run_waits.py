@@ -131,7 +131,7 @@ def test_forty_waiting_requests_use_no_connection(run):
     before = held()
     with ThreadPoolExecutor(40) as pool:
         waiting = [pool.submit(lambda: (run_waits.wait_for_run(run, LONG), connections.close_all())) for _ in range(40)]
-        eventually(lambda: WAITERS.count >= 40 and held() <= before)
+        eventually(lambda: WAITERS.value.count >= 40 and held() <= before)
         report_on(run, "a")
         report_on(run, "b")
         assert all(one.result(timeout=20)[0] == run_waits.WaitOutcome(run) for one in waiting)

@@ -7,7 +7,7 @@ from conductor_app.engine.runs import run_commands
 from conductor_app.models import Message, Run
 from conductor_app.store import definitions
 from tests.builders import definition, sub_workflow
-from tests.scenario import ACTOR, clear_process_caches, register_definitions
+from tests.scenario import ACTOR, register_definitions
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -17,7 +17,6 @@ def unlimited_depth(settings):
     """Let runs nest without end. A parsed definition keeps the limits of its time, so it is parsed again."""
     settings.CONDUCTOR_MAX_WORKFLOW_DEPTH = 0
     definitions.load_definition.cache_clear()
-    clear_process_caches()
     yield
     definitions.load_definition.cache_clear()
 

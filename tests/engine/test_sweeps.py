@@ -138,7 +138,6 @@ def test_an_outage_takes_one_line_of_the_log_for_each_item(
     of_the_item, of_the_delay, expected, clock, caplog, settings, monkeypatch
 ):
     settings.CONDUCTOR_RAISES_IN_SWEEPS = False
-    monkeypatch.setattr(sweep_items, "_failed", {})
 
     sweep_items.handle_each(["one"], raising(of_the_item), raising(of_the_delay))
 

@@ -56,7 +56,7 @@ def _database_metrics() -> Iterator[ExportedMetric]:
     load = EngineLoad({"queue": one}, one, {"run": 1}, [SweepPass(name="sweep", began_at=1)])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(replica, "is_configured", lambda: True)
-        patch.setattr(replica.cached_state, "state", lambda: ReplicaState(1.0))
+        patch.setattr(replica.cached_state.value, "state", lambda: ReplicaState(1.0))
         families = list(DatabaseMetrics(load, 2).collect())
     for family in families:
         labels = tuple(family.samples[0].labels)

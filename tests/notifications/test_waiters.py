@@ -186,7 +186,7 @@ def test_an_announcement_is_received_in_its_own_process():
 def test_an_announcement_to_a_failing_subscriber_does_not_raise(monkeypatch):
     from conductor_app.notifications import channel
 
-    monkeypatch.setattr(channel, "_announcement_listeners", [lambda queues: 1 / 0])
+    monkeypatch.setattr(channel._announcement_listeners, "value", (lambda queues: 1 / 0,))
 
     with notifications.subscribe("pay") as waiter:
         notifications.announce(["pay"])

@@ -2,9 +2,7 @@
 
 import pytest
 
-from tests.scenario import clear_process_caches
-
 
 @pytest.fixture(autouse=True)
-def _fresh(db):
-    clear_process_caches()
+def _database(db):
+    """Let each scenario use the database."""

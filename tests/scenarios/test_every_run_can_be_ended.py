@@ -11,7 +11,7 @@ from conductor_app.core import decide
 from conductor_app.core.errors import PayloadMissing, StepRefused
 from conductor_app.core.rules import RULES
 from conductor_app.core.snapshot import NEVER
-from conductor_app.engine import sweep_items, sweeps, transient_faults
+from conductor_app.engine import sweeps, transient_faults
 from conductor_app.engine import undelivered_messages as commands
 from conductor_app.engine.runs import run_commands
 from conductor_app.models import Attempt, Message, Run
@@ -34,7 +34,6 @@ ERRORS = {
 def _sweeps_of_production(settings, monkeypatch):
     settings.CONDUCTOR_RAISES_IN_SWEEPS = False
     monkeypatch.setattr(transient_faults, "REPEAT_DELAYS", (0, 0))
-    monkeypatch.setattr(sweep_items, "_failed", {})
 
 
 def raising(error: Exception):

@@ -6,7 +6,7 @@ from conductor_app.core.reasons import MAX_REASON_LENGTH
 from conductor_app.models import HistoryEntry, Run
 from conductor_app.store import definitions
 from tests.builders import definition, loop, set_variable, step, sub_workflow
-from tests.scenario import RunView, Scenario, clear_process_caches
+from tests.scenario import RunView, Scenario
 
 
 @pytest.fixture(autouse=True)
@@ -15,7 +15,6 @@ def fresh_definitions():
     parsed.
     """
     definitions.load_definition.cache_clear()
-    clear_process_caches()
     yield
     definitions.load_definition.cache_clear()
 

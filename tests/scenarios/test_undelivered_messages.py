@@ -59,7 +59,7 @@ def parent(clock, storage) -> Scenario:
     worker = scenario.worker("c")
     worker.polls()
     (child,) = Run.objects.filter(name="child")
-    delivery.register_handlers({"child_ended": _after_leaving(storage, delivery.HANDLERS["child_ended"])})
+    delivery.register_handlers({"child_ended": _after_leaving(storage, delivery.HANDLERS.value["child_ended"])})
     worker.completes(text="x" * 3000)
     assert Run.objects.get(pk=child.pk).status == "COMPLETED"
     return scenario
@@ -67,9 +67,9 @@ def parent(clock, storage) -> Scenario:
 
 @pytest.fixture(autouse=True)
 def original_handlers():
-    handlers = dict(delivery.HANDLERS)
+    handlers = delivery.HANDLERS.value
     yield
-    delivery.HANDLERS.update(handlers)
+    delivery.HANDLERS.value = handlers
 
 
 def _after_leaving(storage, handler):
@@ -131,7 +131,7 @@ def test_a_refusal_does_not_consume_the_message_without_which_a_run_cannot_begin
         delivery.register_handlers({"begin": begin})
         raise error
 
-    begin = delivery.HANDLERS["begin"]
+    begin = delivery.HANDLERS.value["begin"]
     delivery.register_handlers({"begin": refuse})
     # A limit of its definition lets the child begin by a message.
     limited = {**CHILD, "rateLimitConfig": {"rateLimitKey": "k", "concurrentExecLimit": 1}}

@@ -7,11 +7,6 @@ from conductor_app.scripts.pool import ScriptsUnavailable
 from conductor_app.scripts.syntax import ScriptText, syntax_faults
 
 
-@pytest.fixture(autouse=True)
-def nothing_known(monkeypatch):
-    monkeypatch.setattr(syntax, "_known", {})
-
-
 @pytest.mark.parametrize(
     ("language", "source", "place", "message"),
     [

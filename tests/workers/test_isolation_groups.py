@@ -10,14 +10,13 @@ from conductor_app.workers.isolation_groups import QueueServer, queues_of_groups
 from tests.builders import policy, step
 from tests.management.server import wait_until
 from tests.recording_web_server import json_answer, running_web_server
-from tests.scenario import Scenario, clear_process_caches
+from tests.scenario import Scenario
 
 
 @pytest.mark.django_db(transaction=True)
 def test_work_that_arrives_during_a_wait_is_executed(settings, clock, monkeypatch):
     # A request that waits for a slot when this ends would wait until its deadline.
     monkeypatch.setattr(isolation_groups, "WAIT_MS", 1000)
-    clear_process_caches()
     settings.CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = ("127.0.0.0/8",)
     stopping = Event()
     desk = QueueServer("HTTP-blue", stopping, threads=2)

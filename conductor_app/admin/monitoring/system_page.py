@@ -39,7 +39,7 @@ class SystemPage(Page):
         return {
             "loops": [(loop.sweep, render_pill(loop.tone, LOOP_LABELS[loop.word])) for loop in statuses],
             "database": database,
-            "replica": replica.cached_state.state() if replica.is_configured() else None,
+            "replica": replica.cached_state.value.state() if replica.is_configured() else None,
             "clocks": server_clocks(),
             "advice": [(each.tone, mark_names(each.sentence)) for each in advice],
             "settings": sorted(configuration(), key=lambda setting: not setting.risk),

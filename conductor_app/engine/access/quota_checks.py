@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from threading import Lock
 
-from ... import clock, conf
+from ... import clock, conf, process_state
 from ...access.current_actor import current_actor
 from ...access.quotas import caller_of, quotas_of
 from ...core.errors import QuotaExceeded
@@ -38,10 +38,10 @@ def require_start() -> None:
     caller = caller_of(actor)
     quotas = quotas_of(caller)
     if quotas.open_runs:
-        _counts.require_fewer(actor.user_id, quotas.open_runs)
+        _counts.value.require_fewer(actor.user_id, quotas.open_runs)
     require_rate(caller, STARTS)
     if quotas.open_runs:
-        _counts.add_one(actor.user_id)
+        _counts.value.add_one(actor.user_id)
 
 
 @dataclass(slots=True)
@@ -82,7 +82,7 @@ class OpenRunCounts:
                 known.count += 1
 
 
-_counts = OpenRunCounts()
+_counts = process_state.slot(OpenRunCounts)
 
 
 def require_storage(caller: str) -> None:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from django.db import transaction
 
-from ... import clock
+from ... import clock, process_state
 from ...core.errors import Busy, QuotaExceeded
 from ...models import TokenBucket
 
@@ -69,7 +69,7 @@ class TokenLeases:
             return self.leases.setdefault((caller, resource), TokenLease())
 
 
-_leases = TokenLeases()
+_leases = process_state.slot(TokenLeases)
 
 
 def take_token(caller: str, rate: Rate, limit: float) -> None:
@@ -79,7 +79,7 @@ def take_token(caller: str, rate: Rate, limit: float) -> None:
         QuotaExceeded: when no token is left
         Busy: when another request of the caller takes too long to count.
     """
-    lease = _leases.find(caller, rate.name)
+    lease = _leases.value.find(caller, rate.name)
     with _lock(lease):
         now = clock.now()
         if lease.limit != limit:

@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 
 from django.db import transaction
 
-from ... import clock
+from ... import clock, process_state
 from ...core.errors import Conflict, Invalid
 from ...insight.ai.budget_holds import refusal_of
 from ...models import IntegrationModel, ModelCall
 from ...models.budgets import BudgetedCall, RunLine
+from ...process_state import Wiring
 from .. import audit
 from .integration_settings import ModelSettings, model_settings
 from .model_calls import insert_trial
@@ -67,19 +68,18 @@ class Testers(NamedTuple):
     test_connection: Callable[[ModelSettings], str]
 
 
-_load_testers: Callable[[], Testers] | None = None
+_load_testers: Wiring[Callable[[], Testers] | None] = process_state.wiring(None)
 
 
 def register_testers(load: Callable[[], Testers]) -> None:
     """Register the function that returns the testers. It is called at each trial, so that it can import lazily."""
-    global _load_testers
-    _load_testers = load
+    _load_testers.value = load
 
 
 def _testers() -> Testers:
-    if _load_testers is None:
+    if _load_testers.value is None:
         raise TrialFailed("This process has no workers that call models.")
-    return _load_testers()
+    return _load_testers.value()
 
 
 def try_prompt(trial: PromptTrial, by: str) -> TrialReply:

@@ -8,7 +8,7 @@ from functools import partial
 from django.db import transaction
 from django.db.models import Max, Min, QuerySet
 
-from ... import clock
+from ... import clock, process_state
 from ...core.errors import RequestRefused
 from ...core.ids import lowest_id_at
 from ...core.snapshot import NEVER
@@ -16,6 +16,7 @@ from ...core.states import BULK, CANARY, GATHERING, RUN, WATCHING, WORKING
 from ...insight.bulk import selections
 from ...insight.bulk.bulk_results import REOPENING_ACTIONS, UNSUCCESSFUL_STATUSES
 from ...models import BulkItem, BulkOperation, Run
+from ...process_state import Slot
 from ...store import bulk_items as store
 from ...transient_errors import describe_transient, discard_broken_connection, is_transient
 from ..sweep_items import handle_each
@@ -40,7 +41,7 @@ PUT_OFF_MS = 10_000
 """Delay of an operation after an unexpected exception."""
 MAX_INTERRUPTION_MS = 60_000
 """The maximum delay of an operation that meets transient errors. The first one delays it for a second."""
-_interruptions: dict[str, int] = {}
+_interruptions: Slot[dict[str, int]] = process_state.slot(dict)
 """The number of successive passes of this process that met a transient error, by operation."""
 
 
@@ -84,7 +85,7 @@ def _advance_operation(operation_id: str) -> None:
     row = BulkOperation.objects.get(pk=operation_id)
     try:
         STEPS[row.state](row)
-        _interruptions.pop(operation_id, None)
+        _interruptions.value.pop(operation_id, None)
     except Exception as error:
         discard_broken_connection()
         delay_ms = _interruption_ms(operation_id) if is_transient(error) else PUT_OFF_MS
@@ -99,7 +100,8 @@ def _advance_operation(operation_id: str) -> None:
 
 def _interruption_ms(operation_id: str) -> int:
     """Count an interruption, and return the delay of the operation, which grows with each one."""
-    count = _interruptions[operation_id] = _interruptions.get(operation_id, 0) + 1
+    interruptions = _interruptions.value
+    count = interruptions[operation_id] = interruptions.get(operation_id, 0) + 1
     return min(1_000 * 2 ** min(count - 1, 10), MAX_INTERRUPTION_MS)
 
 

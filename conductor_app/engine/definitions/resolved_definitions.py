@@ -8,6 +8,7 @@ from typing import Any
 
 from django.db import transaction
 
+from ... import process_state
 from ...core.definition import Definition
 from ...core.document.checks import inline_errors, workflow_errors
 from ...core.document.workflow import ALLOWED_SECRETS
@@ -29,16 +30,15 @@ class DefinitionCache:
         self.plans: dict[tuple[str, int | None], Definition] = {}
 
 
-_known = DefinitionCache(-1)
+_known = process_state.slot(lambda: DefinitionCache(-1))
 
 
 def current_cache() -> DefinitionCache:
     """Return the cache of this process, emptied if a definition has changed."""
-    global _known
-    revision = definitions.definitions_revision()
-    if _known.revision != revision:
-        _known = DefinitionCache(revision)
-    return _known
+    revision, known = definitions.definitions_revision(), _known.value
+    if known.revision != revision:
+        _known.value = known = DefinitionCache(revision)
+    return known
 
 
 def resolve_requested(

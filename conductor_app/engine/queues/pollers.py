@@ -3,7 +3,7 @@
 import logging
 from threading import Lock
 
-from ... import clock
+from ... import clock, process_state
 from ...models import Poller
 
 log = logging.getLogger(__name__)
@@ -55,24 +55,24 @@ class PollerBuffer:
         return sorted((polled, at) for polled, at in unwritten.items() if now - at < OUTDATED_MS)
 
 
-_buffer = PollerBuffer()
+_buffer = process_state.slot(PollerBuffer)
 
 
 def record_poll(task_type: str, domain: str, worker: str) -> None:
     """Record a poll of a worker."""
-    if _buffer.add((task_type, domain, worker), clock.now()):
+    if _buffer.value.add((task_type, domain, worker), clock.now()):
         write_polls()
 
 
 def write_polls_if_due() -> None:
     """Write the buffered polls, once per EVERY_MS."""
-    if _buffer.is_due(clock.now()):
+    if _buffer.value.is_due(clock.now()):
         write_polls()
 
 
 def write_polls() -> None:
     """Write the buffered polls in one statement. An error is logged and ignored."""
-    polls = _buffer.take(clock.now())
+    polls = _buffer.value.take(clock.now())
     try:
         Poller.objects.bulk_create(
             [

@@ -9,7 +9,7 @@ from time import monotonic, sleep
 
 from django.db import connection
 
-from ... import clock
+from ... import clock, process_state
 from ...notifications import WAITERS, WaiterRegistry
 from ...store import queue_lookups
 from ...transient_errors import discard_broken_connection
@@ -133,4 +133,4 @@ def release_connection() -> None:
         connection.close()
 
 
-LOOKUPS = QueueLookups(WAITERS)
+LOOKUPS = process_state.slot(lambda: QueueLookups(WAITERS.value))

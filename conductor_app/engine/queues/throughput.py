@@ -11,7 +11,7 @@ from typing import Any
 
 from django.db import transaction
 
-from ... import clock
+from ... import clock, process_state
 from ...core.decide import Decision
 from ...core.effects import CreateTask, OpenAttempt, TransitionAttempt
 from ...core.snapshot import Attempt, Run
@@ -62,16 +62,16 @@ class CountBuffer:
             return taken
 
 
-book = CountBuffer()
+_buffer = process_state.slot(CountBuffer)
 
 
 def record_claims(taken: Iterable[ClaimedAttempt | Attempt]) -> None:
     """Count claimed attempts."""
     now = clock.now()
     for attempt in taken:
-        book.add(MinuteCount.QUEUE, attempt.queue, now, started=1)
+        _buffer.value.add(MinuteCount.QUEUE, attempt.queue, now, started=1)
         if attempt.worker:
-            book.add(MinuteCount.WORKER, attempt.worker, now, started=1)
+            _buffer.value.add(MinuteCount.WORKER, attempt.worker, now, started=1)
     write_if_due()
 
 
@@ -102,7 +102,7 @@ def record_standalone_decision(before: StandaloneTask, effects: Iterable[standal
 
 def _record_scheduled(attempt: Attempt, now: int) -> None:
     if attempt.queue and attempt.is_open:
-        book.add(MinuteCount.QUEUE, attempt.queue, now, scheduled=1)
+        _buffer.value.add(MinuteCount.QUEUE, attempt.queue, now, scheduled=1)
 
 
 def _record_end(effect: TransitionAttempt, before: Run, now: int) -> None:
@@ -115,14 +115,14 @@ def _record_outcome(attempt: Attempt, event: str, worker: str, now: int) -> None
     if field is None or not attempt.queue or not attempt.is_open:
         return
     busy = max(now - (attempt.started_at or now), 0)
-    book.add(MinuteCount.QUEUE, attempt.queue, now, **{field: 1, "busy_ms": busy})
+    _buffer.value.add(MinuteCount.QUEUE, attempt.queue, now, **{field: 1, "busy_ms": busy})
     if worker:
-        book.add(MinuteCount.WORKER, worker, now, **{field: 1, "busy_ms": busy})
+        _buffer.value.add(MinuteCount.WORKER, worker, now, **{field: 1, "busy_ms": busy})
 
 
 def write_if_due() -> None:
     """Write the counts if they are due. An error is logged and ignored."""
-    if counts := book.due(clock.now()):
+    if counts := _buffer.value.due(clock.now()):
         try:
             rows: list[Any] = [(*place, *(row.get(field, 0) for field in FIELDS)) for place, row in counts.items()]
             store.add_counts(rows)

@@ -110,7 +110,7 @@ def _change_or_fail(request: RunCommand) -> tuple[Effect, ...]:
         AlreadyResolved: when the run has failed without the report of a worker, which cannot be stored.
     """
     change = request.as_grouped_change()
-    if change is not None and (effects := group_commit.GROUPS.change(change)) is not None:
+    if change is not None and (effects := group_commit.GROUPS.value.change(change)) is not None:
         return effects
     is_report = bool(request.attempts) and request.command is not no_command
     while True:

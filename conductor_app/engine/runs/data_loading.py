@@ -91,8 +91,8 @@ class LoadedData(dict[DataRequest, Any]):
 
     def _substitute(self, request: DataRequest, value: Any) -> Any:
         if isinstance(request, ListItem) and isinstance(value, ExternalPayload | MaskedPayload):
-            item_lists.put(request.attempt_id, self._load_external(value)["items"])
-            return item_lists.item(request.attempt_id, request.index)
+            item_lists.value.put(request.attempt_id, self._load_external(value)["items"])
+            return item_lists.value.item(request.attempt_id, request.index)
         return self._load_external(value)
 
     def _load_external(self, value: Any) -> Any:

@@ -12,7 +12,7 @@ from threading import Lock
 
 from django.db import transaction
 
-from ... import clock, fault_points
+from ... import clock, fault_points, process_state
 from ...core.decide import RevisionInfo
 from ...core.decision_context import Command
 from ...core.effects import Effect
@@ -196,4 +196,4 @@ def commit_group(members: Sequence[GroupedCommand]) -> None:
             writes.send()
 
 
-GROUPS = GroupCommit(commit_group)
+GROUPS = process_state.slot(lambda: GroupCommit(commit_group))

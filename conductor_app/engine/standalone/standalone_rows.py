@@ -5,9 +5,10 @@ from typing import Any
 
 from django.db import transaction
 
-from ... import clock
+from ... import clock, process_state
 from ...core.errors import Conflict, NotFound
 from ...models import Queue, TaskGroup, Worker
+from ...process_state import Slot
 from ...store import task_groups
 
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
@@ -76,7 +77,7 @@ def record_queue_use(queue: str, now: int) -> None:
     """Record that a worker continues a task of a queue."""
     if _is_stale(now, queue):
         record_queue(queue, now)
-        _read_at[queue,] = now
+        _read_at.value[queue,] = now
 
 
 def record_worker(queue: str, group: str, name: str, now: int) -> None:
@@ -91,17 +92,18 @@ def record_worker(queue: str, group: str, name: str, now: int) -> None:
         until = max(worker.expires_at, now + DAY_MS)
         Worker.objects.filter(pk=worker.pk).update(last_active_at=now, expires_at=until)
         record_queue(queue, now)
-    _read_at[queue, group, name] = now
+    _read_at.value[queue, group, name] = now
 
 
-_read_at: dict[tuple[str, ...], int] = {}
+_read_at: Slot[dict[tuple[str, ...], int]] = process_state.slot(dict)
 """The time of this process's last read of the row of each queue and worker."""
 
 
 def _is_stale(now: int, *who: str) -> bool:
-    if len(_read_at) > MAX_REMEMBERED:
-        _read_at.clear()
-    return abs(now - _read_at.get(who, -CHECK_INTERVAL_MS)) >= CHECK_INTERVAL_MS
+    read_at = _read_at.value
+    if len(read_at) > MAX_REMEMBERED:
+        read_at.clear()
+    return abs(now - read_at.get(who, -CHECK_INTERVAL_MS)) >= CHECK_INTERVAL_MS
 
 
 def is_quarantined(queue: str, group: str, name: str, now: int) -> bool:

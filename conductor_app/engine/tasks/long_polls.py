@@ -47,13 +47,13 @@ def begin_poll(poll: LongPoll, take: Callable[[], list[Taken]]) -> WaitSteps[lis
         while not taken and (yield from _wait(poll, waiter, ends_at)):
             taken = take()
             if waiter.finish_claim(len(taken)):
-                LOOKUPS.repeat(poll.queue)
+                LOOKUPS.value.repeat(poll.queue)
         return taken
 
 
 def _is_known_to_be_empty(poll: LongPoll) -> bool:
     """Return True if a lookup for other polls has found nothing, and this poll waits for the next one."""
-    return poll.wait_ms > SHORT_WAIT_MS and notifications.WAITERS.is_empty(poll.queue, monotonic())
+    return poll.wait_ms > SHORT_WAIT_MS and notifications.WAITERS.value.is_empty(poll.queue, monotonic())
 
 
 def _wait(poll: LongPoll, waiter: Waiter, ends_at: float) -> Generator[PendingWait, bool, bool]:
@@ -62,7 +62,7 @@ def _wait(poll: LongPoll, waiter: Waiter, ends_at: float) -> Generator[PendingWa
     if left <= 0 or notifications.is_closing():
         return False
     if not is_short:
-        LOOKUPS.watch(poll.queue)
+        LOOKUPS.value.watch(poll.queue)
     release_connection()
     with metrics.gauge_waiting():
         is_woken = yield PendingWait(waiter, left)

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from django.db import transaction
 
-from ... import clock, conf, fault_points
+from ... import clock, conf, fault_points, process_state
 from ...access.masking import decrypt_masked, masked_texts
 from ...access.permissions import Target, task_target
 from ...access.redaction import load_secrets, redact_verbatim
@@ -27,6 +27,7 @@ from ...models import Attempt, Task
 from ...models.claimed_attempts import ClaimedAttempt
 from ...models.fields import dumps
 from ...notifications import LOCAL_CALLER, WaitingClient, WaitSteps, wait_in_thread
+from ...process_state import Slot
 from ...store import claims, task_logs
 from ...store.claims import load_claimed
 from ...store.rows import strip_nul
@@ -118,7 +119,7 @@ def releasing_undelivered(ids: Collection[str], worker: str) -> Iterator[None]:
         raise
 
 
-_unreleased: deque[tuple[frozenset[str], str]] = deque(maxlen=1_000)
+_unreleased: Slot[deque[tuple[frozenset[str], str]]] = process_state.slot(lambda: deque(maxlen=1_000))
 """Claims that could not be released either: their ids and their worker. The next claim of this process tries again."""
 
 
@@ -132,7 +133,7 @@ def _release_claims(ids: frozenset[str], worker: str) -> None:
                     change_task(task_id, standalone_reports.release_lease(number, worker))
     except Exception:
         log.exception("claim_not_released", extra={"attempts": sorted(ids)[:50], "worker": worker})
-        _unreleased.append((ids, worker))
+        _unreleased.value.append((ids, worker))
 
 
 def _held_by(ids: Collection[str], worker: str) -> list[tuple[str | None, str, int, str]]:
@@ -143,9 +144,10 @@ def _held_by(ids: Collection[str], worker: str) -> list[tuple[str | None, str, i
 
 def release_again() -> None:
     """Release the claims of this process that could not be released before."""
-    for _ in range(len(_unreleased)):
+    unreleased = _unreleased.value
+    for _ in range(len(unreleased)):
         with suppress(IndexError):
-            _release_claims(*_unreleased.popleft())
+            _release_claims(*unreleased.popleft())
 
 
 def render_delivered(render: Callable[[list[ClaimedAttempt]], Rendered]) -> Callable[[list[ClaimedAttempt]], Rendered]:

@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from threading import Lock
 
-from ... import conf
+from ... import conf, process_state
 from ...conf import MIB
+from ...process_state import Slot
 from .compact_vectors import CompactPage
 
 Key = tuple[str, str, str | None]
@@ -26,7 +27,7 @@ class CachedVectors:
         return sum(page.size for page in self.pages)
 
 
-_cached: OrderedDict[Key, CachedVectors] = OrderedDict()
+_cached: Slot[OrderedDict[Key, CachedVectors]] = process_state.slot(OrderedDict)
 """The least recently used first."""
 _changing, _loading = Lock(), Lock()
 
@@ -57,18 +58,20 @@ def cached_vectors(key: Key, version: str, load: Callable[[], Iterator[CompactPa
 
 def _find(key: Key, version: str) -> CachedVectors | None:
     with _changing:
-        found = _cached.get(key)
+        cached = _cached.value
+        found = cached.get(key)
         if found is None or found.version != version:
             return None
-        _cached.move_to_end(key)
+        cached.move_to_end(key)
         return found
 
 
 def _keep(key: Key, vectors: CachedVectors, most: int) -> None:
+    cached = _cached.value
     with _changing:
-        _cached.pop(key, None)
-        _cached[key] = vectors
-        size = sum(each.size for each in _cached.values())
+        cached.pop(key, None)
+        cached[key] = vectors
+        size = sum(each.size for each in cached.values())
         while size > most:
-            _, oldest = _cached.popitem(last=False)
+            _, oldest = cached.popitem(last=False)
             size -= oldest.size

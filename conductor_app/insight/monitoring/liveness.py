@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from time import monotonic
 
+from ... import process_state
+
 BEAT, SWEEPS = "beat", "sweeps"
 """The heartbeats: Celery beat, and whichever process sweeps."""
 
@@ -28,5 +30,5 @@ class Liveness:
         return self._clock() - self._seen[name][1] if name in self._seen else None
 
 
-liveness = Liveness()
+liveness = process_state.slot(Liveness)
 """The heartbeats that this process observes."""

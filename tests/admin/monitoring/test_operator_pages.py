@@ -5,7 +5,7 @@ from unittest.mock import ANY
 
 from django.contrib.auth.models import Permission
 
-from conductor_app.insight.standalone.taskcluster_use import forget_taskcluster_use
+from conductor_app import process_state
 from conductor_app.models import AccessKey, SweepPass, TaskGroup
 from tests.admin.page_text import html, page_text
 from tests.insight.scenarios import claim_and_report, claim_next, define_task, newest_attempt_of, start_run_of, step
@@ -79,7 +79,7 @@ def test_the_sidebar_is_in_the_order_of_the_work(operator):
 
 
 def sections_of(client):
-    forget_taskcluster_use()
+    process_state.reset()
     sections = client.get("/admin/").context["available_apps"]
     return {str(section["name"]): [str(entry["name"]) for entry in section["models"]] for section in sections}
 

@@ -5,7 +5,7 @@ import pytest
 from conductor_app.core.masking import MARK, REDACTED
 from tests.api.conftest import Api
 from tests.builders import human, policy, step
-from tests.scenario import Scenario, clear_process_caches
+from tests.scenario import Scenario
 
 NUMBER = "4711-0815"
 CARD = {"card": {"number": NUMBER, "holder": "Ada"}, "number": NUMBER}
@@ -15,7 +15,6 @@ RUN = "/admin/conductor/run"
 @pytest.fixture
 def scenario(clock, db) -> Scenario:
     """Return a failed run; another run waits for a person."""
-    clear_process_caches()
     seen = {"card": "${workflow.input.card}", "number": "${workflow.input.number}"}
     fields = {"input": CARD, "maskedFields": ["number"]}
     waits = Scenario(clock, human("ask", inputs=seen), name="asks", **fields)

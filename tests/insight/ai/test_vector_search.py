@@ -1,7 +1,5 @@
 """The search in compact vectors finds exactly the documents that a comparison of all finds."""
 
-from collections import OrderedDict
-
 import numpy
 import pytest
 
@@ -15,11 +13,6 @@ from conductor_app.models.vectors import METRICS
 
 pytestmark = pytest.mark.django_db
 PLACE = Place("default", "docs", "")
-
-
-@pytest.fixture(autouse=True)
-def empty_cache(monkeypatch):
-    monkeypatch.setattr(vector_cache, "_cached", OrderedDict())
 
 
 def store(rows, place=PLACE):

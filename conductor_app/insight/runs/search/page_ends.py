@@ -12,7 +12,8 @@ from typing import Any
 
 import orjson
 
-from .... import clock
+from .... import clock, process_state
+from ....process_state import Slot
 
 MAX_REMEMBERED, REMEMBER_MS = 2_000, 60_000
 
@@ -38,15 +39,16 @@ class PageEnds:
         """Return the end of the page before `start`, if it is known."""
         if self.client_page_end and self.client_page_end.start == start:
             return self.client_page_end
-        entry = None if self.skips_memory else _page_ends.get((self.digest, start))
+        entry = None if self.skips_memory else _page_ends.value.get((self.digest, start))
         return entry[1] if entry and entry[0] > clock.now() else None
 
     def remember(self, page_end: PageEnd) -> None:
         """Remember the end of a page for the next request."""
-        _page_ends.pop((self.digest, page_end.start), None)
-        _page_ends[self.digest, page_end.start] = (clock.now() + REMEMBER_MS, page_end)
-        while len(_page_ends) > MAX_REMEMBERED:
-            _page_ends.popitem(last=False)
+        page_ends = _page_ends.value
+        page_ends.pop((self.digest, page_end.start), None)
+        page_ends[self.digest, page_end.start] = (clock.now() + REMEMBER_MS, page_end)
+        while len(page_ends) > MAX_REMEMBERED:
+            page_ends.popitem(last=False)
 
     def query_id(self, page_end: PageEnd) -> str:
         """Encode the end of a page as the `queryId` of a client."""
@@ -64,4 +66,4 @@ class PageEnds:
         return PageEnd(start, moment, id) if is_ours and isinstance(moment, self.kind) else None
 
 
-_page_ends: OrderedDict[tuple[str, int], tuple[int, PageEnd]] = OrderedDict()
+_page_ends: Slot[OrderedDict[tuple[str, int], tuple[int, PageEnd]]] = process_state.slot(OrderedDict)

@@ -1,0 +1,89 @@
+"""State of a process is in slots of `process_state`: no module changes a value of its own."""
+
+import ast
+from collections.abc import Iterator
+
+from tests.architecture.test_imports import APP, modules
+
+MUTABLE = {"dict", "list", "set", "deque", "defaultdict", "OrderedDict", "Counter", "WeakSet", "count"}
+CHANGING = {
+    *("add", "append", "appendleft", "clear", "discard", "extend", "insert", "move_to_end", "pop", "popitem"),
+    *("popleft", "remove", "setdefault", "update"),
+}
+EXCEPTIONS = {
+    "api/conductor/openapi/shapes.py _serializers": "one class for each constant table, which never changes",
+    "core/step_types/__init__.py STEP_TYPES": "the table of step types, which the start of a process completes",
+    "notifications/redis.py _listener": "a connection and its thread: they do not end with a reset",
+    "notifications/sqlite.py _inbox": "a socket and its thread: they do not end with a reset",
+    "scripts/engines/monty.py worker": "a helper process has no other state, and does not import this package",
+    "scripts/pool.py POOLS": "helper processes, which the pool drops after a fork",
+    "telemetry/folder.py _temporary_folder": "its process deletes the folder, whose id is kept with it",
+    "telemetry/metrics.py ATTEMPTS_ENDED": "its registry exports it as long as the process lives",
+    "telemetry/metrics.py RUNS_ENDED": "its registry exports it as long as the process lives",
+    "telemetry/metrics.py RUNS_STARTED": "its registry exports it as long as the process lives",
+    "workers/alert_notifier.py _transport": "connections, one for each thread",
+    "workers/sinks/kafka.py _producers": "connections by process id: a reset would not close them",
+}
+"""Values of modules that change, each with the reason why it is not a slot."""
+
+
+def test_no_module_changes_a_value_of_its_own():
+    classes = changing_classes()
+    found = {f"{path.relative_to(APP)} {name}" for path, tree in modules() for name in changed_names(tree, classes)}
+    found = {place for place in found if not place.startswith(("settings/", "process_state.py "))}
+
+    assert found == EXCEPTIONS.keys()
+
+
+def changing_classes() -> set[str]:
+    """Return the names of the classes whose methods change the object after its creation."""
+    found = set()
+    for _, tree in modules():
+        for each in ast.walk(tree):
+            if isinstance(each, ast.ClassDef):
+                methods = [part for part in each.body if isinstance(part, ast.FunctionDef) and part.name != "__init__"]
+                attributes = [target for method in methods for target in changed(method)]
+                found |= {each.name} if any(ast.unparse(target).startswith("self.") for target in attributes) else set()
+    return found
+
+
+def changed_names(tree: ast.Module, classes: set[str]) -> Iterator[str]:
+    """Yield the names of a module whose values functions replace or change."""
+    values = {}
+    for each in tree.body:
+        if isinstance(each, (ast.Assign, ast.AnnAssign)) and each.value is not None:
+            targets = each.targets if isinstance(each, ast.Assign) else [each.target]
+            values |= {target.id: each.value for target in targets if isinstance(target, ast.Name)}
+    for name, value in values.items():
+        if isinstance(value, ast.Call) and ast.unparse(value.func).rpartition(".")[2] in classes:
+            yield name
+    for function in ast.walk(tree):
+        if isinstance(function, ast.Global):
+            yield from function.names
+        elif isinstance(function, ast.FunctionDef):
+            own = {each.arg for each in ast.walk(function) if isinstance(each, ast.arg)}
+            own |= {each.id for each in ast.walk(function) if isinstance(each, ast.Name) and is_stored(each)}
+            for target in changed(function):
+                if isinstance(target, ast.Name) and target.id not in own and is_mutable(values.get(target.id)):
+                    yield target.id
+
+
+def changed(function: ast.AST) -> Iterator[ast.expr]:
+    """Yield the expressions whose items or attributes the function sets or deletes, or that it tells to change."""
+    for each in ast.walk(function):
+        if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store):
+            yield each
+        elif isinstance(each, ast.Subscript) and not isinstance(each.ctx, ast.Load):
+            yield each.value
+        elif isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute) and each.func.attr in CHANGING:
+            yield each.func.value
+
+
+def is_stored(name: ast.Name) -> bool:
+    return isinstance(name.ctx, ast.Store)
+
+
+def is_mutable(value: ast.expr | None) -> bool:
+    if isinstance(value, ast.Call):
+        return ast.unparse(value.func).rpartition(".")[2] in MUTABLE
+    return isinstance(value, (ast.Dict, ast.List, ast.Set, ast.DictComp, ast.ListComp, ast.SetComp))
