@@ -10,17 +10,20 @@ from ...core.errors import InputInvalid, ValidationError, ValidationFailed
 
 
 def read_request(
-    document: dict[str, Any], table: FieldTable, path: str, check: Callable[[dict, DocumentPosition], None]
+    document: dict[str, Any],
+    table: FieldTable,
+    path: str,
+    check: Callable[[dict, DocumentPosition], None] | None = None,
 ) -> dict[str, Any]:
-    """Return the document with every field converted to its type.
+    """Return the document with every field converted to its type. `check`: adds errors that concern several fields.
 
     Raises:
-        ValidationFailed: when fields are invalid
-        the paths of its errors begin with `path`.
+        ValidationFailed: when fields are invalid. The paths of its errors begin with `path`.
     """
     position = DocumentPosition(path)
     fields = read_document(document, table, position)
-    check(fields, position)
+    if check is not None:
+        check(fields, position)
     if position.validation_errors:
         raise ValidationFailed(position.validation_errors)
     return fields

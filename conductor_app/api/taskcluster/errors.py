@@ -25,6 +25,7 @@ from ...core.errors import (
 from ...insight.standalone.task_status import format_timestamp
 from ...transient_errors import describe_transient, discard_broken_connection, is_transient
 from ..fault_log import log_transient_error
+from ..refused_requests import taskcluster_error
 from .replies import Json
 
 log = logging.getLogger(__name__)
@@ -88,9 +89,7 @@ def error_response(
         discard_broken_connection()
         message = error.message if isinstance(error, Busy) else f"{describe_transient(error)} Send the request again."
     time = format_timestamp(clock.now())
-    bullets = f"* method:     {method}\n* errorCode:  {code}\n* statusCode: {status}\n* time:       {time}"
-    request_info = {"method": method, "params": dict(params), "payload": payload, "time": time}
-    reply = Json({"code": code, "message": f"{message}\n\n---\n\n{bullets}", "requestInfo": request_info}, status)
+    reply = Json(taskcluster_error(code, status, message, time, method, params, payload), status)
     if status == 401:
         reply.headers["www-authenticate"] = "hawk"
     if status == 503:

@@ -10,9 +10,8 @@ from conductor_app import clock, conf
 from conductor_app.engine.ai.integration_settings import ModelSettings
 from conductor_app.workers.ai.chat_reply import ChatReply
 from conductor_app.workers.ai.chat_request import JSON_ONLY, ChatMessage, ChatRequest, InputRejected
-from conductor_app.workers.ai.guarded_http import CONNECTION_ERRORS, guarded_client
+from conductor_app.workers.ai.guarded_http import guarded_client, library_errors
 from conductor_app.workers.ai.media import AUDIO
-from conductor_app.workers.ai.provider_errors import connection_failure, status_failure
 from conductor_app.workers.ai.templating import as_text
 
 BASE_URL = "https://api.anthropic.com"
@@ -37,7 +36,7 @@ def complete(
     parameters = message_parameters(settings, request)
     options: dict[str, Any] = {"extra_headers": {"Idempotency-Key": key}}
     began_at, first_token_ms = clock.now(), None
-    with _client(settings) as client, _errors(settings):
+    with _client(settings) as client, library_errors(anthropic, settings.integration):
         if not request.streams:
             return read_message(client.messages.create(**parameters, **options))
         with client.messages.stream(**parameters, **options) as stream:
@@ -54,7 +53,7 @@ def list_models(settings: ModelSettings) -> list[str]:
     Raises:
         CallFailed: when there is no reply.
     """
-    with _client(settings) as client, _errors(settings):
+    with _client(settings) as client, library_errors(anthropic, settings.integration):
         return sorted(model.id for model in client.models.list(limit=100).data)
 
 
@@ -68,22 +67,6 @@ def _client(settings: ModelSettings) -> anthropic.Anthropic:
         max_retries=0,
         timeout=seconds,
     )
-
-
-class _errors:
-    """Raises the errors of the library as CallFailed."""
-
-    def __init__(self, settings: ModelSettings) -> None:
-        self._name = settings.integration
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _type: object, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, anthropic.APIStatusError):
-            raise status_failure(self._name, error.status_code, error.response.headers, error.body) from error
-        if isinstance(error, anthropic.APIError | CONNECTION_ERRORS):
-            raise connection_failure(self._name, error, conf.ai_task_seconds) from error
 
 
 def message_parameters(settings: ModelSettings, request: ChatRequest) -> dict[str, Any]:

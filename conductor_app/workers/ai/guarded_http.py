@@ -256,3 +256,24 @@ def translated_errors() -> Generator[None]:
 def tls_context() -> ssl.SSLContext:
     """Return the TLS settings, with the certification authorities of the system's Python packages."""
     return httpx2.create_ssl_context(trust_env=False)
+
+
+class library_errors:
+    """Raises the errors of a provider's client library as CallFailed.
+
+    `library`: the module, which has the classes APIError and APIStatusError.
+    """
+
+    def __init__(self, library: Any, provider: str) -> None:
+        self._library, self._provider = library, provider
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _type: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, self._library.APIStatusError):
+            raise provider_errors.status_failure(
+                self._provider, error.status_code, error.response.headers, error.body
+            ) from error
+        if isinstance(error, self._library.APIError | CONNECTION_ERRORS):
+            raise provider_errors.connection_failure(self._provider, error, conf.ai_task_seconds) from error

@@ -10,9 +10,9 @@ from conductor_app import clock, conf
 from conductor_app.engine.ai.integration_settings import ModelSettings
 from conductor_app.workers.ai.chat_reply import ChatReply
 from conductor_app.workers.ai.chat_request import JSON_ONLY, ChatMessage, ChatRequest, InputRejected, ToolCall
-from conductor_app.workers.ai.guarded_http import CONNECTION_ERRORS, guarded_client
+from conductor_app.workers.ai.guarded_http import guarded_client, library_errors
 from conductor_app.workers.ai.media import AUDIO, AUDIO_FORMATS, IMAGE, Medium
-from conductor_app.workers.ai.provider_errors import CallFailed, connection_failure, status_failure
+from conductor_app.workers.ai.provider_errors import CallFailed
 from conductor_app.workers.ai.templating import as_text
 
 BASE_URLS = {
@@ -46,7 +46,7 @@ def complete(
         InputRejected: when the provider cannot have such a request.
     """
     parameters = chat_parameters(settings, request)
-    with _client(settings) as client, _errors(settings):
+    with _client(settings) as client, library_errors(openai, settings.integration):
         options: dict[str, Any] = {"extra_headers": {"Idempotency-Key": key}}
         if not request.streams:
             return read_completion(client.chat.completions.create(**parameters, **options))
@@ -63,7 +63,7 @@ def embed(settings: ModelSettings, texts: list[str], dimensions: int | None, key
         CallFailed: when there is no reply.
     """
     size: dict[str, Any] = {"dimensions": dimensions} if dimensions else {}
-    with _client(settings) as client, _errors(settings):
+    with _client(settings) as client, library_errors(openai, settings.integration):
         reply = client.embeddings.create(
             model=settings.model,
             input=texts,
@@ -83,7 +83,7 @@ def list_models(settings: ModelSettings) -> list[str]:
     Raises:
         CallFailed: when there is no reply.
     """
-    with _client(settings) as client, _errors(settings):
+    with _client(settings) as client, library_errors(openai, settings.integration):
         return sorted(model.id for model in client.models.list().data)
 
 
@@ -109,22 +109,6 @@ def _client(settings: ModelSettings) -> openai.OpenAI:
         return openai.AzureOpenAI(azure_endpoint=base_url, api_version=version, azure_deployment=deployment, **shared)
     organization = settings.configuration.get("organizationId") or settings.configuration.get("organization")
     return openai.OpenAI(base_url=base_url, organization=organization or "", **shared)
-
-
-class _errors:
-    """Raises the errors of the library as CallFailed."""
-
-    def __init__(self, settings: ModelSettings) -> None:
-        self._name = settings.integration
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _type: object, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, openai.APIStatusError):
-            raise status_failure(self._name, error.status_code, error.response.headers, error.body) from error
-        if isinstance(error, openai.APIError | CONNECTION_ERRORS):
-            raise connection_failure(self._name, error, conf.ai_task_seconds) from error
 
 
 def chat_parameters(settings: ModelSettings, request: ChatRequest) -> dict[str, Any]:

@@ -1,7 +1,5 @@
 """Views of integrations: providers, their models, and the prompts and tokens of models."""
 
-from typing import Any
-
 from django.db.models import QuerySet
 from django.http import HttpResponse
 
@@ -88,7 +86,7 @@ class Integrations(Providers):
         documents = request_body.read_objects(request)
         if len(documents) > MAX_AT_ONCE:
             raise Invalid(f"At most {MAX_AT_ONCE} integrations can be saved at once (got {len(documents)}).")
-        read = [_read_integration(each, f"[{number}]", NAMED_INTEGRATION) for number, each in enumerate(documents)]
+        read = [read_request(each, NAMED_INTEGRATION, f"[{number}]") for number, each in enumerate(documents)]
         engine.save_integrations(read, request.actor.name)
         return EmptyOk()
 
@@ -110,10 +108,6 @@ def readable_integrations(request: ConductorRequest) -> QuerySet[Integration]:
     return filter_readable(request.actor, rows, INTEGRATION_PROVIDER)
 
 
-def _read_integration(document: dict[str, Any], path: str, table: Any = INTEGRATION_UPDATE) -> dict[str, Any]:
-    return read_request(document, table, path, lambda fields, position: None)
-
-
 class IntegrationOne(ConductorView):
     """GET, POST, DELETE /api/integrations/provider/{name}: get, save or delete an integration."""
 
@@ -133,7 +127,7 @@ class IntegrationOne(ConductorView):
         return Json(integration_document(row, models_of([name]).get(name, [])))
 
     def post(self, request: ConductorRequest, name: str) -> HttpResponse:
-        document = _read_integration(request_body.read_object(request), "integration")
+        document = read_request(request_body.read_object(request), INTEGRATION_UPDATE, "integration")
         engine.save_integration(name, document, request.actor.name)
         return EmptyOk()
 
@@ -233,7 +227,7 @@ class IntegrationModelOne(ModelView):
         sent = request_body.read_object(request)
         # Other fields keep their values if they are null; these can be removed.
         removed = {field: None for field in REMOVABLE_FIELDS if field in sent and sent[field] is None}
-        document = _read_integration(sent, "model", MODEL_UPDATE) | removed
+        document = read_request(sent, MODEL_UPDATE, "model") | removed
         engine.save_model(name, model, document, request.actor.name)
         return EmptyOk()
 

@@ -52,7 +52,7 @@ class Prompts(ConductorView):
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         read = [
-            read_request(document, NEW_PROMPT, f"prompts[{number}]", lambda fields, position: None)
+            read_request(document, NEW_PROMPT, f"prompts[{number}]")
             for number, document in enumerate(request_body.read_objects(request))
         ]
         engine.save_prompts(read, request.actor.name, new_version=request.query.flag("newVersion", default=False))
@@ -159,9 +159,7 @@ class PromptTest(ConductorView):
     }
 
     def post(self, request: ConductorRequest) -> HttpResponse:
-        fields = read_request(
-            request_body.read_object(request), PROMPT_TEST, "promptTest", lambda fields, position: None
-        )
+        fields = read_request(request_body.read_object(request), PROMPT_TEST, "promptTest")
         for name in ("llmProvider", "model"):
             if not fields.get(name):
                 raise Invalid(f"`{name}` is missing.")

@@ -183,9 +183,7 @@ class WorkflowRateLimit(ConductorView):
         return Json(config)
 
     def put(self, request: ConductorRequest, name: str) -> HttpResponse:
-        config = read_request(
-            request_body.read_object(request), RATE_LIMIT, "rateLimitConfig", lambda fields, position: None
-        )
+        config = read_request(request_body.read_object(request), RATE_LIMIT, "rateLimitConfig")
         with errors_under("rateLimitConfig"):
             tags.set_rate_limit(
                 name, {**config, "rateLimitKey": config.get("rateLimitKey") or name}, request.actor.name

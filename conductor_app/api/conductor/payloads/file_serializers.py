@@ -26,7 +26,7 @@ def parse_new_file(document: dict[str, Any]) -> tuple[str, str, str, str]:
         ValidationFailed: when a field is invalid
         Invalid: when the run is missing, or the content type is invalid.
     """
-    fields = read_request(document, NEW_FILE, "createFile.request", lambda fields, position: None)
+    fields = read_request(document, NEW_FILE, "createFile.request")
     if not fields["workflowId"]:
         raise Invalid("workflowId is missing: it names the run that the file belongs to.")
     if not (fields["contentType"].isascii() and fields["contentType"].isprintable()):
@@ -41,7 +41,7 @@ def parse_new_file(document: dict[str, Any]) -> tuple[str, str, str, str]:
 
 def parse_part_tags(document: dict[str, Any]) -> list[str]:
     """Return the tags of the parts in order, without the quotes of their header."""
-    fields = read_request(document, PART_TAGS, "completeMultipart.request", lambda fields, position: None)
+    fields = read_request(document, PART_TAGS, "completeMultipart.request")
     return [tag.strip().removeprefix("W/").strip('"') for tag in fields["partETags"]]
 
 

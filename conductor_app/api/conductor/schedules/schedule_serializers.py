@@ -85,7 +85,7 @@ def _check_schedule(fields: dict[str, Any], position: DocumentPosition) -> None:
 def _parse_start_request(start_document: dict[str, Any]) -> dict[str, Any]:
     """Return the start request that each slot makes, checked as if it were made now."""
     parse_start_request(start_document)
-    fields = read_request(start_document, START_REQUEST, "", lambda fields, position: None)
+    fields = read_request(start_document, START_REQUEST, "")
     if "workflowDef" in fields:
         fields["workflowDef"] = coerce_workflow(fields["workflowDef"])
     return fields

@@ -109,7 +109,7 @@ def parse_assignments(documents: Iterable[Mapping[str, Any]]) -> list[Assignee]:
     found, errors = [], []
     for number, document in enumerate(documents):
         path = f"reassignTask.assignments[{number}]"
-        fields = read_request(dict(document), ASSIGNMENT, path, lambda fields, position: None)
+        fields = read_request(dict(document), ASSIGNMENT, path)
         to = fields.get("assignee") or {}
         kind, who = to.get("userType", ""), to.get("user", "").strip()
         if kind not in USER_TYPES:
