@@ -225,11 +225,10 @@ class DecisionContext:
         ref, within = self._resolve_reference(root)
         task = self._sorted.newest(ref, within)
         if task is None:
-            return (
-                None
-                if self.run.is_whole or root in self._unreached_steps()
-                else TaskPart(ref, _payload_part(key), within, self._is_deep(ref, within))
-            )
+            if self.run.is_whole or (not self.run.has_begun and root in self.run.definition.steps):
+                return None
+            part = key if key in ("input", "output") else "facts"
+            return TaskPart(ref, part, within, self._is_deep(ref, within))
         if key in ("input", "output") and getattr(task.attempt, key) is UNKNOWN:
             return AttemptPayload(task.attempt.id, key)
         return None
@@ -254,9 +253,6 @@ class DecisionContext:
         """Return True if the step is in more loops than `within` has iterations."""
         step = self.run.definition.step(ref)
         return bool(within) and (step is None or len(step.loops) > len(within))
-
-    def _unreached_steps(self) -> frozenset[str]:
-        return frozenset() if self.run.has_begun else frozenset(self.run.definition.steps)
 
     def _run_request_for(self, key: str) -> DataRequest | None:
         if key in RUN_PAYLOADS and getattr(self.run, key) is UNKNOWN:
@@ -305,10 +301,6 @@ class DecisionContext:
         if key in ("input", "output"):
             return self.attempt_payload(task, key)
         return TASK_FACTS[key](self.run, task) if key in TASK_FACTS else MISSING
-
-
-def _payload_part(key: str) -> str:
-    return key if key in ("input", "output") else "facts"
 
 
 def gather_values(thunks: Iterable[Callable[[], Any]]) -> list[Any]:

@@ -105,7 +105,7 @@ def _pruned_tasks(run: Run, effects: Iterable[Effect]) -> Iterator[Key]:
 def reachable_steps(before: Run, after: Run) -> set[Key]:
     """Return the keys that control may still reach, as far as the run reached them before; made choices stay."""
     iterations = _highest_iterations(before)
-    to_follow = [place for task in after.tasks.values() for place in _next_from(task, after, iterations)]
+    to_follow = [place for task in after.tasks.values() for place in _next_from(task, iterations)]
     found: set[Key] = set()
     while to_follow:
         key, source = to_follow.pop()
@@ -119,7 +119,7 @@ def reachable_steps(before: Run, after: Run) -> set[Key]:
     return found
 
 
-def _next_from(task: Task, run: Run, iterations: Mapping[str, int]) -> Iterator[tuple[Key, Task]]:
+def _next_from(task: Task, iterations: Mapping[str, int]) -> Iterator[tuple[Key, Task]]:
     """Yield the keys after a task: all possible ones if it is open, otherwise those that it leads to."""
     if task.is_open:
         yield from ((key, task) for key in _all_successors(task.step, task.key, task, iterations))

@@ -45,7 +45,7 @@ def run_build(url: str, say: Callable[[str], object], tests: int = TESTS, worker
     say(f"\n{workers} scriptworkers build a release: the sources, {tests} parallel tests, and the release.\n")
     with run_scriptworkers(url, workers):
         statuses = watch_build(queue, build, say)
-    return find_problems(build, statuses)
+    return find_problems(statuses)
 
 
 def client_options(url: str) -> dict[str, Any]:
@@ -181,7 +181,7 @@ def describe_end(name: str, run: dict[str, Any]) -> str:
     return f"{name} {run['state']}{reason}{attempt} by {run.get('workerId', 'credentials')}"
 
 
-def find_problems(build: Build, statuses: dict[str, dict]) -> list[str]:
+def find_problems(statuses: dict[str, dict]) -> list[str]:
     """Return the unexpected results."""
     problems = [f"{name} is {status['state']}." for name, status in statuses.items() if status["state"] != "completed"]
     flaky = statuses.get(f"test {FLAKY}")

@@ -26,11 +26,10 @@ def test_a_build_is_run_by_a_scriptworker_from_its_sources_to_its_release(server
 
 
 def test_a_build_with_another_result_reports_it():
-    made = build.Build("group", {"sources": "a"})
     run = {"runId": 0, "state": "completed"}
     statuses = {"sources": {"state": "failed", "runs": [run]}, "test 7": {"state": "completed", "runs": [run]}}
 
-    assert build.find_problems(made, statuses) == ["sources is failed.", "test 7 had 1 runs instead of two."]
+    assert build.find_problems(statuses) == ["sources is failed.", "test 7 had 1 runs instead of two."]
 
 
 def test_credentials_are_read_from_the_environment(monkeypatch):

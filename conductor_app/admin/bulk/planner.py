@@ -96,7 +96,7 @@ class PlannerPage(ObjectPage):
             require_permission(request, DEBUG_PERMISSION)
         try:
             revision = parse_number(request.POST.get("revision", ""), _("revision"))
-            operation = parse_operation(request.POST, run, selected_attempt(request.POST, run))
+            operation = parse_operation(request.POST, run, selected_attempt(request.POST))
             apply_operation(run.pk, operation, request.user.get_username(), revision=revision)
         except RequestRefused as refused:
             show_refusal(request, refused, (_("Preview again"), plan_address(run.pk, do=request.POST.get("do", ""))))
@@ -106,7 +106,7 @@ class PlannerPage(ObjectPage):
 
     def _plan_context(self, request: HttpRequest, run: Run, form_data: Mapping[str, str]) -> dict[str, Any]:
         do = form_data.get("do") or next((name for name in OPERATIONS if _is_possible(name, run)), "skip")
-        attempt = selected_attempt(form_data, run)
+        attempt = selected_attempt(form_data)
         context: dict[str, Any] = {
             "title": _("Preview: %(name)s v%(version)s") % {"name": run.name, "version": run.version},
             "run": run,
@@ -171,7 +171,7 @@ def parse_operation(form_data: Mapping[str, str], run: Run, attempt: Attempt | N
     )
 
 
-def selected_attempt(form_data: Mapping[str, str], run: Run) -> Attempt | None:
+def selected_attempt(form_data: Mapping[str, str]) -> Attempt | None:
     """Return the attempt that a form names. The engine checks that it belongs to the run or to a run below it.
 
     Raises:

@@ -58,7 +58,7 @@ def semantic_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Sem
     refs_by_path = {spot.path: spot.ref for spot in walk(new.get("tasks"))}
     return [
         *_field_changes(old, new, HOLDS_STEPS, ""),
-        *(_removed_step(spot, after) for ref, spot in before.items() if ref not in after),
+        *(_removed_step(spot) for ref, spot in before.items() if ref not in after),
         *(_added_step(spot, refs_by_path) for ref, spot in after.items() if ref not in before),
         *_moved_steps(before, after),
         *(change for ref, spot in after.items() if ref in before for change in _step_changes(before[ref], spot)),
@@ -75,7 +75,7 @@ def _added_step(spot: StepSpot, refs_by_path: Mapping[str, str]) -> SemanticChan
     )
 
 
-def _removed_step(spot: StepSpot, after: Mapping[str, StepSpot]) -> SemanticChange:
+def _removed_step(spot: StepSpot) -> SemanticChange:
     return SemanticChange(REMOVED, f"step `{spot.ref}` removed: {_step_type_words(spot)}", spot.ref)
 
 

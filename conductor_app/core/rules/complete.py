@@ -25,7 +25,7 @@ def abort(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
     elif failed := _first_created(
         task for task in run.tasks.values() if task.failed_fatally and not has_failure_handler(run, task)
     ):
-        yield from _end_by_failure(run, ctx, now, failed)
+        yield from end_run(run, ctx, now, EVENTS.get(failed.status, "fail"), failure_sentence(failed), failed)
 
 
 def complete(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
@@ -47,10 +47,6 @@ def _end_by_terminate(run: Run, ctx: DecisionContext, now: int, task: Task) -> I
     reason = ending.reason or f"Workflow is {status} by TERMINATE task: {task.attempt.id}"
     failed = None if event == "complete" else task
     yield from end_run(run, ctx, now, event, reason, failed, output=dict(ctx.attempt_payload(task, "output")))
-
-
-def _end_by_failure(run: Run, ctx: DecisionContext, now: int, task: Task) -> Iterator[Effect]:
-    yield from end_run(run, ctx, now, EVENTS.get(task.status, "fail"), failure_sentence(task), task)
 
 
 def failure_sentence(task: Task) -> str:

@@ -25,7 +25,8 @@ def digest_body(digest: Digest, is_weekly: bool, now: int) -> str:
     period = _("In the last seven days:") if is_weekly else _("In the last 24 hours:")
     sections = [f"{period} {digest_subject(digest)}."]
     sections += _section(_("Failed runs by workflow"), [f"{count:>6}  {name}" for name, count in digest.failed], "")
-    sections += _section(_("New failure groups"), _group_lines(digest), _address("failures"))
+    groups = [f"{group.count:>6}  {group.place}: {group.message}" for group in digest.groups]
+    sections += _section(_("New failure groups"), groups, _address("failures"))
     sections += _section(_("Overdue human tasks"), _overdue_lines(digest, now), _address("human_tasks"))
     sections.append(_unsubscribe_text())
     return "\n\n".join(sections) + "\n"
@@ -39,10 +40,6 @@ def _section(title: str, lines: list[str], address: str) -> list[str]:
     if not lines:
         return []
     return ["\n".join([title, *lines, *([address] if address else [])])]
-
-
-def _group_lines(digest: Digest) -> list[str]:
-    return [f"{group.count:>6}  {group.place}: {group.message}" for group in digest.groups]
 
 
 def _overdue_lines(digest: Digest, now: int) -> list[str]:

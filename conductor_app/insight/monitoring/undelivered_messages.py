@@ -1,6 +1,6 @@
 """Messages that could not be delivered: their receivers, the list of operators, and the runs that wait for them."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -91,9 +91,6 @@ def count_undelivered() -> int:
 
 def undelivered_to(run_ids: Collection[str]) -> list[WaitingMessage]:
     """Return the undelivered messages to these runs, oldest first."""
-    rows = Message.objects.undelivered().filter(to__in=run_ids, subject__in=_subjects_of_runs()).order_by("pk")
+    of_runs = [subject for subject, kind in RECEIVER_KINDS.items() if kind == RUN]
+    rows = Message.objects.undelivered().filter(to__in=run_ids, subject__in=of_runs).order_by("pk")
     return [WaitingMessage(*values) for values in rows.values_list("pk", "to", "subject", "error")]
-
-
-def _subjects_of_runs() -> Iterable[str]:
-    return [subject for subject, kind in RECEIVER_KINDS.items() if kind == RUN]

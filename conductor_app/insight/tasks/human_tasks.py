@@ -132,7 +132,7 @@ def search_human_tasks(
     """
     tasks, since = _newest_window(task_filter)
     found = rows.filter(pk__in=tasks.values("attempt_id"))
-    found = _filter_rows(found.select_related("task", "run").defer_payloads(), task_filter, now)
+    found = _filter_rows(found.select_related("task", "run").defer_payloads(), task_filter)
     found = found.defer("input", "output", "task__step_state", "run__input", "run__output", "run__variables")
     found = found.order_by("-scheduled_at", "-id")
     if not _needs_payloads(task_filter):
@@ -188,7 +188,7 @@ def _statuses(states: Iterable[str]) -> list[str]:
     return found + [status for state, statuses in STATUSES.items() if state in states for status in statuses]
 
 
-def _filter_rows(rows: QuerySet[Attempt], task_filter: HumanTaskFilter, now: int) -> QuerySet[Attempt]:
+def _filter_rows(rows: QuerySet[Attempt], task_filter: HumanTaskFilter) -> QuerySet[Attempt]:
     """Apply the filters that the database can evaluate. No row that `_matches` accepts is lost."""
     states = frozenset(task_filter.states)
     for field, values in (

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...expressions import EVALUATORS
-from ...step_structure import StepStructure, structure_of_step, type_of
+from ...step_structure import structure_of_step, type_of
 from ...step_tree import StepSpot
 from ...step_types.decision import DecisionStep
 from ...step_types.do_while import DoWhile
@@ -30,7 +30,7 @@ def lint_evaluator(spot: StepSpot) -> Iterator[LintFinding]:
     if structure.allows_python:
         yield from _lint_language(type_of(step), holder.get("evaluatorType"), script, path)
     if not isinstance(script, str) or not script.strip():
-        yield from _lint_missing(step, structure, script, path)
+        yield from _lint_missing(step, script, path)
     elif not is_template(field) and holder.get("evaluatorType") != "value-param":
         yield from _lint_expressions(script, path)
 
@@ -49,7 +49,7 @@ def _lint_language(type: str, name: Any, script: Any, path: str) -> Iterator[Lin
         yield LintFinding(WARNING, UNREADABLE, place, message, name, near)
 
 
-def _lint_missing(step: Mapping[str, Any], structure: StepStructure, script: Any, path: str) -> Iterator[LintFinding]:
+def _lint_missing(step: Mapping[str, Any], script: Any, path: str) -> Iterator[LintFinding]:
     """A script that is required is missing. Loops over a list need none, and a DECISION can name an input."""
     name = path.rpartition(".")[2]
     if type_of(step) in (DoWhile.type, DecisionStep.type) or (script is None and step.get(name)):

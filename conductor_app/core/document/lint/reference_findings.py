@@ -72,7 +72,7 @@ class ReferenceLinter:
     ) -> Iterator[LintFinding]:
         root, key = reference.root, reference.key
         if root == "workflow":
-            yield from self._check_run_reference(reference, source, path)
+            yield from self._check_run_reference(reference, path)
         elif root in self.by_ref:
             spot = self.by_ref[root]
             yield from self._check_task_reference(spot, reference, source, path, reader)
@@ -83,12 +83,12 @@ class ReferenceLinter:
             replaced = f"{near}.{key}" if near and key else near
             yield LintFinding(severity, UNKNOWN_REFERENCE, path, message, written, replaced)
 
-    def _check_run_reference(self, reference: Reference, source: str, path: str) -> Iterator[LintFinding]:
+    def _check_run_reference(self, reference: Reference, path: str) -> Iterator[LintFinding]:
         key = reference.key
         if key and key not in OF_A_RUN:
             yield unknown_part_finding("workflow", key, OF_A_RUN, "run", path)
         elif key == "input":
-            yield from walk_shape(self.inputs, reference, source, path, UNKNOWN_INPUT, "workflow.input")
+            yield from walk_shape(self.inputs, reference, path, UNKNOWN_INPUT, "workflow.input")
 
     def _check_task_reference(
         self, spot: StepSpot, reference: Reference, source: str, path: str, reader: StepSpot | None
@@ -100,7 +100,7 @@ class ReferenceLinter:
         yield from too_early_finding(spot, reader, source, path)
         if key == "output":
             yield from walk_shape(
-                step_output_shape(spot, self.known), reference, source, path, UNKNOWN_OUTPUT, f"{spot.ref}.output"
+                step_output_shape(spot, self.known), reference, path, UNKNOWN_OUTPUT, f"{spot.ref}.output"
             )
 
 
@@ -132,9 +132,7 @@ def too_early_finding(spot: StepSpot, reader: StepSpot | None, source: str, path
     yield LintFinding(WARNING, TOO_EARLY, path, f"{why} `{source}` may be null.", source)
 
 
-def walk_shape(
-    shape: PayloadShape, reference: Reference, source: str, path: str, kind: str, begun: str
-) -> Iterator[LintFinding]:
+def walk_shape(shape: PayloadShape, reference: Reference, path: str, kind: str, begun: str) -> Iterator[LintFinding]:
     """Yield a finding on the first segment of a path that is known not to exist."""
     for segment in reference.path.segments:
         if not (isinstance(segment, Property) and segment.is_single):
