@@ -1,15 +1,12 @@
 """The gates that a pending attempt must pass before a worker can claim it.
 
 Each gate is declared once, with the SQL that the claim uses (`store/claims.py`), the same condition on the facts of one
-attempt, and the sentences that show its state to an operator (`insight/queues/gate_verdicts.py`).
+attempt, and under the same name the sentences that operators read (`insight/queues/gate_sentences.py`).
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
-
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, pgettext
 
 from ..core.snapshot import NEVER
 from .named_statements import NamedStatement
@@ -61,20 +58,15 @@ class GateFacts:
 class Gate:
     """A gate: one condition on attempts.
 
-    `free_slots`: returns the number of attempts that may pass now, or None for any number. `sentence`: returns the
-    reason why the gate is closed. `open_sentence`: the text for an open gate. `condition`: SQL on the attempt `a`, with
-    `%(queue)s` and `%(now)s`, true while the gate is open; empty if another gate's condition implies it. `usage`: the
-    statement that counts the used slots of a limit, with `name` and `since`. `brief`: returns the reason in a few
-    words, for lists.
+    `free_slots`: returns the number of attempts that may pass now, or None for any number. `condition`: SQL on the
+    attempt `a`, with `%(queue)s` and `%(now)s`, true while the gate is open; empty if another gate's condition implies
+    it. `usage`: the statement that counts the used slots of a limit, with `name` and `since`.
     """
 
     name: str
     free_slots: Callable[[GateFacts], int | None]
-    sentence: Callable[[GateFacts], str]
-    open_sentence: Any
     condition: str = ""
     usage: NamedStatement | None = None
-    brief: Callable[[GateFacts], str] = lambda f: pgettext("a gate", "shut")
 
     def lets_pass(self, facts: GateFacts) -> bool:
         """Return True if the gate is open."""
@@ -90,57 +82,6 @@ def _remaining(count: int, limit: int) -> int | None:
     return None if limit <= 0 else max(limit - count, 0)
 
 
-def _seconds(milliseconds: int) -> str:
-    decimal = pgettext("between the whole and the tenths of a number", ".")
-    return f"{max(milliseconds, 0) / 1000:.1f} s".replace(".", decimal)
-
-
-def _queue_pause_sentence(f: GateFacts) -> str:
-    facts = {"by": f.queue_held_by, "reason": f.queue_held_because, "span": _seconds(f.queue_held_until - f.now)}
-    if f.queue_held_until < NEVER:
-        sentence = (
-            _("The queue was paused by %(by)s: %(reason)s. It resumes in %(span)s.")
-            if f.queue_held_because
-            else _("The queue was paused by %(by)s. It resumes in %(span)s.")
-        )
-    elif f.queue_held_because:
-        sentence = _("The queue was paused by %(by)s: %(reason)s.")
-    else:
-        sentence = _("The queue was paused by %(by)s.") if f.queue_held_by else _("The queue is paused.")
-    return sentence % facts
-
-
-def _rate_limit_sentence(f: GateFacts) -> str:
-    facts: dict[str, Any] = {"starts": f.starts, "limit": f.rate_count, "seconds": f.rate_seconds}
-    if f.rate_reopens_at > f.now:
-        facts["span"] = _seconds(f.rate_reopens_at - f.now)
-        sentence = _(
-            "Rate limit reached: %(starts)s of %(limit)s starts in %(seconds)s s (rateLimitPerFrequency). "
-            "The next start is possible in %(span)s."
-        )
-        return sentence % facts
-    return _("Rate limit reached: %(starts)s of %(limit)s starts in %(seconds)s s (rateLimitPerFrequency).") % facts
-
-
-STOP_SENTENCES = {
-    "after": gettext_lazy("Stopped at a breakpoint after this step%(by)s. It continues by itself in %(span)s."),
-    "failure": gettext_lazy(
-        "Stopped at a breakpoint after the failure of this step%(by)s. It continues by itself in %(span)s."
-    ),
-}
-STOP_BEFORE = gettext_lazy("Stopped at a breakpoint before this step%(by)s. It continues by itself in %(span)s.")
-
-
-def _stop_sentence(f: GateFacts) -> str:
-    by = _(", set by %(by)s") % {"by": f.stopped_by} if f.stopped_by else ""
-    # In minutes, so that a page need not refresh for it every second.
-    span = f"{-(-max(f.stopped_until - f.now, 0) // 60_000)} min"
-    sentence = STOP_SENTENCES.get(f.stopped_place, STOP_BEFORE) % {"by": by, "span": span}
-    if f.stop_error:
-        sentence += " " + _("Its condition could not be evaluated: %(error)s.") % {"error": f.stop_error.rstrip(".")}
-    return sentence
-
-
 def stop_facts(stop: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the facts of a stop as the document of its run stores it; none if there is no stop."""
     if stop is None:
@@ -151,26 +92,6 @@ def stop_facts(stop: Mapping[str, Any] | None) -> dict[str, Any]:
         "stopped_place": stop["place"],
         "stop_error": stop.get("error", ""),
     }
-
-
-def _budget_sentence(f: GateFacts) -> str:
-    facts = {"budget": f.budget_name, "spent": f.budget_spent, "limit": f.budget_limit, "room_at": f.budget_room_at}
-    by = _(", set by %(by)s") % {"by": f.budget_by} if f.budget_by else ""
-    if f.budget_reserved:
-        facts |= {"reserved": f.budget_reserved, "by": by}
-        return (
-            _(
-                "%(budget)s has no room for this call beside the open ones: %(spent)s of %(limit)s are spent, and "
-                "%(reserved)s reserved%(by)s. The task continues when an open call ends. To continue earlier, raise "
-                "the budget or allow this call once."
-            )
-            % facts
-        )
-    sentence = _("%(budget)s is spent: %(spent)s of %(limit)s") % facts + by + ". "
-    if f.budget_room_at:
-        sentence += _("It has room again at %(room_at)s.") % facts + " "
-        return sentence + _("To continue earlier, raise the budget or allow this call once.")
-    return sentence + _("To continue, raise the budget or allow this call once.")
 
 
 COUNT_LEASED = NamedStatement(
@@ -195,73 +116,21 @@ COUNT_STARTS = NamedStatement(
     """
 )
 GATES: tuple[Gate, ...] = (
-    Gate(
-        "run_slot",
-        lambda f: _unlimited_if(not f.is_run_held),
-        lambda f: _("The workflow has reached its limit of parallel runs. This run starts when an earlier run ends."),
-        gettext_lazy("The workflow's limit of parallel runs has room for this run."),
-        # The first attempt of a held run is not visible before the run is released, so `due` covers it.
-        brief=lambda f: _("workflow limit reached"),
-    ),
-    Gate(
-        "breakpoint",
-        lambda f: _unlimited_if(not f.stopped_until),
-        _stop_sentence,
-        gettext_lazy("The task is not stopped at a breakpoint."),
-        # An attempt at a breakpoint is not visible before it continues, so `due` covers it.
-        brief=lambda f: _("at a breakpoint"),
-    ),
-    Gate(
-        "budget",
-        lambda f: _unlimited_if(min(f.budget_until, f.visible_at) <= f.now),
-        _budget_sentence,
-        gettext_lazy("The task does not wait for a budget."),
-        # An attempt that waits for a budget is not visible before the end of its wait, so `due` covers it.
-        brief=lambda f: _("budget reserved") if f.budget_reserved else _("budget spent"),
-    ),
+    # The first attempt of a held run is not visible before the run is released, so `due` covers it.
+    Gate("run_slot", lambda f: _unlimited_if(not f.is_run_held)),
+    # An attempt at a breakpoint is not visible before it continues, so `due` covers it.
+    Gate("breakpoint", lambda f: _unlimited_if(not f.stopped_until)),
+    # An attempt that waits for a budget is not visible before the end of its wait, so `due` covers it.
+    Gate("budget", lambda f: _unlimited_if(min(f.budget_until, f.visible_at) <= f.now)),
     Gate(
         "queue",
         lambda f: _unlimited_if(f.queue_held_until <= f.now),
-        _queue_pause_sentence,
-        gettext_lazy("The queue is not paused."),
         "NOT EXISTS (SELECT 1 FROM conductor_queuehold h WHERE h.queue = %(queue)s AND h.until_at > %(now)s)",
-        brief=lambda f: _("queue paused"),
     ),
-    Gate(
-        "due",
-        lambda f: _unlimited_if(f.visible_at <= f.now),
-        lambda f: _("The task is delayed for another %(span)s.") % {"span": _seconds(f.visible_at - f.now)},
-        gettext_lazy("The task is due."),
-        "a.visible_at <= %(now)s",
-        brief=lambda f: _("due in %(span)s") % {"span": _seconds(f.visible_at - f.now)},
-    ),
-    Gate(
-        "deadline",
-        lambda f: _unlimited_if(f.ends_at > f.now),
-        lambda f: _("The task's deadline passed %(span)s ago.") % {"span": _seconds(f.now - f.ends_at)},
-        gettext_lazy("The task's deadline has not passed."),
-        "a.ends_at > %(now)s",
-        brief=lambda f: _("deadline passed"),
-    ),
-    Gate(
-        "concurrency",
-        lambda f: _remaining(f.leased, f.concurrent_limit),
-        lambda f: (
-            _("Concurrency limit reached: %(leased)s of %(limit)s tasks of this name run (concurrentExecLimit).")
-            % {"leased": f.leased, "limit": f.concurrent_limit}
-        ),
-        gettext_lazy("The concurrency limit is not reached."),
-        usage=COUNT_LEASED,
-        brief=lambda f: _("limit %(used)s of %(limit)s") % {"used": f.leased, "limit": f.concurrent_limit},
-    ),
-    Gate(
-        "rate",
-        lambda f: _remaining(f.starts, f.rate_count if f.rate_seconds > 0 else 0),
-        _rate_limit_sentence,
-        gettext_lazy("The rate limit is not reached."),
-        usage=COUNT_STARTS,
-        brief=lambda f: _("rate limit %(limit)s in %(seconds)s s") % {"limit": f.rate_count, "seconds": f.rate_seconds},
-    ),
+    Gate("due", lambda f: _unlimited_if(f.visible_at <= f.now), "a.visible_at <= %(now)s"),
+    Gate("deadline", lambda f: _unlimited_if(f.ends_at > f.now), "a.ends_at > %(now)s"),
+    Gate("concurrency", lambda f: _remaining(f.leased, f.concurrent_limit), usage=COUNT_LEASED),
+    Gate("rate", lambda f: _remaining(f.starts, f.rate_count if f.rate_seconds > 0 else 0), usage=COUNT_STARTS),
 )
 BREAKPOINT, BUDGET = GATES[1:3]
 CONCURRENCY, RATE = GATES[-2:]

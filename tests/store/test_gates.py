@@ -2,6 +2,7 @@
 
 import pytest
 
+from conductor_app.insight.queues.gate_sentences import GATE_TEXTS
 from conductor_app.insight.queues.gate_verdicts import gate_facts, gate_verdicts
 from conductor_app.models import QueueHold
 from conductor_app.models.gates import GATES
@@ -54,6 +55,10 @@ def test_a_pause_closes_the_gate_to_its_end(waiting, clock, ahead):
     QueueHold.objects.create(queue="ship", until_at=clock.now() + ahead, held_at=clock.now())
 
     assert verdicts(waiting, clock)["queue"] is is_candidate(waiting, clock) is (ahead <= 0)
+
+
+def test_every_gate_has_sentences():
+    assert list(GATE_TEXTS) == [gate.name for gate in GATES]
 
 
 def test_every_gate_has_a_condition_or_a_limit_except_those_that_delay():

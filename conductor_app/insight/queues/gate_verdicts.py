@@ -16,6 +16,7 @@ from ...models.gates import CONCURRENCY, COUNT_LEASED, COUNT_STARTS, GATES, Gate
 from ..ai.budget_holds import hold_facts
 from ..durations import format_duration
 from ..runs.last_transition import last_transition
+from .gate_sentences import GATE_TEXTS
 from .queue_states import QUIET_AFTER_MS, QueuePolls, grouped_polls, polls_of
 
 MAX_HOLDERS = 20
@@ -100,12 +101,12 @@ def gate_verdicts(attempt: Attempt, facts: GateFacts) -> list[GateVerdict]:
 def _evaluate_gates(attempt: Attempt, facts: GateFacts, use: LimitUse) -> list[GateVerdict]:
     facts = replace(facts, start_times=use.starts) if use.starts else facts
     return [
-        GateVerdict(gate.name, True, str(gate.open_sentence))
+        GateVerdict(gate.name, True, str(GATE_TEXTS[gate.name].open_sentence))
         if gate.lets_pass(facts)
         else GateVerdict(
             gate.name,
             False,
-            gate.sentence(facts),
+            GATE_TEXTS[gate.name].sentence(facts),
             use.holders if gate is CONCURRENCY else limit_holders(gate.name, attempt),
         )
         for gate in GATES

@@ -16,6 +16,7 @@ from ...models.gates import BREAKPOINT, GateFacts, stop_facts
 from ..definitions.parsed_definitions import attempts_allowed, parsed_definition
 from ..durations import format_duration, format_elapsed, format_timestamp
 from ..monitoring.undelivered_messages import WaitingMessage, undelivered_to
+from ..queues.gate_sentences import GATE_TEXTS
 from ..queues.gate_verdicts import GateVerdict, verdicts_on, verdicts_on_attempts
 from ..tasks.attempt_waits import describe_wait, interest_sort_key
 from .last_transition import last_transition
@@ -110,7 +111,7 @@ def _stopped_cause(run: Run, stops: Mapping[str, Mapping[str, Any]], now: int) -
     attempt_id, first = next(iter(stops.items()))
     others = len(stops) - 1
     more = ngettext(" · %(count)s more stopped task", " · %(count)s more stopped tasks", others) % {"count": others}
-    sentence = BREAKPOINT.sentence(GateFacts(now, 0, **stop_facts(first))).rstrip(".")
+    sentence = GATE_TEXTS[BREAKPOINT.name].sentence(GateFacts(now, 0, **stop_facts(first))).rstrip(".")
     whole = _("Waiting: `%(task)s` — %(what)s") % {"task": first["task"], "what": sentence[:1].lower() + sentence[1:]}
     attempt = Attempt.objects.defer_payloads().filter(pk=attempt_id).select_related("task").first()
     if attempt is not None:

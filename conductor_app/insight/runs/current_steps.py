@@ -21,6 +21,7 @@ from ...core.step_types.wait import Wait
 from ...models import Attempt, Message, Run
 from ...models.gates import BREAKPOINT, GATES, GateFacts, stop_facts
 from ..durations import format_duration
+from ..queues.gate_sentences import GATE_TEXTS
 from ..queues.gate_verdicts import facts_of_attempts
 from ..queues.queue_states import QUIET_AFTER_MS, last_polls
 from ..tasks.attempt_waits import CONTAINER_STEP_TYPES
@@ -55,7 +56,9 @@ def current_steps(runs: Iterable[Run], now: int) -> dict[str, CurrentStep]:
 def _describe_stop(stops: Mapping[str, Mapping[str, Any]], now: int) -> CurrentStep:
     """Return the stop of a run at a breakpoint, in the words of the gate."""
     first = next(iter(stops.values()))
-    return CurrentStep(first["task"], BREAKPOINT.brief(GateFacts(now, 0, **stop_facts(first))), first["since"])
+    return CurrentStep(
+        first["task"], GATE_TEXTS[BREAKPOINT.name].brief(GateFacts(now, 0, **stop_facts(first))), first["since"]
+    )
 
 
 def _current_attempts(run_ids: Collection[str]) -> list[Attempt]:
@@ -98,7 +101,9 @@ def _describe_pending(attempt: Attempt, facts: GateFacts, polled_at: int | None,
         return CurrentStep(task, _("attempt %(number)s in %(left)s") % left, None)
     closed = next((gate for gate in GATES if not gate.lets_pass(facts)), None)
     if closed is not None:
-        return CurrentStep(task, closed.brief(facts), None if attempt.visible_at > now else attempt.pending_since)
+        return CurrentStep(
+            task, GATE_TEXTS[closed.name].brief(facts), None if attempt.visible_at > now else attempt.pending_since
+        )
     is_polled = polled_at is not None and now - polled_at < QUIET_AFTER_MS
     return CurrentStep(task, _("queued") if is_polled else _("no workers"), attempt.pending_since)
 

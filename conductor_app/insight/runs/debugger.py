@@ -17,6 +17,7 @@ from ...core.expressions import MISSING, resolve_template
 from ...core.step_types.sub_workflow import SubWorkflow
 from ...models import Attempt, Run
 from ...models.gates import BREAKPOINT, GateFacts, stop_facts
+from ..queues.gate_sentences import GATE_TEXTS
 from ..tasks.task_list import find_task
 from .execution import find_run
 
@@ -58,7 +59,7 @@ def _stop_details(attempt: Attempt, stop: Mapping[str, Any], now: int) -> StopDe
         task=stop["task"],
         type=attempt.task.type,
         place=stop["place"],
-        sentence=BREAKPOINT.sentence(GateFacts(now, 0, **stop_facts(stop))),
+        sentence=GATE_TEXTS[BREAKPOINT.name].sentence(GateFacts(now, 0, **stop_facts(stop))),
         by=stop["by"],
         since=stop["since"],
         until=stop["until"],
