@@ -13,11 +13,8 @@ from ..core.errors import Unauthenticated
 from ..models import AccessKey, Application
 from .access_types import ADMIN
 from .roles import role_group
-from .server_keys import derive_keys
 
 HASH_PREFIX = "sha256$"
-SALT = "conductor_app.access.keys"
-"""Part of the hashes of version 0.1, which also depend on SECRET_KEY. They are replaced at the next use of the key."""
 
 APPLICATION_USER_PREFIX = "app:"
 """Prefix of the names of applications' own users, followed by the application's id."""
@@ -62,9 +59,9 @@ def verify_key(key_id: str, secret: str) -> AccessKey:
     """
     rows = AccessKey.objects.filter(pk=key_id, is_active=True, application__user__is_active=True)
     key = rows.select_related("application").first()
-    if key is None or not _is_secret_of(key, secret):
+    if key is None or not constant_time_compare(hash_secret(secret), key.secret_hash):
         raise Unauthenticated("The key or its secret is wrong.", code="INVALID_CREDENTIALS")
-    AccessKey.objects.filter(pk=key_id).update(used_at=clock.now(), secret_hash=hash_secret(secret))
+    AccessKey.objects.filter(pk=key_id).update(used_at=clock.now())
     return key
 
 
@@ -74,9 +71,3 @@ def hash_secret(secret: str) -> str:
     It does not depend on SECRET_KEY, so that keys survive its rotation.
     """
     return HASH_PREFIX + sha256(secret.encode()).hexdigest()
-
-
-def _is_secret_of(key: AccessKey, secret: str) -> bool:
-    if key.secret_hash.startswith(HASH_PREFIX):
-        return constant_time_compare(hash_secret(secret), key.secret_hash)
-    return any(constant_time_compare(old.hex(), key.secret_hash) for old in derive_keys(SALT, secret))

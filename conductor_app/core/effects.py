@@ -468,24 +468,3 @@ def apply_effects(run: Run, effects: Iterable[Effect]) -> Run:
     for effect in effects:
         effect.apply(builder)
     return builder.build()
-
-
-FORMER_NAMES = {
-    "MoveAttempt": "TransitionAttempt",
-    "MoveRun": "TransitionRun",
-    "Requeue": "RequeueAttempt",
-    "ForgetTasks": "PruneIteration",
-    "TakeBack": "DeleteTasks",
-    "FollowPlan": "SwitchDefinition",
-    "TakeMessages": "ConsumeMessages",
-    "Await": "AttachChild",
-    "Send": "SendMessage",
-    "Publish": "PublishEvent",
-}
-"""Names of effects in history that was written before version 0.2, with their present names."""
-
-
-def effect_name(line: Mapping[str, Any]) -> str:
-    """Return the present name of the effect that a line of history records."""
-    name = str(line.get("effect"))
-    return FORMER_NAMES.get(name, name)

@@ -22,7 +22,6 @@ from .waiters import WAITERS
 
 log = logging.getLogger(__name__)
 
-# Not `conductor:wakeups`, on which previous versions send lists of queues.
 CHANNEL = "conductor:announcements"
 # The pause after Redis could not be reached, so that requests do not wait for it repeatedly.
 RETRY_SECONDS = 2.0

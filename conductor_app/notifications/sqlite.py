@@ -71,8 +71,7 @@ _inbox = HintInbox()
 def _receive_hints(receiver: socket.socket) -> None:
     while True:
         hint = receiver.recv(MAX_HINT_BYTES)
-        # A process of the previous version sends a list of queues.
-        with suppress(orjson.JSONDecodeError, AttributeError):
+        with suppress(orjson.JSONDecodeError):
             WAITERS.value.wake_all() if hint == WAKE_EVERYONE else WAITERS.value.wake(orjson.loads(hint))
 
 

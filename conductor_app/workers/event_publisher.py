@@ -87,10 +87,6 @@ def notify_alert(facts: dict) -> str:
         link = _page_link({"alert": payload["alert"]}) if payload.get("alert") else ""
         return notify_target(facts["target"], AlertNotice(**payload | {"link": link}), facts["id"])
     link = _page_link(payload)
-    if facts["channel"] == "webhook":
-        # The previous release wrote the address of the webhook into the message.
-        _post(facts["to"], {**facts, "payload": payload | ({"address": link} if link else {})})
-        return ""
     sentence = payload["sentence"]
     body = payload.get("body") or (f"{sentence}\n\n{link}\n" if link else f"{sentence}\n")
     send_mail(f"Conductor: {sentence}"[:200].replace("\n", " "), body, None, [facts["to"]])

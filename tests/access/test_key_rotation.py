@@ -6,12 +6,9 @@ from django.test import Client
 from conductor_app import process_state
 from conductor_app.access import access_keys, clients, signed_links, temporary_credentials
 from conductor_app.core.errors import Forbidden, Unauthenticated
-from conductor_app.models import AccessKey
 from tests.access.signing import identified_caller
 
 NEW_KEY = "the next key of this server"
-HASH_OF_VERSION_0_1 = "b89a17d2c9d909b364d08ae6bbefdf4298a75e206ee591370baf1e4dae24ce8b"
-"""The hash that version 0.1 stored for the secret "secret" under the SECRET_KEY "fixed"."""
 
 
 @pytest.fixture(autouse=True)
@@ -42,19 +39,6 @@ def test_access_keys_do_not_depend_on_the_secret_key(rotate, clock, with_fallbac
     rotate(with_fallback=with_fallback)
 
     assert exchange(*key).status_code == 200
-
-
-def test_an_access_key_of_version_0_1_is_hashed_without_the_secret_key_at_its_next_use(rotate, settings, clock):
-    settings.SECRET_KEY = "fixed"
-    key_id, _ = access_keys.create_key("billing")
-    AccessKey.objects.update(secret_hash=HASH_OF_VERSION_0_1)
-    rotate(with_fallback=True)
-    assert exchange(key_id, "wrong").status_code == 401
-
-    assert exchange(key_id, "secret").status_code == 200
-
-    settings.SECRET_KEY_FALLBACKS = []
-    assert exchange(key_id, "secret").status_code == 200
 
 
 def test_a_token_is_valid_while_the_previous_key_is_listed(rotate, settings, clock):

@@ -26,14 +26,14 @@ def replay(*decisions):
 def test_tasks_appear_and_end():
     first = [create_effect("a")]
     second = [
-        transition_effect("MoveAttempt", "a", "complete"),
+        transition_effect("TransitionAttempt", "a", "complete"),
         transition_effect("ResolveTask", "a", "complete"),
         create_effect("b"),
     ]
 
     assert replay(first) == ("RUNNING", {"a": "ACTIVE"})
     assert replay(first, second) == ("RUNNING", {"a": "COMPLETED", "b": "ACTIVE"})
-    assert replay(first, second, [{"effect": "MoveRun", "event": "pause"}])[0] == "PAUSED"
+    assert replay(first, second, [{"effect": "TransitionRun", "event": "pause"}])[0] == "PAUSED"
 
 
 def test_a_task_that_ended_at_once_or_was_skipped_has_its_status():
@@ -46,10 +46,10 @@ def test_a_task_that_ended_at_once_or_was_skipped_has_its_status():
 def test_reverted_and_deleted_tasks_are_removed():
     body = [create_effect(key) for key in ("a", "x__1", "y__1__2", "x__2", "x__11")]
 
-    assert list(replay(body, [{"effect": "TakeBack", "count": 1, "tasks": ["a"]}])[1]) == [
+    assert list(replay(body, [{"effect": "DeleteTasks", "count": 1, "tasks": ["a"]}])[1]) == [
         "x__1", "y__1__2", "x__2", "x__11",
     ]  # fmt: skip
-    assert list(replay(body, [{"effect": "ForgetTasks", "loop": "l", "iteration": 1}])[1]) == [
+    assert list(replay(body, [{"effect": "PruneIteration", "loop": "l", "iteration": 1}])[1]) == [
         "a",
         "x__2",
         "x__11",
@@ -58,13 +58,15 @@ def test_reverted_and_deleted_tasks_are_removed():
 
 def test_unstored_history_lines_are_counted():
     replayed = replay_history(
-        [(1, 0, [create_effect("a"), {"effect": "…", "more": 800}]), (2, 0, [{"effect": "TakeBack", "count": 60}])]
+        [(1, 0, [create_effect("a"), {"effect": "…", "more": 800}]), (2, 0, [{"effect": "DeleteTasks", "count": 60}])]
     )
 
     assert replayed.unknown == 860
 
 
-@pytest.mark.parametrize("lines", [None, [], [{}], [{"effect": "MoveAttempt"}], [{"effect": "TakeBack", "count": "x"}]])
+@pytest.mark.parametrize(
+    "lines", [None, [], [{}], [{"effect": "TransitionAttempt"}], [{"effect": "DeleteTasks", "count": "x"}]]
+)
 def test_empty_history_lines_are_ignored(lines):
     assert replay(lines) == ("RUNNING", {})
 

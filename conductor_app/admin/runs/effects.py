@@ -8,7 +8,6 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from ...core.effects import effect_name
 from ...core.informative_lines import informative_line
 from ..badges import format_status, mark_names
 
@@ -40,7 +39,7 @@ def describe_effects(effects: Iterable[EffectLine]) -> list[SafeString]:
     """Return one sentence per effect. Effects beyond the limit become a count per kind."""
     lines = list(effects)
     sentences = [mark_names(_sentence(line)) for line in lines[:MAX_SENTENCES]]
-    other_kinds = Counter(effect_name(line) for line in lines[MAX_SENTENCES:])
+    other_kinds = Counter(str(line.get("effect")) for line in lines[MAX_SENTENCES:])
     return sentences + [
         mark_names(_("%(count)s more × %(kind)s") % {"count": count, "kind": kind})
         for kind, count in other_kinds.items()
@@ -48,7 +47,7 @@ def describe_effects(effects: Iterable[EffectLine]) -> list[SafeString]:
 
 
 def _sentence(line: EffectLine) -> str:
-    name = effect_name(line)
+    name = str(line.get("effect"))
     return EFFECT_SENTENCES[name](line) if name in EFFECT_SENTENCES else name
 
 

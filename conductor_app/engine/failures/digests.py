@@ -76,7 +76,7 @@ def _write_message(row: DigestSubscription, now: int) -> None:
         return
     with timezone.override(ZoneInfo(row.zone)):
         payload = {"sentence": digest_subject(digest), "body": digest_body(digest, is_weekly, now), "at": now}
-    facts = {"sink": ALERT, "id": secrets.token_hex(16), "channel": "mail", "to": row.user.email, "payload": payload}
+    facts = {"sink": ALERT, "id": secrets.token_hex(16), "to": row.user.email, "payload": payload}
     outbox_messages.send(PUBLISH, now, to=f"digest {row.pk}", facts=facts)
 
 

@@ -47,7 +47,7 @@ def fire_schedule(schedule_id: int) -> None:
     if schedule is None or schedule.next_run_at is None or schedule.next_run_at > now:
         return
     table = timetable_of(schedule)
-    slot = next_slot(schedule, table)
+    slot = next_slot(schedule)
     if slot is None:
         return
     claim = _advance_claim(schedule, slot, table, now)

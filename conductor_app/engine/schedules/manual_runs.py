@@ -68,7 +68,7 @@ def _check_span(schedule: Schedule, first: int, last: int, now: int) -> int:
     if not 0 <= first <= last <= now:
         raise Invalid(f"A backfill needs a startTime and a later endTime, both in the past (got {first} and {last}).")
     # The schedule fires the slots from its next one on by itself.
-    ahead = next_slot(schedule, timetable_of(schedule))
+    ahead = next_slot(schedule)
     return last if ahead is None else min(last, ahead.at - 1)
 
 

@@ -39,18 +39,9 @@ def timetable_of(schedule: Schedule) -> Timetable:
     return parse_timetable(schedule.document)
 
 
-def next_slot(schedule: Schedule, table: Timetable) -> ScheduleSlot | None:
-    """Return the next slot of a schedule. `next_run_at` is later by the schedule's spread.
-
-    A row that an older version wrote has no spread: its `next_run_at` is the slot.
-    """
-    if schedule.next_run_at is None:
-        return None
-    if schedule.next_slot_at is not None:
-        slot = ScheduleSlot(schedule.next_slot_at, schedule.next_entry)
-        if table.runs_at(slot, schedule.name) == schedule.next_run_at:
-            return slot
-    return ScheduleSlot(schedule.next_run_at, schedule.next_entry)
+def next_slot(schedule: Schedule) -> ScheduleSlot | None:
+    """Return the next slot of a schedule. `next_run_at` is later by the schedule's spread."""
+    return None if schedule.next_slot_at is None else ScheduleSlot(schedule.next_slot_at, schedule.next_entry)
 
 
 def set_next_from_now(schedule: Schedule, now: int) -> None:

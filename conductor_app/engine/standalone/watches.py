@@ -78,7 +78,7 @@ def _check_watch(watch_id: int) -> None:
 
 def _send_mail(row: GroupWatch, sentence: str, now: int) -> None:
     payload = {"sentence": sentence, "at": now, "taskGroupId": row.group_id}
-    facts = {"sink": ALERT, "id": secrets.token_hex(16), "channel": "mail", "to": row.mail, "payload": payload}
+    facts = {"sink": ALERT, "id": secrets.token_hex(16), "to": row.mail, "payload": payload}
     outbox_messages.send(PUBLISH, now, to=f"watch {row.pk}", facts=facts)
 
 

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...core.effects import effect_name
 from ...core.states import ATTEMPT, RUN, TASK, StateMachine
 from ...models import HistoryEntry
 
@@ -66,7 +65,7 @@ class _Replay:
     at: int = 0
 
     def apply_line(self, line: Mapping[str, Any]) -> None:
-        kind = effect_name(line)
+        kind = line.get("effect")
         if kind == "CreateTask":
             self._create_task(line)
         elif kind == "TransitionRun":
@@ -91,7 +90,7 @@ class _Replay:
         )
 
     def _transition_task(self, task: _Task, line: Mapping[str, Any]) -> None:
-        kind = effect_name(line)
+        kind = line.get("effect")
         if kind == "OpenAttempt":
             task.attempt, task.attempts = PENDING, _whole_number(line, "number") + 1
         elif kind == "TransitionAttempt":

@@ -1,6 +1,5 @@
 """Lookup of the last decision in a run's history that changed its status by an event."""
 
-from ...core.effects import effect_name
 from ...models import HistoryEntry
 
 SEARCHED_ROWS = 20
@@ -14,4 +13,4 @@ def last_transition(run_id: str, event: str) -> HistoryEntry | None:
 
 
 def _has_transition(entry: HistoryEntry, event: str) -> bool:
-    return any(effect_name(line) == "TransitionRun" and line.get("event") == event for line in entry.effects)
+    return any(line.get("effect") == "TransitionRun" and line.get("event") == event for line in entry.effects)

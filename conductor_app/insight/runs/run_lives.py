@@ -6,7 +6,6 @@ from typing import Any
 
 from django.db.models import Q
 
-from ...core.effects import effect_name
 from ...core.states import RUN
 from ...models import HistoryEntry, Run
 from .missing_run import time_of_id
@@ -74,4 +73,4 @@ def lives_between(rows: Iterable[Sequence[Any]], run: Run, begin: int, now: int)
 
 
 def _run_events(effects: Iterable[Mapping[str, Any]]) -> list[str]:
-    return [str(line.get("event", "")) for line in effects or () if effect_name(line) == "TransitionRun"]
+    return [str(line.get("event", "")) for line in effects or () if line.get("effect") == "TransitionRun"]

@@ -142,7 +142,7 @@ def _upcoming_entries(
     for row in firing:
         duration = typical.get(row.workflow_name, 0)
         # An overdue slot is still upcoming.
-        begin = max(min(row.next_slot_at or row.next_run_at or now + 1, now + 1), starts[0])
+        begin = max(min(row.next_slot_at or now + 1, now + 1), starts[0])
         try:
             slots = [slot.at for slot in islice(parse_timetable(row.document).between(begin, starts[-1] - 1), most + 1)]
         except RequestRefused:

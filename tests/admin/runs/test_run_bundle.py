@@ -75,7 +75,7 @@ def test_a_bundle_of_another_server_is_displayed_without_storing_it(viewer, scen
     ],
 )
 def test_the_content_of_a_file_is_displayed_as_text_or_omitted(viewer, run):
-    history = [{"effects": [{"effect": "TakeBack", "count": "x"}, {"effect": "MoveRun"}, 3]}, None]
+    history = [{"effects": [{"effect": "DeleteTasks", "count": "x"}, {"effect": "TransitionRun"}, 3]}, None]
 
     page = looked_into(viewer, {"bundle": "run", "format": 1, "run": run, "history": history, "takenAt": 10**15})
 
