@@ -55,7 +55,6 @@ class Alert(models.Model):
     """A condition on a view. `next_at`: the time of the next check; `last_fired_at`: the time of the last firing.
 
     `incident_at`: the time of the first firing since the condition was last not met; None if it is not met.
-    `webhook` and `mail`: the recipients as the previous release reads them; `targets` has replaced them.
     `quiet_from`, `quiet_until`: the minutes of the day, in the time zone `zone`, between which it does not fire.
     `budget`: the scope, name and period of the budget of an alert of the kind `budget`; None for all budgets.
     """
@@ -65,8 +64,6 @@ class Alert(models.Model):
     threshold = models.IntegerField()
     window_minutes = models.IntegerField()
     repeat_minutes = models.IntegerField()
-    webhook = models.CharField(max_length=1000, default="", blank=True)
-    mail = models.CharField(max_length=254, default="", blank=True)
     targets = models.ManyToManyField(AlertTarget, related_name="alerts")
     quiet_from = models.SmallIntegerField(null=True)
     quiet_until = models.SmallIntegerField(null=True)
