@@ -5,6 +5,7 @@ from typing import Any
 
 from .. import clock
 from ..models import AuditEntry
+from ..telemetry import log_context
 
 
 def record(
@@ -29,4 +30,5 @@ def record(
         object_id=str(object_id)[:320],
         reason=reason,
         facts=dict(facts or {}),
+        request_id=log_context.request_id(),
     )

@@ -14,7 +14,7 @@ from django.db import migrations
 from django.db.migrations.operations.base import Operation
 from django.db.migrations.state import ProjectState
 
-from conductor_app.models.migration_operations import DropForeignKeyCheck, DropPatternIndexesOfIds, SetFillFactor
+from conductor_app.models.migration_operations import SetFillFactor
 
 WHOLE_APP = "all tables"
 """The table of operations that name no model."""
@@ -34,7 +34,6 @@ POSTGRESQL: tuple[tuple[tuple[type[Operation], ...], MigrationEffect], ...] = (
         (
             AddIndexConcurrently,
             RemoveIndexConcurrently,
-            DropPatternIndexesOfIds,
             SetFillFactor,
             ValidateConstraint,
             migrations.AlterModelOptions,
@@ -42,16 +41,14 @@ POSTGRESQL: tuple[tuple[tuple[type[Operation], ...], MigrationEffect], ...] = (
         ),
         MigrationEffect.NO_LOCK,
     ),
-    ((AddConstraintNotValid, DropForeignKeyCheck), MigrationEffect.SHORT_LOCK),
+    ((AddConstraintNotValid,), MigrationEffect.SHORT_LOCK),
     ((migrations.RunPython, migrations.RunSQL), MigrationEffect.UNKNOWN),
     ((migrations.AddIndex, migrations.AddConstraint, migrations.AlterField), MigrationEffect.LONG_LOCK),
 )
 SQLITE: tuple[tuple[tuple[type[Operation], ...], MigrationEffect], ...] = (
     (
         (
-            DropPatternIndexesOfIds,
             SetFillFactor,
-            DropForeignKeyCheck,
             migrations.AlterModelOptions,
             migrations.AlterModelManagers,
         ),

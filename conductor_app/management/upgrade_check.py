@@ -1,7 +1,7 @@
 """What would make an upgrade slow or impossible. Nothing is changed."""
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 
@@ -79,6 +79,9 @@ def check_migrations(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     except InconsistentMigrationHistory as error:
         yield Finding(str(error), is_problem=True)
         return
+    if refusal := describe_outdated(executor.loader, executor.loader.applied_migrations):
+        yield Finding(refusal, is_problem=True)
+        return
     yield from _newer_migrations(executor.loader)
     if not connection.introspection.table_names():
         yield Finding("The database is empty: `migrate` creates all tables.")
@@ -93,6 +96,22 @@ def pending_effects(executor: MigrationExecutor) -> Iterator[tuple[str, list[Tab
     state = executor.loader.project_state([key for key in executor.loader.applied_migrations if key in graph.nodes])
     for migration, _ in executor.migration_plan(graph.leaf_nodes()):
         yield str(migration), table_effects(migration, state, executor.connection.vendor)
+
+
+def describe_outdated(loader: MigrationLoader, applied: Collection[tuple[str, str]]) -> str:
+    """Return why a database with these migrations is too old for this version, or "".
+
+    A migration that replaces others, which this version no longer has, needs all of them: Django would skip it.
+    """
+    known = {*applied, *loader.disk_migrations}
+    for (app, name), migration in loader.disk_migrations.items():
+        missing = [key for key in migration.replaces if key not in known]
+        if 0 < len(missing) < len(migration.replaces):
+            return (
+                f"The database is too old: {app}.{name} replaces {'.'.join(missing[0])}, which is not applied. "
+                f"Migrate it with a version that has {'.'.join(migration.replaces[-1])}, and then with this one."
+            )
+    return ""
 
 
 def _newer_migrations(loader: MigrationLoader) -> Iterator[Finding]:

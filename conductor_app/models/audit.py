@@ -2,7 +2,6 @@
 
 from django.db import models
 
-from ..telemetry.log_context import request_id
 from .fields import DocumentField, MomentField
 
 
@@ -19,7 +18,7 @@ class AuditEntry(models.Model):
     object_id = models.CharField(max_length=320)
     reason = models.TextField(default="", blank=True)
     facts = DocumentField(default=dict)
-    request_id = models.CharField(max_length=128, default=request_id, db_default="", blank=True)
+    request_id = models.CharField(max_length=128, default="", db_default="", blank=True)
 
     class Meta:
         verbose_name_plural = "audit entries"

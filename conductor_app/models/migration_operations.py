@@ -12,8 +12,6 @@ from django.contrib.postgres.operations import (
 )
 from django.db import migrations
 
-from .fields import IdField
-
 
 class AddIndexWithoutLock(AddIndexConcurrently):
     """Add an index while other processes write: with CONCURRENTLY on PostgreSQL, plainly on SQLite.
@@ -88,53 +86,6 @@ class ValidateCheck(ValidateConstraint):
             super().database_forwards(app_label, schema_editor, from_state, to_state)
 
 
-class DropPatternIndexesOfIds(migrations.operations.base.Operation):
-    """Drop the indexes for patterns that Django created beside the indexes of ids, on PostgreSQL.
-
-    `IdField.db_type` prevents them in tables that are created later. The migration must not be atomic. It can be
-    repeated.
-    """
-
-    reversible = True
-
-    def state_forwards(self, app_label: str, state: Any) -> None:
-        """Change nothing: the indexes are unknown to Django's state."""
-
-    def database_forwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
-        """Drop the indexes of all columns of the app that hold ids."""
-        if schema_editor.connection.vendor != "postgresql":
-            return
-        with unlimited_lock_wait(schema_editor):
-            for name in _pattern_indexes(app_label, schema_editor, to_state):
-                schema_editor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {schema_editor.quote_name(name)}")
-
-    def database_backwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
-        """Keep the columns without these indexes: nothing needs them."""
-
-    def describe(self) -> str:
-        """Return the description for `migrate --plan`."""
-        return "Drop indexes for patterns of ids"
-
-
-def _pattern_indexes(app_label: str, schema_editor: Any, state: Any) -> list[str]:
-    columns = {
-        (model._meta.db_table, field.column)
-        for model in state.apps.get_app_config(app_label).get_models()
-        for field in model._meta.concrete_fields
-        if isinstance(getattr(field, "target_field", field), IdField)
-    }
-    found = []
-    with schema_editor.connection.cursor() as cursor:
-        for table, column in sorted(columns):
-            cursor.execute(
-                "SELECT indexname FROM pg_indexes WHERE schemaname = current_schema() AND tablename = %s "
-                "AND indexdef LIKE %s",
-                [table, f"%({column} varchar_pattern_ops)"],
-            )
-            found += [name for (name,) in cursor.fetchall()]
-    return found
-
-
 class SetFillFactor(migrations.operations.base.Operation):
     """Let inserts fill the pages of a table to this percentage only, on PostgreSQL.
 
@@ -166,19 +117,6 @@ class SetFillFactor(migrations.operations.base.Operation):
     def describe(self) -> str:
         """Return the description for `migrate --plan`."""
         return f"Fill pages of {self.model_name} to {self.percentage} %"
-
-
-class DropForeignKeyCheck(migrations.AlterField):
-    """Set `db_constraint=False` of a foreign key. PostgreSQL drops its check at once and locks both tables briefly.
-
-    SQLite keeps the check of an existing column, because it would have to copy the whole table. The operation can be
-    repeated.
-    """
-
-    def database_forwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
-        """Drop the check, or add it again when a migration is reverted."""
-        if schema_editor.connection.vendor == "postgresql":
-            super().database_forwards(app_label, schema_editor, from_state, to_state)
 
 
 @contextmanager

@@ -21,8 +21,6 @@ from django.db import migrations, models
 import conductor_app.migrations
 from conductor_app.models.migration_operations import (
     AddIndexWithoutLock,
-    DropForeignKeyCheck,
-    DropPatternIndexesOfIds,
     RemoveIndexWithoutLock,
     SetFillFactor,
 )
@@ -33,8 +31,6 @@ DATA = (migrations.RunPython, migrations.RunSQL)
 REPEATABLE = (
     AddIndexWithoutLock,
     RemoveIndexWithoutLock,
-    DropPatternIndexesOfIds,
-    DropForeignKeyCheck,
     SetFillFactor,
     ValidateConstraint,
 )

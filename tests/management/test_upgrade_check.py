@@ -5,11 +5,14 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from django.core.management import CommandError, call_command
 from django.db import connection, migrations, models
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
 from conductor_app.management import disk_check, upgrade_check
+from conductor_app.management.backup import schema_state
+from conductor_app.management.backup.errors import BackupRefused
 from conductor_app.management.definition_check import BehaviorChange, check_definitions
 from conductor_app.management.disk_check import check_disks, check_folder, copied_tables, describe_server_disk
 from conductor_app.management.migration_effects import MigrationEffect, TableEffect, effect_of, table_effects
@@ -19,7 +22,6 @@ from conductor_app.models.migration_operations import AddIndexWithoutLock, SetFi
 from tests.builders import step
 from tests.scenario import Scenario
 
-MIGRATIONS = Path(upgrade_check.__file__).parents[1] / "migrations"
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
 INDEX = AddIndexWithoutLock("run", models.Index(fields=["status"], name="run_by_status_for_test"))
 
@@ -97,17 +99,37 @@ def test_an_up_to_date_database_needs_nothing():
     assert list(check_migrations(connection)) == []
 
 
-LATEST = [path.stem for path in MIGRATIONS.glob("0*.py") if path.stem >= "0018"]
+def forget_latest_migrations() -> None:
+    """Delete the records of all migrations after the first one."""
+    names = [name for app, name in MigrationLoader(None).disk_migrations if app == "conductor" and name > "0002"]
+    MigrationRecorder.Migration.objects.filter(app="conductor", name__in=[*names, "0034_overdue_items"]).delete()
 
 
 @pytest.mark.django_db
 def test_an_unapplied_migration_is_listed_with_its_table_and_size():
-    MigrationRecorder.Migration.objects.filter(app="conductor", name__in=LATEST).delete()
+    forget_latest_migrations()
 
     finding, *_ = check_migrations(connection)
 
-    assert finding.text.startswith("conductor.0018_drop_run_with_reason: conductor_run (about ")
+    assert finding.text.startswith("conductor.0002_overdue_items: conductor_message (about ")
     assert not finding.is_problem
+
+
+@pytest.mark.django_db
+def test_a_database_that_lacks_a_replaced_migration_is_refused():
+    MigrationRecorder.Migration.objects.get(app="conductor", name="0033_audit_actions").delete()
+
+    (finding,) = check_migrations(connection)
+    with pytest.raises(CommandError) as refused:
+        call_command("migrate")
+    with pytest.raises(BackupRefused):
+        schema_state.product_tables(schema_state.read_migrations(connection))
+
+    assert finding.is_problem
+    assert finding.text == str(refused.value)
+    assert finding.text.startswith(
+        "The database is too old: conductor.0001_initial replaces conductor.0033_audit_actions"
+    )
 
 
 @pytest.mark.django_db
@@ -205,7 +227,7 @@ def test_disks_with_enough_space_need_nothing(monkeypatch):
 
 @pytest.mark.django_db
 def test_tables_that_migrations_copy_need_space():
-    MigrationRecorder.Migration.objects.filter(app="conductor", name__in=LATEST).delete()
+    forget_latest_migrations()
 
     assert ("conductor_alert" in copied_tables(connection)) == (connection.vendor == "sqlite")
 

@@ -1,29 +1,21 @@
-"""Migrate a database written by version 0.1, work on its runs, and print the results of clients and pages.
+"""Migrate a database of the previous version, work on its runs, and print the results of clients and pages.
 
-Usage: `VAR_DIR=… python -m tests.upgrade.verify_upgrade`, in a separate process.
+Usage: `python -m tests.upgrade.verify_upgrade` in a separate process, whose settings name the database.
 """
 
 import json
-import os
 import sys
 
 import django
 
-COMPLETED, LOOP, FORK = (
-    "01a20832-b103-73b7-ae26-a4b84762f06b",
-    "01a20832-b5c9-72ad-bdca-dcfbe9cb6198",
-    "01a20832-b6ca-7868-8565-3b9716b6e511",
-)
-FAILED, PENDING = "01a20832-b4ff-7167-af49-dbddc8ed6ca1", "01a20832-b9d2-7019-9552-22c57c1e7541"
-RUNS = {"rerun": COMPLETED, "loop": LOOP, "fork": FORK, "failed": FAILED, "pending": PENDING}
-WRITTEN_AT = 1_795_433_900
-"""Seconds. The time just after the database was written: its leases have not expired."""
-STANDALONE = "MzByh6yyTo2qjgRsUAn_qw"
+RUNS = ("rerun", "loop", "fork", "failed", "pending")
+"""The correlation ids of the runs."""
+WRITTEN_AT = 1_803_902_400
+"""Seconds. The time at which the database was written: its leases have not expired."""
 TYPES = ("charge", "count", "left", "right", "pack", "refund")
 
 
 def main() -> None:
-    os.environ["DJANGO_SETTINGS_MODULE"] = "conductor_app.settings.embedded"
     django.setup()
     stop_the_clock()
     from django.core.management import call_command
@@ -46,7 +38,13 @@ def stop_the_clock() -> None:
 
 
 def statuses(client) -> dict[str, str]:
-    return {name: client.get(f"/api/workflow/{id}").json()["status"] for name, id in RUNS.items()}
+    return {name: client.get(f"/api/workflow/{id}").json()["status"] for name, id in run_ids().items()}
+
+
+def run_ids() -> dict[str, str]:
+    from conductor_app.models import Run
+
+    return dict(Run.objects.filter(correlation_id__in=RUNS).values_list("correlation_id", "pk"))
 
 
 def work_off(client) -> None:
@@ -71,15 +69,16 @@ def complete_one(client, type: str) -> bool:
 def pages(client) -> dict[str, int | bool]:
     from django.contrib.auth.models import User
 
+    from conductor_app.models import StandaloneTask
+
     client.force_login(User.objects.create_superuser("root"))
     found = {}
-    for name, id in RUNS.items():
+    for name, id in run_ids().items():
         page = client.get(f"/admin/conductor/run/{id}/change/?tab=events")
         found[name] = page.status_code == 200 and b"run" in page.content
-    history = client.get(f"/admin/conductor/run/{COMPLETED}/change/?tab=events").content
-    found["history in words"] = not any(name in history for name in (b"TakeBack", b"DeleteTasks", b"MoveRun"))
-    found["standalone"] = client.get(f"/admin/conductor/standalonetask/{STANDALONE}/change/").status_code
-    found["group"] = client.get(f"/admin/conductor/taskgroup/{STANDALONE}/change/").status_code
+    task = StandaloneTask.objects.get()
+    found["standalone"] = client.get(f"/admin/conductor/standalonetask/{task.pk}/change/").status_code
+    found["group"] = client.get(f"/admin/conductor/taskgroup/{task.group_id}/change/").status_code
     return found
 
 

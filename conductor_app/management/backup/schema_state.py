@@ -8,6 +8,8 @@ from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 from django.db.models import DateTimeField, Model
 
+from conductor_app.management.upgrade_check import describe_outdated
+
 from .archive_keys import SEALED_COLUMN
 from .errors import BackupRefused
 
@@ -51,7 +53,7 @@ def require_known(loader: MigrationLoader, migrations: Mapping[str, list[str]]) 
     """Return the keys of the migrations.
 
     Raises:
-        BackupRefused: when this version does not have one of them.
+        BackupRefused: when this version does not have one of them, or has replaced only some of them.
     """
     keys = [(app, name) for app, names in migrations.items() for name in names]
     replaced = {key for migration in loader.disk_migrations.values() for key in migration.replaces}
@@ -61,6 +63,8 @@ def require_known(loader: MigrationLoader, migrations: Mapping[str, list[str]]) 
             f"The database has migrations that this version does not have: {listed}. Use the version that applied "
             "them, or a newer one."
         )
+    if refusal := describe_outdated(loader, keys):
+        raise BackupRefused(refusal)
     return [key for key in keys if key in loader.graph.nodes]
 
 

@@ -2,15 +2,20 @@
 
 from typing import Any
 
-from django.core.management.base import CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.core.management.commands import migrate
 from django.db import connections
+from django.db.migrations.loader import MigrationLoader
 
 from conductor_app.management.migration_locks import LockPolicy, repeat_until_unlocked
+from conductor_app.management.upgrade_check import describe_outdated
 
 
 class Command(migrate.Command):
-    """`manage.py migrate`: Django's command. On PostgreSQL, it limits the wait for locks and repeats the migration."""
+    """`manage.py migrate`: Django's command, which refuses a database that is too old for this version.
+
+    On PostgreSQL, it limits the wait for locks and repeats the migration.
+    """
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
@@ -21,6 +26,9 @@ class Command(migrate.Command):
 
     def handle(self, *args: Any, **options: Any) -> None:
         connection = connections[options["database"]]
+        loader = MigrationLoader(connection)
+        if refusal := describe_outdated(loader, loader.applied_migrations):
+            raise CommandError(refusal)
         policy = LockPolicy(options.pop("lock_wait"), options.pop("lock_attempts"), options.pop("lock_pause"))
         if connection.vendor != "postgresql":
             super().handle(*args, **options)

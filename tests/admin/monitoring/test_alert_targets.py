@@ -2,11 +2,9 @@
 
 import json
 import logging
-from importlib import import_module
 from threading import Event
 
 import pytest
-from django.apps import apps
 from django.core import mail
 
 from conductor_app.access import vault
@@ -416,18 +414,3 @@ def test_pages_of_targets_take_few_queries(operator, clock, server, django_asser
     for address in (TARGETS, f"{TARGETS}{target.pk}/"):
         with django_assert_max_num_queries(15):
             operator.get(address)
-
-
-def test_the_migration_converts_the_recipients_of_alerts_to_targets():
-    view = SavedView.objects.create(name="Failed", owner="olga", selection={}, created_at=0)
-    facts = {"view": view, "kind": "count", "threshold": 1, "window_minutes": 1, "repeat_minutes": 1, "by": "olga"}
-    first = Alert.objects.create(**facts, webhook="https://bot:p4ss@example.org/hook", mail="ann@example.com")
-    second = Alert.objects.create(**facts, webhook="https://example.org/other", mail="ann@example.com")
-
-    import_module("conductor_app.migrations.0020_targets_of_alerts").create_targets(apps, None)
-
-    assert [row.name for row in first.targets.all()] == ["Webhook example.org", "ann@example.com"]
-    assert [row.name for row in second.targets.all()] == ["Webhook example.org (2)", "ann@example.com"]
-    hook = first.targets.get(kind="webhook")
-    assert alert_targets.target_settings(hook)["url"] == "https://bot:p4ss@example.org/hook"
-    assert "p4ss" not in str(hook.settings)

@@ -1,9 +1,6 @@
 """A budget of runs counts the calls of a run and of the runs below it."""
 
-from importlib import import_module
-
 import pytest
-from django.apps import apps
 
 from conductor_app.engine.ai.budget_settings import BudgetLimits, save_budget
 from conductor_app.engine.ai.budgets import allow_once
@@ -136,14 +133,3 @@ def test_calls_below_a_run_count_for_the_caller_that_started_it(clock, worker):
     worker.calls_and_reports()
 
     assert set(ModelUsage.objects.values_list("caller", flat=True)) == {"a test"}
-
-
-def test_calls_from_before_an_upgrade_get_the_run_at_the_top_of_their_tree(clock, worker):
-    run = tree(clock)
-    for _ in range(3):
-        worker.calls_and_reports()
-    ModelCall.objects.update(root_id="")
-
-    import_module("conductor_app.migrations.0028_roots_of_model_calls").fill_roots(apps, None)
-
-    assert set(ModelCall.objects.values_list("root_id", flat=True)) == {run.id}

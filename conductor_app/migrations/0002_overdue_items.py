@@ -4,10 +4,14 @@ from conductor_app.models.migration_operations import AddIndexWithoutLock
 
 
 class Migration(migrations.Migration):
+    # CREATE INDEX CONCURRENTLY cannot run in a transaction.
     atomic = False
 
+    # The name of this migration before the first release.
+    replaces = [("conductor", "0034_overdue_items")]
+
     dependencies = [
-        ("conductor", "0033_audit_actions"),
+        ("conductor", "0001_initial"),
     ]
 
     operations = [
