@@ -93,7 +93,7 @@ def scripts(request, wheel, tmp_path_factory) -> Path:
         pytest.skip(f"No package index can be reached: {error}")
 
 
-def test_an_installed_server_serves_translated_pages_with_styles_and_completes_a_run(scripts, tmp_path):
+def test_an_installed_server_serves_pages_with_styles_and_completes_a_run(scripts, tmp_path):
     home = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "PORT": str(free_port())}
     base_url = f"http://127.0.0.1:{home['PORT']}"
     output = tmp_path / "output"

@@ -1,4 +1,4 @@
-"""Texts of amounts, numbers of tokens, and budgets, in the language of the reader."""
+"""Texts of amounts, numbers of tokens, and budgets."""
 
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
