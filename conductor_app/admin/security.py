@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponse
-from django.utils.functional import SimpleLazyObject, empty
+from django.utils.functional import SimpleLazyObject
 
 STRICT_POLICY = (
     "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -23,12 +23,18 @@ def content_security_policy(
     """Add the policy to every response that does not have one (middleware)."""
 
     def handle_request(request: HttpRequest) -> HttpResponse:
-        request.csp_nonce = SimpleLazyObject(lambda: secrets.token_urlsafe(16))
+        nonces: list[str] = []
+
+        def create_nonce() -> str:
+            nonces.append(secrets.token_urlsafe(16))
+            return nonces[-1]
+
+        request.csp_nonce = SimpleLazyObject(create_nonce)
         response = get_response(request)
         policy = policy_for(request.path_info)
-        if request.csp_nonce._wrapped is not empty:
+        if nonces:
             # The page has read the nonce: it has a script that inserts styles, and those styles carry the nonce.
-            policy = policy.replace("style-src 'self'", f"style-src 'self' 'nonce-{request.csp_nonce}'")
+            policy = policy.replace("style-src 'self'", f"style-src 'self' 'nonce-{nonces[0]}'")
         response.headers.setdefault("Content-Security-Policy", policy)
         return response
 

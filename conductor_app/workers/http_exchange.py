@@ -16,7 +16,13 @@ from conductor_app import conf
 from conductor_app.transient_errors import own_error_of_exchange
 from conductor_app.workers.http_reply import FAILURE, NoReply, Reply, read_body
 from conductor_app.workers.http_request import InvalidHttpRequest, Request, parse_request
-from conductor_app.workers.network_guard import AddressRefused, Guard, GuardedSession
+from conductor_app.workers.network_guard import (
+    AddressRefused,
+    Guard,
+    GuardedSession,
+    GuardIneffective,
+    require_effective_guard,
+)
 from conductor_app.workers.socket_deadline import Deadline
 from conductor_app.workers.worker import WorkResult
 
@@ -71,6 +77,8 @@ class HttpTransport:
                 return self._exchange(request, limits, deadline)
             except AddressRefused as refusal:
                 raise RequestFailed(refusal_result(request, refusal)) from refusal
+            except GuardIneffective as error:
+                raise RequestFailed(failure_result(str(error)), is_retryable=True) from error
             except CONNECTION_ERRORS as error:
                 if own := own_error_of_exchange(error):
                     raise own from None
@@ -107,6 +115,7 @@ class HttpTransport:
     def _session(self) -> GuardedSession:
         # A forked process must not use the connections of its parent.
         if getattr(self._thread, "pid", None) != os.getpid():
+            require_effective_guard()
             self._thread.pid, self._thread.session = os.getpid(), GuardedSession(self._guard)
         return self._thread.session
 

@@ -6,8 +6,9 @@ and unusual spellings of addresses.
 
 import socket
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from http.cookiejar import DefaultCookiePolicy
+from importlib.metadata import version
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any
 
@@ -35,6 +36,8 @@ NOT_PUBLIC: tuple[IPv4Network | IPv6Network, ...] = (
 )
 # Each address may take a whole connection timeout, and a name server can return hundreds.
 MAX_ADDRESSES = 4
+PROBES = ("http://127.0.0.1:9/", "https://127.0.0.1:9/")
+"""Addresses that no guard permits by default. A request that the guard refuses uses no network."""
 
 
 class AddressRefused(Exception):
@@ -43,6 +46,17 @@ class AddressRefused(Exception):
     def __init__(self, address: str) -> None:
         super().__init__(address)
         self.address = address
+
+
+class GuardIneffective(Exception):
+    """The installed version of an HTTP library connects without asking the guard."""
+
+    def __init__(self, *packages: str) -> None:
+        versions = " and ".join(f"{package} {version(package)}" for package in packages)
+        super().__init__(
+            f"The network guard has no effect with {versions}, so no request is sent. "
+            "Install the versions of requirements/server.lock."
+        )
 
 
 class Guard:
@@ -183,3 +197,23 @@ def guard_pool(
         "GuardedConnection" + connection.__name__, (GuardedConnection, connection), {"guard": guard}
     )
     return type("GuardedConnection" + pool.__name__, (pool,), {"ConnectionCls": guarded_connection})
+
+
+@cache
+def require_effective_guard() -> None:
+    """Check once per process that requests and urllib3 ask the guard before they connect.
+
+    The guard overrides private parts of urllib3, which a new version may no longer call.
+
+    Raises:
+        GuardIneffective: when a request to a forbidden address is not refused.
+    """
+    for address in PROBES:
+        with GuardedSession(Guard(tuple)) as session:
+            try:
+                session.get(address, timeout=1)
+            except AddressRefused:
+                continue
+            except Exception as error:
+                raise GuardIneffective("requests", "urllib3") from error
+        raise GuardIneffective("requests", "urllib3")

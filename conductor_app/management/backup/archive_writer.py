@@ -1,13 +1,12 @@
 """Write an archive: a ZIP file with one member per table, the payloads, and a signed manifest at the end."""
 
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import IO
-from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+from zipfile import ZIP_DEFLATED, ZipFile
 
 from .archive_keys import sign
 from .errors import BackupRefused
@@ -53,7 +52,7 @@ class ArchiveWriter:
     @contextmanager
     def member(self, name: str) -> Iterator[MemberWriter]:
         """Write a member in this block."""
-        with self._zip.open(_zip_info(name), "w", force_zip64=True) as stream:
+        with self._zip.open(name, "w", force_zip64=True) as stream:
             writer = MemberWriter(stream)
             yield writer
             self.members[name] = writer.finish()
@@ -61,14 +60,8 @@ class ArchiveWriter:
     def finish(self, manifest: Manifest) -> None:
         """Write the manifest and its signature."""
         text = manifest.to_bytes()
-        self._zip.writestr(_zip_info(MANIFEST), text)
-        self._zip.writestr(_zip_info(SIGNATURE), sign(text))
-
-
-def _zip_info(name: str) -> ZipInfo:
-    info = ZipInfo(name, time.gmtime()[:6])
-    info.compress_type, info._compresslevel = ZIP_DEFLATED, COMPRESSION_LEVEL  # type: ignore[attr-defined]
-    return info
+        self._zip.writestr(MANIFEST, text)
+        self._zip.writestr(SIGNATURE, sign(text))
 
 
 @contextmanager

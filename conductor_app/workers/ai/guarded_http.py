@@ -6,17 +6,19 @@ the first AI task, because the libraries take time and memory.
 
 import ssl
 from collections.abc import AsyncIterable, AsyncIterator, Generator, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
+import anyio
 import anyio.to_thread
 import httpcore2
 import httpx2
 
 from conductor_app import conf
 from conductor_app.workers.ai import provider_errors
-from conductor_app.workers.network_guard import MAX_ADDRESSES, AddressRefused, Guard
+from conductor_app.workers.network_guard import MAX_ADDRESSES, PROBES, AddressRefused, Guard, GuardIneffective
 from conductor_app.workers.socket_deadline import watch_socket
 
 CONNECT_SECONDS = 60.0
@@ -48,14 +50,24 @@ def configured_guard() -> Guard:
 
 
 def guarded_client(seconds: float, guard: Guard | None = None) -> httpx2.Client:
-    """Return a client for one call. `seconds`: the maximum time between two bytes of the reply."""
+    """Return a client for one call. `seconds`: the maximum time between two bytes of the reply.
+
+    Raises:
+        GuardIneffective: when the guard has no effect with the installed libraries.
+    """
+    require_effective_guard()
     return httpx2.Client(transport=GuardedTransport(guard or configured_guard()), **_options(seconds))
 
 
 def guarded_async_client(
     seconds: float, headers: dict[str, str] | None = None, guard: Guard | None = None
 ) -> httpx2.AsyncClient:
-    """Return an asynchronous client for one call."""
+    """Return an asynchronous client for one call.
+
+    Raises:
+        GuardIneffective: when the guard has no effect with the installed libraries.
+    """
+    require_effective_guard()
     transport = AsyncGuardedTransport(guard or configured_guard())
     return httpx2.AsyncClient(transport=transport, headers=headers, **_options(seconds))
 
@@ -63,6 +75,36 @@ def guarded_async_client(
 def _options(seconds: float) -> dict[str, Any]:
     timeout = httpx2.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds))
     return {"timeout": timeout, "trust_env": False, "follow_redirects": False}
+
+
+@cache
+def require_effective_guard() -> None:
+    """Check once per process that httpx2 and httpcore2 ask the guard before they connect.
+
+    Raises:
+        GuardIneffective: when a request to a forbidden address is not refused.
+    """
+    # The caller may run in an event loop, in which no other can be started.
+    with ThreadPoolExecutor(1) as executor:
+        for address in PROBES:
+            for send in (_send_probe, lambda address: anyio.run(_send_async_probe, address)):
+                try:
+                    executor.submit(send, address).result()
+                except AddressRefused:
+                    continue
+                except Exception as error:
+                    raise GuardIneffective("httpx2", "httpcore2") from error
+                raise GuardIneffective("httpx2", "httpcore2")
+
+
+def _send_probe(address: str) -> None:
+    with httpx2.Client(transport=GuardedTransport(Guard(tuple)), **_options(1)) as client:
+        client.get(address)
+
+
+async def _send_async_probe(address: str) -> None:
+    async with httpx2.AsyncClient(transport=AsyncGuardedTransport(Guard(tuple)), **_options(1)) as client:
+        await client.get(address)
 
 
 class GuardedTransport(httpx2.BaseTransport):

@@ -1,0 +1,180 @@
+"""The contract with private parts of libraries. A new version that breaks one of them fails here first.
+
+Gunicorn's parts are in `test_gunicorn_internals.py` and psycopg's in `store/test_psycopg_internals.py`: both have a
+fallback. The network guards check themselves, and send nothing if they have no effect.
+"""
+
+import logging
+import subprocess
+import sys
+from inspect import signature, unwrap
+from threading import Thread
+
+import httpcore2
+import pytest
+from django.contrib.admin.views.main import ChangeList
+from django.contrib.auth.backends import ModelBackend
+from django.contrib.auth.models import Group, Permission, User
+from django.db.backends.postgresql.base import DatabaseWrapper as PostgresqlWrapper
+from django.db.backends.sqlite3.base import DatabaseWrapper as SqliteWrapper
+from django.db.utils import ConnectionHandler
+from django.http import HttpResponse
+from django.test import RequestFactory
+from django.utils.connection import ConnectionProxy
+from django.utils.log import log_response
+from psycopg_pool import ConnectionPool
+from urllib3 import PoolManager
+from urllib3.connection import HTTPConnection
+
+from conductor_app.access.permission_preload import load_permissions
+from conductor_app.workers import network_guard
+from conductor_app.workers.ai import guarded_http
+from conductor_app.workers.http_exchange import HttpTransport, RequestFailed
+from conductor_app.workers.network_guard import GuardIneffective
+
+SQLITE = {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}
+
+
+@pytest.fixture(autouse=True)
+def _forget():
+    network_guard.require_effective_guard.cache_clear()
+    guarded_http.require_effective_guard.cache_clear()
+    yield
+    network_guard.require_effective_guard.cache_clear()
+    guarded_http.require_effective_guard.cache_clear()
+
+
+def test_a_thread_can_read_another_database_in_place_of_the_default():
+    """The read replica sets `connections["default"]` for a block: every query and each proxy follows."""
+    handler = ConnectionHandler({"default": SQLITE, "replica": SQLITE})
+    proxy, seen = ConnectionProxy(handler, "default"), []
+
+    handler["default"] = handler["replica"]
+
+    other = Thread(target=lambda: seen.append(handler["default"].alias))
+    other.start()
+    other.join()
+    assert (proxy.alias, seen) == ("replica", ["default"])
+
+
+def test_pooled_connections_of_django_are_returned_to_a_pool_of_psycopg():
+    """`store/postgresql/base.py` replaces a connection of the pool that the server has closed."""
+    assert isinstance(PostgresqlWrapper.pool, property)
+    assert "getconn" in unwrap(PostgresqlWrapper.get_new_connection).__code__.co_names
+    assert [*signature(ConnectionPool.putconn).parameters] == ["self", "conn"]
+
+
+@pytest.mark.django_db
+def test_sqlite_begins_transactions_in_the_mode_of_the_connection():
+    """The snapshots of `read_snapshot` begin deferred, so that they do not wait for writers."""
+    wrapper = ConnectionHandler({"default": SQLITE})["default"]
+    wrapper.ensure_connection()
+    statements = []
+    wrapper.connection.set_trace_callback(statements.append)
+    wrapper.transaction_mode = "DEFERRED"
+
+    wrapper.set_autocommit(False, force_begin_transaction_with_broken_autocommit=True)
+
+    assert statements == ["BEGIN DEFERRED"]
+    assert isinstance(wrapper, SqliteWrapper)
+
+
+@pytest.mark.django_db
+def test_the_backend_of_django_reads_the_permissions_that_were_loaded_before(django_assert_num_queries):
+    """`access/permission_preload.py` fills the caches of `ModelBackend` with one statement instead of two."""
+    user, group = User.objects.create_user("amy"), Group.objects.create(name="team")
+    own, shared = Permission.objects.all()[:2]
+    user.user_permissions.add(own)
+    user.groups.add(group)
+    group.permissions.add(shared)
+    names = {f"{each.content_type.app_label}.{each.codename}" for each in (own, shared)}
+    user = User.objects.get(pk=user.pk)
+
+    with django_assert_num_queries(1):
+        load_permissions(user)
+        found = ModelBackend().get_all_permissions(user)
+
+    assert found == names
+
+
+def test_a_response_that_is_marked_as_logged_is_not_logged_again(caplog):
+    """Both `errors.py` mark errors of API clients. Django would log a warning for each missing object."""
+    caplog.set_level(logging.DEBUG, logger="django.request")
+    response = HttpResponse(status=404)
+    response._has_been_logged = True
+
+    log_response("not found", response=response, request=RequestFactory().get("/"))
+
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize(
+    ("method", "names"),
+    [
+        ("get_queryset", "filter_specs has_filters has_active_filters clear_all_filters_qs"),
+        (
+            "get_results",
+            "result_count show_full_result_count show_admin_actions full_result_count result_list can_show_all "
+            "multi_page paginator",
+        ),
+    ],
+)
+def test_the_change_list_of_django_has_the_fields_that_the_list_of_runs_sets(method, names):
+    """`admin/runs/run_changelist.py` has its own filters and pages. Django's templates read these fields."""
+    used = getattr(ChangeList, method).__code__.co_names
+
+    assert [name for name in names.split() if name not in used] == []
+
+
+def test_functions_that_run_at_the_end_of_a_process_can_be_run():
+    """A process of `serve` is a fork, which does not run them on its own (`management/managed_process.py`)."""
+    script = "import atexit, os; atexit.register(print, 'ended', flush=True); atexit._run_exitfuncs(); os._exit(0)"
+
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True, check=True).stdout == b"ended\n"
+
+
+def test_the_guards_have_an_effect_with_the_installed_versions():
+    network_guard.require_effective_guard()
+    guarded_http.require_effective_guard()
+
+
+def test_urllib3_and_requests_that_do_not_ask_the_guard_send_nothing(monkeypatch):
+    """`workers/network_guard.py` overrides `_new_conn` and sets `pool_classes_by_scheme`."""
+    monkeypatch.setattr(network_guard.GuardedConnection, "_new_conn", HTTPConnection._new_conn)
+
+    with pytest.raises(GuardIneffective, match=r"no effect with requests [\d.]+ and urllib3 [\d.]+"):
+        network_guard.require_effective_guard()
+
+
+def test_an_http_task_fails_while_the_guard_has_no_effect(monkeypatch):
+    monkeypatch.setattr(network_guard.GuardedAdapter, "init_poolmanager", unguarded_pools)
+
+    with pytest.raises(RequestFailed, match="The network guard has no effect") as failure:
+        HttpTransport().reply_to({"http_request": {"uri": "http://127.0.0.1:9/", "method": "GET"}})
+
+    assert failure.value.is_retryable
+
+
+def unguarded_pools(self, connections, maxsize, block=False, **options):
+    self.poolmanager = PoolManager(num_pools=connections, maxsize=maxsize, block=block, **options)
+
+
+@pytest.mark.parametrize("name", ["ConnectionPool", "AsyncConnectionPool"])
+def test_httpcore_that_does_not_ask_the_guard_sends_nothing(monkeypatch, name):
+    """`workers/ai/guarded_http.py` passes a network backend, which opens the sockets."""
+    pool = getattr(httpcore2, name)
+    monkeypatch.setattr(httpcore2, name, lambda ssl_context, network_backend: pool(ssl_context=ssl_context))
+
+    with pytest.raises(GuardIneffective, match="no effect with httpx2"):
+        guarded_http.guarded_client(1)
+
+
+def test_each_error_of_the_transport_has_an_error_of_httpx():
+    """`workers/ai/guarded_http.py` translates them. The pool handles one itself; no proxies are used."""
+    raised = {
+        error for error in vars(httpcore2).values() if isinstance(error, type) and issubclass(error, Exception)
+    } - {httpcore2.ConnectionNotAvailable, httpcore2.ProxyError}
+
+    listed = tuple(error for error, _ in guarded_http.ERRORS)
+
+    assert [error for error in raised if not issubclass(error, listed)] == []
