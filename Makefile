@@ -25,7 +25,7 @@ MKDOCS := NO_MKDOCS_2_WARNING=1 .venv/docs/bin/python -m mkdocs
 # Images may set this variable. Then each test process would compile every module that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run demo test test-firefox test-java test-go test-import test-image deploy-tools faults bench screenshots messages docs docs-serve reference metrics lint lock licenses sbom audit hostile clean
+.PHONY: run demo test test-firefox test-java test-go test-import test-image deploy-tools faults bench screenshots docs docs-serve reference metrics lint lock licenses sbom audit hostile clean
 
 run: .venv/for-run
 	@exec $(BIN) manage.py serve
