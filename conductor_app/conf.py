@@ -60,9 +60,9 @@ class Defaults:
 
     # The maximum number of waiting requests per web process. Further ones wait for at most a second, so that
     # connections stay free.
-    most_waiting_polls: int = 3072
+    max_waiting_polls: int = 3072
     # Their maximum where each holds a thread. Further ones return at once, so that threads stay free.
-    most_waiting_threads: int = 48
+    max_waiting_threads: int = 48
 
     # Standalone tasks, in seconds. The lease of a worker:
     taskcluster_claim_timeout: int = 1_200

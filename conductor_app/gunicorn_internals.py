@@ -91,13 +91,13 @@ def worker_class() -> str:
     return PLAIN_WORKER if unsupported_worker_parts() else OWN_WORKER
 
 
-def describe_fallback(most_waiting_threads: int, most_waiting_polls: int) -> str | None:
+def describe_fallback(max_waiting_threads: int, max_waiting_polls: int) -> str | None:
     """Return what does not work with the installed version of Gunicorn, or None if everything does."""
     losses = []
     if worker_parts := unsupported_worker_parts():
         losses.append(
             "Gunicorn's own worker serves: each waiting request holds a thread, so that at most "
-            f"{most_waiting_threads} instead of {most_waiting_polls} may wait in a web process; slow clients hold "
+            f"{max_waiting_threads} instead of {max_waiting_polls} may wait in a web process; slow clients hold "
             "threads; and requests that Gunicorn refuses are answered in HTML"
         )
     if header_parts := unsupported_header_parts():

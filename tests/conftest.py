@@ -12,9 +12,8 @@ from hypothesis import HealthCheck, settings
 
 from conductor_app import clock as product_clock
 from conductor_app import memory_tuning, process_state
-from conductor_app import randomness as product_chance
-from tests import database_baseline as furniture
-from tests import reply_check
+from conductor_app import randomness as product_randomness
+from tests import database_baseline, reply_check
 from tests.fault_injection import FaultInjector
 from tests.pure_decisions import forbid_statements
 
@@ -113,10 +112,10 @@ def uses_database(item: pytest.Item) -> bool:
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     with django_db_blocker.unblock():
-        furniture.remember_baseline()
+        database_baseline.remember_baseline()
     yield
     with django_db_blocker.unblock():
-        furniture.end_sessions()
+        database_baseline.end_sessions()
 
 
 @pytest.fixture(scope="session")
@@ -140,7 +139,7 @@ def new_data_folder(
 
 
 @pytest.fixture(autouse=True)
-def chance(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def seeded_randomness(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     seed_randomness(monkeypatch, request.node.nodeid)
 
 
@@ -148,7 +147,7 @@ def seed_randomness(patch: pytest.MonkeyPatch, test: str) -> None:
     """Seed all random generators from the test's name, so that values are independent of the test order."""
     draws = count()
     patch.setattr(
-        product_chance, "_source", lambda size: sha256(f"{test} {next(draws)}".encode()).hexdigest()[: 2 * size]
+        product_randomness, "_source", lambda size: sha256(f"{test} {next(draws)}".encode()).hexdigest()[: 2 * size]
     )
 
 

@@ -2,7 +2,7 @@
 
 from .channel import announce, count_waiting, is_closing, on_announce, prepare_backend, subscribe, wake_all_and_close
 from .client_waits import LOCAL_CALLER, PendingWait, WaitingClient, WaitSteps, limit_wait, wait_in_thread
-from .waiters import WAITERS, Waiter, WaiterRegistry, always_connected, broadcast_topic
+from .waiters import WAITERS, Waiter, WaiterRegistry, broadcast_topic
 
 __all__ = [
     "LOCAL_CALLER",
@@ -12,7 +12,6 @@ __all__ = [
     "Waiter",
     "WaiterRegistry",
     "WaitingClient",
-    "always_connected",
     "announce",
     "broadcast_topic",
     "count_waiting",

@@ -12,7 +12,7 @@ from conductor_app import conf, process_state
 from conductor_app.process_state import Wiring
 
 from .client_waits import LOCAL_CALLER, WaitingClient
-from .waiters import WAITERS, Waiter, always_connected
+from .waiters import WAITERS, Waiter, local_caller_has_left
 
 log = logging.getLogger(__name__)
 AnnouncementListener = Callable[[Collection[str]], None]
@@ -66,7 +66,7 @@ def subscribe(*queues: str, most: int = 1, client: WaitingClient = LOCAL_CALLER)
     waiter = None
     try:
         # A client that holds no thread is watched by the server.
-        has_left = client.has_left if client.holds_thread else always_connected
+        has_left = client.has_left if client.holds_thread else local_caller_has_left
         with WAITERS.value.subscribe(*queues, most=most, has_left=has_left) as waiter:
             yield waiter
     finally:

@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar
 
 from conductor_app import conf
 
-from .waiters import WAITERS, Waiter, always_connected
+from .waiters import WAITERS, Waiter, local_caller_has_left
 
 CROWDED_SECONDS = 1.0
 """The maximum wait of a request above the limit of waiting requests: long enough that its client does not poll in a
@@ -27,7 +27,7 @@ class WaitingClient:
     without a thread, and closes the generator when the client disconnects.
     """
 
-    has_left: Callable[[], bool] = always_connected
+    has_left: Callable[[], bool] = local_caller_has_left
     holds_thread: bool = True
 
 
@@ -60,5 +60,5 @@ def wait_in_thread(steps: WaitSteps[Result]) -> Result:
 def limit_wait(client: WaitingClient, seconds: float) -> float:
     """Return how long a request may wait, at most `seconds`: less if too many requests are waiting already."""
     if client.holds_thread:
-        return seconds if WAITERS.value.count < conf.most_waiting_threads else 0.0
-    return seconds if WAITERS.value.count < conf.most_waiting_polls else min(seconds, CROWDED_SECONDS)
+        return seconds if WAITERS.value.count < conf.max_waiting_threads else 0.0
+    return seconds if WAITERS.value.count < conf.max_waiting_polls else min(seconds, CROWDED_SECONDS)

@@ -16,7 +16,7 @@ def broadcast_topic(name: str) -> str:
     return f"{TOPIC_PREFIX}{name}"
 
 
-def always_connected() -> bool:
+def local_caller_has_left() -> bool:
     """Return False: a caller within this process does not disconnect."""
     return False
 
@@ -111,7 +111,7 @@ class WaiterRegistry:
 
     @contextmanager
     def subscribe(
-        self, *queues: str, most: int = 1, has_left: Callable[[], bool] = always_connected
+        self, *queues: str, most: int = 1, has_left: Callable[[], bool] = local_caller_has_left
     ) -> Iterator[Waiter]:
         """Subscribe to queues during the block.
 
@@ -207,7 +207,7 @@ class WaiterRegistry:
                 waiter
                 for queue_waiters in self._queues.values()
                 for waiter in queue_waiters
-                if waiter.has_left is not always_connected
+                if waiter.has_left is not local_caller_has_left
             }
         left = [waiter for waiter in waiters if waiter.is_waiting and waiter.has_left()]
         self._notify_all(left)

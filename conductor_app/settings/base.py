@@ -161,8 +161,8 @@ CONDUCTOR_METRICS_TOKENS = environment.secret_list("METRICS_TOKEN", least=16)
 CONDUCTOR_TRACES_ENDPOINT = environment.text(
     "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", environment.text("OTEL_EXPORTER_OTLP_ENDPOINT", "")
 )
-CONDUCTOR_MOST_WAITING_POLLS = environment.web_connections() * 3 // 4
-CONDUCTOR_MOST_WAITING_THREADS = environment.number("WEB_THREADS", environment.WEB_THREADS, least=4) * 3 // 4
+CONDUCTOR_MAX_WAITING_POLLS = environment.web_connections() * 3 // 4
+CONDUCTOR_MAX_WAITING_THREADS = environment.number("WEB_THREADS", environment.WEB_THREADS, least=4) * 3 // 4
 CONDUCTOR_BULK_APPROVAL_FROM = environment.number("BULK_APPROVAL_FROM", 0, least=0)
 CONDUCTOR_RETENTION_DAYS = environment.number("RETENTION_DAYS", 0, least=0)
 CONDUCTOR_DATABASE_LIMIT_GB = environment.number("DATABASE_LIMIT_GB", 0, least=0)

@@ -46,7 +46,7 @@ def on_starting(server: Any) -> None:
     # `preload_app` would load the application before the folder of the metrics exists.
     server.app.wsgi()
     gunicorn_internals.permit_repeated_headers()
-    if warning := gunicorn_internals.describe_fallback(conf.most_waiting_threads, conf.most_waiting_polls):
+    if warning := gunicorn_internals.describe_fallback(conf.max_waiting_threads, conf.max_waiting_polls):
         server.log.warning(warning)
     # Django would load the views and pages with the first request, in each process.
     _ = get_resolver().url_patterns

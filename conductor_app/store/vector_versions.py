@@ -11,4 +11,4 @@ REPLACE_VERSION = (
 
 def replace_version(database: str, index: str) -> None:
     """Give an index another version. Call it at the end of the transaction that writes: it locks the row."""
-    execute(REPLACE_VERSION, [database, index, random_hex()[:32]])
+    execute(REPLACE_VERSION, [database, index, random_hex()])

@@ -81,7 +81,7 @@ def poll(attempts: list[str], transactional_db: None):
 
 
 def test_a_poll_beyond_the_limit_of_waiting_threads_returns_immediately(transactional_db, settings):
-    settings.CONDUCTOR_MOST_WAITING_THREADS = 0
+    settings.CONDUCTOR_MAX_WAITING_THREADS = 0
     answers = []
 
     def poll() -> None:
@@ -96,7 +96,7 @@ def test_a_poll_beyond_the_limit_of_waiting_threads_returns_immediately(transact
 
 
 def test_a_poll_that_holds_no_thread_waits_for_a_second_beyond_the_limit(settings):
-    settings.CONDUCTOR_MOST_WAITING_THREADS = settings.CONDUCTOR_MOST_WAITING_POLLS = 0
+    settings.CONDUCTOR_MAX_WAITING_THREADS = settings.CONDUCTOR_MAX_WAITING_POLLS = 0
     poll = LongPoll("pay", A_MINUTE_MS, client=WaitingClient(holds_thread=False))
     steps = begin_poll(poll, list)
 

@@ -8,6 +8,7 @@ import pytest
 from packaging.markers import Marker
 from packaging.requirements import Requirement
 
+from conductor_app.engine.ai.availability import PACKAGES
 from tests.supply_chain.lock_files import EXTRAS, FOLDER, GROUPS, ROOT, normalize, read
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -77,3 +78,7 @@ def test_the_tests_run_with_the_versions_of_the_lock_file():
     pins = [pin for pin in read("test") if not pin.marker or Marker(pin.marker).evaluate()]
 
     assert [pin for pin in pins if installed.get(pin.name) != pin.version] == []
+
+
+def test_a_server_executes_ai_tasks_only_with_every_package_of_their_extra():
+    assert {requirement.name for requirement in requirements("ai")} == set(PACKAGES)

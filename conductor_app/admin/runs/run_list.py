@@ -1,4 +1,4 @@
-"""The list of runs. The page of one run is in `page.py`."""
+"""The list of runs."""
 
 from typing import Any
 

@@ -4,8 +4,8 @@ from importlib.util import find_spec
 
 from ... import conf
 
-PACKAGES = ("openai", "anthropic", "mcp")
-"""Packages of the extra `ai`, without which no AI task can be executed."""
+PACKAGES = ("openai", "anthropic", "httpx2", "httpcore2", "mcp", "numpy")
+"""Packages of the extra `ai`. If one is missing, the server executes no AI task."""
 
 
 def executes_ai_tasks() -> bool:

@@ -31,7 +31,7 @@ def notify_queue(task_type: str, by: str, reason: str = "") -> int:
     waiting = dict(pending.values_list("queue").annotate(Count("id")))
     _record_change(task_type, by, "requeue", reason)
     notifications.announce(
-        [queue for queue, count in waiting.items() for _ in range(min(count, conf.most_waiting_polls))]
+        [queue for queue, count in waiting.items() for _ in range(min(count, conf.max_waiting_polls))]
     )
     return sum(waiting.values())
 
@@ -63,7 +63,7 @@ def resume_queue(queue: str, by: str, reason: str = "") -> None:
         if not QueueHold.objects.filter(queue=queue).delete()[0]:
             raise Conflict(f"Queue {queue} is not paused.")
         _record_change(queue, by, "resume", reason)
-        waiting = min(Attempt.objects.pending(queue).count(), conf.most_waiting_polls)
+        waiting = min(Attempt.objects.pending(queue).count(), conf.max_waiting_polls)
         transaction.on_commit(lambda: notifications.announce([queue] * max(waiting, 1)))
 
 

@@ -142,7 +142,7 @@ def test_a_workflow_as_an_api_answers_with_its_output(api, thinks, method):
 
 
 def test_waiting_requests_leave_threads_for_others(api, clock, settings):
-    settings.CONDUCTOR_MOST_WAITING_THREADS = 0
+    settings.CONDUCTOR_MAX_WAITING_THREADS = 0
     api.define(simple("ship"))
 
     reply = execute(api, "waitForSeconds=600").json()

@@ -5,7 +5,7 @@ import pytest
 from conductor_app.core.errors import Invalid
 from conductor_app.insight.runs.search import RUNS, TASKS
 from conductor_app.insight.runs.search.free_text import parse_free_text
-from conductor_app.insight.runs.search.query_parser import All, Any, Clause, Not, parse_query
+from conductor_app.insight.runs.search.query_parser import And, Clause, Not, Or, parse_query
 
 TRANSLATED = {
     "a quoted value": ('correlationId:"order 7"', 'correlationId = "order 7"', []),
@@ -54,7 +54,7 @@ def shape(condition):
             return (condition.field, condition.operator, *(value.text for value in condition.values))
         case Not():
             return ("NOT", shape(condition.part))
-        case All() | Any():
+        case And() | Or():
             return (type(condition).__name__, *map(shape, condition.parts))
 
 
@@ -101,4 +101,4 @@ def test_free_text_that_cannot_be_read_is_refused(text, message):
 def test_tasks_have_their_own_fields():
     found, _ = parse_free_text("taskDefName:pay AND referenceTaskName:p", TASKS)
 
-    assert shape(found) == ("All", ("taskDefName", "=", "pay"), ("referenceTaskName", "=", "p"))
+    assert shape(found) == ("And", ("taskDefName", "=", "pay"), ("referenceTaskName", "=", "p"))

@@ -16,7 +16,7 @@ from django.db.models import F, Q
 from .choice_fields import ChoiceField
 from .field_types import EVERYTHING, NOTHING, InvalidSearchValue, RareTextField, SearchField
 from .free_text import parse_free_text
-from .query_parser import All, Any, Clause, Condition, Not, parse_query, syntax_error
+from .query_parser import And, Clause, Condition, Not, Or, parse_query, syntax_error
 from .search_language import SearchLanguage
 from .search_sql import contains_words
 
@@ -114,7 +114,7 @@ class SearchQuery:
                 return None
         ranks = [self.rank(each) for each in part.parts]
         known = [rank for rank in ranks if rank is not None]
-        if isinstance(part, Any):
+        if isinstance(part, Or):
             return max(known) if len(known) == len(ranks) else None
         return min(known, default=None)
 
@@ -153,7 +153,7 @@ class SearchQuery:
             case Not():
                 return ~self.build_condition(part.part, without_index)
         found = [self.build_condition(each, without_index) for each in part.parts]
-        return reduce(lambda one, other: one | other if isinstance(part, Any) else one & other, found)
+        return reduce(lambda one, other: one | other if isinstance(part, Or) else one & other, found)
 
     def resolve_field(self, clause: Clause) -> tuple[str, SearchField]:
         with self.locate_errors():
@@ -174,4 +174,4 @@ class SearchQuery:
 
 def parts_of(condition: Condition | None) -> tuple[Condition, ...]:
     """Return the conditions that must all hold."""
-    return condition.parts if isinstance(condition, All) else (condition,) if condition else ()
+    return condition.parts if isinstance(condition, And) else (condition,) if condition else ()

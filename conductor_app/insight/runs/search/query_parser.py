@@ -44,20 +44,20 @@ class Not:
 
 
 @dataclass(frozen=True, slots=True)
-class All:
+class And:
     """Conjunction of conditions."""
 
     parts: tuple["Condition", ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Any:
+class Or:
     """Disjunction of conditions."""
 
     parts: tuple["Condition", ...]
 
 
-Condition = Clause | Not | All | Any
+Condition = Clause | Not | And | Or
 
 BLANKS = re.compile(r"\s*")
 FIELD = re.compile(r"""[A-Za-z_][\w-]*(?:\.[\w$@-]+|\["[^"\]\\]*"\]|\['[^'"\]\\]*'\]|\[\d{1,9}\])*""")
@@ -97,13 +97,13 @@ class QueryParser:
         parts = [self.parse_and()]
         while self.accept_word("OR"):
             parts.append(self.parse_and())
-        return parts[0] if len(parts) == 1 else Any(tuple(parts))
+        return parts[0] if len(parts) == 1 else Or(tuple(parts))
 
     def parse_and(self) -> Condition:
         parts = [self.parse_term()]
         while self.accept_word("AND"):
             parts.append(self.parse_term())
-        return parts[0] if len(parts) == 1 else All(tuple(parts))
+        return parts[0] if len(parts) == 1 else And(tuple(parts))
 
     def parse_term(self) -> Condition:
         self.depth += 1
