@@ -42,7 +42,7 @@ from .environment_variables import all_variables
 from .foreach_item_cache import item_lists
 from .inbox import oldest_messages
 from .rows import format_iteration_path, parse_iteration_path
-from .runs import TASK_SQL, is_rate_limit_reached, load_tasks, load_tasks_at
+from .runs import fetch_tasks, is_rate_limit_reached, load_tasks, load_tasks_at
 from .statements import fetch, placeholders
 
 
@@ -124,7 +124,7 @@ def _newest_parts(
         f"t.ref IN ({placeholders(refs)}){path_condition} AND NOT EXISTS (SELECT 1 FROM conductor_task n "
         f"WHERE n.run_id = t.run_id AND n.ref = t.ref AND n.seq > t.seq{newer_path_condition})"
     )
-    rows = fetch(f"{TASK_SQL} AND {newest}", [run.id, *refs, *path_params, *path_params])
+    rows = fetch_tasks(run.id, f" AND {newest}", [*refs, *path_params, *path_params])
     tasks = {task.key.ref: task for task in load_tasks(run, rows).values()}
     payloads = [
         AttemptPayload(tasks[q.ref].attempt.id, q.part) for q in requests if q.part != "facts" and q.ref in tasks

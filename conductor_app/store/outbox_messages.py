@@ -5,18 +5,12 @@ from typing import Any
 
 from ..core.snapshot import NEVER
 from ..models import Message
+from ..models.named_statements import load_statements
 from ..models.outbox import PUBLISH
-from .due_rows import OPEN_RUN
 from .statement_batch import StatementBatch
 from .statements import execute
 
-CONSUME = "DELETE FROM conductor_message WHERE id = %s"
-EXPIRED_MESSAGES = f"""due_at = {NEVER} AND sent_at < %s AND (
-    subject IN ('publish', 'event', 'act')
-    OR (subject IN ('begin', 'child_ended', 'terminate', 'started', 'inbox') AND NOT EXISTS (
-        SELECT 1 FROM conductor_run r WHERE r.id = conductor_message."to" AND r.{OPEN_RUN})))"""
-"""Undelivered messages that have no effect any more, or only on other systems: not those to open runs, and not those
-that may reopen an ended run. These are deleted with their run, or by an operator."""
+MESSAGES_SQL = load_statements("messages", never=str(NEVER))
 
 
 def send(subject: str, now: int, *, to: str = "", facts: Mapping[str, Any] | None = None) -> Message:
@@ -31,12 +25,12 @@ def send_all(messages: Sequence[Message]) -> list[Message]:
 
 def consume(id: int) -> bool:
     """Delete a handled message. Returns False if another process has handled it."""
-    return bool(execute(CONSUME, [id]))
+    return bool(execute(*MESSAGES_SQL["consume_message"].bind(id=id)))
 
 
 def consume_with(writes: StatementBatch, id: int) -> None:
     """Delete a handled message together with other statements, which fail if another process has handled it."""
-    writes.run(CONSUME, [id], expected=1)
+    writes.run(*MESSAGES_SQL["consume_message"].bind(id=id), expected=1)
 
 
 def delete_messages_to(address: str) -> None:
@@ -66,4 +60,4 @@ def discard_undelivered(ids: Iterable[int]) -> None:
 
 def prune_undelivered(before: int) -> int:
     """Delete undelivered messages that were sent before a time, and return how many. Open runs keep theirs."""
-    return execute(f"DELETE FROM conductor_message WHERE {EXPIRED_MESSAGES}", [before])
+    return execute(*MESSAGES_SQL["prune_undelivered"].bind(before=before))

@@ -2,21 +2,15 @@
 
 from ..models import Message
 from ..models.outbox import IS_OVERDUE, OVERDUE_RUN, OVERDUE_TASK
-from .due_rows import OPEN
+from .due_rows import DUE_ROWS_SQL
 from .statements import execute, fetch
 
 MAX_DELAY_MS = 3_600_000
 KEPT_MS = 60_000
 """The time after the next try at which a message is deleted, unless that try has failed."""
 TIMERS = {
-    OVERDUE_RUN: (
-        f"UPDATE conductor_attempt SET due_at = %s WHERE run_id = %s AND {OPEN} AND due_at <= %s",
-        "UPDATE conductor_run SET wake_at = %s WHERE id = %s AND wake_at <= %s",
-    ),
-    OVERDUE_TASK: (
-        f"UPDATE conductor_attempt SET due_at = %s WHERE task_id = %s AND {OPEN} AND due_at <= %s",
-        "UPDATE conductor_standalonetask SET wake_at = %s WHERE task_id = %s AND wake_at <= %s",
-    ),
+    OVERDUE_RUN: (DUE_ROWS_SQL["set_timers_of_run"], DUE_ROWS_SQL["set_timer_of_run"]),
+    OVERDUE_TASK: (DUE_ROWS_SQL["set_timers_of_task"], DUE_ROWS_SQL["set_timer_of_task"]),
 }
 """The statements that set the due timers of a run, or of a standalone task."""
 FIND_MESSAGE = f'SELECT id, tries FROM conductor_message WHERE "to" = %s AND subject = %s AND {IS_OVERDUE}'
@@ -49,5 +43,5 @@ def bring_timers_forward(message: Message, now: int) -> None:
 
 
 def _set_timers(subject: str, to: str, moment: int, due_before: int) -> None:
-    for sql in TIMERS[subject]:
-        execute(sql, [moment, to, due_before])
+    for statement in TIMERS[subject]:
+        execute(*statement.bind(moment=moment, to=to, due_before=due_before))

@@ -3,15 +3,11 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ..core.snapshot import NEVER
 from ..models import PulseMessage
+from .outbox_messages import MESSAGES_SQL
 from .statement_batch import StatementBatch
-from .statements import fetch, lock_clause
+from .statements import fetch
 
-EARLIER_MESSAGE_EXISTS = (
-    f"SELECT 1 FROM conductor_pulsemessage e WHERE e.group_id = n.group_id AND e.id < n.id AND e.due_at < {NEVER}"
-)
-"""Unpublished earlier messages about the same group."""
 MAX_MESSAGES = 1000
 """The maximum number of messages per task or group that are kept when no exchange is configured."""
 
@@ -31,13 +27,8 @@ class NewPulseMessage(NamedTuple):
 
 def delete_oldest(writes: StatementBatch, newest: NewPulseMessage) -> None:
     """Delete the oldest messages beyond the limit per task or group, because clients can repeat requests endlessly."""
-    owner = "task_id = %s AND group_id = %s"
-    writes.run(
-        f"DELETE FROM conductor_pulsemessage WHERE {owner} "
-        f"AND id <= (SELECT id FROM conductor_pulsemessage WHERE {owner} "
-        f"ORDER BY id DESC LIMIT 1 OFFSET {MAX_MESSAGES})",
-        [newest.task_id, newest.group_id] * 2,
-    )
+    statement = MESSAGES_SQL["delete_oldest_pulse_messages"]
+    writes.run(*statement.bind(task_id=newest.task_id, group_id=newest.group_id, kept=MAX_MESSAGES))
 
 
 def claim_due(now: int, held_until: int, count: int) -> list[int]:
@@ -46,17 +37,8 @@ def claim_due(now: int, held_until: int, count: int) -> list[int]:
     A message is claimed only after all earlier messages of its task are published, and a message about a group only
     after all earlier messages of the group's tasks.
     """
-    chosen = (
-        f"SELECT n.id FROM conductor_pulsemessage n WHERE n.due_at <= %s AND n.due_at < {NEVER} "
-        f"AND NOT EXISTS ({EARLIER_MESSAGE_EXISTS} AND e.task_id = n.task_id) "
-        f"AND (n.task_id <> '' OR NOT EXISTS ({EARLIER_MESSAGE_EXISTS})) "
-        f"ORDER BY n.due_at, n.id LIMIT %s{lock_clause('n', skip_locked=True)}"
-    )
-    claimed = fetch(
-        f"WITH chosen AS MATERIALIZED ({chosen}) UPDATE conductor_pulsemessage SET due_at = %s "
-        "WHERE id IN (SELECT id FROM chosen) RETURNING id",
-        [now, count, held_until],
-    )
+    statement = MESSAGES_SQL["claim_pulse_messages"]
+    claimed = fetch(*statement.bind(now=now, held_until=held_until, count=count))
     return [id for (id,) in claimed]
 
 

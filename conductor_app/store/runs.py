@@ -16,6 +16,7 @@ from ..core.masking import MARK
 from ..core.snapshot import UNKNOWN, Run, Task
 from ..models import Run as RunRow
 from ..models.fields import dumps, loads, loads_decrypted
+from ..models.named_statements import load_statements
 from . import definitions
 from .rows import (
     ATTEMPT_COLUMNS,
@@ -27,24 +28,22 @@ from .rows import (
     parse_iteration_path,
     parse_task,
 )
-from .statements import execute, fetch, fetch_together, lock_clause, placeholders, serialize
+from .statements import execute, fetch, fetch_together, serialize
 
 CHUNK = 300
 """The maximum number of keys per query: SQLite parses at most 1000 conditions."""
 SMALL_PAYLOAD_CHARS = 4096
 """The maximum length of an input and of variables that are read with their run: the next expression often uses them."""
 
-RUN_SQL = (
-    f"SELECT {', '.join(f'r.{column}' for column in RUN_COLUMNS)}, r.has_skips, "
-    f"CASE WHEN r.input_size <= {SMALL_PAYLOAD_CHARS} AND r.input_path = '' THEN r.input END, "
-    f"CASE WHEN r.variables_size <= {SMALL_PAYLOAD_CHARS} THEN r.variables END "
-)
 RUN_WIDTH = len(RUN_COLUMNS) + 4
-TASK_AND_ATTEMPT = ", ".join(
-    [*(f"t.{column}" for column in TASK_COLUMNS), *(f"a.{column}" for column in ATTEMPT_COLUMNS)]
+RUNS_SQL = load_statements(
+    "runs",
+    run_columns=", ".join(f"r.{column}" for column in RUN_COLUMNS),
+    task_and_attempt=", ".join(
+        [*(f"t.{column}" for column in TASK_COLUMNS), *(f"a.{column}" for column in ATTEMPT_COLUMNS)]
+    ),
+    small_payload_chars=str(SMALL_PAYLOAD_CHARS),
 )
-TASK_ROWS = f"{TASK_AND_ATTEMPT} FROM conductor_task t JOIN conductor_attempt a ON a.id = t.attempt_id"
-TASK_SQL = f"SELECT {TASK_ROWS} WHERE t.run_id = %s"
 
 
 def load_for_update(run_id: str, around: Iterable[str] | None = None, is_locked: bool = True) -> Run:
@@ -64,7 +63,7 @@ def load_for_update(run_id: str, around: Iterable[str] | None = None, is_locked:
 
 def set_timer(run_id: str, wake_at: int) -> None:
     """Set the timer of the locked run, in epoch milliseconds."""
-    execute("UPDATE conductor_run SET wake_at = %s WHERE id = %s", [wake_at, run_id])
+    execute(*RUNS_SQL["set_timer"].bind(wake_at=wake_at, run_id=run_id))
 
 
 def load_run(run_id: str) -> Run:
@@ -73,20 +72,13 @@ def load_run(run_id: str) -> Run:
 
 
 def _load_whole(run_id: str, is_locked: bool) -> Run:
-    rows = fetch(f"{RUN_SQL} FROM conductor_run r WHERE r.id = %s{lock_clause('r') if is_locked else ''}", [run_id])
+    rows = fetch(*RUNS_SQL["lock_run" if is_locked else "load_run"].bind(run_id=run_id))
     if not rows:
         raise NotFound(f"No such workflow found by id: {run_id}")
     run = _parse_run(rows[0])
     if not run.has_begun:
         return run
-    return fast_replace(run, tasks=_parse_tasks(run, fetch(f"{TASK_SQL} ORDER BY t.seq", [run_id])))
-
-
-NEIGHBORHOOD_SQL = (
-    f"{RUN_SQL}, seen.revision, {TASK_AND_ATTEMPT} FROM conductor_attempt given "
-    "JOIN conductor_task t ON t.id = given.task_id JOIN conductor_attempt a ON a.id = t.attempt_id "
-    "JOIN conductor_run r ON r.id = given.run_id JOIN conductor_run seen ON seen.id = given.run_id WHERE "
-)
+    return fast_replace(run, tasks=_parse_tasks(run, fetch_tasks(run_id, " ORDER BY t.seq")))
 
 
 def lock_available(attempts: Mapping[str, str]) -> dict[str, Run]:
@@ -95,17 +87,16 @@ def lock_available(attempts: Mapping[str, str]) -> dict[str, Run]:
     `attempts`: an attempt id by run id. Returns the snapshots of `load_for_update` around these attempts, by run id.
     """
     # One statement for all runs would need a plan that is good for one attempt and for many.
-    sql = f"{NEIGHBORHOOD_SQL}given.id = %s AND given.run_id = %s{lock_clause('r', skip_locked=True)}"
-    rows_of_runs = fetch_together([(sql, [attempt_id, run_id]) for run_id, attempt_id in attempts.items()])
+    statement = RUNS_SQL["lock_available_neighborhood"]
+    rows_of_runs = fetch_together(
+        [statement.bind(attempt_id=attempt_id, run_id=run_id) for run_id, attempt_id in attempts.items()]
+    )
     return {run_id: _complete_neighborhood(rows) for run_id, rows in zip(attempts, rows_of_runs, strict=True) if rows}
 
 
 def _load_neighborhood(run_id: str, attempt_ids: list[str], is_locked: bool) -> Run:
-    rows = fetch(
-        f"{NEIGHBORHOOD_SQL}given.id IN ({placeholders(attempt_ids)}) AND given.run_id = %s"
-        f"{lock_clause('r') if is_locked else ''}",
-        [*attempt_ids, run_id],
-    )
+    statement = RUNS_SQL["lock_neighborhood" if is_locked else "load_neighborhood"]
+    rows = fetch(*statement.bind(attempt_ids=attempt_ids, run_id=run_id))
     if not rows:
         _load_whole(run_id, is_locked=False)
         raise NotFound(f"Task not found for taskId: {', '.join(attempt_ids)}")
@@ -113,7 +104,7 @@ def _load_neighborhood(run_id: str, attempt_ids: list[str], is_locked: bool) -> 
 
 
 def _complete_neighborhood(rows: list[tuple[Any, ...]]) -> Run:
-    """Return the snapshot of a run from the rows of NEIGHBORHOOD_SQL, with the other tasks that it needs."""
+    """Return the snapshot of a run from the rows of its neighborhood, with the other tasks that it needs."""
     *columns, has_skips, input, variables, revision = rows[0][:RUN_WIDTH]
     run = fast_replace(_parse_run((*columns, has_skips, input, variables)), is_whole=False)
     task_rows = list({row[0]: row for row in (row[RUN_WIDTH:] for row in rows)}.values())
@@ -140,6 +131,12 @@ def _parse_key(row: tuple[Any, ...]) -> Key:
     return Key(row[1], parse_iteration_path(row[2]))
 
 
+def fetch_tasks(run_id: str, ending: str, params: Iterable[Any] = ()) -> list[tuple[Any, ...]]:
+    """Return the rows of tasks of a run. `ending`: SQL after the condition on the run."""
+    sql, run_params = RUNS_SQL["load_tasks"].bind(run_id=run_id)
+    return fetch(f"{sql}{ending}", [*run_params, *params])
+
+
 def load_tasks_at(run: Run, keys: Iterable[Key]) -> dict[Key, Task]:
     """Return the existing tasks of the keys."""
     return load_tasks(run, _load_rows_at(run.id, keys))
@@ -159,7 +156,7 @@ def _seq_of(row: tuple[Any, ...]) -> int:
 
 def _load_skipped(run_id: str) -> list[tuple[Any, ...]]:
     """Return the rows of skipped tasks, which control may not have reached yet."""
-    return fetch(f"{TASK_SQL} AND t.status = 'SKIPPED'", [run_id])
+    return fetch_tasks(run_id, " AND t.status = 'SKIPPED'")
 
 
 def _load_rows_at(run_id: str, keys: Iterable[Key]) -> list[tuple[Any, ...]]:
@@ -167,7 +164,7 @@ def _load_rows_at(run_id: str, keys: Iterable[Key]) -> list[tuple[Any, ...]]:
     for start in range(0, len(pairs), CHUNK):
         chunk = pairs[start : start + CHUNK]
         conditions = " OR ".join(["(t.ref = %s AND t.iteration_path = %s)"] * len(chunk))
-        rows += fetch(f"{TASK_SQL} AND ({conditions})", [run_id, *(value for pair in chunk for value in pair)])
+        rows += fetch_tasks(run_id, f" AND ({conditions})", [value for pair in chunk for value in pair])
     return rows
 
 

@@ -1,13 +1,12 @@
 """Queries for the runs and slots of schedules."""
 
-from .due_rows import OPEN_RUN
 from .statements import fetch
 
 
 def open_runs_of(schedule: str) -> list[str]:
     """Return the open runs of a schedule, earliest first."""
     rows = fetch(
-        f"SELECT id FROM conductor_run WHERE schedule = %s AND NOT (schedule = '') AND {OPEN_RUN} "
+        "SELECT id FROM conductor_run WHERE schedule = %s AND NOT (schedule = '') AND status IN ('PAUSED', 'RUNNING') "
         "ORDER BY created_at, id",
         [schedule],
     )

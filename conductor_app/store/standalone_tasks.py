@@ -15,45 +15,22 @@ from ..models import Dependency, PulseMessage
 from ..models import StandaloneTask as StandaloneTaskRow
 from ..models import Task as TaskRow
 from ..models.fields import dumps, loads
+from ..models.named_statements import load_statements
 from . import failures
 from .pulse_messages import NewPulseMessage, delete_oldest
 from .rows import ATTEMPT_COLUMNS, ATTEMPT_UPDATED, attempt_update_values
 from .statement_batch import StaleRow, StatementBatch
-from .statements import fetch, lock_clause
+from .statements import fetch
 
 COLUMNS = (
     "group_id", "queue", "deadline_at", "expires_at", "scheduler_id", "project_id", "priority", "retries",
     "retries_left", "wake_at", "grace_ms", "lease_ms", "accepts_failure", "ever_resolved", "revision", "tags", "routes",
 )  # fmt: skip
-SELECT_STANDALONE = (
-    f"SELECT s.task_id, {', '.join(f's.{column}' for column in COLUMNS)} FROM conductor_standalonetask s "
-)
 ATTEMPT_READ_COLUMNS = (*ATTEMPT_COLUMNS, "cause")
-WAITS_FOR_OTHERS = (
-    "EXISTS (SELECT 1 FROM conductor_dependency d WHERE d.task_id = %s AND NOT d.is_satisfied AND d.required_id <> %s)"
-)
-HAS_DEPENDENTS = (
-    "EXISTS (SELECT 1 FROM conductor_dependency d "
-    "WHERE d.required_id = %s AND NOT d.is_satisfied AND d.task_id <> d.required_id)"
-)
-GROUP_HAS_UNRESOLVED = (
-    "EXISTS (SELECT 1 FROM conductor_standalonetask o "
-    "WHERE o.group_id = {group} AND NOT o.ever_resolved AND o.task_id <> %s)"
-)
-TASK_STATE_COLUMNS = (
-    f"t.status, t.created_at, t.name, {WAITS_FOR_OTHERS}, {HAS_DEPENDENTS}, {GROUP_HAS_UNRESOLVED}, "
-    f"{', '.join(f'a.{column}' for column in ATTEMPT_READ_COLUMNS)} "
-)
-SELECT_TASK_STATE = (
-    f"SELECT {TASK_STATE_COLUMNS.format(group='%s')} "
-    "FROM conductor_task t LEFT JOIN conductor_attempt a ON a.task_id = t.id WHERE t.id = %s ORDER BY a.number"
-)
-GROUP_OF_TASK = "(SELECT g.group_id FROM conductor_standalonetask g WHERE g.task_id = %s)"
-SELECT_WHOLE_TASK = (
-    f"SELECT s.task_id, {', '.join(f's.{column}' for column in COLUMNS)}, "
-    f"{TASK_STATE_COLUMNS.format(group=GROUP_OF_TASK)} "
-    "FROM conductor_standalonetask s JOIN conductor_task t ON t.id = s.task_id "
-    "LEFT JOIN conductor_attempt a ON a.task_id = s.task_id WHERE s.task_id = %s ORDER BY a.number"
+STANDALONE_TASKS_SQL = load_statements(
+    "standalone_tasks",
+    task_columns=", ".join(f"s.{column}" for column in COLUMNS),
+    attempt_columns=", ".join(f"a.{column}" for column in ATTEMPT_READ_COLUMNS),
 )
 ATTEMPT_INSERTED = (
     *ATTEMPT_READ_COLUMNS, "task_id", "name", "concurrent_limit", "rate_count", "rate_seconds", "publishes_start",
@@ -75,13 +52,20 @@ def load_for_update(task_id: str, ignored_dependency: str = "") -> StandaloneTas
     Raises:
         NotFound: when there is no such task.
     """
-    return _load_rows(task_id, lock_clause("s"), ignored_dependency)
+    rows = fetch(*STANDALONE_TASKS_SQL["lock_standalone"].bind(task_id=task_id))
+    if not rows:
+        _raise_not_found(task_id)
+    # A separate query, so that it sees the attempts and dependents as they are after the wait for the lock.
+    [row] = rows
+    statement = STANDALONE_TASKS_SQL["load_task_state"]
+    state_rows = fetch(*statement.bind(task_id=task_id, group_id=row[1], ignored_dependency=ignored_dependency))
+    return parse_standalone_task([row + each for each in state_rows])
 
 
 def lock_row(task_id: str) -> None:
     """Lock the task against changes and claims until the transaction ends."""
-    fetch(f"SELECT s.task_id FROM conductor_standalonetask s WHERE s.task_id = %s{lock_clause('s')}", [task_id])
-    fetch(f"SELECT a.id FROM conductor_attempt a WHERE a.task_id = %s{lock_clause('a')}", [task_id])
+    for name in ("lock_task_row", "lock_attempt_rows"):
+        fetch(*STANDALONE_TASKS_SQL[name].bind(task_id=task_id))
 
 
 def load_task(task_id: str) -> StandaloneTask:
@@ -90,22 +74,12 @@ def load_task(task_id: str) -> StandaloneTask:
     Raises:
         NotFound: when there is no such task.
     """
-    rows = fetch(SELECT_WHOLE_TASK, [task_id, "", *[task_id] * 4])
+    rows = fetch(*STANDALONE_TASKS_SQL["load_standalone"].bind(task_id=task_id, ignored_dependency=""))
     return parse_standalone_task(rows) if rows else _raise_not_found(task_id)
 
 
 def _raise_not_found(task_id: str) -> NoReturn:
     raise NotFound(f"Task {task_id} does not exist.")
-
-
-def _load_rows(task_id: str, locking: str, ignored_dependency: str) -> StandaloneTask:
-    rows = fetch(f"{SELECT_STANDALONE} WHERE s.task_id = %s{locking}", [task_id])
-    if not rows:
-        _raise_not_found(task_id)
-    # A separate query, so that it sees the attempts and dependents as they are after the wait for the lock.
-    [row] = rows
-    state_rows = fetch(SELECT_TASK_STATE, [task_id, ignored_dependency, task_id, row[1], task_id, task_id])
-    return parse_standalone_task([row + each for each in state_rows])
 
 
 def parse_standalone_task(rows: Sequence[tuple[Any, ...]]) -> StandaloneTask:
@@ -184,10 +158,8 @@ def save_task(
         _write_task(writes, before, after)
     for effect in effects:
         if isinstance(effect, SatisfyDependency):
-            params = [effect.required_id, after.id]
-            writes.run(
-                "UPDATE conductor_dependency SET is_satisfied = TRUE WHERE required_id = %s AND task_id = %s", params
-            )
+            statement = STANDALONE_TASKS_SQL["satisfy_dependency"]
+            writes.run(*statement.bind(required_id=effect.required_id, task_id=after.id))
     failures.write_standalone_failures(writes, before, after, now)
     insert_pulse_messages(writes, messages, repeats=all(isinstance(effect, PublishMessage) for effect in effects))
     try:
@@ -221,7 +193,8 @@ def _write_attempts(writes: StatementBatch, before: StandaloneTask, after: Stand
         if old is not None and attempt != old:
             writes.update(AttemptRow, ATTEMPT_UPDATED, [(attempt.id, old.status, attempt_update_values(attempt))])
             if attempt.priority != old.priority:
-                writes.run("UPDATE conductor_attempt SET priority = %s WHERE id = %s", [attempt.priority, attempt.id])
+                statement = STANDALONE_TASKS_SQL["set_attempt_priority"]
+                writes.run(*statement.bind(priority=attempt.priority, id=attempt.id))
     fresh = [_insert_values(attempt, after) for attempt in after.attempts if attempt.id not in previous]
     if fresh:
         writes.insert(AttemptRow, ATTEMPT_INSERTED, fresh)
@@ -231,8 +204,8 @@ def _lock_pending_attempts(writes: StatementBatch, before: StandaloneTask, after
     """Lock pending attempts. A claim locks attempts, not tasks, and must not start one that the decision blocks."""
     attempt = after.attempt
     if attempt is not None and attempt == before.attempt and attempt.status == PENDING:
-        sql = "UPDATE conductor_attempt SET status = status WHERE id = %s AND status = %s"
-        writes.run(sql, [attempt.id, PENDING], expected=1)
+        statement = STANDALONE_TASKS_SQL["lock_pending_attempt"]
+        writes.run(*statement.bind(id=attempt.id, status=PENDING), expected=1)
 
 
 def _insert_values(attempt: Attempt, standalone: StandaloneTask) -> list[Any]:
@@ -243,8 +216,9 @@ def _insert_values(attempt: Attempt, standalone: StandaloneTask) -> list[Any]:
 def _write_task(writes: StatementBatch, before: StandaloneTask, after: StandaloneTask) -> None:
     newest, old = (standalone.attempt.id if standalone.attempt else "" for standalone in (after, before))
     if (after.status, newest) != (before.status, old):
-        sql = "UPDATE conductor_task SET status = %s, attempt_id = %s WHERE id = %s AND status = %s"
-        writes.run(sql, [after.status, newest, after.id, before.status], expected=1)
+        statement = STANDALONE_TASKS_SQL["set_task_status"]
+        params = statement.bind(status=after.status, attempt_id=newest, id=after.id, expected=before.status)
+        writes.run(*params, expected=1)
     changed = {
         column: value for column in CHANGEABLE_COLUMNS if (value := getattr(after, column)) != getattr(before, column)
     }
@@ -266,5 +240,5 @@ def load_definition(task_id: str) -> dict[str, Any]:
     Raises:
         NotFound: when there is no such task.
     """
-    rows = fetch("SELECT definition FROM conductor_standalonetask WHERE task_id = %s", [task_id])
+    rows = fetch(*STANDALONE_TASKS_SQL["load_task_definition"].bind(task_id=task_id))
     return loads(rows[0][0]) if rows else _raise_not_found(task_id)

@@ -8,7 +8,15 @@ from django.db import connection, transaction
 
 from conductor_app.models import gates
 from conductor_app.models.named_statements import FOLDER, HEADER, PARAMETER, NamedStatement
-from conductor_app.store import claims, standalone_claims, statements
+from conductor_app.store import (
+    claims,
+    due_rows,
+    outbox_messages,
+    runs,
+    standalone_claims,
+    standalone_tasks,
+    statements,
+)
 from tests.builders import step
 from tests.scenario import Scenario
 
@@ -47,6 +55,10 @@ def test_a_lookup_reads_only_the_attempts_of_the_queues_of_waiting_polls(clock):
 STATEMENTS = {
     **claims.CLAIMS_SQL,
     **standalone_claims.STANDALONE_CLAIMS_SQL,
+    **runs.RUNS_SQL,
+    **due_rows.DUE_ROWS_SQL,
+    **outbox_messages.MESSAGES_SQL,
+    **standalone_tasks.STANDALONE_TASKS_SQL,
     **{statement.name: statement for statement in (gates.COUNT_LEASED, gates.COUNT_STARTS)},
 }
 
@@ -72,9 +84,19 @@ def test_each_statement_uses_the_indexes_of_its_comment(clock):
         cursor.execute(
             "UPDATE conductor_attempt SET run_id = NULL WHERE queue IN ('queue1', 'queue2', 'queue3', 'queue4')"
         )
-        cursor.execute("ANALYZE conductor_attempt")
-        # The other tables are empty.
-        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute(
+            "INSERT INTO conductor_dependency (task_id, required_id, is_satisfied, expires_at) "
+            "SELECT 't' || n / 10, 'r' || n % 10, FALSE, 0 FROM generate_series(1, 5000) n"
+        )
+        cursor.execute(
+            "INSERT INTO conductor_pulsemessage "
+            "(task_id, group_id, name, key, routes, payload, sent_at, due_at, tries, error) "
+            "SELECT 't' || n / 10, 'g' || n % 5, '', '', '[]', '{}', n, n, 0, '' FROM generate_series(1, 5000) n"
+        )
+        cursor.execute("ANALYZE conductor_attempt, conductor_dependency, conductor_pulsemessage")
+        # The other tables are small.
+        for way in ("seqscan", "hashjoin", "mergejoin"):
+            cursor.execute(f"SET LOCAL enable_{way} = off")
         plans = {name: plan_of(statement) for name, statement in STATEMENTS.items()}
         primary_keys = primary_keys_of_tables()
 
