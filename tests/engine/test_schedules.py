@@ -195,7 +195,12 @@ def test_ten_thousand_due_schedules_are_handled_in_bounded_passes(clock):
     register_order_workflow()
     template = create_schedule()
     Schedule.objects.all().delete()
-    fields = {"document": template.document, "workflow_name": "order", "next_run_at": clock.now()}
+    fields = {
+        "document": template.document,
+        "workflow_name": "order",
+        "next_run_at": clock.now(),
+        "next_slot_at": clock.now(),
+    }
     Schedule.objects.bulk_create([Schedule(name=f"s{number}", **fields) for number in range(10_000)], batch_size=500)
 
     with run_commit_hooks():
@@ -211,7 +216,7 @@ def test_sweeps_that_meet_at_a_slot_start_one_run(hour):
     names = ["hourly", "two", "three"]
     for name in names[1:]:
         create_schedule(name)
-    Schedule.objects.update(next_run_at=hour.now())
+    Schedule.objects.update(next_run_at=hour.now(), next_slot_at=hour.now())
     barrier = Barrier(4)
 
     def sweep() -> None:
@@ -236,7 +241,7 @@ def test_slots_of_a_schedule_without_overlap_start_one_after_another(clock):
     register_order_workflow()
     create_schedule(cron=HOURLY, overlapPolicy="QUEUE")
     clock.advance(seconds=5 * 3600)
-    Schedule.objects.update(next_run_at=clock.now() + HOUR_MS)
+    Schedule.objects.update(next_run_at=clock.now() + HOUR_MS, next_slot_at=clock.now() + HOUR_MS)
     assert schedules.backfill("hourly", clock.now() - 4 * HOUR_MS, clock.now(), "a test") == 5
     waiting = list(ScheduleExecution.objects.values_list("id", flat=True))
     barrier = Barrier(5)
