@@ -1,9 +1,11 @@
-"""State of a process is in slots of `process_state`: no module changes a value of its own."""
+"""State of a process is in slots of `process_state`: no module changes a value of its own, or fixes the database."""
 
 import ast
+import os
 from collections.abc import Iterator
 
 from tests.architecture.test_imports import APP, modules
+from tests.forked_interpreter import run_forked
 
 MUTABLE = {"dict", "list", "set", "deque", "defaultdict", "OrderedDict", "Counter", "WeakSet", "count"}
 CHANGING = {
@@ -33,6 +35,33 @@ def test_no_module_changes_a_value_of_its_own():
     found = {place for place in found if not place.startswith(("settings/", "process_state.py "))}
 
     assert found == EXCEPTIONS.keys()
+
+
+IMPORT_EVERYTHING = """
+import pkgutil
+from importlib import import_module
+import django
+from django.utils.connection import ConnectionProxy
+import conductor_app
+
+read = ConnectionProxy.__getattr__
+
+def refuse(connection, name):
+    assert name not in ("vendor", "settings_dict", "cursor"), f"a module reads `connection.{name}` at its import"
+    return read(connection, name)
+
+ConnectionProxy.__getattr__ = refuse
+django.setup()
+for package in ("access", "core", "engine", "insight", "models", "store"):
+    for module in pkgutil.walk_packages([f"{conductor_app.__path__[0]}/{package}"], f"conductor_app.{package}."):
+        import_module(module.name)
+"""
+
+
+def test_no_import_depends_on_the_database():
+    done = run_forked("-c", IMPORT_EVERYTHING, env=os.environ)
+
+    assert done.returncode == 0, done.stderr[-2000:]
 
 
 def changing_classes() -> set[str]:
