@@ -10,8 +10,8 @@ from django.db import transaction
 from ... import clock, conf
 from ...core.errors import Conflict, NotFound
 from ...models import PendingApproval
+from .. import audit
 from .bulk_actions import enqueue_bulk_action
-from .task_actions import record_action
 
 LIMIT = 20
 """The maximum number of pending approvals of one group."""
@@ -42,7 +42,9 @@ def request_approval(
             reason=reason,
             created_at=clock.now(),
         )
-        record_action("task_group", group_id, "request approval", by, reason, {"act": verb, "tasks": len(task_ids)})
+        audit.record(
+            "task_group", group_id, "request approval", by, reason=reason, facts={"act": verb, "tasks": len(task_ids)}
+        )
 
 
 def approve_action(group_id: str, act_id: int, by: str, reason: str = "") -> int:
@@ -56,7 +58,9 @@ def approve_action(group_id: str, act_id: int, by: str, reason: str = "") -> int
         held = _take_pending(group_id, act_id)
         if held.by == by:
             raise Conflict(f"The action was submitted by {by}. Another person must approve it.")
-        record_action("task_group", group_id, "approve", by, reason, {"act": held.verb, "asked_by": held.by})
+        audit.record(
+            "task_group", group_id, "approve", by, reason=reason, facts={"act": held.verb, "asked_by": held.by}
+        )
         enqueue_bulk_action(group_id, held.task_ids, held.verb, held.by, held.reason, held.priority)
         held.delete()
     return len(held.task_ids)
@@ -70,7 +74,9 @@ def decline_action(group_id: str, act_id: int, by: str, reason: str = "") -> Non
     """
     with transaction.atomic():
         held = _take_pending(group_id, act_id)
-        record_action("task_group", group_id, "decline", by, reason, {"act": held.verb, "asked_by": held.by})
+        audit.record(
+            "task_group", group_id, "decline", by, reason=reason, facts={"act": held.verb, "asked_by": held.by}
+        )
         held.delete()
 
 

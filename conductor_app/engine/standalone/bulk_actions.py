@@ -17,8 +17,9 @@ from ...insight.standalone.task_groups.members import GroupMember
 from ...insight.standalone.task_status import NAMES_OF_PRIORITIES
 from ...models import Message
 from ...store import outbox_messages, standalone_tasks
+from .. import audit
 from ..delivery import deliver_after_commit
-from .task_actions import apply_action, parse_command, record_action
+from .task_actions import apply_action, parse_command
 
 BULK_ACTION_SUBJECT = "asked"
 """The subject of the messages that apply an action to a task."""
@@ -122,7 +123,7 @@ def record_bulk_action(
 ) -> None:
     """Write an audit entry for an action on many tasks of a group."""
     facts = {"tasks": len(task_ids), **({"priority": NAMES_OF_PRIORITIES[priority]} if priority else {})}
-    record_action("task_group", group_id, verb, by, reason, facts)
+    audit.record("task_group", group_id, verb, by, reason=reason, facts=facts)
 
 
 def handle_bulk_action(message: Message) -> None:

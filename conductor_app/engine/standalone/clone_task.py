@@ -9,8 +9,8 @@ from ...core.errors import NotFound
 from ...core.ids import slug_id
 from ...insight.standalone.task_status import format_timestamp
 from ...models import Dependency, StandaloneTask, TaskGroup
+from .. import audit
 from . import task_commands
-from .task_actions import record_action
 
 
 def clone_task(task_id: str, by: str, reason: str = "") -> str:
@@ -25,7 +25,7 @@ def clone_task(task_id: str, by: str, reason: str = "") -> str:
     with transaction.atomic():
         new = _copy_of(old, slug_id(randomness.random_hex() + randomness.random_hex()), clock.now())
         task_commands.create_task(new)
-        record_action("task", new.id, "create", by, reason, {"like": task_id})
+        audit.record("task", new.id, "create", by, reason=reason, facts={"like": task_id})
     return new.id
 
 

@@ -15,9 +15,10 @@ from ...core.standalone.effects import Effect
 from ...core.standalone.snapshot import StandaloneTask as Core
 from ...insight.standalone.task_status import NAMES_OF_PRIORITIES
 from ...models import Message, StandaloneTask, TaskGroup
+from .. import audit
 from . import bulk_actions, standalone_rows
 from .change import change_task
-from .task_actions import PRIORITIZE, record_action
+from .task_actions import PRIORITIZE
 from .task_groups import publish_group_message
 
 WAITED_FOR = 50
@@ -85,7 +86,7 @@ def _try_apply(task_id: str, command: Command, verb: str, by: str) -> bool:
     with suppress(Conflict, NotFound), transaction.atomic():
         change_task(task_id, recording)
         if effects:
-            record_action("task", task_id, verb, by, "", {})
+            audit.record("task", task_id, verb, by)
     return bool(effects)
 
 

@@ -52,9 +52,8 @@ def apply_action(
     command = commands.unless_rerun_since(asked_at, parse_command(verb, priority))
     with transaction.atomic():
         after = change_task(task_id, command)
-        record_action(
-            "task", task_id, verb, by, reason, {"priority": NAMES_OF_PRIORITIES[priority]} if priority else {}
-        )
+        facts = {"priority": NAMES_OF_PRIORITIES[priority]} if priority else {}
+        audit.record("task", task_id, verb, by, reason=reason, facts=facts)
     return after
 
 
@@ -66,10 +65,5 @@ def seal_group(group_id: str, by: str, reason: str = "") -> TaskGroup:
     """
     with transaction.atomic():
         group = task_groups.seal_group(group_id)
-        record_action("task_group", group_id, "seal", by, reason, {})
+        audit.record("task_group", group_id, "seal", by, reason=reason)
     return group
-
-
-def record_action(kind: str, id: str, verb: str, by: str, reason: str, facts: Mapping[str, object]) -> None:
-    """Write an audit entry for an action."""
-    audit.record(kind, id, verb, by, reason=reason, facts=facts)

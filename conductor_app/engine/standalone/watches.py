@@ -11,9 +11,9 @@ from ...core.errors import Conflict, Invalid, NotFound
 from ...models import GroupWatch, StandaloneTask
 from ...models.outbox import ALERT, PUBLISH
 from ...store import outbox_messages
+from .. import audit
 from ..sweep_items import handle_each
 from .standalone_rows import find_group
-from .task_actions import record_action
 
 LIMIT = 20
 """The maximum number of open watches of a group."""
@@ -41,7 +41,7 @@ def watch_group(group_id: str, event: str, mail: str, by: str) -> None:
         raise Conflict(f"The group already has {LIMIT} watches.")
     with transaction.atomic():
         GroupWatch.objects.create(group_id=group_id, event=event, mail=mail, by=by[:255], created_at=clock.now())
-        record_action("task_group", group_id, "watch", by, "", {"event": event})
+        audit.record("task_group", group_id, "watch", by, facts={"event": event})
 
 
 def unwatch_group(group_id: str, watch_id: str, by: str) -> None:
@@ -54,7 +54,7 @@ def unwatch_group(group_id: str, watch_id: str, by: str) -> None:
     with transaction.atomic():
         if not GroupWatch.objects.filter(pk=number, group_id=group_id, notified_at=None).delete()[0]:
             raise NotFound("The watch no longer exists.")
-        record_action("task_group", group_id, "unwatch", by, "", {})
+        audit.record("task_group", group_id, "unwatch", by)
 
 
 def check_watched_groups(limit: int) -> int:

@@ -32,11 +32,6 @@ SANDBOX_POLICY = "default-src 'none'; sandbox"
 """The policy of downloads: an uploaded file may be a web page and must not act on behalf of its viewer."""
 
 
-def server_origin(request: ConductorRequest) -> str:
-    """Return the origin of this server's addresses as the caller sees it."""
-    return server_address(request)
-
-
 class Files(ConductorView):
     """POST /api/files: create a file whose content is uploaded later, and get the address of the upload."""
 
@@ -53,7 +48,7 @@ class Files(ConductorView):
     def post(self, request: ConductorRequest) -> HttpResponse:
         return Json(
             created_document(
-                file_handles.create_handle(*parse_new_file(request_body.read_object(request))), server_origin(request)
+                file_handles.create_handle(*parse_new_file(request_body.read_object(request))), server_address(request)
             ),
             201,
         )
@@ -79,7 +74,7 @@ class FileUploadAddress(ConductorView):
 
     def get(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
         return Json(
-            address_document(file_handles.find_unfinished(workflow, file), workflow, "PUT", server_origin(request))
+            address_document(file_handles.find_unfinished(workflow, file), workflow, "PUT", server_address(request))
         )
 
 
@@ -92,7 +87,7 @@ class FileDownloadAddress(ConductorView):
 
     def get(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
         return Json(
-            address_document(file_contents.find_uploaded(workflow, file), workflow, "GET", server_origin(request))
+            address_document(file_contents.find_uploaded(workflow, file), workflow, "GET", server_address(request))
         )
 
 
@@ -190,7 +185,7 @@ class FilePart(ConductorView):
 
     def get(self, request: ConductorRequest, workflow: str, file: str, upload: str, number: str) -> HttpResponse:
         row = file_contents.find_part(workflow, file, upload, parse_integer(number, "The number of a part", 32))
-        return Json(address_document(row, workflow, "PUT", server_origin(request), f"{upload}/{int(number)}"))
+        return Json(address_document(row, workflow, "PUT", server_address(request), f"{upload}/{int(number)}"))
 
 
 class FilePartsComplete(ConductorView):

@@ -7,7 +7,7 @@ from ....core.snapshot import UNKNOWN, Attempt, Run, Task
 from . import definition_documents
 from .attempt_rows import RUN_FACTS, Row, RunFacts
 from .branches import dynamic_branches
-from .task_documents import plain_task
+from .task_documents import task_fields
 from .workflow_documents import RunRow, workflow_fields
 
 
@@ -22,7 +22,7 @@ def simulated_document(run: Run, attempts: Iterable[tuple[Attempt, Task]], now: 
     for each in rows:
         steps = branch_steps[each.task_branch_head] if each.task_branch_head else documents.steps
         step = steps.get(each.task_ref) or definition_documents.unknown_step(each.task_ref, each.name)
-        tasks.append(plain_task(each, facts, step, now))
+        tasks.append(task_fields(each, facts, step, now))
     return workflow_fields(row, tasks, documents.workflow.document)
 
 

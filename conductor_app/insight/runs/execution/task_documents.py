@@ -35,7 +35,7 @@ NAMED_BY_TYPE = frozenset((Join.type, Switch.type, DecisionStep.type, FORK))
 def task_document(attempt: Attempt) -> dict[str, Any]:
     """Return an attempt as a document of plain values."""
     row, run = to_row(attempt), run_facts_of(attempt.run)
-    return plain_task(row, run, step_of(row, run, dynamic_branches([row])), clock.now())
+    return task_fields(row, run, step_of(row, run, dynamic_branches([row])), clock.now())
 
 
 def wire_task(attempt: Attempt) -> dict[str, Any]:
@@ -77,12 +77,7 @@ def wire_row(row: Row, run: RunFacts, step: definition_documents.StepDocument, n
 
 def plain_row(row: Row, run: RunFacts, step: definition_documents.StepDocument, now: int) -> dict[str, Any]:
     """Return a row with JSON texts as a document of plain values."""
-    return plain_task(row._replace(input=loads(row.input), output=loads(row.output)), run, step, now)
-
-
-def plain_task(row: Row, run: RunFacts, step: definition_documents.StepDocument, now: int) -> dict[str, Any]:
-    """Return a row with parsed payloads as a document of plain values."""
-    return task_fields(row, run, step, now)
+    return task_fields(row._replace(input=loads(row.input), output=loads(row.output)), run, step, now)
 
 
 def step_of(
