@@ -19,8 +19,8 @@ from typing import Any
 
 from gunicorn.workers.gthread import ThreadWorker
 
-from .parked_requests import ParkedRequest
-from .parking import PARKING_KEY, FinishedResponse
+from .parked_requests import WaitingConnection
+from .parking import ACCEPTS_WAITING_KEY, FinishedResponse
 from .repeated_headers import SINGLE_VALUED, ContradictoryHeader, SingleValues
 
 TESTED_VERSIONS = "~=27.0"
@@ -145,12 +145,12 @@ def _find(path: str) -> Any:
     return found
 
 
-class RequestParked(BaseException):
+class RequestWaits(BaseException):
     """Leaves Gunicorn's handling of a request that waits."""
 
-    def __init__(self, parked: ParkedRequest) -> None:
+    def __init__(self, connection: WaitingConnection) -> None:
         super().__init__()
-        self.parked = parked
+        self.connection = connection
 
 
 class AdaptedWorker(ThreadWorker):
@@ -266,9 +266,9 @@ class AdaptedWorker(ThreadWorker):
         is_complete: bool = conn.parser.finish_body(deadline, max_bytes)
         return is_complete
 
-    def send_response(self, parked: ParkedRequest, response: FinishedResponse, closes: bool) -> bool:
+    def send_response(self, connection: WaitingConnection, response: FinishedResponse, closes: bool) -> bool:
         """Send and log the response to a request that has waited. Returns True to keep the connection."""
-        writer = parked.response
+        writer = connection.response
         if closes:
             writer.force_close()
         try:
@@ -277,14 +277,14 @@ class AdaptedWorker(ThreadWorker):
                 writer.write(chunk)
             writer.close()
         finally:
-            self.log.access(writer, writer.req, parked.environ, datetime.now() - parked.began_at)
+            self.log.access(writer, writer.req, connection.environ, datetime.now() - connection.began_at)
         return not writer.should_close()
 
     # What Gunicorn calls.
 
     @property
     def wsgi(self) -> Callable[..., Any]:
-        """Return the application, which may park its request."""
+        """Return the application, whose request may wait."""
         return self._call_application
 
     @wsgi.setter
@@ -295,17 +295,17 @@ class AdaptedWorker(ThreadWorker):
         """Call the application.
 
         Raises:
-            RequestParked: when the request waits.
+            RequestWaits: when the request waits.
         """
         conn = getattr(self._handling, "conn", None)
         if conn is None:
             return self._application(environ, start_response)
-        environ[PARKING_KEY] = True
+        environ[ACCEPTS_WAITING_KEY] = True
         head: list[Any] = []
         # The head of a request that waits is known later. Django calls the function before it returns.
         response = self._application(environ, lambda *arguments: head.append(arguments))
         if hasattr(response, "begin_wait"):
-            raise RequestParked(ParkedRequest(response, conn, start_response.__self__, environ))
+            raise RequestWaits(WaitingConnection(response, conn, start_response.__self__, environ))
         if head:
             start_response(*head[0])
         return response
@@ -327,13 +327,13 @@ class AdaptedWorker(ThreadWorker):
         self._handling.conn = conn
         try:
             return self.handle_parsed(conn, partial(super().handle_request, req, conn))
-        except RequestParked as exception:
-            return exception.parked
+        except RequestWaits as exception:
+            return exception.connection
         finally:
             self._handling.conn = None
 
     def _keepalive_after(self, conn: Any, keepalive: Any) -> Any:
-        return keepalive if isinstance(keepalive, ParkedRequest) else super()._keepalive_after(conn, keepalive)
+        return keepalive if isinstance(keepalive, WaitingConnection) else super()._keepalive_after(conn, keepalive)
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: Exception) -> None:
         names = [kind.__name__ for kind in type(exc).__mro__]

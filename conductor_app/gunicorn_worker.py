@@ -22,7 +22,7 @@ from django.conf import settings
 from .api.disconnect_check import is_connection_closed
 from .api.refused_requests import refusal
 from .gunicorn_internals import AdaptedWorker
-from .parked_requests import ParkedRequest, ParkedRequests, ParkedWait
+from .parked_requests import ConnectionWait, WaitingConnection, WaitingConnections
 from .parking import FinishedResponse
 from .request_framing import BUFFER_BYTES, RequestState, is_probe, request_state, request_target
 
@@ -49,7 +49,7 @@ CLOSING_SECONDS, CLOSING_BYTES = 2, 64 * 1024
 
 PROBE_THREADS = 2
 
-PARKED = object()
+WAITS = object()
 """The result of a thread whose request waits. Another thread may be handling the connection already."""
 
 
@@ -68,7 +68,7 @@ class KeepAliveThreadWorker(AdaptedWorker):
     """Receives requests in the main thread and handles complete ones in threads.
 
     At most half of the threads wait for a next request, and at most half receive large bodies. Health checks have
-    threads of their own. A request that waits is parked: a thread continues it when it is notified or its time ends,
+    threads of their own. A request that waits holds no thread: one continues it when it is notified or its time ends,
     and the main thread notices when its client disconnects.
     """
 
@@ -77,7 +77,7 @@ class KeepAliveThreadWorker(AdaptedWorker):
         self._max_waiting, self.waiting_count, self._lock = self.cfg.threads // 2, 0, Lock()
         self._free_large, self._queued_large = max(self.cfg.threads // 2, 1), deque[Any]()
         self._probe_pool = ThreadPoolExecutor(PROBE_THREADS, thread_name_prefix="probe")
-        self._parked = ParkedRequests(interrupt=lambda: self.call_in_main_thread(lambda: None))
+        self._waiting = WaitingConnections(interrupt=lambda: self.call_in_main_thread(lambda: None))
         self._crowded_from = self.cfg.worker_connections * 7 // 8
 
     def accept_connection(self, conn: Any) -> None:
@@ -123,7 +123,7 @@ class KeepAliveThreadWorker(AdaptedWorker):
         future.add_done_callback(partial(self._finish_later, conn))
 
     def _finish_later(self, conn: Any, future: "Future[Any]") -> None:
-        if future.cancelled() or future.exception() is not None or future.result() is not PARKED:
+        if future.cancelled() or future.exception() is not None or future.result() is not WAITS:
             self.finish_in_main_thread(conn, future)
 
     def _start_large(self, conn: Any) -> None:
@@ -145,8 +145,8 @@ class KeepAliveThreadWorker(AdaptedWorker):
                 self._start_large(self._queued_large.popleft())
         if isinstance(result, BufferedConnection) and not self.is_stopping:
             self.accept_connection(conn)
-        elif isinstance(result, ParkedRequest):
-            if not self._park(result):
+        elif isinstance(result, WaitingConnection):
+            if not self._begin_waiting(result):
                 self._submit(self.thread_pool, partial(self.resume, result), conn)
         elif result is False:
             self._begin_close(conn)
@@ -180,101 +180,103 @@ class KeepAliveThreadWorker(AdaptedWorker):
     def handle_connection(self, conn: Any) -> Any:
         """Handle the requests of a connection until it is idle.
 
-        Returns True to keep the connection, its buffer if the next request has arrived in part, or PARKED.
+        Returns True to keep the connection, its buffer if the next request has arrived in part, or WAITS.
         """
         return self._handle_next(conn, self.handle_single(conn))
 
-    def resume(self, parked: ParkedRequest, conn: Any) -> Any:
-        """Continue a parked request, and handle the next requests of its connection. Returns as `handle_connection`."""
-        return self._handle_next(conn, self._resume_single(parked))
+    def resume(self, connection: WaitingConnection, conn: Any) -> Any:
+        """Continue a request, and handle the next requests of its connection. Returns as `handle_connection`."""
+        return self._handle_next(conn, self._resume_single(connection))
 
     def _handle_next(self, conn: Any, result: Any) -> Any:
         """Handle further requests of a connection, given the result of the last one."""
-        keeps_alive = self._park_or_resume(result)
+        keeps_alive = self._wait_or_resume(result)
         while keeps_alive is True and not self.is_stopping and self.is_readable(conn):
             if not self.cfg.is_ssl:
                 if not self.receive(conn):
                     return False
                 if conn.buffered.state is not RequestState.COMPLETE:
                     return conn.buffered
-            keeps_alive = self._park_or_resume(self.handle_single(conn))
+            keeps_alive = self._wait_or_resume(self.handle_single(conn))
         return keeps_alive
 
-    def _park_or_resume(self, result: Any) -> Any:
-        """Park a request that waits. Nothing may use its connection afterwards."""
-        while isinstance(result, ParkedRequest):
-            if self._park(result):
-                return PARKED
+    def _wait_or_resume(self, result: Any) -> Any:
+        """Let a request wait. Nothing may use its connection afterwards."""
+        while isinstance(result, WaitingConnection):
+            if self._begin_waiting(result):
+                return WAITS
             result = self._resume_single(result)
         return result
 
-    def _park(self, parked: ParkedRequest) -> bool:
+    def _begin_waiting(self, connection: WaitingConnection) -> bool:
         """Release a request until its wait ends. Returns False if it has ended already."""
-        wait = ParkedWait(parked)
-        if not parked.waiting.begin_wait(partial(self._wake, wait)):
+        wait = ConnectionWait(connection)
+        if not connection.waiting.begin_wait(partial(self._wake, wait)):
             return False
-        sock = parked.conn.sock
-        self.watch(sock, partial(self._on_parked_readable, wait))
-        if self._parked.open(wait, parked.waiting.seconds):
+        sock = connection.conn.sock
+        self.watch(sock, partial(self._on_waiting_readable, wait))
+        if self._waiting.open(wait, connection.waiting.seconds):
             return True
         self._stop_watching_wait(wait, sock)
         return False
 
-    def _wake(self, wait: ParkedWait) -> None:
-        """Continue a parked request. Runs in any thread."""
-        if (parked := self._parked.take(wait)) is not None:
-            self._continue_in_thread(wait, parked, self.resume)
+    def _wake(self, wait: ConnectionWait) -> None:
+        """Continue a waiting request. Runs in any thread."""
+        if (connection := self._waiting.take(wait)) is not None:
+            self._continue_in_thread(wait, connection, self.resume)
 
-    def _continue_in_thread(self, wait: ParkedWait, parked: ParkedRequest, handle: Callable[..., Any]) -> None:
-        self._stop_watching_wait(wait, parked.conn.sock)
+    def _continue_in_thread(
+        self, wait: ConnectionWait, connection: WaitingConnection, handle: Callable[..., Any]
+    ) -> None:
+        self._stop_watching_wait(wait, connection.conn.sock)
         # The pool refuses requests after the worker has stopped.
         with suppress(RuntimeError):
-            self._submit(self.thread_pool, partial(handle, parked), parked.conn)
+            self._submit(self.thread_pool, partial(handle, connection), connection.conn)
 
-    def _stop_watching_wait(self, wait: ParkedWait, sock: Any) -> None:
-        if self._parked.stop_watching(wait):
+    def _stop_watching_wait(self, wait: ConnectionWait, sock: Any) -> None:
+        if self._waiting.stop_watching(wait):
             self.stop_watching(sock)
 
-    def _on_parked_readable(self, wait: ParkedWait, sock: Any) -> None:
+    def _on_waiting_readable(self, wait: ConnectionWait, sock: Any) -> None:
         """Release a request whose client has disconnected. A client may also have sent its next request already."""
         if not is_connection_closed(sock):
             self._stop_watching_wait(wait, sock)
-        elif (parked := self._parked.take(wait)) is not None:
-            self._continue_in_thread(wait, parked, self._abandon)
+        elif (connection := self._waiting.take(wait)) is not None:
+            self._continue_in_thread(wait, connection, self._abandon)
 
-    def _abandon(self, parked: ParkedRequest, conn: Any) -> bool:
-        parked.waiting.abandon()
+    def _abandon(self, connection: WaitingConnection, conn: Any) -> bool:
+        connection.waiting.abandon()
         return False
 
     def limit_sleep(self, seconds: float) -> float:
-        """Return the time until the wait of a parked request ends, at most `seconds`."""
-        return self._parked.limit_sleep(seconds)
+        """Return the time until the wait of a waiting request ends, at most `seconds`."""
+        return self._waiting.limit_sleep(seconds)
 
     def continue_due(self) -> None:
-        """Continue the parked requests whose time has ended."""
-        for wait, parked in self._parked.take_due():
-            self._continue_in_thread(wait, parked, self.resume)
+        """Continue the waiting requests whose time has ended."""
+        for wait, connection in self._waiting.take_due():
+            self._continue_in_thread(wait, connection, self.resume)
 
-    def _resume_single(self, parked: ParkedRequest) -> Any:
-        """Continue a parked request. Returns it if it waits again, otherwise True to keep its connection."""
+    def _resume_single(self, connection: WaitingConnection) -> Any:
+        """Continue a waiting request. Returns it if it waits again, otherwise True to keep its connection."""
         try:
-            response = parked.waiting.resume()
-            return parked if response is None else self._send(parked, response)
+            response = connection.waiting.resume()
+            return connection if response is None else self._send(connection, response)
         except OSError as error:
             self.log.debug("The client has disconnected, or does not read the response. %s", error)
         except Exception:
             self.log.exception("Error in a request that has waited")
         return False
 
-    def _send(self, parked: ParkedRequest, response: FinishedResponse) -> bool:
-        """Send the response to a parked request. Returns True to keep its connection."""
+    def _send(self, connection: WaitingConnection, response: FinishedResponse) -> bool:
+        """Send the response to a waiting request. Returns True to keep its connection."""
         try:
             is_kept = self.send_response(
-                parked, response, closes=self.is_stopping or self.connection_count >= self._crowded_from
+                connection, response, closes=self.is_stopping or self.connection_count >= self._crowded_from
             )
         finally:
-            parked.waiting.close()
-        return is_kept and self._discard_rest(parked.conn)
+            connection.waiting.close()
+        return is_kept and self._discard_rest(connection.conn)
 
     def handle_large(self, conn: Any) -> Any:
         """Handle a request with a large body. Returns the request if it waits."""

@@ -11,7 +11,7 @@ from typing import Any
 from .parking import WaitingRequest
 
 
-class ParkedRequest:
+class WaitingConnection:
     """A request that waits, with what is needed to send its response.
 
     `response`: Gunicorn's writer of the response. `began_at`: the local time of the request, for the access log.
@@ -24,18 +24,18 @@ class ParkedRequest:
         self.request, self.began_at = response.req, datetime.now()
 
 
-class ParkedWait:
-    """One wait of a parked request. The first event takes the request; later events find none."""
+class ConnectionWait:
+    """One wait of a waiting request. The first event takes the request; later events find none."""
 
-    __slots__ = ("is_ended_early", "is_open", "is_watched", "parked")
+    __slots__ = ("connection", "is_ended_early", "is_open", "is_watched")
 
-    def __init__(self, parked: ParkedRequest) -> None:
-        self.parked: ParkedRequest | None = parked
+    def __init__(self, connection: WaitingConnection) -> None:
+        self.connection: WaitingConnection | None = connection
         self.is_open = self.is_ended_early = False
         self.is_watched = True
 
 
-class ParkedRequests:
+class WaitingConnections:
     """The waits of a web process, in the order of their ends. Its methods may be called from any thread.
 
     `interrupt`: wakes the main thread, which sleeps until the next end.
@@ -45,15 +45,15 @@ class ParkedRequests:
         self.lock = Lock()
         self._interrupt = interrupt
         self._numbers = count()
-        self._ends: list[tuple[float, int, ParkedWait]] = []
+        self._ends: list[tuple[float, int, ConnectionWait]] = []
         self._sleeps_until = 0.0
 
-    def open(self, wait: ParkedWait, seconds: float) -> bool:
+    def open(self, wait: ConnectionWait, seconds: float) -> bool:
         """Let events take the request from now on. Returns False if its wait has ended already."""
         ends_at = monotonic() + seconds
         with self.lock:
             if wait.is_ended_early:
-                wait.parked = None
+                wait.connection = None
                 return False
             wait.is_open = True
             heapq.heappush(self._ends, (ends_at, next(self._numbers), wait))
@@ -64,16 +64,16 @@ class ParkedRequests:
             self._interrupt()
         return True
 
-    def take(self, wait: ParkedWait) -> ParkedRequest | None:
-        """Return the request, unless another event has taken it or it is not parked yet."""
+    def take(self, wait: ConnectionWait) -> WaitingConnection | None:
+        """Return the request, unless another event has taken it or its wait is not open yet."""
         with self.lock:
             wait.is_ended_early = True
-            parked = wait.parked if wait.is_open else None
-            if parked is not None:
-                wait.parked = None
-            return parked
+            connection = wait.connection if wait.is_open else None
+            if connection is not None:
+                wait.connection = None
+            return connection
 
-    def stop_watching(self, wait: ParkedWait) -> bool:
+    def stop_watching(self, wait: ConnectionWait) -> bool:
         """Return True for the first caller, which must remove the connection from the poller."""
         with self.lock:
             was_watched, wait.is_watched = wait.is_watched, False
@@ -83,22 +83,22 @@ class ParkedRequests:
         """Return the time until the next end, at most `seconds`. The main thread calls it before it sleeps."""
         now = monotonic()
         with self.lock:
-            while self._ends and self._ends[0][2].parked is None:
+            while self._ends and self._ends[0][2].connection is None:
                 heapq.heappop(self._ends)
             if self._ends:
                 seconds = min(seconds, max(self._ends[0][0] - now, 0.0))
             self._sleeps_until = now + seconds
         return seconds
 
-    def take_due(self) -> list[tuple[ParkedWait, ParkedRequest]]:
+    def take_due(self) -> list[tuple[ConnectionWait, WaitingConnection]]:
         """Return the requests whose time has ended."""
         now, due = monotonic(), []
         with self.lock:
             # The main thread is awake until it calls `limit_sleep`.
             self._sleeps_until = 0.0
-            while self._ends and (self._ends[0][0] <= now or self._ends[0][2].parked is None):
+            while self._ends and (self._ends[0][0] <= now or self._ends[0][2].connection is None):
                 wait = heapq.heappop(self._ends)[2]
-                if wait.parked is not None:
-                    due.append((wait, wait.parked))
-                    wait.parked = None
+                if wait.connection is not None:
+                    due.append((wait, wait.connection))
+                    wait.connection = None
         return due

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
-PARKING_KEY = "conductor_app.parking"
+ACCEPTS_WAITING_KEY = "conductor_app.accepts_waiting_requests"
 """The key in the environment of a request whose server accepts a `WaitingRequest` as the response."""
 
 

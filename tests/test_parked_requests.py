@@ -51,7 +51,7 @@ class RunningWorker:
         send_on(client, method, path, body, **headers)
         return client
 
-    def park(self, method: str, path: str, body: Any = None) -> HTTPConnection:
+    def wait_with(self, method: str, path: str, body: Any = None) -> HTTPConnection:
         """Send a request, and return its connection when it waits."""
         before = notifications.count_waiting()
         client = self.send(method, path, body)
@@ -115,7 +115,7 @@ def report(server: RunningWorker, task: dict[str, Any], path: str = "/api/tasks"
 
 
 def test_a_poll_receives_a_task_that_starts_meanwhile_in_the_only_thread(server, start):
-    waiting = server.park("GET", BATCH_POLL)
+    waiting = server.wait_with("GET", BATCH_POLL)
 
     run_id = start()
 
@@ -124,18 +124,20 @@ def test_a_poll_receives_a_task_that_starts_meanwhile_in_the_only_thread(server,
 
 
 def test_one_task_ends_the_poll_that_has_waited_longest(server, start):
-    first, second = server.park("GET", BATCH_POLL), server.park("GET", BATCH_POLL)
+    first, second = server.wait_with("GET", BATCH_POLL), server.wait_with("GET", BATCH_POLL)
 
     ids = [start(), start()]
 
     assert [read(client)[1][0]["workflowInstanceId"] for client in (first, second)] == ids
 
 
-def test_one_task_among_many_parked_polls_continues_one_of_them(server, start, monkeypatch):
-    polls = [server.park("GET", BATCH_POLL) for _ in range(20)]
+def test_one_task_among_many_waiting_polls_continues_one_of_them(server, start, monkeypatch):
+    polls = [server.wait_with("GET", BATCH_POLL) for _ in range(20)]
     continued = []
     resume = server.worker.resume
-    monkeypatch.setattr(server.worker, "resume", lambda parked, conn: continued.append(parked) or resume(parked, conn))
+    monkeypatch.setattr(
+        server.worker, "resume", lambda connection, conn: continued.append(connection) or resume(connection, conn)
+    )
 
     start()
     read(polls[0])
@@ -160,7 +162,7 @@ def test_a_poll_for_one_task_without_a_task_has_no_content(server):
 def test_a_reply_after_a_wait_has_the_headers_of_other_replies(server, start):
     start()
     at_once, _ = read(server.send("GET", BATCH_POLL))
-    waiting = server.park("GET", BATCH_POLL)
+    waiting = server.wait_with("GET", BATCH_POLL)
     start()
     waited, _ = read(waiting)
 
@@ -169,7 +171,7 @@ def test_a_reply_after_a_wait_has_the_headers_of_other_replies(server, start):
 
 
 def test_a_connection_serves_further_requests_after_a_wait(server, start):
-    client = server.park("GET", BATCH_POLL)
+    client = server.wait_with("GET", BATCH_POLL)
     start()
     read(client)
 
@@ -179,7 +181,7 @@ def test_a_connection_serves_further_requests_after_a_wait(server, start):
 
 
 def test_a_request_that_is_sent_during_a_wait_is_answered_after_it(server, start):
-    client = server.park("GET", BATCH_POLL)
+    client = server.wait_with("GET", BATCH_POLL)
     client.sock.sendall(b"GET /api/tasks/poll/batch/cut?timeout=0 HTTP/1.1\r\nHost: a\r\n\r\n")
 
     start()
@@ -191,9 +193,9 @@ def test_a_request_that_is_sent_during_a_wait_is_answered_after_it(server, start
 
 
 def test_nothing_is_claimed_for_a_client_that_disconnects_during_its_wait(server, start):
-    server.park("GET", BATCH_POLL).close()
+    server.wait_with("GET", BATCH_POLL).close()
     eventually(lambda: not notifications.count_waiting())
-    waiting = server.park("GET", BATCH_POLL)
+    waiting = server.wait_with("GET", BATCH_POLL)
 
     start()
 
@@ -202,7 +204,7 @@ def test_nothing_is_claimed_for_a_client_that_disconnects_during_its_wait(server
 
 
 def test_the_connection_of_a_client_that_disconnects_during_its_wait_is_closed(server):
-    server.park("GET", BATCH_POLL).close()
+    server.wait_with("GET", BATCH_POLL).close()
 
     eventually(lambda: server.worker.nr_conns == 0)
 
@@ -210,7 +212,7 @@ def test_the_connection_of_a_client_that_disconnects_during_its_wait_is_closed(s
 
 
 def test_waiting_polls_are_answered_when_the_server_stops(server):
-    polls = [server.park("GET", BATCH_POLL) for _ in range(10)]
+    polls = [server.wait_with("GET", BATCH_POLL) for _ in range(10)]
 
     notifications.wake_all_and_close()
 
@@ -218,7 +220,7 @@ def test_waiting_polls_are_answered_when_the_server_stops(server):
 
 
 def test_a_server_that_stops_closes_the_connection_of_a_poll(server):
-    waiting = server.park("GET", BATCH_POLL)
+    waiting = server.wait_with("GET", BATCH_POLL)
     server.worker.handle_exit(None, None)
 
     notifications.wake_all_and_close()
@@ -282,7 +284,7 @@ def test_a_large_report_with_a_poll_frees_its_place_among_large_requests(server,
 
 
 def test_a_claim_of_a_standalone_task_waits_without_a_thread(server, start):
-    waiting = server.park("POST", CLAIM_WORK, {"workerGroup": "here", "workerId": "w1"})
+    waiting = server.wait_with("POST", CLAIM_WORK, {"workerGroup": "here", "workerId": "w1"})
 
     start()
 
@@ -292,7 +294,9 @@ def test_a_claim_of_a_standalone_task_waits_without_a_thread(server, start):
 
 def test_a_browser_holds_a_thread_while_it_waits(client, db):
     reply = client.get(
-        "/api/tasks/poll/batch/cut?timeout=100", headers={"cookie": "a=b"}, **{"conductor_app.parking": True}
+        "/api/tasks/poll/batch/cut?timeout=100",
+        headers={"cookie": "a=b"},
+        **{"conductor_app.accepts_waiting_requests": True},
     )
 
     assert not hasattr(reply, "begin_wait")

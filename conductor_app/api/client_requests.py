@@ -15,7 +15,7 @@ from django.urls import ResolverMatch, URLResolver, get_resolver
 from django.urls.exceptions import Resolver404
 
 from ..access.page_middleware import HostMiddleware, is_client_request
-from ..parking import PARKING_KEY
+from ..parking import ACCEPTS_WAITING_KEY
 from ..telemetry import log_context
 from ..telemetry.requests import ids_in_address
 from .client_views import ClientView
@@ -41,7 +41,7 @@ class ClientRequestMiddleware:
         match = find_client_view(request) if is_client_request(request) else None
         if match is None:
             # Pages, and requests of browsers, pass middleware that needs the final response.
-            request.META.pop(PARKING_KEY, None)
+            request.META.pop(ACCEPTS_WAITING_KEY, None)
             return self._get_response(request)
         request.resolver_match = match
         log_context.bind(**ids_in_address(match.kwargs))

@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 from django.http import HttpRequest, HttpResponse
 
 from ..notifications import PendingWait, WaitingClient, WaitSteps, wait_in_thread
-from ..parking import PARKING_KEY
+from ..parking import ACCEPTS_WAITING_KEY
 from ..transient_errors import discard_broken_connection
 from .disconnect_check import disconnect_check
 
@@ -69,7 +69,7 @@ class WaitingReply(HttpResponse, Generic[Result]):
 
 def waiting_client(request: HttpRequest) -> WaitingClient:
     """Return the client of a request that may wait."""
-    return WaitingClient(disconnect_check(request), holds_thread=PARKING_KEY not in request.META)
+    return WaitingClient(disconnect_check(request), holds_thread=ACCEPTS_WAITING_KEY not in request.META)
 
 
 def reply_after(
@@ -80,7 +80,7 @@ def reply_after(
     Raises:
         Exception: what the steps raise before the first wait.
     """
-    if PARKING_KEY not in request.META:
+    if ACCEPTS_WAITING_KEY not in request.META:
         return render(wait_in_thread(steps))
     try:
         wait = next(steps)
