@@ -12,7 +12,7 @@ from ..core.step_types import step_type_of
 from ..models import Failure
 from . import rows
 from .statement_batch import StatementBatch
-from .statements import CHUNK, execute, serialize
+from .statements import MAX_BATCH_ROWS, execute, serialize
 
 FAILED_STATUSES = frozenset((FAILED, FAILED_FOR_GOOD, EXPIRED))
 COLUMNS = (
@@ -102,8 +102,8 @@ def ungrouped_failures(limit: int) -> list[Failure]:
 
 def add_to_counts(counts: Sequence[tuple[int, int, int, str, int]]) -> None:
     """Add to the stored counts. Each count has a group, an hour, a version, a build, and the number to add."""
-    for start in range(0, len(counts), CHUNK):
-        chunk = counts[start : start + CHUNK]
+    for start in range(0, len(counts), MAX_BATCH_ROWS):
+        chunk = counts[start : start + MAX_BATCH_ROWS]
         execute(
             "INSERT INTO conductor_hourlyfailurecount (group_id, hour_at, version, build, count) VALUES "
             f"{', '.join(['(%s, %s, %s, %s, %s)'] * len(chunk))} ON CONFLICT (group_id, hour_at, version, build) "

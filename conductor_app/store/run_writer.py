@@ -29,7 +29,7 @@ from .child_runs_and_messages import (
     insert_webhook_waits,
 )
 from .statement_batch import StaleRow, StatementBatch
-from .statements import CHUNK, placeholders
+from .statements import MAX_BATCH_ROWS, placeholders
 
 EVENT_QUEUE = EventStep.type
 
@@ -217,8 +217,8 @@ def _delete_tasks(writes: StatementBatch, before: Run, effects: list[Effect]) ->
         _delete_rewritten_rows(writes, task)
     recreated_ids = {task.id for task in recreated}
     ids = [task.id for task in gone.values() if task.id not in recreated_ids]
-    for start in range(0, len(ids), CHUNK):
-        chunk = ids[start : start + CHUNK]
+    for start in range(0, len(ids), MAX_BATCH_ROWS):
+        chunk = ids[start : start + MAX_BATCH_ROWS]
         tasks = f"({placeholders(chunk)})"
         attempts = f"SELECT id FROM conductor_attempt WHERE task_id IN {tasks}"
         writes.run(f"DELETE FROM conductor_tasklog WHERE attempt_id IN ({attempts})", chunk)

@@ -9,7 +9,7 @@ from ..models import Message
 from ..models.fields import dumps
 from .payload_placement import PayloadPlacement
 from .statements import (
-    CHUNK,
+    MAX_BATCH_ROWS,
     StatementResult,
     execute_batch,
     insert_statements,
@@ -58,8 +58,8 @@ class StatementBatch:
 
     def insert_messages(self, messages: Sequence[Message]) -> None:
         """Add an insert of outbox messages. `send` sets their ids."""
-        for start in range(0, len(messages), CHUNK):
-            chunk = messages[start : start + CHUNK]
+        for start in range(0, len(messages), MAX_BATCH_ROWS):
+            chunk = messages[start : start + MAX_BATCH_ROWS]
             values = [[each.to, each.subject, dumps(each.facts), each.sent_at, each.due_at, 0, ""] for each in chunk]
             [(sql, params)] = insert_statements(Message, MESSAGE_COLUMNS, values)
             self.messages[len(self.statements)] = chunk

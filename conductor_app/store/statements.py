@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from django.db import DEFAULT_DB_ALIAS, connection, connections, models
 
-CHUNK = 500
+MAX_BATCH_ROWS = 500
 """The maximum number of rows per statement. Longer lists are split."""
 CACHED_SHAPES = 100
 """The number of cached statements, each for one number of rows. The longest have 100 kB or more."""
@@ -150,7 +150,7 @@ def serialize(name: str) -> None:
 
 
 def _chunks(rows: Sequence[Any]) -> Iterable[Sequence[Any]]:
-    return (rows[start : start + CHUNK] for start in range(0, len(rows), CHUNK))
+    return (rows[start : start + MAX_BATCH_ROWS] for start in range(0, len(rows), MAX_BATCH_ROWS))
 
 
 @lru_cache(CACHED_SHAPES)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from .statements import CHUNK, execute
+from .statements import MAX_BATCH_ROWS, execute
 
 Count = tuple[str, str, int, int, int, int, int, int]
 COLUMNS = ("scheduled", "started", "done", "failed", "busy_ms")
@@ -17,8 +17,8 @@ def add_counts(counts: Sequence[Count]) -> None:
     their duration in milliseconds.
     """
     ordered = sorted(counts)  # All processes lock rows in the same order, so they cannot deadlock.
-    for start in range(0, len(ordered), CHUNK):
-        chunk = ordered[start : start + CHUNK]
+    for start in range(0, len(ordered), MAX_BATCH_ROWS):
+        chunk = ordered[start : start + MAX_BATCH_ROWS]
         execute(
             f"INSERT INTO conductor_minutecount (kind, name, at, {', '.join(COLUMNS)}) VALUES "
             f"{', '.join(['(%s, %s, %s, %s, %s, %s, %s, %s)'] * len(chunk))} "
