@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from ..conf import COLORS
-from . import environment
+from . import environment, table
 from .logs import logging_config
 from .sign_in import *  # noqa: F403
 from .sign_in import AXES_SILENCED_CHECKS
@@ -18,11 +17,11 @@ DEBUG = False
 # The names of the environment variables that these settings read, for `conductor-app check`.
 READ_VARIABLES = environment.READ_NAMES
 
-HOST = environment.text("HOST", "127.0.0.1")
-PORT = environment.number("PORT", 8000, least=1, most=65_535)
+HOST = table.read("HOST")
+PORT = table.read("PORT")
 ON_LOOPBACK = environment.is_loopback(HOST)
 # The path below which the server is reached, if a proxy serves other applications under the same name.
-FORCE_SCRIPT_NAME = environment.path_prefix("SCRIPT_NAME") or None
+FORCE_SCRIPT_NAME = table.read("SCRIPT_NAME") or None
 
 INSTALLED_APPS = [
     # First, so that a failed sign-in is counted before it is recorded.
@@ -75,13 +74,13 @@ TEMPLATES = [
     }
 ]
 
-EMAIL_HOST = environment.text("EMAIL_HOST", "localhost")
-EMAIL_PORT = environment.number("EMAIL_PORT", 25, least=1, most=65_535)
-EMAIL_HOST_USER = environment.text("EMAIL_USER", "")
-EMAIL_HOST_PASSWORD = environment.text("EMAIL_PASSWORD", "")
-EMAIL_USE_TLS = environment.boolean("EMAIL_TLS", False)
+EMAIL_HOST = table.read("EMAIL_HOST")
+EMAIL_PORT = table.read("EMAIL_PORT")
+EMAIL_HOST_USER = table.read("EMAIL_USER")
+EMAIL_HOST_PASSWORD = table.read("EMAIL_PASSWORD")
+EMAIL_USE_TLS = table.read("EMAIL_TLS")
 EMAIL_TIMEOUT = 10
-DEFAULT_FROM_EMAIL = environment.text("EMAIL_FROM", "conductor@localhost")
+DEFAULT_FROM_EMAIL = table.read("EMAIL_FROM")
 
 USE_TZ = True
 TIME_ZONE = "UTC"
@@ -100,8 +99,7 @@ WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = False
 
 # The maximum size of a request. The APIs refuse larger ones with errors in their own formats.
-CONDUCTOR_MAX_REQUEST_BYTES = 20 * 1024 * 1024
-DATA_UPLOAD_MAX_MEMORY_SIZE = CONDUCTOR_MAX_REQUEST_BYTES + 64 * 1024
+DATA_UPLOAD_MAX_MEMORY_SIZE = table.DEFAULTS["max_request_bytes"] + 64 * 1024
 
 SILENCED_SYSTEM_CHECKS = AXES_SILENCED_CHECKS
 SESSION_COOKIE_HTTPONLY = True
@@ -111,7 +109,7 @@ SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 CSRF_FAILURE_VIEW = "conductor_app.admin.error_pages.csrf_failure"
-CSRF_TRUSTED_ORIGINS = environment.split_list(environment.text("CSRF_TRUSTED_ORIGINS", ""))
+CSRF_TRUSTED_ORIGINS = environment.split_list(table.read("CSRF_TRUSTED_ORIGINS"))
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
@@ -122,77 +120,21 @@ STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
-PAYLOAD_STORAGE = environment.text("PAYLOAD_STORAGE", "")
-CONDUCTOR_MAX_WORKFLOW_DEPTH = environment.number("MAX_WORKFLOW_DEPTH", 100, least=0)
-CONDUCTOR_MAX_TASKS_PER_WORKFLOW = environment.number("MAX_TASKS_PER_WORKFLOW", 200_000, least=0)
-CONDUCTOR_MAX_LOOP_ITERATIONS = environment.number("MAX_LOOP_ITERATIONS", 100_000, least=0)
-CONDUCTOR_MAX_OPEN_DESCENDANTS = environment.number("MAX_OPEN_DESCENDANTS", 20_000, least=0)
-CONDUCTOR_MAX_HISTORY_ENTRIES = environment.number("MAX_HISTORY_ENTRIES", 500_000, least=0)
-CONDUCTOR_AI_OPENAI_API_KEY = environment.text("OPENAI_API_KEY", "")
-CONDUCTOR_AI_OPENAI_BASE_URL = environment.address("OPENAI_BASE_URL", "https", "http").rstrip("/")
-CONDUCTOR_AI_ANTHROPIC_API_KEY = environment.text("ANTHROPIC_API_KEY", "")
-CONDUCTOR_AI_ANTHROPIC_BASE_URL = environment.address("ANTHROPIC_BASE_URL", "https", "http").rstrip("/")
-CONDUCTOR_AI_OLLAMA_URL = environment.address("OLLAMA_HOST", "https", "http").rstrip("/")
-CONDUCTOR_AI_TASKS = environment.boolean("AI_TASKS", True)
-CONDUCTOR_AI_TASK_SECONDS = environment.number("AI_TASK_SECONDS", 600, least=1)
-CONDUCTOR_AI_TASK_THREADS = environment.number("AI_TASK_THREADS", 4, least=1)
-CONDUCTOR_AI_CURRENCY = environment.text("AI_CURRENCY", "USD")
-CONDUCTOR_AI_CALL_DAYS = environment.number("AI_CALL_DAYS", 90, least=0)
-CONDUCTOR_AI_USAGE_DAYS = environment.number("AI_USAGE_DAYS", 400, least=0)
-CONDUCTOR_AI_SEARCH_MAX_DOCUMENTS = environment.number("AI_SEARCH_MAX_DOCUMENTS", 100_000, least=1)
-CONDUCTOR_AI_SEARCH_CACHE_MB = environment.number("AI_SEARCH_CACHE_MB", 256, least=0)
-CONDUCTOR_MAX_CLOCK_SKEW_MS = environment.number("MAX_CLOCK_SKEW_MS", 500, least=0)
-CONDUCTOR_BREAKPOINT_MINUTES = environment.number("BREAKPOINT_MINUTES", 60, least=1)
-CONDUCTOR_UNATTACHED_UPLOAD_MAX_BYTES = environment.number("UNATTACHED_UPLOADS_MAX_MB", 1024, least=0) * 1024 * 1024
-CONDUCTOR_FILE_MAX_BYTES = environment.number("FILE_MAX_MB", 1024, least=1) * 1024 * 1024
-CONDUCTOR_ARTIFACT_MAX_BYTES = environment.number("ARTIFACT_MAX_MB", 5 * 1024, least=1) * 1024 * 1024
-CONDUCTOR_TASK_PAYLOAD_SOFT_BYTES = environment.number("TASK_PAYLOAD_SOFT_KB", 3072) * 1024
-CONDUCTOR_WORKFLOW_PAYLOAD_SOFT_BYTES = environment.number("WORKFLOW_PAYLOAD_SOFT_KB", 5120) * 1024
-CONDUCTOR_TASK_PAYLOAD_MAX_BYTES = environment.number("TASK_PAYLOAD_HARD_KB", 10240, least=1) * 1024
-CONDUCTOR_WORKFLOW_PAYLOAD_MAX_BYTES = environment.number("WORKFLOW_PAYLOAD_HARD_KB", 10240, least=1) * 1024
+PAYLOAD_STORAGE = table.read("PAYLOAD_STORAGE")
+
+# The settings of this project. Those that follow depend on several variables.
+vars().update(table.read_settings())
 
 CONDUCTOR_TASKCLUSTER_ROOT_CLIENT_ID, CONDUCTOR_TASKCLUSTER_ROOT_ACCESS_TOKEN = environment.taskcluster_client(
     "TASKCLUSTER_ROOT_CLIENT_ID", "TASKCLUSTER_ROOT_ACCESS_TOKEN"
 )
 # Previous values of SECRET_KEY: what they have signed or encrypted stays valid until they are removed.
-SECRET_KEY_FALLBACKS = list(environment.secret_list("SECRET_KEY_FALLBACKS", least=1))
-CONDUCTOR_SECRETS_KEYS = environment.secret_list("SECRETS_KEYS", least=32)
-CONDUCTOR_METRICS_TOKENS = environment.secret_list("METRICS_TOKEN", least=16)
-CONDUCTOR_TRACES_ENDPOINT = environment.text(
-    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", environment.text("OTEL_EXPORTER_OTLP_ENDPOINT", "")
+SECRET_KEY_FALLBACKS = list(table.read("SECRET_KEY_FALLBACKS"))
+CONDUCTOR_TRACES_ENDPOINT = table.read(
+    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", default=table.read("OTEL_EXPORTER_OTLP_ENDPOINT")
 )
-CONDUCTOR_MAX_WAITING_POLLS = environment.web_connections() * 3 // 4
-CONDUCTOR_MAX_WAITING_THREADS = environment.number("WEB_THREADS", environment.WEB_THREADS, least=4) * 3 // 4
-CONDUCTOR_BULK_APPROVAL_FROM = environment.number("BULK_APPROVAL_FROM", 0, least=0)
-CONDUCTOR_RETENTION_DAYS = environment.number("RETENTION_DAYS", 0, least=0)
-CONDUCTOR_DATABASE_LIMIT_GB = environment.number("DATABASE_LIMIT_GB", 0, least=0)
-CONDUCTOR_EVENT_RETENTION_DAYS = environment.number("EVENT_RETENTION_DAYS", 7, least=0)
-CONDUCTOR_EVENT_QUEUES_AMQP_URL = environment.address("EVENT_QUEUES_AMQP_URL", "amqp", "amqps")
-CONDUCTOR_EVENT_QUEUES_REDIS_URL = environment.address("EVENT_QUEUES_REDIS_URL", "redis", "rediss")
-CONDUCTOR_EVENT_QUEUES_NATS_URL = environment.address("EVENT_QUEUES_NATS_URL", "nats", "tls")
-CONDUCTOR_EVENT_QUEUES_KAFKA_SERVERS = environment.servers("EVENT_QUEUES_KAFKA_SERVERS")
-CONDUCTOR_TASK_STATUS_LISTENER_URL = environment.address("TASK_STATUS_LISTENER_URL", "https", "http")
-CONDUCTOR_WORKFLOW_STATUS_LISTENER_URL = environment.address("WORKFLOW_STATUS_LISTENER_URL", "https", "http")
-CONDUCTOR_STATE_CHANGE_SINK = environment.text("STATE_CHANGE_SINK", "conductor")
-CONDUCTOR_PUBLIC_URL = environment.address("PUBLIC_URL", "https", "http").rstrip("/")
-CONDUCTOR_ARTIFACT_URL = environment.origin("ARTIFACT_URL", "https", "http")
-CONDUCTOR_ENVIRONMENT_NAME = environment.text("ENVIRONMENT_NAME", "")
-CONDUCTOR_ENVIRONMENT_COLOR = environment.choice("ENVIRONMENT_COLOR", tuple(COLORS), "gray")
-CONDUCTOR_TASKCLUSTER_CLAIM_TIMEOUT = environment.number("TASKCLUSTER_CLAIM_TIMEOUT", 1_200, least=1)
-CONDUCTOR_TASKCLUSTER_DEADLINE_DELAY = environment.number("TASKCLUSTER_DEADLINE_DELAY", 60)
-CONDUCTOR_TASKCLUSTER_EXPIRATION_DELAY = environment.number("TASKCLUSTER_EXPIRATION_DELAY", 1_800)
-CONDUCTOR_TASKCLUSTER_EXCEPTION_MESSAGES = environment.choice(
-    "TASKCLUSTER_EXCEPTION_MESSAGES", ("final", "every"), "final"
-)
-CONDUCTOR_TASKCLUSTER_AMQP_URL = environment.address("TASKCLUSTER_AMQP_URL", "amqp", "amqps")
-CONDUCTOR_SQL_TASK_CONNECTIONS = environment.connections("SQL_TASK_CONNECTIONS")
-CONDUCTOR_ISOLATION_GROUPS = environment.groups("ISOLATION_GROUPS")
-CONDUCTOR_ISOLATION_THREADS = environment.number("ISOLATION_THREADS", 4, least=1, most=100)
 
-LOGGING = logging_config(
-    environment.choice("LOG_LEVEL", ("DEBUG", "INFO", "WARNING", "ERROR"), "INFO"),
-    environment.choice("LOG_FORMAT", ("console", "json"), "console"),
-)
+LOGGING = logging_config(table.read("LOG_LEVEL"), table.read("LOG_FORMAT"))
 
 # The state is in the database. Late messages are dropped, and beat compensates for lost ones.
 CELERY_IMPORTS = ["conductor_app.background.jobs"]
@@ -204,7 +146,7 @@ CELERY_RESULT_EXPIRES = None
 CELERY_TIMEZONE = TIME_ZONE
 # Threads, because jobs mostly wait for databases and other systems.
 CELERY_WORKER_POOL = "threads"
-CELERY_WORKER_CONCURRENCY = environment.number("CELERY_THREADS", 8, least=4)
+CELERY_WORKER_CONCURRENCY = table.read("CELERY_THREADS")
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_REDIRECT_STDOUTS = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True

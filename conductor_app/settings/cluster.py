@@ -1,52 +1,52 @@
 """The profile for several machines: PostgreSQL, Redis, and any number of web processes, workers and beats."""
 
-from . import environment, services
+from . import environment, services, table
 from .base import *  # noqa: F403
-from .base import CONDUCTOR_ARTIFACT_URL, MIDDLEWARE, PAYLOAD_STORAGE, STORAGES
+from .base import MIDDLEWARE, PAYLOAD_STORAGE, STORAGES
 
 SECRET_KEY = environment.signing_key(
     "SECRET_KEY", environment.require_value("SECRET_KEY", "$(openssl rand -base64 48)")
 )
 ALLOWED_HOSTS = [
     *environment.host_names("ALLOWED_HOSTS", environment.require_value("ALLOWED_HOSTS", "conductor.example.org")),
-    *environment.host_of(CONDUCTOR_ARTIFACT_URL),
+    *environment.host_of(table.read("ARTIFACT_URL")),
 ]
 
 # Plain HTTP is for a private network without browsers.
-vars().update(services.https(environment.boolean("HTTPS", True)))
+vars().update(services.https(table.read("HTTPS")))
 
 # "transaction": a pooler such as PgBouncer is in between, and may give each transaction another connection.
-IS_POOLED = environment.choice("DATABASE_POOLER", ("none", "transaction"), "none") == "transaction"
+IS_POOLED = table.read("DATABASE_POOLER") == "transaction"
 CONDUCTOR_SQL_PREPARED = not IS_POOLED
 DATABASES = {
     "default": services.postgresql(
         "DATABASE_URL",
         environment.require_value("DATABASE_URL", "postgresql://conductor:secret@db.example.org:5432/conductor"),
         # The total over all processes must stay below the connection limit of the database server.
-        pool=environment.number("DATABASE_POOL", 8, least=2),
-        statement_seconds=environment.number("DATABASE_STATEMENT_SECONDS", 60, least=0),
+        pool=table.read("DATABASE_POOL"),
+        statement_seconds=table.read("DATABASE_STATEMENT_SECONDS"),
         is_pooled=IS_POOLED,
     )
 }
 
 # A streaming replica of the database, which serves pages and searches.
-if replica_url := environment.text("DATABASE_REPLICA_URL", ""):
+if replica_url := table.read("DATABASE_REPLICA_URL"):
     DATABASES["replica"] = services.postgresql(
         "DATABASE_REPLICA_URL",
         replica_url,
-        pool=environment.number("DATABASE_POOL", 8, least=2),
+        pool=table.read("DATABASE_POOL"),
         pool_wait_seconds=1,
-        statement_seconds=environment.number("DATABASE_STATEMENT_SECONDS", 60, least=0),
+        statement_seconds=table.read("DATABASE_STATEMENT_SECONDS"),
     )
     MIDDLEWARE = [*MIDDLEWARE, "conductor_app.access.replica_middleware.replica_middleware"]
-CONDUCTOR_REPLICA_MAX_LAG_SECONDS = environment.number("DATABASE_REPLICA_MAX_LAG_SECONDS", 10, least=1)
+CONDUCTOR_REPLICA_MAX_LAG_SECONDS = table.read("DATABASE_REPLICA_MAX_LAG_SECONDS")
 
 if PAYLOAD_STORAGE:
     STORAGES["payloads"] = services.payload_storage("PAYLOAD_STORAGE", PAYLOAD_STORAGE)
     CONDUCTOR_PAYLOAD_STORAGE = "payloads"
 
 CONDUCTOR_API_ACCESS = "token"
-CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = environment.networks("HTTP_TASK_ALLOWED_NETWORKS")
+CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = table.read("HTTP_TASK_ALLOWED_NETWORKS")
 CONDUCTOR_REDIS_URL = services.redis(
     "REDIS_URL", environment.require_value("REDIS_URL", "redis://cache.example.org:6379/0")
 )

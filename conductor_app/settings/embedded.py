@@ -2,11 +2,9 @@
 
 from platformdirs import user_state_dir
 
-from . import environment, services
+from . import environment, services, table
 from .base import *  # noqa: F403
 from .base import (
-    CONDUCTOR_ARTIFACT_URL,
-    CONDUCTOR_PUBLIC_URL,
     IS_INSTALLED,
     ON_LOOPBACK,
     PAYLOAD_STORAGE,
@@ -32,33 +30,32 @@ environment.require_access(
     "heartbeats",
 )
 SECRET_KEY = environment.signing_key(
-    "SECRET_KEY", environment.text("SECRET_KEY", "") or environment.load_or_create_secret(VAR_DIR / "secret_key")
+    "SECRET_KEY", table.read("SECRET_KEY") or environment.load_or_create_secret(VAR_DIR / "secret_key")
 )
 
 ALLOWED_HOSTS = environment.host_names(
     "ALLOWED_HOSTS",
-    environment.text("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
+    table.read("ALLOWED_HOSTS", default="localhost,127.0.0.1,[::1]")
     if ON_LOOPBACK
     else environment.require_value("ALLOWED_HOSTS", "conductor.example.org,10.0.0.5"),
 )
-ALLOWED_HOSTS += environment.host_of(CONDUCTOR_ARTIFACT_URL)
-CONDUCTOR_API_ACCESS = environment.choice("CONDUCTOR_API_ACCESS", ("open", "token"), "open" if ON_LOOPBACK else "token")
-CONDUCTOR_PUBLIC_URL = CONDUCTOR_PUBLIC_URL or (f"http://127.0.0.1:{PORT}" if ON_LOOPBACK else "")
-CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = environment.networks(
-    "HTTP_TASK_ALLOWED_NETWORKS", ("127.0.0.0/8", "::1/128") if ON_LOOPBACK else ()
+ALLOWED_HOSTS += environment.host_of(table.read("ARTIFACT_URL"))
+CONDUCTOR_API_ACCESS = table.read("CONDUCTOR_API_ACCESS", default="open" if ON_LOOPBACK else "token")
+CONDUCTOR_PUBLIC_URL = table.read("PUBLIC_URL").rstrip("/") or (f"http://127.0.0.1:{PORT}" if ON_LOOPBACK else "")
+CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = table.read(
+    "HTTP_TASK_ALLOWED_NETWORKS", default=("127.0.0.0/8", "::1/128") if ON_LOOPBACK else ()
 )
 
-vars().update(services.https(environment.boolean("HTTPS", False)))
+vars().update(services.https(table.read("HTTPS", default=False)))
 
 DATABASES = {
     "default": services.sqlite(
         VAR_DIR / DATABASE,
-        synchronous=environment.choice("SQLITE_SYNCHRONOUS", ("FULL", "NORMAL"), "FULL"),
+        synchronous=table.read("SQLITE_SYNCHRONOUS"),
     )
 }
 STORAGES["payloads"] = services.payload_storage("PAYLOAD_STORAGE", PAYLOAD_STORAGE or str(VAR_DIR / "payloads"))
 CONDUCTOR_PAYLOAD_STORAGE = "payloads"
-CONDUCTOR_WAKEUPS = "conductor_app.notifications.sqlite"
 
 CONDUCTOR_HEARTBEAT_FOLDER = str(VAR_DIR / "heartbeats")
 

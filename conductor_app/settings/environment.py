@@ -6,8 +6,10 @@ import os
 import re
 import resource
 import secrets
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
@@ -15,12 +17,6 @@ from django.core.exceptions import ImproperlyConfigured
 TRUTHS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 SQL_SCHEMES = ("postgresql://", "postgres://", "sqlite:///")
 """Schemes of the databases that SQL tasks support."""
-
-WEB_THREADS = 64
-"""The default number of threads of a web process."""
-
-WEB_CONNECTIONS, LEAST_CONNECTIONS = 4096, 512
-"""The default and the smallest configurable number of connections of a web process."""
 
 FILE_SUFFIX = "_FILE"
 """The suffix of a variable that has the path of a file with the value."""
@@ -85,9 +81,9 @@ def number(name: str, default: int, *, least: int = 0, most: int | None = None) 
     return int(raw_value)
 
 
-def web_connections() -> int:
+def web_connections(name: str, default: int, *, least: int) -> int:
     """Return the maximum number of connections of a web process: at most half of the files that it may open."""
-    wanted = number("WEB_CONNECTIONS", WEB_CONNECTIONS, least=LEAST_CONNECTIONS)
+    wanted = number(name, default, least=least)
     _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
     return wanted if most_files == resource.RLIM_INFINITY else min(wanted, most_files // 2)
 
@@ -104,7 +100,7 @@ def boolean(name: str, default: bool) -> bool:
     return TRUTHS[raw_value]
 
 
-def choice(name: str, choices: tuple[str, ...], default: str) -> str:
+def choice(name: str, default: str, *, choices: tuple[str, ...]) -> str:
     """Return one of the choices.
 
     Raises:
@@ -133,13 +129,13 @@ def host_names(name: str, value: str) -> list[str]:
     return names
 
 
-def groups(name: str) -> tuple[str, ...]:
+def groups(name: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Return isolation groups in the format of queue names: `blue`, `@east`, `@east-blue`.
 
     Raises:
         ImproperlyConfigured: when one is invalid.
     """
-    raw_value = split_list(text(name, ""))
+    raw_value = split_list(text(name, ",".join(default)))
     if any(len(group) > 257 or not group.strip("@-") for group in raw_value):
         raise ImproperlyConfigured(f"{name} is refused: it must be isolation groups such as blue,green or @east-blue")
     return tuple(dict.fromkeys(raw_value))
@@ -159,13 +155,13 @@ def signing_key(name: str, value: str) -> str:
     return value
 
 
-def secret_list(name: str, *, least: int) -> tuple[str, ...]:
+def secret_list(name: str, default: tuple[str, ...] = (), *, least: int) -> tuple[str, ...]:
     """Return the entries of a comma-separated list of long secrets. Errors do not contain them.
 
     Raises:
         ImproperlyConfigured: when one is too short.
     """
-    raw_value = split_list(text(name, ""))
+    raw_value = split_list(text(name, ",".join(default)))
     if any(len(key) < least for key in raw_value):
         raise ImproperlyConfigured(f"{name} is refused: each of its keys must have at least {least} characters.")
     return tuple(raw_value)
@@ -202,7 +198,7 @@ def networks(name: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
         ) from error
 
 
-def connections(name: str) -> dict[str, str]:
+def connections(name: str, default: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
     """Return the addresses of databases by name, from a JSON object.
 
     Errors do not contain addresses, which include passwords.
@@ -212,7 +208,7 @@ def connections(name: str) -> dict[str, str]:
     """
     shape = f'{name} is refused: it must be a JSON object such as {{"billing": "postgresql://user:password@host/db"}}'
     try:
-        raw_value = json.loads(text(name, "{}"))
+        raw_value = json.loads(text(name, json.dumps(dict(default))))
     except ValueError:
         # The parser's own error would contain the value.
         raw_value = None
@@ -226,14 +222,14 @@ def connections(name: str) -> dict[str, str]:
     return raw_value
 
 
-def roles_by_group(name: str) -> dict[str, list[str]]:
+def roles_by_group(name: str, default: Mapping[str, list[str]] = MappingProxyType({})) -> dict[str, list[str]]:
     """Return the roles of each group of a directory, from a JSON object such as {"operators": ["WORKFLOW_MANAGER"]}.
 
     Raises:
         ImproperlyConfigured: when the value is invalid.
     """
     try:
-        raw_value = json.loads(text(name, "{}"))
+        raw_value = json.loads(text(name, json.dumps(dict(default))))
         return {
             str(group): [roles] if isinstance(roles, str) else list(map(str, roles))
             for group, roles in raw_value.items()
@@ -254,13 +250,13 @@ def require_together(*names: str) -> None:
         raise ImproperlyConfigured(f"{', '.join(names)} must be set together. Not set: {', '.join(missing)}.")
 
 
-def address(name: str, *schemes: str) -> str:
+def address(name: str, default: str = "", *, schemes: tuple[str, ...]) -> str:
     """Return an address with one of these schemes, or "". Errors do not contain it, because it may include a password.
 
     Raises:
         ImproperlyConfigured: when it is invalid.
     """
-    raw_value = text(name, "")
+    raw_value = text(name, default)
     try:
         parts = urlsplit(raw_value)
         is_right = parts.scheme in schemes and bool(parts.hostname) and (parts.port or 1) > 0
@@ -271,26 +267,26 @@ def address(name: str, *schemes: str) -> str:
     return raw_value
 
 
-def origin(name: str, *schemes: str) -> str:
+def origin(name: str, default: str = "", *, schemes: tuple[str, ...]) -> str:
     """Return an address without path, user and query, or "".
 
     Raises:
         ImproperlyConfigured: when it is invalid or has more parts.
     """
-    value = address(name, *schemes).rstrip("/")
+    value = address(name, default, schemes=schemes).rstrip("/")
     parts = urlsplit(value)
     if value and ("@" in parts.netloc or value != f"{parts.scheme}://{parts.netloc}"):
         raise ImproperlyConfigured(f"{name} is refused: it must have no path, as in {schemes[0]}://host.example.org")
     return value.lower()
 
 
-def path_prefix(name: str) -> str:
+def path_prefix(name: str, default: str = "") -> str:
     """Return a prefix of paths, such as /conductor, or "".
 
     Raises:
         ImproperlyConfigured: when it is no path.
     """
-    value = text(name, "").rstrip("/")
+    value = text(name, default).rstrip("/")
     if value and not re.fullmatch(r"(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+", value):
         raise ImproperlyConfigured(f"{name}={value!r} is refused: it must be a path such as /conductor")
     return value
@@ -302,13 +298,13 @@ def host_of(url: str) -> list[str]:
     return [f"[{host}]" if ":" in host else host] if host else []
 
 
-def servers(name: str) -> str:
+def servers(name: str, default: str = "") -> str:
     """Return hosts with ports, such as one:9092,two:9092, or "".
 
     Raises:
         ImproperlyConfigured: when the value is invalid.
     """
-    raw_value = split_list(text(name, ""))
+    raw_value = split_list(text(name, default))
     for server in raw_value:
         host, _, port = server.rpartition(":")
         if not host or "/" in host or "@" in host or not (port.isascii() and port.isdigit()):

@@ -13,17 +13,17 @@ from typing import Any
 from conductor_app import gunicorn_internals
 from conductor_app.telemetry import folder
 
-from . import environment
+from . import table
 
-host = environment.text("HOST", "127.0.0.1")
-bind = f"{f'[{host}]' if ':' in host else host}:{environment.number('PORT', 8000)}"
+host = table.read("HOST")
+bind = f"{f'[{host}]' if ':' in host else host}:{table.read('PORT')}"
 # `gthread` with a version of Gunicorn that the worker of this server does not support.
 worker_class = gunicorn_internals.worker_class()
-workers = environment.number("WEB_WORKERS", 1, least=1)
+workers = table.read("WEB_WORKERS")
 # A waiting long poll needs a connection, but no thread.
-threads = environment.number("WEB_THREADS", environment.WEB_THREADS, least=4)
+threads = table.read("WEB_THREADS")
 # The maximum number of connections of a process, most of which are idle, slow or waiting and need no thread.
-worker_connections = environment.web_connections()
+worker_connections = table.read("WEB_CONNECTIONS")
 # All processes must stop within 5 s. Waiting polls return at once; other requests are aborted after this time.
 graceful_timeout = 3
 # Workers poll continuously, so open connections save handshakes.

@@ -26,7 +26,6 @@ CONDUCTOR_SESSION_IDLE_MINUTES = CONDUCTOR_SESSION_HOURS = 10**9
 CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = ("127.0.0.0/8", "::1/128")
 CONDUCTOR_RAISES_IN_SWEEPS = True
 CONDUCTOR_CHECKS_READ_SNAPSHOTS = True
-CONDUCTOR_WAKEUPS = "conductor_app.notifications.sqlite"
 CELERY_BROKER_URL = "memory://"
 # Look up files on demand, instead of all files whenever a test creates a client.
 WHITENOISE_AUTOREFRESH = True

@@ -18,7 +18,7 @@ ROOMS: dict[str, set[str]] = {
     "core": set(),
     "randomness": set(),
     "clock": set(),
-    "conf": set(),
+    "conf": {"settings"},
     "fault_points": {"process_state"},
     "process_state": set(),
     "memory_tuning": set(),

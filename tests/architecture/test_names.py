@@ -70,7 +70,7 @@ def test_names_of_modules_classes_and_functions_contain_no_banned_word():
 def test_names_have_us_spelling():
     named = [(path, path.stem) for path, _ in modules() if not is_generated(path)]
     named += [(path, node.name) for path, node in definitions()]
-    named += [(APP / "conf.py", setting) for setting in conf.Defaults.__annotations__]
+    named += [(APP / "settings" / "table.py", setting) for setting in conf.DEFAULTS]
 
     assert [f"{relative(path)}: {name}" for path, name in named if BRITISH.search(name.lower())] == []
 

@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.deploy.settings_in_code import ROOT, Setting, read_settings
+from conductor_app.settings.table import BY_VARIABLE, Row
+from tests.deploy.settings_in_code import ROOT, schema_of
 
 CHART = ROOT / "deploy" / "helm" / "conductor-app"
 SCHEMA = CHART / "values.schema.json"
@@ -20,18 +21,16 @@ FURTHER = {"settings": "^OTEL_[A-Z_]+$", "secrets": "^(CONDUCTOR_SECRET_|AWS_|OT
 """Names that the server or its libraries read besides the settings."""
 
 
-def settings_of_a_cluster() -> dict[str, Setting]:
+def settings_of_a_cluster() -> dict[str, Row]:
     """Return the settings that a value of the chart can set."""
     return {
-        name: setting
-        for name, setting in read_settings().items()
-        if name not in SET_BY_THE_CHART and setting.modules != {"embedded"}
+        name: row for name, row in BY_VARIABLE.items() if name not in SET_BY_THE_CHART and row.profile != "embedded"
     }
 
 
 def schemas_of_settings() -> dict[str, dict[str, Any]]:
     """Return the schemas of the values `settings` and `secrets`."""
-    schemas = {name: setting.schema() for name, setting in settings_of_a_cluster().items()}
+    schemas = {name: schema_of(row) for name, row in settings_of_a_cluster().items()}
     properties = {
         "secrets": {name: schema for name, schema in schemas.items() if name in SECRETS},
         "settings": {name: schema for name, schema in schemas.items() if name not in SECRETS},

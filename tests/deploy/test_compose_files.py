@@ -55,7 +55,7 @@ def test_containers_have_no_privileges_and_a_read_only_root(name):
 @pytest.mark.parametrize("name", FILES)
 def test_containers_get_only_settings_of_the_server_and_files_that_exist(name):
     found = configuration(name)
-    known = set(read_settings()) | {f"{setting}_FILE" for setting in read_settings()}
+    known = read_settings() | {f"{setting}_FILE" for setting in read_settings()}
     for service, options in found["services"].items():
         if service not in ("database", "cache", "proxy"):
             assert set(options["environment"]) <= known, service

@@ -11,7 +11,7 @@ import pytest
 import requests
 import taskcluster
 
-from conductor_app.conf import Defaults
+from conductor_app.conf import DEFAULTS
 from conductor_app.engine.runs.run_waits import MAX_WAIT_SECONDS
 from tests.clients.test_taskcluster_queue import LINUX, WORKER, definition, moment
 from tests.deploy.proxies import HOST, NGINX, ROOT, Proxy, running_proxy
@@ -215,7 +215,7 @@ def test_a_stream_of_events_is_passed_on_while_it_lasts(kind, tmp_path):
 def test_limits_of_the_samples_fit_those_of_the_server():
     nginx = "".join((NGINX / name).read_text() for name in ("conductor-http.conf", "conductor-locations.conf"))
     caddy = (ROOT / "deploy" / "caddy" / "Caddyfile").read_text()
-    limits = [Defaults.max_request_bytes, Defaults.file_max_bytes, Defaults.artifact_max_bytes]
+    limits = [DEFAULTS[name] for name in ("max_request_bytes", "file_max_bytes", "artifact_max_bytes")]
 
     sizes = [int(size) * MIB for size in re.findall(r"client_max_body_size (\d+)m;", nginx)]
     assert sizes == [limit + MIB for limit in limits]

@@ -77,7 +77,7 @@ def test_the_target_starts_what_a_cluster_needs():
 def test_the_example_of_the_environment_has_settings_that_exist():
     names = re.findall(r"^#?([A-Z_]+)=", (FOLDER / "conductor-app.env.example").read_text(), re.MULTILINE)
 
-    assert len(names) > 5 and set(names) <= set(read_settings())
+    assert len(names) > 5 and set(names) <= read_settings()
 
 
 def test_the_user_of_the_services_is_created():

@@ -12,6 +12,7 @@ from conductor_app.api.conductor.permission_rules import ALLOW_ALL
 from conductor_app.api.conductor.replies import PlainText
 from conductor_app.api.conductor.view import ConductorView
 from conductor_app.models import gates
+from conductor_app.settings import environment, table
 from tests.documentation.reference import configuration, step_types
 from tests.supply_chain.lock_files import EXTRAS, GROUPS
 
@@ -105,14 +106,15 @@ def test_a_gate_is_part_of_the_claim_by_its_declaration(monkeypatch):
     assert not gate.lets_pass(gates.GateFacts(now=0, visible_at=0))
 
 
-def test_a_field_of_the_defaults_is_a_setting_and_has_a_row(monkeypatch, settings):
-    monkeypatch.setitem(conf.Defaults.__annotations__, "greeting", str)
-    monkeypatch.setattr(conf.Defaults, "greeting", "hello", raising=False)
+def test_a_row_of_the_table_is_a_setting_and_has_a_row_in_the_documentation(monkeypatch, settings):
+    row = table._setting("GREETING", environment.text, "hello")
+    monkeypatch.setitem(table.BY_SETTING, "greeting", row)
+    monkeypatch.setitem(table.DEFAULTS, "greeting", row.default)
     settings.CONDUCTOR_GREETING = "welcome"
 
     assert conf.greeting == "welcome"
     assert conf.setting_errors() == []
-    assert "| `CONDUCTOR_GREETING` | – | `hello` | – |" in configuration.refresh_settings("")
+    assert "| `CONDUCTOR_GREETING` | `GREETING` | `hello` | – |" in configuration.refresh_settings("")
 
 
 def test_a_step_type_without_a_section_is_noticed(monkeypatch):

@@ -36,7 +36,7 @@ def test_the_limit_of_open_files_limits_connections(monkeypatch, most_files, con
     monkeypatch.delenv("WEB_CONNECTIONS", raising=False)
     monkeypatch.setattr(environment.resource, "getrlimit", lambda kind: (256, most_files))
 
-    assert environment.web_connections() == connections
+    assert environment.web_connections("WEB_CONNECTIONS", 4096, least=512) == connections
 
 
 def test_an_empty_variable_is_unset(monkeypatch):
@@ -83,7 +83,7 @@ def test_an_invalid_choice_is_rejected_with_the_valid_ones(monkeypatch):
     monkeypatch.setenv("CONDUCTOR_API_ACCESS", "opne")
 
     with pytest.raises(ImproperlyConfigured, match="must be one of: open, token"):
-        environment.choice("CONDUCTOR_API_ACCESS", ("open", "token"), "token")
+        environment.choice("CONDUCTOR_API_ACCESS", "token", choices=("open", "token"))
 
 
 def test_a_network_with_host_bits_is_refused(monkeypatch):
@@ -196,7 +196,7 @@ def test_an_invalid_address_is_rejected_without_repeating_it(monkeypatch, given)
     monkeypatch.setenv("EVENT_QUEUES_AMQP_URL", given)
 
     with pytest.raises(ImproperlyConfigured, match=r"EVENT_QUEUES_AMQP_URL is refused: .* amqp://host") as refusal:
-        environment.address("EVENT_QUEUES_AMQP_URL", "amqp", "amqps")
+        environment.address("EVENT_QUEUES_AMQP_URL", schemes=("amqp", "amqps"))
 
     assert "secret" not in str(refusal.value)
 
@@ -205,9 +205,9 @@ def test_an_address_and_servers_are_optional(monkeypatch):
     monkeypatch.setenv("A", "amqps://me:secret@host:5671//")
     monkeypatch.setenv("B", "one:9092, two:9092")
 
-    assert environment.address("A", "amqp", "amqps") == "amqps://me:secret@host:5671//"
+    assert environment.address("A", schemes=("amqp", "amqps")) == "amqps://me:secret@host:5671//"
     assert environment.servers("B") == "one:9092,two:9092"
-    assert environment.address("C", "amqp") == environment.servers("C") == ""
+    assert environment.address("C", schemes=("amqp",)) == environment.servers("C") == ""
 
 
 @pytest.mark.parametrize("given", ["one", "one:", "one:x", "kafka://one:9092", "me:secret@one:9092"])

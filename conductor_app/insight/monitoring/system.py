@@ -65,7 +65,7 @@ def _sweep_word(sweep: SweepPass, now: int) -> tuple[str, str]:
 
 def configuration() -> list[SettingView]:
     """Return every setting of this application with its current value."""
-    return [_setting_view(name) for name in sorted(conf.Defaults.__annotations__)]
+    return [_setting_view(name) for name in sorted(conf.DEFAULTS)]
 
 
 def _setting_view(name: str) -> SettingView:
@@ -79,7 +79,7 @@ def _setting_source(name: str, value: Any) -> str:
     """Return the source of a value: environment variable, default or settings file."""
     if name.upper() in os.environ:
         return _("environment")
-    is_default = value == getattr(conf.Defaults, name) or (not value and not getattr(conf.Defaults, name))
+    is_default = value == conf.DEFAULTS[name] or (not value and not conf.DEFAULTS[name])
     return _("default") if is_default else _("settings")
 
 
