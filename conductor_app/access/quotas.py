@@ -1,82 +1,147 @@
-"""The quotas of callers, cached with the permissions: a change takes effect within one second (permission_cache.py)."""
+"""Rates as token buckets in the database, from which each process takes several tokens at once.
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+The number of tokens that a process takes doubles while it uses them up within a second, and falls back to one
+otherwise. So a busy caller causes few statements, and a process keeps few tokens that another one could use. Refused
+requests cause no statement until the next token is due.
+"""
 
-from ..models import CallerQuota
-from ..models.quotas import MAX_CALLER_LENGTH
-from . import permission_cache
-from .conductor_auth import Actor
-from .current_actor import current_actor
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import NamedTuple
 
-ANONYMOUS = "anonymous"
-"""All callers of a server without authentication. They have no quotas."""
+from django.db import transaction
 
+from ... import clock, process_state
+from ...core.errors import Busy, QuotaExceeded
+from ...models import TokenBucket
 
-@dataclass(frozen=True, slots=True)
-class Quotas:
-    """The quotas of one caller. 0 is no limit."""
-
-    starts_per_second: float = 0
-    polls_per_second: float = 0
-    searches_per_minute: float = 0
-    open_runs: int = 0
-    stored_bytes: int = 0
-
-
-QUOTA_FIELDS = tuple(Quotas.__dataclass_fields__)
-NO_QUOTAS = Quotas()
-
-
-def caller_of_user(user_id: int) -> str:
-    """Return the caller for a user: a person, or an application's own user."""
-    return f"user {user_id}"
+LEASE_MS = 1_000
+MAX_SHARE = 0.1
+"""The part of a bucket that a process takes at most."""
+MAX_WAIT_SECONDS = 5
+MAX_CACHED = 10_000
+IDLE_MS = 3_600_000
+"""A bucket without use for this time is full, and its row can be deleted."""
 
 
-def caller_of_client(client_id: str) -> str:
-    """Return the caller for a Taskcluster client."""
-    return f"client {client_id}"[:MAX_CALLER_LENGTH]
+class Rate(NamedTuple):
+    """A kind of request that is limited. `period_ms`: the period of its limit, `noun`: how errors name it."""
+
+    name: str
+    field: str
+    period_ms: int
+    noun: str
 
 
-def caller_of(actor: Actor | None) -> str:
-    """Return the caller for an actor, "" for the engine itself."""
-    if actor is None:
-        return ""
-    return ANONYMOUS if actor.user_id is None else caller_of_user(actor.user_id)
+STARTS = Rate("starts", "starts_per_second", 1_000, "starts per second")
+POLLS = Rate("polls", "polls_per_second", 1_000, "polls per second")
+SEARCHES = Rate("searches", "searches_per_minute", 60_000, "searches per minute")
+RATES = (STARTS, POLLS, SEARCHES)
 
 
-def current_caller() -> str:
-    """Return the caller for the current actor, "" for the engine itself."""
-    return caller_of(current_actor())
+@dataclass(slots=True)
+class TokenLease:
+    """The tokens of one bucket that this process has taken."""
+
+    limit: float = 0
+    tokens: int = 0
+    size: int = 1
+    expires_at: int = 0
+    refused_until: int = 0
+    lock: Lock = field(default_factory=Lock)
 
 
-def quotas_of(caller: str) -> Quotas:
-    """Return the quotas of a caller: its own, otherwise the default."""
-    if not caller or caller == ANONYMOUS:
-        return NO_QUOTAS
-    cache = permission_cache.current_cache()
-    if not cache.has_quotas:
-        return NO_QUOTAS
-    if cache.quotas is None:
-        cache.quotas = _read_quotas()
-    quotas: Mapping[str, Quotas] = cache.quotas
-    return quotas.get(caller) or quotas.get("", NO_QUOTAS)
+class TokenLeases:
+    """The leases of this process by caller and resource."""
+
+    def __init__(self) -> None:
+        self.leases: dict[tuple[str, str], TokenLease] = {}
+        self.lock = Lock()
+
+    def find(self, caller: str, resource: str) -> TokenLease:
+        """Return the lease on a bucket, which may be new."""
+        with self.lock:
+            if len(self.leases) >= MAX_CACHED:
+                self.leases.clear()
+            return self.leases.setdefault((caller, resource), TokenLease())
 
 
-def _read_quotas() -> dict[str, Quotas]:
-    """Return the complete quotas of each caller that has its own, and the default as those of ""."""
-    rows = {caller_of_row(row): row for row in CallerQuota.objects.all()}
-    default = _merge(NO_QUOTAS, rows.get(""))
-    return {caller: _merge(default, row) for caller, row in rows.items()} | {"": default}
+_leases = process_state.slot(TokenLeases)
 
 
-def caller_of_row(row: CallerQuota) -> str:
-    """Return the caller whose quotas the row has, "" for the default."""
-    if row.user_id is not None:
-        return caller_of_user(row.user_id)
-    return caller_of_client(row.client_id) if row.client_id is not None else ""
+def take_token(caller: str, rate: Rate, limit: float) -> None:
+    """Take one token of a caller.
+
+    Raises:
+        QuotaExceeded: when no token is left
+        Busy: when another request of the caller takes too long to count.
+    """
+    lease = _leases.value.find(caller, rate.name)
+    with _lock(lease):
+        now = clock.now()
+        if lease.limit != limit:
+            lease.limit, lease.tokens, lease.refused_until = limit, 0, 0
+        if now < lease.refused_until:
+            raise _refusal(rate, limit, lease.refused_until - now)
+        if not lease.tokens or not 0 <= lease.expires_at - now <= LEASE_MS:
+            _renew(lease, caller, rate, now)
+        lease.tokens -= 1
 
 
-def _merge(default: Quotas, row: CallerQuota | None) -> Quotas:
-    own = {name: getattr(row, name, None) for name in QUOTA_FIELDS}
-    return replace(default, **{name: value for name, value in own.items() if value is not None})
+@contextmanager
+def _lock(lease: TokenLease) -> Iterator[None]:
+    # Without a timeout, two transactions that count one caller in different orders could wait for each other for ever.
+    if not lease.lock.acquire(timeout=MAX_WAIT_SECONDS):
+        raise Busy("The quota of the caller cannot be checked now.")
+    try:
+        yield
+    finally:
+        lease.lock.release()
+
+
+def _renew(lease: TokenLease, caller: str, rate: Rate, now: int) -> None:
+    """Return unused tokens to the bucket and take new ones.
+
+    Raises:
+        QuotaExceeded: when the bucket is empty.
+    """
+    is_used_up = not lease.tokens and now <= lease.expires_at
+    size = min(lease.size * 2, max(1, int(lease.limit * MAX_SHARE))) if is_used_up else 1
+    unused, lease.tokens = lease.tokens, 0
+    granted, wait_ms = _exchange(caller, rate, lease.limit, size, unused)
+    if not granted:
+        lease.size, lease.refused_until = 1, now + wait_ms
+        raise _refusal(rate, lease.limit, wait_ms)
+    lease.tokens, lease.size, lease.expires_at = granted, size, now + LEASE_MS
+
+
+def _exchange(caller: str, rate: Rate, limit: float, wanted: int, unused: int) -> tuple[int, int]:
+    """Put `unused` tokens into the bucket and take up to `wanted`.
+
+    Returns how many were taken, and the milliseconds until the next token if none was.
+    """
+    now, capacity, per_ms = clock.now(), max(1.0, limit), limit / rate.period_ms
+    with transaction.atomic():
+        buckets = TokenBucket.objects.select_for_update()
+        bucket, _ = buckets.get_or_create(
+            caller=caller, resource=rate.name, defaults={"tokens": capacity, "updated_at": now}
+        )
+        earned = max(0, now - bucket.updated_at) * per_ms
+        available = min(capacity, bucket.tokens + unused + earned)
+        granted = min(wanted, int(available))
+        if granted:
+            bucket.tokens, bucket.updated_at = available - granted, max(now, bucket.updated_at)
+            bucket.save(update_fields=["tokens", "updated_at"])
+    return granted, math.ceil((1 - available) / per_ms)
+
+
+def _refusal(rate: Rate, limit: float, wait_ms: int) -> QuotaExceeded:
+    return QuotaExceeded(f"The caller's quota of {limit:g} {rate.noun} is used up.", math.ceil(wait_ms / 1000))
+
+
+def delete_idle_buckets() -> None:
+    """Delete the rows of buckets that were not used for a while. They are full."""
+    TokenBucket.objects.filter(updated_at__lt=clock.now() - IDLE_MS).delete()

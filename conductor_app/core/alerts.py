@@ -1,137 +1,142 @@
-"""Rules that decide when an alert fires: a number of hits in a window, outside its quiet hours."""
+"""Requests that announce an alert to Slack, Microsoft Teams, PagerDuty and other systems.
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
+The formats are those of each system's documentation. Its limits apply to characters: longer texts are cut.
+"""
 
-from .cron.zones import parse_zone
+import hmac
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any
 
-COUNT, SHARE, ABSENCE, AGE, BUDGET = ALERT_KINDS = ("count", "share", "absence", "age", "budget")
-SPENT_PERCENT = 80
-"""The default threshold of an alert on budgets."""
-MINUTE_MS = 60_000
-DAY_MINUTES = 24 * 60
-MAX_MINUTES = 7 * DAY_MINUTES
+from .alert_targets import INCIDENT_KINDS, PAGERDUTY, SLACK, TEAMS, WEBHOOK
 
-
-@dataclass(frozen=True, slots=True)
-class QuietHours:
-    """Daily period in which no alert fires, in minutes after midnight of a time zone. It may span midnight."""
-
-    begins: int
-    ends: int
-    zone: str = "UTC"
-
-    def contains(self, now: int) -> bool:
-        """Return True if `now` (milliseconds) is in the quiet hours."""
-        there = datetime.fromtimestamp(now / 1000, parse_zone(self.zone))
-        minute = there.hour * 60 + there.minute
-        if self.begins <= self.ends:
-            return self.begins <= minute < self.ends
-        return minute >= self.begins or minute < self.ends
+TRIGGER, RESOLVE, TEST = "trigger", "resolve", "test"
+Settings = Mapping[str, str]
+TITLES = {TRIGGER: "Alert", RESOLVE: "Resolved", TEST: "Test of an alert target"}
+SOURCE = "Conductor"
 
 
 @dataclass(frozen=True, slots=True)
-class AlertRule:
-    """Condition on the runs of a view, or on budgets of AI steps.
+class AlertNotice:
+    """What a target is notified of. `incident` is the same for the notices that open, repeat and close an incident."""
 
-    `threshold`: minimum number of hits (count), minimum percentage of hits (share), number of hits that must be reached
-    (absence), minimum age of an open run in minutes (age), or minimum percentage of a budget that is spent (budget).
-    An alert repeats at the earliest after `repeat_ms`. A condition met in quiet hours fires after them if it still
-    holds.
-    """
-
-    kind: str
-    threshold: int
-    window_ms: int
-    repeat_ms: int
-    quiet: QuietHours | None = None
+    event: str
+    view: str
+    sentence: str
+    at: int
+    incident: str
+    alert: int | None = None
+    link: str = ""
 
     @property
-    def age_ms(self) -> int:
-        """Minimum age of an open run, in milliseconds, for rules of kind `age`."""
-        return self.threshold * MINUTE_MS
+    def iso_time(self) -> str:
+        """Return the time in ISO 8601."""
+        return f"{datetime.fromtimestamp(self.at / 1000, UTC):%Y-%m-%dT%H:%M:%S}Z"
 
-    def is_quiet(self, now: int) -> bool:
-        """Return True if `now` is in the quiet hours."""
-        return self.quiet is not None and self.quiet.contains(now)
-
-    def is_met(self, hits: int, total: int) -> bool:
-        """Return True if `hits` among `total` runs meet the condition. Of budgets, `hits` is the spent percentage."""
-        if self.kind == ABSENCE:
-            return hits < self.threshold
-        if self.kind == SHARE:
-            return total > 0 and hits * 100 >= self.threshold * total
-        return hits >= self.limit
-
-    @property
-    def limit(self) -> int:
-        """Return the threshold in the unit of the measured value: for the kind `age`, one run."""
-        return 1 if self.kind == AGE else self.threshold
-
-    def sentence(self, hits: int, total: int) -> str:
-        """Describe the measured values and the threshold."""
-        if self.kind == AGE:
-            return f"{hits} open for {self.threshold} min or longer"
-        window = f"in the last {self.window_ms // MINUTE_MS} min"
-        if self.kind == SHARE:
-            percentage = 100 * hits // total if total else 0
-            return f"{hits} of {total} runs {window}: {percentage} % (threshold: {self.threshold} %)"
-        limit = f"fewer than {self.threshold}" if self.kind == ABSENCE else f"{self.threshold} or more"
-        return f"{hits} {window} (threshold: {limit})"
+    def document(self) -> dict[str, Any]:
+        """Return the notice as JSON for the outbox."""
+        return asdict(self)
 
 
-def find_rule_problem(kind: str, threshold: int, window: int, repeat: int) -> str:
-    """Return why these values are no condition of an alert, or an empty text. `window` and `repeat` are in minutes."""
-    if kind not in ALERT_KINDS:
-        return f"Unknown kind of alert {kind!r}. Use one of: {', '.join(ALERT_KINDS)}."
-    most = 100 if kind in (SHARE, BUDGET) else 10**6
-    if not 1 <= threshold <= most:
-        return f"The threshold must be 1 to {most:,} (got {threshold})."
-    if not (1 <= window <= MAX_MINUTES and 1 <= repeat <= MAX_MINUTES):
-        return f"The window and the pause must be 1 to {MAX_MINUTES} minutes (got {window} and {repeat})."
-    return ""
+@dataclass(frozen=True, slots=True)
+class TargetRequest:
+    """A POST request to a target."""
+
+    url: str
+    body: str
+    headers: Mapping[str, str]
 
 
-def measure_at(rule: AlertRule, hits: Sequence[int], total: Sequence[int], moments: Sequence[int]) -> list[float]:
-    """Return the value that the rule compares with its threshold at each time: a number of runs, or a percentage.
-
-    `hits` and `total` are those of `find_alert_times`.
-    """
-    return [_value_at(rule, hits, total, now) for now in moments]
-
-
-def _value_at(rule: AlertRule, hits: Sequence[int], total: Sequence[int], now: int) -> float:
-    if rule.kind == AGE:
-        return bisect_right(hits, now) - bisect_right(total, now)
-    count = _count_within(hits, now - rule.window_ms, now)
-    if rule.kind != SHARE:
-        return count
-    every = _count_within(total, now - rule.window_ms, now)
-    return 100 * count / every if every else 0
+def requests_for(kind: str, settings: Settings, notice: AlertNotice, message_id: str) -> list[TargetRequest]:
+    """Return the requests that announce a notice. A test of a kind with incidents opens one and closes it."""
+    build = BUILDERS[kind]
+    if notice.event != TEST or kind not in INCIDENT_KINDS:
+        return [build(settings, notice, message_id)]
+    facts = notice.document()
+    return [build(settings, AlertNotice(**facts | {"event": each}), message_id) for each in (TRIGGER, RESOLVE)]
 
 
-def find_alert_times(
-    rule: AlertRule, hits: Sequence[int], total: Sequence[int], since: int, until: int
-) -> list[tuple[int, int]]:
-    """Return each time at which the rule would have fired, checked once a minute, with the number of hits.
-
-    For rules of kind `age`, `hits` are the times at which runs became too old, and `total` the times at which those
-    runs ended.
-    """
-    found: list[tuple[int, int]] = []
-    for now in range(since, until + 1, MINUTE_MS):
-        if (found and now - found[-1][0] < rule.repeat_ms) or rule.is_quiet(now):
-            continue
-        if rule.kind == AGE:
-            count = bisect_right(hits, now) - bisect_right(total, now)
-        else:
-            count = _count_within(hits, now - rule.window_ms, now)
-        if rule.is_met(count, _count_within(total, now - rule.window_ms, now)):
-            found.append((now, count))
-    return found
+def _json_request(url: str, body: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> TargetRequest:
+    return TargetRequest(url, json.dumps(body), {"Content-Type": "application/json", **(headers or {})})
 
 
-def _count_within(moments: Sequence[int], after: int, until: int) -> int:
-    return bisect_right(moments, until) - bisect_left(moments, after + 1)
+def _slack_request(settings: Settings, notice: AlertNotice, message_id: str) -> TargetRequest:
+    text = f"*{TITLES[notice.event]}: {_escape_slack(notice.view)}*\n{_escape_slack(notice.sentence)}"
+    if notice.link:
+        text += f"\n<{notice.link}|Show the runs>"
+    blocks = [
+        {"type": "section", "text": {"type": "mrkdwn", "text": text[:3000]}},
+        {"type": "context", "elements": [{"type": "plain_text", "text": f"{SOURCE} · {notice.iso_time}"}]},
+    ]
+    # `text` is the notification. The blocks are the message.
+    return _json_request(settings["url"], {"text": _escape_slack(notice.sentence)[:3000], "blocks": blocks})
+
+
+def _escape_slack(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _teams_request(settings: Settings, notice: AlertNotice, message_id: str) -> TargetRequest:
+    title = {"type": "TextBlock", "size": "Medium", "weight": "Bolder", "wrap": True}
+    facts = [{"title": "View", "value": notice.view}, {"title": "Time", "value": notice.iso_time}]
+    card: dict[str, Any] = {
+        "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
+        "type": "AdaptiveCard",
+        "version": "1.4",
+        "body": [
+            {**title, "text": f"{TITLES[notice.event]}: {notice.view}"},
+            {"type": "TextBlock", "text": notice.sentence[:2000], "wrap": True},
+            {"type": "FactSet", "facts": facts},
+        ],
+    }
+    if notice.link:
+        card["actions"] = [{"type": "Action.OpenUrl", "title": "Show the runs", "url": notice.link}]
+    attachment = {"contentType": "application/vnd.microsoft.card.adaptive", "contentUrl": None, "content": card}
+    return _json_request(settings["url"], {"type": "message", "attachments": [attachment]})
+
+
+def _pagerduty_request(settings: Settings, notice: AlertNotice, message_id: str) -> TargetRequest:
+    event: dict[str, Any] = {"routing_key": settings["routing_key"], "dedup_key": notice.incident[:255]}
+    if notice.event == RESOLVE:
+        event["event_action"] = "resolve"
+    else:
+        details = {"view": notice.view, "alert": notice.alert}
+        event |= {
+            "event_action": "trigger",
+            "client": SOURCE,
+            "payload": {
+                "summary": notice.sentence[:1024],
+                "source": SOURCE,
+                "severity": settings["severity"],
+                "timestamp": notice.iso_time,
+                "custom_details": details,
+            },
+        }
+        if notice.link:
+            event |= {"client_url": notice.link, "links": [{"href": notice.link, "text": "Show the runs"}]}
+    return _json_request(f"{settings['api_url'].rstrip('/')}/v2/enqueue", event)
+
+
+def _webhook_request(settings: Settings, notice: AlertNotice, message_id: str) -> TargetRequest:
+    """Return a request whose signature covers its time, so that a recorded request cannot be repeated later."""
+    body = {"view": notice.view, "sentence": notice.sentence, "at": notice.at, "alert": notice.alert}
+    body |= {"event": notice.event, **({"address": notice.link} if notice.link else {})}
+    request = _json_request(settings["url"], body, {"X-Conductor-Message-Id": message_id})
+    if not (key := settings.get("signing_key")):
+        return request
+    seconds = str(notice.at // 1000)
+    signature = hmac.new(key.encode(), f"{seconds}.{request.body}".encode(), sha256).hexdigest()
+    signed = {"X-Conductor-Timestamp": seconds, "X-Conductor-Signature": f"sha256={signature}"}
+    return TargetRequest(request.url, request.body, {**request.headers, **signed})
+
+
+BUILDERS: dict[str, Callable[[Settings, AlertNotice, str], TargetRequest]] = {
+    SLACK: _slack_request,
+    TEAMS: _teams_request,
+    PAGERDUTY: _pagerduty_request,
+    WEBHOOK: _webhook_request,
+}
+"""The builder of a request for each kind, except email."""
