@@ -8,7 +8,7 @@ from django.conf import settings
 from django.core.checks import Error, Warning, register
 from django.db.models.signals import post_migrate
 
-from . import conf
+from .settings import conf
 
 
 class ConductorConfig(AppConfig):
@@ -19,14 +19,15 @@ class ConductorConfig(AppConfig):
     verbose_name = "Conductor"
 
     def ready(self) -> None:
-        from .access import change_signals, masking
-        from .admin.sign_in import sign_in_signals
-        from .background import job_trigger
+        from .access import audit as change_signals
+        from .access import secrets as masking
+        from .access.commands import applications as cleanup_on_delete
+        from .access.sign_in import throttle as sign_in_signals
+        from .ai.commands import budgets as budget_settings
+        from .ai.commands import prompts as trials
+        from .ai.commands.vectors import executes_ai_tasks
         from .core.step_types import unregister_ai_types
-        from .engine import message_handlers
-        from .engine.access import cleanup_on_delete
-        from .engine.ai import budget_settings, trials
-        from .engine.ai.availability import executes_ai_tasks
+        from .processes import job_trigger, message_handlers
         from .telemetry import spans
 
         job_trigger.connect_triggers()
@@ -52,30 +53,29 @@ class ConductorConfig(AppConfig):
 
 def update_periodic_jobs(**_: Any) -> None:
     """Write the periodic jobs to the tables of django-celery-beat after a migration."""
-    from .background.periodic_jobs import sync_periodic_jobs
+    from .processes.periodic_jobs import sync_periodic_jobs
 
     sync_periodic_jobs()
 
 
 def sync_roles(**_: Any) -> None:
     """Create or update the groups of predefined roles, with the permissions that migrations have created."""
-    from .access.roles import ensure_system_roles
+    from .access.permissions import ensure_system_roles
 
     ensure_system_roles()
 
 
 def sync_clients(**_: Any) -> None:
     """Create the configured Taskcluster client, and the role of all callers."""
-    from .engine.access.bootstrap import ensure_first_access
+    from .access.commands.applications import ensure_first_access
 
     ensure_first_access()
 
 
 def load_model_testers() -> Any:
     """Return the functions of the built-in workers that try prompts and connections, imported at their first use."""
-    from .engine.ai.trials import Testers
-    from .workers.ai.connection_test import test_connection
-    from .workers.ai.prompt_test import test_prompt
+    from .ai.commands.prompts import Testers
+    from .ai.workers.trials import test_connection, test_prompt
 
     return Testers(test_prompt, test_connection)
 
@@ -100,7 +100,7 @@ def check_open_access(**_: Any) -> list[Error]:
 
 def check_script_isolation(**_: Any) -> list[Warning]:
     """Check that the kernel isolates the helper processes of scripts, in the cluster profile."""
-    from .engine.script_isolation import isolation_warnings
+    from .monitoring.commands import isolation_warnings
 
     if not conf.redis_url:
         return []

@@ -7,10 +7,10 @@ from celery import Celery
 from celery.signals import beat_init, setup_logging, worker_init, worker_ready
 from kombu.transport import TRANSPORT_ALIASES
 
-from . import memory_tuning
+from .utils import memory_tuning
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "conductor_app.settings.embedded")
-TRANSPORT_ALIASES["folder"] = "conductor_app.background.filesystem_broker:Transport"
+TRANSPORT_ALIASES["folder"] = "conductor_app.processes.filesystem_broker:Transport"
 app = Celery("conductor")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 for ready in (worker_ready, beat_init):

@@ -3,20 +3,19 @@
 from django.urls import include, path, re_path
 from django.views.generic import RedirectView
 
-from .admin.site import site
-from .api.agents.agent_view import AgentTools
-from .api.conductor.events.webhook_views import IncomingWebhook
-from .api.conductor.openapi.pages import OpenApiDocument
-from .api.conductor.view import UnknownAddress
-from .api.health import actuator_health, actuator_info, health, live, ready
-from .api.metrics import metrics
+from .agents.api import AgentTools
+from .events.api.webhooks import IncomingWebhook
+from .monitoring.api import actuator_health, actuator_info, health, live, metrics, ready
+from .site.admin import site
+from .site.openapi.pages import OpenApiDocument
+from .web.api.view import UnknownAddress
 
 urlpatterns = [
-    path("api/queue/v1/", include("conductor_app.api.taskcluster.urls")),
-    path("api/object/v1/", include("conductor_app.api.taskcluster.object_urls")),
-    path("api/artifacts/v1/", include("conductor_app.api.taskcluster.artifact_urls")),
-    path("api/auth/v1/", include("conductor_app.api.taskcluster.auth_urls")),
-    path("api/", include("conductor_app.api.conductor.urls")),
+    path("api/queue/v1/", include("conductor_app.taskcluster.urls.queue")),
+    path("api/object/v1/", include("conductor_app.taskcluster.urls.objects")),
+    path("api/artifacts/v1/", include("conductor_app.taskcluster.urls.artifacts")),
+    path("api/auth/v1/", include("conductor_app.taskcluster.urls.auth")),
+    path("api/", include("conductor_app.site.api_urls")),
     re_path(r"^api$", UnknownAddress.as_view()),
     path("mcp", AgentTools.as_view()),
     path("webhook/<str:id>", IncomingWebhook.as_view()),
@@ -34,7 +33,7 @@ urlpatterns = [
     path("", RedirectView.as_view(pattern_name="admin:index")),
 ]
 
-handler400 = "conductor_app.admin.error_pages.bad_request"
-handler403 = "conductor_app.admin.error_pages.forbidden"
-handler404 = "conductor_app.admin.error_pages.not_found"
-handler500 = "conductor_app.admin.error_pages.server_error"
+handler400 = "conductor_app.site.error_pages.bad_request"
+handler403 = "conductor_app.site.error_pages.forbidden"
+handler404 = "conductor_app.site.error_pages.not_found"
+handler500 = "conductor_app.site.error_pages.server_error"

@@ -10,8 +10,8 @@ from django.conf import settings
 from django.core.exceptions import SuspiciousOperation
 from django.core.wsgi import get_wsgi_application
 
-from .api.conductor.names_with_slashes import mark_slashes
-from .api.refused_requests import refusal
+from .web.api.requests import mark_slashes
+from .web.client_views import refusal
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "conductor_app.settings.embedded")
 
@@ -41,7 +41,7 @@ def with_chunked_bodies(application: Application) -> Application:
 
 def read_full_body(environ: Environ) -> None:
     """Read the body, up to one byte beyond the limit, so that the API refuses a larger one with its own error."""
-    from . import conf
+    from .settings import conf
 
     body = environ["wsgi.input"].read(conf.max_request_bytes + 1)
     environ["wsgi.input"], environ["CONTENT_LENGTH"] = BytesIO(body), str(len(body))

@@ -8,7 +8,7 @@ import pytest
 from django.http import HttpResponse
 from django.test import Client
 
-from conductor_app import process_state
+from conductor_app.utils import process_state
 from tests.conftest import Clock, freeze_time, seed_randomness
 from tests.database_baseline import restore_baseline
 

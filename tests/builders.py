@@ -3,7 +3,7 @@
 from typing import Any
 
 from conductor_app.core.definition import Definition
-from conductor_app.core.document import read_definition
+from conductor_app.core.document.reading import read_definition
 
 Document = dict[str, Any]
 

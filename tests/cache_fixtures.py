@@ -2,4 +2,4 @@
 
 import pytest
 
-pytest.register_assert_rewrite("tests.engine.random_workers")
+pytest.register_assert_rewrite("tests.runs.random_workers")

@@ -10,9 +10,9 @@ import pytest
 from django.db import connection
 from hypothesis import HealthCheck, settings
 
-from conductor_app import clock as product_clock
-from conductor_app import memory_tuning, process_state
-from conductor_app import randomness as product_randomness
+from conductor_app.utils import clock as product_clock
+from conductor_app.utils import memory_tuning, process_state
+from conductor_app.utils import randomness as product_randomness
 from tests import database_baseline, reply_check
 from tests.fault_injection import FaultInjector
 from tests.pure_decisions import forbid_statements

@@ -9,7 +9,7 @@ from typing import Any
 from django.db import connection, transaction
 from django.test import TransactionTestCase
 
-from conductor_app.transient_errors import discard_broken_connection
+from conductor_app.db.transient_errors import discard_broken_connection
 
 Rows = list[tuple[Any, ...]]
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from django.db.backends.utils import CursorWrapper
 
-from conductor_app.engine.runs import decision
-from conductor_app.engine.standalone import change
-from conductor_app.store import pg_pipeline
+from conductor_app.db import pipeline as pg_pipeline
+from conductor_app.runs.commands import decision
+from conductor_app.taskcluster.commands import change
 
 DECISIONS = ((decision, "apply_command"), (change, "apply_command"))
 """The calls of the core that decide about runs and standalone tasks."""

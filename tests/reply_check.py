@@ -15,9 +15,9 @@ from django.conf import settings
 from django.http import HttpResponse
 from django.test import Client
 
-from conductor_app.api.conductor.openapi.pages import build_document
-from conductor_app.api.conductor.view import ConductorView
-from conductor_app.api.waiting_replies import WaitingReply
+from conductor_app.site.openapi.pages import build_document
+from conductor_app.web.api.view import ConductorView
+from conductor_app.web.client_views import WaitingReply
 
 URLS = "conductor_app.urls"
 BITS = {"int32": 32, "int64": 64}

@@ -7,12 +7,14 @@ from django.test import TestCase
 
 from conductor_app.core.decision_context import conductor_status
 from conductor_app.core.reports import Report
-from conductor_app.engine import sweeps
-from conductor_app.engine.definitions import definition_commands
-from conductor_app.engine.runs import run_commands, skip_and_jump
-from conductor_app.engine.tasks import task_commands
-from conductor_app.models import Attempt, Run, Task
-from conductor_app.store import due_rows
+from conductor_app.definitions import commands as definition_commands
+from conductor_app.processes import sweeps
+from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.commands import repair as run_commands_repair
+from conductor_app.runs.commands import repair as skip_and_jump
+from conductor_app.runs.models import Attempt, Run, Task
+from conductor_app.runs.store import due as due_rows
+from conductor_app.tasks.commands import reports as task_commands
 from tests.builders import Document, definition
 
 ACTOR = "a test"
@@ -101,11 +103,11 @@ class RunView:
 
     def retry(self, **said: Any) -> None:
         with run_commit_hooks():
-            run_commands.retry(self.id, ACTOR, **said)
+            run_commands_repair.retry(self.id, ACTOR, **said)
 
     def restart(self, **said: Any) -> None:
         with run_commit_hooks():
-            run_commands.restart(self.id, ACTOR, **said)
+            run_commands_repair.restart(self.id, ACTOR, **said)
 
     def rerun(self, ref: str = "", **said: Any) -> None:
         """Rerun from a task of this run, or from its start."""
@@ -114,7 +116,7 @@ class RunView:
     def rerun_from(self, attempt_id: str, **said: Any) -> None:
         """Rerun from a task of this run or of a descendant."""
         with run_commit_hooks():
-            run_commands.rerun(self.id, ACTOR, attempt_id=attempt_id, **said)
+            run_commands_repair.rerun(self.id, ACTOR, attempt_id=attempt_id, **said)
 
     def skip(self, ref: str, input: dict[str, Any] | None = None, output: dict[str, Any] | None = None) -> None:
         with run_commit_hooks():

@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from conductor_app.api.conductor.schedules.schedule_serializers import parse_schedule
-from conductor_app.engine import schedules
-from conductor_app.models import Run, Schedule, ScheduleExecution
+from conductor_app.runs.models import Run
+from conductor_app.schedules import commands as schedules
+from conductor_app.schedules.models import Schedule, ScheduleExecution
+from conductor_app.schedules.serializers import parse_schedule
 from tests.builders import definition, step
 from tests.scenario import ACTOR, register_definitions
 

@@ -3,12 +3,12 @@
 from typing import Any
 
 from conductor_app.core.reports import Report
-from conductor_app.engine.definitions import definition_commands
-from conductor_app.engine.runs import run_commands
-from conductor_app.engine.runs.run_commands import StartRequest
-from conductor_app.engine.tasks import task_commands
-from conductor_app.models import Attempt, Run
-from conductor_app.models.claimed_attempts import ClaimedAttempt
+from conductor_app.definitions import commands as definition_commands
+from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.commands.lifecycle import StartRequest
+from conductor_app.runs.models import Attempt, Run
+from conductor_app.tasks.commands import reports as task_commands
+from conductor_app.tasks.store import ClaimedAttempt
 
 
 def step(ref: str, type: str = "SIMPLE", **more: Any) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from conductor_app import conf
 from conductor_app.apps import check_open_access, check_settings
+from conductor_app.settings import conf
 
 
 def test_a_setting_that_is_not_given_has_its_default():

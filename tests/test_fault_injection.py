@@ -3,8 +3,8 @@
 import pytest
 from django.db import OperationalError, connection, transaction
 
-from conductor_app.models import Secret
-from conductor_app.store import statements
+from conductor_app.access.models import Secret
+from conductor_app.db import statements
 
 
 def test_each_call_fails_once_and_the_last_block_not_at_all(faults):

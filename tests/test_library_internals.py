@@ -26,11 +26,11 @@ from psycopg_pool import ConnectionPool
 from urllib3 import PoolManager
 from urllib3.connection import HTTPConnection
 
-from conductor_app.access.permission_preload import load_permissions
-from conductor_app.workers import network_guard
-from conductor_app.workers.ai import guarded_http
-from conductor_app.workers.http_exchange import HttpTransport, RequestFailed
-from conductor_app.workers.network_guard import GuardIneffective
+from conductor_app.access.permissions import load_permissions
+from conductor_app.ai.workers import guarded_http
+from conductor_app.system_tasks import network_guard
+from conductor_app.system_tasks.http import HttpTransport, RequestFailed
+from conductor_app.system_tasks.network_guard import GuardIneffective
 
 SQLITE = {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}
 
@@ -58,7 +58,7 @@ def test_a_thread_can_read_another_database_in_place_of_the_default():
 
 
 def test_pooled_connections_of_django_are_returned_to_a_pool_of_psycopg():
-    """`store/postgresql/base.py` replaces a connection of the pool that the server has closed."""
+    """`db/postgresql/base.py` replaces a connection of the pool that the server has closed."""
     assert isinstance(PostgresqlWrapper.pool, property)
     assert "getconn" in unwrap(PostgresqlWrapper.get_new_connection).__code__.co_names
     assert [*signature(ConnectionPool.putconn).parameters] == ["self", "conn"]
@@ -81,7 +81,7 @@ def test_sqlite_begins_transactions_in_the_mode_of_the_connection():
 
 @pytest.mark.django_db
 def test_the_backend_of_django_reads_the_permissions_that_were_loaded_before(django_assert_num_queries):
-    """`access/permission_preload.py` fills the caches of `ModelBackend` with one statement instead of two."""
+    """`access/permissions.py` fills the caches of `ModelBackend` with one statement instead of two."""
     user, group = User.objects.create_user("amy"), Group.objects.create(name="team")
     own, shared = Permission.objects.all()[:2]
     user.user_permissions.add(own)
@@ -120,14 +120,14 @@ def test_a_response_that_is_marked_as_logged_is_not_logged_again(caplog):
     ],
 )
 def test_the_change_list_of_django_has_the_fields_that_the_list_of_runs_sets(method, names):
-    """`admin/runs/run_changelist.py` has its own filters and pages. Django's templates read these fields."""
+    """`runs/pages/list.py` has its own filters and pages. Django's templates read these fields."""
     used = getattr(ChangeList, method).__code__.co_names
 
     assert [name for name in names.split() if name not in used] == []
 
 
 def test_functions_that_run_at_the_end_of_a_process_can_be_run():
-    """A process of `serve` is a fork, which does not run them on its own (`management/managed_process.py`)."""
+    """A process of `serve` is a fork, which does not run them on its own (`processes/supervisor.py`)."""
     script = "import atexit, os; atexit.register(print, 'ended', flush=True); atexit._run_exitfuncs(); os._exit(0)"
 
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, check=True).stdout == b"ended\n"
@@ -139,7 +139,7 @@ def test_the_guards_have_an_effect_with_the_installed_versions():
 
 
 def test_urllib3_and_requests_that_do_not_ask_the_guard_send_nothing(monkeypatch):
-    """`workers/network_guard.py` overrides `_new_conn` and sets `pool_classes_by_scheme`."""
+    """`system_tasks/network_guard.py` overrides `_new_conn` and sets `pool_classes_by_scheme`."""
     monkeypatch.setattr(network_guard.GuardedConnection, "_new_conn", HTTPConnection._new_conn)
 
     with pytest.raises(GuardIneffective, match=r"no effect with requests [\d.]+ and urllib3 [\d.]+"):
@@ -161,7 +161,7 @@ def unguarded_pools(self, connections, maxsize, block=False, **options):
 
 @pytest.mark.parametrize("name", ["ConnectionPool", "AsyncConnectionPool"])
 def test_httpcore_that_does_not_ask_the_guard_sends_nothing(monkeypatch, name):
-    """`workers/ai/guarded_http.py` passes a network backend, which opens the sockets."""
+    """`ai/workers/guarded_http.py` passes a network backend, which opens the sockets."""
     pool = getattr(httpcore2, name)
     monkeypatch.setattr(httpcore2, name, lambda ssl_context, network_backend: pool(ssl_context=ssl_context))
 
@@ -170,7 +170,7 @@ def test_httpcore_that_does_not_ask_the_guard_sends_nothing(monkeypatch, name):
 
 
 def test_each_error_of_the_transport_has_an_error_of_httpx():
-    """`workers/ai/guarded_http.py` translates them. The pool handles one itself; no proxies are used."""
+    """`ai/workers/guarded_http.py` translates them. The pool handles one itself; no proxies are used."""
     raised = {
         error for error in vars(httpcore2).values() if isinstance(error, type) and issubclass(error, Exception)
     } - {httpcore2.ConnectionNotAvailable, httpcore2.ProxyError}

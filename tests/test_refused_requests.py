@@ -10,7 +10,7 @@ from gunicorn.glogging import Logger
 from gunicorn.http.parser import RequestParser
 from gunicorn.workers.gthread import TConn
 
-from conductor_app import gunicorn_internals, gunicorn_worker
+from conductor_app.web import gunicorn_internals, gunicorn_worker
 
 JSON = "Content-Type: application/json"
 CONDUCTOR, TASKCLUSTER, PAGE = "/api/metadata/taskdefs", "/api/queue/v1/task/abc", "/admin/"

@@ -1,1 +1,1 @@
-"""Authentication and authorization: actors, tokens, keys, permissions, and secrets that only workers receive."""
+"""Users, applications, keys, grants, secrets, quotas and the audit log: who may do what."""

@@ -1,5 +1,15 @@
-"""Signal handlers that record every change of access, whether by a command, Django's own pages, or a shell."""
+"""The audit log: entries, owners, and changes of access.
 
+Write the audit log: who did what to which object, and why.
+
+Audit entries for changes of access.
+
+Changes that an audit entry records, and the owners of applications among the actors.
+
+Signal handlers that record every change of access, whether by a command, Django's own pages, or a shell.
+"""
+
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.contrib.auth import get_user_model
@@ -8,18 +18,74 @@ from django.db import transaction
 from django.db.models import F
 from django.db.models.signals import m2m_changed, post_delete, post_save
 
-from ..models import (
-    AccessKey,
-    AccessRevision,
-    Application,
-    CallerQuota,
-    Client,
-    Grant,
-    GroupProfile,
-    ScopeRole,
-    Tag,
-)
-from . import permission_cache
+from ..taskcluster.models import Client, ScopeRole
+from ..telemetry import log_context
+from ..utils import clock
+from ..utils.differences import Difference, find_differences
+from . import permissions as permission_cache
+from .models import AccessKey, AccessRevision, Application, AuditEntry, CallerQuota, Grant, GroupProfile, Tag
+
+
+def record(
+    object_type: str,
+    object_id: str | int,
+    action: str,
+    by: str,
+    *,
+    reason: str = "",
+    facts: Mapping[str, Any] | None = None,
+    at: int | None = None,
+) -> None:
+    """Write an audit entry. Call it in the transaction of the change.
+
+    `at`: the time of the change in epoch milliseconds; now, if it is not given.
+    """
+    AuditEntry.objects.create(
+        at=clock.now() if at is None else at,
+        actor=by[:255],
+        action=action,
+        object_type=object_type,
+        object_id=str(object_id)[:320],
+        reason=reason,
+        facts=dict(facts or {}),
+        request_id=log_context.request_id(),
+    )
+
+
+def record_access_change(kind: str, id: str, action: str, by: str, reason: str = "", **facts: Any) -> None:
+    """Write an audit entry, in the transaction of the change."""
+    record(kind, id, action, by, reason=reason, facts=facts)
+
+
+FROM_TO = ("from", "to")
+BEFORE_AFTER = ("before", "after")
+
+
+def value_changes(entry: AuditEntry) -> list[Difference]:
+    """Return the values that changed. Empty if the entry records no change of values."""
+    facts = entry.facts if isinstance(entry.facts, dict) else {}
+    if "after" in facts:
+        before, after = (facts.get(name) for name in BEFORE_AFTER)
+        return find_differences(before if isinstance(before, dict) else {}, after)
+    if all(name in facts for name in FROM_TO):
+        return [Difference("", facts["from"], facts["to"])]
+    return []
+
+
+def other_facts(entry: AuditEntry) -> dict[str, object]:
+    """Return the facts of an entry that are not changed values and not empty."""
+    change_names = {*FROM_TO, *BEFORE_AFTER} if value_changes(entry) else set()
+    return {
+        name: value
+        for name, value in entry.facts.items()
+        if name not in change_names and value not in (None, "", [], {})
+    }
+
+
+def application_owners(entries: Iterable[AuditEntry]) -> dict[str, str]:
+    """Return the creators of the applications among the actors, by actor name. Runs one query."""
+    named = Application.objects.filter(name__in={entry.actor for entry in entries})
+    return {name: owner for name, owner in named.values_list("name", "created_by") if owner}
 
 
 def connect_access_signals() -> None:
@@ -34,7 +100,7 @@ def connect_access_signals() -> None:
         m2m_changed.connect(_on_relation, sender=relation.through, dispatch_uid=f"access by {relation.field.name}")
 
 
-def record_access_change() -> None:
+def record_access_change_change_signals() -> None:
     """Notify all processes of a change of access, within the transaction of the change."""
     if not AccessRevision.objects.filter(pk=1).update(revision=F("revision") + 1):
         AccessRevision.objects.get_or_create(pk=1, defaults={"revision": 1})
@@ -46,14 +112,14 @@ def record_access_change() -> None:
 def _on_row(sender: type, update_fields: Any = None, **_: Any) -> None:
     # A login changes only its own timestamp.
     if update_fields is None or set(update_fields) != {"last_login"}:
-        record_access_change()
+        record_access_change_change_signals()
 
 
 def _on_quota(sender: type, **_: Any) -> None:
-    record_access_change()
+    record_access_change_change_signals()
     AccessRevision.objects.filter(pk=1).update(has_quotas=CallerQuota.objects.exists())
 
 
 def _on_relation(sender: type, action: str, **_: Any) -> None:
     if action.startswith("post_"):
-        record_access_change()
+        record_access_change_change_signals()

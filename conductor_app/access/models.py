@@ -1,14 +1,28 @@
-"""Applications with their access keys, and grants.
+"""Tables of access: users, applications, grants, secrets, quotas, preferences, the audit log.
+
+Applications with their access keys, and grants.
 
 Users, applications' own users, groups and roles are rows of Django's users and groups. These tables add columns to
 them.
+
+Secrets, stored encrypted, and variables that definitions may read, both by name.
+
+The audit log.
+
+Quotas of callers, and the token buckets of their rates.
+
+Tables of sign-in: identities at an OpenID Connect provider, and second factors.
+
+Preferences of a user: time zone and columns of lists for the pages, and digests by email.
 """
 
 from django.conf import settings
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q, Value
+from django.db.models.functions import Coalesce
 
-from .fields import DocumentField, MomentField
+from ..core.snapshot import NEVER
+from ..db.fields import Authored, DocumentField, MomentField
 
 
 class Application(models.Model):
@@ -147,3 +161,190 @@ class AccessRevision(models.Model):
     id = models.SmallIntegerField(primary_key=True, default=1)
     revision = models.BigIntegerField(default=0)
     has_quotas = models.BooleanField(default=False, db_default=False)
+
+
+class NamedValue(Authored):
+    """Common columns: name, tags and authorship."""
+
+    name = models.CharField(max_length=255, primary_key=True)
+    tags = DocumentField(default=list)
+
+    class Meta:
+        abstract = True
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Secret(NamedValue):
+    """A value that only workers receive. `sealed`: the encrypted value, with the name of its encryption key."""
+
+    sealed = models.TextField()
+
+    class Meta(NamedValue.Meta):
+        permissions = [("execute_secret", "Can use secrets in definitions")]
+
+
+class Variable(NamedValue):
+    """A value that any definition may read as `${workflow.env.NAME}`."""
+
+    value = models.TextField(default="", blank=True)
+
+    class Meta(NamedValue.Meta):
+        permissions = [("execute_variable", "Can use variables in definitions")]
+
+
+class AuditEntry(models.Model):
+    """An action of a user or a client, written in the transaction of its effect.
+
+    `request_id`: the id of the HTTP request, as in its response and log lines; empty for other actions.
+    """
+
+    at = MomentField()
+    actor = models.CharField(max_length=255)
+    action = models.CharField(max_length=64)
+    object_type = models.CharField(max_length=32)
+    object_id = models.CharField(max_length=320)
+    reason = models.TextField(default="", blank=True)
+    facts = DocumentField(default=dict)
+    request_id = models.CharField(max_length=128, default="", db_default="", blank=True)
+
+    class Meta:
+        verbose_name_plural = "audit entries"
+        indexes = [
+            models.Index(name="audit_by_time", fields=["-at"]),
+            models.Index(name="audit_of_object", fields=["object_type", "object_id"]),
+            models.Index(name="audit_of_request", fields=["request_id"], condition=~models.Q(request_id="")),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.actor}: {self.action} {self.object_type} {self.object_id}"
+
+
+MAX_CALLER_LENGTH = 320
+
+
+class CallerQuota(models.Model):
+    """The quotas of one caller, or the default of all callers (no user and no client).
+
+    A caller is a user (a person, or an application's own user) or a Taskcluster client. A quota of null is the
+    default's; 0 is no limit.
+    """
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True, blank=True)
+    client = models.ForeignKey("conductor.Client", on_delete=models.CASCADE, null=True, blank=True)
+    starts_per_second = models.FloatField(null=True, blank=True)
+    polls_per_second = models.FloatField(null=True, blank=True)
+    searches_per_minute = models.FloatField(null=True, blank=True)
+    open_runs = models.IntegerField(null=True, blank=True)
+    stored_bytes = models.BigIntegerField(null=True, blank=True)
+    updated_at = MomentField()
+    updated_by = models.CharField(max_length=255)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                Coalesce(F("user"), Value(0)), Coalesce(F("client"), Value("")), name="one_quota_per_caller"
+            ),
+            models.CheckConstraint(
+                name="quota_has_one_caller", condition=~models.Q(user__isnull=False, client__isnull=False)
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.user or self.client or "all callers")
+
+
+class TokenBucket(models.Model):
+    """The requests that a caller may still send now. Processes take from it; it fills at the rate of the quota."""
+
+    caller = models.CharField(max_length=MAX_CALLER_LENGTH)
+    resource = models.CharField(max_length=16)
+    tokens = models.FloatField()
+    updated_at = MomentField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(name="one_bucket_per_caller", fields=["caller", "resource"])]
+        indexes = [models.Index(name="bucket_by_age", fields=["updated_at"])]
+
+    def __str__(self) -> str:
+        return f"{self.resource} of {self.caller}"
+
+
+class ExternalIdentity(models.Model):
+    """The account of a user at an OpenID Connect provider, by the subject that the provider never reuses."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="external_identities")
+    issuer = models.CharField(max_length=255)
+    subject = models.CharField(max_length=255)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(name="one_user_per_identity", fields=["issuer", "subject"])]
+
+    def __str__(self) -> str:
+        return f"{self.subject} at {self.issuer}"
+
+
+class SecondFactor(models.Model):
+    """The authenticator app of a user, whose code is required at sign-in.
+
+    `sealed_key`: the key of the codes, encrypted for this user. `last_step`: the interval of 30 s of the last accepted
+    code, which is not accepted again.
+    """
+
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="second_factor")
+    sealed_key = models.TextField()
+    last_step = models.BigIntegerField(default=0)
+    created_at = MomentField()
+
+    def __str__(self) -> str:
+        return str(self.user)
+
+
+class RecoveryCode(models.Model):
+    """An unused recovery code of a user, stored as a hash."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="recovery_codes")
+    code_hash = models.CharField(max_length=64)
+
+    class Meta:
+        indexes = [models.Index(name="recovery_code_by_hash", fields=["user", "code_hash"])]
+
+    def __str__(self) -> str:
+        return str(self.user)
+
+
+class Preference(models.Model):
+    """A preference of a user, by name."""
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="preference"
+    )
+    choices = DocumentField(default=dict)
+
+    def __str__(self) -> str:
+        return f"preferences of {self.user}"
+
+
+class DigestSubscription(models.Model):
+    """An email that a user receives every day or every week. `next_at`: the time of the next one."""
+
+    DAILY, WEEKLY = PERIODS = ("daily", "weekly")
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="digest"
+    )
+    period = models.CharField(max_length=16)
+    zone = models.CharField(max_length=64, default="UTC")
+    language = models.CharField(max_length=16, default="en")
+    next_at = MomentField(default=NEVER)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(name="digest_period_is_known", condition=Q(period__in=("daily", "weekly")))
+        ]
+        indexes = [models.Index(name="digest_due", fields=["next_at"])]
+
+    def __str__(self) -> str:
+        return f"{self.period} digest of {self.user_id}"

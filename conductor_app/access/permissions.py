@@ -1,10 +1,34 @@
-"""Accesses and target types, each with the Django permission that grants the same access on pages.
+"""Permissions: the kinds of access, sets of them, roles, and their cache.
+
+Accesses and target types, each with the Django permission that grants the same access on pages.
 
 A right is an access to all objects of a type, such as (READ, WORKFLOW_DEF). A role is a set of rights. Django's tables
 store a right as a permission, and a role as a group with its permissions.
+
+The permissions of an actor, which can be checked without a query.
+
+Cache of keys, permissions and quotas, which is compared with the revision in the database once per second.
+
+So most requests need no statement for authorization, and a revoked key or grant loses its effect within one second.
+
+Roles as Django groups: the predefined ones of `access_types`, and those that users define.
+
+Permissions of a signed-in user in one statement. Django's backend takes one for the user and one for the groups.
 """
 
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import AnonymousUser, Group, Permission, User
+from django.db import connection, transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from ..core.errors import NotFound
+from ..utils import clock, process_state
+from .models import AccessKey, AccessRevision, Grant, GroupProfile, Tag
 
 CREATE, READ, UPDATE, DELETE, EXECUTE = ACCESSES = ("CREATE", "READ", "UPDATE", "DELETE", "EXECUTE")
 Right = tuple[str, str]
@@ -150,3 +174,258 @@ ADMIN = "ADMIN"
 def normalize_target_type(target_type: str) -> str:
     """Return the canonical name of a target type. Clients use two names for some types."""
     return TARGET_TYPE_ALIASES.get(target_type, target_type)
+
+
+@dataclass(frozen=True, slots=True)
+class NamePatterns:
+    """A set of names and of prefixes of names."""
+
+    exact: frozenset[str] = frozenset()
+    prefixes: tuple[str, ...] = ()
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.exact or name.startswith(self.prefixes)
+
+
+NO_PATTERNS = NamePatterns()
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionSet:
+    """Rights on all objects of a type, and on objects by name."""
+
+    is_admin: bool = False
+    rights: frozenset[Right] = frozenset()
+    names: Mapping[Right, NamePatterns] = field(default_factory=dict)
+
+    def allows_all(self, *rights: Right) -> bool:
+        """Return True if one of these rights applies to all objects of its type."""
+        return self.is_admin or not self.rights.isdisjoint(rights)
+
+    def allows_any(self, *rights: Right) -> bool:
+        """Return True if one of these rights applies to any object."""
+        return self.allows_all(*rights) or any(right in self.names for right in rights)
+
+    def allows(self, access: str, target_type: str, name: str) -> bool:
+        """Return True if the access applies to the object with this name."""
+        right = (access, target_type)
+        return self.is_admin or right in self.rights or name in self.names.get(right, NO_PATTERNS)
+
+
+ALL_PERMISSIONS, NO_PERMISSIONS = PermissionSet(is_admin=True), PermissionSet()
+
+
+def name_patterns(ids: Iterable[str]) -> NamePatterns:
+    """Return the patterns of the ids in grants: exact names, and prefixes before a trailing `*`."""
+    exact, prefixes = set(), []
+    for id in ids:
+        if id.endswith("*"):
+            prefixes.append(id[:-1])
+        else:
+            exact.add(id)
+    return NamePatterns(frozenset(exact), tuple(sorted(prefixes)))
+
+
+RECHECK_MS = 1_000
+MAX_AGE_MS = 30_000
+"""The maximum age of the cache, in milliseconds. Manual changes of rows do not increase the revision."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyHolder:
+    """The application that a key belongs to."""
+
+    name: str
+    user_id: int
+
+
+class PermissionCache:
+    """Keys, permissions and quotas as of one revision. `has_quotas`: there are quotas."""
+
+    def __init__(self, revision: int, now: int, has_quotas: bool = False) -> None:
+        self.revision, self.loaded_at, self.checked_at = revision, now, now
+        self.has_quotas = has_quotas
+        self.keys: dict[str, KeyHolder | None] = {}
+        self.permissions: dict[int, PermissionSet] = {}
+        self.clients: dict[Hashable, Any] = {}
+        """Values that `clients.py` has read at this revision."""
+        self.quotas: Any = None
+        """All quotas, which `quotas.py` has read at this revision."""
+
+
+_known = process_state.slot(lambda: PermissionCache(-1, -MAX_AGE_MS))
+
+
+def current_cache() -> PermissionCache:
+    """Return the current cache."""
+    now, cache = clock.now(), _known.value
+    if 0 <= now - cache.checked_at < RECHECK_MS:
+        return cache
+    revision, has_quotas = AccessRevision.objects.values_list("revision", "has_quotas").first() or (0, False)
+    if revision != cache.revision or not 0 <= now - cache.loaded_at < MAX_AGE_MS:
+        _known.value = cache = PermissionCache(revision, now, has_quotas)
+    cache.checked_at = now
+    return cache
+
+
+def clear_cache() -> None:
+    """Discard the cache after a change by this process."""
+    _known.reset()
+
+
+def find_key_holder(key_id: str) -> KeyHolder | None:
+    """Return the holder of a key, or None if the key is invalid."""
+    cache = current_cache()
+    if key_id not in cache.keys:
+        rows = AccessKey.objects.filter(pk=key_id, is_active=True, application__user__is_active=True)
+        holder = rows.values_list("application__name", "application__user_id").first()
+        cache.keys[key_id] = KeyHolder(*holder) if holder else None
+    return cache.keys[key_id]
+
+
+def permission_set_of(user_id: int) -> PermissionSet:
+    """Return the permissions of a user: a person, or an application's own user."""
+    cache = current_cache()
+    if user_id not in cache.permissions:
+        cache.permissions[user_id] = read_permission_set(user_id)
+    return cache.permissions[user_id]
+
+
+def read_permission_set(user_id: int) -> PermissionSet:
+    """Read the permissions of a user from the database."""
+    user = get_user_model().objects.filter(pk=user_id, is_active=True).first()
+    if user is None:
+        return NO_PERMISSIONS
+    if user.is_superuser:
+        return ALL_PERMISSIONS
+    return _build_permission_set(Q(user=user_id), dict(effective_groups(user_id)))
+
+
+def read_group_permission_set(group_id: int) -> PermissionSet:
+    """Read the permissions that a group or a role gives its members from the database."""
+    groups = Group.objects.filter(Q(pk=group_id) | Q(given_to__group=group_id))
+    return _build_permission_set(Q(pk__in=()), dict(groups.values_list("id", "profile__role").distinct()))
+
+
+def _build_permission_set(of_user: Q, groups: Mapping[int, str | None]) -> PermissionSet:
+    """Return the permissions of a user and of its groups. `groups`: the role of each group by id."""
+    if ADMIN in groups.values():
+        return ALL_PERMISSIONS
+    permissions = Permission.objects.filter(of_user | Q(group__in=groups)).distinct()
+    permission_names = (f"{app}.{name}" for app, name in permissions.values_list("content_type__app_label", "codename"))
+    rights = frozenset(RIGHT_BY_PERMISSION[name] for name in permission_names if name in RIGHT_BY_PERMISSION)
+    grants = Grant.objects.filter(of_user | Q(group__in=groups))
+    names_by_right = _names_by_right(grants.values_list("access", "target_type", "target_id"))
+    return PermissionSet(rights=rights, names={right: name_patterns(ids) for right, ids in names_by_right.items()})
+
+
+def effective_groups(user_id: int) -> "QuerySet[Any, tuple[int, str | None]]":
+    """Return the groups and roles of a user, and the roles of its groups, as (id, role)."""
+    groups = Group.objects.filter(Q(user=user_id) | Q(given_to__group__user=user_id))
+    return groups.values_list("id", "profile__role").distinct()
+
+
+def _names_by_right(grants: Iterable[tuple[str, str, str]]) -> dict[Right, set[str]]:
+    """Return the names of each right. A grant on a tag stands for the names of the objects that have the tag now."""
+    names_by_right: dict[Right, set[str]] = defaultdict(set)
+    tagged: dict[str, set[str]] = defaultdict(set)
+    for access, target_type, target_id in grants:
+        if target_type == TAG:
+            tagged[target_id].add(access)
+        else:
+            names_by_right[access, target_type].add(target_id)
+    for object_type, name, key, value in _tagged_names(tagged):
+        for access in tagged[f"{key}:{value}"]:
+            names_by_right[access, object_type].add(name)
+    return names_by_right
+
+
+def _tagged_names(tags: Collection[str]) -> Iterable[tuple[str, str, str, str]]:
+    """Return the objects that have one of these tags, each written as `key:value`."""
+    condition = Q()
+    for key, _, value in (tag.partition(":") for tag in tags):
+        condition |= Q(key=key, value=value)
+    return Tag.objects.filter(condition).values_list("object_type", "object_name", "key", "value") if tags else ()
+
+
+ADMINISTRATOR_APP_LABELS = ("conductor", "auth", "django_celery_beat")
+
+
+def role_group(role: str) -> Group:
+    """Return the group of a role.
+
+    Raises:
+        NotFound: when there is no such role.
+    """
+    group = Group.objects.filter(profile__role=role).first()
+    if group is None and role in SYSTEM_ROLES:
+        ensure_system_roles()
+        group = Group.objects.filter(profile__role=role).first()
+    if group is None:
+        raise NotFound(f"There is no role {role}.")
+    return group
+
+
+def ensure_system_roles() -> None:
+    """Create or update the groups of the predefined roles."""
+    if GroupProfile._meta.db_table not in connection.introspection.table_names():
+        return
+    permissions = {
+        f"{app}.{codename}": id
+        for id, app, codename in Permission.objects.values_list("id", "content_type__app_label", "codename")
+    }
+    with transaction.atomic():
+        for name, role in SYSTEM_ROLES.items():
+            _save_role(name, role).permissions.set(_role_permissions(name, role, permissions))
+
+
+def _save_role(name: str, role: SystemRole) -> Group:
+    facts = GroupProfile.objects.filter(role=name).select_related("group").first()
+    if facts is not None:
+        return facts.group
+    # If a user has created a group with this name, its members must not get the role.
+    is_name_taken = Group.objects.filter(name=role.group).exists()
+    group = Group.objects.create(name=f"{role.group} ({name})" if is_name_taken else role.group)
+    GroupProfile.objects.create(group=group, role=name, description=f"The role {name}.")
+    return group
+
+
+def _role_permissions(name: str, role: SystemRole, permission_ids: dict[str, int]) -> list[int]:
+    if name == ADMIN:
+        return [id for permission, id in permission_ids.items() if permission.startswith(ADMINISTRATOR_APP_LABELS)]
+    required = {PERMISSION_BY_RIGHT[right] for right in role.rights} | set(role.page_permissions)
+    return [permission_ids[permission] for permission in sorted(required) if permission in permission_ids]
+
+
+class PermissionPreload:
+    """Loads the permissions of a user for the backend behind it, which decides. It grants nothing itself."""
+
+    def authenticate(self) -> None:
+        """Accept no credentials."""
+
+    def has_perm(self, user: User | AnonymousUser, perm: str, obj: Any = None) -> bool:
+        """Load the permissions if they have not been loaded. The next backend decides."""
+        load_permissions(user)
+        return False
+
+    def has_module_perms(self, user: User | AnonymousUser, app_label: str) -> bool:
+        """Load the permissions if they have not been loaded. The next backend decides."""
+        load_permissions(user)
+        return False
+
+
+def load_permissions(user: Any) -> None:
+    """Set the caches that `ModelBackend` reads: the permissions of the user, and those of the user's groups."""
+    if not user.is_active or user.is_anonymous or user.is_superuser or hasattr(user, "_perm_cache"):
+        return
+    own = User.user_permissions.through.objects.filter(permission=OuterRef("pk"), user=user.pk)
+    memberships = User.groups.through.objects.filter(user=user.pk)
+    shared = Permission.group_set.through.objects.filter(
+        permission=OuterRef("pk"), group__in=memberships.values("group")
+    )
+    rows = Permission.objects.order_by().annotate(is_own=Exists(own), is_shared=Exists(shared))
+    granted = rows.filter(Q(is_own=True) | Q(is_shared=True))
+    columns = granted.values_list("content_type__app_label", "codename", "is_own", "is_shared")
+    names = [(f"{label}.{codename}", is_own, is_shared) for label, codename, is_own, is_shared in columns]
+    user._user_perm_cache = {name for name, is_own, _ in names if is_own}
+    user._group_perm_cache = {name for name, _, is_shared in names if is_shared}

@@ -1,22 +1,114 @@
-"""Rates as token buckets in the database, from which each process takes several tokens at once.
+"""Quotas of callers: settings, checks, rates and use.
+
+The quotas of callers, cached with the permissions: a change takes effect within one second (permission_cache.py).
+
+Rates as token buckets in the database, from which each process takes several tokens at once.
 
 The number of tokens that a process takes doubles while it uses them up within a second, and falls back to one
 otherwise. So a busy caller causes few statements, and a process keeps few tokens that another one could use. Refused
 requests cause no statement until the next token is due.
+
+Commands on the quotas of callers. Each change is audited, and takes effect within one second.
+
+What callers use of their quotas: open runs, stored bytes, and the tokens that are left of their rates.
+
+Checks of the quotas of callers. Pages and both APIs call these functions; without quotas they cause no statement.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Lock
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from django.db import transaction
+from django.contrib.auth import get_user_model
+from django.db import connection, transaction
+from django.db.models import F, Max, Sum
+from django.db.models.functions import Coalesce, Greatest
 
-from ... import clock, process_state
-from ...core.errors import Busy, QuotaExceeded
-from ...models import TokenBucket
+from ..core.errors import Busy, Invalid, NotFound, QuotaExceeded
+from ..payloads.models import StoredPayload
+from ..settings import conf
+from ..taskcluster.models import Client
+from ..utils import clock, process_state
+from . import permissions as permission_cache
+from .audit import record_access_change
+from .authentication import Actor, current_actor
+from .models import MAX_CALLER_LENGTH, Application, CallerQuota, TokenBucket
+
+ANONYMOUS = "anonymous"
+"""All callers of a server without authentication. They have no quotas."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quotas:
+    """The quotas of one caller. 0 is no limit."""
+
+    starts_per_second: float = 0
+    polls_per_second: float = 0
+    searches_per_minute: float = 0
+    open_runs: int = 0
+    stored_bytes: int = 0
+
+
+QUOTA_FIELDS = tuple(Quotas.__dataclass_fields__)
+NO_QUOTAS = Quotas()
+
+
+def caller_of_user(user_id: int) -> str:
+    """Return the caller for a user: a person, or an application's own user."""
+    return f"user {user_id}"
+
+
+def caller_of_client(client_id: str) -> str:
+    """Return the caller for a Taskcluster client."""
+    return f"client {client_id}"[:MAX_CALLER_LENGTH]
+
+
+def caller_of(actor: Actor | None) -> str:
+    """Return the caller for an actor, "" for the engine itself."""
+    if actor is None:
+        return ""
+    return ANONYMOUS if actor.user_id is None else caller_of_user(actor.user_id)
+
+
+def current_caller() -> str:
+    """Return the caller for the current actor, "" for the engine itself."""
+    return caller_of(current_actor())
+
+
+def quotas_of(caller: str) -> Quotas:
+    """Return the quotas of a caller: its own, otherwise the default."""
+    if not caller or caller == ANONYMOUS:
+        return NO_QUOTAS
+    cache = permission_cache.current_cache()
+    if not cache.has_quotas:
+        return NO_QUOTAS
+    if cache.quotas is None:
+        cache.quotas = _read_quotas()
+    quotas: Mapping[str, Quotas] = cache.quotas
+    return quotas.get(caller) or quotas.get("", NO_QUOTAS)
+
+
+def _read_quotas() -> dict[str, Quotas]:
+    """Return the complete quotas of each caller that has its own, and the default as those of ""."""
+    rows = {caller_of_row(row): row for row in CallerQuota.objects.all()}
+    default = _merge(NO_QUOTAS, rows.get(""))
+    return {caller: _merge(default, row) for caller, row in rows.items()} | {"": default}
+
+
+def caller_of_row(row: CallerQuota) -> str:
+    """Return the caller whose quotas the row has, "" for the default."""
+    if row.user_id is not None:
+        return caller_of_user(row.user_id)
+    return caller_of_client(row.client_id) if row.client_id is not None else ""
+
+
+def _merge(default: Quotas, row: CallerQuota | None) -> Quotas:
+    own = {name: getattr(row, name, None) for name in QUOTA_FIELDS}
+    return replace(default, **{name: value for name, value in own.items() if value is not None})
+
 
 LEASE_MS = 1_000
 MAX_SHARE = 0.1
@@ -145,3 +237,257 @@ def _refusal(rate: Rate, limit: float, wait_ms: int) -> QuotaExceeded:
 def delete_idle_buckets() -> None:
     """Delete the rows of buckets that were not used for a while. They are full."""
     TokenBucket.objects.filter(updated_at__lt=clock.now() - IDLE_MS).delete()
+
+
+EVERY_CALLER, APPLICATION, USER, CLIENT = "default", "application", "user", "client"
+KINDS = (EVERY_CALLER, APPLICATION, USER, CLIENT)
+WHOLE_NUMBERS = {"open_runs": 2**31 - 1, "stored_bytes": 10**15}
+LEAST_RATE, MAX_RATE = 0.001, 1_000_000
+
+
+def save_quotas(kind: str, name: str, values: Mapping[str, float | None], by: str, reason: str = "") -> None:
+    """Save the quotas of a caller, or the default of all callers.
+
+    `name`: the id or the name of an application, the name of a user, or the id of a Taskcluster client. `values`: by
+    the fields of `CallerQuota`; None is the default's quota, 0 is no limit.
+
+    Raises:
+        NotFound: when there is no such caller.
+        Invalid: when a value is out of range, or several applications have the name.
+    """
+    owner = _find_owner(kind, name.strip())
+    facts = {field: _check_value(field, values.get(field)) for field in QUOTA_FIELDS}
+    with transaction.atomic():
+        was = CallerQuota.objects.select_for_update().filter(**owner).first()
+        before = {field: getattr(was, field, None) for field in QUOTA_FIELDS}
+        row = was or CallerQuota(**owner)
+        for field, value in facts.items():
+            setattr(row, field, value)
+        row.updated_at, row.updated_by = clock.now(), by[:255]
+        row.save()
+        record_access_change("quota", _audit_id(row), "save", by, reason, before=before, after=facts)
+
+
+def delete_quotas(caller: str, by: str, reason: str = "") -> None:
+    """Delete the quotas of a caller, so that the default applies. For "" delete the default.
+
+    Raises:
+        NotFound: when it has none.
+    """
+    with transaction.atomic():
+        row = next((row for row in CallerQuota.objects.select_for_update() if caller_of_row(row) == caller), None)
+        if row is None:
+            raise NotFound("The caller has no quotas of its own.")
+        record_access_change("quota", _audit_id(row), "remove", by, reason)
+        row.delete()
+
+
+def _audit_id(row: CallerQuota) -> str:
+    return caller_of_row(row) or "all callers"
+
+
+def _find_owner(kind: str, name: str) -> dict[str, Any]:
+    """Return the columns that identify a caller."""
+    if kind not in KINDS:
+        raise Invalid(f"The kind of caller must be one of: {', '.join(KINDS)}.")
+    if kind == EVERY_CALLER:
+        return {"user_id": None, "client_id": None}
+    if kind == CLIENT:
+        if not Client.objects.filter(pk=name).exists():
+            raise NotFound(f"There is no client {name[:200]!r}.")
+        return {"user_id": None, "client_id": name}
+    return {"user_id": _find_application_user(name) if kind == APPLICATION else _find_user(name), "client_id": None}
+
+
+def _find_application_user(name: str) -> int:
+    by_id = Application.objects.filter(pk=name).values_list("user_id", flat=True)
+    found = list(by_id or Application.objects.filter(name=name).values_list("user_id", flat=True)[:2])
+    if not found:
+        raise NotFound(f"There is no application {name[:200]!r}.")
+    if len(found) > 1:
+        raise Invalid(f"Several applications are named {name[:200]!r}. Enter the id.")
+    return found[0]
+
+
+def _find_user(name: str) -> int:
+    found = get_user_model().objects.filter(username=name, application__isnull=True).values_list("pk", flat=True)
+    if not found:
+        raise NotFound(f"There is no user {name[:200]!r}.")
+    return found[0]
+
+
+def _check_value(field: str, value: float | None) -> float | None:
+    most = WHOLE_NUMBERS.get(field, MAX_RATE)
+    if value is None or value == 0:
+        return value
+    if not math.isfinite(value) or not (1 if field in WHOLE_NUMBERS else LEAST_RATE) <= value <= most:
+        raise Invalid(f"The quota {field} must be 0 (no limit) to {most}.")
+    return int(value) if field in WHOLE_NUMBERS else value
+
+
+# As in the index, word for word: SQLite does not use it otherwise.
+OPEN_RUN_OF_USER = "status IN ('PAUSED', 'RUNNING') AND NOT (starter_id = 0)"
+KEPT_WITH_OWNER = ("files/", "artifacts/")
+"""Prefixes of the paths of files and artifacts, whose content expires with their run or task."""
+LEAST_BYTES = 64 * 1024
+"""The bytes that an upload counts at least, because each one also has a row."""
+MAX_CALLERS = 50
+
+
+class RateUse(NamedTuple):
+    """The tokens of one rate as of a time in milliseconds."""
+
+    tokens: float
+    updated_at: int
+
+
+def count_open_runs(user_id: int, limit: int) -> int:
+    """Return the number of open runs that have the permissions of a user, counted up to `limit`."""
+    sql = f"SELECT 1 FROM conductor_run WHERE starter_id = %s AND {OPEN_RUN_OF_USER} LIMIT %s"
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT count(*) FROM ({sql}) AS found", [user_id, limit])
+        return int(cursor.fetchone()[0])
+
+
+def open_runs_by_user(user_ids: Sequence[int]) -> dict[int, int]:
+    """Return the number of open runs that have the permissions of each of these users."""
+    if not user_ids:
+        return {}
+    marks = ", ".join(["%s"] * len(user_ids))
+    sql = f"SELECT starter_id, count(*) FROM conductor_run WHERE starter_id IN ({marks}) AND {OPEN_RUN_OF_USER}"
+    with connection.cursor() as cursor:
+        cursor.execute(f"{sql} GROUP BY starter_id", user_ids)
+        return dict(cursor.fetchall())
+
+
+def stored_bytes_by_caller(callers: Sequence[str]) -> dict[str, int]:
+    """Return the bytes of the payloads and files that each of these callers has uploaded."""
+    rows = StoredPayload.objects.filter(uploader__in=callers).order_by().values_list("uploader")
+    return {str(uploader): total or 0 for uploader, total in rows.annotate(total=Sum("size"))}
+
+
+def stored_bytes(caller: str) -> int:
+    """Return the bytes of the payloads and files that a caller has uploaded."""
+    return StoredPayload.objects.filter(uploader=caller).aggregate(total=Sum("size"))["total"] or 0
+
+
+def unattached_bytes(caller: str, payload_bytes: int) -> int:
+    """Return the bytes of the payloads that a caller has uploaded and no run uses.
+
+    `payload_bytes`: the bytes that an address counts for which nothing has been uploaded yet.
+    """
+    rows = StoredPayload.objects.filter(uploader=caller, expires_at__isnull=False)
+    for prefix in KEPT_WITH_OWNER:
+        rows = rows.exclude(path__startswith=prefix)
+    size = Greatest(Coalesce(F("size"), payload_bytes), LEAST_BYTES)
+    return rows.aggregate(total=Sum(size))["total"] or 0
+
+
+def recent_callers() -> list[str]:
+    """Return the callers whose requests were last counted, at most MAX_CALLERS."""
+    newest = TokenBucket.objects.values("caller").annotate(at=Max("updated_at")).order_by("-at")
+    return list(newest.values_list("caller", flat=True)[:MAX_CALLERS])
+
+
+def rate_use(callers: Sequence[str]) -> dict[tuple[str, str], RateUse]:
+    """Return the tokens of these callers, by caller and resource."""
+    rows = TokenBucket.objects.filter(caller__in=callers)
+    return {(row.caller, row.resource): RateUse(row.tokens, row.updated_at) for row in rows}
+
+
+COUNT_MS = 1_000
+RETRY_OPEN_RUNS_SECONDS = 5
+RETRY_STORAGE_SECONDS = 60
+
+
+def require_rate(caller: str, rate: Rate) -> None:
+    """Count a request of a caller.
+
+    Raises:
+        QuotaExceeded: when the caller has sent too many.
+    """
+    if limit := getattr(quotas_of(caller), rate.field):
+        take_token(caller, rate, limit)
+
+
+def require_start() -> None:
+    """Count a start by the current actor.
+
+    Raises:
+        QuotaExceeded: when the actor has too many open runs, or starts too many.
+    """
+    actor = current_actor()
+    if actor is None or actor.user_id is None:
+        return
+    caller = caller_of(actor)
+    quotas = quotas_of(caller)
+    if quotas.open_runs:
+        _counts.value.require_fewer(actor.user_id, quotas.open_runs)
+    require_rate(caller, STARTS)
+    if quotas.open_runs:
+        _counts.value.add_one(actor.user_id)
+
+
+@dataclass(slots=True)
+class RunCount:
+    """A number of open runs, and when it was counted."""
+
+    count: int
+    counted_at: int
+
+
+class OpenRunCounts:
+    """The open runs of users: counted at most once per second, plus the starts of this process since then."""
+
+    def __init__(self) -> None:
+        self.counts: dict[int, RunCount] = {}
+        self.lock = Lock()
+
+    def require_fewer(self, user_id: int, limit: int) -> None:
+        """Check that a user has fewer open runs than `limit`.
+
+        Raises:
+            QuotaExceeded: when it has as many or more.
+        """
+        now, known = clock.now(), self.counts.get(user_id)
+        if known is None or not 0 <= now - known.counted_at < COUNT_MS:
+            known = RunCount(count_open_runs(user_id, limit), now)
+            with self.lock:
+                if len(self.counts) >= MAX_CACHED:
+                    self.counts.clear()
+                self.counts[user_id] = known
+        if known.count >= limit:
+            raise QuotaExceeded(f"The caller's quota of {limit} open runs is used up.", RETRY_OPEN_RUNS_SECONDS)
+
+    def add_one(self, user_id: int) -> None:
+        """Count a run that is being started."""
+        with self.lock:
+            if known := self.counts.get(user_id):
+                known.count += 1
+
+
+_counts = process_state.slot(OpenRunCounts)
+
+
+def require_storage(caller: str) -> None:
+    """Check that a caller may upload more bytes.
+
+    Raises:
+        QuotaExceeded: when its uploads have as many bytes as its quota allows.
+    """
+    limit = quotas_of(caller).stored_bytes
+    if limit and stored_bytes(caller) >= limit:
+        raise QuotaExceeded(f"The caller's quota of {limit} stored bytes is used up.", RETRY_STORAGE_SECONDS)
+
+
+def require_upload(caller: str) -> None:
+    """Check that a caller may upload a payload. No run uses it yet, so it counts as unattached.
+
+    Raises:
+        QuotaExceeded: when its unattached payloads, or all its uploads, have too many bytes.
+    """
+    limit = conf.unattached_upload_max_bytes
+    if limit and unattached_bytes(caller, conf.workflow_payload_max_bytes) >= limit:
+        message = f"The caller has uploaded {limit} bytes or more that no run uses yet (UNATTACHED_UPLOADS_MAX_MB)."
+        raise QuotaExceeded(message, RETRY_STORAGE_SECONDS)
+    require_storage(caller)

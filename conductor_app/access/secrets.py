@@ -1,18 +1,155 @@
-"""Secrets: `${workflow.secrets.NAME}` is stored as written and resolved when a worker claims the task."""
+"""Secrets and variables: encryption, caches, redaction and masking.
 
+Encryption of stored secrets with AES-GCM. Each ciphertext is bound to the name of its secret.
+
+Cache of the secrets in the table.
+
+Secrets: `${workflow.secrets.NAME}` is stored as written and resolved when a worker claims the task.
+
+Encryption of the values that definitions mask. Decisions and workers get them decrypted.
+
+The environment variables that definitions may read.
+"""
+
+import base64
 import json
+import logging
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator
-from functools import partial
+from functools import lru_cache, partial
+from hashlib import sha256
 from typing import Any
 from urllib.parse import quote, quote_plus
 
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from django.conf import settings
+
+from ..core import masking
 from ..core.expressions import resolve_secrets
-from ..core.expressions.json_walk import replace_texts
+from ..core.expressions.json_text import replace_texts
 from ..core.masking import REDACTED
-from ..models import Secret, Variable
-from .secret_cache import cached_secrets
+from ..db import fields
+from ..db.statements import fetch
+from ..settings import conf
+from ..utils import clock, process_state
+from .models import Secret, Variable
+
+NONCE_BYTES = 12
+KEY_PURPOSE = b"conductor_app.access.vault"
+
+
+class DecryptionFailed(Exception):
+    """No key of this server decrypts the value, or it was encrypted for another name."""
+
+
+def encrypt(name: str, value: str) -> str:
+    """Return the value, encrypted with the newest key, as the key's name, a dot, and the ciphertext."""
+    key, nonce = encryption_keys()[0], os.urandom(NONCE_BYTES)
+    ciphertext = nonce + AESGCM(key).encrypt(nonce, value.encode(), name.encode())
+    return f"{key_name(key)}.{base64.b64encode(ciphertext).decode()}"
+
+
+def decrypt(name: str, sealed: str) -> str:
+    """Return the value that was encrypted for this name.
+
+    Raises:
+        DecryptionFailed: when no key decrypts the value.
+    """
+    name_of_key, _, text = sealed.partition(".")
+    for key in encryption_keys():
+        if key_name(key) == name_of_key:
+            return _try_decrypt(key, name, text)
+    raise DecryptionFailed(name)
+
+
+def is_current(sealed: str) -> bool:
+    """Return True if the value is encrypted with the newest key."""
+    return sealed.startswith(f"{key_name(encryption_keys()[0])}.")
+
+
+def _try_decrypt(key: bytes, name: str, text: str) -> str:
+    try:
+        ciphertext = base64.b64decode(text, validate=True)
+        return AESGCM(key).decrypt(ciphertext[:NONCE_BYTES], ciphertext[NONCE_BYTES:], name.encode()).decode()
+    except (InvalidTag, ValueError):
+        raise DecryptionFailed(name) from None
+
+
+def encryption_keys() -> tuple[bytes, ...]:
+    """Return the keys, newest first.
+
+    SECRET_KEY and its fallbacks follow the configured keys, so that values encrypted with them remain readable.
+    """
+    secrets = (*conf.secrets_keys, settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
+    return tuple(_derive_key(secret) for secret in secrets)
+
+
+@lru_cache(maxsize=32)
+def _derive_key(secret: str) -> bytes:
+    return HKDF(algorithm=SHA256(), length=32, salt=None, info=KEY_PURPOSE).derive(secret.encode())
+
+
+@lru_cache(maxsize=32)
+def key_name(key: bytes) -> str:
+    """Return the fingerprint of a key, which reveals nothing about it."""
+    return sha256(KEY_PURPOSE + key).hexdigest()[:12]
+
+
+log = logging.getLogger(__name__)
+
+MAX_AGE_MS = 2_000
+"""The lifetime of a cached secret, in milliseconds. Every process sees a change within this time."""
+MAX_CACHED = 1_000
+
+
+class SecretCache:
+    """Secrets by name, with the time of their reading. Missing names are cached, too."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, tuple[int, str | None]] = {}
+
+    def read(self, names: Iterable[str]) -> dict[str, str]:
+        """Return the secrets with these names. One query reads all that are not cached."""
+        # Another thread may replace the dictionary at any time. What was read before must not be in the new one.
+        now, requested, values = clock.now(), set(names), self.values
+        entries = ((name, values.get(name)) for name in requested)
+        fresh = {name: entry for name, entry in entries if entry is not None and 0 <= now - entry[0] < MAX_AGE_MS}
+        if stale := requested - fresh.keys():
+            rows = dict(Secret.objects.filter(name__in=stale).values_list("name", "sealed"))
+            read = {name: (now, _decrypt_secret(name, rows.get(name))) for name in stale}
+            if len(values) > MAX_CACHED:
+                values.clear()
+            values.update(read)
+            fresh |= read
+        return {name: value for name, (_, value) in fresh.items() if value is not None}
+
+
+_cache = process_state.slot(SecretCache)
+
+
+def cached_secrets(names: Iterable[str]) -> dict[str, str]:
+    """Return the secrets of the table with these names."""
+    return _cache.value.read(names)
+
+
+def clear_cache() -> None:
+    """Discard all cached secrets."""
+    _cache.reset()
+
+
+def _decrypt_secret(name: str, sealed: str | None) -> str | None:
+    if sealed is None:
+        return None
+    try:
+        return decrypt(name, sealed)
+    except DecryptionFailed:
+        log.error("secret_unreadable", extra={"secret": name})
+        return None
+
 
 SECRET_PREFIX, VARIABLE_PREFIX = "CONDUCTOR_SECRET_", "CONDUCTOR_ENV_"
 MIN_VERBATIM_LENGTH = 8
@@ -127,3 +264,93 @@ def _load_variables(names: Collection[str]) -> dict[str, str]:
     return from_environment | (
         dict(Variable.objects.filter(name__in=remaining).values_list("name", "value")) if remaining else {}
     )
+
+
+MASKING_PURPOSE = "masked field"
+
+
+def encrypt_masked(text: str) -> str:
+    """Return the text encrypted."""
+    return encrypt(MASKING_PURPOSE, text)
+
+
+def decrypt_masked(value: Any) -> Any:
+    """Return a copy of the value with its encrypted parts decrypted. A part that no key decrypts becomes `***`."""
+    return masking.mask_decrypt(value, _decrypt)
+
+
+def masked_texts(value: Any) -> list[str]:
+    """Return the decrypted texts and numbers of the value, each as text."""
+    texts: list[str] = []
+
+    def decrypt_and_collect(text: str) -> str:
+        decrypted = _decrypt(text)
+        texts.extend(_scalar_texts(json.loads(decrypted)))
+        return decrypted
+
+    masking.mask_decrypt(value, decrypt_and_collect)
+    return texts
+
+
+def _scalar_texts(value: Any) -> Iterator[str]:
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, dict | list):
+            pending.extend(item.values() if isinstance(item, dict) else item)
+        elif isinstance(item, str | int | float) and not isinstance(item, bool):
+            yield str(item)
+
+
+def register_decryption() -> None:
+    """Register the function with which the store decrypts the values of rows."""
+    fields.set_decryption(decrypt_masked)
+
+
+def _decrypt(text: str) -> str:
+    try:
+        return decrypt(MASKING_PURPOSE, text)
+    except DecryptionFailed as refused:
+        raise ValueError from refused
+
+
+PREFIX = "CONDUCTOR_ENV_"
+UNPREFIXED_NAMES = ("NETFLIX_ENV", "NETFLIX_STACK")
+"""Names that expressions may use without the prefix (execution §9.2). Other variables of the process are hidden
+(§11 row 29)."""
+CACHE_MS = 2_000
+"""The lifetime of cached variables, in milliseconds."""
+
+
+class VariableCache:
+    """Cache of the variables in the table."""
+
+    def __init__(self) -> None:
+        self.loaded_at = -CACHE_MS
+        self.values: dict[str, str] = {}
+
+    def current(self) -> dict[str, str]:
+        now = clock.now()
+        if not 0 <= now - self.loaded_at < CACHE_MS:
+            self.values = dict(fetch("SELECT name, value FROM conductor_variable"))
+            self.loaded_at = now
+        return self.values
+
+
+_environment_variables_cache = process_state.slot(VariableCache)
+
+
+def clear_cache_environment_variables() -> None:
+    """Discard the cache."""
+    _environment_variables_cache.reset()
+
+
+def process_variables() -> dict[str, str]:
+    """Return the variables of the process environment, without the prefix in their names."""
+    prefixed = {name.removeprefix(PREFIX): value for name, value in os.environ.items() if name.startswith(PREFIX)}
+    return prefixed | {name: os.environ[name] for name in UNPREFIXED_NAMES if name in os.environ}
+
+
+def all_variables() -> dict[str, str]:
+    """Return all variables by name. The process environment takes precedence over the table."""
+    return _environment_variables_cache.value.current() | process_variables()

@@ -7,13 +7,15 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.decorators import method_decorator
 from django.views.decorators.csrf import csrf_exempt
 
-from ... import conf
-from ...access import access_keys, cross_site, tokens
-from ...access.conductor_auth import Actor, authenticate
-from ...core.errors import Forbidden, RequestRefused, Unauthenticated
-from ...transient_errors import describe_transient, discard_broken_connection, is_transient
-from ..client_views import ClientView
-from ..fault_log import log_transient_error
+from ..access import authentication as cross_site
+from ..access import tokens
+from ..access import tokens as access_keys
+from ..access.authentication import Actor, authenticate
+from ..core.errors import Forbidden, RequestRefused, Unauthenticated
+from ..db.transient_errors import describe_transient, discard_broken_connection, is_transient
+from ..settings import conf
+from ..web.client_views import ClientView
+from ..web.request_bodies import log_transient_error
 
 MAX_BYTES = 1_000_000
 MISSING_PACKAGE = "This server has no agent tools. Install conductor-app[mcp] to offer them."

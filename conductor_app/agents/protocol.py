@@ -17,11 +17,10 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-from ...access.access_types import AGENT, EXECUTE
-from ...access.conductor_auth import Actor
-from ...json_values import schema_message
-from .agent_tools import TOOL_BY_NAME, TOOLS, AgentTool
-from .internal_requests import call_api
+from ..access.authentication import Actor
+from ..access.permissions import AGENT, EXECUTE
+from ..utils.json_values import schema_message
+from .tools import TOOL_BY_NAME, TOOLS, AgentTool, call_api
 
 NAME = "conductor-app"
 INSTRUCTIONS = (

@@ -1,11 +1,21 @@
-"""The tools that agents may call. Each tool is one request of the API, with the permissions of its caller."""
+"""The tools that agents may call. Each tool is one request of the API, with the permissions of its caller.
 
+Requests to the API from inside the process, with the identity of another request.
+"""
+
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
-from urllib.parse import quote, urlencode
+from io import BytesIO
+from typing import Any, cast
+from urllib.parse import quote, unquote_to_bytes, urlencode
 
-from ...core.client_vocabulary import FAILURE_VIEWS, RUN_OPERATIONS, RUN_STATUSES, quote_search_value
+from django.core.handlers.wsgi import WSGIRequest
+from django.http import HttpRequest, HttpResponse
+from django.urls import resolve
+
+from ..core.primitives import FAILURE_VIEWS, RUN_OPERATIONS, RUN_STATUSES, quote_search_value
+from ..web.api.requests import mark_slashes
 
 Arguments = Mapping[str, Any]
 Schema = dict[str, Any]
@@ -249,3 +259,30 @@ TOOLS: tuple[AgentTool, ...] = (
     ),
 )
 TOOL_BY_NAME = {tool.name: tool for tool in TOOLS}
+
+
+PREFIX = "/api"
+COPIED = ("REMOTE_ADDR", "SERVER_NAME", "SERVER_PORT", "SERVER_PROTOCOL", "wsgi.url_scheme")
+HEADERS = ("HTTP_X_AUTHORIZATION", "HTTP_HOST", "HTTP_ORIGIN", "HTTP_SEC_FETCH_SITE", "HTTP_X_FORWARDED_PROTO")
+
+
+def call_api(call: ApiCall, original: HttpRequest) -> HttpResponse:
+    """Execute a request of the API as the caller of another request. The view authenticates and authorizes it."""
+    path, _, query = call.path.partition("?")
+    target = f"{PREFIX}{path}"
+    body = b"" if call.body is None else json.dumps(call.body).encode()
+    environ: dict[str, Any] = {name: original.META[name] for name in (*COPIED, *HEADERS) if name in original.META}
+    environ |= {
+        "REQUEST_METHOD": call.method,
+        "SCRIPT_NAME": "",
+        # WSGI passes paths unquoted, as Latin-1.
+        "PATH_INFO": mark_slashes(target) or unquote_to_bytes(target).decode("latin-1"),
+        "QUERY_STRING": query,
+        "CONTENT_TYPE": "application/json",
+        "CONTENT_LENGTH": str(len(body)),
+        "wsgi.input": BytesIO(body),
+    }
+    request = WSGIRequest(environ)
+    match = resolve(request.path_info)
+    request.resolver_match = match
+    return cast(HttpResponse, match.func(request, *match.args, **match.kwargs))

@@ -1,12 +1,91 @@
-"""Calls of models: their replies, tokens and cost, and the budgets that limit them.
+"""Tables of integrations, calls of models and vectors.
+
+Integrations with providers of models, vector indexes and MCP servers, and the models or indexes of each.
+
+Calls of models: their replies, tokens and cost, and the budgets that limit them.
 
 All amounts are integers in millionths of the currency of the prices (`AI_CURRENCY`).
+
+Documents with embeddings, for the search by similarity.
 """
 
 from django.db import models
 from django.db.models import Q
+from django.db.models.functions import Length
 
-from .fields import DocumentField, IdField, MomentField
+from ..access.models import NamedValue
+from ..db.fields import Authored, DocumentField, IdField, MomentField
+
+
+class Integration(NamedValue):
+    """A named account at a provider.
+
+    `category`: AI_MODEL, VECTOR_DB, MCP or another one of Conductor's. `kind`: the type of the provider, such as
+    `openai`. `configuration`: the settings, with `***` for secret ones. `sealed`: those, as an encrypted JSON object.
+    """
+
+    category = models.CharField(max_length=32)
+    kind = models.CharField(max_length=64)
+    description = models.TextField(default="", blank=True)
+    is_enabled = models.BooleanField(default=True)
+    configuration = DocumentField(default=dict)
+    sealed = models.TextField(default="", blank=True)
+
+    class Meta(NamedValue.Meta):
+        permissions = [("execute_integration", "Can use integrations in definitions")]
+
+
+class IntegrationModel(Authored):
+    """A model of an AI provider, or an index of a vector database, that an integration offers.
+
+    `input_price` and `output_price`: in millionths of the currency per 1,000 tokens. `max_tokens`: the limit of tokens
+    per `frequency` (daily, weekly or monthly), or null for no limit.
+    """
+
+    integration = models.CharField(max_length=255)
+    name = models.CharField(max_length=255)
+    description = models.TextField(default="", blank=True)
+    is_enabled = models.BooleanField(default=True)
+    configuration = DocumentField(default=dict)
+    input_price = models.BigIntegerField(null=True, blank=True)
+    output_price = models.BigIntegerField(null=True, blank=True)
+    max_tokens = models.BigIntegerField(null=True, blank=True)
+    frequency = models.CharField(max_length=16, default="", blank=True)
+    tags = DocumentField(default=list)
+
+    class Meta:
+        ordering = ["integration", "name"]
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(name="one_model_per_integration_and_name", fields=["integration", "name"])
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.integration}:{self.name}"
+
+
+class Prompt(Authored):
+    """One version of a prompt template.
+
+    `integrations`: the models it may be used with, as `integration:model`; empty for any. `variables`: the names of its
+    placeholders.
+    """
+
+    name = models.CharField(max_length=255)
+    version = models.IntegerField(default=1)
+    template = models.TextField()
+    description = models.TextField(default="", blank=True)
+    variables = DocumentField(default=list)
+    integrations = DocumentField(default=list)
+    tags = DocumentField(default=list)
+
+    class Meta:
+        ordering = ["name", "-version"]
+        permissions = [("execute_prompt", "Can use prompts in definitions")]
+        constraints = [models.UniqueConstraint(name="one_prompt_per_name_and_version", fields=["name", "version"])]
+
+    def __str__(self) -> str:
+        return f"{self.name} version {self.version}"
 
 
 class ModelCall(models.Model):
@@ -140,7 +219,7 @@ class BudgetHold(models.Model):
 
     `root_id`: the run at the top of the tree of the run. `waits_for_calls`: True if the budget has room again when an
     open call ends, otherwise it is spent. `facts`: the budget as the pages name it, and what was spent when the attempt
-    was held (`models/gates.py`). `allowed_by`: the operator who allowed the attempt one call beyond the budget.
+    was held (`tasks/gates.py`). `allowed_by`: the operator who allowed the attempt one call beyond the budget.
     """
 
     attempt_id = IdField(primary_key=True)
@@ -163,3 +242,60 @@ class BudgetHold(models.Model):
 
     def __str__(self) -> str:
         return f"{self.attempt_id} until {self.until}"
+
+
+L2, COSINE, INNER_PRODUCT = METRICS = ("l2", "cosine", "inner_product")
+"""The metrics of distance. A smaller value is nearer; the inner product is negative for that reason."""
+
+
+class VectorDocument(models.Model):
+    """A text, or a part of one, with its embedding.
+
+    `database`: the name of the integration. `embedding`: little-endian 32-bit floats. `norm`: its Euclidean norm.
+    `parent_id`: the document of which this one is a part.
+    """
+
+    database = models.CharField(max_length=255)
+    index = models.CharField(max_length=255)
+    namespace = models.CharField(max_length=255)
+    document_id = models.CharField(max_length=255)
+    parent_id = models.CharField(max_length=255, default="", blank=True)
+    text = models.TextField(default="", blank=True)
+    metadata = DocumentField(default=dict)
+    embedding = models.BinaryField()
+    norm = models.FloatField()
+    updated_at = MomentField()
+
+    class Meta:
+        default_permissions = ("view", "delete")
+        constraints = [
+            models.UniqueConstraint(
+                name="one_vector_per_document", fields=["database", "index", "namespace", "document_id"]
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.database}/{self.index}/{self.namespace}/{self.document_id}"
+
+
+class VectorIndexVersion(models.Model):
+    """A random text that each write to an index replaces, so that a process knows whether what it has read is current.
+
+    A number could be the same again after a restored backup.
+    """
+
+    database = models.CharField(max_length=255)
+    index = models.CharField(max_length=255)
+    version = models.CharField(max_length=32)
+
+    class Meta:
+        default_permissions = ()
+        constraints = [models.UniqueConstraint(name="one_version_per_index", fields=["database", "index"])]
+
+    def __str__(self) -> str:
+        return f"{self.database}/{self.index} version {self.version}"
+
+
+def vector_length() -> Length:
+    """Return the expression for the bytes of an embedding."""
+    return Length("embedding", output_field=models.IntegerField())

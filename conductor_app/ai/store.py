@@ -1,4 +1,11 @@
-"""Which budgets apply to a call of a model, and what is spent of them."""
+"""Budgets of calls of models, and writes of usage.
+
+Which budgets apply to a call of a model, and what is spent of them.
+
+Write the hourly usage of models.
+
+Write the versions of indexes of vectors.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,9 +15,11 @@ from django.db.models import Min, Q, QuerySet, Sum
 from django.db.models.expressions import RawSQL
 from django.db.models.functions import Coalesce
 
-from .. import conf
-from ..core.budget_periods import ALL, CALLER, DEFINITION, INTEGRATION, MODEL, RUN, period_bounds
-from .model_calls import ModelBudget, ModelCall, ModelUsage
+from ..core.ai import ALL, CALLER, DEFINITION, INTEGRATION, MODEL, RUN, period_bounds
+from ..db.statements import execute
+from ..settings import conf
+from ..utils.randomness import random_hex
+from .models import ModelBudget, ModelCall, ModelUsage
 
 OF_INTEGRATION = "integration"
 """The origin of a budget that the limit of a model sets."""
@@ -185,3 +194,46 @@ def spent_before(budget: ModelBudget, now: int) -> Spent:
     begin, end = period_bounds(budget.period, now)
     rows = ModelUsage.objects.filter(calls_of(budget, RunLine()), hour__gte=begin, hour__lt=end)
     return Spent.from_sums(rows.aggregate(**SPENT_SUMS))
+
+
+KEY = ("hour", "integration", "model", "definition", "caller")
+SUMS = ("calls", "failures", "prompt_tokens", "completion_tokens", "cost", "duration_ms")
+COLUMNS = (*KEY, *SUMS)
+ADD_USAGE = (
+    f"INSERT INTO conductor_modelusage ({', '.join(COLUMNS)}) VALUES ({', '.join(['%s'] * len(COLUMNS))}) "
+    f"ON CONFLICT ({', '.join(KEY)}) DO UPDATE SET "
+    + ", ".join(f"{column} = conductor_modelusage.{column} + excluded.{column}" for column in SUMS)
+)
+
+
+def add_usage(key: Sequence[Any], sums: Sequence[int]) -> None:
+    """Add to the usage of one hour. `key`: the values of KEY. `sums`: those of SUMS."""
+    execute(ADD_USAGE, [*key, *sums])
+
+
+def delete_usage(before: int, limit: int) -> int:
+    """Delete usage of hours before a time in epoch milliseconds, oldest first. Returns the number of rows."""
+    return _delete_oldest("conductor_modelusage", "hour", before, limit)
+
+
+def delete_calls(before: int, limit: int) -> int:
+    """Delete the calls that began before a time in epoch milliseconds, oldest first. Returns the number of rows."""
+    return _delete_oldest("conductor_modelcall", "started_at", before, limit)
+
+
+def _delete_oldest(table: str, column: str, before: int, limit: int) -> int:
+    return execute(
+        f"DELETE FROM {table} WHERE id IN (SELECT id FROM {table} WHERE {column} < %s ORDER BY {column} LIMIT %s)",
+        [before, limit],
+    )
+
+
+REPLACE_VERSION = (
+    'INSERT INTO conductor_vectorindexversion (database, "index", version) VALUES (%s, %s, %s) '
+    'ON CONFLICT (database, "index") DO UPDATE SET version = excluded.version'
+)
+
+
+def replace_version(database: str, index: str) -> None:
+    """Give an index another version. Call it at the end of the transaction that writes: it locks the row."""
+    execute(REPLACE_VERSION, [database, index, random_hex()])

@@ -1,21 +1,214 @@
-"""Commands on saved views and alerts, and the check that runs once a minute. Alerts are sent through the outbox."""
+"""Commands on saved views and alerts, and the check that runs once a minute. Alerts are sent through the outbox.
 
+Commands on alert targets. Their secrets are stored encrypted; pages, logs and the audit log never contain them.
+
+Digests by email: subscriptions of users, and the sweep that sends them through the outbox.
+"""
+
+import json
+import secrets
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
-from django.db import transaction
+from django.contrib.auth.models import User
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.db import IntegrityError, transaction
+from django.utils import timezone
 
-from ... import clock
-from ...core.alert_messages import RESOLVE, TRIGGER, AlertNotice
-from ...core.alert_targets import INCIDENT_KINDS
-from ...core.alerts import BUDGET, DAY_MINUTES, MINUTE_MS, QuietHours, find_rule_problem
-from ...core.errors import Conflict, Invalid, NotFound
-from ...insight.bulk import selections
-from ...insight.failures.alerts import measure_alert, newest_failure, rule_of
-from ...models import Alert, AlertFiring, AlertTarget, ModelBudget, SavedView
-from .. import audit
-from ..sweep_items import handle_each
-from .alert_targets import send_notice
+from ..access import audit
+from ..access import secrets as vault
+from ..access.models import DigestSubscription
+from ..ai.models import ModelBudget
+from ..bulk import selections
+from ..core.alerts import (
+    BUDGET,
+    DAY_MINUTES,
+    EMAIL,
+    INCIDENT_KINDS,
+    MAX_ADDRESSES,
+    MINUTE_MS,
+    RESOLVE,
+    TEST,
+    TRIGGER,
+    AlertNotice,
+    QuietHours,
+    clean_target_settings,
+    displayed_settings,
+    find_rule_problem,
+    secret_names,
+    split_addresses,
+)
+from ..core.errors import Conflict, Invalid, NotFound
+from ..runs.models import ALERT, PUBLISH
+from ..runs.store import due as outbox_messages
+from ..runs.store.overdue import handle_each
+from ..utils import clock, randomness
+from ..utils.formatting import DAY
+from .models import Alert, AlertFiring, AlertTarget, SavedView
+from .queries import collect_digest, digest_body, digest_subject, measure_alert, newest_failure, rule_of
+
+MAX_TARGETS = 100
+
+
+def create_target(kind: str, name: str, given: Mapping[str, str], by: str, reason: str = "") -> AlertTarget:
+    """Create an alert target.
+
+    Raises:
+        Invalid: when the name or a setting is invalid.
+        Conflict: when the name is taken, or there are too many targets.
+    """
+    if AlertTarget.objects.count() >= MAX_TARGETS:
+        raise Conflict(f"There are already {MAX_TARGETS} alert targets. Delete one first.")
+    row = AlertTarget(kind=kind, seal_name=f"alert target {randomness.random_hex()}")
+    row.created_at, row.created_by = clock.now(), by[:255]
+    return _save_target(row, name, given, by, reason)
+
+
+def update_target(target_id: int, name: str, given: Mapping[str, str], by: str, reason: str = "") -> AlertTarget:
+    """Replace the settings of a target. A secret that is empty keeps its value.
+
+    Raises:
+        NotFound: when there is no such target.
+        Invalid: when the name or a setting is invalid.
+        Conflict: when the name is taken.
+    """
+    return _save_target(find_target(target_id), name, given, by, reason)
+
+
+def _save_target(row: AlertTarget, name: str, given: Mapping[str, str], by: str, reason: str) -> AlertTarget:
+    action = "create" if row.pk is None else "overwrite"
+    row.name = name.strip()
+    if not row.name or len(row.name) > 120 or not row.name.isprintable():
+        raise Invalid("The name of an alert target must have 1 to 120 printable characters.")
+    settings = clean_target_settings(row.kind, given, _stored_settings(row))
+    if row.kind == EMAIL:
+        _check_addresses(settings["addresses"])
+    hidden = secret_names(row.kind)
+    row.sealed = vault.encrypt(
+        row.seal_name, json.dumps({key: value for key, value in settings.items() if key in hidden})
+    )
+    row.settings = displayed_settings(row.kind, settings)
+    row.updated_at, row.updated_by = clock.now(), by[:255]
+    try:
+        with transaction.atomic():
+            row.save()
+            _record_change(row, action, by, reason)
+    except IntegrityError:
+        raise Conflict(f"An alert target with the name {row.name} already exists.") from None
+    return row
+
+
+def _stored_settings(row: AlertTarget) -> dict[str, str]:
+    """Return the stored settings. Secrets that no key decrypts have to be entered again."""
+    try:
+        return target_settings(row) if row.sealed else {}
+    except vault.DecryptionFailed:
+        return {}
+
+
+def _check_addresses(text: str) -> None:
+    addresses = split_addresses(text)
+    if len(addresses) > MAX_ADDRESSES:
+        raise Invalid(f"An alert target may have at most {MAX_ADDRESSES} email addresses.")
+    for address in addresses:
+        try:
+            validate_email(address)
+        except ValidationError as wrong:
+            raise Invalid(f"{address[:80]!r} is not a valid email address.") from wrong
+
+
+def delete_target(target_id: int, by: str, reason: str = "") -> None:
+    """Delete a target. Its alerts are kept and no longer sent to it.
+
+    Raises:
+        NotFound: when there is no such target.
+    """
+    with transaction.atomic():
+        row = find_target(target_id)
+        _record_change(row, "delete", by, reason)
+        row.delete()
+
+
+def find_target(target_id: int) -> AlertTarget:
+    """Return a target.
+
+    Raises:
+        NotFound: when there is no such target.
+    """
+    row = AlertTarget.objects.filter(pk=min(target_id, 2**62)).first()
+    if row is None:
+        raise NotFound(f"There is no alert target {target_id}.")
+    return row
+
+
+def target_settings(row: AlertTarget) -> dict[str, str]:
+    """Return all settings of a target, decrypted.
+
+    Raises:
+        vault.DecryptionFailed: when no key of this server decrypts the secrets.
+    """
+    return {**row.settings, **json.loads(vault.decrypt(row.seal_name, row.sealed))}
+
+
+def send_test(target_id: int, by: str) -> AlertFiring:
+    """Send a test to a target through the outbox, once. The returned row gets its answer.
+
+    Raises:
+        NotFound: when there is no such target.
+    """
+    now = clock.now()
+    with transaction.atomic():
+        row = find_target(target_id)
+        notice = AlertNotice(
+            TEST,
+            row.name,
+            f"This is a test of the alert target {row.name}, sent by {by}.",
+            now,
+            f"test {row.seal_name}",
+        )
+        firing = send_notice(row, notice, None)
+        _record_change(row, "test", by, "")
+    return firing
+
+
+def send_notice(target: AlertTarget, notice: AlertNotice, alert: Alert | None) -> AlertFiring:
+    """Write a notification and its outbox message. It names the target, so that the outbox has no secrets."""
+    firing = AlertFiring.objects.create(
+        alert=alert, target=target, recipient=target.name, at=notice.at, sentence=notice.sentence, channel=target.kind
+    )
+    facts = {"sink": ALERT, "id": secrets.token_hex(16), "target": target.pk, "ring": firing.pk}
+    # A test does not wait for notifications that the target refuses.
+    to = f"alert target {target.pk}{' test' if notice.event == TEST else ''}"
+    outbox_messages.send(PUBLISH, notice.at, to=to, facts={**facts, "payload": notice.document()})
+    return firing
+
+
+def is_obsolete(notice: AlertNotice) -> bool:
+    """Return True if the alert has cleared since the notice of its firing, so that it would open an incident again."""
+    opened = Alert.objects.filter(pk=notice.alert or 0).values_list("incident_at", flat=True).first()
+    return opened is None or opened > notice.at
+
+
+def reencrypt_targets() -> int:
+    """Encrypt the secrets of every target with the newest key. Returns how many were encrypted with another one.
+
+    Raises:
+        vault.DecryptionFailed: when the secrets of a target cannot be decrypted.
+    """
+    count = 0
+    for row in AlertTarget.objects.order_by("pk"):
+        if not vault.is_current(row.sealed):
+            again = vault.encrypt(row.seal_name, vault.decrypt(row.seal_name, row.sealed))
+            count += AlertTarget.objects.filter(pk=row.pk, sealed=row.sealed).update(sealed=again)
+    return count
+
+
+def _record_change(row: AlertTarget, action: str, by: str, reason: str) -> None:
+    audit.record("alert target", str(row.pk), action, by, reason=reason, facts={"name": row.name, "kind": row.kind})
+
 
 MAX_VIEWS = 200
 MAX_ALERT_TARGETS = 10
@@ -50,7 +243,7 @@ def save_view(
             raise Conflict(f"{owner} already has {MAX_VIEWS} views. Delete one first.")
         values = {"selection": known, "is_shared": is_shared, "is_tile": is_tile, "created_at": clock.now()}
         view, _ = SavedView.objects.update_or_create(owner=owner, name=name, defaults=values)
-        _record_change("view", view.pk, by, "save", {"name": name, "selection": known}, reason)
+        _record_change_alerts("view", view.pk, by, "save", {"name": name, "selection": known}, reason)
     return view
 
 
@@ -67,7 +260,7 @@ def remove_view(view_id: int, by: str, *, owner: str = "", reason: str = "") -> 
         for alert in view.alerts.filter(incident_at__isnull=False):
             _close_incident(alert, "the view was deleted", clock.now())
         view.delete()
-        _record_change("view", view_id, by, "remove", {"name": view.name}, reason)
+        _record_change_alerts("view", view_id, by, "remove", {"name": view.name}, reason)
 
 
 def save_alert(
@@ -107,7 +300,7 @@ def save_alert(
         )  # fmt: skip
         alert.targets.set(rows)
         facts = {"view": view.name, "kind": kind, "threshold": threshold, **({"budget": budget} if budget else {})}
-        _record_change("alert", alert.pk, by, "save", facts, reason)
+        _record_change_alerts("alert", alert.pk, by, "save", facts, reason)
     return alert
 
 
@@ -132,7 +325,7 @@ def remove_alert(alert_id: int, by: str, reason: str = "") -> None:
             raise NotFound(f"There is no alert {alert_id}.")
         _close_incident(alert, "the alert was deleted", clock.now())
         alert.delete()
-        _record_change("alert", alert_id, by, "remove", {"view": alert.view.name}, reason)
+        _record_change_alerts("alert", alert_id, by, "remove", {"view": alert.view.name}, reason)
 
 
 def check_due_alerts(limit: int) -> int:
@@ -186,5 +379,75 @@ def _notice(alert: Alert, event: str, sentence: str, now: int) -> AlertNotice:
     return AlertNotice(event, alert.view.name, f"{alert.view.name}: {sentence}", now, incident, alert.pk)
 
 
-def _record_change(kind: str, id: int, by: str, action: str, facts: Mapping[str, Any], reason: str = "") -> None:
+def _record_change_alerts(kind: str, id: int, by: str, action: str, facts: Mapping[str, Any], reason: str = "") -> None:
     audit.record(kind, str(id), action, by, reason=reason, facts=facts)
+
+
+HOUR_OF_DAY = 7
+"""The hour in the user's time zone at which digests are sent, weekly ones on Monday."""
+PERMISSION = "conductor.view_run"
+
+
+def subscribe(user: User, period: str, zone: str) -> None:
+    """Send a digest to the user every day or every week. The same period keeps the time of the next one.
+
+    Raises:
+        Invalid: when the period is unknown, or the user has no email address.
+    """
+    if period not in DigestSubscription.PERIODS:
+        raise Invalid(f"Unknown period {period[:20]!r}. Use one of: {', '.join(DigestSubscription.PERIODS)}.")
+    if not user.email:
+        raise Invalid("Your account has no email address. An administrator can add it.")
+    values = {"period": period, "zone": zone}
+    if not DigestSubscription.objects.filter(pk=user.pk, **values).exists():
+        next_at = _next_time(period, zone, clock.now())
+        DigestSubscription.objects.update_or_create(pk=user.pk, defaults={**values, "next_at": next_at})
+
+
+def unsubscribe(user: User) -> None:
+    """Send no digests to the user."""
+    DigestSubscription.objects.filter(pk=user.pk).delete()
+
+
+def subscribed_period(user: User) -> str:
+    """Return the period of the user's digests, or "" if there are none."""
+    return DigestSubscription.objects.filter(pk=user.pk).values_list("period", flat=True).first() or ""
+
+
+def send_due_digests(limit: int) -> int:
+    """Send up to `limit` due digests and return their number."""
+    due = DigestSubscription.objects.filter(next_at__lte=clock.now()).order_by("next_at")
+    return handle_each(list(due.values_list("pk", flat=True)[:limit]), _send_digest)
+
+
+def _send_digest(user_id: int) -> None:
+    """Send a digest if there is something to report. The update of `next_at` lets one process send it."""
+    now = clock.now()
+    row = DigestSubscription.objects.select_related("user").filter(pk=user_id, next_at__lte=now).first()
+    if row is None:
+        return
+    with transaction.atomic():
+        next_at = _next_time(row.period, row.zone, now)
+        if not DigestSubscription.objects.filter(pk=user_id, next_at=row.next_at).update(next_at=next_at):
+            return
+        if row.user.is_active and row.user.email and row.user.has_perm(PERMISSION):
+            _write_message(row, now)
+
+
+def _write_message(row: DigestSubscription, now: int) -> None:
+    is_weekly = row.period == DigestSubscription.WEEKLY
+    digest = collect_digest(now - DAY * (7 if is_weekly else 1), now)
+    if digest.is_empty:
+        return
+    with timezone.override(ZoneInfo(row.zone)):
+        payload = {"sentence": digest_subject(digest), "body": digest_body(digest, is_weekly, now), "at": now}
+    facts = {"sink": ALERT, "id": secrets.token_hex(16), "to": row.user.email, "payload": payload}
+    outbox_messages.send(PUBLISH, now, to=f"digest {row.pk}", facts=facts)
+
+
+def _next_time(period: str, zone: str, now: int) -> int:
+    local = datetime.fromtimestamp(now / 1000, UTC).astimezone(ZoneInfo(zone))
+    at = local.replace(hour=HOUR_OF_DAY, minute=0, second=0, microsecond=0)
+    while at <= local or (period == DigestSubscription.WEEKLY and at.weekday() != 0):
+        at += timedelta(days=1)
+    return round(at.timestamp() * 1000)

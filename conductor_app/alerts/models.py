@@ -5,7 +5,7 @@ from django.db.models import Q
 
 from ..core.alerts import ALERT_KINDS
 from ..core.snapshot import NEVER
-from .fields import Authored, DocumentField, MomentField
+from ..db.fields import Authored, DocumentField, MomentField
 
 STORED_TARGET_KINDS = ("slack", "teams", "pagerduty", "opsgenie", "webhook", "email")
 """Kinds of alert targets that a row may have. Nothing is sent to a target of the kind `opsgenie`."""

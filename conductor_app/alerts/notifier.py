@@ -5,16 +5,26 @@ from email.utils import parsedate_to_datetime
 
 from django.core.mail import EmailMessage
 
-from .. import clock, conf
-from ..access.vault import DecryptionFailed
-from ..core.alert_messages import TEST, TRIGGER, AlertNotice, TargetRequest, requests_for
-from ..core.alert_targets import ALERT_TARGET_KINDS, EMAIL, INCIDENT_KINDS, redact_target_secrets, split_addresses
+from ..access.secrets import DecryptionFailed
+from ..core.alerts import (
+    ALERT_TARGET_KINDS,
+    EMAIL,
+    INCIDENT_KINDS,
+    TEST,
+    TRIGGER,
+    AlertNotice,
+    TargetRequest,
+    redact_target_secrets,
+    requests_for,
+    split_addresses,
+)
 from ..core.errors import NotFound
-from ..engine.failures import alert_targets
-from ..models import AlertTarget
-from .http_exchange import HttpLimits, HttpTransport, RequestFailed
-from .http_reply import FAILURE, Reply, decode_body
-from .sinks import SinkFailed
+from ..events.sinks import SinkFailed
+from ..settings import conf
+from ..system_tasks.http import FAILURE, HttpLimits, HttpTransport, Reply, RequestFailed, decode_body
+from ..utils import clock
+from . import commands as alert_targets
+from .models import AlertTarget
 
 TIMEOUT_MS = 5_000
 MAX_ANSWER_LENGTH = 300

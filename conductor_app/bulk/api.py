@@ -5,20 +5,21 @@ from functools import partial
 
 from django.http import HttpResponse
 
-from ....core.document.checks.values import texts
-from ....engine.access.token_buckets import SEARCHES
-from ....engine.bulk.bulk_runs import MAX_IDS, apply_to_each
-from ....engine.runs import removals, run_commands
-from ....insight.runs.execution import find_run, wire_runs
-from ....models import Run
-from .. import request_body
-from ..api_operation import REASON_QUERY, REMOVAL_QUERY, ApiOperation
-from ..openapi import tables as shapes
-from ..permissions import can_control_runs, can_remove_runs, can_view_runs
-from ..replies import Json
-from ..runs.retry_rerun_views import require_ended
-from ..runs.skip_jump_serializers import parse_bulk_ids
-from ..view import ConductorRequest, ConductorView
+from ..access.quotas import SEARCHES
+from ..core.document.fields import texts
+from ..runs.api.control import require_ended
+from ..runs.api.serializers import parse_bulk_ids
+from ..runs.commands import lifecycle as run_commands
+from ..runs.commands import removal as removals
+from ..runs.commands import repair as run_commands_repair
+from ..runs.documents.workflows import find_run, wire_runs
+from ..runs.models import Run
+from ..web.api import documents as shapes
+from ..web.api import requests as request_body
+from ..web.api.operations import REASON_QUERY, REMOVAL_QUERY, ApiOperation, Json
+from ..web.api.permissions import can_control_runs, can_remove_runs, can_view_runs
+from ..web.api.view import ConductorRequest, ConductorView
+from .commands import MAX_IDS, apply_to_each
 
 
 def bulk_response(request: ConductorRequest, path: str, command: Callable[[str], object]) -> HttpResponse:
@@ -65,7 +66,7 @@ class BulkRetry(ConductorView):
 
         def retry(workflow: str) -> None:
             require_ended(workflow)
-            run_commands.retry(workflow, by)
+            run_commands_repair.retry(workflow, by)
 
         return bulk_response(request, "retry.workflowIds", retry)
 
@@ -85,7 +86,7 @@ class BulkRestart(ConductorView):
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         with_latest = request.query.flag("useLatestDefinitions", False)
-        restart = partial(run_commands.restart, by=request.actor.name, latest_definitions=with_latest)
+        restart = partial(run_commands_repair.restart, by=request.actor.name, latest_definitions=with_latest)
         return bulk_response(request, "restart.workflowIds", restart)
 
 

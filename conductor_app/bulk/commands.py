@@ -1,24 +1,95 @@
-"""Commands on bulk operations: start, approve, pause, resume, stop, withdraw runs, and retry refused runs."""
+"""Commands on bulk operations: start, approve, pause, resume, stop, withdraw runs, and retry refused runs.
 
-from collections.abc import Iterable, Mapping
+The action that a bulk operation applies to each run: an engine operation, or a change of labels.
+
+One command on many runs: each run has its own transaction and its own result.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from django.db import transaction
 
-from ... import clock, conf, randomness
-from ...core.errors import Conflict, Invalid, NotFound
-from ...core.ids import derived_id
-from ...core.snapshot import NEVER
-from ...core.states import BULK, CANARY, GATHERING, WATCHING, WORKING
-from ...insight.bulk import selections
-from ...models import BulkItem, BulkOperation
-from .. import audit
-from ..runs import labels
-from .item_actions import LABELLING, OPTIONS
+from ..access import audit
+from ..core.errors import Conflict, Invalid, NotFound, RequestRefused
+from ..core.primitives import derived_id
+from ..core.snapshot import NEVER
+from ..core.states import BULK, CANARY, GATHERING, WATCHING, WORKING
+from ..db.transient_errors import describe_transient, discard_broken_connection, is_transient
+from ..runs.commands import labels_and_messages as labels
+from ..runs.commands.plans import Operation, apply_operation
+from ..settings import conf
+from ..utils import clock, randomness
+from . import selections
+from .models import BulkItem, BulkOperation
+
+ItemAction = Callable[[str, Callable[[], None]], None]
+"""Applies the action to a run id, and calls the second argument in the same transaction."""
+OPTIONS = ("latest", "resume_children", "with_failure")
+LABELLING: dict[str, Callable[..., Any]] = {"label": labels.add_labels, "unlabel": labels.remove_labels}
+
+
+def bulk_action_of(row: BulkOperation) -> ItemAction:
+    """Return the function that applies the action of an operation to one run."""
+    reason = f"{row.reason} (bulk operation {row.pk})".strip()
+    if row.action in LABELLING:
+        return partial(_change_labels, LABELLING[row.action], row.options.get("labels", ()), row.by, reason)
+    ticked: dict[str, Any] = {name: True for name in OPTIONS if row.options.get(name)}
+    return partial(_apply_operation, Operation(row.action, reason=reason, **ticked), row.by)
+
+
+def _apply_operation(operation: Operation, by: str, run_id: str, note: Callable[[], None]) -> None:
+    apply_operation(run_id, operation, by, within_transaction=lambda now: note())
+
+
+def _change_labels(
+    change: Callable[..., Any], names: Sequence[str], by: str, reason: str, run_id: str, note: Callable[[], None]
+) -> None:
+    with transaction.atomic():
+        change(run_id, names, by, reason)
+        note()
+
+
+log = logging.getLogger(__name__)
+
+MAX_IDS = 1000
+"""The maximum number of runs in one request (api §1.3)."""
+
+
+@dataclass(frozen=True, slots=True)
+class BulkResults:
+    """Results of a bulk command: the ids of the changed runs, and an error message for each other id."""
+
+    done: list[str] = field(default_factory=list)
+    errors: dict[str, str] = field(default_factory=dict)
+
+
+def apply_to_each(ids: Iterable[str], command: Callable[[str], object]) -> BulkResults:
+    """Apply a command to each run, one after another. Repeated ids are handled once."""
+    results = BulkResults()
+    for id in dict.fromkeys(ids):
+        try:
+            command(id)
+        except RequestRefused as refused:
+            results.errors[id] = refused.message
+        except Exception as error:
+            if is_transient(error):
+                log.warning("bulk_item_interrupted", extra={"run_id": id[:64], "why": describe_transient(error)})
+                discard_broken_connection()
+                results.errors[id] = f"{describe_transient(error)} Send the request again."
+                continue
+            log.exception("bulk_item_failed", extra={"run_id": id[:64]})
+            results.errors[id] = "Internal error. See the server log."
+        else:
+            results.done.append(id)
+    return results
+
 
 ACTIONS = ("retry", "rerun", "restart", "pause", "resume", "terminate", "upgrade", *LABELLING)
-"""The actions of bulk operations: the operations of `engine/runs/operations.py` that need no task, and labels."""
+"""The actions of bulk operations: the operations of `runs/commands/plans.py` that need no task, and labels."""
 MAX_RATE = 1000.0
 RESUME_EVENTS = {GATHERING: "gather", CANARY: "try", WATCHING: "watch", WORKING: "work"}
 

@@ -1,4 +1,9 @@
-"""Execution of bulk operations: collect the runs in batches, run the canary, then run the others at the given rate."""
+"""Execution of bulk operations: collect the runs in batches, run the action on each, save results.
+
+Storage of the results of a bulk operation: two statements per item, in the transaction of its run.
+
+Execution of bulk operations: collect the runs in batches, run the canary, then run the others at the given rate.
+"""
 
 import logging
 import time
@@ -8,20 +13,34 @@ from functools import partial
 from django.db import transaction
 from django.db.models import Max, Min, QuerySet
 
-from ... import clock, process_state
-from ...core.errors import RequestRefused
-from ...core.ids import lowest_id_at
-from ...core.snapshot import NEVER
-from ...core.states import BULK, CANARY, GATHERING, RUN, WATCHING, WORKING
-from ...insight.bulk import selections
-from ...insight.bulk.bulk_results import REOPENING_ACTIONS, UNSUCCESSFUL_STATUSES
-from ...models import BulkItem, BulkOperation, Run
-from ...process_state import Slot
-from ...store import bulk_items as store
-from ...transient_errors import describe_transient, discard_broken_connection, is_transient
-from ..sweep_items import handle_each
-from .bulk_commands import lock_operation, pause_row
-from .item_actions import ItemAction, bulk_action_of
+from ..core.errors import RequestRefused
+from ..core.primitives import lowest_id_at
+from ..core.snapshot import NEVER
+from ..core.states import BULK, CANARY, GATHERING, RUN, WATCHING, WORKING
+from ..db.statements import execute
+from ..db.transient_errors import describe_transient, discard_broken_connection, is_transient
+from ..runs.models import Run
+from ..runs.store.overdue import handle_each
+from ..utils import clock, process_state
+from ..utils.process_state import Slot
+from . import selections
+from .commands import ItemAction, bulk_action_of, lock_operation, pause_row
+from .models import BulkItem, BulkOperation
+from .queries import REOPENING_ACTIONS, UNSUCCESSFUL_STATUSES
+
+COUNTERS = {"DONE": "done", "REFUSED": "refused"}
+
+
+def record_item(operation_id: str, state: str, item_id: int, outcome: str, answer: str, now: int) -> bool:
+    """Record the result of an item. Returns False if the operation is in another state, or the item has a result.
+
+    The operation is locked before the item, as in every command: another order could cause a deadlock.
+    """
+    counter = COUNTERS[outcome]
+    operation_sql = f"UPDATE conductor_bulkoperation SET {counter} = {counter} + 1 WHERE id = %s AND state = %s"
+    item_sql = "UPDATE conductor_bulkitem SET outcome = %s, answer = %s, at = %s WHERE id = %s AND outcome = 'WAITING'"
+    return bool(execute(operation_sql, [operation_id, state]) and execute(item_sql, [outcome, answer, now, item_id]))
+
 
 log = logging.getLogger(__name__)
 
@@ -247,7 +266,7 @@ def _record_item(row: BulkOperation, item_id: int, outcome: str, answer: str = "
     Raises:
         ItemNoLongerWaiting: when the item was processed or withdrawn.
     """
-    if not store.record_item(row.pk, row.state, item_id, outcome, answer[:1000], clock.now()):
+    if not record_item(row.pk, row.state, item_id, outcome, answer[:1000], clock.now()):
         raise ItemNoLongerWaiting
 
 

@@ -7,7 +7,7 @@ from django.db.models import Q
 
 from ..core.snapshot import NEVER
 from ..core.states import BULK, GATHERING
-from .fields import DocumentField, IdField, MomentField
+from ..db.fields import DocumentField, IdField, MomentField
 
 
 class BulkOperationQuerySet(models.QuerySet):

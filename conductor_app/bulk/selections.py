@@ -4,35 +4,283 @@ indexed       filters that an index supports
 scanning      filters that scan the newest runs
 descriptions  a selection as text
 api_queries   a selection in the query language of the API
+
+Filters of runs without an index: they scan the newest runs that the other filters leave.
+
+Filters of runs that an index supports.
+
+Descriptions of selections as text.
+
+Conversion of selections to the query language of the API.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import BigIntegerField, Exists, F, OuterRef, Q, QuerySet, Value
+from django.db.models.functions import Coalesce
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
-from ....core.errors import Invalid
-from ....models import Run
-from .descriptions import DESCRIPTIONS, describe, failure_group_titles
-from .indexed import INDEXED_FILTERS, LAST, MAX_IDS, START_ORDER_FILTERS, ended_between, search_runs
-from .scanning import SCANNING_FILTERS, SEARCHED_ROWS, ScannedRuns
+from ..core.errors import Invalid
+from ..core.failure_grouping import informative_line
+from ..core.snapshot import NEVER
+from ..core.states import RUN, TASK
+from ..definitions.models import WorkflowDefinition
+from ..failures.models import Failure, FailureGroup
+from ..runs.models import Run, RunLabel, Task
+from ..runs.search import RUNS, Clause, QueryValue, Search, SearchQuery
+from ..utils.formatting import MINUTE, format_duration
+from .models import BulkItem
 
-__all__ = [
-    "DESCRIPTIONS",
-    "FILTERS",
-    "LAST",
-    "MAX_IDS",
-    "MOMENTS",
-    "TYPES",
-    "Selection",
-    "clean_selection",
-    "countable_runs",
-    "describe_selection",
-    "failure_group_titles",
-    "select_with_notes",
-    "selected_runs",
-]
+SEARCHED_ROWS, REASONS = 20_000, 10_000
+"""Maximum number of runs that a filter scans: in general, and for the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScannedRuns:
+    """Matches among the newest `number` runs, created at `since` or later. `since` is None if all runs were scanned."""
+
+    rows: QuerySet[Run]
+    number: int
+    since: int | None
+
+
+def _newest_runs(rows: QuerySet[Run], number: int) -> ScannedRuns:
+    since = rows.order_by("-created_at").values_list("created_at", flat=True)[number : number + 1].first()
+    return ScannedRuns(rows if since is None else rows.filter(created_at__gte=since), number, since)
+
+
+def _scan_newest(rows: QuerySet[Run], number: int, *conditions: Any, **more: Any) -> ScannedRuns:
+    newest = _newest_runs(rows, number)
+    return ScannedRuns(newest.rows.filter(*conditions, **more), number, newest.since)
+
+
+def _scan_reason(rows: QuerySet[Run], text: str) -> ScannedRuns:
+    """Search the reason of the newest runs that have one."""
+    return _scan_newest(rows.exclude(reason=""), REASONS, reason__icontains=text)
+
+
+def _scan_document(rows: QuerySet[Run], condition: str) -> ScannedRuns:
+    """Search for a value at a path of a payload: `input.customer.id=42`."""
+    path, sign, value = condition.partition("=")
+    path = path.strip()
+    if not sign or not path.startswith(("input.", "output.", "variables.", "input[", "output[", "variables[")):
+        raise Invalid(f"Invalid condition '{condition[:100]}'. Write a path and a value, such as input.customer.id=42.")
+    query = SearchQuery(RUNS, extra_clauses=[Clause(path, "=", (QueryValue(value.strip(), 0),), 0)])
+    found_search = Search(rows, query)
+    return ScannedRuns(found_search.hits(), query.scan_limit or 0, found_search.since)
+
+
+def _scan_duration(operator: str) -> Callable[[QuerySet[Run], int], ScannedRuns]:
+    def found(rows: QuerySet[Run], span: int) -> ScannedRuns:
+        # No filter on `ended_at` here: an index must find where the newest runs begin.
+        return _scan_newest(rows, SEARCHED_ROWS, **{f"ended_at__{operator}": F("created_at") + span})
+
+    return found
+
+
+def _scan_task(rows: QuerySet[Run], ref: str) -> ScannedRuns:
+    """Search for runs with a task reference, optionally in a status: `charge`, `charge:FAILED`."""
+    name, _, status = ref.partition(":")
+    tasks = Task.objects.filter(run_id=OuterRef("pk"), ref=name)
+    if status:
+        if status not in TASK.statuses:
+            raise Invalid(f"Unknown task status: {status[:40]}. Use: {', '.join(sorted(TASK.statuses))}.")
+        tasks = tasks.filter(status=status)
+    return _scan_newest(rows, SEARCHED_ROWS, Exists(tasks))
+
+
+SCANNING_FILTERS: dict[str, Callable[[QuerySet[Run], Any], ScannedRuns]] = {
+    "least_ms": _scan_duration("gte"),
+    "most_ms": _scan_duration("lte"),
+    "task": _scan_task,
+    "error": _scan_reason,
+    "inside": _scan_document,
+}
+
+
+LAST = "z" * 8
+"""Sorts after every character of an id, in the collations of both databases."""
+MAX_IDS = 1_000
+
+
+def search_runs(found: QuerySet[Run], term: str) -> QuerySet[Run] | ScannedRuns:
+    """Search runs by a query of the API, or by a term.
+
+    A term is tried as the prefix of a run id, then as a correlation id, then as part of a definition name. The first
+    that matches any run is used. Each try is a separate query without the other filters, so that one index serves it.
+
+    Raises:
+        Invalid: when a query is malformed.
+    """
+    if RUNS.is_query(term):
+        query = SearchQuery(RUNS, term)
+        found_search = Search(found, query)
+        return ScannedRuns(found_search.hits(), query.scan_limit or 0, found_search.since)
+    by_id = Q(id__gte=term, id__lte=term + LAST, id__startswith=term)
+    by_correlation = Q(correlation_id=term) & ~Q(correlation_id="")
+    for query in (by_id, by_correlation):
+        if Run.objects.filter(query).exists():
+            return found.filter(query)
+    names = WorkflowDefinition.objects.filter(name__icontains=term).order_by("name").values_list("name", flat=True)
+    return found.filter(name__in={term, *names.distinct()[:20]})
+
+
+def _filter_ids(found: QuerySet[Run], ids: list[str]) -> QuerySet[Run]:
+    if len(ids) > MAX_IDS:
+        raise Invalid(f"A selection can list at most {MAX_IDS} runs (got {len(ids)}). Use other filters instead.")
+    return found.filter(pk__in=[str(id) for id in ids])
+
+
+def _filter_statuses(found: QuerySet[Run], statuses: list[str]) -> QuerySet[Run]:
+    if unknown := sorted({str(status) for status in statuses} - RUN.statuses):
+        raise Invalid(f"Unknown run status: {', '.join(unknown)[:100]}. Use: {', '.join(sorted(RUN.statuses))}.")
+    return found.filter(status__in=statuses)
+
+
+def _filter_top_level(found: QuerySet[Run], answer: str) -> QuerySet[Run]:
+    if answer != "yes":
+        raise Invalid(f"Invalid value of the filter top_level: {answer!r}. Use: yes.")
+    return found.filter(parent_id="")
+
+
+def _filter_failure_group(found: QuerySet[Run], group: int) -> QuerySet[Run]:
+    """Select failed, timed-out and terminated runs with a failure in the group since they were last reopened."""
+    # A join with the groups would read the failures of all groups; SQLite reads the index of one for a list of ids.
+    groups = FailureGroup.objects.filter(Q(pk=group) | Q(merged_into=group)).values("pk")
+    of_group = Failure.objects.filter(group__in=groups)
+    return found.filter(status__in=("FAILED", "TIMED_OUT", "TERMINATED"), pk__in=of_group.values("run_id"))
+
+
+def _filter_refused(found: QuerySet[Run], operation: str) -> QuerySet[Run]:
+    return found.filter(pk__in=BulkItem.objects.filter(operation=operation, outcome="REFUSED").values("run_id"))
+
+
+def ended_between(selection: Mapping[str, Any]) -> QuerySet[Run]:
+    """Return all runs that ended in the span of a selection, by the index on ends alone."""
+    found = Run.objects.order_by()
+    for name in START_ORDER_FILTERS.keys() & selection.keys():
+        found = INDEXED_FILTERS[name](found, selection[name])
+    return found
+
+
+def _unindexed_end(if_open: int) -> Coalesce:
+    """Return the end of a run without use of its index, which would require sorting all matches by their start."""
+    return Coalesce("ended_at", Value(if_open, BigIntegerField()))
+
+
+INDEXED_FILTERS: dict[str, Callable[[QuerySet[Run], Any], QuerySet[Run]]] = {
+    "ids": _filter_ids,
+    "definition": lambda found, name: found.of_definition(name),
+    "version": lambda found, version: found.filter(version=version),
+    "status": _filter_statuses,
+    "started_since": lambda found, moment: found.filter(created_at__gte=moment),
+    "started_before": lambda found, moment: found.filter(created_at__lt=moment),
+    "ended_since": lambda found, moment: found.filter(ended_at__gte=moment),
+    "ended_before": lambda found, moment: found.filter(ended_at__lt=moment),
+    "correlation_id": lambda found, id: found.filter(correlation_id=id).exclude(correlation_id=""),
+    "label": lambda found, label: found.filter(pk__in=RunLabel.objects.filter(name=label).values("run_id")),
+    "top_level": _filter_top_level,
+    "parent": lambda found, id: found.filter(parent_id=id).exclude(parent_id=""),
+    "started_by": lambda found, who: found.filter(started_by=who),
+    "schedule": lambda found, name: found.filter(schedule=name).exclude(schedule=""),
+    "idempotency_key": lambda found, key: found.filter(idempotency_key=key),
+    "failure_group": _filter_failure_group,
+    "refused_of": _filter_refused,
+}
+START_ORDER_FILTERS: dict[str, Callable[[QuerySet[Run], int], QuerySet[Run]]] = {
+    "ended_since": lambda found, moment: found.alias(end=_unindexed_end(0)).filter(end__gte=moment),
+    "ended_before": lambda found, moment: found.alias(end=_unindexed_end(NEVER)).filter(
+        end__lt=moment, created_at__lt=moment + MINUTE
+    ),
+}
+"""Filters on the end for spans in which many runs ended: the rows are read in start order, newest first.
+
+A run ends after its start. The clocks of two servers are assumed to differ by less than a minute.
+"""
+
+
+FAILURE_GROUP = "failure_group"
+MAX_TITLE_LENGTH = 100
+
+
+def describe(selection: Mapping[str, Any], group_titles: Mapping[int, str]) -> str:
+    """Return the description of a selection, one part per filter.
+
+    `group_titles`: the titles of its failure groups, by id.
+    """
+    conditions = ", ".join(_describe_filter(name, value, group_titles) for name, value in selection.items())
+    return _("runs %(conditions)s") % {"conditions": conditions} if conditions else _("all runs")
+
+
+def failure_group_titles(selections: Iterable[Mapping[str, Any]]) -> dict[int, str]:
+    """Return the titles of the failure groups that the selections name, by id. Runs one query, or none."""
+    ids = {selection[FAILURE_GROUP] for selection in selections if FAILURE_GROUP in selection}
+    groups = FailureGroup.objects.filter(pk__in=ids).only("sample", "message") if ids else ()
+    return {group.pk: informative_line(group.sample or group.message, MAX_TITLE_LENGTH) for group in groups}
+
+
+def _describe_filter(name: str, value: Any, group_titles: Mapping[int, str]) -> str:
+    title = group_titles.get(value) if name == FAILURE_GROUP else None
+    return _("that failed with “%(title)s”") % {"title": title} if title else DESCRIPTIONS[name](value)
+
+
+def _describe_value(sentence: Any) -> Callable[[Any], str]:
+    return lambda value: sentence % {"value": value}
+
+
+def _describe_time(sentence: Any) -> Callable[[int], str]:
+    return lambda at: sentence % {"moment": f"{datetime.fromtimestamp(at / 1000, UTC):%Y-%m-%d %H:%M} UTC"}
+
+
+def _describe_duration(sentence: Any) -> Callable[[int], str]:
+    return lambda took: sentence % {"span": format_duration(took)}
+
+
+def _describe_statuses(statuses: Iterable[str]) -> str:
+    return _("with status %(statuses)s") % {"statuses": _(" or ").join(map(str, statuses))}
+
+
+def _describe_task(task: str) -> str:
+    name, _colon, status = task.partition(":")
+    if not status:
+        return _("with task %(task)s") % {"task": name}
+    return _("with task %(task)s in status %(status)s") % {"task": name, "status": status}
+
+
+def _describe_ids(ids: list[str]) -> str:
+    return _("selected individually (%(count)s)") % {"count": len(ids)}
+
+
+DESCRIPTIONS: dict[str, Callable[[Any], str]] = {
+    "ids": _describe_ids,
+    "search": _describe_value(gettext_lazy("matching “%(value)s”")),
+    "definition": _describe_value(gettext_lazy("of %(value)s")),
+    "version": _describe_value(gettext_lazy("of version %(value)s")),
+    "status": _describe_statuses,
+    "started_since": _describe_time(gettext_lazy("started after %(moment)s")),
+    "started_before": _describe_time(gettext_lazy("started before %(moment)s")),
+    "ended_since": _describe_time(gettext_lazy("ended after %(moment)s")),
+    "ended_before": _describe_time(gettext_lazy("ended before %(moment)s")),
+    "correlation_id": _describe_value(gettext_lazy("with correlation id %(value)s")),
+    "label": _describe_value(gettext_lazy("labeled %(value)s")),
+    "top_level": lambda answer: _("without a parent run"),
+    "parent": _describe_value(gettext_lazy("with parent run %(value)s")),
+    "started_by": _describe_value(gettext_lazy("started by %(value)s")),
+    "schedule": _describe_value(gettext_lazy("of schedule %(value)s")),
+    "idempotency_key": _describe_value(gettext_lazy("with idempotency key %(value)s")),
+    "least_ms": _describe_duration(gettext_lazy("that took at least %(span)s")),
+    "most_ms": _describe_duration(gettext_lazy("that took at most %(span)s")),
+    "task": _describe_task,
+    "error": _describe_value(gettext_lazy("with error containing “%(value)s”")),
+    "inside": _describe_value(gettext_lazy("where %(value)s")),
+    FAILURE_GROUP: _describe_value(gettext_lazy("with failures in group %(value)s")),
+    "refused_of": _describe_value(gettext_lazy("rejected in bulk operation %(value)s")),
+}
+
 
 Selection = Mapping[str, Any]
 Filter = Callable[[QuerySet[Run], Any], QuerySet[Run] | ScannedRuns]
@@ -123,3 +371,61 @@ def describe_selection(selection: Selection, group_titles: Mapping[int, str] | N
     """Return a selection as text. `group_titles`: the result of `failure_group_titles`, if it is known."""
     cleaned = clean_selection(selection)
     return describe(cleaned, failure_group_titles([cleaned]) if group_titles is None else group_titles)
+
+
+def to_query(selection: Mapping[str, Any]) -> str | None:
+    """Return a selection as a query, or None if the query language does not support one of its filters."""
+    parts = [QUERY_BUILDERS.get(name, _return_none)(value) for name, value in selection.items()]
+    return " AND ".join(part for part in parts if part) if all(parts) else None
+
+
+def _return_none(value: Any) -> None:
+    return None
+
+
+def _quote(text: Any) -> str | None:
+    text = str(text)
+    return None if "'" in text or "\\" in text or "*" in text else f"'{text}'"
+
+
+def _equals_condition(field: str) -> Callable[[Any], str | None]:
+    def build(value: Any) -> str | None:
+        quoted = _quote(value)
+        return quoted and f"{field} = {quoted}"
+
+    return build
+
+
+def _time_condition(field: str, operator: str) -> Callable[[int], str]:
+    return lambda moment: f"{field} {operator} {moment}"
+
+
+def _document_condition(condition: str) -> str | None:
+    path, _, value = condition.partition("=")
+    quoted = _quote(value.strip())
+    return quoted and f"{path.strip()} = {quoted}"
+
+
+def _reason_condition(text: str) -> str | None:
+    quoted = _quote(text)
+    return quoted and f"reasonForIncompletion = '*{text}*'"
+
+
+QUERY_BUILDERS: dict[str, Callable[[Any], str | None]] = {
+    "search": lambda term: f"({term})" if RUNS.is_query(term) else None,
+    "ids": lambda ids: f"workflowId IN ({','.join(ids)})" if all(map(_quote, ids)) else None,
+    "definition": _equals_condition("workflowType"),
+    "version": lambda version: f"version = {version}",
+    "status": lambda statuses: f"status IN ({','.join(statuses)})",
+    "started_since": _time_condition("startTime", ">="),
+    "started_before": _time_condition("startTime", "<"),
+    "ended_since": _time_condition("endTime", ">="),
+    "ended_before": _time_condition("endTime", "<"),
+    "correlation_id": _equals_condition("correlationId"),
+    "top_level": lambda answer: "parentWorkflowId IS NULL",
+    "parent": _equals_condition("parentWorkflowId"),
+    "started_by": _equals_condition("createdBy"),
+    "idempotency_key": _equals_condition("idempotencyKey"),
+    "error": _reason_condition,
+    "inside": _document_condition,
+}

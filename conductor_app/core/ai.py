@@ -1,15 +1,23 @@
-"""Kinds of integrations: providers of models, vector databases and MCP servers, with their settings.
+"""Integrations, prompts and the periods of budgets.
+
+Kinds of integrations: providers of models, vector databases and MCP servers, with their settings.
 
 The names of the kinds and categories are those of Conductor's clients.
+
+Prompt templates: their placeholders, limits, and the models that they may be used with.
+
+Scopes and periods of budgets. Days, weeks and months are those of UTC; a week begins on Monday.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from .errors import ValidationError
 from .masking import REDACTED
+from .snapshot import NEVER
 
 AI_MODEL, VECTOR_DB, MCP = "AI_MODEL", "VECTOR_DB", "MCP"
 CATEGORIES = (AI_MODEL, VECTOR_DB, MCP, "API", "RELATIONAL_DB", "MESSAGE_BROKER", "GIT", "EMAIL", "EVENT_SOURCE")
@@ -177,3 +185,67 @@ def name_error(name: str, what: str) -> str:
     if what == "integration" and ":" in name:
         return "The name of an integration must not contain a colon: it separates integration and model."
     return ""
+
+
+PLACEHOLDER = re.compile(r"\$\{([^{}]+)\}")
+MAX_TEMPLATE_BYTES = 262_144
+MAX_MODELS = 200
+
+
+def placeholders(template: str) -> list[str]:
+    """Return the names of the placeholders `${name}` in the order of their first use."""
+    return list(dict.fromkeys(name.strip() for name in PLACEHOLDER.findall(template)))
+
+
+def prompt_errors(name: str, template: str, models: Iterable[str]) -> list[ValidationError]:
+    """Return the errors of a prompt."""
+    errors = []
+    if not name.strip() or len(name) > MAX_NAME_LENGTH or not name.isprintable():
+        errors.append(ValidationError("name", f"must have 1 to {MAX_NAME_LENGTH} printable characters", name[:300]))
+    if not template.strip():
+        errors.append(ValidationError("template", "must not be empty"))
+    elif len(template.encode("utf-8", "surrogatepass")) > MAX_TEMPLATE_BYTES:
+        errors.append(ValidationError("template", f"must have at most {MAX_TEMPLATE_BYTES:,} bytes"))
+    models = list(models)
+    if len(models) > MAX_MODELS or any(not 0 < len(model) <= 2 * MAX_NAME_LENGTH for model in models):
+        errors.append(ValidationError("integrations", f"must be at most {MAX_MODELS} names such as openai:gpt-4o"))
+    return errors
+
+
+def permits_model(bound: Iterable[str], integration: str, model: str) -> bool:
+    """Return True if a prompt with these bindings may be used with a model.
+
+    A binding is `integration:model`, or one of the two names. Without bindings any model may be used.
+    """
+    bound = list(bound)
+    return not bound or not {f"{integration}:{model}", integration, model}.isdisjoint(bound)
+
+
+RUN, DAY, WEEK, MONTH = "RUN", "DAY", "WEEK", "MONTH"
+PERIODS = (RUN, DAY, WEEK, MONTH)
+
+ALL, DEFINITION, CALLER, INTEGRATION, MODEL = "ALL", "DEFINITION", "CALLER", "INTEGRATION", "MODEL"
+SCOPES = (ALL, RUN, DEFINITION, CALLER, INTEGRATION, MODEL)
+
+
+def period_bounds(period: str, now: int) -> tuple[int, int]:
+    """Return the begin and the end of the period that contains `now`, in epoch milliseconds.
+
+    The period of a run has no end: from 0 to NEVER.
+    """
+    if period == RUN:
+        return 0, NEVER
+    midnight = datetime.fromtimestamp(now / 1000, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    if period == DAY:
+        begin, end = midnight, midnight + timedelta(days=1)
+    elif period == WEEK:
+        begin = midnight - timedelta(days=midnight.weekday())
+        end = begin + timedelta(days=7)
+    else:
+        begin = midnight.replace(day=1)
+        end = (begin + timedelta(days=32)).replace(day=1)
+    return _milliseconds(begin), _milliseconds(end)
+
+
+def _milliseconds(moment: datetime) -> int:
+    return int(moment.timestamp()) * 1000

@@ -1,17 +1,273 @@
-"""Requests that announce an alert to Slack, Microsoft Teams, PagerDuty and other systems.
+"""Alerts: when one fires, where it is sent, and how it is worded.
+
+Rules that decide when an alert fires: a number of hits in a window, outside its quiet hours.
+
+The kinds of alert targets: the systems that alerts are sent to, and the settings that each of them needs.
+
+Requests that announce an alert to Slack, Microsoft Teams, PagerDuty and other systems.
 
 The formats are those of each system's documentation. Its limits apply to characters: longer texts are cut.
 """
 
 import hmac
 import json
-from collections.abc import Callable, Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
+from urllib.parse import urlsplit
 
-from .alert_targets import INCIDENT_KINDS, PAGERDUTY, SLACK, TEAMS, WEBHOOK
+from .cron import parse_zone
+from .errors import Invalid
+
+COUNT, SHARE, ABSENCE, AGE, BUDGET = ALERT_KINDS = ("count", "share", "absence", "age", "budget")
+SPENT_PERCENT = 80
+"""The default threshold of an alert on budgets."""
+MINUTE_MS = 60_000
+DAY_MINUTES = 24 * 60
+MAX_MINUTES = 7 * DAY_MINUTES
+
+
+@dataclass(frozen=True, slots=True)
+class QuietHours:
+    """Daily period in which no alert fires, in minutes after midnight of a time zone. It may span midnight."""
+
+    begins: int
+    ends: int
+    zone: str = "UTC"
+
+    def contains(self, now: int) -> bool:
+        """Return True if `now` (milliseconds) is in the quiet hours."""
+        there = datetime.fromtimestamp(now / 1000, parse_zone(self.zone))
+        minute = there.hour * 60 + there.minute
+        if self.begins <= self.ends:
+            return self.begins <= minute < self.ends
+        return minute >= self.begins or minute < self.ends
+
+
+@dataclass(frozen=True, slots=True)
+class AlertRule:
+    """Condition on the runs of a view, or on budgets of AI steps.
+
+    `threshold`: minimum number of hits (count), minimum percentage of hits (share), number of hits that must be reached
+    (absence), minimum age of an open run in minutes (age), or minimum percentage of a budget that is spent (budget).
+    An alert repeats at the earliest after `repeat_ms`. A condition met in quiet hours fires after them if it still
+    holds.
+    """
+
+    kind: str
+    threshold: int
+    window_ms: int
+    repeat_ms: int
+    quiet: QuietHours | None = None
+
+    @property
+    def age_ms(self) -> int:
+        """Minimum age of an open run, in milliseconds, for rules of kind `age`."""
+        return self.threshold * MINUTE_MS
+
+    def is_quiet(self, now: int) -> bool:
+        """Return True if `now` is in the quiet hours."""
+        return self.quiet is not None and self.quiet.contains(now)
+
+    def is_met(self, hits: int, total: int) -> bool:
+        """Return True if `hits` among `total` runs meet the condition. Of budgets, `hits` is the spent percentage."""
+        if self.kind == ABSENCE:
+            return hits < self.threshold
+        if self.kind == SHARE:
+            return total > 0 and hits * 100 >= self.threshold * total
+        return hits >= self.limit
+
+    @property
+    def limit(self) -> int:
+        """Return the threshold in the unit of the measured value: for the kind `age`, one run."""
+        return 1 if self.kind == AGE else self.threshold
+
+    def sentence(self, hits: int, total: int) -> str:
+        """Describe the measured values and the threshold."""
+        if self.kind == AGE:
+            return f"{hits} open for {self.threshold} min or longer"
+        window = f"in the last {self.window_ms // MINUTE_MS} min"
+        if self.kind == SHARE:
+            percentage = 100 * hits // total if total else 0
+            return f"{hits} of {total} runs {window}: {percentage} % (threshold: {self.threshold} %)"
+        limit = f"fewer than {self.threshold}" if self.kind == ABSENCE else f"{self.threshold} or more"
+        return f"{hits} {window} (threshold: {limit})"
+
+
+def find_rule_problem(kind: str, threshold: int, window: int, repeat: int) -> str:
+    """Return why these values are no condition of an alert, or an empty text. `window` and `repeat` are in minutes."""
+    if kind not in ALERT_KINDS:
+        return f"Unknown kind of alert {kind!r}. Use one of: {', '.join(ALERT_KINDS)}."
+    most = 100 if kind in (SHARE, BUDGET) else 10**6
+    if not 1 <= threshold <= most:
+        return f"The threshold must be 1 to {most:,} (got {threshold})."
+    if not (1 <= window <= MAX_MINUTES and 1 <= repeat <= MAX_MINUTES):
+        return f"The window and the pause must be 1 to {MAX_MINUTES} minutes (got {window} and {repeat})."
+    return ""
+
+
+def measure_at(rule: AlertRule, hits: Sequence[int], total: Sequence[int], moments: Sequence[int]) -> list[float]:
+    """Return the value that the rule compares with its threshold at each time: a number of runs, or a percentage.
+
+    `hits` and `total` are those of `find_alert_times`.
+    """
+    return [_value_at(rule, hits, total, now) for now in moments]
+
+
+def _value_at(rule: AlertRule, hits: Sequence[int], total: Sequence[int], now: int) -> float:
+    if rule.kind == AGE:
+        return bisect_right(hits, now) - bisect_right(total, now)
+    count = _count_within(hits, now - rule.window_ms, now)
+    if rule.kind != SHARE:
+        return count
+    every = _count_within(total, now - rule.window_ms, now)
+    return 100 * count / every if every else 0
+
+
+def find_alert_times(
+    rule: AlertRule, hits: Sequence[int], total: Sequence[int], since: int, until: int
+) -> list[tuple[int, int]]:
+    """Return each time at which the rule would have fired, checked once a minute, with the number of hits.
+
+    For rules of kind `age`, `hits` are the times at which runs became too old, and `total` the times at which those
+    runs ended.
+    """
+    found: list[tuple[int, int]] = []
+    for now in range(since, until + 1, MINUTE_MS):
+        if (found and now - found[-1][0] < rule.repeat_ms) or rule.is_quiet(now):
+            continue
+        if rule.kind == AGE:
+            count = bisect_right(hits, now) - bisect_right(total, now)
+        else:
+            count = _count_within(hits, now - rule.window_ms, now)
+        if rule.is_met(count, _count_within(total, now - rule.window_ms, now)):
+            found.append((now, count))
+    return found
+
+
+def _count_within(moments: Sequence[int], after: int, until: int) -> int:
+    return bisect_right(moments, until) - bisect_left(moments, after + 1)
+
+
+SLACK, TEAMS, PAGERDUTY, WEBHOOK, EMAIL = ALERT_TARGET_KINDS = ("slack", "teams", "pagerduty", "webhook", "email")
+INCIDENT_KINDS = frozenset((PAGERDUTY,))
+"""Kinds whose incidents stay open until the alert clears."""
+MAX_ADDRESSES = 10
+MIN_SIGNING_KEY_LENGTH = 8
+MIN_REDACTED_LENGTH = 4
+"""Shorter parts of an address, such as its path `/in`, are no secrets, and occur in other words."""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetField:
+    """One setting of a target. Secret settings are stored encrypted and never displayed."""
+
+    name: str
+    is_secret: bool = False
+    is_required: bool = True
+    is_url: bool = False
+    default: str = ""
+    choices: tuple[str, ...] = ()
+    max_length: int = 1000
+
+
+# The path of a webhook's address is its password.
+ADDRESS = TargetField("url", is_secret=True, is_url=True)
+ALERT_TARGET_FIELDS: dict[str, tuple[TargetField, ...]] = {
+    SLACK: (ADDRESS,),
+    TEAMS: (ADDRESS,),
+    PAGERDUTY: (
+        TargetField("routing_key", is_secret=True, max_length=64),
+        TargetField("severity", default="error", choices=("critical", "error", "warning", "info")),
+        TargetField("api_url", is_url=True, default="https://events.pagerduty.com"),
+    ),
+    WEBHOOK: (ADDRESS, TargetField("signing_key", is_secret=True, is_required=False, max_length=200)),
+    EMAIL: (TargetField("addresses"),),
+}
+
+
+def clean_target_settings(kind: str, given: Mapping[str, str], stored: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of a target. An empty secret keeps its stored value.
+
+    Raises:
+        Invalid: when the kind is unknown, or a setting is missing or invalid.
+    """
+    if kind not in ALERT_TARGET_FIELDS:
+        raise Invalid(f"Unknown kind of alert target {kind[:40]!r}. Use one of: {', '.join(ALERT_TARGET_KINDS)}.")
+    cleaned = {}
+    for field in ALERT_TARGET_FIELDS[kind]:
+        value = given.get(field.name, "").strip() or (stored.get(field.name, "") if field.is_secret else field.default)
+        _check_setting(field, value)
+        if value:
+            cleaned[field.name] = value
+    return cleaned
+
+
+def _check_setting(field: TargetField, value: str) -> None:
+    """Check a setting. The error never contains the value, which may be a secret."""
+    if not value and field.is_required:
+        raise Invalid(f"Enter a value for `{field.name}`.")
+    if len(value) > field.max_length or not value.isprintable():
+        raise Invalid(f"`{field.name}` must have at most {field.max_length} printable characters.")
+    if value and field.choices and value not in field.choices:
+        raise Invalid(f"`{field.name}` must be one of: {', '.join(field.choices)}.")
+    if value and field.is_url and not _is_http_address(value):
+        raise Invalid(f"`{field.name}` must start with https:// or http:// and name a host.")
+    if value and field.name == "signing_key" and len(value) < MIN_SIGNING_KEY_LENGTH:
+        raise Invalid(f"`signing_key` must have at least {MIN_SIGNING_KEY_LENGTH} characters.")
+    if field.name == "routing_key" and not value.isascii():
+        raise Invalid(f"`{field.name}` must have only ASCII characters.")
+
+
+def _is_http_address(value: str) -> bool:
+    try:
+        parts = urlsplit(value)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        return False
+
+
+def split_addresses(text: str) -> list[str]:
+    """Return the email addresses of a list that is separated by commas or spaces."""
+    return [each for each in text.replace(",", " ").split() if each]
+
+
+def secret_names(kind: str) -> frozenset[str]:
+    """Return the names of the secret settings of a kind."""
+    return frozenset(field.name for field in ALERT_TARGET_FIELDS[kind] if field.is_secret)
+
+
+def redact_target_secrets(text: str, kind: str, settings: Mapping[str, str]) -> str:
+    """Return a text, such as the answer of the target, without the secrets of the target."""
+    for value in sorted(_secret_parts(kind, settings), key=len, reverse=True):
+        text = text.replace(value, "***")
+    return text
+
+
+def _secret_parts(kind: str, settings: Mapping[str, str]) -> Iterator[str]:
+    for name in secret_names(kind):
+        value = settings.get(name, "")
+        if not value:
+            continue
+        yield value
+        if name == ADDRESS.name:
+            parts = urlsplit(value)
+            # Errors contain the address without its user, password and query.
+            confidential = (parts.path.rstrip("/"), parts.query, parts.password or "")
+            yield from (part for part in confidential if len(part) >= MIN_REDACTED_LENGTH)
+
+
+def displayed_settings(kind: str, settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings that pages may show: public ones, and of an address only the host."""
+    shown = {name: value for name, value in settings.items() if name not in secret_names(kind)}
+    if address := settings.get(ADDRESS.name):
+        parts = urlsplit(address)
+        shown["host"] = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}/…"
+    return shown
+
 
 TRIGGER, RESOLVE, TEST = "trigger", "resolve", "test"
 Settings = Mapping[str, str]

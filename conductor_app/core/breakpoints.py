@@ -13,7 +13,7 @@ from .decision_context import DecisionContext
 from .definition import Definition
 from .errors import Invalid
 from .expressions import NeedsQuickJS, check_template, evaluate_in_process
-from .expressions.parsing import Expression, parse_template
+from .expressions.templates import Expression, parse_template
 from .snapshot import Attempt, Run, Task
 from .states import COMPLETED
 

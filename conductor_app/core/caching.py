@@ -1,19 +1,49 @@
-"""Cached results of tasks and runs, controlled by `cacheConfig` in the step or the definition."""
+"""Cached results of tasks and runs, controlled by `cacheConfig` in the step or the definition.
+
+Effects that store a result in the cache.
+"""
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
-from .cache_effects import CacheRunOutput, CacheTaskResult
 from .data_requests import CachedRunOutput, CachedTaskOutput
 from .decision_context import DecisionContext
 from .definition import Definition
 from .effects import CreateTask, Effect
-from .frozen import fast_replace
 from .masking import masked_names
+from .primitives import fast_replace
 from .snapshot import NEVER, Run, Task
 from .states import COMPLETED, PENDING
+
+
+@dataclass(frozen=True, slots=True)
+class CacheTaskResult(Effect):
+    """Use the output of an attempt for all tasks with this name and cache key until a point in time (milliseconds)."""
+
+    name: str
+    digest: str
+    attempt_id: str
+    until: int
+
+    def to_history(self) -> dict[str, Any]:
+        return {"effect": "CacheTaskResult", "name": self.name, "until": self.until}
+
+
+@dataclass(frozen=True, slots=True)
+class CacheRunOutput(Effect):
+    """Use the output of a run for all runs with this name and cache key until a point in time (milliseconds)."""
+
+    name: str
+    digest: str
+    run_id: str
+    until: int
+
+    def to_history(self) -> dict[str, Any]:
+        return {"effect": "CacheRunOutput", "name": self.name, "until": self.until}
+
 
 CACHE_DIGEST_KEY = "cached_as"
 """Key in a task's step state for the digest of its cache key."""

@@ -5,7 +5,7 @@ from typing import Any
 from .breakpoints import Breakpoint, live_breakpoints, with_breakpoints
 from .effects import StartRun
 from .errors import StepRefused
-from .frozen import fast_replace
+from .primitives import fast_replace
 from .snapshot import Run
 from .states import RUNNING
 from .timers import next_run_timer

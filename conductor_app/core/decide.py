@@ -1,20 +1,59 @@
-"""Decide what must happen next in a run: a function of the snapshot, the loaded data and the time."""
+"""Decide what must happen next in a run: a function of the snapshot, the loaded data and the time.
 
-from collections.abc import Iterable, Mapping
+The evaluation of rules that runs and standalone tasks share: apply the first rule that fires until none does.
+
+The loop around a decision: decide, load the requested data, and decide again until nothing is missing.
+
+Changing, starting, previewing and simulating a run share it. They differ in what an attempt does with a decision.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from .data_requests import DataRequest, DataRequired, ScriptEvaluation
 from .decision_context import Command, DecisionContext, WithoutRules
-from .document.workflow import makes_branches
+from .document.reading import makes_branches
 from .effects import CreateTask, Effect, apply_effects
-from .fixpoint import run_to_fixpoint
-from .frozen import fast_replace
 from .listener_events import listener_events
+from .primitives import fast_replace
 from .rules import RULES, RULES_WHILE_RESTING
 from .snapshot import Run
 from .states import PAUSED
 from .timers import is_due, next_run_timer, run_ends_at
+
+
+class Snapshot(Protocol):
+    """Snapshot of a run or of a standalone task."""
+
+    @property
+    def is_open(self) -> bool: ...
+
+
+SnapshotT = TypeVar("SnapshotT", bound=Snapshot)
+EffectT = TypeVar("EffectT")
+
+
+def run_to_fixpoint(
+    snapshot: SnapshotT,
+    effects: list[EffectT],
+    first_firing_rule: Callable[[SnapshotT], list[EffectT]],
+    apply_effects: Callable[[SnapshotT, list[EffectT]], SnapshotT],
+    max_effects: int,
+) -> SnapshotT:
+    """Apply rules until none fires, the snapshot is final, or there are `max_effects` effects.
+
+    Appends the new effects to `effects`, and returns the snapshot after them.
+    """
+    while snapshot.is_open and len(effects) < max_effects:
+        new_effects = first_firing_rule(snapshot)
+        if not new_effects:
+            break
+        effects += new_effects
+        snapshot = apply_effects(snapshot, new_effects)
+    return snapshot
+
 
 MAX_EFFECTS = 5_000
 MAX_TASKS_EXAMINED = 300_000
@@ -166,3 +205,49 @@ def _set_wake_up(run: Run, now: int, budget: RuleBudget) -> Run:
     if not run.is_open:
         return run
     return fast_replace(run, wake_at=now if budget.is_spent else next_run_timer(run, now))
+
+
+MAX_ROUNDS = 500
+"""Rounds of one loop. A DO_WHILE may request the value of its condition in each iteration."""
+ROUNDS_BEFORE_PARTIAL_SAVE = 8
+"""Rounds that decide from the beginning. After them, effects are saved while the next script runs."""
+
+
+class DecisionLoop(ABC):
+    """Loop of one command and the rules after it. `effects`: those of all attempts so far."""
+
+    max_rounds = MAX_ROUNDS
+
+    def __init__(self) -> None:
+        self.effects: tuple[Effect, ...] = ()
+
+    def run(self) -> tuple[Effect, ...]:
+        """Return the effects of the command. Exceptions of the attempts propagate."""
+        for round_number in range(self.max_rounds):
+            decision = self.attempt(saves_partially=round_number >= ROUNDS_BEFORE_PARTIAL_SAVE)
+            if decision is None:
+                continue
+            self.effects += decision.effects
+            if not decision.data_requests or (decision.effects and not self.continue_after_partial_save()):
+                return self.effects
+            self.load(decision.data_requests)
+        return self.on_exhausted()
+
+    @abstractmethod
+    def attempt(self, saves_partially: bool) -> Decision | None:
+        """Decide and save. Returns None to be called again.
+
+        `saves_partially`: where only scripts are missing, save the effects so far and return both.
+        """
+
+    @abstractmethod
+    def load(self, requests: Iterable[DataRequest]) -> None:
+        """Load the data that the decision requests."""
+
+    @abstractmethod
+    def on_exhausted(self) -> tuple[Effect, ...]:
+        """Return the effects after the last round, or raise."""
+
+    def continue_after_partial_save(self) -> bool:
+        """Prepare the next attempt after a partial save. Return False to end here; a later decision continues."""
+        return True

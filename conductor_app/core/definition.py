@@ -2,13 +2,206 @@
 
 A step type states all of this in its own module, without a run. Validation, layout, lint, diagrams and commands read
 it here, so they support a new type as soon as it is registered.
+
+Workflow definitions, steps and policies as frozen values. Successors are resolved when the document is parsed.
+
+The integrations and prompts that a step of an AI task names in its inputs.
+
+Walk the steps of a definition's document, using only the `bodies` of each step type.
 """
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeGuard
 
-from .ai_names import NamedUse
+RETRY, TIME_OUT_RUN, ALERT_ONLY = "RETRY", "TIME_OUT_WF", "ALERT_ONLY"
+FIXED, LINEAR, EXPONENTIAL = "FIXED", "LINEAR_BACKOFF", "EXPONENTIAL_BACKOFF"
+
+
+class Key(NamedTuple):
+    """Identity of a task in its run: the step's reference and the iteration of each loop around it, outermost first."""
+
+    ref: str
+    iteration_path: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        return "__".join((self.ref, *map(str, self.iteration_path)))
+
+
+MAX_ITERATIONS_IN_NAME = 60
+ITERATION_SUFFIX = re.compile(r"(.+)__(\d{1,9})", re.DOTALL)
+
+
+def possible_keys(name: str) -> Iterator[Key]:
+    """Yield the keys that a task's name may stand for: `a__2` itself, or `a` in iteration 2, if both may exist."""
+    key = Key(name)
+    yield key
+    while len(key.iteration_path) < MAX_ITERATIONS_IN_NAME and (found := ITERATION_SUFFIX.fullmatch(key.ref)):
+        key = Key(found[1], (int(found[2]), *key.iteration_path))
+        yield key
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """JSON schema of a payload, as text. The text is empty if the document names a schema that does not exist."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Retries, delays, timeouts and limits of a task. Durations are in seconds unless named otherwise; 0 is off."""
+
+    name: str = ""
+    retries: int = 0
+    logic: str = FIXED
+    delay_seconds: int = 60
+    scale: int = 1
+    max_delay_seconds: int = 0
+    jitter_ms: int = 0
+    total_seconds: int = 0
+    timeout_seconds: int = 0
+    lease_seconds: int = 0
+    poll_seconds: int = 0
+    timeout_policy: str = TIME_OUT_RUN
+    concurrent_limit: int = 0
+    rate_count: int = 0
+    rate_seconds: int = 1
+    input_template: Mapping[str, Any] = field(default_factory=dict)
+    input_schema: Schema | None = None
+    output_schema: Schema | None = None
+    requeues_on_lost_lease: bool = False  # a lost lease is not a failure: a built-in worker's process stopped
+    isolation_group: str = ""  # only built-in workers that serve this group execute it,
+    name_space: str = ""  # or only the part of the installation with this name
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One node of a definition."""
+
+    ref: str
+    name: str
+    type: str
+    document: Mapping[str, Any]
+    policy: Policy
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+    follower: str | None = None
+    bodies: Mapping[str, str | None] = field(default_factory=dict)
+    """The reference of the first step of each body, by the name of the body; None if it is empty."""
+    heads: tuple[str, ...] = ()
+    """References of the first steps of the bodies that are not empty."""
+    loops: tuple[str, ...] = ()
+    inside: frozenset[str] = frozenset()
+    joins: tuple[str, ...] = ()
+    joined_by: tuple[str, ...] = ()
+    optional: bool = False
+    permissive: bool = False
+    start_delay: int = 0
+    async_complete: bool = False
+    secrets: frozenset[str] = frozenset()  # secrets that the author names in the inputs; data cannot name any
+    is_authored: bool = True  # part of a saved or given definition, not produced by an input or an output
+    is_named_by_input: bool = False  # a DYNAMIC step with the type and the name of the task that its input named
+
+    @property
+    def is_fatal(self) -> bool:
+        """Return True if the failure of this step fails the run."""
+        return not (self.optional or self.permissive)
+
+
+@dataclass(frozen=True, slots=True)
+class RunLimits:
+    """Limits that stop a run which would never end. 0 means no limit.
+
+    `max_depth`: levels of sub-workflows and failure workflows below a started run. `max_tasks`: tasks and retries that
+    a run creates. `max_iterations`: iterations of one loop. `max_history`: decisions about a run, of which each is an
+    entry of its history. `max_value_bytes`: the size of a value that expressions compose.
+    """
+
+    max_depth: int = 100
+    max_tasks: int = 200_000
+    max_iterations: int = 100_000
+    max_history: int = 500_000
+    max_value_bytes: int = 0
+
+
+DEFAULT_LIMITS = RunLimits()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Definition:
+    """Parsed definition of a workflow. It never changes."""
+
+    name: str
+    version: int
+    document: Mapping[str, Any]
+    steps: Mapping[str, Step]
+    first: str | None
+    hash: str = ""
+    timeout_seconds: int = 0
+    times_out: bool = False
+    output_parameters: Mapping[str, Any] = field(default_factory=dict)
+    has_permissive: bool = False
+    input_schema: Schema | None = None
+    output_schema: Schema | None = None
+    publishes_listener_events: bool = False  # a listener is subscribed to its runs or tasks
+    publishes_task_events: bool = False  # the server's listener receives every change of a task's status
+    limits: RunLimits = DEFAULT_LIMITS
+    allowed_secrets: frozenset[str] | None = None  # the secrets that its steps may name; None: any
+    breakpoints: tuple[Mapping[str, Any], ...] = ()  # for the runs that start with it, see breakpoints.py
+
+    def step(self, ref: str) -> Step | None:
+        """Return the step with this reference, or None."""
+        return self.steps.get(ref)
+
+
+INTEGRATION_TARGET, MODEL_TARGET, PROMPT_TARGET = "INTEGRATION_PROVIDER", "INTEGRATION", "PROMPT"
+"""The target types of permissions on integrations, their models (`integration:model`) and prompts."""
+
+INTEGRATION_INPUTS = ("llmProvider", "embeddingModelProvider", "vectorDB")
+MODEL_INPUTS = {"llmProvider": "model", "embeddingModelProvider": "embeddingModel"}
+PROMPT_INPUTS = ("promptName", "prompt", "instructions", "instructionsTemplate")
+"""The inputs that have the name of a prompt or its text: the text itself is used if there is no prompt of that name."""
+MAX_PROMPT_NAME_LENGTH = 255
+TYPE_PREFIXES = ("LLM_", "GENERATE_")
+"""The prefixes of task types that call models or search vectors."""
+
+
+class NamedUse(NamedTuple):
+    """An integration, model or prompt that a step names. `input`: the input with the name."""
+
+    target_type: str
+    name: str
+    input: str
+
+
+def named_uses(task_type: Any, inputs: Any) -> Iterator[NamedUse]:
+    """Yield the integrations, models and prompts that the inputs of a task name. Expressions are omitted.
+
+    An integration whose model is an expression, or that has none, is yielded without its model.
+    """
+    if not isinstance(task_type, str) or not task_type.startswith(TYPE_PREFIXES) or not isinstance(inputs, Mapping):
+        return
+    for input in INTEGRATION_INPUTS:
+        if is_name(name := inputs.get(input)):
+            model = inputs.get(MODEL_INPUTS.get(input, ""))
+            yield (
+                NamedUse(MODEL_TARGET, f"{name}:{model}", input)
+                if is_name(model)
+                else NamedUse(INTEGRATION_TARGET, name, input)
+            )
+    for input in PROMPT_INPUTS:
+        name = inputs.get(input)
+        if is_name(name) and len(name) <= MAX_PROMPT_NAME_LENGTH and "\n" not in name:
+            yield NamedUse(PROMPT_TARGET, name, input)
+
+
+def is_name(value: Any) -> TypeGuard[str]:
+    """Return True for a text that can be the name of an object: not empty, without an expression and without NUL."""
+    return isinstance(value, str) and bool(value) and "${" not in value and "\0" not in value
+
 
 Document = Mapping[str, Any]
 
@@ -217,3 +410,110 @@ def structure_of_step(step: Document) -> StepStructure:
 def types_where(flag: str) -> frozenset[str]:
     """Return the registered types for which an attribute is true."""
     return frozenset(type for type, structure in STEP_STRUCTURES.items() if getattr(structure, flag))
+
+
+MAX_DEPTH = 60
+"""Maximum nesting depth of steps."""
+
+
+class StepLevel(NamedTuple):
+    """A step within its sequence: the references before it and after it."""
+
+    before: tuple[str, ...]
+    ref: str
+    after: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PathLevel:
+    """One level of the path to a step: its index in the sequence, and the index of the body with the next level."""
+
+    index: int
+    body: int = -1
+    flow: Flow | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StepSpot:
+    """A step in a document. `path`: for messages. `levels`: outermost first. `follows`: the step before."""
+
+    step: Document
+    path: str
+    levels: tuple[PathLevel, ...]
+    follows: Document | None = None
+
+    @property
+    def ref(self) -> str:
+        found = self.step.get("taskReferenceName")
+        return found if isinstance(found, str) else ""
+
+    @property
+    def name(self) -> str:
+        found = self.step.get("name")
+        return found if isinstance(found, str) else ""
+
+
+def bodies_of(step: Document) -> Iterator[Body]:
+    """Yield the bodies of a step."""
+    return structure_of_step(step).bodies(step)
+
+
+def walk(steps: Any, path: str = "tasks", levels: tuple[PathLevel, ...] = ()) -> Iterator[StepSpot]:
+    """Yield all steps in the order of the document, nested ones included, down to MAX_DEPTH."""
+    before = None
+    for index, step in enumerate(steps if isinstance(steps, list) else ()):
+        if not isinstance(step, Mapping):
+            continue
+        here = f"{path}[{index}]"
+        yield StepSpot(step, here, (*levels, PathLevel(index)), before)
+        before = step
+        if len(levels) < MAX_DEPTH:
+            structure = structure_of_step(step)
+            for number, body in enumerate(structure.bodies(step)):
+                yield from walk(body.steps, f"{here}.{body.place}", (*levels, PathLevel(index, number, structure.flow)))
+
+
+def references_inside(step: Document) -> tuple[str, ...]:
+    """Return the references of all steps inside a step, in the order of the document."""
+    return tuple(spot.ref for body in bodies_of(step) for spot in walk(body.steps))
+
+
+def path_to_step(steps: Sequence[Document], ref: str) -> tuple[StepLevel, ...]:
+    """Return the path to a step, outermost level first, its own level last; empty if there is no such step."""
+    refs = tuple(str(step.get("taskReferenceName")) for step in steps)
+    for index, step in enumerate(steps):
+        level = StepLevel(refs[:index], refs[index], refs[index + 1 :])
+        if refs[index] == ref:
+            return (level,)
+        for body in bodies_of(step):
+            if inner := path_to_step(body.steps, ref):
+                return (level, *inner)
+    return ()
+
+
+def body_with(step: Document, ref: str) -> Body | None:
+    """Return the body of a step that contains a reference at any depth, or None."""
+    return next((body for body in bodies_of(step) if path_to_step(body.steps, ref)), None)
+
+
+def phase_of(step: Document, ref: str) -> int | None:
+    """Return the phase in which a step executes a step inside it; None if the step has no phases."""
+    body = body_with(step, ref)
+    return body.phase if body else None
+
+
+def map_bodies(step: Document, change: Callable[[list[Any]], list[Any]]) -> dict[str, Any]:
+    """Return a copy of a step whose non-empty bodies are changed."""
+    changed: Any = dict(step)
+    for body in bodies_of(step):
+        if body.steps:
+            changed = _replace_at(changed, body.path, change(body.steps))
+    return changed
+
+
+def _replace_at(value: Any, path: tuple[str | int, ...], item: Any) -> Any:
+    if not path:
+        return item
+    copied = value.copy()
+    copied[path[0]] = _replace_at(value[path[0]], path[1:], item)
+    return copied

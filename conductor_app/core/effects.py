@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .definition import Definition, Key, Step
-from .frozen import fast_replace
-from .reasons import shorten_reason
+from .errors import shorten_reason
+from .primitives import fast_replace
 from .snapshot import CONTROL_REMOVED, NEVER, STOP, UNKNOWN, Attempt, Run, Task
 from .states import ATTEMPT, FAILED, FAILED_FOR_GOOD, RUN, SKIPPED, TASK
 

@@ -9,11 +9,11 @@ from typing import Any
 from .decision_context import Command, DecisionContext, conductor_status, conductor_task_type
 from .definition import Key, Step
 from .effects import CreateTask, Effect, OpenAttempt, PublishEvent, SnapshotBuilder, TransitionAttempt, TransitionRun
+from .errors import CONDUCTOR_LENGTH
 from .events import event_name, is_internal, run_event_facts
 from .expressions import field_text
-from .ids import derived_id
 from .masking import redact_for_listeners
-from .reasons import CONDUCTOR_LENGTH
+from .primitives import derived_id
 from .snapshot import Run, Task
 from .states import COMPLETED, PENDING, RUN
 

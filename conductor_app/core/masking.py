@@ -7,7 +7,7 @@ from itertools import zip_longest
 from typing import Any
 
 from .definition import Definition
-from .expressions.json_walk import replace_texts
+from .expressions.json_text import replace_texts
 
 MARK = "sealed-by-conductor:"
 """Prefix of an encrypted value. Readers without the key see `***` in its place."""

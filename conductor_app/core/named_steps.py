@@ -1,14 +1,33 @@
-"""DYNAMIC steps, after an input has named their task."""
+"""DYNAMIC steps, after an input has named their task.
+
+Inputs that an operator set for one task. They replace inputs of its step in every attempt.
+"""
 
 import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from .definition import Step
-from .document.policy import BUILT_IN_LEASE_SECONDS
-from .frozen import fast_replace
-from .input_overrides import INPUT_OVERRIDE_KEY, override_inputs
-from .step_structure import DEFAULT_TYPE, runs_by_name, structure_of
+from .definition import DEFAULT_TYPE, Step, runs_by_name, structure_of
+from .document.reading import BUILT_IN_LEASE_SECONDS
+from .expressions.json_text import replace_texts
+from .primitives import fast_replace
+
+INPUT_OVERRIDE_KEY = "given"
+"""Key in a task's step state for these inputs."""
+
+
+def override_inputs(step: Step, given: Mapping[str, Any] | None) -> Step:
+    """Return the step with its inputs replaced by `given`.
+
+    Expressions in `given` are escaped, because they are data.
+    """
+    if not given:
+        return step
+    return fast_replace(step, inputs={**step.inputs, **replace_texts(dict(given), _escape_expressions)})
+
+
+def _escape_expressions(text: str) -> str:
+    return text.replace("${", "$${")
 
 
 def name_step(step: Step, name: str) -> Step:

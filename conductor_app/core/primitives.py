@@ -1,8 +1,39 @@
-"""Time-ordered ids in the layout of UUID version 7, derived from their inputs instead of random."""
+"""Small values of the core: ids, frozen values, parts of texts, the vocabulary of clients.
+
+Frozen values, copied with some fields changed.
+
+Time-ordered ids in the layout of UUID version 7, derived from their inputs instead of random.
+
+Split a text into chunks that overlap.
+
+Words and syntax of the API for its clients in this package: the remote commands, and the tools of agents.
+"""
 
 import re
 from base64 import urlsafe_b64encode
+from collections.abc import Iterator
 from hashlib import blake2b
+from typing import Any, TypeVar
+
+Value = TypeVar("Value")
+
+
+def fast_replace(value: Value, **changes: Any) -> Value:
+    """Return a copy of the value with some fields changed, ten times as fast as `dataclasses.replace`.
+
+    A decision copies twenty values of up to thirty fields each. Only for dataclasses without slots and without
+    computed fields.
+
+    Raises:
+        TypeError: when there is no such field.
+    """
+    if not changes.keys() <= type(value).__dataclass_fields__.keys():  # type: ignore[attr-defined]
+        raise TypeError(f"{type(value).__name__} has no field {', '.join(changes)}.")
+    copy = object.__new__(type(value))
+    copy.__dict__.update(value.__dict__)
+    copy.__dict__.update(changes)
+    return copy
+
 
 ID_PATTERN = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -38,3 +69,42 @@ def slug_id(drawn: str) -> str:
     number = number & ~(0xF << 76) | 0x4 << 76
     number = number & ~(0x3 << 62) | 0x2 << 62
     return urlsafe_b64encode(number.to_bytes(16, "big")).decode().rstrip("=")
+
+
+SEPARATORS = ("\n\n", "\n", " ")
+"""Where a chunk may end, the best place first."""
+
+
+def split_text(text: str, size: int, overlap: int) -> Iterator[str]:
+    """Yield chunks of at most `size` characters; each repeats up to `overlap` characters of the one before.
+
+    A chunk ends at a paragraph, a line or a word if one ends in its second half.
+    """
+    begin = 0
+    while len(text) - begin > size:
+        end = _chunk_end(text, begin, begin + size)
+        yield text[begin:end]
+        begin = max(end - overlap, begin + 1)
+    yield text[begin:]
+
+
+def _chunk_end(text: str, begin: int, limit: int) -> int:
+    """Return the end of a chunk, behind its last separator."""
+    for separator in SEPARATORS:
+        place = text.rfind(separator, begin + (limit - begin) // 2, limit)
+        if place >= 0:
+            return place + len(separator)
+    return limit
+
+
+RUN_STATUSES = ("RUNNING", "PAUSED", "COMPLETED", "FAILED", "TIMED_OUT", "TERMINATED")
+RUN_OPERATIONS = ("retry", "rerun", "rewind", "restart", "skip", "jump", "upgrade", "pause", "resume", "terminate")
+"""The operations that can be planned and applied."""
+FAILURE_VIEWS = ("open", "new", "regressed", "resolved", "ignored", "all")
+"""The states by which failure groups are listed."""
+
+
+def quote_search_value(text: str) -> str:
+    """Return a text as a value in the query of a search."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

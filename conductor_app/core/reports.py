@@ -7,11 +7,10 @@ from typing import Any
 from .caching import cache_task_result
 from .decision_context import Command, DecisionContext
 from .effects import Effect, OpenAttempt, TransitionAttempt
-from .errors import AlreadyResolved
-from .frozen import fast_replace
-from .reasons import quote_reason
-from .rules.schedule_retry import next_attempt
-from .schema_check import schema_violation
+from .errors import AlreadyResolved, quote_reason
+from .primitives import fast_replace
+from .rules.failures import next_attempt
+from .schemas import schema_violation
 from .snapshot import Run, Task
 from .states import PENDING
 from .step_types import step_type_of

@@ -1,21 +1,166 @@
-"""Forms for JSON schemas: one field for each scalar value, and a JSON text field for everything else.
+"""JSON schemas: checks of payloads, forms, and example values.
+
+Check payloads against their schemas and report all violations in one sentence.
+
+The number of subschemas that the check of a value visits, with each reference counted like a copy of its target.
+
+Example values for a JSON schema: its own examples and defaults, otherwise the simplest value of its type.
+
+Forms for JSON schemas: one field for each scalar value, and a JSON text field for everything else.
 
 Submitted fields become a document again. An empty field is omitted from it, so that defaults and requirements of the
 schema apply.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from .data_requests import SchemaCheck
+from .decision_context import DecisionContext
+from .definition import Schema
+
+MAX_LENGTH = 4_000
+"""Maximum number of characters of such a sentence."""
+
+
+def schema_question(schema: Schema, value: Any) -> SchemaCheck:
+    """Return the request to check a value."""
+    return SchemaCheck(schema.text, json.dumps(value, default=str))
+
+
+def schema_violation(schema: Schema | None, value: Any, what: str, ctx: DecisionContext) -> str:
+    """Return why the value violates its schema, or "" if it is valid.
+
+    `what`: the prefix of the paths in the sentence.
+    """
+    if schema is None:
+        return ""
+    if not schema.text:
+        return f"{what} cannot be checked: schema {schema.name} does not exist."
+    found = ctx.require(schema_question(schema, value))
+    return violation_sentence(found, schema, what) if found else ""
+
+
+def violation_sentence(found: Iterable[tuple[str, str]], schema: Schema, what: str) -> str:
+    """Return all violations as one sentence."""
+    validation_errors = "; ".join(f"{what}{place}: {message}" for place, message in found)
+    return f"{what} does not match the schema {schema.name or 'of its definition'}: {validation_errors}"[:MAX_LENGTH]
+
+
+MAX_VISITS = 10_000
+OTHER_REFERENCES = ("$dynamicRef", "$recursiveRef")
+REPEATED = ("unevaluatedProperties", "unevaluatedItems")
+"""Keywords for which the subschemas beside them are checked a second time."""
+
+
+class _Unbounded(Exception):
+    """The schema refers to itself, in a way that is not followed here, or too often."""
+
+
+def is_checked_quickly(schema: Any) -> bool:
+    """Return True if the time of a check is bounded by the sizes of the schema and the value.
+
+    References can make it exponential: in the number of references, or in the depth of the value if they are recursive.
+    """
+    try:
+        _Visits(schema).of(schema)
+    except (_Unbounded, RecursionError):
+        return False
+    return True
+
+
+class _Visits:
+    def __init__(self, root: Any) -> None:
+        self._root = root
+        self._targets: dict[str, int | None] = {}
+
+    def of(self, schema: Any) -> int:
+        """Return the number of visits of a schema, or of a part of one."""
+        if isinstance(schema, list):
+            return _check_limit(sum(map(self.of, schema)))
+        if not isinstance(schema, Mapping):
+            return 0
+        if any(name in schema for name in OTHER_REFERENCES) or ("$id" in schema and schema is not self._root):
+            raise _Unbounded
+        count = 1 + sum(map(self.of, schema.values()))
+        if isinstance(reference := schema.get("$ref"), str):
+            count += self._of_target(reference)
+        return _check_limit(count * 2 ** sum(name in schema for name in REPEATED))
+
+    def _of_target(self, reference: str) -> int:
+        if reference not in self._targets:
+            self._targets[reference] = None
+            self._targets[reference] = self.of(self._find(reference))
+        count = self._targets[reference]
+        if count is None:
+            raise _Unbounded
+        return count
+
+    def _find(self, reference: str) -> Any:
+        """Return the target of a reference. An anchor or another document is not followed."""
+        found = self._root
+        if not reference.startswith("#/"):
+            raise _Unbounded
+        for part in reference.removeprefix("#/").split("/"):
+            key = part.replace("~1", "/").replace("~0", "~")
+            if not isinstance(found, Mapping) or key not in found:
+                raise _Unbounded
+            found = found[key]
+        return found
+
+
+def _check_limit(count: int) -> int:
+    """Return the count if it is within the limit."""
+    if count > MAX_VISITS:
+        raise _Unbounded
+    return count
+
+
+MAX_DEPTH = 8
+DEFAULTS_BY_TYPE = {
+    "string": "text",
+    "number": 1.0,
+    "integer": 1,
+    "boolean": True,
+    "array": [],
+    "object": {},
+    "null": None,
+}
+FORMATS = {"date": "2027-01-31", "date-time": "2027-01-31T12:00:00Z", "email": "user@example.com"}
+
+
+def sample_from_schema(schema: Any, depth: int = 0) -> Any:
+    """Return an example value; None for a part without a type."""
+    if not isinstance(schema, Mapping) or depth > MAX_DEPTH:
+        return None
+    for keyword in ("default", "const"):
+        if keyword in schema:
+            return schema[keyword]
+    for keyword in ("examples", "enum"):
+        if isinstance(schema.get(keyword), list) and schema[keyword]:
+            return schema[keyword][0]
+    kind = schema.get("type")
+    kind = kind[0] if isinstance(kind, list) and kind else kind
+    if isinstance(schema.get("properties"), Mapping):
+        return {str(name): sample_from_schema(part, depth + 1) for name, part in schema["properties"].items()}
+    if kind == "array" and "items" in schema:
+        return [sample_from_schema(schema["items"], depth + 1)]
+    if kind == "string" and schema.get("format") in FORMATS:
+        return FORMATS[schema["format"]]
+    if kind in ("integer", "number") and isinstance(schema.get("minimum"), int | float):
+        return schema["minimum"]
+    return DEFAULTS_BY_TYPE.get(kind) if isinstance(kind, str) else None
+
 
 TEXT, NUMBER, WHOLE, YES_NO, CHOICE, DATE, MOMENT, LONG, JSON, GROUP = (
     "text", "number", "whole", "yes_no", "choice", "date", "moment", "long", "json", "group",
 )  # fmt: skip
-MAX_DEPTH = 3
+SCHEMA_FORM_MAX_DEPTH = 3
 MAX_FIELDS = 80
 LONG_FROM = 200
-FORMATS = {"date": DATE, "date-time": MOMENT}
+SCHEMA_FORM_FORMATS = {"date": DATE, "date-time": MOMENT}
 INPUT_TYPES = {TEXT: "text", NUMBER: "number", WHOLE: "number", DATE: "date", MOMENT: "text"}
 
 
@@ -77,14 +222,14 @@ def _field_kind(part: Mapping[str, Any], name: str, depth: int) -> tuple[str, tu
         case "string":
             longest = part.get("maxLength")
             is_long = isinstance(longest, int) and longest >= LONG_FROM
-            return (LONG if is_long else FORMATS.get(str(part.get("format")), TEXT)), ()
+            return (LONG if is_long else SCHEMA_FORM_FORMATS.get(str(part.get("format")), TEXT)), ()
         case "number":
             return NUMBER, ()
         case "integer":
             return WHOLE, ()
         case "boolean":
             return YES_NO, ()
-        case "object" if depth < MAX_DEPTH and (fields := build_form(part, name, depth + 1)):
+        case "object" if depth < SCHEMA_FORM_MAX_DEPTH and (fields := build_form(part, name, depth + 1)):
             return GROUP, fields
     return JSON, ()
 

@@ -2,30 +2,192 @@
 
 Time is simulated: it advances to the next event that happens by itself. A task without a mock that only a worker
 could end stops the simulation.
+
+Simulated runs: their scripts and their progress.
+
+Outcomes that a user sets for the tasks of a test run, and the script made from them.
 """
 
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
-from .. import commands, reports
-from ..child_run import new_child_run
-from ..data_requests import DataRequest
-from ..decide import Decision, apply_command, no_command
-from ..decision_context import Command
-from ..decision_loop import DecisionLoop
-from ..effects import CreateTask, Effect, SendMessage, SnapshotBuilder, StartRun, TransitionAttempt, apply_effects
-from ..errors import AlreadyResolved, Invalid, PayloadOverLimit
-from ..frozen import fast_replace
-from ..reports import Report
-from ..snapshot import NEVER, Run, Task
-from ..states import LEASED, PENDING
-from ..step_types import step_type_of
-from ..timers import next_timer
-from .simulated_run import SimulatedRun, SimulationCue, SimulationScript, TaskMock, next_times, timer_times
+from . import commands, reports
+from .child_runs import new_child_run
+from .data_requests import DataRequest
+from .decide import Decision, DecisionLoop, apply_command, no_command
+from .decision_context import Command
+from .definition import StepSpot, structure_of_step, walk
+from .effects import CreateTask, Effect, SendMessage, SnapshotBuilder, StartRun, TransitionAttempt, apply_effects
+from .errors import AlreadyResolved, Invalid, PayloadOverLimit
+from .primitives import fast_replace
+from .reports import Report
+from .snapshot import NEVER, Attempt, Run, Task
+from .states import LEASED, PENDING
+from .step_types import step_type_of
+from .timers import next_timer
+
+
+@dataclass(frozen=True, slots=True)
+class TaskMock:
+    """Outcome of one attempt, its time in the queue and its execution time."""
+
+    outcome: str = "COMPLETED"
+    output: dict[str, Any] = field(default_factory=dict)
+    queue_ms: int = 0
+    work_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationScript:
+    """Mocks of a run: by reference, one for each attempt in order; and the scripts of its children.
+
+    `branches`: by the reference of a dynamic fork, the mocks of each of its tasks that has no mock of its own.
+    """
+
+    mocks: Mapping[str, Sequence[TaskMock]] = field(default_factory=dict)
+    children: Mapping[str, "SimulationScript"] = field(default_factory=dict)
+    branches: Mapping[str, Sequence[TaskMock]] = field(default_factory=dict)
+
+
+class SimulationCue(NamedTuple):
+    """Times at which an open attempt is claimed and reported on, and its mock."""
+
+    claimed_at: int
+    reported_at: int
+    mock: TaskMock
+
+
+@dataclass(slots=True)
+class SimulatedRun:
+    """One simulated run, with all of its attempts and the cues of the open ones."""
+
+    run: Run
+    script: SimulationScript
+    attempts: dict[str, tuple[Attempt, Task]] = field(default_factory=dict)
+    cues: dict[str, SimulationCue] = field(default_factory=dict)
+    used: dict[str, int] = field(default_factory=dict)
+    passed: set[tuple[str, int]] = field(default_factory=set)  # expired timers that had no effect
+
+    def cue(self, task: Task) -> TaskMock | None:
+        """Return the next mock of the task's key, its reference or its dynamic fork; None if there is none left."""
+        for name in (str(task.key), task.key.ref):
+            if (mock := self._next_mock(name, self.script.mocks.get(name, ()))) is not None:
+                return mock
+        mocks = (
+            self.script.branches.get(self._dynamic_fork_of(task), ())
+            if self.script.branches and task.branch_head
+            else ()
+        )
+        return self._next_mock(f"branch {task.key}", mocks)
+
+    def _next_mock(self, name: str, mocks: Sequence[TaskMock]) -> TaskMock | None:
+        used = self.used.get(name, 0)
+        if used >= len(mocks):
+            return None
+        self.used[name] = used + 1
+        return mocks[used]
+
+    def _dynamic_fork_of(self, task: Task) -> str:
+        """Return the reference of the dynamic fork that created a task."""
+        forks = (
+            each for each in self.run.tasks.values() if each.branch_head is None and task.key.ref in each.branch_steps
+        )
+        return next((fork.key.ref for fork in forks), "")
+
+
+def next_times(part: SimulatedRun, now: int) -> Iterable[int]:
+    """Yield the times of events that happen by themselves: cues, and timers of the engine."""
+    if part.run.wake_at <= now:
+        # A long decision stopped halfway, or the run's timer has expired.
+        yield part.run.wake_at
+    for task in part.run.open_tasks:
+        attempt = task.attempt
+        if attempt.id in part.cues:
+            cue = part.cues[attempt.id]
+            yield cue.claimed_at if attempt.status == PENDING else cue.reported_at
+        elif not attempt.queue and (attempt.status == PENDING or attempt.ends_at != NEVER):
+            yield from _attempt_due_times(part, attempt)
+
+
+def timer_times(part: SimulatedRun) -> Iterable[int]:
+    """Yield the times at which timers of the run or of its open attempts expire."""
+    if part.run.wake_at != NEVER:
+        yield part.run.wake_at
+    for task in part.run.open_tasks:
+        yield from _attempt_due_times(part, task.attempt)
+
+
+def _attempt_due_times(part: SimulatedRun, attempt: Attempt) -> Iterable[int]:
+    if attempt.is_open and attempt.due_at != NEVER and (attempt.id, attempt.due_at) not in part.passed:
+        yield attempt.due_at
+
+
+GIVES, FAILS, FAILS_FOR_GOOD, TIMES_OUT, STAYS = "gives", "fails", "fails_for_good", "times_out", "stays"
+SIMULATED_TYPES = "played"
+KINDS_OF_OUTCOMES = {
+    GIVES: "completes with",
+    FAILS: "fails, then completes with",
+    FAILS_FOR_GOOD: "fails without retry",
+    TIMES_OUT: "times out",
+    STAYS: "stays open",
+    SIMULATED_TYPES: "is simulated as well",
+}
+INSIDE = ">"
+"""Separator between the reference of a sub-workflow's step and the reference of a step inside it."""
+ENOUGH = 300
+"""Number of attempts of one step that get an outcome. A loop uses one per iteration."""
+
+
+class SimulatedOutcome(NamedTuple):
+    """Outcome of one step: how it ends, how often it fails before, and its output."""
+
+    how: str = GIVES
+    times: int = 1
+    output: Any = None
+
+
+def steps_needing_outcome(document: Mapping[str, Any]) -> Iterator[StepSpot]:
+    """Yield the steps whose outcome the user must set. A dynamic fork stands for its branches."""
+    for spot in walk(document.get("tasks")):
+        if spot.ref and structure_of_step(spot.step).needs_simulated_result(spot.step):
+            yield spot
+
+
+def build_script(outcomes: Mapping[str, SimulatedOutcome]) -> SimulationScript:
+    """Return the script with these outcomes for every iteration of the steps. `sub>ref` is a step of a sub-workflow."""
+    own = {ref: outcome for ref, outcome in outcomes.items() if INSIDE not in ref}
+    mocks = {ref: found for ref, outcome in own.items() if (found := tuple(_task_mocks(outcome)))}
+    children = {
+        ref: build_script(outcomes_inside(outcomes, ref))
+        for ref, outcome in own.items()
+        if outcome.how == SIMULATED_TYPES
+    }
+    # The outcome of a dynamic fork applies to each task that it creates.
+    return SimulationScript(mocks, children, branches=mocks)
+
+
+def outcomes_inside(outcomes: Mapping[str, SimulatedOutcome], ref: str) -> dict[str, SimulatedOutcome]:
+    """Return the outcomes for the steps of a sub-workflow, by their references in it."""
+    begin = f"{ref}{INSIDE}"
+    return {name.removeprefix(begin): outcome for name, outcome in outcomes.items() if name.startswith(begin)}
+
+
+def _task_mocks(outcome: SimulatedOutcome) -> Iterator[TaskMock]:
+    output = outcome.output if isinstance(outcome.output, dict) else {}
+    if outcome.how == FAILS:
+        yield from [TaskMock("FAILED", {}, work_ms=1000)] * min(max(outcome.times, 0), ENOUGH)
+    if outcome.how in (GIVES, FAILS):
+        yield from [TaskMock("COMPLETED", output, work_ms=1000)] * ENOUGH
+    elif outcome.how == FAILS_FOR_GOOD:
+        yield from [TaskMock("FAILED_FOR_GOOD", {}, work_ms=1000)] * ENOUGH
+    elif outcome.how == TIMES_OUT:
+        yield from [TaskMock("TIMED_OUT", {}, work_ms=1000)] * ENOUGH
+
 
 MAX_EFFECTS = 20_000
 """Maximum number of effects of one simulation, which bounds its duration."""

@@ -1,8 +1,17 @@
-"""Snapshot of a run: Run, Task and Attempt as frozen values. Payloads are loaded on request."""
+"""Snapshot of a run: Run, Task and Attempt as frozen values. Payloads are loaded on request.
+
+State that a task keeps for its step type between two decisions, besides its payloads.
+
+`TaskState` lists the keys of tasks of every type. A step type with further keys extends it in its own module. The
+store writes a state as JSON.
+
+Index of the tasks of a snapshot for the lookups of decisions. A fan-out looks up thousands of tasks.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
+from typing import Any, TypedDict
 
 from .definition import Definition, Key, Step
 from .states import (
@@ -19,7 +28,36 @@ from .states import (
     SKIPPED,
     TIMED_OUT,
 )
-from .step_state import StepState
+
+
+class TaskState(TypedDict, total=False):
+    """State that tasks of every type may have."""
+
+    name: str
+    """The name of the task that the input of a DYNAMIC step named."""
+    input: dict[str, Any]
+    """The inputs that an operator set for the rerun of this task."""
+    given: dict[str, Any]
+    """The inputs that an operator set when control jumped to this task."""
+    secrets: list[str]
+    """Names of the secrets that the author of the step named in its inputs."""
+    stop: dict[str, Any]
+    """The last stop at a breakpoint."""
+    first_number: int
+    """The number of the first attempt since a rerun entered the task; earlier attempts do not count as tries."""
+    former_workers: dict[str, list[str]]
+    """Workers that held earlier leases, by attempt id."""
+    is_left: bool
+    """True if control does not leave the task again, because an operator moved it to another step."""
+    cached_as: str
+    """The digest under which the output is cached."""
+    document: dict[str, Any]
+    loops: list[str]
+    """Of the first task of a dynamic branch: the document of the branch, and the loops around it."""
+
+
+StepState = Mapping[str, Any]
+"""State of a task whose type the reader does not know."""
 
 
 class Unknown:
@@ -274,3 +312,38 @@ class Run:
     def step(self, ref: str, source: Task | None = None) -> Step | None:
         """Return the step with this reference, in the definition or in the dynamic branch of `source`, or None."""
         return self.definition.steps.get(ref) or (source.branch_steps.get(ref) if source else None)
+
+
+class TaskIndex:
+    """Index of the tasks of one snapshot."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self._newest: dict[int, dict[tuple[str, tuple[int, ...]], Task]] = {}
+
+    def newest(self, ref: str, within: tuple[int, ...] = ()) -> Task | None:
+        """Return the most recently created task of this reference in the iterations `within`, or None."""
+        depth = len(within)
+        if depth not in self._newest:
+            self._newest[depth] = {(task.key.ref, task.key.iteration_path[:depth]): task for task in self._by_age}
+        return self._newest[depth].get((ref, within))
+
+    @cached_property
+    def _by_age(self) -> list[Task]:
+        return sorted(filter(self._may_be_newest, self.run.tasks.values()), key=lambda task: task.seq)
+
+    def _may_be_newest(self, task: Task) -> bool:
+        """Return True if a task may be the newest of its reference.
+
+        Skipped tasks of earlier iterations are read as well.
+        """
+        return self.run.is_whole or task.status != SKIPPED or task.key in self.run.touched
+
+    @cached_property
+    def by_loop(self) -> dict[Key, list[Task]]:
+        """Return the tasks directly inside each loop."""
+        found: dict[Key, list[Task]] = {}
+        for task in self.run.tasks.values():
+            if task.step.loops:
+                found.setdefault(Key(task.step.loops[-1], task.key.iteration_path[:-1]), []).append(task)
+        return found

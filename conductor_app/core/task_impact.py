@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from .commands.downstream import next_keys
+from .commands.reopen import next_keys
 from .definition import Key, Step
 from .effects import CreateTask, Effect, PruneIteration
 from .snapshot import Run, Task

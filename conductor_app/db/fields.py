@@ -8,10 +8,10 @@ import orjson
 from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from .. import process_state
 from ..core.masking import MARK, redact_masked
-from ..json_values import has_long_number
-from ..process_state import Wiring
+from ..utils import process_state
+from ..utils.json_values import has_long_number
+from ..utils.process_state import Wiring
 
 
 class MomentField(models.BigIntegerField):

@@ -1,6 +1,10 @@
-"""Keyset pagination: a page starts after the last row of the page before, without counting rows."""
+"""Keyset pagination: a page starts after the last row of the page before, without counting rows.
 
-from collections.abc import Iterator
+Named tuples for the rows of queries whose columns are listed elsewhere.
+"""
+
+from collections import namedtuple
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -105,3 +109,8 @@ def iterate_pages(rows: QuerySet, sort: SortColumn, size: int = 1_000) -> Iterat
         if not listed.after:
             return
         position = listed.after
+
+
+def row_type(name: str, columns: Iterable[str]) -> Any:
+    """Return a named tuple class with these columns. It is untyped, because its columns are known at run time only."""
+    return namedtuple(name, list(columns))

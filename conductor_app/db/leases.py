@@ -1,11 +1,31 @@
-"""Leases: read the revision, and advance it if no other process has."""
+"""Leases: which process is active in a role; and the loop of a sweep.
+
+Leases: which process is active in a role that only one process may have.
+
+Leases: read the revision, and advance it if no other process has.
+"""
 
 from collections.abc import Sequence
 
+from django.db import models
 from django.db.models import F
 
-from ..models import Lease
 from .statements import execute, fetch, placeholders
+
+
+class Lease(models.Model):
+    """The holder of a role. The holder increases the revision continuously; a constant revision means it is gone.
+
+    The row contains no time, so a lease does not depend on the clocks of its hosts.
+    """
+
+    name = models.CharField(max_length=64, primary_key=True)
+    holder = models.CharField(max_length=255, default="", blank=True)
+    revision = models.BigIntegerField(default=0)
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.holder}"
+
 
 PROBE = "write probe"
 """The row that health checks write."""

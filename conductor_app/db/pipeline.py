@@ -18,7 +18,7 @@ from psycopg.errors import DuplicatePreparedStatement, FeatureNotSupported, Inva
 from psycopg.pq import ConnStatus, ExecStatus, TransactionStatus
 from psycopg.pq.abc import PGconn, PGresult
 
-from .. import conf
+from ..settings import conf
 from . import psycopg_internals
 
 Statement = tuple[str, Sequence[Any]]

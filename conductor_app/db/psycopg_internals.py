@@ -1,6 +1,6 @@
 """Access to private attributes of psycopg, for `pg_pipeline` only.
 
-A contract test (`tests/store/test_psycopg_internals.py`) checks their behavior. If a version of psycopg lacks them,
+A contract test (`tests/db/test_psycopg_internals.py`) checks their behavior. If a version of psycopg lacks them,
 statements go through ordinary cursors.
 """
 

@@ -10,7 +10,8 @@ from shutil import disk_usage
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
-from ... import clock, conf
+from ..settings import conf
+from ..utils import clock
 
 MAX_STATEMENTS = 10
 MAX_VALUE = 10

@@ -22,7 +22,7 @@ class StatementResult(NamedTuple):
 def fetch(sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
     """Return all rows of a query."""
     if _bypasses_cursors():
-        from . import pg_pipeline
+        from . import pipeline as pg_pipeline
 
         return pg_pipeline.fetch(sql, params)
     with connection.cursor() as cursor:
@@ -33,7 +33,7 @@ def fetch(sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
 def fetch_together(queries: Sequence[tuple[str, Sequence[Any]]]) -> list[list[tuple[Any, ...]]]:
     """Return all rows of each query, in one round trip on PostgreSQL."""
     if _bypasses_cursors():
-        from . import pg_pipeline
+        from . import pipeline as pg_pipeline
 
         return pg_pipeline.fetch_together(queries)
     return [fetch(sql, params) for sql, params in queries]
@@ -59,7 +59,7 @@ def execute_batch(
     at the end of the block then finds no transaction, and runs the hooks.
     """
     if _bypasses_cursors():
-        from . import pg_pipeline
+        from . import pipeline as pg_pipeline
 
         return [StatementResult(*result) for result in pg_pipeline.execute_batch(statements, commits=commits)]
     return [_execute(sql, params) for sql, params in statements]

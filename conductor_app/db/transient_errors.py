@@ -2,20 +2,25 @@
 
 Nothing final follows from such an error: a decision is rolled back and repeated, a task goes back to its queue, an item
 waits, and a client is asked to send its request again.
+
+Repeat what met a transient error of the server itself, after a short delay and without a transaction.
 """
 
 import errno
+import logging
 import socket
 import sqlite3
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 import psycopg
 from django.db import InterfaceError, InternalError, OperationalError, connections
 
-from .blob_storage import StorageFileMissing, StorageUnavailable
-from .core.errors import Busy, PayloadMissing, RequestRefused
-from .scripts.pool import ScriptsUnavailable
-from .scripts.process import HelperDied
+from ..core.errors import Busy, PayloadMissing, RequestRefused
+from ..payloads.blob_storage import StorageFileMissing, StorageUnavailable
+from ..scripts.pool import HelperDied, ScriptsUnavailable
+from .statements import is_in_transaction
 
 DATABASE_ERRORS = (
     OperationalError,
@@ -127,3 +132,44 @@ def _describe_os_error(error: OSError) -> str:
     if error.errno in NO_FILES:
         return "The server has too many open files."
     return f"The server failed: {(error.strerror or type(error).__name__).rstrip('.')}."
+
+
+log = logging.getLogger(__name__)
+
+REPEAT_DELAYS = (0.02, 0.2)
+"""The delays before the repetitions, in seconds. Then the caller gets the error, and decides when to repeat all."""
+MAX_SECONDS = 5.0
+"""The time after which nothing is repeated: a statement that waited for a lock until its timeout would wait again."""
+Result = TypeVar("Result")
+
+
+class FaultTolerance:
+    """The repetitions of one operation."""
+
+    def __init__(self) -> None:
+        self._began, self._count = time.monotonic(), 0
+
+    def repeat(self, operation: Callable[[], Result]) -> Result:
+        """Call the operation until it meets no transient error, and return its result. Other errors are raised."""
+        while True:
+            try:
+                return operation()
+            except Exception as error:
+                if not self.wait_after(error):
+                    raise
+
+    def wait_after(self, error: Exception) -> bool:
+        """Wait before a repetition. Return False if the error is not transient, or was repeated often enough.
+
+        Refusals such as Busy are not repeated: what raises them has waited itself. Within a transaction nothing is
+        repeated, because only all of the transaction can be.
+        """
+        is_repeated = self._count < len(REPEAT_DELAYS) and time.monotonic() - self._began < MAX_SECONDS
+        if not is_repeated or isinstance(error, RequestRefused) or not is_transient(error) or is_in_transaction():
+            return False
+        log.warning("repeated_after_fault", extra={"cause": f"{type(error).__name__}: {error}"[:500]})
+        time.sleep(REPEAT_DELAYS[self._count])
+        self._count += 1
+        # A lost connection would fail every repetition.
+        discard_broken_connection()
+        return True

@@ -1,20 +1,40 @@
-"""Commands on workflow and task definitions. Each invalidates the definition caches of all processes."""
+"""Commands on workflow and task definitions. Each invalidates the definition caches of all processes.
+
+Commands on drafts of definitions, which belong to their authors, and on the simulation cases of workflows.
+
+Update of the duration baselines of definition versions whose runs completed since the last pass.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from django.db import IntegrityError, transaction
+from django.db.models import Max
 
-from ... import clock, conf
-from ...access.uses import require_uses
-from ...core.document import read_definition
-from ...core.document.checks import has_too_many_expressions, has_too_many_steps, task_errors, workflow_errors
-from ...core.document.lint import LintContext, LintFinding, lint_definition, lint_task_definition, sort_by_severity
-from ...core.errors import Conflict, NotFound, RequestRefused, ValidationError, ValidationFailed
-from ...models import TaskDefinition, WorkflowDefinition
-from . import resolved_definitions, schemas, simulation_cases
-from .definition_audit import record_definition_change
-from .script_syntax import jq_findings, script_errors
+from ..access import audit
+from ..access.grants import require_uses
+from ..core.document.reading import read_definition
+from ..core.errors import Conflict, Invalid, NotFound, RequestRefused, ValidationError, ValidationFailed
+from ..core.validation.checks import has_too_many_expressions, has_too_many_steps, task_errors, workflow_errors
+from ..core.validation.lint import lint_definition, sort_by_severity
+from ..core.validation.lint_references import LintContext, LintFinding
+from ..core.validation.lint_unknown_fields import lint_task_definition
+from ..runs.store.rows import strip_nul
+from ..settings import conf
+from ..utils import clock
+from . import resolved_definitions
+from . import resolved_definitions as schemas
+from . import store as duration_baselines
+from .models import (
+    DefinitionDraft,
+    DurationBaseline,
+    SaveRequirement,
+    SimulationCase,
+    TaskDefinition,
+    WorkflowDefinition,
+)
+from .resolved_definitions import jq_findings, record_definition_change, script_errors
+from .simulation import commands as simulation_cases
 
 Document = dict[str, Any]
 
@@ -282,3 +302,75 @@ def delete_task(name: str, by: str, reason: str = "") -> None:
         if not TaskDefinition.objects.filter(name=name).delete()[0]:
             raise NotFound(f"No such task definition: {name}")
         record_definition_change("task_definition", name, "delete", by, reason, clock.now())
+
+
+MAX_DRAFT_LENGTH = 5_000_000
+MAX_CASES = 100
+
+
+def save_draft(kind: str, name: str, text: str, base: str, by: str) -> None:
+    """Save an author's draft of a definition. It replaces the previous draft.
+
+    Raises:
+        Invalid: when the draft is too long.
+    """
+    if len(text) > MAX_DRAFT_LENGTH:
+        raise Invalid(f"A draft can have at most {MAX_DRAFT_LENGTH:,} characters (got {len(text):,}).")
+    values = {"text": strip_nul(text), "base": base[:64], "updated_at": clock.now()}
+    DefinitionDraft.objects.update_or_create(kind=kind, name=name[:255], author=by[:255], defaults=values)
+
+
+def delete_draft(kind: str, name: str, by: str) -> None:
+    """Delete an author's draft, if there is one."""
+    DefinitionDraft.objects.filter(kind=kind, name=name[:255], author=by[:255]).delete()
+
+
+def save_case(workflow: str, name: str, case: dict[str, Any], by: str) -> None:
+    """Save a simulation case of a workflow. It replaces a case of the same name.
+
+    Raises:
+        Invalid: when the name is empty, or the workflow has too many cases.
+    """
+    name = strip_nul(name).strip()[:120]
+    if not name:
+        raise Invalid("Enter a name for the case.")
+    with transaction.atomic():
+        others = SimulationCase.objects.filter(workflow=workflow).exclude(name=name)
+        if others.count() >= MAX_CASES:
+            raise Invalid(f"{workflow} already has {MAX_CASES} cases. Delete one first.")
+        now = clock.now()
+        values = {**case, "created_at": now, "created_by": by[:255]}
+        SimulationCase.objects.update_or_create(workflow=workflow, name=name, defaults=values)
+        audit.record("workflow_definition", workflow, "save test case", by, reason=name, at=now)
+
+
+def set_save_requirement(workflow: str, holds: bool, by: str) -> None:
+    """Set whether a workflow can be saved while one of its simulation cases fails."""
+    with transaction.atomic():
+        SaveRequirement.objects.update_or_create(workflow=workflow, defaults={"holds": holds})
+        audit.record("workflow_definition", workflow, "require test cases" if holds else "make test cases optional", by)
+
+
+def delete_case(workflow: str, name: str, by: str) -> None:
+    """Delete a simulation case.
+
+    Raises:
+        NotFound: when the workflow has no such case.
+    """
+    with transaction.atomic():
+        if not SimulationCase.objects.filter(workflow=workflow, name=name).delete()[0]:
+            raise NotFound(f"{workflow} has no case {name}.")
+        now = clock.now()
+        audit.record("workflow_definition", workflow, "delete test case", by, reason=name, at=now)
+
+
+AT_FIRST_MS = 7 * 86_400_000
+"""The period that the first pass covers."""
+
+
+def update_duration_baselines(limit: int) -> int:
+    """Measure up to `limit` definition versions whose runs completed since the last pass. Returns how many."""
+    now = clock.now()
+    last = DurationBaseline.objects.aggregate(at=Max("measured_at"))["at"]
+    changed = duration_baselines.versions_ended_since(last if last is not None else now - AT_FIRST_MS, limit)
+    return sum(duration_baselines.measure_version(name, version, now) > 0 for name, version in changed)

@@ -6,13 +6,15 @@ from typing import Any
 
 from django.db import transaction
 
-from ...access import change_signals
-from ...access.access_types import APPLICATION, EVENT_HANDLER, TASK_DEF, WEBHOOK, WORKFLOW_DEF
-from ...access.escalation import require_tag
-from ...core.errors import Invalid, NotFound
-from ...models import EventHandler, Tag, TaskDefinition, Webhook, WorkflowDefinition
-from ..access.access_audit import record_access_change
-from . import definition_commands
+from ..access import audit as change_signals
+from ..access.audit import record_access_change
+from ..access.grants import require_tag
+from ..access.models import Tag
+from ..access.permissions import APPLICATION, EVENT_HANDLER, TASK_DEF, WEBHOOK, WORKFLOW_DEF
+from ..core.errors import Invalid, NotFound
+from ..events.models import EventHandler, Webhook
+from . import commands as definition_commands
+from .models import TaskDefinition, WorkflowDefinition
 
 Document = dict[str, Any]
 Tags = list[Document]
@@ -145,7 +147,7 @@ def mirror_tags(target: str, name: str, tags: Iterable[Document]) -> None:
         ignore_conflicts=True,
     )
     # `bulk_create` sends no signals.
-    change_signals.record_access_change()
+    change_signals.record_access_change_change_signals()
 
 
 def rate_limit(name: str) -> Document | None:

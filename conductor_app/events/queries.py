@@ -1,16 +1,46 @@
-"""Search for received events by their outcome, in pages, each with the results of its handlers."""
+"""Queries about events, sources, handlers and webhooks.
+
+Search for received events by their outcome, in pages, each with the results of its handlers.
+
+Sources of events: this server, webhooks, and the messaging systems of the settings.
+
+Lint findings on event handlers, and the last verdict of each handler.
+
+Tasks that wait for the events of a webhook.
+"""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet
+from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet, Subquery
+from django.utils.translation import gettext as _
 
-from ...models import EventAction, EventDelivery, HandlerEvaluation
-from ...models.events import FAILED, MATCHED, NOT_MATCHED
-from .. import keyset_pages
-from ..keyset_pages import SortColumn
+from ..core.errors import ValidationError
+from ..core.events import INTERNAL, parse_matches
+from ..core.expressions import EVALUATORS
+from ..core.validation.checks import EVENT_HANDLER
+from ..core.validation.lint_references import ERROR, HINT, NO_RESULT, UNREADABLE, WARNING, LintFinding
+from ..core.validation.lint_scripts import reads_as_javascript, returns_nothing
+from ..core.validation.lint_unknown_fields import lint_document
+from ..db import keyset_pages
+from ..db.keyset_pages import SortColumn
+from ..definitions.models import WorkflowDefinition
+from ..runs.models import Attempt
+from ..settings import conf
+from .models import (
+    FAILED,
+    MATCHED,
+    NOT_MATCHED,
+    EventAction,
+    EventDelivery,
+    EventHandler,
+    EventListener,
+    HandlerEvaluation,
+    Webhook,
+    WebhookWait,
+)
 
 ACTION_FAILED, UNHANDLED, DUPLICATE = "ACTION_FAILED", "UNHEARD", "DUPLICATE"
 OUTCOMES = (MATCHED, NOT_MATCHED, FAILED, ACTION_FAILED, UNHANDLED, DUPLICATE)
@@ -171,3 +201,185 @@ def handler_results(delivery: EventDelivery) -> list[HandlerResult]:
     for action in delivery.actions.all():
         actions.setdefault(action.handler, []).append(action)
     return [HandlerResult(verdict, actions.get(verdict.handler, [])) for verdict in delivery.verdicts.all()]
+
+
+WEBHOOK = "webhook"
+SILENT_MS = 60_000
+"""A listener that has not reported for this long counts as gone."""
+LIMIT = 500
+SETTINGS = {
+    "amqp_queue": "event_queues_amqp_url",
+    "amqp_exchange": "event_queues_amqp_url",
+    "redis": "event_queues_redis_url",
+    "kafka": "event_queues_kafka_servers",
+    "nats": "event_queues_nats_url",
+}
+"""The messaging systems, each with the setting that holds its address."""
+
+
+def provider_of(event: str) -> str:
+    """Return the part of an event name that identifies its source."""
+    return event.partition(":")[0]
+
+
+def missing_setting(event: str) -> str:
+    """Return the setting that must be configured to receive an event, or an empty text."""
+    setting = SETTINGS.get(provider_of(event), "")
+    return setting.upper() if setting and not getattr(conf, setting) else ""
+
+
+def is_internal_event(event: str) -> bool:
+    """Return True if runs, clients or webhooks publish the event to this server, so that no listener is needed."""
+    return provider_of(event) in (INTERNAL, WEBHOOK) or provider_of(event) not in SETTINGS
+
+
+@dataclass(frozen=True, slots=True)
+class EventSource:
+    """One event that active handlers wait for, and how this server receives it."""
+
+    event: str
+    handlers: int
+    last_at: int | None
+    is_heard_here: bool
+    setting: str
+    listeners: Sequence[EventListener]
+
+    @property
+    def connected(self) -> EventListener | None:
+        """Return a connected listener, if there is one."""
+        return next((each for each in self.listeners if each.connected_at is not None), None)
+
+    @property
+    def failing(self) -> EventListener | None:
+        """Return a listener that is disconnected by an error, if there is one."""
+        return next((each for each in self.listeners if each.connected_at is None and each.error), None)
+
+
+def event_sources(now: int) -> list[EventSource]:
+    """Return the events that active handlers wait for, each with its listeners."""
+    newest = EventDelivery.objects.filter(event=OuterRef("event")).order_by("-received_at")
+    rows = EventHandler.objects.filter(is_active=True).order_by("event")
+    rows = rows.annotate(last_at=Subquery(newest.values("received_at")[:1])).values_list("event", "last_at")
+    counts: dict[str, int] = {}
+    last: dict[str, int | None] = {}
+    for event, at in rows[:LIMIT]:
+        counts[event], last[event] = counts.get(event, 0) + 1, at
+    listeners: dict[str, list[EventListener]] = {}
+    for each in EventListener.objects.filter(seen_at__gte=now - SILENT_MS).order_by("event", "process")[:LIMIT]:
+        listeners.setdefault(each.event, []).append(each)
+    return [
+        EventSource(
+            event,
+            counts[event],
+            last[event],
+            is_internal_event(event),
+            missing_setting(event),
+            listeners.get(event, ()),
+        )
+        for event in counts
+    ]
+
+
+def newest_by_event(events: Sequence[str]) -> dict[str, int]:
+    """Return when each of these events was last received. Runs one statement."""
+    newest = EventDelivery.objects.filter(event=OuterRef("event")).order_by("-received_at").values("pk")[:1]
+    rows = EventDelivery.objects.filter(event__in=events, pk=Subquery(newest))
+    return dict(rows.values_list("event", "received_at"))
+
+
+GRAVITY = {ERROR: 0, WARNING: 1, HINT: 2}
+
+
+def lint_handler(read: Mapping[str, Any], validation_errors: Iterable[ValidationError]) -> list[LintFinding]:
+    """Return all findings on a handler, most severe first. `read`: the handler with converted fields."""
+    refused = [LintFinding(ERROR, "refused", each.path, each.message) for each in validation_errors]
+    unknown = lint_document(read, EVENT_HANDLER)
+    findings = [*refused, *unknown, *_event_findings(read), *_action_findings(read)]
+    return sorted(findings, key=lambda each: GRAVITY[each.severity])
+
+
+def _event_findings(read: Mapping[str, Any]) -> Iterator[LintFinding]:
+    event, language = str(read.get("event") or ""), read.get("evaluatorType")
+    if setting := missing_setting(event):
+        message = _("No events arrive from `%(provider)s`: %(setting)s is not set.")
+        facts = {"provider": provider_of(event), "setting": setting}
+        yield LintFinding(WARNING, "no source", "event", message % facts)
+    name = event.partition(":")[2]
+    if provider_of(event) == WEBHOOK and name and not Webhook.objects.filter(name=name).exists():
+        yield LintFinding(WARNING, "no source", "event", _("Webhook `%(name)s` does not exist.") % {"name": name})
+    if language and language not in EVALUATORS:
+        message = _("Unknown evaluator `%(language)s`. The condition is evaluated as JavaScript.")
+        yield LintFinding(WARNING, "no language", "evaluatorType", message % {"language": language})
+    if language == "python":
+        yield from _python_findings(str(read.get("condition") or ""))
+    if not read.get("active"):
+        yield LintFinding(HINT, "inactive", "active", _("The handler is disabled and receives no events."))
+
+
+def _python_findings(condition: str) -> Iterator[LintFinding]:
+    if reads_as_javascript(condition):
+        message = _("In Python, the fields of the payload are variables: write `name` instead of `$.name`.")
+        yield LintFinding(WARNING, UNREADABLE, "condition", message)
+    if returns_nothing(condition):
+        message = _("The condition has no `return`, so it is never true. In Python, its value is the returned value.")
+        yield LintFinding(WARNING, NO_RESULT, "condition", message)
+
+
+def _action_findings(read: Mapping[str, Any]) -> Iterator[LintFinding]:
+    for number, started in _started_workflows(read):
+        name, version = str(started.get("name") or ""), started.get("version")
+        if not name:
+            yield LintFinding(
+                ERROR, "no name", f"actions[{number}].start_workflow", _("The action names no workflow to start.")
+            )
+        elif "${" not in name:
+            yield from _workflow_findings(name, version, f"actions[{number}].start_workflow")
+
+
+def _workflow_findings(name: str, version: Any, path: str) -> Iterator[LintFinding]:
+    versions = WorkflowDefinition.objects.filter(name=name).order_by("-version").values_list("version", flat=True)
+    known = list(versions[:200])
+    if not known:
+        yield LintFinding(
+            WARNING, "no workflow", f"{path}.name", _("Workflow `%(name)s` does not exist.") % {"name": name}
+        )
+    elif isinstance(version, int) and version not in known:
+        message = _("Version %(version)s of workflow `%(name)s` does not exist.") % {"version": version, "name": name}
+        yield LintFinding(WARNING, "no version", f"{path}.version", message)
+
+
+def _started_workflows(read: Mapping[str, Any]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    for number, action in enumerate(read.get("actions") or ()):
+        if isinstance(action, Mapping) and action.get("action") == "start_workflow":
+            yield number, action.get("start_workflow") or {}
+
+
+def with_last_verdict(rows: QuerySet[EventHandler]) -> QuerySet[EventHandler]:
+    """Annotate handlers with the time (`last_at`) and outcome (`last_outcome`) of their last event."""
+    newest = HandlerEvaluation.objects.filter(handler=OuterRef("name")).order_by("-at", "-pk")
+    return rows.annotate(last_at=Subquery(newest.values("at")[:1]), last_outcome=Subquery(newest.values("outcome")[:1]))
+
+
+MAX_SHOWN = 50
+
+
+def waiting_tasks(receivers: Mapping[str, int]) -> list[tuple[Attempt, dict[str, Any]]]:
+    """Return the attempts that wait for an event, oldest first, each with its condition. At most MAX_SHOWN.
+
+    `receivers`: versions of the workflows that receive the events, by workflow name; 0 is any version.
+    """
+    received = Q(pk__in=[])
+    for workflow, version in receivers.items():
+        received |= Q(workflow=workflow, version=version) if version else Q(workflow=workflow)
+    is_open = Exists(Attempt.objects.filter(pk=OuterRef("attempt_id"), status="LEASED"))
+    waits = WebhookWait.objects.filter(received, is_open).order_by("created_at", "attempt_id")
+    ids = list(waits.values_list("attempt_id", flat=True)[:MAX_SHOWN])
+    rows = Attempt.objects.of_runs().filter(pk__in=ids).select_related("task", "run").defer("output").in_bulk()
+    return [(rows[id], _condition(rows[id].input)) for id in ids if id in rows]
+
+
+def _condition(inputs: Any) -> dict[str, Any]:
+    try:
+        return parse_matches(inputs) if isinstance(inputs, dict) else {}
+    except ValueError:
+        return {}

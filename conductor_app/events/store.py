@@ -1,7 +1,7 @@
 """Find attempts that wait for webhooks by their conditions, and delete the rows of those that no longer wait."""
 
-from ..models import WebhookPaths
-from .statements import execute_together, fetch
+from ..db.statements import execute_together, fetch
+from .models import WebhookPaths
 
 IS_STILL_WAITING = "a.id = w.attempt_id AND a.status = 'LEASED'"
 

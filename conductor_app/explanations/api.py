@@ -4,25 +4,23 @@ from dataclasses import asdict, replace
 
 from django.http import HttpResponse
 
-from .... import clock
-from ....access.permissions import require_permission
-from ....access.plan_tokens import open_plan, sign_plan
-from ....core.errors import Invalid
-from ....engine.runs.operations import Operation, apply_operation
-from ....engine.runs.planning import plan_operation
-from ....insight.queues.queue_position import queue_position
-from ....insight.runs.cause import run_cause
-from ....insight.runs.compare import DOCUMENTS, compare_runs, comparison_candidates, find_run_id
-from ....insight.runs.execution import find_run
-from ....models import Attempt
-from .. import request_body
-from ..api_operation import NO_CONTENT, ApiOperation
-from ..openapi import insight_tables
-from ..permissions import RUN_VIEW_RIGHTS, can_control_run, can_view_run, may_debug
-from ..replies import Json, NoContent
-from ..targets import run_in_address
-from ..view import ConductorRequest, ConductorView
-from .run_insight_serializers import (
+from ..access.authentication import require_permission
+from ..access.tokens import open_plan, sign_plan
+from ..core.errors import Invalid
+from ..runs.commands.plans import Operation, apply_operation, plan_operation
+from ..runs.documents.workflows import find_run
+from ..runs.models import Attempt
+from ..runs.queries.comparison import DOCUMENTS, compare_runs, comparison_candidates, find_run_id
+from ..tasks.queries.queues import queue_position
+from ..utils import clock
+from ..web.api import documents as insight_tables
+from ..web.api import requests as request_body
+from ..web.api.operations import NO_CONTENT, ApiOperation, Json, NoContent
+from ..web.api.permissions import RUN_VIEW_RIGHTS, can_control_run, can_view_run, may_debug
+from ..web.api.targets import run_in_address
+from ..web.api.view import ConductorRequest, ConductorView
+from .cause import run_cause
+from .serializers import (
     APPLY_REQUEST,
     PLAN_REQUEST,
     cause_document,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...core.breakpoints import (
+from ..core.breakpoints import (
     Breakpoint,
     breakpoints_of,
     evaluate_values,
@@ -12,14 +12,14 @@ from ...core.breakpoints import (
     split_expression,
     stops_of,
 )
-from ...core.errors import Invalid
-from ...core.expressions import MISSING, resolve_template
-from ...core.step_types.sub_workflow import SubWorkflow
-from ...models import Attempt, Run
-from ...models.gates import BREAKPOINT, GateFacts, stop_facts
-from ..queues.gate_sentences import GATE_TEXTS
-from ..tasks.task_list import find_task
-from .execution import find_run
+from ..core.errors import Invalid
+from ..core.expressions import MISSING, resolve_template
+from ..core.step_types.sub_workflows import SubWorkflow
+from ..runs.documents.workflows import find_run
+from ..runs.models import Attempt, Run
+from ..tasks.gates import BREAKPOINT, GateFacts, stop_facts
+from ..tasks.queries.gate_sentences import GATE_TEXTS
+from ..tasks.queries.tasks import find_task
 
 PAYLOADS = ("input", "output", "variables")
 

@@ -2,20 +2,18 @@
 
 from typing import Any
 
-from ....core.document.checks.document_fields import FieldSpec, FieldTable
-from ....core.document.checks.values import ChoiceOf, read_boolean, read_mapping, read_name, read_text
-from ....core.errors import Invalid
-from ....core.states import RUN
-from ....core.task_impact import IMPACTS, TaskImpact
-from ....engine.runs.operations import FORWARD_OPERATIONS, OPERATIONS, Operation
-from ....engine.runs.planning import OperationPlan, PlannedRun
-from ....insight.differences import MISSING, Difference
-from ....insight.queues.gate_verdicts import GateVerdict
-from ....insight.queues.queue_position import QueuePosition
-from ....insight.runs.cause import Cause
-from ....insight.runs.compare import ComparedTask, RunComparison
-from ....models import Run
-from ..request_fields import read_request
+from ..core.document.fields import ChoiceOf, FieldSpec, FieldTable, read_boolean, read_mapping, read_name, read_text
+from ..core.errors import Invalid
+from ..core.states import RUN
+from ..core.task_impact import IMPACTS, TaskImpact
+from ..runs.commands.plans import FORWARD_OPERATIONS, OPERATIONS, Operation, OperationPlan, PlannedRun
+from ..runs.models import Run
+from ..runs.queries.comparison import ComparedTask, RunComparison
+from ..tasks.queries.queues import QueuePosition
+from ..tasks.queries.waiting import GateVerdict
+from ..utils.differences import MISSING, Difference
+from ..web.api.requests import read_request
+from .cause import Cause
 
 Document = dict[str, Any]
 PLAN_REQUEST: FieldTable = (

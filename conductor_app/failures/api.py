@@ -4,20 +4,17 @@ from typing import Any
 
 from django.http import HttpResponse
 
-from .... import clock
-from ....access.access_types import WORKFLOW_DEF
-from ....access.permissions import filter_readable
-from ....core.errors import Invalid, NotFound
-from ....insight.failures.base_rates import FailureShare
-from ....insight.failures.failure_detail import FailureDetail, failure_detail
-from ....insight.failures.failure_inbox import LAST, ORDERS, VIEWS, ListedFailureGroup, failure_inbox
-from ....insight.time_ranges import DAY_RANGE, LENGTHS, TimeRange
-from ....models import Failure, FailureGroup
-from ..api_operation import ApiOperation
-from ..openapi import insight_tables
-from ..permission_rules import ALLOW_ALL
-from ..replies import Json
-from ..view import ConductorRequest, ConductorView
+from ..access.authentication import filter_readable
+from ..access.permissions import WORKFLOW_DEF
+from ..core.errors import Invalid, NotFound
+from ..utils import clock
+from ..utils.formatting import DAY_RANGE, LENGTHS, TimeRange
+from ..web.api import documents as insight_tables
+from ..web.api.operations import ApiOperation, Json
+from ..web.api.permissions import ALLOW_ALL
+from ..web.api.view import ConductorRequest, ConductorView
+from .models import Failure, FailureGroup
+from .queries import LAST, ORDERS, VIEWS, FailureDetail, FailureShare, ListedFailureGroup, failure_detail, failure_inbox
 
 Document = dict[str, Any]
 

@@ -5,12 +5,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from django.db import transaction
 
-from ...core.errors import Conflict, Invalid, NotFound
-from ...core.fingerprints import normalize_message
-from ...core.states import FAILURE, RESOLVED
-from ...models import Failure, FailureGroup, HourlyFailureCount
-from ...store import failures as store
-from .. import audit
+from ..access import audit
+from ..core.errors import Conflict, Invalid, NotFound
+from ..core.failure_grouping import normalize_message
+from ..core.states import FAILURE, RESOLVED
+from . import store
+from .models import Failure, FailureGroup, HourlyFailureCount
 
 HOUR_MS = 3_600_000
 MAX_BUILDS = 200

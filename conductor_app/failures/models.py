@@ -6,7 +6,7 @@ from django.db import models
 from django.db.models import Q
 
 from ..core.states import FAILURE, UNHANDLED
-from .fields import DocumentField, IdField, MomentField
+from ..db.fields import DocumentField, IdField, MomentField
 
 
 class FailureGroupQuerySet(models.QuerySet):

@@ -13,29 +13,21 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ... import clock
-from ...core.errors import Invalid, NotFound, RequestRefused
-from ...core.fingerprints import split_variable_parts
-from ...core.states import FAILURE, REGRESSED
-from ...engine.failures import failure_groups
-from ...insight.failures.failure_detail import FailureDetail, failure_detail
-from ...insight.failures.failure_inbox import (
-    LAST,
-    ORDERS,
-    VIEWS,
-    ListedFailureGroup,
-    failure_inbox,
-)
-from ...insight.runs.run_keys import run_keys
-from ...insight.time_ranges import TimeRange
-from ...models import AuditEntry, FailureGroup
-from ..badges import render_pill
-from ..charts import ChartSeries, TrendChart, chosen_range, range_links, sparkline
-from ..definitions.definition_history import version_markers
-from ..error_messages import require_permission, show_refusal
-from ..object_pages import ObjectPage
-from ..pages import Page
-from ..queues.throughput_chart import build_markers
+from ..access.models import AuditEntry
+from ..core.errors import Invalid, NotFound, RequestRefused
+from ..core.failure_grouping import split_variable_parts
+from ..core.states import FAILURE, REGRESSED
+from ..definitions.pages.versions import version_markers
+from ..runs.queries.recent import run_keys
+from ..tasks.pages.queues import build_markers
+from ..utils import clock
+from ..utils.formatting import TimeRange
+from ..web.badges import render_pill
+from ..web.charts import ChartSeries, TrendChart, chosen_range, range_links, sparkline
+from ..web.pages import ObjectPage, Page, require_permission, show_refusal
+from . import commands as failure_groups
+from .models import FailureGroup
+from .queries import LAST, ORDERS, VIEWS, FailureDetail, ListedFailureGroup, failure_detail, failure_inbox
 
 PERMISSION = "conductor.change_run"
 STATE_PILLS = {
@@ -89,7 +81,7 @@ class FailuresPage(Page):
     name, title, template, permission = (
         "failures",
         gettext_lazy("Failures"),
-        "ops/failures.html",
+        "ops/failures/list.html",
         "conductor.view_failuregroup",
     )
     live_template = "ops/failures/groups.html"
@@ -166,7 +158,7 @@ def failure_group_address(group_id: int) -> str:
 class FailureGroupPage(ObjectPage):
     """Page of one failure group."""
 
-    name, template, permission = "failure_group", "ops/failure_group.html", "conductor.view_failuregroup"
+    name, template, permission = "failure_group", "ops/failures/failure_group.html", "conductor.view_failuregroup"
     route = "failures/<int:group_id>/"
 
     def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:

@@ -1,18 +1,314 @@
-"""What the failures of one group have in common, over time and compared with all work of the same time."""
+"""The failure inbox: groups, what their failures share, and their impact.
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+Shares of versions, builds and workers among the failures of a group, and among all work of the same time.
+
+Impact of failure groups: how many runs failed permanently, and how many were only retried.
+
+The failure inbox: groups with their last 24 hours and their impact.
+
+What the failures of one group have in common, over time and compared with all work of the same time.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db.models import Count, Min, QuerySet, Sum
+from django.db import connection
+from django.db.models import (
+    BooleanField,
+    Case,
+    Count,
+    Exists,
+    ExpressionWrapper,
+    F,
+    IntegerField,
+    Min,
+    OuterRef,
+    Q,
+    QuerySet,
+    Sum,
+    TextField,
+    Value,
+    When,
+)
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
-from ...models import Attempt, Failure, FailureGroup, HourlyFailureCount, Run, RunLabel
-from ..durations import HOUR
-from ..time_ranges import TimeRange
-from .base_rates import FailureShare, WorkSample, by_build, sample_attempts, sample_runs, shares
-from .failure_inbox import failures_of, merged_into
+from ..core.failure_grouping import build_of
+from ..core.states import FAILURE, IGNORED, REGRESSED, RESOLVED
+from ..runs.models import Attempt, Run, RunLabel, Task
+from ..utils.formatting import DAY, HOUR, TimeRange
+from .models import Failure, FailureGroup, HourlyFailureCount
+
+MAX_WORK = 2_000
+"""Newest runs and attempts that are read, up to the last failure of the group."""
+NOTABLE_FACTOR = 1.3
+MAX_VALUES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class FailureShare:
+    """One value of a property: its failures, their share in percent, and its share of all work, if that is known."""
+
+    value: str
+    count: int
+    percent: int
+    base_percent: int | None = None
+
+    @property
+    def is_notable(self) -> bool:
+        """True if the value has clearly more of the failures than of the work."""
+        return self.base_percent is not None and self.percent > NOTABLE_FACTOR * self.base_percent
+
+
+@dataclass(frozen=True, slots=True)
+class WorkSample:
+    """The newest work up to the last failure: the number of runs or attempts per value.
+
+    `covers`: returns True for failures of the same time. `reason`: the whole text of the last failure, if it was read.
+    """
+
+    counts: Counter[str]
+    covers: Callable[[Failure], bool]
+    reason: str = ""
+
+
+def shares(counts: Iterable[tuple[str, int]], examined: Sequence[str], base: Counter[str] | None) -> list[FailureShare]:
+    """Return the share of each value. `counts`: all failures; `examined`: the values of failures as old as the base."""
+    of_time, counted = Counter(examined), list(counts)
+    if not base or not of_time:
+        total = sum(count for _value, count in counted) or 1
+        return [FailureShare(value, count, round(100 * count / total)) for value, count in counted[:MAX_VALUES]]
+    return [
+        FailureShare(value, count, _percent(of_time, value), _percent(base, value))
+        for value, count in counted[:MAX_VALUES]
+    ]
+
+
+def _percent(counts: Counter[str], value: str) -> int:
+    return round(100 * counts[value] / counts.total())
+
+
+def sample_runs(newest: Failure) -> WorkSample:
+    """Count the versions of the newest runs of the definition, up to the last failure. Runs one query."""
+    runs = Run.objects.of_definition(newest.definition).filter(created_at__lte=newest.at).order_by("-created_at")
+    rows = list(runs.values_list("version", "created_at")[:MAX_WORK])
+    since = rows[-1][1] if len(rows) == MAX_WORK else 0
+    return WorkSample(Counter(str(version) for version, _at in rows), lambda failure: failure.at >= since)
+
+
+def sample_attempts(newest: Failure) -> WorkSample:
+    """Count the workers of the newest attempts at the same task, up to the last failure. Runs one query.
+
+    The last failure is among these attempts, so its text is read as well.
+    """
+    task_type = newest.queue.rpartition(":")[2]
+    attempts = Attempt.objects.filter(name=task_type, id__lte=newest.attempt_id).order_by("-id")
+    reason = Case(When(id=newest.attempt_id, then=F("reason")), default=Value(""), output_field=TextField())
+    rows = list(attempts.values_list("worker", "id", reason)[:MAX_WORK]) if task_type else []
+    since = rows[-1][1] if len(rows) == MAX_WORK else ""
+    workers = Counter(worker or _("none") for worker, _id, _reason in rows)
+    return WorkSample(workers, lambda failure: failure.attempt_id >= since, rows[0][2] if rows else "")
+
+
+def by_build(workers: Counter[str]) -> Counter[str]:
+    """Return the counts of workers added up by build."""
+    builds: Counter[str] = Counter()
+    for worker, count in workers.items():
+        builds[build_of(worker) or _("unknown")] += count
+    return builds
+
+
+MAX_FAILURES = 5_000
+"""Newest failures of a day that are read."""
+MAX_RUNS = 100_000
+"""Newest runs of a day that are counted."""
+LOST = ("FAILED", "TIMED_OUT")
+
+
+@dataclass(slots=True)
+class GroupImpact:
+    """Failures of one group within a day.
+
+    `lost`: runs that the group has ended and that were not retried since; `affected`: runs with a failure of the
+    group; `attempts`: its failures; `newest_lost_run`: the run that it ended last.
+    """
+
+    lost: set[str] = field(default_factory=set)
+    affected: set[str] = field(default_factory=set)
+    attempts: int = 0
+    newest_lost_run: str = ""
+
+    @property
+    def was_retried(self) -> bool:
+        """True if failures were retried and have ended no run."""
+        return bool(self.affected) and not self.lost
+
+
+def impact_by_group(now: int) -> dict[int, GroupImpact]:
+    """Return the impact of each group within the last day. Runs one query.
+
+    A failure has ended its run if the run has failed with this attempt, or without a failed task. It has ended a
+    standalone task if no attempt followed.
+    """
+    ended = Run.objects.filter(pk=OuterRef("run_id"), status__in=LOST, failed_attempt_id=OuterRef("attempt_id"))
+    last = Task.objects.filter(pk=OuterRef("task_id"), attempt_id=OuterRef("attempt_id"))
+    is_lost = ExpressionWrapper(Exists(ended) | Exists(last), output_field=BooleanField())
+    newest = Failure.objects.filter(at__gte=now - DAY, group__isnull=False).order_by("-at")
+    rows = newest.annotate(is_lost=is_lost).values_list(
+        "group_id", "group__merged_into_id", "run_id", "task_id", "is_lost"
+    )
+    found: dict[int, GroupImpact] = defaultdict(GroupImpact)
+    for group, whole, run_id, task_id, is_lost in rows[:MAX_FAILURES]:
+        impact = found[whole or group]
+        impact.attempts += 1
+        impact.affected.add(run_id or task_id)
+        if is_lost:
+            impact.lost.add(run_id or task_id)
+            impact.newest_lost_run = impact.newest_lost_run or run_id or ""
+    return dict(found)
+
+
+def runs_by_definition(names: Collection[str], now: int) -> dict[str, int]:
+    """Return the number of runs of these workflows that started within the last day, from the newest MAX_RUNS."""
+    if not names:
+        return {}
+    newest = Run.objects.filter(name__in=names, created_at__gte=now - DAY).values("name")[:MAX_RUNS]
+    sql, params = newest.query.sql_with_params()
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT name, COUNT(*) FROM ({sql}) AS newest GROUP BY 1", params)
+        return dict(cursor.fetchall())
+
+
+MAX_GROUPS = 100
+FAILED_ENDS = ("FAILED", "FAILED_FOR_GOOD", "EXPIRED")
+
+VIEWS: dict[str, tuple[Any, Q]] = {
+    "open": (gettext_lazy("Open"), Q(state__in=sorted(FAILURE.open))),
+    "new": (gettext_lazy("New today"), Q(state__in=sorted(FAILURE.open))),
+    "regressed": (gettext_lazy("Regressed"), Q(state=REGRESSED)),
+    "mine": (gettext_lazy("Mine"), Q(state__in=sorted(FAILURE.open))),
+    "resolved": (gettext_lazy("Resolved"), Q(state=RESOLVED)),
+    "ignored": (gettext_lazy("Ignored"), Q(state=IGNORED)),
+    "all": (gettext_lazy("All"), Q()),
+}
+"""Tabs of the inbox: label and filter of the states."""
+
+
+LAST, LOST_RUNS = "last", "lost"
+ORDERS: dict[str, tuple[Any, tuple[str, ...]]] = {
+    LOST_RUNS: (gettext_lazy("Failed runs, 24 h"), ()),
+    "count": (gettext_lazy("Failures"), ("-count", "pk")),
+    LAST: (gettext_lazy("Last"), ("-last_at", "pk")),
+    "first": (gettext_lazy("First"), ("-first_at", "pk")),
+}
+"""Orders of the inbox: label and columns. The counts of failed runs are not stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedFailureGroup:
+    """One group in the inbox, with its failures in each of the last 24 hours and their impact."""
+
+    group: FailureGroup
+    hours: Sequence[int]
+    impact: GroupImpact = field(default_factory=GroupImpact)
+
+    @property
+    def today(self) -> int:
+        return sum(self.hours)
+
+
+@dataclass(frozen=True, slots=True)
+class FailureInbox:
+    """Content of one tab of the inbox, number of groups of each tab, and the newest group if the tab is empty."""
+
+    groups: list[ListedFailureGroup]
+    counts: dict[str, int]
+    newest: FailureGroup | None = None
+    is_cut: bool = False
+
+
+def failure_inbox(
+    view: str, user: str, now: int, *, definition: str = "", text: str = "", sort: str = LAST
+) -> FailureInbox:
+    """Return the groups of one tab in the order of `sort`, a key of ORDERS."""
+    own = FailureGroup.objects.not_merged()
+    counts = own.aggregate(**{name: Count("pk", filter=_groups_of_view(name, user, now)) for name in VIEWS})
+    found = own.filter(_groups_of_view(view, user, now))
+    if definition:
+        found = found.filter(definition=definition)
+    if text:
+        found = found.filter(Q(message__icontains=text) | Q(ref__icontains=text))
+    impact = impact_by_group(now)
+    groups = list(_sort_groups(found, sort, impact)[: MAX_GROUPS + 1])
+    newest = None if groups else own.order_by("-last_at").first()
+    return FailureInbox(add_hours(groups[:MAX_GROUPS], now, impact), counts, newest, len(groups) > MAX_GROUPS)
+
+
+def _sort_groups(found: QuerySet[FailureGroup], sort: str, impact: Mapping[int, GroupImpact]) -> QuerySet[FailureGroup]:
+    if sort != LOST_RUNS:
+        return found.order_by(*ORDERS[sort][1])
+    lost = [When(pk=group, then=len(each.lost)) for group, each in impact.items() if each.lost]
+    return found.annotate(lost=Case(*lost, default=0, output_field=IntegerField())).order_by("-lost", "-last_at", "pk")
+
+
+def _groups_of_view(view: str, user: str, now: int) -> Q:
+    states = VIEWS[view][1]
+    if view == "mine":
+        return states & Q(assignee=user) & ~Q(assignee="")
+    return states & Q(first_at__gte=now - DAY) if view == "new" else states
+
+
+def add_hours(
+    groups: Iterable[FailureGroup], now: int, impact: Mapping[int, GroupImpact] | None = None
+) -> list[ListedFailureGroup]:
+    """Return the groups with their hourly counts, including the groups merged into them."""
+    groups = list(groups)
+    first = now - now % HOUR - 23 * HOUR
+    hourly_counts = HourlyFailureCount.objects.filter(hour_at__gte=first).filter(
+        merged_into([group.pk for group in groups])
+    )
+    hours: dict[int, list[int]] = defaultdict(lambda: [0] * 24)
+    rows = hourly_counts.values_list("group_id", "group__merged_into_id", "hour_at").annotate(Sum("count"))
+    for group, whole, hour, count in rows.order_by():
+        if 0 <= (place := (hour - first) // HOUR) < 24:
+            hours[whole or group][place] += count
+    impact = impact or {}
+    return [ListedFailureGroup(group, hours[group.pk], impact.get(group.pk, GroupImpact())) for group in groups]
+
+
+def merged_into(ids: Sequence[int]) -> Q:
+    return Q(group__in=ids) | Q(group__merged_into__in=ids)
+
+
+def most_harmful_groups(now: int, limit: int) -> list[ListedFailureGroup]:
+    """Return open groups, those that ended the most runs within the last day first. Runs three queries."""
+    open_groups = FailureGroup.objects.not_merged().filter(VIEWS["open"][1])
+    impact = impact_by_group(now)
+    return add_hours(_sort_groups(open_groups, LOST_RUNS, impact)[:limit], now, impact)
+
+
+def failures_of(group: FailureGroup) -> QuerySet[Failure]:
+    """Return the failures of a group and of the groups merged into it."""
+    return Failure.objects.filter(merged_into([group.pk]))
+
+
+def group_of(attempt: Attempt) -> FailureGroup | None:
+    """Return the failure group of a failed attempt, or None if it belongs to none yet."""
+    if attempt.status not in FAILED_ENDS:
+        return None
+    of = {"run_id": attempt.run_id} if attempt.run_id else {"task_id": attempt.task_id}
+    failures = Failure.objects.filter(**of, attempt_id=attempt.pk, group__isnull=False)
+    found = failures.select_related("group__merged_into").first()
+    return (found.group.merged_into or found.group) if found and found.group else None
+
+
+def shared_group_of(attempt: Attempt) -> FailureGroup | None:
+    """Return the failure group of an attempt if the group has other failures."""
+    group = group_of(attempt)
+    return group if group is not None and group.count > 1 else None
+
 
 SEARCHED_ROWS = 2_000
 """Failures of a group that are read to find what they have in common, newest first."""

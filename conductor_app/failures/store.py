@@ -3,16 +3,15 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..core.fingerprints import MAX_LENGTH, build_of, fingerprint, normalize_message
-from ..core.informative_lines import informative_line
+from ..core.failure_grouping import MAX_LENGTH, build_of, fingerprint, informative_line, normalize_message
 from ..core.snapshot import Attempt, Run, Task
-from ..core.standalone.snapshot import StandaloneTask
 from ..core.states import EXPIRED, FAILED, FAILED_FOR_GOOD, RUN
 from ..core.step_types import step_type_of
-from ..models import Failure
-from . import rows
-from .statement_batch import StatementBatch
-from .statements import MAX_BATCH_ROWS, execute, serialize
+from ..db.statements import MAX_BATCH_ROWS, execute, serialize
+from ..runs.store import rows
+from ..runs.store.batch import StatementBatch
+from ..taskcluster.core.snapshot import StandaloneTask
+from .models import Failure
 
 FAILED_STATUSES = frozenset((FAILED, FAILED_FOR_GOOD, EXPIRED))
 COLUMNS = (

@@ -1,21 +1,52 @@
-"""Views of human tasks: search, read, claim, release, reassign and complete, with the same rules as the pages."""
+"""Views of human tasks: search, read, claim, release, reassign and complete, with the same rules as the pages.
+
+Views of user form templates.
+"""
 
 from typing import Any
 
 from django.contrib.auth.models import Group
 from django.http import HttpResponse
 
-from .... import clock
-from ....access.conductor_auth import Actor
-from ....access.human_tasks import visible_human_tasks
-from ....core.document.checks.values import read_mapping, texts
-from ....core.errors import Conflict, Invalid, NotFound
-from ....core.step_types.human import Human
-from ....engine.access.token_buckets import SEARCHES
-from ....engine.tasks import human_tasks
-from ....insight.definitions.form_templates import template_of
-from ....insight.runs.execution import wire_task
-from ....insight.tasks.human_tasks import (
+from ..access.authentication import Actor, filter_readable
+from ..access.permissions import FORM_TEMPLATE
+from ..access.quotas import SEARCHES
+from ..core.document.fields import read_mapping, texts
+from ..core.errors import Conflict, Invalid, NotFound
+from ..core.step_types.waiting import Human
+from ..runs.documents.tasks import wire_task
+from ..runs.models import Attempt
+from ..utils import clock
+from ..web.api import documents as shapes
+from ..web.api import requests as request_body
+from ..web.api.operations import (
+    CLAIM_QUERY,
+    COMPLETE_QUERY,
+    EMPTY_REPLY,
+    REASON_QUERY,
+    ApiOperation,
+    ArrayOf,
+    EmptyOk,
+    Json,
+)
+from ..web.api.permissions import (
+    ADMINISTRATORS_ONLY,
+    ALLOW_ALL,
+    can_complete_human_task,
+    can_complete_human_task_in_query,
+    can_delete_template,
+    can_save_template,
+    can_view_human_task,
+    can_view_human_task_by_name,
+    can_view_template,
+)
+from ..web.api.requests import errors_under, parse_integer
+from ..web.api.view import ConductorRequest, ConductorView
+from . import commands as form_templates
+from . import commands as human_tasks
+from .commands import visible_human_tasks
+from .models import FormTemplate, HumanTask
+from .queries import (
     OPEN_STATES,
     HumanTaskEntry,
     HumanTaskFilter,
@@ -24,23 +55,17 @@ from ....insight.tasks.human_tasks import (
     human_task_entry,
     search_human_tasks,
 )
-from ....models import Attempt, HumanTask
-from .. import request_body
-from ..api_operation import CLAIM_QUERY, COMPLETE_QUERY, EMPTY_REPLY, REASON_QUERY, ApiOperation, ArrayOf
-from ..openapi import tables as shapes
-from ..permission_rules import ADMINISTRATORS_ONLY, ALLOW_ALL
-from ..permissions import can_complete_human_task, can_complete_human_task_in_query, can_view_human_task
-from ..replies import EmptyOk, Json
-from ..view import ConductorRequest, ConductorView
-from .human_task_serializers import (
+from .serializers import (
     ASSIGNMENT,
     INBOX,
+    form_template_document,
     human_task_document,
     parse_assignments,
     parse_search,
     search_result_document,
 )
-from .human_task_serializers import SEARCH as HUMAN_SEARCH
+from .serializers import SEARCH as HUMAN_SEARCH
+from .waiting_queries import find_template, template_of
 
 
 def inbox_of(actor: Actor) -> InboxFilter:
@@ -335,3 +360,112 @@ def nothing_to_delete(ids: list[str]) -> HttpResponse:
     if found is not None:
         raise Conflict(f"The task {found[0]} belongs to the workflow {found[1]} and is deleted together with it.")
     return EmptyOk()
+
+
+MAX_TEMPLATES = 1_000
+
+
+class FormTemplates(ConductorView):
+    """GET, POST /api/human/template: list all templates, those with a name, or one version; save a template."""
+
+    operations = {
+        "get": ApiOperation(
+            "List user form templates",
+            permission=ALLOW_ALL,
+            reply=ArrayOf(shapes.FORM_TEMPLATE),
+            query={"name": str, "version": int},
+        ),
+        "post": ApiOperation(
+            "Create or update a user form template",
+            permission=can_save_template,
+            reply=shapes.FORM_TEMPLATE,
+            body=shapes.FORM_TEMPLATE,
+            query={"newVersion": bool},
+        ),
+    }
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        rows = filter_readable(request.actor, FormTemplate.objects.order_by("name", "version"), FORM_TEMPLATE)
+        if name := request.query.text("name"):
+            rows = rows.filter(name=name)
+        if version := request.query.integer("version", 0):
+            rows = rows.filter(version=version)
+        return Json([form_template_document(row) for row in rows[:MAX_TEMPLATES]])
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        document = request_body.read_object(request)
+        with errors_under("saveTemplate.template"):
+            saved = form_templates.save_templates(
+                [document], request.actor.name, new_version=wants_new_version(request)
+            )
+        return Json(form_template_document(saved[0]))
+
+
+class FormTemplatesBulk(ConductorView):
+    """POST /api/human/template/bulk: save several templates, or none if one of them is invalid."""
+
+    operations = {
+        "post": ApiOperation(
+            "Create or update several user form templates",
+            permission=can_save_template,
+            reply=ArrayOf(shapes.FORM_TEMPLATE),
+            body=ArrayOf(shapes.FORM_TEMPLATE),
+            query={"newVersion": bool},
+        ),
+    }
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        documents = request_body.read_objects(request)
+        with errors_under("saveTemplates.templates"):
+            saved = form_templates.save_templates(documents, request.actor.name, new_version=wants_new_version(request))
+        return Json([form_template_document(row) for row in saved])
+
+
+class FormTemplateNamed(ConductorView):
+    """GET /api/human/template/{humanTaskId}: get the template of a task. DELETE …/{name}: delete all its versions."""
+
+    operations = {
+        "get": ApiOperation(
+            "Get the user form template of a human task",
+            permission=can_view_human_task_by_name,
+            reply=shapes.FORM_TEMPLATE,
+        ),
+        "delete": ApiOperation(
+            "Delete all versions of a user form template", permission=can_delete_template, reply=EMPTY_REPLY
+        ),
+    }
+
+    def get(self, request: ConductorRequest, name: str) -> HttpResponse:
+        row = template_of(human_tasks.load_input(find_human_task(name)))
+        if row is None:
+            raise NotFound(f"The human task {name} names no stored form template.")
+        return Json(form_template_document(row))
+
+    def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
+        form_templates.delete_template(name, None, request.actor.name)
+        return EmptyOk()
+
+
+class FormTemplateOne(ConductorView):
+    """GET, DELETE /api/human/template/{name}/{version}: get or delete one version; 0 is the newest."""
+
+    operations = {
+        "get": ApiOperation(
+            "Get a version of a user form template", permission=can_view_template, reply=shapes.FORM_TEMPLATE
+        ),
+        "delete": ApiOperation(
+            "Delete a version of a user form template", permission=can_delete_template, reply=EMPTY_REPLY
+        ),
+    }
+
+    def get(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
+        return Json(form_template_document(find_template(name, parse_integer(version, "version"))))
+
+    def delete(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
+        form_templates.delete_template(name, parse_integer(version, "version"), request.actor.name)
+        return EmptyOk()
+
+
+def wants_new_version(request: ConductorRequest) -> bool:
+    """Return True if the request saves a new version instead of overwriting the newest."""
+    return request.query.flag("newVersion", default=False)

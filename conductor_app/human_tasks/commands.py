@@ -1,6 +1,12 @@
-"""Commands of people on tasks: resolve, save an output, claim, release, reassign and comment.
+"""Commands of people on human tasks, and on form templates.
+
+Authorization for human tasks, shared by the pages and the Human Tasks API.
+
+Commands of people on tasks: resolve, save an output, claim, release, reassign and comment.
 
 The admin pages and the Human Tasks API both call these functions.
+
+Commands on form templates, which have a name and a version. Each change is written to the audit log.
 """
 
 import json
@@ -8,31 +14,87 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
+from django.db.models import Max, QuerySet
 
-from ... import clock, conf
-from ...core import human_task, reports
-from ...core.decision_context import Command, DecisionContext
-from ...core.definition import Schema
-from ...core.effects import Effect, UpdateTask
-from ...core.errors import AlreadyResolved, Conflict, Invalid, NotFound, OutputInvalid, PayloadTooLarge, ValidationError
-from ...core.frozen import fast_replace as replace_values
-from ...core.human_task import MINUTE_MS, Assignee, format_assignees
-from ...core.reports import Report
-from ...core.schema_check import schema_question, violation_sentence
-from ...core.snapshot import NEVER, Run
-from ...core.step_types.human import Human
-from ...core.timers import next_timer
-from ...insight.definitions.form_templates import template_of
-from ...insight.tasks.waiting_for_people import HumanTaskView, human_task_view, step_of
-from ...models import Attempt, HumanTask, Task
-from ...models.fields import dumps
-from ...store.rows import strip_nul
-from .. import audit
-from ..definitions.json_schema import check_against_schema, schema_error
-from ..payloads import payload_storage
-from ..runs.change import Audit, RunCommand, change_run
-from .task_commands import enforce_output_limit, find_open_task
+from ..access import audit
+from ..access.authentication import Actor, Target, filter_allowed, is_allowed, missing_permission_error
+from ..access.permissions import EXECUTE, READ, TASK_DEF, UPDATE, WORKFLOW, WORKFLOW_DEF, Right
+from ..core import human_tasks as human_task
+from ..core import reports
+from ..core.decision_context import Command, DecisionContext
+from ..core.definition import Schema
+from ..core.effects import Effect, UpdateTask
+from ..core.errors import (
+    AlreadyResolved,
+    Conflict,
+    Invalid,
+    NotFound,
+    OutputInvalid,
+    PayloadTooLarge,
+    ValidationError,
+    ValidationFailed,
+)
+from ..core.human_tasks import MINUTE_MS, Assignee, format_assignees, read_form_template
+from ..core.primitives import fast_replace as replace_values
+from ..core.reports import Report
+from ..core.schemas import schema_question, violation_sentence
+from ..core.snapshot import NEVER, Run
+from ..core.step_types.waiting import Human
+from ..core.timers import next_timer
+from ..db.fields import dumps
+from ..definitions import resolved_definitions as json_schema
+from ..definitions.resolved_definitions import check_against_schema, record_definition_change, schema_error
+from ..payloads import commands as payload_storage
+from ..runs.commands.change import Audit, RunCommand, change_run
+from ..runs.models import Attempt, Task
+from ..runs.store.rows import strip_nul
+from ..settings import conf
+from ..tasks.commands.reports import enforce_output_limit, find_open_task
+from ..utils import clock
+from .models import FormTemplate, HumanTask
+from .waiting_queries import HumanTaskView, find_template, human_task_view, step_of, template_of
+
+VIEW_RIGHTS: tuple[Right, ...] = ((READ, WORKFLOW_DEF), (READ, WORKFLOW), (EXECUTE, TASK_DEF))
+COMPLETION_RIGHTS: tuple[Right, ...] = (
+    (EXECUTE, TASK_DEF),
+    (EXECUTE, WORKFLOW_DEF),
+    (UPDATE, WORKFLOW),
+    (EXECUTE, WORKFLOW),
+)
+"""The rights to claim, release, reassign, skip, save and complete a task: those to report on it by its reference."""
+
+
+FIELD_BY_TARGET_TYPE = {WORKFLOW_DEF: "run__name", WORKFLOW: "run_id", TASK_DEF: "task__name"}
+"""The field of an attempt that names the target of each type."""
+
+
+def visible_human_tasks(actor: Actor, attempts: QuerySet[Attempt]) -> QuerySet[Attempt]:
+    """Return the attempts at HUMAN tasks that the actor may see."""
+    return filter_allowed(
+        actor, attempts, {right: FIELD_BY_TARGET_TYPE[right[1]] for right in (*VIEW_RIGHTS, *COMPLETION_RIGHTS)}
+    )
+
+
+def can_view_human_task(actor: Actor, target: Target) -> bool:
+    """Return True if the actor may see this task."""
+    return is_allowed(actor, (*VIEW_RIGHTS, *COMPLETION_RIGHTS), target)
+
+
+def can_complete_human_task(actor: Actor, target: Target) -> bool:
+    """Return True if the actor may claim, reassign and complete this task."""
+    return is_allowed(actor, COMPLETION_RIGHTS, target)
+
+
+def require_completion_right(actor: Actor, target: Target) -> None:
+    """Check the permission to complete this task.
+
+    Raises:
+        Forbidden: when the permission is missing; the message names it.
+    """
+    if not can_complete_human_task(actor, target):
+        raise missing_permission_error(actor, COMPLETION_RIGHTS, target)
+
 
 OUTCOMES = {"COMPLETED": "complete_task", "FAILED": "fail_task"}
 """The audit action of each outcome that a person can give."""
@@ -416,3 +478,88 @@ def _find_open_task(task_id: str, read: Callable[[Any], Any] = lambda rows: rows
 
 def _record_change(task: Task, by: str, action: str, reason: str, facts: dict[str, Any]) -> None:
     audit.record("run", task.run_id or "", action, by, reason=reason, facts={"task": str(task), **facts})
+
+
+Document = dict[str, Any]
+KIND = "form_template"
+MAX_AT_ONCE = 500
+
+
+def save_templates(
+    documents: Sequence[Mapping[str, Any]], by: str, *, new_version: bool = False, reason: str = ""
+) -> list[FormTemplate]:
+    """Save form templates, or none if one is refused. Returns the rows in the order of the documents.
+
+    A document without a version (or with 0) replaces the newest version, or becomes version 1. `new_version`: save
+    each as the version after the newest one.
+
+    Raises:
+        ValidationFailed: when one of the documents is invalid; with the errors of all.
+        Conflict: when a concurrent request saves the same version.
+    """
+    if len(documents) > MAX_AT_ONCE:
+        raise ValidationFailed(
+            [ValidationError("", f"At most {MAX_AT_ONCE} templates can be saved at once (got {len(documents)}).")]
+        )
+    read = [(read_form_template(document), number) for number, document in enumerate(documents)]
+    is_list = len(documents) > 1
+    validation_errors = [
+        ValidationError(f"[{number}].{each.path}" if is_list else each.path, each.message, each.value)
+        for (document, found), number in read
+        for each in (*found, *template_schema_errors(document))
+    ]
+    if validation_errors:
+        raise ValidationFailed(validation_errors)
+    with transaction.atomic():
+        return [_save_one(document, by, new_version, reason) for (document, _), _ in read]
+
+
+def validate_template(document: Mapping[str, Any]) -> list[ValidationError]:
+    """Return all validation errors of a form template."""
+    read, found = read_form_template(document)
+    return [*found, *template_schema_errors(read)]
+
+
+def template_schema_errors(document: Mapping[str, Any]) -> list[ValidationError]:
+    """Return the errors in the JSON schema of a form template."""
+    schema = document.get("jsonSchema")
+    fault = json_schema.schema_error(schema) if isinstance(schema, dict) else ""
+    return [ValidationError("jsonSchema", f"is not a usable JSON schema: {fault}")] if fault else []
+
+
+def _save_one(document: Document, by: str, new_version: bool, reason: str) -> FormTemplate:
+    now, name = clock.now(), document.pop("name")
+    given = document.pop("version")
+    newest = FormTemplate.objects.filter(name=name).aggregate(newest=Max("version"))["newest"] or 0
+    version = newest + 1 if new_version else given or newest or 1
+    row = FormTemplate.objects.select_for_update().filter(name=name, version=version).first()
+    action = "overwrite" if row else "create"
+    if row is None:
+        row = FormTemplate(name=name, version=version, created_at=now, created_by=by[:255])
+    else:
+        row.updated_at, row.updated_by = now, by[:255]
+    row.document = document
+    try:
+        with transaction.atomic():
+            row.save()
+    except IntegrityError:
+        raise Conflict(f"The form template {name}, version {version}, already exists.") from None
+    record_definition_change(KIND, f"{name}:{version}", action, by, reason, now)
+    return row
+
+
+def delete_template(name: str, version: int | None, by: str, reason: str = "") -> None:
+    """Delete one version of a form template, or all. Open tasks that use it are shown without it.
+
+    Raises:
+        NotFound: when there is no such template.
+    """
+    with transaction.atomic():
+        rows = FormTemplate.objects.filter(name=name)
+        chosen = rows if version is None else rows.filter(pk=find_template(name, version).pk)
+        versions = list(chosen.values_list("version", flat=True))
+        if not versions:
+            raise NotFound(f"No such form template: {name}")
+        chosen.delete()
+        for each in versions:
+            record_definition_change(KIND, f"{name}:{each}", "delete", by, reason, clock.now())

@@ -1,10 +1,15 @@
-"""Assignments of HUMAN tasks."""
+"""Tables of human tasks and form templates.
+
+Assignments of HUMAN tasks.
+
+Form templates: the layout of the form of a HUMAN task, stored by name and version.
+"""
 
 from django.db import models
 from django.db.models import Q
 
-from .fields import DocumentField, MomentField
-from .runs import Task
+from ..db.fields import Authored, DocumentField, MomentField
+from ..runs.models import Task
 
 
 class HumanTask(models.Model):
@@ -38,3 +43,20 @@ class HumanTask(models.Model):
 
     def __str__(self) -> str:
         return f"{self.task_id} with {self.claimed_by or self.assignee}"
+
+
+class FormTemplate(Authored):
+    """One version of a form template; `document` holds `jsonSchema`, `templateUI`, `ownerApp` and `tags`."""
+
+    name = models.CharField(max_length=255)
+    version = models.IntegerField(default=1)
+    document = DocumentField(default=dict)
+
+    class Meta:
+        ordering = ["name", "-version"]
+        constraints = [
+            models.UniqueConstraint(name="one_form_template_per_name_and_version", fields=["name", "version"])
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} version {self.version}"

@@ -14,12 +14,13 @@ from django.db.models import BooleanField, Case, Exists, F, OuterRef, Q, QuerySe
 from django.db.models.functions import Coalesce, Greatest
 from django.db.models.lookups import Exact
 
-from ...core.errors import Invalid
-from ...core.step_types.human import Human
-from ...models import Attempt, HumanTask, Task
-from ..runs.search.document_conditions import STEP, DocumentCondition, parse_document_path
-from ..runs.search.search_sql import contains_words
-from .waiting_for_people import MAX_READ_SIZE, HumanTaskView, human_task_view
+from ..core.errors import Invalid
+from ..core.step_types.waiting import Human
+from ..runs.models import Attempt, Task
+from ..runs.search.documents import STEP, DocumentCondition, parse_document_path
+from ..runs.search.fields import contains_words
+from .models import HumanTask
+from .waiting_queries import MAX_READ_SIZE, HumanTaskView, human_task_view
 
 PENDING, ASSIGNED, IN_PROGRESS = "PENDING", "ASSIGNED", "IN_PROGRESS"
 COMPLETED, TIMED_OUT, DELETED = "COMPLETED", "TIMED_OUT", "DELETED"

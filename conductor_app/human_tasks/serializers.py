@@ -3,11 +3,22 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ....core.document.checks.document_fields import FieldSpec, FieldTable, ObjectOf
-from ....core.document.checks.values import ChoiceOf, DocumentPosition, IntegerOf, ListOf, read_text, texts
-from ....core.errors import ValidationError, ValidationFailed
-from ....core.human_task import USER_TYPES, Assignee, format_assignees, human_task_definition
-from ....insight.tasks.human_tasks import (
+from ..core.document.fields import (
+    ChoiceOf,
+    DocumentPosition,
+    FieldSpec,
+    FieldTable,
+    IntegerOf,
+    ListOf,
+    ObjectOf,
+    read_text,
+    texts,
+)
+from ..core.errors import ValidationError, ValidationFailed
+from ..core.human_tasks import USER_TYPES, Assignee, format_assignees, human_task_definition
+from ..web.api.requests import read_request
+from .models import FormTemplate
+from .queries import (
     MAX_SHOWN,
     MAX_VALUES,
     SEARCHED_ROWS,
@@ -18,8 +29,6 @@ from ....insight.tasks.human_tasks import (
     InboxFilter,
     UserFilter,
 )
-from ....models import FormTemplate
-from ..request_fields import read_request
 
 ADMIN, INBOX = "ADMIN", "INBOX"
 DEFAULT_SIZE = 15

@@ -1,28 +1,179 @@
-"""Open human tasks: question, assignee and due time of each, and the expected output."""
+"""Open human tasks, their decisions, and form templates.
+
+Lookups of form templates: by name and version, and by the input of a HUMAN task.
+
+The decision of a human task: a field with two values on which the way of the run depends, shown as two buttons.
+
+Open human tasks: question, assignee and due time of each, and the expected output.
+"""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from django.db.models import Case, F, QuerySet, When
 
-from ...core.definition import Step
-from ...core.human_task import (
+from ..access.models import AuditEntry
+from ..core.definition import Flow, Step, structure_of_step, walk
+from ..core.errors import NotFound
+from ..core.expressions.templates import Expression, parse_template
+from ..core.human_tasks import (
     Assignee,
     CurrentAssignment,
     HumanQuestion,
     answer_schema,
     current_assignment,
     delegated_assignment,
+    named_template,
     parse_assignees,
     parse_question,
 )
-from ...core.step_types.human import Human
-from ...models import Attempt, AuditEntry, HumanTask, Task
-from ...models.fields import DocumentField, dumps
-from ..definitions.form_templates import template_of
-from ..definitions.parsed_definitions import parsed_definition
+from ..core.schemas import CHOICE, YES_NO, build_form
+from ..core.step_types.waiting import Human
+from ..db.fields import DocumentField, dumps
+from ..definitions.store import parsed_definition
+from ..runs.models import Attempt, Task
+from .models import FormTemplate, HumanTask
+
+
+def find_template(name: str, version: int = 0) -> FormTemplate:
+    """Return a template; the newest version if `version` is 0.
+
+    Raises:
+        NotFound: when there is no such template.
+    """
+    rows = FormTemplate.objects.filter(name=name)
+    row = (rows.filter(version=version) if version else rows.order_by("-version")).first()
+    if row is None:
+        raise NotFound(f"No such form template: {name}" + (f", version {version}" if version else ""))
+    return row
+
+
+def template_of(input: Mapping[str, Any]) -> FormTemplate | None:
+    """Return the template that the input of a HUMAN task names, or None if it names none or a deleted one."""
+    named = named_template(input)
+    if named is None:
+        return None
+    try:
+        return find_template(*named)
+    except NotFound:
+        return None
+
+
+def named_templates(definition: Any) -> set[tuple[str, int]]:
+    """Return name and version of each template that the HUMAN steps of a workflow definition use."""
+    found: set[tuple[str, int]] = set()
+    left = [definition]
+    while left:
+        value = left.pop()
+        if isinstance(value, list):
+            left += value
+        elif isinstance(value, Mapping):
+            given = value.get("inputParameters")
+            if value.get("type") == Human.type and isinstance(given, Mapping) and (named := named_template(given)):
+                found.add(named)
+            left += value.values()
+    return found
+
+
+BOOLEANS = {"true": True, "false": False}
+APPROVES = re.compile(r"approv|accept|confirm|allow|agree|grant|\bok\b", re.IGNORECASE)
+REJECTS = re.compile(r"reject|den(y|ied)|refus|declin|\bno\b|\bnot\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class HumanDecision:
+    """The deciding field and its two values. `is_approval`: the first value approves and the second one rejects."""
+
+    field: str
+    label: str
+    values: tuple[Any, Any]
+    is_approval: bool
+
+
+def human_decision(document: Mapping[str, Any], ref: str, schema: Mapping[str, Any]) -> HumanDecision | None:
+    """Return the decision of the HUMAN task `ref` of a workflow, if one field of its output decides.
+
+    That is the field that a SWITCH reads, otherwise the only field of the form. `schema`: that of the output, or empty.
+    """
+    cases_by_field = dict(_cases_by_field(document, ref))
+    fields = {each.key: each for each in build_form(schema)}
+    if len(cases_by_field) == 1:
+        name, cases = next(iter(cases_by_field.items()))
+    elif len(fields) == 1 and not cases_by_field:
+        name, cases = next(iter(fields)), []
+    else:
+        return None
+    if fields:
+        values = _two_values(fields[name].kind, fields[name].choices) if name in fields else None
+    else:
+        values = _values_of_cases(cases)
+    if values is None:
+        return None
+    label = fields[name].label if name in fields else name
+    return HumanDecision(name, label, values, _is_approval(name, label, values))
+
+
+def guessed_schema(decision: HumanDecision, expected: list[str]) -> dict[str, Any]:
+    """Return the schema of an answer that has none: the decision, and the other members that later steps read."""
+    part: dict[str, Any] = {"type": "boolean"} if decision.values == (True, False) else {"enum": [*decision.values]}
+    return {"type": "object", "properties": {decision.field: part, **{n: {} for n in expected if n != decision.field}}}
+
+
+def _cases_by_field(document: Mapping[str, Any], ref: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield the members of the output that select cases, with the names of the cases."""
+    for spot in walk(document.get("tasks")):
+        step = spot.step
+        if structure_of_step(step).flow is Flow.CHOICE and (name := _selecting_member(step, ref)):
+            cases = step.get("decisionCases")
+            yield name, [str(case) for case in cases] if isinstance(cases, Mapping) else []
+
+
+def _selecting_member(step: Mapping[str, Any], ref: str) -> str:
+    """Return the member of the task's output that selects the case of a step, or ""."""
+    language = step.get("evaluatorType") or "value-param"
+    script = step.get("expression") if language == "value-param" else step.get("caseValueParam")
+    given = step.get("inputParameters")
+    inputs = given if isinstance(given, Mapping) else {}
+    if isinstance(script, str) and script in inputs:
+        return _read_member(inputs[script], ref)
+    # A script selects the case: it can only depend on the members that the inputs read.
+    read = {name for value in inputs.values() if (name := _read_member(value, ref))}
+    return next(iter(read)) if len(read) == 1 else ""
+
+
+def _read_member(value: Any, ref: str) -> str:
+    """Return NAME if the value is the expression `${ref.output.NAME}`."""
+    parts = parse_template(value).parts if isinstance(value, str) and "${" in value else ()
+    if len(parts) != 1 or not isinstance(parts[0], Expression):
+        return ""
+    found = re.fullmatch(rf"\$\{{{re.escape(ref)}\.output\.([\w-]+)\}}", parts[0].source)
+    return found[1] if found else ""
+
+
+def _two_values(kind: str, choices: tuple[Any, ...]) -> tuple[Any, Any] | None:
+    if kind == YES_NO:
+        return True, False
+    if kind == CHOICE and len(choices) == 2:
+        first, second = choices
+        return (second, first) if REJECTS.search(str(first)) and not REJECTS.search(str(second)) else (first, second)
+    return None
+
+
+def _values_of_cases(cases: list[str]) -> tuple[Any, Any] | None:
+    if cases and set(cases) <= BOOLEANS.keys():
+        return True, False
+    return _two_values(CHOICE, tuple(cases))
+
+
+def _is_approval(name: str, label: str, values: tuple[Any, Any]) -> bool:
+    if values == (True, False):
+        text = f"{name} {label}".replace("_", " ")
+        return bool(APPROVES.search(text)) and not REJECTS.search(text)
+    yes, no = map(str, values)
+    return bool(APPROVES.search(yes)) and bool(REJECTS.search(no))
+
 
 OPEN_HUMAN_TASKS = Task.objects.filter(type=Human.type, status="ACTIVE")
 LIMIT = 500

@@ -8,8 +8,8 @@ import django.db.models.functions.comparison
 from django.conf import settings
 from django.db import migrations, models
 
-import conductor_app.models.fields
-from conductor_app.models.migration_operations import SetFillFactor
+import conductor_app.db.fields
+from conductor_app.db.migration_operations import SetFillFactor
 
 REPLACED = """
     0001_first_tables 0002_waiting_requests 0003_schedules 0004_payloads_elsewhere 0005_secrets_and_variables

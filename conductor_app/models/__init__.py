@@ -1,43 +1,91 @@
 """Tables, and the QuerySets that read them."""
 
-from .access import AccessKey, AccessRevision, Application, Grant, GroupProfile, Tag, UserProfile
-from .applied_definitions import AppliedDefinition
-from .artifacts import Artifact
-from .audit import AuditEntry
-from .bulk import BulkItem, BulkOperation
-from .clients import Client, ScopeRole
-from .definitions import DefinitionRevision, ResolvedDefinition, TaskDefinition, WorkflowDefinition
-from .drafts_and_cases import DefinitionDraft, SaveRequirement, SimulationCase
-from .duration_baselines import DurationBaseline
-from .events import EventAction, EventDelivery, EventHandler, EventListener, HandlerEvaluation, Webhook
-from .failures import Failure, FailureGroup, HourlyFailureCount
-from .files import FileHandle
-from .form_templates import FormTemplate
-from .groups import Dependency, GroupWatch, PendingApproval, StandaloneTask, TaskGroup
-from .history import HistoryEntry, TaskLog
-from .human_tasks import HumanTask
-from .inbox import InboxMessage
-from .integrations import Integration, IntegrationModel, Prompt
-from .labels import RunLabel
-from .leases import Lease
-from .model_calls import BudgetHold, ModelBudget, ModelCall, ModelUsage
-from .outbox import Message, PulseMessage
-from .payloads import PayloadReference, StoredPayload
-from .preferences import DigestSubscription, Preference
-from .queues import MinuteCount, Poller, Queue, QueueHold, SweepPass, Worker, WorkerHold
-from .quotas import CallerQuota, TokenBucket
-from .results import CachedResult
-from .retention import DailyStorage, RetentionPolicy
-from .runs import Attempt, Run, Task
-from .schedules import Schedule, ScheduleExecution, Scheduler
-from .schemas import SchemaDefinition
-from .secrets import Secret, Variable
-from .server_clocks import ServerClock
-from .sign_in import ExternalIdentity, RecoveryCode, SecondFactor
-from .vectors import VectorDocument, VectorIndexVersion
-from .views import Alert, AlertFiring, AlertTarget, SavedView
-from .webhook_waits import WebhookPaths, WebhookWait
-from .workflow_tests import WorkflowTest
+from ..access.models import (
+    AccessKey,
+    AccessRevision,
+    Application,
+    AuditEntry,
+    CallerQuota,
+    DigestSubscription,
+    ExternalIdentity,
+    Grant,
+    GroupProfile,
+    Preference,
+    RecoveryCode,
+    SecondFactor,
+    Secret,
+    Tag,
+    TokenBucket,
+    UserProfile,
+    Variable,
+)
+from ..ai.models import (
+    BudgetHold,
+    Integration,
+    IntegrationModel,
+    ModelBudget,
+    ModelCall,
+    ModelUsage,
+    Prompt,
+    VectorDocument,
+    VectorIndexVersion,
+)
+from ..alerts.models import Alert, AlertFiring, AlertTarget, SavedView
+from ..bulk.models import BulkItem, BulkOperation
+from ..db.leases import Lease
+from ..definitions.models import (
+    AppliedDefinition,
+    DefinitionDraft,
+    DefinitionRevision,
+    DurationBaseline,
+    ResolvedDefinition,
+    SaveRequirement,
+    SchemaDefinition,
+    SimulationCase,
+    TaskDefinition,
+    WorkflowDefinition,
+    WorkflowTest,
+)
+from ..events.models import (
+    EventAction,
+    EventDelivery,
+    EventHandler,
+    EventListener,
+    HandlerEvaluation,
+    Webhook,
+    WebhookPaths,
+    WebhookWait,
+)
+from ..failures.models import Failure, FailureGroup, HourlyFailureCount
+from ..human_tasks.models import FormTemplate, HumanTask
+from ..monitoring.models import ServerClock
+from ..payloads.models import FileHandle, PayloadReference, StoredPayload
+from ..runs.models import (
+    Attempt,
+    CachedResult,
+    DailyStorage,
+    HistoryEntry,
+    InboxMessage,
+    Message,
+    PulseMessage,
+    RetentionPolicy,
+    Run,
+    RunLabel,
+    Task,
+    TaskLog,
+)
+from ..schedules.models import Schedule, ScheduleExecution, Scheduler
+from ..taskcluster.models import (
+    Artifact,
+    Client,
+    Dependency,
+    GroupWatch,
+    PendingApproval,
+    ScopeRole,
+    StandaloneTask,
+    TaskGroup,
+)
+from ..tasks.models import MinuteCount, Poller, Queue, QueueHold, SweepPass, Worker, WorkerHold
 
 __all__ = [
     "AccessKey",

@@ -2,7 +2,7 @@
 
 from django.db import models
 
-from .fields import MomentField
+from ..db.fields import MomentField
 
 
 class ServerClock(models.Model):

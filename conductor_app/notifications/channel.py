@@ -8,8 +8,9 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Protocol, cast
 
-from conductor_app import conf, process_state
-from conductor_app.process_state import Wiring
+from conductor_app.settings import conf
+from conductor_app.utils import process_state
+from conductor_app.utils.process_state import Wiring
 
 from .client_waits import LOCAL_CALLER, WaitingClient
 from .waiters import WAITERS, Waiter, local_caller_has_left

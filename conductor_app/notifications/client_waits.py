@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
-from conductor_app import conf
+from conductor_app.settings import conf
 
 from .waiters import WAITERS, Waiter, local_caller_has_left
 

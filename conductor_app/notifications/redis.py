@@ -16,7 +16,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from conductor_app import conf
+from conductor_app.settings import conf
 
 from .waiters import WAITERS
 

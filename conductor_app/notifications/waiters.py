@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import Event, Lock
 
-from .. import process_state
+from ..utils import process_state
 
 TOPIC_PREFIX = "\0"
 """The prefix of broadcast topics. Names of queues never start with it."""

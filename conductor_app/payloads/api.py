@@ -1,22 +1,38 @@
-"""Views of files of runs (api §1.12): handles, and contents at signed addresses or for permitted callers."""
+"""Views of files of runs (api §1.12): handles, and contents at signed addresses or for permitted callers.
 
-from urllib.parse import quote
+Views of external payloads (api §1.2): their locations and their contents.
+"""
+
+from urllib.parse import quote, urlencode
 
 from django.http import HttpResponse, StreamingHttpResponse
 
-from .... import conf
-from ....access.client_address import server_address
-from ....access.signed_links import file_path, verify_file_link
-from ....engine.payloads import file_contents, file_handles
-from .. import request_body
-from ..api_operation import BINARY, FILE_LINK_QUERY, NO_CONTENT, ApiOperation
-from ..openapi import tables as shapes
-from ..permissions import can_upload_files, can_view_files
-from ..query_parameters import parse_integer
-from ..replies import Json, NoContent
-from ..uploads import receive_body
-from ..view import ConductorRequest, ConductorView
-from .file_serializers import (
+from ..access.authentication import server_address
+from ..access.tokens import file_path, sign_link, verify_file_link, verify_link
+from ..core.document.fields import read_mapping
+from ..core.errors import Invalid
+from ..settings import conf
+from ..web.api import documents as shapes
+from ..web.api import requests as request_body
+from ..web.api.operations import (
+    BINARY,
+    EMPTY_REPLY,
+    FILE_LINK_QUERY,
+    LINK_QUERY,
+    NO_CONTENT,
+    ApiOperation,
+    EmptyOk,
+    Json,
+    NoContent,
+)
+from ..web.api.permissions import can_transfer_payload, can_upload_files, can_view_files
+from ..web.api.requests import parse_integer, receive_body
+from ..web.api.view import ConductorRequest, ConductorView
+from . import blob_storage
+from . import commands as payload_storage
+from . import files as file_contents
+from . import files as file_handles
+from .serializers import (
     NEW_FILE,
     PART_TAGS,
     address_document,
@@ -217,3 +233,88 @@ class FilePartsOne(ConductorView):
     def delete(self, request: ConductorRequest, workflow: str, file: str, upload: str) -> HttpResponse:
         file_contents.abort_multipart(workflow, file, upload)
         return NoContent()
+
+
+PATH_BY_PAYLOAD_TYPE = {
+    "WORKFLOW_INPUT": "workflow/input",
+    "WORKFLOW_OUTPUT": "workflow/output",
+    "TASK_INPUT": "task/input",
+    "TASK_OUTPUT": "task/output",
+}
+METHOD_BY_OPERATION = {"READ": "GET", "WRITE": "PUT"}
+
+
+class PayloadLocation(ConductorView):
+    """GET /api/workflow/externalstoragelocation, and three more: return the address to upload or download a payload.
+
+    The address expires and carries its own permission. For an upload, the reply has a new path.
+    """
+
+    operations = {
+        "get": ApiOperation(
+            "Get the address to upload or download a payload",
+            permission=can_transfer_payload,
+            reply=shapes.LOCATION,
+            query={"path!": str, "operation!": str, "payloadType!": str},
+            changes_state=True,
+        ),
+    }
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        query = request.query
+        path, operation = (
+            query.required("path"),
+            parse_choice("operation", query.required("operation"), METHOD_BY_OPERATION),
+        )
+        kind = parse_choice("payloadType", query.required("payloadType"), PATH_BY_PAYLOAD_TYPE)
+        if not blob_storage.is_storage_configured():
+            return Json({"path": path})
+        if operation == "WRITE":
+            path = payload_storage.reserve_upload(PATH_BY_PAYLOAD_TYPE[kind])
+        address = f"/api/payloads/{quote(path)}?{urlencode(sign_link(path, operation))}"
+        return Json({"uri": f"{server_address(request)}{address}", "path": path})
+
+
+class PayloadContent(ConductorView):
+    """PUT, GET /api/payloads/{path}: upload or download a payload at a signed address."""
+
+    operations = {
+        "put": ApiOperation("Upload a payload", reply=EMPTY_REPLY, body=read_mapping, query=LINK_QUERY),
+        "get": ApiOperation("Download a payload", reply=read_mapping, query=LINK_QUERY),
+    }
+
+    needs_login = False
+
+    def put(self, request: ConductorRequest, path: str) -> HttpResponse:
+        verify_address_payload_views(request, path, "WRITE")
+        with receive_body(request, conf.workflow_payload_max_bytes) as upload:
+            if not upload.size:
+                raise Invalid("The upload is empty, or its Content-Length is missing.")
+            payload_storage.store_reserved(path, upload)
+        return EmptyOk()
+
+    def get(self, request: ConductorRequest, path: str) -> HttpResponse:
+        verify_address_payload_views(request, path, "READ")
+        size, chunks = payload_storage.stream_payload(path)
+        headers = {"Content-Length": str(size), "Cache-Control": "private, max-age=0"}
+        return StreamingHttpResponse(chunks, content_type="application/json", headers=headers)
+
+
+def parse_choice(name: str, choice: str, choices: dict[str, str]) -> str:
+    """Return the choice in upper or lower case as listed.
+
+    Raises:
+        Invalid: when it is not one of the choices.
+    """
+    if choice.upper() not in choices:
+        raise Invalid(f"{name} must be one of {', '.join(choices)}; it is '{choice[:100]}'.")
+    return choice.upper()
+
+
+def verify_address_payload_views(request: ConductorRequest, path: str, operation: str) -> None:
+    """Check the signature of an address.
+
+    Raises:
+        Forbidden: when the signature is invalid.
+    """
+    verify_link(path, operation, {name: request.query.text(name) for name in ("expires", "signature")})

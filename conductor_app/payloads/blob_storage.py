@@ -1,4 +1,4 @@
-"""Content of large payloads, in a Django storage: a folder or S3. `store/stored_payloads.py` writes their rows."""
+"""Content of large payloads, in a Django storage: a folder or S3. `payloads/store.py` writes their rows."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from pathlib import Path
 from django.core.files.base import ContentFile, File
 from django.core.files.storage import Storage, storages
 
-from . import conf
+from ..settings import conf
 
 CHUNK_BYTES = 64 * 1024
 

@@ -1,29 +1,120 @@
-"""Payloads in blob storage: stored and read without locks, and deleted when no run uses them any more."""
+"""Commands on payloads in blob storage.
+
+Permission to read and to use a payload in blob storage: it follows from the runs that use the payload.
+
+Size limits of payloads that clients send.
+
+Payloads in blob storage: stored and read without locks, and deleted when no run uses them any more.
+
+Storage of uploaded files: stored in chunks, and deleted by a sweep when no row refers to them any more.
+"""
 
 import logging
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 from uuid import uuid4
 
 from django.core.files.base import File
 from django.db import transaction
-from django.db.models import TextField
+from django.db.models import Q, TextField
 from django.db.models.functions import Cast
 
-from ... import blob_storage, clock, conf
-from ...access.masking import decrypt_masked, encrypt_masked
-from ...access.payload_access import require_payload_use
-from ...access.quotas import current_caller
-from ...core.errors import Busy, Conflict, Invalid, NotFound, PayloadMissing
-from ...core.masking import MARK
-from ...json_values import MAX_DEPTH, is_too_deep, loads_repaired
-from ...models import Attempt, Run, StoredPayload
-from ...models.fields import loads, loads_encrypted
-from ...store import payloads as rows
-from ...store import stored_payloads
-from ...store.payload_placement import PayloadPlacement
-from ..access import quota_checks
+from ..access import quotas as quota_checks
+from ..access.authentication import Actor, current_actor, filter_readable_runs, is_allowed, task_target
+from ..access.permissions import DOMAIN, EXECUTE, READ, TASK_DEF, WORKFLOW, WORKFLOW_DEF
+from ..access.quotas import caller_of, current_caller
+from ..access.secrets import decrypt_masked, encrypt_masked
+from ..core.errors import Busy, Conflict, Forbidden, Invalid, NotFound, PayloadMissing, PayloadTooLarge
+from ..core.masking import MARK
+from ..db.fields import dumps, loads, loads_encrypted
+from ..runs.models import Attempt, Run
+from ..settings import conf
+from ..utils import clock
+from ..utils.json_values import MAX_DEPTH, is_too_deep, loads_repaired
+from . import blob_storage
+from . import store as rows
+from . import store as stored_payloads
+from .models import PayloadReference, StoredPayload
+from .store import PayloadPlacement
+
+WORKER_RIGHTS = ((EXECUTE, TASK_DEF), (EXECUTE, DOMAIN))
+
+
+def require_payload_read(actor: Actor, path: str) -> None:
+    """Check that the actor may download a payload.
+
+    It needs access to a run that uses the payload, or the right to execute an open task with it. Only its uploader
+    may read a payload that no run uses.
+
+    Raises:
+        Forbidden: when it may not, or there is no such payload.
+    """
+    if not _may_read_all(actor) and not _may_read(actor, path):
+        raise _refusal(actor, path)
+
+
+def require_payload_use(path: str) -> None:
+    """Check that the current actor may start or report with a payload: it has uploaded it, or may read it.
+
+    A missing payload is reported by its reader.
+
+    Raises:
+        Forbidden: when it may not.
+    """
+    actor = current_actor()
+    if actor is None or _may_read_all(actor):
+        return
+    row = StoredPayload.objects.filter(pk=path).values("uploader", "expires_at").first()
+    if row is None or row["uploader"] == caller_of(actor):
+        return
+    # A process of the version before has reserved the path, without its uploader.
+    is_of_earlier_version = row["uploader"] is None and (row["expires_at"] or 0) > clock.now() and _is_payload(path)
+    if not is_of_earlier_version and not _may_read(actor, path):
+        raise _refusal(actor, path)
+
+
+def _may_read_all(actor: Actor) -> bool:
+    return actor.permissions.allows_all((READ, WORKFLOW_DEF), (READ, WORKFLOW))
+
+
+def _may_read(actor: Actor, path: str) -> bool:
+    run_ids = PayloadReference.objects.filter(payload=path).values("run_id")
+    if filter_readable_runs(actor, Run.objects.filter(pk__in=run_ids)).exists():
+        return True
+    attempts = Attempt.objects.open().filter(Q(input_path=path) | Q(output_path=path), run_id__in=run_ids)
+    fields = ("queue", "domain", "task__name", "run_id", "run__name")
+    tasks = attempts.order_by().values_list(*fields).distinct()
+    if any(is_allowed(actor, WORKER_RIGHTS, task_target(*task)) for task in tasks):
+        return True
+    is_unused = StoredPayload.objects.filter(pk=path, uploader=caller_of(actor), expires_at__isnull=False)
+    return is_unused.exists()
+
+
+def _is_payload(path: str) -> bool:
+    return path.startswith(("workflow/", "task/"))
+
+
+def _refusal(actor: Actor, path: str) -> Forbidden:
+    return Forbidden(f"{actor.name} has no access to the payload '{path[:200]}'.", code="FORBIDDEN")
+
+
+def payload_size(payload: Any) -> int:
+    """Return the size of a payload as stored, in bytes."""
+    return len(dumps(payload) or "") if payload is not None else 0
+
+
+def refuse_large(payload: Any, max_bytes: int, what: str = "The input") -> int:
+    """Check the size of a payload, and return it.
+
+    Raises:
+        PayloadTooLarge: when it exceeds the limit.
+    """
+    size = payload_size(payload)
+    if size > max_bytes:
+        raise PayloadTooLarge(f"{what} has {size} bytes; the limit is {max_bytes} bytes.")
+    return size
+
 
 log = logging.getLogger(__name__)
 
@@ -247,3 +338,34 @@ def _delete_payload(path: str, now: int) -> bool:
     with transaction.atomic():
         rows.delete_row(path)
     return True
+
+
+def save_content(kind: str, content: "File[bytes]", expires_at: int, uploader: str = "") -> str:
+    """Store a file and return its path. A sweep deletes the file after `expires_at`, unless that was reset before.
+
+    `uploader`: the caller whose stored bytes it counts for.
+
+    Raises:
+        QuotaExceeded: when the uploader has stored too much.
+        Busy: when the storage cannot be reached.
+    """
+    quota_checks.require_storage(uploader)
+    path = f"{kind}/{uuid4()}"
+    # The row is written first, so that no stored file is without a row.
+    stored_payloads.reserve(path, clock.now(), expires_at, uploader or None)
+    try:
+        with storage_errors(path):
+            blob_storage.put_payload(path, content)
+    except BaseException:
+        # A partial upload can be large: delete it now, not in the next sweep.
+        with suppress(blob_storage.StorageUnavailable):
+            blob_storage.delete_payload(path)
+        release_content(path)
+        raise
+    stored_payloads.set_size(path, content.size)
+    return path
+
+
+def release_content(*paths: str) -> None:
+    """Mark files as unused. A later sweep deletes them, after the requests that still read them."""
+    stored_payloads.set_expiry(paths, clock.now())

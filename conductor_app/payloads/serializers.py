@@ -2,12 +2,11 @@
 
 from typing import Any
 
-from ....access.signed_links import file_address
-from ....core.document.checks.document_fields import FieldSpec, FieldTable
-from ....core.document.checks.values import ListOf, read_name, read_text
-from ....core.errors import Invalid
-from ....models import FileHandle
-from ..request_fields import read_request
+from ..access.tokens import file_address
+from ..core.document.fields import FieldSpec, FieldTable, ListOf, read_name, read_text
+from ..core.errors import Invalid
+from ..web.api.requests import read_request
+from .models import FileHandle
 
 SCHEME = "conductor://file/"
 NEW_FILE: FieldTable = (

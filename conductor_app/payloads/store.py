@@ -1,15 +1,23 @@
-"""Decide where payloads are stored: small ones in their rows, large ones in blob storage with the path in the row."""
+"""Where payloads are stored, and their rows.
 
-from collections.abc import Callable, Mapping
+Decide where payloads are stored: small ones in their rows, large ones in blob storage with the path in the row.
+
+Release and delete the rows of payloads in blob storage.
+
+Writes of the rows of payloads and files in blob storage. A sweep deletes the content of expired rows.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
 from typing import Any
 
 from ..core.errors import PayloadOverLimit
 from ..core.masking import mask_encrypt, mask_step_state, masked_names
 from ..core.snapshot import Attempt, Run, Task
-from ..models.fields import dumps
-from .rows import PlacedPayload, payload_text
-from .statements import placeholders
+from ..db.fields import dumps
+from ..db.statements import execute, fetch, placeholders
+from ..runs.store.rows import PlacedPayload, payload_text
+from .models import PayloadReference, StoredPayload
 
 
 class PayloadsTooLarge(Exception):
@@ -160,3 +168,67 @@ def digest_text(text: str) -> str:
 def digest_value(value: Any) -> str:
     """Return the digest of a value that is not serialized yet."""
     return digest_text(dumps(value) or "")
+
+
+def release_payloads(run_id: str, now: int) -> None:
+    """Let the payloads of a deleted run expire, unless other runs use them."""
+    execute(
+        "UPDATE conductor_storedpayload SET expires_at = %s WHERE path IN "
+        "(SELECT payload_id FROM conductor_payloadreference WHERE run_id = %s) AND NOT EXISTS (SELECT 1 FROM "
+        "conductor_payloadreference o WHERE o.payload_id = conductor_storedpayload.path AND o.run_id <> %s)",
+        [now, run_id, run_id],
+    )
+    execute("DELETE FROM conductor_payloadreference WHERE run_id = %s", [run_id])
+
+
+def expired_paths(now: int, limit: int) -> list[str]:
+    """Return the paths of expired unused payloads, oldest first."""
+    sql = "SELECT path FROM conductor_storedpayload WHERE expires_at IS NOT NULL AND expires_at <= %s"
+    return [path for (path,) in fetch(f"{sql} ORDER BY expires_at LIMIT %s", [now, limit])]
+
+
+def withdraw_payload(path: str, now: int) -> bool:
+    """Make an expired payload unusable before its deletion. Returns False if a run has begun to use it."""
+    sql = "UPDATE conductor_storedpayload SET size = NULL WHERE path = %s AND expires_at <= %s"
+    return execute(sql, [path, now]) == 1
+
+
+def delete_row(path: str) -> None:
+    """Delete the row of a deleted payload."""
+    execute("DELETE FROM conductor_payloadreference WHERE payload_id = %s", [path])
+    execute("DELETE FROM conductor_storedpayload WHERE path = %s", [path])
+
+
+def reserve(path: str, now: int, expires_at: int, uploader: str | None = None) -> None:
+    """Write the row before the content is stored, so that all content in blob storage has a row.
+
+    `uploader`: the caller who sends the content, None for content of the server.
+    """
+    StoredPayload.objects.create(path=path, created_at=now, expires_at=expires_at, uploader=uploader)
+
+
+def is_reserved(path: str) -> bool:
+    """Return True if the path has a row."""
+    return StoredPayload.objects.filter(pk=path).exists()
+
+
+def begin_upload(path: str, expires_at: int) -> bool:
+    """Make the content unusable until its size is set. Returns False if it is in use and cannot be replaced."""
+    unused = StoredPayload.objects.filter(pk=path, expires_at__isnull=False)
+    return bool(unused.update(size=None, expires_at=expires_at))
+
+
+def set_size(path: str, size: int) -> None:
+    """Set the size in bytes, which makes the content usable."""
+    StoredPayload.objects.filter(pk=path).update(size=size)
+
+
+def set_expiry(paths: Iterable[str], expires_at: int) -> None:
+    """Set the time from which the content may be deleted."""
+    StoredPayload.objects.filter(pk__in=list(paths)).update(expires_at=expires_at)
+
+
+def keep_for_run(path: str, run_id: str) -> None:
+    """Keep the content as long as a run refers to it."""
+    StoredPayload.objects.filter(pk=path).update(expires_at=None)
+    PayloadReference.objects.create(payload_id=path, run_id=run_id)

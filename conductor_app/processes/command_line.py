@@ -131,7 +131,7 @@ def wrong_configuration_reported() -> Iterator[None]:
 
 def execute_remote(name: str, arguments: Sequence[str]) -> None:
     """Execute a command against a server, or print the completions that a shell asks for if the name is empty."""
-    from conductor_app.remote import program
+    from conductor_app.tools.remote import program
 
     if name:
         program.execute(name, arguments)
@@ -193,7 +193,13 @@ def execute_gunicorn(arguments: Sequence[str]) -> None:
     """Execute gunicorn with the settings and the application of this project."""
     from gunicorn.app.wsgiapp import run
 
-    sys.argv = ["gunicorn", "--config", "python:conductor_app.settings.gunicorn", *arguments, "conductor_app.wsgi"]
+    sys.argv = [
+        "gunicorn",
+        "--config",
+        "python:conductor_app.processes.gunicorn_config",
+        *arguments,
+        "conductor_app.wsgi",
+    ]
     run()
 
 

@@ -1,6 +1,6 @@
 """Gunicorn's settings, for `serve` and for a cluster.
 
-`gunicorn -c python:conductor_app.settings.gunicorn conductor_app.wsgi`
+`gunicorn -c python:conductor_app.processes.gunicorn_config conductor_app.wsgi`
 """
 
 import os
@@ -10,10 +10,10 @@ from threading import Thread
 from types import FrameType
 from typing import Any
 
-from conductor_app import gunicorn_internals
 from conductor_app.telemetry import folder
+from conductor_app.web import gunicorn_internals
 
-from . import table
+from ..settings import table
 
 host = table.read("HOST")
 bind = f"{f'[{host}]' if ':' in host else host}:{table.read('PORT')}"
@@ -39,7 +39,8 @@ def on_starting(server: Any) -> None:
     """Prepare what the web processes share: metrics, the limit of open connections, and loaded modules."""
     from django.urls import get_resolver
 
-    from conductor_app import conf, memory_tuning
+    from conductor_app.settings import conf
+    from conductor_app.utils import memory_tuning
 
     folder.empty_folder()
     memory_tuning.tune_malloc()
@@ -66,10 +67,11 @@ def on_exit(server: Any) -> None:
 
 def post_worker_init(worker: Any) -> None:
     """Prepare a web process after it has loaded the application."""
-    from conductor_app import memory_tuning, notifications
-    from conductor_app.background.sweep_watchdog import start_watchdog
-    from conductor_app.engine.sweeps import sweep_until
-    from conductor_app.telemetry import pool_metrics
+    from conductor_app import notifications
+    from conductor_app.processes.sweep_loop import start_watchdog
+    from conductor_app.processes.sweeps import sweep_until
+    from conductor_app.telemetry import metrics as pool_metrics
+    from conductor_app.utils import memory_tuning
 
     # The application serves the prefix of paths itself: Gunicorn replies 500 to every other path.
     os.environ.pop("SCRIPT_NAME", None)

@@ -8,8 +8,8 @@ import socket
 from pathlib import Path
 from typing import Protocol
 
-from .. import conf
-from ..store import leases
+from ..db import leases
+from ..settings import conf
 
 HOST = socket.gethostname()
 

@@ -6,7 +6,8 @@ from collections.abc import Collection
 from threading import Lock
 from time import monotonic
 
-from conductor_app import notifications, process_state
+from conductor_app import notifications
+from conductor_app.utils import process_state
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +23,7 @@ def connect_triggers() -> None:
 
 def trigger_built_in_workers(queues: Collection[str]) -> None:
     """Fire the trigger for each attempt of a built-in worker."""
-    from conductor_app.workers import AI_QUEUES, WORKERS
+    from conductor_app.system_tasks.registry import AI_QUEUES, WORKERS
 
     for queue in queues:
         if queue in WORKERS:
@@ -41,7 +42,7 @@ class JobTrigger:
         """Send the job, unless the rate is reached. Never raises: beat sends the job within one second anyway."""
         if not self._may_fire(monotonic()):
             return
-        from conductor_app.background import jobs
+        from conductor_app.processes import jobs
 
         try:
             getattr(jobs, self._job).apply_async(retry=False, expires=2)

@@ -12,15 +12,16 @@ from celery.signals import task_postrun, task_prerun, worker_ready, worker_shutt
 from django.conf import settings
 from django.db import connections
 
-from conductor_app import clock, conf
-from conductor_app.background.periodic_jobs import SWEEP_SECONDS
-from conductor_app.background.sweep_loop import TICK_SECONDS, sweep_until_time
-from conductor_app.background.sweep_watchdog import start_watchdog
 from conductor_app.celery import app
-from conductor_app.engine.sweeps import SWEEP_BATCH, due_jobs
-from conductor_app.telemetry import log_context, pool_metrics
-from conductor_app.transient_errors import describe_transient, discard_broken_connection, is_transient
-from conductor_app.workers import AI_QUEUES, QUEUES
+from conductor_app.db.transient_errors import describe_transient, discard_broken_connection, is_transient
+from conductor_app.processes.periodic_jobs import SWEEP_SECONDS
+from conductor_app.processes.sweep_loop import TICK_SECONDS, start_watchdog, sweep_until_time
+from conductor_app.processes.sweeps import SWEEP_BATCH, due_jobs
+from conductor_app.settings import conf
+from conductor_app.system_tasks.registry import AI_QUEUES, QUEUES
+from conductor_app.telemetry import log_context
+from conductor_app.telemetry import metrics as pool_metrics
+from conductor_app.utils import clock
 
 log = logging.getLogger(__name__)
 
@@ -73,9 +74,9 @@ def work() -> None:
 
     Some threads are reserved for sweeps. Publishing to a slow system blocks at most one thread.
     """
-    from conductor_app.workers.event_publisher import publish_due_events
-    from conductor_app.workers.pulse_publisher import publish_due_messages
-    from conductor_app.workers.runner import run_built_in_workers
+    from conductor_app.events.workers.publisher import publish_due_events
+    from conductor_app.system_tasks.runner import run_built_in_workers
+    from conductor_app.taskcluster.pulse_publisher import publish_due_messages
 
     with _acquire(_working) as is_mine:
         if is_mine:
@@ -93,7 +94,7 @@ def call_models() -> None:
 
 def execute_ai_tasks() -> None:
     """Execute AI tasks until their queues are empty, unless the maximum number of threads does so already."""
-    from conductor_app.workers.runner import run_built_in_workers
+    from conductor_app.system_tasks.runner import run_built_in_workers
 
     with _acquire(_calling_models) as is_mine:
         # The end of one task may put the next one of its run into a queue that was empty before.
@@ -104,8 +105,8 @@ def execute_ai_tasks() -> None:
 @app.task(name="conductor_app.background.jobs.bulk")
 def bulk() -> None:
     """Continue bulk operations, separately from sweeps, so that no lease waits for them."""
-    from conductor_app.engine.bulk import run_operations_until
-    from conductor_app.engine.sweeps import run_and_record_sweep
+    from conductor_app.bulk.executor import run_operations_until
+    from conductor_app.processes.sweeps import run_and_record_sweep
 
     def continue_operations(_: int) -> int:
         until, tick = clock.now() + MAX_BULK_MS, round(TICK_SECONDS * 1000)
@@ -119,8 +120,8 @@ def bulk() -> None:
 @app.task(name="conductor_app.background.jobs.measure")
 def measure() -> None:
     """Measure typical durations of definitions that have new runs."""
-    from conductor_app.engine.definitions.duration_baselines import update_duration_baselines
-    from conductor_app.engine.sweeps import run_and_record_sweep
+    from conductor_app.definitions.commands import update_duration_baselines
+    from conductor_app.processes.sweeps import run_and_record_sweep
 
     run_and_record_sweep("measure_usual", update_duration_baselines)
 
@@ -128,10 +129,9 @@ def measure() -> None:
 @app.task(name="conductor_app.background.jobs.alerts")
 def alerts() -> None:
     """Check due alerts and watched task groups, and send due digests."""
-    from conductor_app.engine.failures.alerts import check_due_alerts
-    from conductor_app.engine.failures.digests import send_due_digests
-    from conductor_app.engine.standalone.watches import check_watched_groups
-    from conductor_app.engine.sweeps import run_and_record_sweep
+    from conductor_app.alerts.commands import check_due_alerts, send_due_digests
+    from conductor_app.processes.sweeps import run_and_record_sweep
+    from conductor_app.taskcluster.commands.groups import check_watched_groups
 
     _run_each(
         partial(run_and_record_sweep, "ring_alerts", check_due_alerts),
@@ -143,8 +143,8 @@ def alerts() -> None:
 @app.task(name="conductor_app.background.jobs.prune")
 def prune() -> None:
     """Remove runs and records older than their retention period."""
-    from conductor_app.engine.ai.model_calls import discard_unused_replies, lose_abandoned_calls
-    from conductor_app.engine.sweeps import (
+    from conductor_app.ai.commands.calls import discard_unused_replies, lose_abandoned_calls
+    from conductor_app.processes.sweeps import (
         expire_tasks,
         prune_events,
         prune_finished,
@@ -200,7 +200,7 @@ def unbind_job_name(**_: Any) -> None:
 def start_threads(**_: Any) -> None:
     """Start to measure the usage of the connection pool, and to replace sweeps and jobs that Celery does not send."""
     pool_metrics.start_recording()
-    from conductor_app.engine.sweeps import sweep_until
+    from conductor_app.processes.sweeps import sweep_until
 
     start_watchdog(sweep_until, process="worker", after_sweep=start_due_jobs)
 
@@ -214,7 +214,7 @@ def stop_built_in_workers(**_: Any) -> None:
 
 
 def _release_before_exit() -> None:
-    from conductor_app.workers.runner import release_unfinished
+    from conductor_app.system_tasks.runner import release_unfinished
 
     sleep(FINISHING_SECONDS)
     release_unfinished()

@@ -1,25 +1,29 @@
 """Handlers of outbox messages, by subject."""
 
-from .. import clock
 from ..core import commands, reports
 from ..core.decide import no_command
 from ..core.errors import Conflict, NotFound
 from ..core.listener_events import started_command
 from ..core.states import RUN
-from ..insight.runs.execution import failed_execution
-from ..models import Attempt, Message, Run
-from ..models.outbox import ABOUT_GROUP, OVERDUE_RUN, OVERDUE_TASK
-from ..store import inbox, outbox_messages, overdue_items
-from ..store import runs as store
-from ..store.child_results import load_child_result
-from .delivery import Handler, register_handlers
-from .events import event_actions, event_intake
-from .payloads import payload_storage
-from .runs import run_tree_limits
-from .runs.change import RunCommand, change_run
-from .runs.workflow_rate_limits import admit, release_next
-from .standalone import bulk_actions, dependency_resolved, resolution
-from .tasks.task_commands import add_logs
+from ..events.commands import actions as event_actions
+from ..events.commands import intake as event_intake
+from ..payloads import commands as payload_storage
+from ..runs.commands import decision as run_tree_limits
+from ..runs.commands.change import RunCommand, change_run
+from ..runs.commands.messages import Handler, register_handlers
+from ..runs.commands.rate_limits import admit, release_next
+from ..runs.documents import workflows as failed_execution
+from ..runs.models import ABOUT_GROUP, OVERDUE_RUN, OVERDUE_TASK, Attempt, Message, Run
+from ..runs.store import due as outbox_messages
+from ..runs.store import loading as inbox
+from ..runs.store import loading as store
+from ..runs.store import overdue as overdue_items
+from ..runs.store.data import load_child_result
+from ..taskcluster.commands import change as dependency_resolved
+from ..taskcluster.commands import change as resolution
+from ..taskcluster.commands import groups as bulk_actions
+from ..tasks.commands.reports import add_logs
+from ..utils import clock
 
 
 def _begin_child(message: Message) -> None:

@@ -1,14 +1,118 @@
-"""The listening socket of the server, and the banner that is printed when it is ready."""
+"""What each process of `serve` executes, and the start of a server.
+
+Setup at the start of a server: tables, periodic jobs, and an administrator.
+
+What each process of `serve` executes. The processes are forked, so that they share the memory of loaded modules.
+
+The listening socket of the server, and the banner that is printed when it is ready.
+"""
 
 import errno
 import http.client
+import os
+import secrets
 import socket
+import sys
+import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
 
 from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.core.management import call_command
 from django.core.management.base import CommandError
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+from django.urls import get_resolver
+from gunicorn.app.wsgiapp import WSGIApplication
 
-from .first_run import Administrator
+from ..access.commands.applications import ensure_first_access
+from ..celery import app
+from .periodic_jobs import sync_periodic_jobs
+
+
+@dataclass(frozen=True)
+class Administrator:
+    """The created administrator. `generated_password`: to be displayed once; None if the environment sets it."""
+
+    username: str
+    generated_password: str | None
+
+
+def prepare_server() -> Administrator | None:
+    """Migrate the database and create the periodic jobs. Returns the administrator if this call created one."""
+    executor = MigrationExecutor(connection)
+    if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+        call_command("migrate", verbosity=0, interactive=False)
+    sync_periodic_jobs()
+    ensure_first_access()
+    return None if get_user_model().objects.exists() else _create_administrator()
+
+
+def _create_administrator() -> Administrator:
+    username = os.environ.get("DJANGO_SUPERUSER_USERNAME") or "admin"
+    configured_password = os.environ.get("DJANGO_SUPERUSER_PASSWORD")
+    password = configured_password or secrets.token_urlsafe(12)
+    email = os.environ.get("DJANGO_SUPERUSER_EMAIL", "")
+    get_user_model().objects.create_superuser(username, email, password)
+    return Administrator(username, None if configured_password else password)
+
+
+PRELOADED = (
+    *(
+        "conductor_app.wsgi",
+        "conductor_app.web.gunicorn_worker",
+        "conductor_app.processes.gunicorn_config",
+        "gunicorn.arbiter",
+    ),
+    *("conductor_app.processes.filesystem_broker", "conductor_app.processes.beat"),
+    *("celery.apps.beat", "celery.apps.worker", "celery.app.amqp", "celery.app.log", "celery.concurrency.thread"),
+    *("celery.events.dispatcher", "celery.worker.components", "celery.worker.consumer", "celery.worker.control"),
+)
+"""Modules that gunicorn and Celery would otherwise load in each process."""
+
+
+def load_modules() -> None:
+    """Load everything that a process loads at its start or with its first request. Call it before the first fork."""
+    for name in PRELOADED:
+        import_module(name)
+    _ = get_resolver().url_patterns
+    # `serve` has run the checks of Django that concern the configuration.
+    os.environ["CELERY_SKIP_CHECKS"] = "true"
+    app.loader.init_worker()
+    app.finalize()
+
+
+def run_web(listener: socket.socket) -> None:
+    """Run gunicorn on this socket until a stop signal."""
+    warnings.simplefilter("ignore")
+    config = ("--config", "python:conductor_app.processes.gunicorn_config", "--bind", f"fd://{listener.fileno()}")
+    sys.argv = ["gunicorn", *config, "conductor_app.wsgi"]
+    WSGIApplication(prog="gunicorn").run()
+
+
+def run_worker(listener: socket.socket) -> None:
+    """Run the Celery worker until a stop signal."""
+    listener.close()
+    warnings.simplefilter("ignore")
+    worker = app.Worker(quiet=True, without_gossip=True, without_mingle=True, without_heartbeat=True)
+    worker.start()
+    sys.exit(worker.exitcode)
+
+
+def run_beat(listener: socket.socket) -> None:
+    """Run Celery beat until a stop signal."""
+    listener.close()
+    warnings.simplefilter("ignore")
+    app.Beat(quiet=True).run()
+
+
+def run_command(listener: socket.socket, name: str) -> None:
+    """Run a command of `manage.py` until a stop signal."""
+    listener.close()
+    call_command(name)
+
 
 WILDCARD_HOSTS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 ANSWER_SECONDS = 0.5

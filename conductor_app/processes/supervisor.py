@@ -1,19 +1,64 @@
-"""Fork, monitor, restart and stop one child process."""
+"""Supervise child processes until a stop signal.
+
+Call a function in a forked process, whose memory is freed when it ends.
+
+Fork, monitor, restart and stop one child process.
+
+Supervise child processes until a stop signal, and stop them within five seconds.
+"""
 
 import atexit
 import ctypes
+import gc
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from multiprocessing.context import ForkProcess
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
+from typing import Any, Generic, TypeVar
 
-from conductor_app.insight.monitoring.liveness import Liveness
-from conductor_app.management.forked_call import FORK
+from ..monitoring.queries.health import Liveness
+
+Result = TypeVar("Result")
+FORK = get_context("fork")
+"""Forked processes share the memory of what their parent has loaded. The parent must have no threads."""
+
+
+class ForkedCall(Generic[Result]):
+    """The call of a function. It starts at once, in parallel to this process."""
+
+    def __init__(self, function: Callable[[], Result]) -> None:
+        self._receiver, sender = FORK.Pipe(duplex=False)
+        self._process = FORK.Process(target=_send_result, args=(function, sender))
+        self._process.start()
+        sender.close()
+
+    def result(self) -> Result:
+        """Wait for the end of the call and return its result, or raise its exception.
+
+        Raises:
+            EOFError: when the process was killed.
+        """
+        result, error = self._receiver.recv()
+        self._process.join()
+        if error:
+            raise error
+        return result
+
+
+def _send_result(function: Callable[[], object], sender: Connection) -> None:
+    gc.enable()
+    try:
+        sender.send((function(), None))
+    except Exception as error:
+        sender.send((None, error))
+
 
 FIRST_PAUSE, MAX_PAUSE = 0.5, 30.0
 # A child that has run for this time is healthy. The next restart begins with a short pause again.
@@ -122,3 +167,48 @@ def _name_process(name: str, parent: int) -> None:
     # The parent may have died before the call of prctl.
     if os.getppid() != parent:
         os._exit(1)
+
+
+CHECK_SECONDS = 0.1
+# Longer than the three seconds in which gunicorn finishes requests.
+GRACE_SECONDS = 4.0
+
+
+class Supervisor:
+    """The child processes and the stop flag."""
+
+    def __init__(self, children: Sequence[ManagedProcess], report: Callable[[str], None]) -> None:
+        self.children = children
+        self.report = report
+        self.is_stopping = False
+
+    def run(self, on_check: Callable[[], None]) -> None:
+        """Start and monitor all children, and stop them on the first SIGINT or SIGTERM."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._stop)
+        try:
+            for child in self.children:
+                child.start()
+            while not self.is_stopping:
+                self._check_processes()
+                on_check()
+                sleep(CHECK_SECONDS)
+        finally:
+            self._kill_remaining()
+
+    def _check_processes(self) -> None:
+        for child in self.children:
+            child.restart_if_ended(self.report)
+            child.kill_if_frozen(self.report)
+
+    def _stop(self, *_: Any) -> None:
+        self.is_stopping = True
+
+    def _kill_remaining(self) -> None:
+        for child in self.children:
+            child.signal(signal.SIGTERM)
+        kill_at = monotonic() + GRACE_SECONDS
+        while monotonic() < kill_at and any(child.is_running for child in self.children):
+            sleep(0.02)
+        for child in self.children:
+            child.kill()

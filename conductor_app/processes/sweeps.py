@@ -6,28 +6,40 @@ from collections.abc import Callable, Mapping, Sequence
 
 from django.db import transaction
 
-from .. import clock, conf, process_state
+from ..access import quotas as token_buckets
+from ..access.sign_in import commands as sign_ins
+from ..ai.commands import budgets
+from ..ai.commands import calls as usage
 from ..core.decide import no_command
 from ..core.snapshot import NEVER
-from ..models import Poller, ScheduleExecution, SweepPass
-from ..models.outbox import OVERDUE_RUN, OVERDUE_TASK
-from ..process_state import Slot
-from ..store import due_rows, outbox_messages, overdue_items, removal, webhook_waits
+from ..definitions.simulation import commands as workflow_tests
+from ..events import store as webhook_waits
+from ..events.commands import intake as event_intake
+from ..failures import commands as failure_groups
+from ..payloads import files
+from ..runs.commands import rate_limits as workflow_rate_limits
+from ..runs.commands import removal as retention
+from ..runs.commands.change import RunCommand, change_run
+from ..runs.commands.lifecycle import remove_run
+from ..runs.commands.messages import deliver_due
+from ..runs.models import OVERDUE_RUN, OVERDUE_TASK
+from ..runs.store import due as due_rows
+from ..runs.store import due as outbox_messages
+from ..runs.store import due as removal
+from ..runs.store import overdue as overdue_items
+from ..runs.store.overdue import handle_each
+from ..schedules import firing as schedules
+from ..schedules.models import ScheduleExecution
+from ..settings import conf
+from ..taskcluster.auth import commands as client_maintenance
+from ..taskcluster.commands import artifacts
+from ..taskcluster.commands import artifacts as expiry
+from ..taskcluster.commands import change as standalone
+from ..tasks import throughput
+from ..tasks.models import Poller, SweepPass
 from ..telemetry.log_context import bind
-from . import schedules, standalone
-from .access import client_maintenance, sign_ins, token_buckets
-from .ai import budgets, usage
-from .definitions import workflow_tests
-from .delivery import deliver_due
-from .events import event_intake
-from .failures import failure_groups
-from .payloads import file_handles as files
-from .queues import throughput
-from .runs import retention, workflow_rate_limits
-from .runs.change import RunCommand, change_run
-from .runs.run_commands import remove_run
-from .standalone import artifacts, expiry
-from .sweep_items import handle_each
+from ..utils import clock, process_state
+from ..utils.process_state import Slot
 
 log = logging.getLogger(__name__)
 

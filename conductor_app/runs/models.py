@@ -1,13 +1,29 @@
-"""Runs, their tasks, and the attempts at tasks."""
+"""Tables of runs: runs, tasks, attempts, labels, history, messages, results, retention.
+
+Runs, their tasks, and the attempts at tasks.
+
+Labels of runs, which people and clients use to find them.
+
+The history of runs, one entry per decision, and the logs of workers.
+
+Messages that clients send to a run, stored until a step consumes them or the run ends.
+
+Cached results of tasks and runs, by their cache keys.
+
+Retention of ended runs, and the daily size of the database.
+
+Outbox messages, deleted in the transaction that handles them.
+"""
 
 from typing import Any, Self
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import Aggregate, OuterRef, Q, QuerySet, Subquery
+from django.db.models.expressions import RawSQL
 
 from ..core.snapshot import NEVER
 from ..core.states import ATTEMPT, RUN, TASK, StateMachine
-from .fields import DocumentField, IdField, MomentField
+from ..db.fields import DocumentField, IdField, MomentField
 
 TASK_ONLY_STATUSES = ["COMPLETED_WITH_ERRORS", "SKIPPED"]
 """Statuses of tasks that attempts do not have."""
@@ -348,3 +364,223 @@ class Attempt(models.Model):
 
     def __str__(self) -> str:
         return self.id
+
+
+MAX_LABEL_LENGTH = 64
+
+
+class JoinedTexts(Aggregate):
+    """Aggregate that joins texts with commas, which labels cannot contain."""
+
+    function = "GROUP_CONCAT"
+    template = "%(function)s(%(expressions)s, ',')"
+    output_field = models.TextField()
+
+    def as_postgresql(self, compiler: Any, connection: Any, **extra: Any) -> Any:
+        return self.as_sql(compiler, connection, function="STRING_AGG", **extra)
+
+
+class RunLabel(models.Model):
+    """One label of one run."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="labels", db_index=False)
+    name = models.CharField(max_length=MAX_LABEL_LENGTH)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(name="one_label_of_a_name_per_run", fields=["run", "name"])]
+        # Ids of runs are time-ordered, so this index lists the newest runs of a label.
+        indexes = [models.Index(name="run_label_by_name", fields=["name", "run"])]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def with_labels(runs: QuerySet[Run]) -> QuerySet[Run]:
+    """Annotate the runs with their labels as one text, `label_names`."""
+    labels = RunLabel.objects.filter(run=OuterRef("pk")).order_by().values("run").annotate(all=JoinedTexts("name"))
+    # Run declares `label_names`, because callers get plain runs.
+    return runs.annotate(label_names=Subquery(labels.values("all")))  # type: ignore[no-redef]  # see above
+
+
+class HistoryEntry(models.Model):
+    """One decision: its effects, its author and its reason."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="history", db_index=False, db_constraint=False)
+    revision = models.IntegerField()
+    at = MomentField()
+    by = models.CharField(max_length=255, default="", blank=True)
+    reason = models.TextField(default="", blank=True)
+    effects = DocumentField(default=list)
+
+    class Meta:
+        verbose_name_plural = "history entries"
+        indexes = [models.Index(name="history_of_run", fields=["run", "revision"])]
+
+
+class TaskLog(models.Model):
+    """A log line that a worker wrote for an attempt, which need not exist."""
+
+    attempt_id = IdField()
+    at = MomentField()
+    line = models.TextField()
+
+    class Meta:
+        indexes = [models.Index(name="log_of_attempt", fields=["attempt_id", "at", "id"])]
+
+
+class InboxMessage(models.Model):
+    """A message in the inbox of a run, which counts its messages."""
+
+    number = models.BigAutoField(primary_key=True)
+    id = IdField()
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="inbox_messages", db_index=False)
+    received_at = MomentField()
+    payload = DocumentField(default=dict)
+
+    class Meta:
+        indexes = [models.Index(name="inbox_of_run", fields=["run", "number"])]
+
+    def __str__(self) -> str:
+        return self.id
+
+
+class CachedResult(models.Model):
+    """The attempt or the run whose result is cached under a name and a key. The row is deleted with the run."""
+
+    name = models.CharField(max_length=255)
+    digest = models.CharField(max_length=64)
+    attempt_id = IdField()
+    run_id = IdField(default="", db_default="", blank=True)
+    expires_at = MomentField(db_index=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(name="one_result_per_key", fields=["digest", "name"])]
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.digest}"
+
+
+class RetentionPolicy(models.Model):
+    """The retention of the runs of one definition, or of all definitions without their own policy (empty name).
+
+    `days`: the days after which ended runs are deleted, 0 for never. `failed_days`: the days for failed runs.
+    `keep_last`: the number of newest runs that are never deleted.
+    """
+
+    definition = models.CharField(max_length=255, unique=True, blank=True)
+    days = models.IntegerField()
+    failed_days = models.IntegerField()
+    keep_last = models.IntegerField(default=0)
+    changed_at = MomentField()
+    by = models.CharField(max_length=255)
+
+    class Meta:
+        verbose_name_plural = "retention policies"
+
+    def __str__(self) -> str:
+        return self.definition or "all others"
+
+
+class DailyStorage(models.Model):
+    """The storage of one day: the last measured size of the database, and the number of runs that retention deleted."""
+
+    day_at = MomentField(primary_key=True)
+    bytes = models.BigIntegerField(default=0)
+    removed = models.IntegerField(default=0)
+
+    def __str__(self) -> str:
+        return f"{self.bytes} bytes"
+
+
+PUBLISH = "publish"
+"""The subject of messages to other systems. Built-in workers send them, because a sweep must not wait for a network."""
+
+ALERT = "alert"
+"""The sink of alerts. The message contains the address, a webhook or a mailbox."""
+LISTENER, TASK_LISTENER = "listener", "task listener"
+"""The sinks of notifications to the configured listeners, for runs and for tasks."""
+
+ABOUT_GROUP = "group"
+"""The subject of messages about a task group whose tasks may all be resolved."""
+
+
+OVERDUE_RUN, OVERDUE_TASK = "overdue", "overdue_task"
+"""The subjects of messages about a run or a standalone task whose due timers could not be handled. Such a message
+contains the error and the tries. It is deleted after the next try, unless that fails too."""
+IS_OVERDUE = f"subject IN ('{OVERDUE_RUN}', '{OVERDUE_TASK}')"
+UNLISTED_TRIES = 2
+"""The number of failed tries before a due timer is listed, so that a fault of the moment is not."""
+
+
+class MessageQuerySet(models.QuerySet["Message"]):
+    """Messages, and those that could not be delivered."""
+
+    def undelivered(self) -> Self:
+        """Return the messages that are not tried again unless an operator retries them, and those about due timers."""
+        # SQLite uses a partial index only if the query repeats the condition of the index literally.
+        condition = f"(due_at = {NEVER} OR ({IS_OVERDUE} AND tries > {UNLISTED_TRIES}))"
+        return self.filter(RawSQL(condition, (), output_field=models.BooleanField()))
+
+
+class Message(models.Model):
+    """A message to a run, a sink or a task group (`to`), or about a limit (`to` is empty).
+
+    A message without further tries is never due (`due_at` is NEVER), and `error` has the reason.
+    """
+
+    # Set by queries and commands that load more than the row.
+    written: Any
+
+    to = IdField(default="", blank=True)
+    subject = models.CharField(max_length=32)
+    facts = DocumentField(default=dict)
+    sent_at = MomentField()
+    due_at = MomentField()
+    tries = models.IntegerField(default=0)
+    error = models.TextField(default="", blank=True)
+
+    objects = MessageQuerySet.as_manager()
+
+    class Meta:
+        indexes = [
+            models.Index(name="message_due", fields=["due_at", "id"], condition=~models.Q(subject=PUBLISH)),
+            models.Index(name="message_to_publish", fields=["due_at", "id"], condition=models.Q(subject=PUBLISH)),
+            models.Index(name="message_to_terminate", fields=["to"], condition=models.Q(subject="terminate")),
+            models.Index(name="message_about_group", fields=["to"], condition=models.Q(subject=ABOUT_GROUP)),
+            models.Index(
+                name="message_overdue", fields=["to"], condition=models.Q(subject__in=[OVERDUE_RUN, OVERDUE_TASK])
+            ),
+            models.Index(name="message_undelivered", fields=["to", "id"], condition=models.Q(due_at=NEVER)),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.subject} to {self.to or 'the engine'}"
+
+
+class PulseMessage(models.Model):
+    """A message about a standalone task or a task group, written in the transaction of the change.
+
+    If an exchange is configured, messages are sent there, in order per task, and then deleted. Otherwise they are
+    deleted with their task.
+    """
+
+    task_id = IdField(default="", blank=True)
+    group_id = IdField()
+    name = models.CharField(max_length=40)
+    key = models.CharField(max_length=400)
+    routes = DocumentField(default=list)
+    payload = DocumentField(default=dict)
+    sent_at = MomentField()
+    due_at = MomentField(default=NEVER)
+    tries = models.IntegerField(default=0)
+    error = models.TextField(default="", blank=True)
+
+    class Meta:
+        indexes = [
+            models.Index(name="notice_of_task", fields=["task_id", "group_id", "id"]),
+            models.Index(name="notice_of_group", fields=["group_id", "id"]),
+            models.Index(name="notice_due", fields=["due_at", "id"], condition=models.Q(due_at__lt=NEVER)),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} of {self.task_id or self.group_id}"

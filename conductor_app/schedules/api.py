@@ -1,35 +1,53 @@
-"""Views of schedules."""
+"""Views of schedules.
+
+View of the next slots of a schedule.
+
+Views of the scheduler: upcoming slots, executions, and commands on all schedules.
+"""
 
 from django.db.models import QuerySet
 from django.http import HttpResponse
 
-from ....access.access_types import SCHEDULE
-from ....access.permissions import filter_readable
-from ....core.document.checks.values import texts
-from ....core.document.lint import lint_document
-from ....core.errors import NotFound, RequestRefused
-from ....engine import schedules
-from ....engine.access.token_buckets import SEARCHES
-from ....models import Schedule
-from .. import request_body
-from ..api_operation import EMPTY_REPLY, PAGE_QUERY, ApiOperation, ArrayOf
-from ..definitions.tag_serializers import TAG
-from ..definitions.tag_views import ObjectTags
-from ..findings import add_findings
-from ..openapi import tables as shapes
-from ..permission_rules import ALLOW_ALL
-from ..permissions import (
+from ..access.authentication import filter_readable
+from ..access.permissions import SCHEDULE
+from ..access.quotas import SEARCHES
+from ..core.document.fields import IntegerOf, ListOf, MapOf, read_text, texts
+from ..core.errors import Invalid, NotFound, RequestRefused
+from ..core.validation.lint_unknown_fields import lint_document
+from ..definitions.api.tags import ObjectTags
+from ..utils import clock
+from ..web.api import documents as insight_tables
+from ..web.api import documents as shapes
+from ..web.api import requests as request_body
+from ..web.api.documents import TAG
+from ..web.api.operations import (
+    EMPTY_REPLY,
+    PAGE_QUERY,
+    PLAIN_TEXT,
+    ApiOperation,
+    ArrayOf,
+    EmptyOk,
+    Json,
+    PlainText,
+    add_findings,
+)
+from ..web.api.permissions import (
+    ADMINISTRATORS_ONLY,
+    ALLOW_ALL,
     can_delete_schedule,
+    can_run_schedule,
     can_save_schedule,
     can_update_schedule,
     can_update_schedules,
     can_view_schedule,
 )
-from ..query_parameters import QueryParameters
-from ..replies import EmptyOk, Json
-from ..view import ConductorRequest, ConductorView
-from .schedule_search import order_rows
-from .schedule_serializers import SENT_SCHEDULE, parse_schedule, wire_schedule
+from ..web.api.requests import QueryParameters
+from ..web.api.view import ConductorRequest, ConductorView
+from . import commands as schedules_commands
+from . import firing as schedules_firing
+from .models import Schedule
+from .queries import upcoming_slots
+from .serializers import SENT_SCHEDULE, find_executions, order_rows, parse_schedule, wire_execution, wire_schedule
 
 SORT_COLUMNS = {"name": "name", "workflowName": "workflow_name", "createTime": "created_at",
                 "updatedTime": "updated_at",
@@ -82,7 +100,7 @@ class Schedules(ConductorView):
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         document = request_body.read_object(request)
-        reply = Json(wire_schedule(schedules.save_schedule(parse_schedule(document), request.actor.name)))
+        reply = Json(wire_schedule(schedules_commands.save_schedule(parse_schedule(document), request.actor.name)))
         return add_findings(reply, list(lint_document(document, SENT_SCHEDULE)))
 
 
@@ -123,7 +141,7 @@ class ScheduleOne(ConductorView):
         return Json(wire_schedule(find_schedule(name)))
 
     def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
-        schedules.delete_schedule(name, request.actor.name)
+        schedules_commands.delete_schedule(name, request.actor.name)
         return EmptyOk()
 
 
@@ -144,7 +162,7 @@ class SchedulePause(ConductorView):
     }
 
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
-        schedules.pause_schedule(name, request.actor.name, request.query.text("reason"))
+        schedules_firing.pause_schedule(name, request.actor.name, request.query.text("reason"))
         return EmptyOk()
 
     def put(self, request: ConductorRequest, name: str) -> HttpResponse:
@@ -162,7 +180,7 @@ class ScheduleResume(ConductorView):
     }
 
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
-        schedules.resume_schedule(name, request.actor.name)
+        schedules_firing.resume_schedule(name, request.actor.name)
         return EmptyOk()
 
     def put(self, request: ConductorRequest, name: str) -> HttpResponse:
@@ -179,7 +197,7 @@ class SchedulesPause(ConductorView):
     def put(self, request: ConductorRequest) -> HttpResponse:
         return Json(
             apply_to_each(
-                request_body.read_texts(request), lambda name: schedules.pause_schedule(name, request.actor.name)
+                request_body.read_texts(request), lambda name: schedules_firing.pause_schedule(name, request.actor.name)
             )
         )
 
@@ -194,7 +212,8 @@ class SchedulesResume(ConductorView):
     def put(self, request: ConductorRequest) -> HttpResponse:
         return Json(
             apply_to_each(
-                request_body.read_texts(request), lambda name: schedules.resume_schedule(name, request.actor.name)
+                request_body.read_texts(request),
+                lambda name: schedules_firing.resume_schedule(name, request.actor.name),
             )
         )
 
@@ -223,7 +242,7 @@ class ScheduleTags(ObjectTags):
     }
 
     find_tags = staticmethod(lambda name: find_schedule(name).tags)
-    change_tags = staticmethod(schedules.change_tags)
+    change_tags = staticmethod(schedules_commands.change_tags)
 
 
 class SchedulesByTag(ConductorView):
@@ -244,3 +263,183 @@ class SchedulesByTag(ConductorView):
 def has_tag(row: Schedule, key: str, value: str | None) -> bool:
     """Return True if the schedule has the tag."""
     return any(tag["key"] == key and value in (None, tag["value"]) for tag in row.tags)
+
+
+MAX_SLOTS = 100
+
+
+class ScheduleForecast(ConductorView):
+    """GET /api/insight/schedules/{name}/forecast: list the next `count` slots, with notes on clock changes."""
+
+    operations = {
+        "get": ApiOperation(
+            "Forecast the slots of a schedule",
+            permission=can_view_schedule,
+            reply=insight_tables.FORECAST,
+            query={"count": int},
+        ),
+    }
+
+    def get(self, request: ConductorRequest, name: str) -> HttpResponse:
+        schedule = find_schedule(name)
+        count = min(max(request.query.integer("count", 10), 1), MAX_SLOTS)
+        slots = upcoming_slots(schedule.document, clock.now(), count)
+        return Json(
+            {
+                "name": schedule.name,
+                "isPaused": schedule.is_paused,
+                "slots": [
+                    {
+                        "at": slot.at,
+                        "local": slot.local,
+                        "zoneId": slot.zone_id,
+                        **({"note": slot.note} if slot.note else {}),
+                    }
+                    for slot in slots
+                ],
+            }
+        )
+
+
+MAX_TIMES = 5
+SCHEDULER_VIEWS_SORT_COLUMNS = {"scheduledTime": "slot_at", "executionTime": "executed_at", "scheduleName": "schedule_name",
+            "workflowName": "workflow_name", "state": "state"}  # fmt: skip
+DONE_REPLY = {"status": "done"}
+
+
+class NextFewSchedules(ConductorView):
+    """GET /api/scheduler/nextFewSchedules: list the next times of a cron expression."""
+
+    operations = {
+        "get": ApiOperation(
+            "List the next start times of a cron expression",
+            permission=ALLOW_ALL,
+            reply=ListOf(IntegerOf(64)),
+            query={
+                "cronExpression!": str,
+                "zoneId": str,
+                "limit": int,
+                "scheduleStartTime": int,
+                "scheduleEndTime": int,
+            },
+        ),
+    }
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        query = request.query
+        times = schedules_commands.next_times(
+            query.required("cronExpression"),
+            query.text("zoneId", "UTC"),
+            starts_at=parse_time(query, "scheduleStartTime"),
+            ends_at=parse_time(query, "scheduleEndTime"),
+            limit=min(query.integer("limit", MAX_TIMES), MAX_TIMES),
+        )
+        return Json(times)
+
+
+def parse_time(query: QueryParameters, name: str) -> int | None:
+    """Return a time in epoch milliseconds, or None if the parameter is absent."""
+    return query.integer(name, 0, bits=64) or None
+
+
+class ScheduleRun(ConductorView):
+    """POST /api/scheduler/schedules/{name}/run: start the schedule's workflow now; its id."""
+
+    operations = {
+        "post": ApiOperation(
+            "Run a schedule now", permission=can_run_schedule, reply=PLAIN_TEXT, query={"reason": str}
+        ),
+    }
+
+    def post(self, request: ConductorRequest, name: str) -> HttpResponse:
+        return PlainText(schedules_commands.run_now(name, request.actor.name, request.query.text("reason")))
+
+
+class ScheduleBackfill(ConductorView):
+    """POST /api/scheduler/schedules/{name}/backfill: execute the slots of a past period."""
+
+    operations = {
+        "post": ApiOperation(
+            "Start the runs that a schedule missed",
+            permission=can_run_schedule,
+            reply=shapes.BACKFILL,
+            query={"startTime!": int, "endTime": int, "reason": str},
+        ),
+    }
+
+    def post(self, request: ConductorRequest, name: str) -> HttpResponse:
+        query = request.query
+        first, last = query.integer("startTime", -1, bits=64), query.integer("endTime", clock.now(), bits=64)
+        if first < 0:
+            raise Invalid("Required query parameter 'startTime' is missing.")
+        slots = schedules_commands.backfill(name, first, last, request.actor.name, query.text("reason"))
+        return Json({"slots": slots})
+
+
+class ExecutionSearch(ConductorView):
+    """GET /api/scheduler/search/executions: return a page of schedule executions."""
+
+    operations = {
+        "get": ApiOperation(
+            "Search the starts of schedules",
+            permission=ALLOW_ALL,
+            reply=shapes.EXECUTION_PAGE,
+            query=PAGE_QUERY | {"query": str},
+            rate=SEARCHES,
+        ),
+    }
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        query = request.query
+        rows = filter_readable(request.actor, find_executions(query.text("query")), SCHEDULE, "schedule_name")
+        page_rows = order_rows(rows, query.text("sort"), SCHEDULER_VIEWS_SORT_COLUMNS, ("-slot_at",))[parse_page(query)]
+        return Json({"totalHits": rows.count(), "results": [wire_execution(row) for row in page_rows]})
+
+
+class SchedulerPause(ConductorView):
+    """GET, POST /api/scheduler/admin/pause: let no schedule fire."""
+
+    operations = {
+        "get": ApiOperation("Pause all schedules", ADMINISTRATORS_ONLY, reply=MapOf(read_text), changes_state=True),
+        "post": ApiOperation("Pause all schedules with POST", permission=ADMINISTRATORS_ONLY, reply=MapOf(read_text)),
+    }
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        schedules_firing.pause_all(request.actor.name)
+        return Json(DONE_REPLY)
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        return self.get(request)
+
+
+class SchedulerResume(ConductorView):
+    """GET, POST /api/scheduler/admin/resume: let schedules fire again."""
+
+    operations = {
+        "get": ApiOperation("Resume all schedules", ADMINISTRATORS_ONLY, reply=MapOf(read_text), changes_state=True),
+        "post": ApiOperation("Resume all schedules with POST", permission=ADMINISTRATORS_ONLY, reply=MapOf(read_text)),
+    }
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        schedules_firing.resume_all(request.actor.name)
+        return Json(DONE_REPLY)
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        return self.get(request)
+
+
+class SchedulerRequeue(ConductorView):
+    """GET /api/scheduler/admin/requeue: compute the next slot of schedules that have lost it."""
+
+    operations = {
+        "get": ApiOperation(
+            "Repair schedules without a next start time",
+            permission=ADMINISTRATORS_ONLY,
+            reply=shapes.REPAIR,
+            changes_state=True,
+        ),
+    }
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        number, names = schedules_firing.repair_schedules(request.actor.name)
+        return Json({"recordIds.size": number, "sampleIds": names})

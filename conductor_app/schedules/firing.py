@@ -1,24 +1,225 @@
-"""Firing of due slots: the run, the execution record and the schedule's next slot are saved in one transaction."""
+"""Firing of due slots.
+
+Helpers for the rows of schedules: lock, read the document, set the next slot, and audit.
+
+Execution records and start requests for the slots of schedules.
+
+Commands that pause and resume one schedule or all of them.
+
+Firing of due slots: the run, the execution record and the schedule's next slot are saved in one transaction.
+"""
 
 import logging
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from django.db import transaction
+from django.db.models import TextField
+from django.db.models.functions import Cast
 
-from ... import clock
-from ...access.current_actor import acting_as_owner
-from ...core.errors import Conflict, Forbidden, NotFound, RequestRefused
-from ...core.timetable import ScheduleSlot, Timetable
-from ...models import Schedule, ScheduleExecution
-from ...models.schedules import EXECUTED, FAILED, WAITING
-from ...store import schedules as store
-from ...store.rows import strip_nul
-from ...transient_errors import describe_transient, is_database_error, is_transient
-from ..runs import run_commands
-from .pausing import pause_schedule
-from .requests import new_execution, start_request
-from .schedule_rows import next_slot, set_next_slot, timetable_of
+from ..access import audit
+from ..access.authentication import acting_as_owner
+from ..access.secrets import decrypt_masked
+from ..core.cron import ScheduleSlot, Timetable, parse_timetable
+from ..core.errors import Conflict, Forbidden, NotFound, RequestRefused
+from ..core.masking import REDACTED
+from ..core.primitives import derived_id
+from ..db.fields import dumps, loads_encrypted
+from ..db.transient_errors import describe_transient, is_database_error, is_transient
+from ..runs.commands import lifecycle as run_commands
+from ..runs.commands.lifecycle import StartRequest
+from ..runs.store.rows import strip_nul
+from ..utils import clock
+from . import models as store
+from .models import EXECUTED, FAILED, WAITING, Schedule, ScheduleExecution, Scheduler
+
+
+def lock_schedule(name: str) -> Schedule:
+    """Lock a schedule until the transaction ends.
+
+    Raises:
+        NotFound: when there is no such schedule.
+    """
+    found = Schedule.objects.select_for_update().filter(name=name).first()
+    if found is None:
+        raise NotFound(f"No such schedule found by name: {name}")
+    return found
+
+
+def stored_document(schedule: Schedule) -> dict[str, Any]:
+    """Return the document of a schedule as stored, with the masked values of its input encrypted."""
+    if REDACTED not in (dumps(schedule.document) or ""):
+        # The document has no redacted values.
+        return schedule.document
+    texts = Schedule.objects.filter(pk=schedule.pk).annotate(text=Cast("document", TextField()))
+    return loads_encrypted(texts.values_list("text", flat=True).get())
+
+
+def timetable_of(schedule: Schedule) -> Timetable:
+    """Return the timetable of a schedule."""
+    return parse_timetable(schedule.document)
+
+
+def next_slot(schedule: Schedule) -> ScheduleSlot | None:
+    """Return the next slot of a schedule. `next_run_at` is later by the schedule's spread."""
+    return None if schedule.next_slot_at is None else ScheduleSlot(schedule.next_slot_at, schedule.next_entry)
+
+
+def set_next_from_now(schedule: Schedule, now: int) -> None:
+    """Set the next slot after `now`. Slots that were missed before are skipped."""
+    set_next_slot(schedule, None if schedule.is_paused else timetable_of(schedule).after(now))
+
+
+def set_next_slot(schedule: Schedule, slot: ScheduleSlot | None) -> None:
+    """Set the next slot of a schedule."""
+    at = timetable_of(schedule).runs_at(slot, schedule.name) if slot else None
+    schedule.next_run_at, schedule.next_slot_at = at, slot.at if slot else None
+    schedule.next_entry = slot.entry if slot else 0
+
+
+def record_schedule_change(schedule: str, action: str, by: str, now: int, reason: str = "", **facts: Any) -> None:
+    """Write an audit entry for a change of a schedule."""
+    audit.record("schedule", schedule, action, by, reason=reason, facts=facts, at=now)
+
+
+def new_execution(schedule: Schedule, table: Timetable, slot: ScheduleSlot, now: int) -> ScheduleExecution:
+    """Return an unsaved execution record of a slot. The same slot always has the same id."""
+    entry = table.entries[slot.entry]
+    id = derived_id(slot.at, schedule.pk, slot.at, slot.entry)
+    return execution_record(schedule, id, slot.at, now, entry.expression, entry.zone_id)
+
+
+def execution_record(
+    schedule: Schedule, id: str, slot_at: int, now: int, expression: str, zone_id: str
+) -> ScheduleExecution:
+    """Return an unsaved execution record."""
+    return ScheduleExecution(
+        id=id,
+        schedule_name=schedule.name,
+        workflow_name=schedule.workflow_name,
+        slot_at=slot_at,
+        created_at=now,
+        executed_at=now,
+        cron_expression=expression,
+        zone_id=zone_id,
+    )
+
+
+def start_request(schedule: Schedule, execution: ScheduleExecution) -> StartRequest:
+    """Return the start request for the run of a slot, and store it in the execution record."""
+    request: Mapping[str, Any] = stored_document(schedule)["startWorkflowRequest"]
+    given = {**(request.get("input") or {}), **_slot_input(schedule, execution)}
+    execution.request = {**request, "input": given}
+    return StartRequest(
+        name=request["name"],
+        version=request.get("version"),
+        input=decrypt_masked(given),
+        correlation_id=request.get("correlationId") or "",
+        priority=request.get("priority") or 0,
+        domains=request.get("taskToDomain") or {},
+        document=request.get("workflowDef"),
+        idempotency_key=request.get("idempotencyKey") or None,
+        idempotency_strategy=request.get("idempotencyStrategy") or "FAIL",
+        labels=tuple(request.get("labels") or ()),
+        started_by=str(request.get("createdBy") or ""),
+        schedule=schedule.name,
+    )
+
+
+def _slot_input(schedule: Schedule, execution: ScheduleExecution) -> dict[str, Any]:
+    """Return the input values that describe the slot of a scheduled run (execution §10.7)."""
+    return {
+        "_startedByScheduler": schedule.name,
+        "_scheduledTime": execution.slot_at,
+        "_executedTime": execution.executed_at,
+        "_executionId": execution.id,
+        "_schedulerCron": execution.cron_expression,
+    }
+
+
+MAX_SAMPLES = 10
+ALL = "*"
+
+
+HELD = (
+    "is_paused", "paused_reason", "updated_at", "updated_by", "revision", "next_run_at", "next_slot_at", "next_entry",
+)  # fmt: skip
+"""The columns that a pause and a resume change."""
+
+
+def pause_schedule(name: str, by: str, reason: str = "") -> None:
+    """Pause a schedule until it is resumed.
+
+    Raises:
+        NotFound: when there is no such schedule.
+    """
+    with transaction.atomic():
+        row, now = lock_schedule(name), clock.now()
+        row.is_paused, row.paused_reason = True, reason
+        _save_schedule(row, by, now)
+        record_schedule_change(name, "pause", by, now, reason)
+
+
+def resume_schedule(name: str, by: str) -> None:
+    """Resume a paused schedule. The slots that it missed are skipped.
+
+    Raises:
+        NotFound: when there is no such schedule, or it is not paused.
+    """
+    with transaction.atomic():
+        row, now = lock_schedule(name), clock.now()
+        if not row.is_paused:
+            raise NotFound(f"The schedule {name} is not paused.")
+        row.is_paused, row.paused_reason = False, ""
+        _save_schedule(row, by, now)
+        record_schedule_change(name, "resume", by, now)
+
+
+def _save_schedule(row: Schedule, by: str, now: int) -> None:
+    row.updated_at, row.updated_by, row.revision = now, by[:255], row.revision + 1
+    set_next_from_now(row, now)
+    row.save(update_fields=HELD)
+
+
+def pause_all(by: str) -> None:
+    """Pause the firing of all schedules. Each keeps its next slot."""
+    _set_all_paused(True, by)
+
+
+def resume_all(by: str) -> None:
+    """Resume the firing of all schedules. Missed slots are handled as after a downtime of the server."""
+    _set_all_paused(False, by)
+
+
+def _set_all_paused(is_paused: bool, by: str) -> None:
+    with transaction.atomic():
+        now = clock.now()
+        state = {"is_paused": is_paused, "changed_at": now, "changed_by": by[:255]}
+        Scheduler.objects.update_or_create(pk=1, defaults=state)
+        record_schedule_change(ALL, "pause" if is_paused else "resume", by, now)
+
+
+def repair_schedules(by: str) -> tuple[int, list[str]]:
+    """Set the next slot of every schedule that lost it. Returns their number, and up to MAX_SAMPLES names."""
+    now = clock.now()
+    stranded = Schedule.objects.filter(is_paused=False, next_run_at=None)
+    names = [row.name for row in stranded.iterator(chunk_size=500) if timetable_of(row).after(now) is not None]
+    repaired = [name for name in names if _repair_schedule(name)]
+    with transaction.atomic():
+        record_schedule_change(ALL, "requeue", by, now, mended=len(repaired))
+    return len(repaired), repaired[:MAX_SAMPLES]
+
+
+def _repair_schedule(name: str) -> bool:
+    with transaction.atomic():
+        row = Schedule.objects.select_for_update().filter(name=name, is_paused=False, next_run_at=None).first()
+        if row is None:
+            return False
+        set_next_slot(row, timetable_of(row).after(clock.now()))
+        row.save(update_fields=["next_run_at", "next_slot_at", "next_entry"])
+        return True
+
 
 log = logging.getLogger(__name__)
 

@@ -1,11 +1,15 @@
-"""Schedules, their executed slots, and the state of the scheduler."""
+"""Schedules, their executed slots, and the state of the scheduler.
+
+Queries for the runs and slots of schedules.
+"""
 
 from typing import Any
 
 from django.db import models
 from django.db.models import Q
 
-from .fields import Authored, DocumentField, IdField, MomentField
+from ..db.fields import Authored, DocumentField, IdField, MomentField
+from ..db.statements import fetch
 
 WAITING, EXECUTED, FAILED = "POLLED", "EXECUTED", "FAILED"
 """The states of a slot: its run has not started yet, has started, or could not start."""
@@ -94,3 +98,19 @@ class Scheduler(models.Model):
     is_paused = models.BooleanField(default=False)
     changed_at = MomentField(default=0)
     changed_by = models.CharField(max_length=255, default="", blank=True)
+
+
+def open_runs_of(schedule: str) -> list[str]:
+    """Return the open runs of a schedule, earliest first."""
+    rows = fetch(
+        "SELECT id FROM conductor_run WHERE schedule = %s AND NOT (schedule = '') AND status IN ('PAUSED', 'RUNNING') "
+        "ORDER BY created_at, id",
+        [schedule],
+    )
+    return [id for (id,) in rows]
+
+
+def count_waiting_slots(schedule: str) -> int:
+    """Return the number of waiting slots of a schedule."""
+    sql = "SELECT COUNT(*) FROM conductor_scheduleexecution WHERE state = 'POLLED' AND schedule_name = %s"
+    return fetch(sql, [schedule])[0][0]

@@ -1,1 +1,1 @@
-"""Evaluation of scripts (JavaScript, Python, jq) in helper processes, which can be killed."""
+"""Evaluation of scripts (JavaScript, Python, jq) in helper processes."""

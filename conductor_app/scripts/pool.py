@@ -1,17 +1,250 @@
-"""The pool of helper processes that evaluate scripts. They are started on demand."""
+"""The pool of helper processes that evaluate scripts.
+
+Start a helper process, send it requests with a deadline, and kill it.
+
+The order in which callers get helper processes: in turns by key, so that slow scripts delay few others.
+
+The pool of helper processes that evaluate scripts. They are started on demand.
+"""
 
 import atexit
+import contextlib
 import json
 import os
+import select
+import signal
+import struct
+import subprocess
 import sys
+import time
 import weakref
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from functools import cache
+from math import ceil
+from pathlib import Path
+from threading import Event, Lock
 from typing import Any
 
-from conductor_app.scripts.helper_queue import HelperQueue
-from conductor_app.scripts.process import Helper, HelperDied, HelperTimedOut, Isolation
+PROGRAM = Path(__file__).with_name("helper.py")
+LENGTH = struct.Struct(">I")
+MAX_RESPONSE_SIZE = 11 << 20
+START_SECONDS = 10
+CHUNK = 1 << 20
+
+
+class HelperTimedOut(Exception):
+    """The helper has not responded in time."""
+
+
+class HelperDied(Exception):
+    """The helper process has ended without a response."""
+
+
+@dataclass(frozen=True)
+class Isolation:
+    """How a helper is isolated besides its limits: by another user, and by a filter of system calls.
+
+    Each field is an empty text, or why the helper is not isolated in this way.
+    """
+
+    user: str
+    filter: str
+
+
+class Helper:
+    """A process that evaluates one script at a time. After any exception it must be killed."""
+
+    def __init__(self, engine: str) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", str(PROGRAM), engine],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+            env={},
+            cwd="/",
+            # The process does not receive Ctrl-C of the terminal. It ends when its stdin is closed.
+            start_new_session=True,
+        )
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._stdin, self._stdout = self._process.stdin, self._process.stdout
+        for pipe in (self._stdin, self._stdout):
+            os.set_blocking(pipe.fileno(), False)
+
+    @property
+    def is_alive(self) -> bool:
+        """Return True if the process runs."""
+        return self._process.poll() is None
+
+    @property
+    def is_stopped(self) -> bool:
+        """Return True if a signal from outside has stopped the process. Always False on other systems than Linux."""
+        try:
+            return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+        except OSError:
+            return False
+
+    @property
+    def pid(self) -> int:
+        """Return the process id."""
+        return self._process.pid
+
+    def await_ready(self) -> None:
+        """Wait until the helper has loaded its engine, so that this time does not count for a script."""
+        self.isolation = Isolation(**json.loads(self._receive_frame(time.monotonic() + START_SECONDS)))
+
+    def ask(self, frames: Iterable[bytes], seconds: float) -> bytes:
+        """Send the frames of one request, and return the response.
+
+        Raises:
+            HelperTimedOut: when there is no response within `seconds`
+            HelperDied: when the process ends.
+        """
+        deadline = time.monotonic() + seconds
+        self._send(b"".join(LENGTH.pack(len(frame)) + frame for frame in frames), deadline)
+        return self._receive_frame(deadline)
+
+    def kill(self) -> None:
+        """Kill the process with its children, and release its resources."""
+        # The new session is also a process group, which contains the worker process of an engine.
+        with contextlib.suppress(OSError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        self._stdin.close()
+        self._stdout.close()
+
+    def _send(self, data: bytes, deadline: float) -> None:
+        descriptor, rest = self._stdin.fileno(), memoryview(data)
+        while rest:
+            wait_until_ready(descriptor, select.POLLOUT, deadline)
+            try:
+                rest = rest[os.write(descriptor, rest[:CHUNK]) :]
+            except BrokenPipeError:
+                raise HelperDied(self._exit_cause()) from None
+
+    def _receive_frame(self, deadline: float) -> bytes:
+        (size,) = LENGTH.unpack(self._receive(LENGTH.size, deadline))
+        if size > MAX_RESPONSE_SIZE:
+            raise HelperDied("its result exceeds the size limit")
+        return self._receive(size, deadline)
+
+    def _receive(self, size: int, deadline: float) -> bytes:
+        descriptor, received = self._stdout.fileno(), bytearray()
+        while len(received) < size:
+            wait_until_ready(descriptor, select.POLLIN, deadline)
+            chunk = os.read(descriptor, min(size - len(received), CHUNK))
+            if not chunk:
+                raise HelperDied(self._exit_cause())
+            received += chunk
+        return bytes(received)
+
+    def _exit_cause(self) -> str:
+        # The pipe closes before the process has ended. A process that only closed its pipe is killed later.
+        try:
+            code = self._process.wait(timeout=1)
+        except subprocess.TimeoutExpired:
+            return "closed its pipe"
+        return signal.Signals(-code).name if code < 0 else f"exit code {code}"
+
+
+def wait_until_ready(descriptor: int, event: int, deadline: float) -> None:
+    """Wait until the pipe is ready.
+
+    Raises:
+        HelperTimedOut: when it is not ready before the deadline.
+    """
+    poller = select.poll()
+    poller.register(descriptor, event)
+    remaining = deadline - time.monotonic()
+    if remaining <= 0 or not poller.poll(ceil(remaining * 1000)):
+        raise HelperTimedOut
+
+
+MAX_TIMEOUTS = 4
+SLOW_FROM = 2
+MAX_KEYS = 1_000
+
+
+class Ticket:
+    """A place in the queue. `granted` is set when its caller may use a helper."""
+
+    def __init__(self, key: Hashable) -> None:
+        self.key, self.granted = key, Event()
+
+
+class HelperQueue:
+    """Grants `size` helpers to the callers that wait for them.
+
+    A free helper goes to the waiting key with the fewest helpers; among equals, the one that was served longest ago. A
+    key whose scripts keep exceeding their time limit is slow until others complete. A slow key gets one helper, and all
+    slow keys together get all helpers but one. So a script waits for one time limit at most, unless many keys wait.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._lock = Lock()
+        # In the order of the turns.
+        self._waiting: dict[Hashable, deque[Ticket]] = {}
+        self._granted: Counter[Hashable] = Counter()
+        self._timeouts: dict[Hashable, int] = {}
+
+    def enter(self, key: Hashable) -> Ticket:
+        """Return a new ticket, which is granted at once if a helper is free for its key."""
+        ticket = Ticket(key)
+        with self._lock:
+            self._waiting.setdefault(key, deque()).append(ticket)
+            self._grant()
+        return ticket
+
+    def leave(self, ticket: Ticket, has_timed_out: bool | None = None) -> None:
+        """Return the helper of a ticket, or its place. `has_timed_out`: None if no script was evaluated."""
+        with self._lock:
+            if ticket.granted.is_set():
+                self._granted -= Counter([ticket.key])
+            else:
+                self._remove(ticket)
+            if has_timed_out is not None:
+                self._count(ticket.key, has_timed_out)
+            self._grant()
+
+    def _grant(self) -> None:
+        while self._granted.total() < self._size:
+            eligible = [key for key in self._waiting if self._is_eligible(key)]
+            if not eligible:
+                return
+            key = min(eligible, key=lambda each: self._granted[each])
+            ticket = self._waiting[key][0]
+            self._remove(ticket)
+            if key in self._waiting:
+                self._waiting[key] = self._waiting.pop(key)
+            self._granted[key] += 1
+            ticket.granted.set()
+
+    def _remove(self, ticket: Ticket) -> None:
+        tickets = self._waiting[ticket.key]
+        tickets.remove(ticket)
+        if not tickets:
+            del self._waiting[ticket.key]
+
+    def _is_eligible(self, key: Hashable) -> bool:
+        if not self._is_slow(key):
+            return True
+        of_slow_keys = sum(count for each, count in self._granted.items() if self._is_slow(each))
+        return not self._granted[key] and of_slow_keys < max(self._size - 1, 1)
+
+    def _is_slow(self, key: Hashable) -> bool:
+        return self._timeouts.get(key, 0) >= SLOW_FROM
+
+    def _count(self, key: Hashable, has_timed_out: bool) -> None:
+        count = min(self._timeouts.pop(key, 0) + (1 if has_timed_out else -1), MAX_TIMEOUTS)
+        if count > 0:
+            self._timeouts[key] = count
+        if len(self._timeouts) > MAX_KEYS:
+            # The key whose scripts ended longest ago.
+            del self._timeouts[next(iter(self._timeouts))]
+
 
 ENGINES = {
     "javascript": "javascript_jq",

@@ -5,9 +5,9 @@ from hashlib import blake2b
 from itertools import accumulate
 from typing import NamedTuple
 
-from conductor_app import process_state
-from conductor_app.process_state import Slot
 from conductor_app.scripts.pool import ScriptsUnavailable, evaluate
+from conductor_app.utils import process_state
+from conductor_app.utils.process_state import Slot
 
 SECONDS = 2.0
 """The time for the scripts of one document. Those that are left then are not checked."""

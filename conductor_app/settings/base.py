@@ -40,17 +40,17 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "conductor_app.telemetry.requests.RequestContextMiddleware",
-    "conductor_app.api.client_requests.ClientRequestMiddleware",
+    "conductor_app.web.middleware.ClientRequestMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "conductor_app.access.page_middleware.PageSessionMiddleware",
-    "conductor_app.access.page_middleware.HostMiddleware",
-    "conductor_app.access.page_middleware.PageCsrfMiddleware",
-    "conductor_app.access.page_middleware.PageAuthenticationMiddleware",
-    "conductor_app.access.page_middleware.PageMessageMiddleware",
-    "conductor_app.admin.user_locale.user_locale_middleware",
+    "conductor_app.web.middleware.PageSessionMiddleware",
+    "conductor_app.web.middleware.HostMiddleware",
+    "conductor_app.web.middleware.PageCsrfMiddleware",
+    "conductor_app.web.middleware.PageAuthenticationMiddleware",
+    "conductor_app.web.middleware.PageMessageMiddleware",
+    "conductor_app.web.preferences.user_locale_middleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "conductor_app.admin.security.content_security_policy",
+    "conductor_app.web.security.content_security_policy",
 ]
 TEMPLATES = [
     {
@@ -67,8 +67,8 @@ TEMPLATES = [
                 "django.templatetags.i18n",
                 "django.templatetags.static",
                 "django.contrib.admin.templatetags.admin_urls",
-                "conductor_app.admin.tags",
-                "conductor_app.admin.layout_tags",
+                "conductor_app.site.tags",
+                "conductor_app.site.layout_tags",
             ],
         },
     }
@@ -108,7 +108,7 @@ SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
-CSRF_FAILURE_VIEW = "conductor_app.admin.error_pages.csrf_failure"
+CSRF_FAILURE_VIEW = "conductor_app.site.error_pages.csrf_failure"
 CSRF_TRUSTED_ORIGINS = environment.split_list(table.read("CSRF_TRUSTED_ORIGINS"))
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
@@ -137,7 +137,7 @@ CONDUCTOR_TRACES_ENDPOINT = table.read(
 LOGGING = logging_config(table.read("LOG_LEVEL"), table.read("LOG_FORMAT"))
 
 # The state is in the database. Late messages are dropped, and beat compensates for lost ones.
-CELERY_IMPORTS = ["conductor_app.background.jobs"]
+CELERY_IMPORTS = ["conductor_app.processes.jobs"]
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_TASK_IGNORE_RESULT = True
@@ -151,7 +151,7 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_REDIRECT_STDOUTS = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None
-CELERY_BEAT_SCHEDULER = "conductor_app.background.leader_scheduler:LeaderScheduler"
+CELERY_BEAT_SCHEDULER = "conductor_app.processes.beat:LeaderScheduler"
 CELERY_BEAT_MAX_LOOP_INTERVAL = 1
 # The number of jobs after which beat stores their last runs for the pages: about every ten seconds.
 CELERY_BEAT_SYNC_EVERY = 30

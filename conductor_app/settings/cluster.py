@@ -38,7 +38,7 @@ if replica_url := table.read("DATABASE_REPLICA_URL"):
         pool_wait_seconds=1,
         statement_seconds=table.read("DATABASE_STATEMENT_SECONDS"),
     )
-    MIDDLEWARE = [*MIDDLEWARE, "conductor_app.access.replica_middleware.replica_middleware"]
+    MIDDLEWARE = [*MIDDLEWARE, "conductor_app.web.middleware.replica_middleware"]
 CONDUCTOR_REPLICA_MAX_LAG_SECONDS = table.read("DATABASE_REPLICA_MAX_LAG_SECONDS")
 
 if PAYLOAD_STORAGE:

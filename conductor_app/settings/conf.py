@@ -4,7 +4,7 @@ from typing import Any
 
 from django.conf import settings
 
-from .settings.table import BY_SETTING, COLORS, DEFAULTS, MIB, django_name
+from .table import BY_SETTING, COLORS, DEFAULTS, MIB, django_name
 
 __all__ = ["CHECKS", "COLORS", "DEFAULTS", "MIB", "django_name", "setting_errors"]
 CHECKS = "conductor_settings"
@@ -13,7 +13,7 @@ CHECKS = "conductor_settings"
 
 def __getattr__(name: str) -> Any:
     if name not in DEFAULTS:
-        raise AttributeError(f"conductor_app.conf has no setting {name!r}")
+        raise AttributeError(f"conductor_app.settings.conf has no setting {name!r}")
     return getattr(settings, django_name(name), DEFAULTS[name])
 
 

@@ -99,7 +99,10 @@ def logging_config(level: str, style: str) -> dict[str, Any]:
         "root": {"handlers": ["stderr"], "level": level},
         "filters": {"once": {"()": RepeatedFailureFilter}, "refused": {"()": RefusedRequestFilter}},
         "loggers": {name: {"level": max(level, "WARNING", key=_severity)} for name in QUIET}
-        | {name: {"filters": ["once"]} for name in ("celery.app.trace", "celery.beat", "conductor_app.api.fault_log")},
+        | {
+            name: {"filters": ["once"]}
+            for name in ("celery.app.trace", "celery.beat", "conductor_app.web.request_bodies")
+        },
     }
 
 

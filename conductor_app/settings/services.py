@@ -36,7 +36,7 @@ def sqlite(path: Path, *, synchronous: str = "FULL") -> dict[str, Any]:
     """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     return {
-        "ENGINE": "conductor_app.store.sqlite",
+        "ENGINE": "conductor_app.db.sqlite",
         "NAME": str(path),
         # Opening the file and its log costs more than a query. A waiting poll closes its connection anyway.
         "CONN_MAX_AGE": None,
@@ -101,7 +101,7 @@ def postgresql(
     if pool:
         options["pool"] = {"min_size": 2, "max_size": pool, "timeout": pool_wait_seconds}
     return {
-        "ENGINE": "conductor_app.store.postgresql",
+        "ENGINE": "conductor_app.db.postgresql",
         "NAME": unquote(parts.path[1:]),
         "USER": unquote(parts.username or ""),
         "PASSWORD": unquote(parts.password or ""),

@@ -7,11 +7,11 @@ environment.require_together("OIDC_ISSUER", "OIDC_CLIENT_ID")
 # The age in the cookie. The server checks the idle time and the age itself.
 SESSION_COOKIE_AGE = table.read("SESSION_HOURS") * 3600
 
-AXES_HANDLER = "conductor_app.admin.sign_in.throttle.SignInThrottle"
+AXES_HANDLER = "conductor_app.access.sign_in.throttle.SignInThrottle"
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"], "username", "ip_address"]
-AXES_FAILURE_LIMIT = "conductor_app.admin.sign_in.throttle.failure_limit"
-AXES_COOLOFF_TIME = "conductor_app.admin.sign_in.throttle.lock_time"
-AXES_CLIENT_IP_CALLABLE = "conductor_app.admin.sign_in.throttle.counted_address"
+AXES_FAILURE_LIMIT = "conductor_app.access.sign_in.throttle.failure_limit"
+AXES_COOLOFF_TIME = "conductor_app.access.sign_in.throttle.lock_time"
+AXES_CLIENT_IP_CALLABLE = "conductor_app.access.sign_in.throttle.counted_address"
 AXES_RESET_ON_SUCCESS = True
 AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
 # The audit log of this server records sign-ins.
@@ -23,7 +23,7 @@ AXES_SILENCED_CHECKS = ["axes.W002", "axes.W006"]
 
 AUTHENTICATION_BACKENDS = [
     "axes.backends.AxesStandaloneBackend",
-    "conductor_app.access.permission_preload.PermissionPreload",
+    "conductor_app.access.permissions.PermissionPreload",
     "django.contrib.auth.backends.ModelBackend",
-    "conductor_app.admin.sign_in.openid.OpenIdBackend",
+    "conductor_app.access.sign_in.openid.OpenIdBackend",
 ]

@@ -14,96 +14,64 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.common import no_append_slash
 
-from .. import conf
-from ..access.session_limits import is_single_sign_on
-from ..insight.standalone.taskcluster_use import is_taskcluster_used
-from ..models import (
-    AccessKey,
-    Application,
-    Artifact,
-    Attempt,
-    AuditEntry,
-    Client,
-    EventHandler,
-    Grant,
-    Run,
-    Schedule,
-    ScheduleExecution,
-    ScopeRole,
-    Secret,
-    StandaloneTask,
-    TaskDefinition,
-    TaskGroup,
-    Variable,
-    WorkflowDefinition,
-)
-from .access.access_keys import AccessKeyAdmin
-from .access.applications import ApplicationAdmin, GrantAdmin
-from .access.caller_quotas import QuotasPage
-from .access.clients import ClientAdmin
-from .access.roles import ScopeRoleAdmin
-from .access.secrets_and_variables import SecretAdmin, VariableAdmin
-from .access.users_and_groups import AuditedGroupAdmin, AuditedUserAdmin
-from .ai.budgets_page import BudgetsPage
-from .ai.integration_pages import IntegrationModelPage, IntegrationPage, IntegrationsPage, NewIntegrationPage
-from .ai.prompt_pages import NewPromptPage, PromptPage, PromptsPage
-from .ai.usage_page import UsagePage
-from .ai.vector_indexes_page import VectorIndexesPage
-from .audit_log import AuditAdmin
-from .bulk.bulk_operation_pages import BulkExportPage, BulkOperationPage, BulkPage
-from .bulk.bulk_plan import BulkPlanPage
-from .bulk.planner import PlannerPage
-from .choices import is_compact
-from .clean_addresses import without_empty_parameters
-from .definitions.definition_history import DefinitionHistoryPage
-from .definitions.drift_page import DriftExportPage, DriftPage
-from .definitions.form_templates import FormTemplatePage, FormTemplatesPage, NewFormTemplatePage
-from .definitions.task_definitions import TaskDefinitionAdmin
-from .definitions.workflow_definitions import WorkflowDefinitionAdmin
-from .error_messages import name_missing_permission
-from .events.event_handlers import EventHandlerAdmin
-from .events.event_pages import EventPage, EventsPage
-from .events.event_replays import ReplayPage
-from .events.event_sources import SourcesPage
-from .events.webhooks import NewWebhookPage, WebhookPage, WebhooksPage
-from .failures.failure_groups import FailureGroupPage, FailuresPage
-from .form_parsing import strip_nul_from_request
-from .monitoring.alert_targets import AlertTargetPage, AlertTargetsPage, NewAlertTargetPage
-from .monitoring.background_jobs_page import BackgroundJobsPage
-from .monitoring.first_steps import FirstStepsPage
-from .monitoring.overview import AttentionPage, overview_context
-from .monitoring.overview_tiles import OverviewActivityPage
-from .monitoring.saved_views import AlertPage, TilesPage, ViewPage, ViewsPage
-from .monitoring.system_page import SystemPage
-from .monitoring.undelivered_messages import UndeliveredMessagePage, UndeliveredMessagesPage
-from .pages import Page
+from ..access.models import AccessKey, Application, AuditEntry, Grant, Secret, Variable
+from ..access.pages.applications import AccessKeyAdmin, ApplicationAdmin, GrantAdmin
+from ..access.pages.audit import AuditAdmin
+from ..access.pages.quotas import QuotasPage
+from ..access.pages.secrets import SecretAdmin, VariableAdmin
+from ..access.pages.users import AuditedGroupAdmin, AuditedUserAdmin
+from ..access.sign_in.openid import callback as openid_callback
+from ..access.sign_in.openid import start as openid_start
+from ..access.sign_in.pages import SecondFactorPage, SignInView, second_factor, second_factor_required
+from ..access.tokens import is_single_sign_on
+from ..ai.pages.budgets import BudgetsPage
+from ..ai.pages.integrations import IntegrationModelPage, IntegrationPage, IntegrationsPage, NewIntegrationPage
+from ..ai.pages.prompts import NewPromptPage, PromptPage, PromptsPage
+from ..ai.pages.usage import UsagePage, VectorIndexesPage
+from ..alerts.pages.alerts import AlertTargetPage, AlertTargetsPage, NewAlertTargetPage
+from ..alerts.pages.saved_views import AlertPage, TilesPage, ViewPage, ViewsPage
+from ..bulk.pages.operations import BulkExportPage, BulkOperationPage, BulkPage, BulkPlanPage
+from ..bulk.pages.planner import PlannerPage
+from ..definitions.models import TaskDefinition, WorkflowDefinition
+from ..definitions.pages.task_definitions import TaskDefinitionAdmin
+from ..definitions.pages.versions import DefinitionHistoryPage
+from ..definitions.pages.workflows import WorkflowDefinitionAdmin
+from ..definitions.sources.pages import DriftExportPage, DriftPage
+from ..events.models import EventHandler
+from ..events.pages.events import EventPage, EventsPage, ReplayPage, SourcesPage
+from ..events.pages.handlers import EventHandlerAdmin
+from ..events.pages.webhooks import NewWebhookPage, WebhookPage, WebhooksPage
+from ..failures.pages import FailureGroupPage, FailuresPage
+from ..human_tasks.pages.form_templates import FormTemplatePage, FormTemplatesPage, NewFormTemplatePage
+from ..human_tasks.pages.tasks import HumanTaskAnswerPage, HumanTasksPage
+from ..monitoring.pages.overview import AttentionPage, FirstStepsPage, OverviewActivityPage, overview_context
+from ..monitoring.pages.system import BackgroundJobsPage, SystemPage
+from ..runs.models import Attempt, Run
+from ..runs.pages.comparison import ComparePage
+from ..runs.pages.list import RunAdmin
+from ..runs.pages.messages import UndeliveredMessagePage, UndeliveredMessagesPage
+from ..runs.pages.retention import RetentionPage
+from ..runs.pages.tasks import AttemptAdmin
+from ..schedules.models import Schedule, ScheduleExecution
+from ..schedules.pages.calendar import CalendarPage
+from ..schedules.pages.schedules import SCHEDULES, ScheduleAdmin, ScheduleExecutionAdmin
+from ..settings import conf
+from ..settings import table as conf_table
+from ..taskcluster.models import Artifact, Client, ScopeRole, StandaloneTask, TaskGroup
+from ..taskcluster.pages.artifacts import ArtifactAdmin
+from ..taskcluster.pages.clients import ClientAdmin, ScopeRoleAdmin
+from ..taskcluster.pages.groups import GroupAdmin
+from ..taskcluster.pages.tasks import StandaloneTaskAdmin
+from ..taskcluster.queries.tasks import is_taskcluster_used
+from ..tasks.pages.queues import QueuePage, QueuesPage
+from ..tasks.pages.why_waiting import WhyWaitingPage
+from ..tasks.pages.workers import WorkerPage, WorkersPage
+from ..web.forms import strip_nul_from_request
+from ..web.pages import Page, in_read_snapshot, name_missing_permission, without_empty_parameters
+from ..web.preferences import is_compact, zone_of
 from .palette import PalettePage
 from .preferences import PreferencesPage
-from .queues.queue_list import QueuesPage
-from .queues.queue_page import QueuePage
-from .queues.why_waiting import WhyWaitingPage
-from .queues.worker_list import WorkersPage
-from .queues.worker_page import WorkerPage
-from .runs.retention import RetentionPage
-from .runs.run_comparison import ComparePage
-from .runs.run_list import RunAdmin
-from .schedules.periodic_tasks import SCHEDULES
-from .schedules.schedule_calendar import CalendarPage
-from .schedules.schedule_lists import ScheduleAdmin, ScheduleExecutionAdmin
-from .sidebar import build_sections, page_tabs
-from .sign_in.openid import callback as openid_callback
-from .sign_in.openid import start as openid_start
-from .sign_in.second_factor_setup import SecondFactorPage
-from .sign_in.sign_in_pages import SignInView, second_factor, second_factor_required
-from .snapshot_pages import in_read_snapshot
-from .standalone.artifacts import ArtifactAdmin
-from .standalone.group_list import GroupAdmin
-from .standalone.task_list import StandaloneTaskAdmin
-from .status_bar import StatusBarPage, health_for
-from .tasks.attempts import AttemptAdmin
-from .tasks.human_task_list import HumanTasksPage
-from .tasks.human_task_page import HumanTaskAnswerPage
-from .user_locale import zone_of
+from .sidebar import StatusBarPage, build_sections, health_for, page_tabs
 
 OBJECT_PAGES: tuple[Page, ...] = (
     PlannerPage(),
@@ -262,7 +230,7 @@ class OperatorsSite(AdminSite):
                 "page_tabs": page_tabs(context["available_apps"], request.path),
                 "is_single_sign_on": is_single_sign_on(request),
             }
-        return context | {"environment": (conf.environment_name, conf.COLORS[conf.environment_color])}
+        return context | {"environment": (conf.environment_name, conf_table.COLORS[conf.environment_color])}
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[dict[str, Any]]:
         """Return the sections of the sidebar."""

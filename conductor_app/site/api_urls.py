@@ -2,50 +2,58 @@
 
 from django.urls import path, re_path
 
-from ..health import health
-from .access import (
-    application_views,
-    environment_views,
-    group_views,
-    permission_views,
-    secret_views,
-    token_views,
-    user_views,
-)
-from .ai import integration_views, prompt_views, usage_views
-from .bulk import bulk_views
-from .definitions import (
-    form_template_views,
-    schema_views,
-    simulation_views,
-    source_views,
-    tag_views,
-    task_definition_views,
-    workflow_definition_views,
-)
-from .events import event_handler_views, event_log_views, event_queue_views, webhook_views
-from .failures import failure_insight_views
-from .monitoring import admin_tool_views, server_views
+from ..access.api import applications as application_views
+from ..access.api import applications as permission_views
+from ..access.api import applications as token_views
+from ..access.api import secrets as environment_views
+from ..access.api import secrets as secret_views
+from ..access.api import users as group_views
+from ..access.api import users as user_views
+from ..ai.api import integrations as integration_views
+from ..ai.api import prompts as prompt_views
+from ..ai.api import usage as usage_views
+from ..bulk import api as bulk_views
+from ..definitions.api import definitions as schema_views
+from ..definitions.api import definitions as simulation_views
+from ..definitions.api import definitions as task_definition_views
+from ..definitions.api import definitions as workflow_definition_views
+from ..definitions.api import tags as tag_views
+from ..definitions.sources import api as source_views
+from ..events.api import handlers as event_handler_views
+from ..events.api import handlers as event_log_views
+from ..events.api import webhooks as event_queue_views
+from ..events.api import webhooks as webhook_views
+from ..explanations import api as run_insight_views
+from ..failures import api as failure_insight_views
+from ..human_tasks import api as form_template_views
+from ..human_tasks import api as human_task_views
+from ..monitoring import api as admin_tool_views
+from ..monitoring import api as server_views
+from ..monitoring.api import health
+from ..payloads import api as file_views
+from ..payloads import api as payload_views
+from ..runs.api import control as lifecycle_views
+from ..runs.api import control as retry_rerun_views
+from ..runs.api import control as skip_jump_views
+from ..runs.api import debugger as debug_views
+from ..runs.api import executions as execution_views
+from ..runs.api import executions as signal_views
+from ..runs.api import search as search_views
+from ..runs.api import workflows as correlation_views
+from ..runs.api import workflows as label_views
+from ..runs.api import workflows as message_views
+from ..runs.api import workflows as workflow_views
+from ..schedules import api as forecast_views
+from ..schedules import api as schedule_views
+from ..schedules import api as scheduler_views
+from ..tasks.api import queues as queue_insight_views
+from ..tasks.api import queues as queue_views
+from ..tasks.api import tasks as poll_views
+from ..tasks.api import tasks as task_insight_views
+from ..tasks.api import tasks as task_log_views
+from ..tasks.api import tasks as task_views
+from ..web.api.view import UnknownAddress
 from .openapi import pages
-from .payloads import file_views, payload_views
-from .queues import queue_insight_views, queue_views
-from .runs import (
-    correlation_views,
-    debug_views,
-    execution_views,
-    label_views,
-    lifecycle_views,
-    message_views,
-    retry_rerun_views,
-    run_insight_views,
-    search_views,
-    signal_views,
-    skip_jump_views,
-    workflow_views,
-)
-from .schedules import forecast_views, schedule_views, scheduler_views
-from .tasks import human_task_views, poll_views, task_insight_views, task_log_views, task_views
-from .view import UnknownAddress
 
 urlpatterns = [
     path("tasks/poll/batch/<str:task_type>", poll_views.BatchPoll.as_view()),

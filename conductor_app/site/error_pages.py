@@ -14,9 +14,9 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
+from ..db.transient_errors import discard_broken_connection, is_database_error, is_transient
 from ..telemetry import log_context
-from ..transient_errors import discard_broken_connection, is_database_error, is_transient
-from .site import site
+from .admin import site
 
 log = logging.getLogger(__name__)
 
@@ -79,4 +79,4 @@ def _page_shell_context(request: HttpRequest) -> dict[str, Any]:
     is_a_page = request.path.startswith(reverse("admin:index")) and request.headers.get("X-Requested-With") != "fetch"
     if not (is_a_page and hasattr(request, "user") and site.has_permission(request)):
         return {}
-    return site.each_context(request) | {"shell": "ops/states/page.html"}
+    return site.each_context(request) | {"shell": "ops/web/states/page.html"}

@@ -14,10 +14,11 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext, pgettext
 
-from ..access.client_address import server_address
-from ..insight.runs.timeline import TimelineSegment
-from . import badges, run_links
-from .monitoring.worker_samples import WorkerSample
+from ..access.authentication import server_address
+from ..monitoring.pages.overview import WorkerSample
+from ..runs.timeline.queries import TimelineSegment
+from ..web import badges
+from ..web import links as run_links
 
 MAX_REASON_LENGTH = 500
 THICK_BAR = (3, 12, 2)

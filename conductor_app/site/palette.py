@@ -1,4 +1,11 @@
-"""The command palette (Ctrl-K): finds pages, runs, definitions and actions.
+"""The command palette (Ctrl-K).
+
+Actions of the command palette: on the run of the current page, on runs by their keys, and starts of workflows.
+
+A hit opens the page of the run or of the workflow with the form of the action, which asks for confirmation. The
+palette offers an action only if that page would offer it to the user.
+
+The command palette (Ctrl-K): finds pages, runs, definitions and actions.
 
 Each source takes the request and the search term and yields hits. `SOURCES` lists the sources in order. To make
 something searchable, write a source and add it to the list.
@@ -10,23 +17,95 @@ from itertools import islice
 from typing import Any
 
 from django.contrib.admin import AdminSite
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.urls import Resolver404, URLPattern, path, resolve, reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, gettext_noop
 
-from ..core.informative_lines import informative_line
-from ..core.step_types.queued import queue_name
-from ..insight.runs.search import RUNS
-from ..insight.runs.search.value_search import query_for_value
-from ..models import Poller, Run, TaskDefinition, WorkflowDefinition
-from .badges import STATUS_TONES, format_status
-from .pages import Page
-from .palette_actions import find_actions_here, find_actions_on_runs, find_starts
-from .palette_hits import PaletteHit, Source
-from .standalone.palette_search import find_by_id
+from ..bulk.selections import LAST
+from ..core.failure_grouping import informative_line
+from ..core.step_types.base import queue_name
+from ..definitions.models import TaskDefinition, WorkflowDefinition
+from ..runs.models import Run
+from ..runs.pages.actions import RUN_ACTIONS, available_actions
+from ..runs.pages.start import PERMISSION as START_PERMISSION
+from ..runs.queries.recent import annotate_key_inputs, run_key
+from ..runs.search import RUNS
+from ..runs.search.results import query_for_value
+from ..taskcluster.pages.tasks import find_by_id
+from ..tasks.models import Poller
+from ..web.badges import STATUS_TONES, format_status
+from ..web.pages import Page, PaletteHit, Source
+
+MAX_RUNS, MAX_WORKFLOWS = 4, 6
+START = gettext_noop("Start")
+
+
+def find_actions_here(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
+    """Yield the actions on the run of the page on which the palette was opened, whose names contain the term."""
+    run = _run_of_page(request.GET.get("on", ""))
+    if run is None or not request.user.has_perm("conductor.view_run"):
+        return
+    for action in available_actions(run.status, request.user.has_perm)["actions"]:
+        if term.lower() in str(action.button).lower() or term.lower() in f"{action.name} this run":
+            yield _action_hit(str(action.button), run, action.name)
+
+
+def find_actions_on_runs(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
+    """Yield an action on runs that the term names: `retry order-4711`, `pause 0192a3b4`."""
+    verb, _blank, key = term.partition(" ")
+    key = key.strip()
+    action = next((each for each in RUN_ACTIONS.values() if verb.lower() in (each.name, str(each.label).lower())), None)
+    if action is None or action.needs_attempt or len(key) < 4 or not request.user.has_perm("conductor.view_run"):
+        return
+    for run in _runs_named(key):
+        if action in available_actions(run.status, request.user.has_perm)["actions"]:
+            yield _action_hit(f"{action.label} {run_key(run).text}", run, action.name)
+
+
+def find_starts(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
+    """Yield the start pages of the workflows whose names the term contains after the verb: `start checkout`."""
+    verb, _blank, name = term.partition(" ")
+    if verb.lower() not in (START.lower(), _(START).lower()) or not request.user.has_perm(START_PERMISSION):
+        return
+    found = WorkflowDefinition.objects.filter(name__icontains=name.strip()).order_by("name", "-version")
+    newest: dict[str, int] = {}
+    for pk, workflow in found.values_list("pk", "name")[: 10 * MAX_WORKFLOWS]:
+        newest.setdefault(workflow, pk)
+    for workflow, pk in list(newest.items())[:MAX_WORKFLOWS]:
+        address = reverse("admin:start_run", args=[pk])
+        yield PaletteHit(_("Action"), _("Start %(name)s") % {"name": workflow}, address, "do-resume")
+
+
+def _run_of_page(path: str) -> Run | None:
+    """Return the run whose page has this path."""
+    try:
+        found = resolve(path)
+    except Resolver404:
+        return None
+    if found.view_name != "admin:conductor_run_change":
+        return None
+    return _keyed_runs().filter(pk=found.kwargs["object_id"]).first()
+
+
+def _runs_named(key: str) -> list[Run]:
+    """Return the newest runs with a correlation id, or those whose ids begin with the text."""
+    correlated = _keyed_runs().filter(correlation_id=key).exclude(correlation_id="").order_by("-created_at")
+    prefixed = _keyed_runs().filter(pk__gte=key, pk__lte=f"{key}{LAST}", pk__startswith=key).order_by("-pk")
+    return list(correlated[:MAX_RUNS]) or list(prefixed[:MAX_RUNS])
+
+
+def _keyed_runs() -> QuerySet[Run]:
+    return annotate_key_inputs(Run.objects.only("id", "name", "version", "status", "correlation_id"))
+
+
+def _action_hit(name: str, run: Run, action: str) -> PaletteHit:
+    address = f"{reverse('admin:conductor_run_change', args=[run.pk])}#act-{action}"
+    note = f"{run.name} v{run.version} · {run_key(run).text}"
+    return PaletteHit(_("Action"), name, address, f"do-{action}", note)
+
 
 MAX_PER_SOURCE, MAX_HITS = 6, 30
 MAX_SCANNED_REASONS = 2_000
@@ -149,7 +228,7 @@ SOURCES: list[Source] = [
 class PalettePage(Page):
     """Search page for everything. With JavaScript it is a dialog over any page."""
 
-    name, title, template = "search", gettext_lazy("Search"), "ops/search.html"
+    name, title, template = "search", gettext_lazy("Search"), "ops/site/search.html"
 
     def is_open_to(self, request: HttpRequest) -> bool:
         return request.user.is_staff
@@ -165,7 +244,7 @@ class PalettePage(Page):
         self.site = site
 
         def hits(request: HttpRequest) -> HttpResponse:
-            return TemplateResponse(request, "ops/search_results.html", self.get_context(request))
+            return TemplateResponse(request, "ops/site/search_results.html", self.get_context(request))
 
         return [*super().urls(site), path("search/hits/", site.admin_view(hits), name="search_hits")]
 

@@ -9,12 +9,10 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from ..alerts import commands as digests
 from ..core.errors import RequestRefused
-from ..engine.failures import digests
-from .choices import DENSITIES, save_preference
-from .error_messages import show_refusal
-from .pages import Page
-from .user_locale import all_zones, zone_of
+from ..web.pages import Page, show_refusal
+from ..web.preferences import DENSITIES, all_zones, save_preference, zone_of
 
 DIGEST_LABELS = {
     "": gettext_lazy("Never"),
@@ -26,7 +24,7 @@ DIGEST_LABELS = {
 class PreferencesPage(Page):
     """Page with the user's preferences."""
 
-    name, title, template = "preferences", gettext_lazy("Preferences"), "ops/preferences.html"
+    name, title, template = "preferences", gettext_lazy("Preferences"), "ops/web/preferences.html"
 
     def is_open_to(self, request: HttpRequest) -> bool:
         return request.user.is_active

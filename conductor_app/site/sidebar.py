@@ -1,7 +1,11 @@
-"""The sidebar: sections and entries, in the order of the operators' work.
+"""The sidebar and the status bar.
+
+The sidebar: sections and entries, in the order of the operators' work.
 
 An entry refers to a model by its class and to a page by its name. Entries that the user may not open, and sections
 without entries, are left out.
+
+The status bar that is on every page and refreshes while the page is open.
 """
 
 from collections.abc import Mapping
@@ -9,30 +13,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.auth.models import Group, User
-from django.urls import reverse
+from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern, path, reverse
 from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 from django_celery_beat.models import CrontabSchedule, IntervalSchedule, PeriodicTask
 
-from ..models import (
-    AccessKey,
-    Application,
-    Artifact,
-    Attempt,
-    AuditEntry,
-    Client,
-    Grant,
-    Run,
-    Schedule,
-    ScheduleExecution,
-    ScopeRole,
-    Secret,
-    StandaloneTask,
-    TaskDefinition,
-    TaskGroup,
-    Variable,
-    WorkflowDefinition,
-)
+from ..access.models import AccessKey, Application, AuditEntry, Grant, Secret, Variable
+from ..definitions.models import TaskDefinition, WorkflowDefinition
+from ..monitoring.queries.health import EngineHealth, engine_health
+from ..runs.models import Attempt, Run
+from ..schedules.models import Schedule, ScheduleExecution
+from ..taskcluster.models import Artifact, Client, ScopeRole, StandaloneTask, TaskGroup
+from ..utils import clock
+from ..web.pages import Page, fragment_response
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,3 +203,34 @@ def _is_within(page: dict[str, Any], path: str) -> bool:
 
 def _build_section(name: str, models: list[dict[str, Any]]) -> dict[str, Any]:
     return {"name": SECTION_NAMES[name], "app_label": name, "app_url": "", "has_module_perms": True, "models": models}
+
+
+def health_for(request: HttpRequest) -> EngineHealth:
+    """Return the health of the engine, which is measured once per request."""
+    measured: EngineHealth | None = getattr(request, "engine_health", None)
+    if measured is None:
+        measured = engine_health(clock.now())
+        vars(request)["engine_health"] = measured
+    return measured
+
+
+class StatusBarPage(Page):
+    """Fragment with the engine's health, computed from measured lag. Open to every user who may sign in."""
+
+    name = "status_bar"
+
+    def is_open_to(self, request: HttpRequest) -> bool:
+        return request.user.is_staff
+
+    def urls(self, site) -> list[URLPattern]:
+        return [path("status-bar/", site.admin_view(self.live), name=self.name)]
+
+    def live(self, request: HttpRequest) -> HttpResponse:
+        context: dict[str, Any] = {
+            "health": health_for(request),
+            "sees_sweeps": request.user.has_perm("conductor.view_sweeppass"),
+        }
+        return fragment_response(request, "ops/monitoring/engine_status.html", context)
+
+    def sidebar_entry(self) -> dict[str, Any]:
+        return {}

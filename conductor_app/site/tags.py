@@ -7,15 +7,15 @@ from django.utils.html import escape, strip_tags
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext, gettext_noop
 
-from ..core.schema_form import format_value
-from ..insight.differences import MISSING
-from ..insight.durations import format_duration
-from ..insight.queues.queue_states import QueueState
-from ..insight.runs.run_keys import run_key
-from ..models import Run
-from ..models.fields import dumps
-from . import badges
-from .json_editor import format_json
+from ..core.schemas import format_value
+from ..db.fields import dumps
+from ..runs.models import Run
+from ..runs.queries.recent import run_key
+from ..tasks.queries.waiting import QueueState
+from ..utils.differences import MISSING
+from ..utils.formatting import format_duration
+from ..web import badges
+from ..web.forms import format_json
 from .sidebar import page_name
 
 MAX_VALUE_LENGTH = 300

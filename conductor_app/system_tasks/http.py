@@ -1,16 +1,45 @@
-"""Parse the request in the input of an HTTP task."""
+"""HTTP tasks: parse the request, send it, convert the reply.
+
+Parse the request in the input of an HTTP task.
+
+Convert replies to HTTP requests to results of tasks.
+
+Send the requests of HTTP tasks, with redirects, within the operator's limits and through the network guard.
+
+HTTP tasks: one request, with its reply as the output of the task.
+"""
 
 import json
 import math
+import os
 import re
-from collections.abc import Collection, Mapping
+import ssl
+import threading
+from collections.abc import Callable, Collection, Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
+from email.message import Message
+from http.client import HTTPException
 from typing import Any
 from urllib.parse import urlencode, urljoin, urlsplit
 
+import requests
 from requests.structures import CaseInsensitiveDict
+from urllib3 import exceptions as broken
 
 from conductor_app.core.expressions import quote_value
+from conductor_app.core.step_types.worker_tasks import HttpStep
+from conductor_app.db.transient_errors import own_error_of_exchange
+from conductor_app.settings import conf
+from conductor_app.system_tasks.network_guard import (
+    AddressRefused,
+    Deadline,
+    Guard,
+    GuardedSession,
+    GuardIneffective,
+    require_effective_guard,
+)
+from conductor_app.system_tasks.worker import BuiltInWorker, WorkResult
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
 DEFAULT_TIMEOUT = 3000
@@ -221,3 +250,267 @@ def origin_of(uri: str) -> tuple[str, str | None, int]:
 def drop_headers(headers: Mapping[str, Any], names: Collection[str]) -> CaseInsensitiveDict:
     """Return the headers without those with these names."""
     return CaseInsensitiveDict({name: value for name, value in headers.items() if str(name).lower() not in names})
+
+
+CHUNK = 1 << 16
+MAX_EXCERPT_LENGTH = 1000
+FAILURE = "Failed to invoke HTTP task due to:"
+# Codecs that Python lists as encodings, but that take quadratic time or produce strings that cannot be encoded.
+IGNORED_CODECS = frozenset(("idna", "punycode", "raw_unicode_escape", "unicode_escape", "utf_7"))
+
+
+class NoReply(Exception):
+    """The exchange ended without a reply that can be the output of the task."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """The reply to a request, with its body."""
+
+    request: Request
+    response: requests.Response
+    content: bytes
+
+    @property
+    def outcome(self) -> WorkResult:
+        """Return the result: success for 2xx. The `response` of a failure is text, as Conductor's clients expect it."""
+        status, text = (
+            self.response.status_code,
+            decode_body(self.content, self.response.headers.get("content-type", "")),
+        )
+        if status >= 400:
+            status_line = f"{status} {self.response.reason or ''}".strip()[:200] + f" ({self.request})"
+            output = {
+                "response": f"{status_line}: {text[:MAX_EXCERPT_LENGTH]}" if text else status_line,
+                "statusCode": status,
+            }
+            return WorkResult("FAILED", output, f"{FAILURE} {status_line}")
+        output = {"response": self._describe_body(parse_json_body(text))}
+        if not 200 <= status < 300:
+            return WorkResult("FAILED", output, text[:MAX_EXCERPT_LENGTH] or f"{FAILURE} {status} ({self.request})")
+        return WorkResult("IN_PROGRESS" if self.request.is_async else "COMPLETED", output)
+
+    def _describe_body(self, body: Any) -> dict[str, Any]:
+        headers = self.response.raw.headers
+        return {
+            "statusCode": self.response.status_code,
+            "reasonPhrase": self.response.reason or "",
+            "headers": {name: headers.getlist(name) for name in headers},
+            "body": body,
+        }
+
+
+def read_body(response: requests.Response, max_bytes: int) -> bytes:
+    """Return the decompressed body.
+
+    Raises:
+        NoReply: when it exceeds the limit.
+    """
+    content = bytearray()
+    while chunk := response.raw.read1(CHUNK, decode_content=True):
+        content += chunk
+        if len(content) > max_bytes:
+            raise NoReply(f"the body is larger than {max_bytes / (1 << 20):g} MB")
+    return bytes(content)
+
+
+def decode_body(content: bytes, content_type: str) -> str:
+    """Return the body as text, in its charset or in UTF-8."""
+    header = Message()
+    header["content-type"] = content_type
+    charset = header.get_content_charset("utf-8").replace("-", "_")
+    try:
+        text = content.decode("utf_8" if charset in IGNORED_CODECS else charset, "replace")
+    except (LookupError, ValueError):
+        text = content.decode("utf_8", "replace")
+    return text.removeprefix("\ufeff")
+
+
+def parse_json_body(text: str) -> Any:
+    """Return lists, objects and numbers in JSON as values, everything else as text, and an empty body as null."""
+    try:
+        value = json.loads(text, parse_constant=parse_finite_float, parse_float=parse_finite_float)
+    except (ValueError, RecursionError):
+        return text or None
+    if isinstance(value, (bool, type(None))):
+        return text.strip()
+    # JSON can contain an escaped lone surrogate, which databases cannot store.
+    return (
+        json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+        if "\\ud" in text.lower()
+        else value
+    )
+
+
+def parse_finite_float(text: str) -> float:
+    """Return a finite number.
+
+    Raises:
+        ValueError: when JSON cannot represent it.
+    """
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(text)
+    return value
+
+
+REDIRECTS = (301, 302, 303, 307, 308)
+MAX_REDIRECTS = 5
+TIMEOUT_TEXT = "the exchange took longer than {:g} s"
+
+
+@dataclass(frozen=True)
+class HttpLimits:
+    """Limits of HTTP tasks, set by the operator."""
+
+    allowed_networks: tuple[str, ...] = ()
+    total_seconds: float = 60
+    max_bytes: int = 10 << 20
+
+
+def configured_limits() -> HttpLimits:
+    """Return the limits in this server's settings."""
+    return HttpLimits(conf.http_task_allowed_networks)
+
+
+class RequestFailed(Exception):
+    """The request has no reply. `outcome`: the result of the task; `is_retryable`: True if a retry may succeed."""
+
+    def __init__(self, outcome: WorkResult, is_retryable: bool = False) -> None:
+        super().__init__(outcome.reason)
+        self.outcome, self.is_retryable = outcome, is_retryable
+
+
+class HttpTransport:
+    """The connections of the HTTP workers, per thread, and only to addresses that the guard permits."""
+
+    def __init__(self, limits: Callable[[], HttpLimits] = configured_limits) -> None:
+        self._limits, self._thread = limits, threading.local()
+        self._guard = Guard(lambda: limits().allowed_networks)
+
+    def reply_to(self, inputs: dict[str, Any]) -> Reply:
+        """Return the reply to the request in a task's input.
+
+        Raises:
+            RequestFailed: when there is no reply.
+            OSError: when this server is the cause, for example because it has too many open files.
+        """
+        try:
+            request = parse_request(inputs)
+        except InvalidHttpRequest as error:
+            raise RequestFailed(failure_result(str(error))) from error
+        limits = self._limits()
+        with Deadline(limits.total_seconds) as deadline:
+            try:
+                return self._exchange(request, limits, deadline)
+            except AddressRefused as refusal:
+                raise RequestFailed(refusal_result(request, refusal)) from refusal
+            except GuardIneffective as error:
+                raise RequestFailed(failure_result(str(error)), is_retryable=True) from error
+            except CONNECTION_ERRORS as error:
+                if own := own_error_of_exchange(error):
+                    raise own from None
+                reason = TIMEOUT_TEXT.format(limits.total_seconds) if deadline.has_passed else describe_failure(error)
+                raise RequestFailed(
+                    failure_result(f"{reason} ({request})"), not isinstance(error, InvalidHttpRequest)
+                ) from error
+
+    def _exchange(self, request: Request, limits: HttpLimits, deadline: Deadline) -> Reply:
+        for _ in range(MAX_REDIRECTS + 1):
+            with closing(self._send(request, limits.total_seconds)) as response:
+                location = response.headers.get("location")
+                if response.status_code not in REDIRECTS or not location:
+                    content = read_body(response, limits.max_bytes)
+                    # A body without a Content-Length looks complete when the deadline has cut it off.
+                    if deadline.has_passed:
+                        raise NoReply
+                    return Reply(request, response, content)
+                request = request.redirect_to(response.status_code, location)
+        raise NoReply(f"the server redirected more than {MAX_REDIRECTS} times")
+
+    def _send(self, request: Request, total_seconds: float) -> requests.Response:
+        connect_seconds, read_seconds = (min(seconds or total_seconds, total_seconds) for seconds in request.timeouts)
+        return self._session().request(
+            request.method,
+            request.uri,
+            headers=request.headers,
+            data=request.body,
+            timeout=(connect_seconds, read_seconds),
+            stream=True,
+            allow_redirects=False,
+        )
+
+    def _session(self) -> GuardedSession:
+        # A forked process must not use the connections of its parent.
+        if getattr(self._thread, "pid", None) != os.getpid():
+            require_effective_guard()
+            self._thread.pid, self._thread.session = os.getpid(), GuardedSession(self._guard)
+        return self._thread.session
+
+
+def failure_result(text: str) -> WorkResult:
+    """Return the result of a request without a reply."""
+    return WorkResult("FAILED", {"response": text}, f"{FAILURE} {text}")
+
+
+def refusal_result(request: Request, refusal: AddressRefused) -> WorkResult:
+    """Return the result of a request to a forbidden address. A retry cannot succeed."""
+    rule = "is not a public address, and no network in HTTP_TASK_ALLOWED_NETWORKS contains it"
+    text = f"{refusal.address} {rule} ({request})"
+    return WorkResult("FAILED_WITH_TERMINAL_ERROR", {"response": text}, f"{FAILURE} {text}")
+
+
+FAILURE_TEXTS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], Callable[[Any], str | None]], ...] = (
+    (broken.NameResolutionError, lambda _: "the host's name cannot be resolved"),
+    (ssl.SSLCertVerificationError, lambda error: f"the certificate is not trusted: {error.verify_message}"),
+    (ssl.SSLError, lambda error: f"TLS failed: {error.reason}"),
+    (broken.ReadTimeoutError, lambda _: "the server sent no data within readTimeOut"),
+    (TimeoutError, lambda _: "no connection within connectionTimeOut"),
+    (broken.DecodeError, lambda _: "the body does not match its Content-Encoding"),
+    ((NoReply, InvalidHttpRequest), str),
+    (OSError, lambda error: error.strerror),
+    ((broken.ProtocolError, HTTPException), lambda _: "the connection was closed before the reply was complete"),
+    ((broken.LocationParseError, ValueError), lambda _: "the uri is invalid"),
+)
+CONNECTION_ERRORS = (
+    NoReply,
+    InvalidHttpRequest,
+    HTTPException,
+    broken.HTTPError,
+    requests.RequestException,
+    OSError,
+    ValueError,
+)
+
+
+def exception_chain(error: BaseException) -> list[BaseException]:
+    """Return an exception and its causes, the innermost last."""
+    chain: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and cause not in chain:
+        chain.append(cause)
+        cause = cause.__cause__ or cause.__context__
+    return chain
+
+
+def describe_failure(error: BaseException) -> str:
+    """Return the reason why there is no reply. Messages of libraries may contain secret addresses and are not used."""
+    chain = exception_chain(error)
+    texts = (describe(each) for kind, describe in FAILURE_TEXTS for each in chain if isinstance(each, kind))
+    return next(filter(None, texts), type(chain[0]).__name__)
+
+
+class Http(BuiltInWorker):
+    """Sends the request that the input describes, unless the network guard refuses its address."""
+
+    type = HttpStep.type
+
+    def __init__(self, limits: Callable[[], HttpLimits] = configured_limits) -> None:
+        self._transport = HttpTransport(limits)
+
+    def perform(self, inputs: dict[str, Any]) -> WorkResult:
+        """Return the reply as `response`. A failure is a result with a readable message, not an exception."""
+        try:
+            return self._transport.reply_to(inputs).outcome
+        except RequestFailed as failure:
+            return failure.outcome

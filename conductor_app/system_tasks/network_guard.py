@@ -1,16 +1,23 @@
-"""Guard of the network addresses that tasks may connect to.
+"""Guard of the network addresses that tasks may connect to, and deadlines of exchanges.
+
+The deadline of an exchange, after which all its connections are closed.
+
+Guard of the network addresses that tasks may connect to.
 
 It checks addresses when a socket is created. So it covers redirects, names that resolve differently the second time,
 and unusual spellings of addresses.
 """
 
+import contextlib
+import os
 import socket
+import threading
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from http.cookiejar import DefaultCookiePolicy
 from importlib.metadata import version
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from typing import Any
+from typing import Any, Protocol, Self, TypeVar
 
 import requests
 from requests.adapters import HTTPAdapter
@@ -18,7 +25,71 @@ from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import ConnectTimeoutError, NameResolutionError
 
-from conductor_app.workers.socket_deadline import watch_socket
+
+class HasDescriptor(Protocol):
+    """A socket, or a connection on one."""
+
+    def fileno(self) -> int: ...
+
+
+WatchedT = TypeVar("WatchedT", bound=HasDescriptor)
+
+
+class Deadline:
+    """Shuts down every connection of one exchange when its time has passed.
+
+    Timeouts of single reads do not suffice, because a server may send single bytes.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds, self.has_passed = seconds, False
+        self._lock = threading.Lock()
+        self._sockets: list[socket.socket] = []
+        self._timer = threading.Timer(seconds, self._pass)
+        self._timer.daemon = True
+
+    def __enter__(self) -> Self:
+        CURRENT.deadline = self
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        CURRENT.deadline = None
+        self._timer.cancel()
+        with self._lock:
+            while self._sockets:
+                self._sockets.pop().close()
+
+    def watch(self, sock: HasDescriptor) -> None:
+        """Watch a connection through a copy of its descriptor, because TLS and the response take over the original."""
+        with self._lock:
+            self._sockets.append(socket.socket(fileno=os.dup(sock.fileno())))
+            if self.has_passed:
+                shut_down_socket(self._sockets[-1])
+
+    def _pass(self) -> None:
+        with self._lock:
+            self.has_passed = True
+            for sock in self._sockets:
+                shut_down_socket(sock)
+
+
+CURRENT = threading.local()
+
+
+def watch_socket(sock: WatchedT) -> WatchedT:
+    """Register the socket with the deadline of this thread's exchange, and return it."""
+    deadline = getattr(CURRENT, "deadline", None)
+    if deadline:
+        deadline.watch(sock)
+    return sock
+
+
+def shut_down_socket(sock: socket.socket) -> None:
+    """Shut down the socket, which wakes the threads that read from it or write to it."""
+    with contextlib.suppress(OSError):
+        sock.shutdown(socket.SHUT_RDWR)
+
 
 # The last 32 bits of such an address are the IPv4 address that a NAT64 gateway would connect to.
 IPV6_TRANSLATION = IPv6Network("64:ff9b::/96")

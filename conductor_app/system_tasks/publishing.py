@@ -1,14 +1,21 @@
-"""KAFKA_PUBLISH tasks: one message to a topic."""
+"""KAFKA_PUBLISH and EVENT tasks.
+
+KAFKA_PUBLISH tasks: one message to a topic.
+
+EVENT tasks for other systems. The payload of the event becomes the output of the task.
+"""
 
 import json
 import socket
 from typing import Any
 
-from .. import conf
-from ..core.step_types.kafka_publish import KafkaPublishStep
+from ..core.events import event_name
+from ..core.expressions import field_text
+from ..core.step_types.worker_tasks import EventStep, KafkaPublishStep
+from ..events.sinks import PROVIDERS, SinkFailed, SinkUnavailable, publish, send_message
+from ..settings import conf
+from ..tasks.store import ClaimedAttempt
 from .network_guard import AddressRefused, Guard
-from .sinks import PROVIDERS, SinkFailed
-from .sinks.kafka import send_message
 from .worker import BuiltInWorker, WorkResult
 
 SHORTEST_MS, MAX_MS = 5_000, 60_000
@@ -103,3 +110,37 @@ def _wait_ms(request: dict[str, Any]) -> int:
     except (TypeError, ValueError, OverflowError):
         raise InvalidKafkaRequest("requestTimeoutMs and maxBlockMs must be numbers of milliseconds") from None
     return min(max(requested_ms, SHORTEST_MS), MAX_MS)
+
+
+class EventWorker(BuiltInWorker):
+    """Publishes the input of the task to its sink, once (execution §8.15)."""
+
+    type = EventStep.type
+
+    def inputs_of(self, attempt: ClaimedAttempt) -> dict[str, Any]:
+        """Return the event. Its payload becomes the output of the task, so secrets are not resolved."""
+        run, input = attempt.run, attempt.input
+        event = event_name(field_text(input.get("sink")), run.name, attempt.task.ref)
+        run_facts = {
+            "workflowInstanceId": run.id,
+            "workflowType": run.name,
+            "workflowVersion": run.version,
+            "correlationId": run.correlation_id or None,
+            "taskToDomain": run.domains,
+        }
+        return {"id": attempt.id, "event": event, "payload": {**input, **run_facts, "event_produced": event}}
+
+    def perform(self, inputs: dict[str, Any]) -> WorkResult:
+        """Publish the event. With asyncComplete the task stays open until a client completes it.
+
+        Raises:
+            SinkUnavailable: when the broker does not answer. The task waits, within its timeouts.
+        """
+        payload = inputs["payload"]
+        try:
+            publish(inputs["event"], inputs["id"], payload)
+        except SinkUnavailable:
+            raise
+        except SinkFailed as failed:
+            return WorkResult("FAILED", payload, str(failed))
+        return WorkResult("IN_PROGRESS" if payload.get("asyncComplete") is True else "COMPLETED", payload)

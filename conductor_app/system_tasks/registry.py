@@ -1,19 +1,18 @@
 """The built-in workers, by their task type."""
 
-from conductor_app.engine.ai.availability import executes_ai_tasks
-from conductor_app.workers.event import EventWorker
-from conductor_app.workers.http import Http
-from conductor_app.workers.http_poll import HttpPoll
-from conductor_app.workers.jdbc import Jdbc
-from conductor_app.workers.kafka_publish import KafkaPublish
-from conductor_app.workers.worker import BuiltInWorker
+from conductor_app.ai.commands.vectors import executes_ai_tasks
+from conductor_app.system_tasks.http import Http
+from conductor_app.system_tasks.http_poll import HttpPoll
+from conductor_app.system_tasks.publishing import EventWorker, KafkaPublish
+from conductor_app.system_tasks.sql import Jdbc
+from conductor_app.system_tasks.worker import BuiltInWorker
 
 
 def ai_workers() -> dict[str, BuiltInWorker]:
     """Return the workers of AI tasks by their type; none on a server that does not execute these tasks."""
     if not executes_ai_tasks():
         return {}
-    from conductor_app.workers.ai import AI_WORKERS
+    from conductor_app.ai.workers import AI_WORKERS
 
     return {worker.type: worker for worker in AI_WORKERS}
 

@@ -1,21 +1,32 @@
-"""Run the built-in workers: claim tasks, execute them, and report the results, without the network."""
+"""Run the built-in workers: claim tasks, execute them, and report the results, without the network.
+
+Execute the tasks of isolation groups. Each queue has its own threads, which tasks of other queues cannot block.
+"""
 
 import logging
 from collections.abc import Callable, Iterable
 from socket import gethostname
+from threading import Event, Lock, Thread
+from time import sleep
 from typing import NamedTuple
 
-from .. import clock, fault_points, process_state
-from ..access.redaction import redact
+from django.db import connections
+
+from .. import notifications
+from ..access.secrets import redact
+from ..core.definition import types_where
 from ..core.reports import Report
-from ..core.step_types.queued import type_of_queue
-from ..engine.tasks import task_commands
-from ..models.claimed_attempts import ClaimedAttempt
-from ..process_state import Slot
+from ..core.step_types.base import type_of_queue
+from ..db.transient_errors import describe_transient, discard_broken_connection, is_transient
+from ..events.sinks import SinkUnavailable
+from ..settings import conf
+from ..tasks.commands import reports as task_commands
+from ..tasks.commands.pollers import release_connection
+from ..tasks.store import ClaimedAttempt
 from ..telemetry.log_context import log_context
-from ..transient_errors import describe_transient, discard_broken_connection, is_transient
-from . import WORKERS
-from .sinks import SinkUnavailable
+from ..utils import clock, fault_points, process_state
+from ..utils.process_state import Slot
+from .registry import WORKERS
 from .worker import WorkResult
 
 log = logging.getLogger(__name__)
@@ -201,3 +212,53 @@ def _interruption(attempt: ClaimedAttempt, error: Exception) -> WorkResult:
 
 def _delay_seconds(tries: int) -> int:
     return min(2 ** max(min(tries, 10), 0), MAX_DELAY_SECONDS)
+
+
+WAIT_MS = 20_000
+"""The time that one claim waits for work, in milliseconds."""
+RETRY_SECONDS = 1.0
+FINISHING_SECONDS = 2.0
+"""The time in which a stopped process can finish its tasks, in seconds."""
+
+
+def queues_of_groups(groups: Iterable[str]) -> list[str]:
+    """Return the queues of these groups, each of which is written as `group`, `@space` or `@space-group`."""
+    endings = [group if group.startswith("@") else f"-{group}" for group in groups]
+    return [f"{task_type}{ending}" for ending in endings for task_type in sorted(types_where("is_isolated"))]
+
+
+class QueueServer:
+    """The threads that serve one queue. One thread waits for a claim while the others execute tasks."""
+
+    def __init__(self, queue: str, stopping: Event, threads: int) -> None:
+        self.queue, self._stopping, self._claim_lock = queue, stopping, Lock()
+        self.threads = [Thread(target=self._serve, name=f"serves {queue}", daemon=True) for _ in range(threads)]
+        for thread in self.threads:
+            thread.start()
+
+    def _serve(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                report_kept_results()
+                with self._claim_lock:
+                    claimed = [] if self._stopping.is_set() else claim_one(self.queue, WAIT_MS)
+                for attempt in claimed:
+                    run_attempt(attempt)
+            except Exception as error:
+                # Mostly the database is unreachable. The thread tries again.
+                why = describe_transient(error) if is_transient(error) else type(error).__name__
+                log.warning("queue_not_served", extra={"queue": self.queue, "why": why})
+                discard_broken_connection()
+                self._stopping.wait(RETRY_SECONDS)
+            release_connection()
+        connections.close_all()
+
+
+def serve_groups(stopping: Event) -> None:
+    """Execute the tasks of the configured groups until `stopping`; then release unfinished tasks."""
+    for queue in queues_of_groups(conf.isolation_groups):
+        QueueServer(queue, stopping, conf.isolation_threads)
+    stopping.wait()
+    notifications.wake_all_and_close()
+    sleep(FINISHING_SECONDS)
+    release_unfinished()

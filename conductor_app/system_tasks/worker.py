@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ..access.redaction import substitute_secrets
-from ..models.claimed_attempts import ClaimedAttempt
+from ..access.secrets import substitute_secrets
+from ..tasks.store import ClaimedAttempt
 
 Status = Literal["COMPLETED", "FAILED", "FAILED_WITH_TERMINAL_ERROR", "IN_PROGRESS"]
 

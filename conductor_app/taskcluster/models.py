@@ -1,4 +1,11 @@
-"""Standalone tasks, their groups and their dependencies."""
+"""Tables of standalone tasks, groups, artifacts, clients and roles.
+
+Standalone tasks, their groups and their dependencies.
+
+Artifacts that workers store for their attempts at standalone tasks.
+
+Taskcluster's clients, which sign their requests, and the roles that their scopes may assume.
+"""
 
 from collections.abc import Sequence
 from typing import Self
@@ -7,8 +14,8 @@ from django.db import models
 from django.db.models import Q
 
 from ..core.snapshot import NEVER
-from .fields import DocumentField, IdField, MomentField
-from .runs import Attempt, Task
+from ..db.fields import Authored, DocumentField, IdField, MomentField
+from ..runs.models import Attempt, Task
 
 
 class TaskGroup(models.Model):
@@ -166,3 +173,86 @@ class Dependency(models.Model):
 
     def __str__(self) -> str:
         return f"{self.task_id} after {self.required_id}"
+
+
+class ArtifactQuerySet(models.QuerySet):
+    """Queries for artifacts."""
+
+    def of(self, task_id: str, number: int) -> Self:
+        """Return the artifacts of one attempt."""
+        return self.filter(task_id=task_id, number=number)
+
+    def starting_after(self, place: Sequence[str]) -> Self:
+        """Return the artifacts after this position, ordered by name."""
+        return (self.filter(name__gt=place[0]) if place else self).order_by("name")
+
+
+class Artifact(models.Model):
+    """An artifact of an attempt. `path`: the path of its content after the upload; `details`: see the core."""
+
+    task_id = IdField()
+    number = models.IntegerField()
+    name = models.CharField(max_length=1024)
+    kind = models.CharField(max_length=16)
+    content_type = models.CharField(max_length=255)
+    content_encoding = models.CharField(max_length=64, default="", blank=True)
+    content_length = models.BigIntegerField(null=True)
+    details = DocumentField(default=dict)
+    is_present = models.BooleanField(default=True)
+    path = models.CharField(max_length=255, default="", blank=True)
+    size = models.BigIntegerField(default=0)
+    created_at = MomentField()
+    expires_at = MomentField()
+
+    objects = ArtifactQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(name="one_artifact_per_name", fields=["task_id", "number", "name"]),
+        ]
+        indexes = [models.Index(name="artifact_by_expiry", fields=["expires_at"])]
+
+    def __str__(self) -> str:
+        return f"{self.task_id}/{self.number}/{self.name}"
+
+
+class Client(Authored):
+    """A client. `sealed`: its access token, encrypted, because a hash of it could not verify signatures."""
+
+    # Set by queries and commands that load more than the row.
+    token: str
+
+    id = models.CharField("client id", max_length=255, primary_key=True)
+    sealed = models.TextField()
+    scopes = DocumentField(default=list)
+    description = models.TextField(default="", blank=True)
+    expires_at = MomentField()
+    is_disabled = models.BooleanField("disabled", default=False)
+    is_deleted_when_expired = models.BooleanField("deleted when expired", default=False)
+    rotated_at = MomentField(default=0)
+    used_at = MomentField(default=0)
+
+    class Meta:
+        ordering = ["id"]
+        indexes = [
+            models.Index(
+                name="client_to_forget", fields=["expires_at"], condition=models.Q(is_deleted_when_expired=True)
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.id
+
+
+class ScopeRole(Authored):
+    """A name for a set of scopes, which `assume:<id>` stands for. An id that ends in `*` matches many roles."""
+
+    id = models.CharField("role id", max_length=512, primary_key=True)
+    scopes = DocumentField(default=list)
+    description = models.TextField(default="", blank=True)
+
+    class Meta:
+        ordering = ["id"]
+
+    def __str__(self) -> str:
+        return self.id

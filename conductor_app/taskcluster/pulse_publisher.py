@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from kombu import Connection, Exchange, Producer
 from kombu.exceptions import KombuError
 
-from .. import conf
-from ..engine.standalone import outbox
-from ..engine.standalone.pulse_messages import exchange_name
-from ..models import PulseMessage
+from ..runs.models import PulseMessage
+from ..settings import conf
+from .commands import rows as outbox
+from .commands.rows import exchange_name
 
 log = logging.getLogger(__name__)
 

@@ -1,35 +1,217 @@
-"""Load standalone tasks as snapshots, and write the decisions on them."""
+"""Storage of standalone tasks and groups.
 
-from collections.abc import Iterable, Sequence
-from typing import Any, NoReturn
+Rows of task groups, and the check that all tasks of a group are resolved.
+
+Two transactions that resolve the last two tasks at the same time do not see each other's change. So a task that is
+resolved while others are open writes a message to check the group again. Usually other tasks are still open at that
+check, and one statement deletes all such messages.
+
+Dependencies between standalone tasks.
+
+Claims and deletion of Pulse messages.
+
+Load standalone tasks as snapshots, and write the decisions on them.
+
+Claims of standalone tasks. A worker in quarantine gets none.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple, NoReturn
 
 from django.db import IntegrityError
 
 from ..core.errors import NotFound
 from ..core.snapshot import NEVER, Attempt
-from ..core.standalone.effects import Effect, PublishMessage, SatisfyDependency
-from ..core.standalone.snapshot import StandaloneTask
-from ..core.states import PENDING
-from ..models import Attempt as AttemptRow
-from ..models import Dependency, PulseMessage
-from ..models import StandaloneTask as StandaloneTaskRow
-from ..models import Task as TaskRow
-from ..models.fields import dumps, loads
-from ..models.named_statements import load_statements
-from . import failures
-from .pulse_messages import NewPulseMessage, delete_oldest
-from .rows import ATTEMPT_COLUMNS, ATTEMPT_UPDATED, attempt_update_values
-from .statement_batch import StaleRow, StatementBatch
-from .statements import fetch
+from ..core.states import COMPLETED, PENDING, TASK
+from ..db.fields import dumps, loads
+from ..db.named_statements import load_statements
+from ..db.statements import execute, fetch, lock_clause, placeholders, share_lock_clause
+from ..failures import store as failures
+from ..runs.models import ABOUT_GROUP, Message, PulseMessage
+from ..runs.models import Attempt as AttemptRow
+from ..runs.models import Task as TaskRow
+from ..runs.store.batch import StaleRow, StatementBatch
+from ..runs.store.due import MESSAGES_SQL
+from ..runs.store.rows import ATTEMPT_COLUMNS, ATTEMPT_UPDATED, attempt_update_values
+from ..tasks.store import CLAIMS_SQL, mark_claimed
+from .core.snapshot import Effect, PublishMessage, SatisfyDependency, StandaloneTask
+from .models import Dependency, TaskGroup
+from .models import StandaloneTask as StandaloneTaskRow
 
-COLUMNS = (
+SECOND_MS = 1000
+COLUMNS = ("id", "scheduler_id", "created_at", "expires_at", "sealed_at")
+GROUP_AND_TASK = (
+    "SELECT EXISTS (SELECT 1 FROM conductor_standalonetask s WHERE s.task_id = %s), "
+    f"{', '.join(f'g.{column}' for column in COLUMNS)} "
+    "FROM (SELECT 1 AS one) o LEFT JOIN conductor_taskgroup g ON g.id = %s"
+)
+UNRESOLVED = "SELECT 1 FROM conductor_standalonetask o WHERE NOT o.ever_resolved AND o.group_id = "
+
+
+def is_resolved(group_id: str) -> bool:
+    """Return True if each task of the group has been resolved at least once."""
+    return not fetch(f"{UNRESOLVED}%s LIMIT 1", [group_id])
+
+
+def load_group(id: str) -> TaskGroup | None:
+    """Return the group, or None."""
+    rows = fetch(f"SELECT {', '.join(COLUMNS)} FROM conductor_taskgroup WHERE id = %s", [id])
+    return TaskGroup(**dict(zip(COLUMNS, rows[0], strict=True))) if rows else None
+
+
+def load_group_for(task_id: str, id: str) -> tuple[TaskGroup | None, bool]:
+    """Return the group of a new task, or None; and True if the task exists already."""
+    [(task_exists, *values)] = fetch(GROUP_AND_TASK, [task_id, id])
+    return None if values[0] is None else TaskGroup(**dict(zip(COLUMNS, values, strict=True))), bool(task_exists)
+
+
+def insert_group(group: TaskGroup) -> bool:
+    """Insert a new group. Returns False if another process has just inserted it."""
+    values = f"({', '.join(COLUMNS)}) VALUES ({placeholders(COLUMNS)})"
+    sql = f"INSERT INTO conductor_taskgroup {values} ON CONFLICT DO NOTHING"
+    return execute(sql, [getattr(group, column) for column in COLUMNS]) == 1
+
+
+def insert_check_message(writes: StatementBatch, group_id: str, now: int) -> None:
+    """Insert a message to check the group. Messages of the same second are handled together."""
+    due_at = (now // SECOND_MS + 2) * SECOND_MS
+    columns = ('"to"', "subject", "facts", "sent_at", "due_at", "tries", "error")
+    writes.insert(Message, columns, [[group_id, ABOUT_GROUP, "{}", now, due_at, 0, ""]])
+
+
+def delete_check_messages(writes: StatementBatch, group_id: str) -> None:
+    """Delete the messages to check the group."""
+    writes.run(f"DELETE FROM conductor_message WHERE subject = '{ABOUT_GROUP}' AND \"to\" = %s", [group_id])
+
+
+def delete_premature_messages(now: int) -> int:
+    """Delete due messages about groups with open tasks, and return their number.
+
+    The last task of such a group writes a message again.
+    """
+    premature = (
+        f"SELECT m.id FROM conductor_message m WHERE m.subject = '{ABOUT_GROUP}' AND m.due_at <= %s "
+        f"AND NOT (m.subject = 'publish') AND EXISTS ({UNRESOLVED}m.\"to\"){lock_clause('m', skip_locked=True)}"
+    )
+    # Skip the rows that the last task of a group is deleting: waiting for each other would be a deadlock.
+    return execute(f"DELETE FROM conductor_message WHERE id IN ({premature})", [now])
+
+
+CHUNK = 300
+
+
+class RequiredTask(NamedTuple):
+    """A task that other tasks wait for."""
+
+    status: str
+    expires_at: int
+
+    def satisfies(self, accepts_failure: bool) -> bool:
+        """Return True if the dependency is satisfied: the task is completed, or resolved if failures are accepted."""
+        return self.status in TASK.final if accepts_failure else self.status == COMPLETED
+
+
+def lock_tasks(task_ids: Sequence[str]) -> dict[str, RequiredTask]:
+    """Lock the existing ones of these tasks until the transaction ends, and return them by id.
+
+    So the resolution of an open task, which needs the same lock, finds its new dependents.
+    """
+    ids, locked_tasks = sorted(task_ids), {}
+    for chunk in _chunks(ids):
+        where = f"s.task_id IN ({placeholders(chunk)}) ORDER BY s.task_id"
+        locked = fetch(
+            f"SELECT s.task_id, s.expires_at FROM conductor_standalonetask s WHERE {where}{share_lock_clause('s')}",
+            chunk,
+        )
+        # A separate query, so that it sees tasks that were resolved while the first one waited for the locks.
+        statuses = dict(fetch(f"SELECT id, status FROM conductor_task WHERE id IN ({placeholders(chunk)})", chunk))
+        for id, expires_at in locked:
+            locked_tasks[id] = RequiredTask(statuses[id], expires_at)
+    return locked_tasks
+
+
+def dependents_of(required_id: str, completed: bool, limit: int) -> list[str]:
+    """Return the tasks with an unsatisfied dependency on this one, ordered by id.
+
+    `completed`: True if the required task completed; otherwise only tasks that accept its failure.
+    """
+    accepts = "" if completed else " AND s.accepts_failure"
+    rows = fetch(
+        "SELECT d.task_id FROM conductor_dependency d JOIN conductor_standalonetask s ON s.task_id = d.task_id "
+        f"WHERE d.required_id = %s AND NOT d.is_satisfied AND d.task_id <> d.required_id{accepts} "
+        "ORDER BY d.task_id LIMIT %s",
+        [required_id, limit],
+    )
+    return [id for (id,) in rows]
+
+
+def insert_resolved_message(task_id: str, facts: dict[str, Any], now: int) -> int:
+    """Insert the message that a task is resolved, and return its id."""
+    [(id,)] = fetch(
+        'INSERT INTO conductor_message ("to", subject, facts, sent_at, due_at, tries, error) '
+        "VALUES (%s, 'resolved', %s, %s, %s, 0, '') RETURNING id",
+        [task_id, dumps(facts), now, now],
+    )
+    return id
+
+
+def _chunks(values: list[str]) -> Iterator[list[str]]:
+    return (values[start : start + CHUNK] for start in range(0, len(values), CHUNK))
+
+
+MAX_MESSAGES = 1000
+"""The maximum number of messages per task or group that are kept when no exchange is configured."""
+
+
+class NewPulseMessage(NamedTuple):
+    """A message that is not stored yet. At hundreds per second, a tuple is ten times cheaper than a model instance."""
+
+    task_id: str
+    group_id: str
+    name: str
+    key: str
+    routes: Sequence[str]
+    payload: dict[str, Any]
+    sent_at: int
+    due_at: int
+
+
+def delete_oldest(writes: StatementBatch, newest: NewPulseMessage) -> None:
+    """Delete the oldest messages beyond the limit per task or group, because clients can repeat requests endlessly."""
+    statement = MESSAGES_SQL["delete_oldest_pulse_messages"]
+    writes.run(*statement.bind(task_id=newest.task_id, group_id=newest.group_id, kept=MAX_MESSAGES))
+
+
+def claim_due(now: int, held_until: int, count: int) -> list[int]:
+    """Claim due messages until `held_until`, and return their ids. Locked rows are skipped.
+
+    A message is claimed only after all earlier messages of its task are published, and a message about a group only
+    after all earlier messages of the group's tasks.
+    """
+    statement = MESSAGES_SQL["claim_pulse_messages"]
+    claimed = fetch(*statement.bind(now=now, held_until=held_until, count=count))
+    return [id for (id,) in claimed]
+
+
+def delete_messages(ids: Sequence[int]) -> None:
+    """Delete messages that the exchange has received."""
+    PulseMessage.objects.filter(pk__in=ids).delete()
+
+
+def schedule_retry(id: int, tries: int, due_at: int, error: str) -> None:
+    """Set when a message that could not be published is tried again."""
+    PulseMessage.objects.filter(pk=id).update(tries=tries, due_at=due_at, error=error)
+
+
+STANDALONE_TASKS_COLUMNS = (
     "group_id", "queue", "deadline_at", "expires_at", "scheduler_id", "project_id", "priority", "retries",
     "retries_left", "wake_at", "grace_ms", "lease_ms", "accepts_failure", "ever_resolved", "revision", "tags", "routes",
 )  # fmt: skip
 ATTEMPT_READ_COLUMNS = (*ATTEMPT_COLUMNS, "cause")
 STANDALONE_TASKS_SQL = load_statements(
     "standalone_tasks",
-    task_columns=", ".join(f"s.{column}" for column in COLUMNS),
+    task_columns=", ".join(f"s.{column}" for column in STANDALONE_TASKS_COLUMNS),
     attempt_columns=", ".join(f"a.{column}" for column in ATTEMPT_READ_COLUMNS),
 )
 ATTEMPT_INSERTED = (
@@ -84,11 +266,11 @@ def _raise_not_found(task_id: str) -> NoReturn:
 
 def parse_standalone_task(rows: Sequence[tuple[Any, ...]]) -> StandaloneTask:
     """Return a task from its rows, one per attempt."""
-    id, *values = rows[0][: len(COLUMNS) + 1]
-    facts = dict(zip(COLUMNS, values, strict=True))
+    id, *values = rows[0][: len(STANDALONE_TASKS_COLUMNS) + 1]
+    facts = dict(zip(STANDALONE_TASKS_COLUMNS, values, strict=True))
     facts |= {"tags": loads(facts["tags"]), "routes": tuple(loads(facts["routes"]))}
     facts |= {name: bool(facts[name]) for name in ("accepts_failure", "ever_resolved")}
-    status, created_at, name, *truths = rows[0][len(COLUMNS) + 1 : FIRST_ATTEMPT_COLUMN]
+    status, created_at, name, *truths = rows[0][len(STANDALONE_TASKS_COLUMNS) + 1 : FIRST_ATTEMPT_COLUMN]
     facts |= zip(("waits", "is_awaited", "group_has_unresolved"), map(bool, truths), strict=True)
     attempts = [row[FIRST_ATTEMPT_COLUMN:] for row in rows if row[FIRST_ATTEMPT_COLUMN] is not None]
     return StandaloneTask(
@@ -96,7 +278,7 @@ def parse_standalone_task(rows: Sequence[tuple[Any, ...]]) -> StandaloneTask:
     )
 
 
-FIRST_ATTEMPT_COLUMN = 1 + len(COLUMNS) + 6
+FIRST_ATTEMPT_COLUMN = 1 + len(STANDALONE_TASKS_COLUMNS) + 6
 
 
 def _parse_attempt(row: tuple[Any, ...]) -> Attempt:
@@ -126,10 +308,10 @@ def insert_task(
         False,
     ]
     writes.insert(TaskRow, TASK_INSERTED, [task])
-    facts = {column: getattr(standalone, column) for column in COLUMNS}
+    facts = {column: getattr(standalone, column) for column in STANDALONE_TASKS_COLUMNS}
     facts |= {"tags": dumps(dict(standalone.tags)), "routes": dumps(list(standalone.routes))}
     row = [standalone.id, *facts.values(), dumps(definition)]
-    writes.insert(StandaloneTaskRow, ("task_id", *COLUMNS, "definition"), [row])
+    writes.insert(StandaloneTaskRow, ("task_id", *STANDALONE_TASKS_COLUMNS, "definition"), [row])
     edges = [[standalone.id, id, is_satisfied, standalone.expires_at] for id, is_satisfied in required]
     if edges:
         writes.insert(Dependency, ("task_id", "required_id", "is_satisfied", "expires_at"), edges)
@@ -242,3 +424,42 @@ def load_definition(task_id: str) -> dict[str, Any]:
     """
     rows = fetch(*STANDALONE_TASKS_SQL["load_task_definition"].bind(task_id=task_id))
     return loads(rows[0][0]) if rows else _raise_not_found(task_id)
+
+
+STANDALONE_CLAIMS_SQL = load_statements(
+    "standalone_claims",
+    **CLAIMS_SQL.fragments
+    | {
+        "task_columns": ", ".join(f"s.{column}" for column in STANDALONE_TASKS_COLUMNS),
+        "attempt_columns": ", ".join(f"a.{column}" for column in ATTEMPT_READ_COLUMNS),
+    },
+)
+
+
+def is_any_waiting(queue: str, group: str, name: str, now: int) -> bool:
+    """Return True if the queue has a claimable attempt for this worker. Takes no lock."""
+    statement = STANDALONE_CLAIMS_SQL["is_any_waiting"]
+    return bool(fetch(*statement.bind(queue=queue, worker=f"{group}/{name}", group=group, name=name, now=now)))
+
+
+def claim_attempts(queue: str, group: str, name: str, now: int, count: int) -> list[str]:
+    """Claim attempts for a worker. Returns the ids in dispatch order."""
+    statement, worker = STANDALONE_CLAIMS_SQL["claim_standalone"], f"{group}/{name}"
+    return mark_claimed(statement, queue=queue, worker=worker, group=group, name=name, now=now, count=count)
+
+
+def claim_attempt(attempt_id: str, worker: str, now: int) -> bool:
+    """Claim the attempt with this id. Returns False if it is not claimable."""
+    statement = STANDALONE_CLAIMS_SQL["claim_standalone_attempt"]
+    return bool(mark_claimed(statement, id=attempt_id, worker=worker, now=now))
+
+
+def load_claimed(ids: Sequence[str]) -> list[tuple[StandaloneTask, dict[str, Any]]]:
+    """Return the tasks of claimed attempts, each with its newest attempt, in order and with their definitions."""
+    rows = fetch(*STANDALONE_CLAIMS_SQL["load_claimed_standalone"].bind(ids=ids))
+    claimed = {}
+    for _, group in groupby(rows, key=lambda row: row[0]):
+        attempt_rows = list(group)
+        standalone = parse_standalone_task([row[:-1] for row in attempt_rows])
+        claimed[standalone.attempts[-1].id] = standalone, loads(attempt_rows[-1][-1])
+    return [claimed[id] for id in ids]

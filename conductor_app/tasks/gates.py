@@ -1,7 +1,7 @@
 """The gates that a pending attempt must pass before a worker can claim it.
 
-Each gate is declared once, with the SQL that the claim uses (`store/claims.py`), the same condition on the facts of one
-attempt, and under the same name the sentences that operators read (`insight/queues/gate_sentences.py`).
+Each gate is declared once, with the SQL that the claim uses (`tasks/store.py`), the same condition on the facts of one
+attempt, and under the same name the sentences that operators read (`tasks/queries/gate_sentences.py`).
 """
 
 from collections.abc import Callable, Mapping
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core.snapshot import NEVER
-from .named_statements import NamedStatement
+from ..db.named_statements import NamedStatement
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.db import models
 
-from .fields import DocumentField, MomentField
+from ..db.fields import DocumentField, MomentField
 
 
 class Poller(models.Model):

@@ -1,17 +1,154 @@
-"""Assign attempts that pass every gate to workers. A claim skips rows that other claims have locked."""
+"""Statements on attempts: claims, lookups of queues, logs, counts.
 
-from collections.abc import Sequence
-from itertools import groupby
+Claimed attempts: what a worker's response contains of an attempt, its task and its run.
+
+The columns of a claimed attempt with its task and run, for the responses to workers.
+
+Assign attempts that pass every gate to workers. A claim skips rows that other claims have locked.
+
+Look up queues for waiting polls: the next attempts, and how many of them could be claimed. Takes no locks.
+
+Storage of the log lines of attempts.
+
+Write the counts of attempts per minute.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, fields
+from itertools import groupby, takewhile
 from typing import Any, NamedTuple
 
 from django.db import connection
 
-from ..models import Message
-from ..models.claimed_attempts import ClaimedAttempt
-from ..models.gates import COUNT_LEASED, COUNT_STARTS, GateFacts, free_capacity, open_condition
-from ..models.named_statements import NamedStatement, load_statements
-from .claimed_attempts import ATTEMPT_COLUMNS, CLAIMED_COLUMNS, parse_claimed
-from .statements import execute, fetch, serialize
+from ..core.masking import MARK
+from ..db.fields import dumps, loads, loads_encrypted
+from ..db.named_statements import NamedStatement, load_statements
+from ..db.statements import MAX_BATCH_ROWS, execute, fetch, serialize
+from ..runs.models import Message, TaskLog
+from ..runs.store.rows import strip_nul
+from .gates import COUNT_LEASED, COUNT_STARTS, GateFacts, free_capacity, open_condition
+
+
+class ClaimedAttemptTask(NamedTuple):
+    """The task of a claimed attempt. `step_state_text` is JSON text."""
+
+    ref: str
+    iteration_path: str
+    type: str
+    status: str
+    attempt_id: str
+    iteration: int
+    branch_head: str
+    step_state_text: str
+
+    @property
+    def step_state(self) -> dict[str, Any]:
+        """Return the step state. Masked values are `***`."""
+        return loads(self.step_state_text) or {}
+
+    def __str__(self) -> str:
+        return "__".join([self.ref, *filter(None, self.iteration_path.split("."))])
+
+
+class ClaimedAttemptRun(NamedTuple):
+    """The run of a claimed attempt. `domains_text` is JSON text."""
+
+    id: str
+    name: str
+    correlation_id: str
+    priority: int
+    resolved_definition_id: str
+    version: int
+    domains_text: str
+
+    @property
+    def domains(self) -> dict[str, str]:
+        return loads(self.domains_text) or {}
+
+
+@dataclass(slots=True)
+class ClaimedAttempt:
+    """An attempt that a worker has just claimed. Payloads are JSON texts, which most responses pass on unparsed.
+
+    `masked`: the decrypted values of masked fields of its input, which must not appear in error messages.
+    """
+
+    id: str
+    task_id: str
+    run_id: str
+    number: int
+    seq: int
+    status: str
+    name: str
+    queue: str
+    domain: str
+    scheduled_at: int
+    started_at: int | None
+    updated_at: int
+    ended_at: int | None
+    ends_at: int
+    lease_ms: int
+    delay_ms: int
+    callback_ms: int
+    rate_count: int
+    rate_seconds: int
+    poll_count: int
+    worker: str
+    reason: str
+    previous_id: str
+    child_id: str
+    input_path: str
+    output_path: str
+    input_text: str
+    output_text: str
+    task: ClaimedAttemptTask
+    run: ClaimedAttemptRun
+    masked: Iterable[str] = ()
+
+    @property
+    def input(self) -> Any:
+        """Return the parsed input."""
+        return loads_encrypted(self.input_text)
+
+    @input.setter
+    def input(self, value: Any) -> None:
+        self.input_text = dumps(value) or "null"
+
+    @property
+    def output(self) -> Any:
+        """Return the parsed output."""
+        return loads_encrypted(self.output_text)
+
+    @output.setter
+    def output(self, value: Any) -> None:
+        self.output_text = dumps(value) or "null"
+
+    @property
+    def has_masked_values(self) -> bool:
+        """True if a payload has encrypted parts."""
+        return MARK in self.input_text or MARK in self.output_text
+
+
+def _columns(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(name.removesuffix("_text") for name in takewhile(lambda name: name != "task", names))
+
+
+ATTEMPT_COLUMNS = _columns(field.name for field in fields(ClaimedAttempt))
+TASK_COLUMNS, RUN_COLUMNS = _columns(ClaimedAttemptTask._fields), _columns(ClaimedAttemptRun._fields)
+ATTEMPT_END, TASK_END = len(ATTEMPT_COLUMNS), len(ATTEMPT_COLUMNS) + len(TASK_COLUMNS)
+CLAIMED_COLUMNS = ", ".join(
+    f"{alias}.{column}"
+    for alias, columns in (("a", ATTEMPT_COLUMNS), ("t", TASK_COLUMNS), ("r", RUN_COLUMNS))
+    for column in columns
+)
+"""The columns that `parse_claimed` reads, of an attempt `a`, its task `t` and its run `r`. The first is not null."""
+
+
+def parse_claimed(row: tuple[Any, ...]) -> ClaimedAttempt:
+    """Return an attempt with its task and run from a row with CLAIMED_COLUMNS."""
+    task, run = ClaimedAttemptTask._make(row[ATTEMPT_END:TASK_END]), ClaimedAttemptRun._make(row[TASK_END:])
+    return ClaimedAttempt(*(*row[:ATTEMPT_END], task, run))
 
 
 class Candidate(NamedTuple):
@@ -188,3 +325,80 @@ def load_claimed(ids: Sequence[str]) -> list[ClaimedAttempt]:
     rows = fetch(*CLAIMS_SQL["load_claimed"].bind(ids=ids))
     by_id = {attempt.id: attempt for attempt in map(parse_claimed, rows)}
     return [by_id[id] for id in ids if id in by_id]
+
+
+NO_WORKER = ""
+"""The name of a worker that is not drained."""
+
+
+def find_next_visible(queues: Collection[str]) -> dict[str, int]:
+    """Return the time at which the next pending attempt of each queue becomes visible.
+
+    Queues without pending attempts are omitted. Takes one statement.
+    """
+    return dict(fetch(*CLAIMS_SQL["find_next_visible"].bind(queues=dumps(sorted(queues)))))
+
+
+def count_claimable(queue: str, now: int, most: int) -> int:
+    """Return how many attempts of runs, at most `most`, the gates would let polls claim now."""
+    full: dict[str, int] = {}
+    while True:
+        candidates = find_candidates(queue, NO_WORKER, now, most, list(full))
+        found = Counter(candidate.name for candidate in candidates)
+        filled = {}
+        for limits in {candidate.name: candidate for candidate in candidates}.values():
+            free = free_capacity(load_limit_facts(limits, now)) if limits.is_limited else None
+            if free is not None and free < found[limits.name]:
+                filled[limits.name] = free
+        full |= filled
+        if not filled or len(candidates) < most:
+            claimable = sum(found[name] for name in found if name not in full) + sum(full.values())
+            return min(claimable, most)
+
+
+def count_claimable_standalone(queue: str, now: int, most: int) -> int:
+    """Return how many attempts of standalone tasks, at most `most`, the gates would let workers claim now."""
+    statement = CLAIMS_SQL["find_claimable_standalone"]
+    return len(fetch(*statement.bind(queue=queue, worker=NO_WORKER, now=now, count=most)))
+
+
+def add_lines(attempt_id: str, lines: Iterable[tuple[str, int]]) -> None:
+    """Save lines with their times in epoch milliseconds. The attempt does not have to exist."""
+    id = attempt_id[:64]
+    TaskLog.objects.bulk_create(TaskLog(attempt_id=id, at=at, line=strip_nul(line)) for line, at in lines)
+
+
+Count = tuple[str, str, int, int, int, int, int, int]
+COLUMNS = ("scheduled", "started", "done", "failed", "busy_ms")
+HOUR_MS = 3_600_000
+ADD_COLUMNS = ", ".join(f"{column} = conductor_minutecount.{column} + excluded.{column}" for column in COLUMNS)
+
+
+def add_counts(counts: Sequence[Count]) -> None:
+    """Add to the stored counts of other processes.
+
+    Each count has a kind, a name, a minute, the numbers of scheduled, started, completed and failed attempts, and
+    their duration in milliseconds.
+    """
+    ordered = sorted(counts)  # All processes lock rows in the same order, so they cannot deadlock.
+    for start in range(0, len(ordered), MAX_BATCH_ROWS):
+        chunk = ordered[start : start + MAX_BATCH_ROWS]
+        execute(
+            f"INSERT INTO conductor_minutecount (kind, name, at, {', '.join(COLUMNS)}) VALUES "
+            f"{', '.join(['(%s, %s, %s, %s, %s, %s, %s, %s)'] * len(chunk))} "
+            f"ON CONFLICT (kind, name, at) DO UPDATE SET {ADD_COLUMNS}",
+            [value for count in chunk for value in count],
+        )
+
+
+def add_up_hours(since: int, until: int) -> None:
+    """Replace the counts per minute of full hours by one count per hour, at the minute in which the hour begins."""
+    inside, params = f"at >= %s AND at < %s AND at <> at / {HOUR_MS} * {HOUR_MS}", [since, until]
+    sums = ", ".join(f"SUM({column})" for column in COLUMNS)
+    execute(
+        f"INSERT INTO conductor_minutecount (kind, name, at, {', '.join(COLUMNS)}) "
+        f"SELECT kind, name, at / {HOUR_MS} * {HOUR_MS}, {sums} FROM conductor_minutecount WHERE {inside} "
+        f"GROUP BY 1, 2, 3 ORDER BY 1, 2, 3 ON CONFLICT (kind, name, at) DO UPDATE SET {ADD_COLUMNS}",
+        params,
+    )
+    execute(f"DELETE FROM conductor_minutecount WHERE {inside}", params)

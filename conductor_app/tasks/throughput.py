@@ -11,15 +11,15 @@ from typing import Any
 
 from django.db import transaction
 
-from ... import clock, process_state
-from ...core.decide import Decision
-from ...core.effects import CreateTask, OpenAttempt, TransitionAttempt
-from ...core.snapshot import Attempt, Run
-from ...core.standalone import effects as standalone_effects
-from ...core.standalone.snapshot import StandaloneTask
-from ...models import MinuteCount
-from ...models.claimed_attempts import ClaimedAttempt
-from ...store import throughput_counts as store
+from ..core.decide import Decision
+from ..core.effects import CreateTask, OpenAttempt, TransitionAttempt
+from ..core.snapshot import Attempt, Run
+from ..taskcluster.core import snapshot as standalone_effects
+from ..taskcluster.core.snapshot import StandaloneTask
+from ..utils import clock, process_state
+from . import store
+from .models import MinuteCount
+from .store import ClaimedAttempt
 
 log = logging.getLogger(__name__)
 

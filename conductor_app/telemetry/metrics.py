@@ -1,16 +1,26 @@
-"""Metrics for Prometheus. A count takes one or two microseconds and no database statement."""
+"""Metrics for Prometheus. A count takes one or two microseconds and no database statement.
+
+Metrics of calls of models, by integration and model.
+
+Metrics of the connection pool. Each process has its own pool and measures it periodically.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import wraps
-from time import perf_counter
+from threading import Thread
+from time import perf_counter, sleep
 from typing import ParamSpec, TypeVar
 
+from django.db import connection
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
+from ..utils import process_state
+from ..utils.process_state import Slot
 from . import folder
 
 P = ParamSpec("P")
@@ -115,3 +125,81 @@ def render_metrics(accepted: str, *collectors: Collector) -> tuple[bytes, str]:
         registry.register(collector)
     encode, content_type = choose_encoder(accepted)
     return encode(registry), content_type
+
+
+LABELS = ("integration", "model")
+LATENCY_BUCKETS = (0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 60.0, 120.0, 300.0, 600.0)
+
+MODEL_CALLS = Counter(
+    "conductor_model_calls", "Calls of models that have ended.", (*LABELS, "result"), registry=REGISTRY
+)
+MODEL_TOKENS = Counter(
+    "conductor_model_tokens", "Tokens that calls of models have used.", (*LABELS, "direction"), registry=REGISTRY
+)
+MODEL_COST = Counter(
+    "conductor_model_cost", "Cost of calls of models, in the currency of the prices.", LABELS, registry=REGISTRY
+)
+MODEL_CALL_SECONDS = Histogram(
+    "conductor_model_call_seconds",
+    "Duration of the calls of models that replied.",
+    LABELS,
+    registry=REGISTRY,
+    buckets=LATENCY_BUCKETS,
+)
+_known: Slot[set[tuple[str, str]]] = process_state.slot(set)
+
+
+@dataclass(frozen=True, slots=True)
+class CallMeasure:
+    """What is measured of one call. `cost`: in millionths of the currency."""
+
+    integration: str
+    model: str
+    prompt_tokens: int
+    completion_tokens: int
+    cost: int
+    duration_ms: int
+    is_failure: bool
+
+
+def observe_call(call: CallMeasure) -> None:
+    """Add an ended call to the metrics. At most MAX_NAMES models have labels of their own."""
+    labels = (call.integration, call.model)
+    known = _known.value
+    if labels not in known:
+        if len(known) >= MAX_NAMES:
+            labels = (OTHER_NAMES, OTHER_NAMES)
+        else:
+            known.add(labels)
+    MODEL_CALLS.labels(*labels, "failed" if call.is_failure else "replied").inc()
+    MODEL_TOKENS.labels(*labels, "prompt").inc(call.prompt_tokens)
+    MODEL_TOKENS.labels(*labels, "completion").inc(call.completion_tokens)
+    MODEL_COST.labels(*labels).inc(call.cost / 1_000_000)
+    if not call.is_failure:
+        MODEL_CALL_SECONDS.labels(*labels).observe(call.duration_ms / 1000)
+
+
+EVERY_SECONDS = 5.0
+POOL_STAT_KEYS = {"size": "pool_size", "available": "pool_available", "waiting": "requests_waiting"}
+
+
+def record_pool_usage() -> None:
+    """Record the usage of this process's pool, if it has one."""
+    pool = getattr(connection, "pool", None)
+    if pool is None:
+        return
+    statistics = pool.get_stats()
+    for name, key in POOL_STAT_KEYS.items():
+        POOL_GAUGES[name].set(statistics.get(key, 0))
+
+
+def start_recording() -> None:
+    """Start a thread that records the usage periodically, unless the process has no pool."""
+    if getattr(connection, "pool", None) is not None:
+        Thread(target=_record_forever, name="pool-watch", daemon=True).start()
+
+
+def _record_forever() -> None:
+    while True:
+        record_pool_usage()
+        sleep(EVERY_SECONDS)

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 
-from ..core.ids import ID_PATTERN
+from ..core.primitives import ID_PATTERN
 from . import log_context, spans
 
 log = logging.getLogger(__name__)

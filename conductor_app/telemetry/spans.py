@@ -6,9 +6,9 @@ from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
-from .. import process_state
 from ..core.errors import RequestRefused
-from ..process_state import Wiring
+from ..utils import process_state
+from ..utils.process_state import Wiring
 
 _tracer: Wiring[Any] = process_state.wiring(None)
 _provider: Wiring[Any] = process_state.wiring(None)

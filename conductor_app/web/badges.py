@@ -10,10 +10,9 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from .. import clock
-from ..insight import durations
-from ..insight.durations import format_duration, format_elapsed
-from ..insight.numbers import format_count, format_decimal
+from ..utils import clock
+from ..utils import formatting as durations
+from ..utils.formatting import format_count, format_decimal, format_duration, format_elapsed
 
 WAITING, ACTIVE, SUCCEEDED, FAILED, STOPPED, PAUSED = "waiting", "active", "succeeded", "failed", "stopped", "paused"
 STATUS_TONES = {

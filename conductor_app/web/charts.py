@@ -1,7 +1,9 @@
 """Charts as SVG. Geometry is set in attributes because the content security policy forbids inline styles.
 
 A `TrendChart` shows counts over a range of time, with axes, markers and a table of its values:
-`{% include "ops/chart.html" %}`. `static/ops/chart.js` shows the row of the table beside the pointer.
+`{% include "ops/web/chart.html" %}`. `static/ops/chart.js` shows the row of the table beside the pointer.
+
+Zoom links of a timeline.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,8 +18,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.timezone import get_current_timezone
 
-from ..insight.durations import DAY, HOUR
-from ..insight.time_ranges import DAY_RANGE, LABELS, TimeRange
+from ..utils.formatting import DAY, DAY_RANGE, HOUR, LABELS, TimeRange, TimeScale
 from .badges import format_count
 
 LAST_LABEL = 0.86
@@ -272,3 +273,25 @@ def sparkline(values: Sequence[int], label: str, css_class: str = "") -> SafeStr
         f"{label}: {', '.join(map(str, values))}",
         rects,
     )
+
+
+def zoom_links(scale: TimeScale, full_scale: TimeScale, address: Callable[..., str]) -> dict[str, Any]:
+    """Return the links to zoom in, out and fit, and the points that a drag over the axis needs.
+
+    `address`: builds the address of the page with other `from` and `to` parameters, in milliseconds since the start of
+    the whole.
+    """
+    origin = full_scale.begin
+    begin, end = scale.begin - origin, scale.end - origin
+    quarter = (end - begin) // 4
+    return {
+        "points": axis_points(scale, origin),
+        "in": address(**{"from": scale.moment_at(25) - origin, "to": scale.moment_at(75) - origin}) if quarter else "",
+        "out": address(**{"from": max(begin - quarter, 0), "to": end + quarter}),
+        "fit": address(**{"from": None, "to": None}),
+    }
+
+
+def axis_points(scale: TimeScale, origin: int) -> str:
+    """Return positions in percent and times in milliseconds since `origin`: `0.00:0,47.20:19000,100.00:640000`."""
+    return ",".join(f"{percent:.2f}:{moment - origin}" for percent, moment in scale.points())

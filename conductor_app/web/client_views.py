@@ -1,15 +1,84 @@
-"""Replies that are sent when a wait ends, by a server that keeps the request meanwhile or by a waiting thread."""
+"""Replies that are sent when a wait ends, by a server that keeps the request meanwhile or by a waiting thread.
 
+Base class of the views for API clients.
+
+Replies to requests that no view receives, in the error format of the API that they address.
+"""
+
+import json
+import re
+import socket
 from collections.abc import Callable
 from contextvars import copy_context
-from typing import Generic, TypeVar
+from datetime import UTC, datetime
+from typing import Any, Generic, TypeVar
 
 from django.http import HttpRequest, HttpResponse
+from django.views import View
 
+from ..db.transient_errors import discard_broken_connection
 from ..notifications import PendingWait, WaitingClient, WaitSteps, wait_in_thread
-from ..parking import ACCEPTS_WAITING_KEY
-from ..transient_errors import discard_broken_connection
-from .disconnect_check import disconnect_check
+from .waiting_requests import ACCEPTS_WAITING_KEY, disconnect_check
+
+
+class ClientView(View):
+    """Base class of the views for API clients."""
+
+    serves_clients = True
+    """Its requests without cookies skip the middleware for pages."""
+
+    @classmethod
+    def render_error(cls, request: HttpRequest, error: Exception) -> HttpResponse | None:
+        """Return the response to an error before the view is called; None for Django's page."""
+        return None
+
+    def setup(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
+        """Store the request.
+
+        Django also stores the view's method `get` in the view as `head`. This reference cycle would keep each request
+        and its body in memory until Python collects garbage, which happens after about a thousand requests.
+        """
+        self.request = request
+
+
+def http_method(request: HttpRequest) -> str:
+    """Return the HTTP method. HEAD is handled as GET; the web server omits the body."""
+    return "GET" if request.method == "HEAD" else str(request.method)
+
+
+TASKCLUSTER_PATH = re.compile(r"/+api/+(queue|object|artifacts|auth)/v1(/|$)")
+CONDUCTOR_PATH = re.compile(r"/+(api|webhook)(/|$)")
+TASKCLUSTER_CODES = {413: "InputTooLarge", 404: "ResourceNotFound", 403: "InsufficientScopes"}
+HOST_NAME = socket.gethostname()
+
+
+def refusal(target: str, status: int, message: str) -> tuple[str, bytes]:
+    """Return the content type and the body of a refusal. It is plain text unless the target is an address of an API."""
+    path = target.partition("?")[0]
+    if TASKCLUSTER_PATH.match(path):
+        code = TASKCLUSTER_CODES.get(status, "InputError" if status < 500 else "InternalServerError")
+        time = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        document = taskcluster_error(code, status, message, time)
+    elif CONDUCTOR_PATH.match(path):
+        document = {"status": status, "message": message, "instance": HOST_NAME, "retryable": status == 503}
+    else:
+        return "text/plain; charset=utf-8", f"{message}\n".encode()
+    return "application/json", json.dumps(document).encode()
+
+
+def taskcluster_error(
+    code: str, status: int, message: str, time: str, method: str = "", params: Any = None, payload: Any = None
+) -> dict[str, Any]:
+    """Return an error in Taskcluster's format (taskcluster §1.1). `method`: empty if no method received the request."""
+    bullets = f"* errorCode:  {code}\n* statusCode: {status}\n* time:       {time}"
+    if method:
+        bullets = f"* method:     {method}\n{bullets}"
+    return {
+        "code": code,
+        "message": f"{message}\n\n---\n\n{bullets}",
+        "requestInfo": {"method": method, "params": dict(params or {}), "payload": payload, "time": time},
+    }
+
 
 Result = TypeVar("Result")
 

@@ -1,13 +1,291 @@
-"""A JSON document that a user edits: as form fields derived from its schema, or as JSON text."""
+"""Forms: JSON documents, numbers, and the parsing of values.
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+Parse form values: JSON documents and numbers. NUL characters are removed everywhere.
+
+JSON values as the text of one form field: texts as they are, other values as JSON.
+
+Rows of names and values on a form: the inputs of a step, the outputs of a workflow, the cases of a SWITCH.
+
+Form field for a JSON document. It keeps the text as typed and reports errors with line and column.
+
+A JSON document that a user edits: as form fields derived from its schema, or as JSON text.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import wraps
 from typing import Any
 
 from django import forms
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.utils.translation import gettext as _
 
-from ..core.schema_form import SchemaField, build_form, members_without_field, parse_form, split_document
-from .json_editor import JsonDocumentField, format_json
+from ..core.errors import Invalid
+from ..core.schemas import SchemaField, build_form, members_without_field, parse_form, split_document
+
+
+def parse_json_value(text: str, **options: Any) -> Any:
+    """Parse a JSON text and remove NUL characters.
+
+    Raises:
+        ValueError: when the text is not JSON, or holds a lone surrogate.
+        RecursionError: when the value is nested too deeply.
+    """
+    value = json.loads(text, **options)
+    if "\\ud" in text.lower():
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise ValueError(_("it contains a lone surrogate (half of a character), which cannot be stored")) from None
+    return _strip_nul_within(value) if "\\u0000" in text else value
+
+
+def _strip_nul_within(value: Any) -> Any:
+    match value:
+        case dict():
+            return {_strip_nul(name): _strip_nul_within(each) for name, each in value.items()}
+        case list():
+            return [_strip_nul_within(each) for each in value]
+    return _strip_nul(value)
+
+
+def parse_json_object(text: str, name: str) -> dict[str, Any]:
+    """Parse a JSON object. Empty text is an empty object. `name`: the label of the field in error messages.
+
+    Raises:
+        Invalid: when the text is not JSON, is not an object, or is nested too deeply.
+    """
+    if not text.strip():
+        return {}
+    try:
+        value = parse_json_value(text)
+    except RecursionError:
+        raise Invalid(_("The %(name)s is nested too deeply.") % {"name": name}) from None
+    except ValueError as error:
+        raise Invalid(_("The %(name)s is not valid JSON: %(error)s.") % {"name": name, "error": error}) from error
+    if not isinstance(value, dict):
+        raise Invalid(_("The %(name)s must be a JSON object.") % {"name": name})
+    return value
+
+
+def parse_number(text: str, name: str, digits: int = 9) -> int:
+    """Parse a whole number. `name`: the label of the field in error messages.
+
+    Raises:
+        Invalid: when the text is not a number of at most `digits` digits.
+    """
+    number_text = text.strip()
+    if not (number_text.isascii() and number_text.isdecimal()) or len(number_text) > digits:
+        raise Invalid(_("Not a valid %(name)s: %(value)r.") % {"value": number_text[:40], "name": name})
+    return int(number_text)
+
+
+def strip_nul_from_request(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """Wrap a view so that address, query and form contain no NUL. PostgreSQL rejects NUL in text, even in a search.
+
+    Raises:
+        Http404: when a part of the address consists only of NUL.
+    """
+
+    @wraps(view)
+    def wrapper(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if any(value and not _strip_nul(value) for value in (*args, *kwargs.values())):
+            raise Http404
+        args, kwargs = tuple(map(_strip_nul, args)), {name: _strip_nul(value) for name, value in kwargs.items()}
+        request.GET = _strip_nul_from_query(request.GET)
+        if request.method == "POST":
+            request.POST = _strip_nul_from_query(request.POST)
+        return view(request, *args, **kwargs)
+
+    return wrapper
+
+
+def _strip_nul(value: Any) -> Any:
+    return value.replace("\0", "") if isinstance(value, str) else value
+
+
+def _strip_nul_from_query(query: QueryDict) -> QueryDict:
+    if not any("\0" in value for values in query.lists() for value in (values[0], *values[1])):
+        return query
+    clean = QueryDict(mutable=True, encoding=query.encoding)
+    for name, values in query.lists():
+        clean.setlist(_strip_nul(name), [_strip_nul(value) for value in values])
+    return clean
+
+
+LITERALS = frozenset(("true", "false", "null"))
+BEGINS_JSON = frozenset('{["-0123456789')
+
+
+def format_typed(value: Any) -> str:
+    """Return the text of a field for a value. A text that would be parsed as another value is put in quotes."""
+    if not isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False, indent=2 if isinstance(value, dict | list) and value else None)
+    try:
+        is_plain = parse_typed(value) == value
+    except Invalid:
+        is_plain = False
+    return value if is_plain else json.dumps(value, ensure_ascii=False)
+
+
+def parse_typed(text: str) -> Any:
+    """Return the value of a field: numbers, true, false, null, objects, lists and quoted texts are JSON.
+
+    Raises:
+        Invalid: when the text begins like an object, a list or a quoted text, and is not valid JSON.
+    """
+    written = text.strip()
+    if written in LITERALS:
+        return json.loads(written)
+    if written[:1] not in BEGINS_JSON or not written:
+        return text
+    try:
+        return parse_json_value(written, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        if written[0] in '{["':
+            raise Invalid(_("Not valid JSON. To enter it as text, put it in quotes.")) from None
+        return text
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(name)
+
+
+MAX_ROWS = 2_000
+LONG_TEXT = 60
+
+
+class NumberedRow:
+    """Base class of rows of a form. `prefix`: the beginning of the names of its fields, with its number."""
+
+    __slots__ = ()
+    prefix: str
+
+    @property
+    def id(self) -> str:
+        return f"id_{self.prefix.replace('.', '-')}"
+
+
+@dataclass(slots=True)
+class FormRow(NumberedRow):
+    """One row. `was`: the name before the edit. `errors`: those of the row."""
+
+    prefix: str
+    name: str = ""
+    text: str = ""
+    was: str = ""
+    errors: list[str] = field(default_factory=list)
+
+    @property
+    def is_long(self) -> bool:
+        return "\n" in self.text or len(self.text) > LONG_TEXT
+
+
+def rows_of(values: Mapping[str, Any], prefix: str) -> list[FormRow]:
+    """Return the rows of named values, and an empty row for another one."""
+    rows = [FormRow(f"{prefix}.{n}", str(key), format_typed(value), str(key)) for n, (key, value) in _number(values)]
+    return [*rows, FormRow(f"{prefix}.{len(rows)}")]
+
+
+def submitted_rows(submitted: Mapping[str, str], prefix: str) -> list[FormRow]:
+    """Return the rows that a form contains."""
+    return list(_read_rows(submitted, prefix))
+
+
+def _number(values: Mapping[str, Any]) -> Iterator[tuple[int, tuple[str, Any]]]:
+    return iter(enumerate(values.items()))
+
+
+def _read_rows(submitted: Mapping[str, str], prefix: str) -> Iterator[FormRow]:
+    for number in range(MAX_ROWS):
+        key = f"{prefix}.{number}"
+        if f"{key}.name" not in submitted:
+            return
+        texts = (submitted.get(f"{key}.{part}", "") for part in ("name", "value", "was"))
+        name, text, was = texts
+        yield FormRow(key, name.strip(), text, was)
+
+
+def parse_rows(rows: list[FormRow]) -> dict[str, Any]:
+    """Return the values of rows by name. Rows without a name are omitted; errors are added to their rows."""
+    values: dict[str, Any] = {}
+    for row in rows:
+        if not row.name:
+            if row.text.strip() and not row.was:
+                row.errors.append(_("Enter a name."))
+            continue
+        if row.name in values:
+            row.errors.append(_("This name is used twice."))
+        try:
+            values[row.name] = parse_typed(row.text)
+        except Invalid as refused:
+            row.errors.append(refused.message)
+    return values
+
+
+class JsonEditor(forms.Textarea):
+    """A textarea that a script turns into an editor. It works without the script."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                "class": "json-editor",
+                "rows": 30,
+                "cols": 80,
+                "spellcheck": "false",
+                "autocomplete": "off",
+                "wrap": "off",
+            }
+        )
+
+
+class JsonDocumentField(forms.CharField):
+    """A JSON object."""
+
+    widget = JsonEditor
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(strip=False, **options)
+
+    def to_python(self, value: Any) -> Any:
+        text = super().to_python(value)
+        return text if text in self.empty_values else parse_json_document(text)
+
+
+def parse_json_document(text: str) -> dict[str, Any]:
+    """Parse a JSON object.
+
+    Raises:
+        ValidationError: when the text is not a JSON object; `params` has the line of the error.
+    """
+    try:
+        document = parse_json_value(text, parse_constant=_refuse_constant_json_editor)
+    except json.JSONDecodeError as error:
+        raise forms.ValidationError(syntax_error_text(error), params={"line": error.lineno}) from None
+    except RecursionError:
+        raise forms.ValidationError(_("The document is nested too deeply.")) from None
+    except ValueError as error:
+        raise forms.ValidationError(_("Invalid JSON: %(error)s.") % {"error": error}) from None
+    if not isinstance(document, dict):
+        raise forms.ValidationError(_("A definition must be a JSON object ({…})."))
+    return document
+
+
+def syntax_error_text(error: json.JSONDecodeError) -> str:
+    """Return the error and its position as a sentence."""
+    place = {"message": error.msg, "line": error.lineno, "column": error.colno}
+    return _("Invalid JSON: %(message)s at line %(line)s, column %(column)s.") % place
+
+
+def _refuse_constant_json_editor(name: str) -> None:
+    raise forms.ValidationError(_("%(name)s is not a JSON value.") % {"name": name})
+
+
+def format_json(document: Any) -> str:
+    """Return a document for editing: indented by two spaces, with the keys in their order."""
+    return json.dumps(document, indent=2, ensure_ascii=False)
+
 
 AS_FORM, AS_JSON = "form", "json"
 

@@ -1,6 +1,6 @@
 """Access to private parts of Gunicorn, for the web process only.
 
-A contract test (`tests/test_gunicorn_internals.py`) checks their behavior. If the installed version lacks some of them,
+A contract test (`tests/web/test_gunicorn_internals.py`) checks their behavior. If the installed version lacks some of them,
 `worker_class` selects Gunicorn's own threaded worker. Only that worker is imported with this module, so that a version
 that lacks anything else can still start.
 """
@@ -19,12 +19,11 @@ from typing import Any
 
 from gunicorn.workers.gthread import ThreadWorker
 
-from .parked_requests import WaitingConnection
-from .parking import ACCEPTS_WAITING_KEY, FinishedResponse
-from .repeated_headers import SINGLE_VALUED, ContradictoryHeader, SingleValues
+from .request_framing import SINGLE_VALUED, ContradictoryHeader, SingleValues
+from .waiting_requests import ACCEPTS_WAITING_KEY, FinishedResponse, WaitingConnection
 
 TESTED_VERSIONS = "~=27.0"
-OWN_WORKER, PLAIN_WORKER = "conductor_app.gunicorn_worker.KeepAliveThreadWorker", "gthread"
+OWN_WORKER, PLAIN_WORKER = "conductor_app.web.gunicorn_worker.KeepAliveThreadWorker", "gthread"
 
 GTHREAD, HTTP = "gunicorn.workers.gthread:", "gunicorn.http."
 WORKER_PARAMETERS: dict[str, str] = {

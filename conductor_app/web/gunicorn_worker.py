@@ -19,12 +19,16 @@ from typing import Any
 
 from django.conf import settings
 
-from .api.disconnect_check import is_connection_closed
-from .api.refused_requests import refusal
+from .client_views import refusal
 from .gunicorn_internals import AdaptedWorker
-from .parked_requests import ConnectionWait, WaitingConnection, WaitingConnections
-from .parking import FinishedResponse
 from .request_framing import BUFFER_BYTES, RequestState, is_probe, request_state, request_target
+from .waiting_requests import (
+    ConnectionWait,
+    FinishedResponse,
+    WaitingConnection,
+    WaitingConnections,
+    is_connection_closed,
+)
 
 LINGER_MS = 50
 """The time that a thread waits for the next request of its connection, in milliseconds.

@@ -1,23 +1,93 @@
-"""Middleware for pages, which requests of API clients skip because they have no session, and the check of hosts."""
+"""Middleware: pages, replicas, security headers, requests of API clients.
 
-from typing import Any
+Pages and searches read the replica, if there is one; everything else uses the primary.
+
+Middleware for pages, which requests of API clients skip because they have no session, and the check of hosts.
+
+Middleware that passes requests of API clients to their views, without the middleware for pages behind it.
+
+The middleware for pages does nothing for these requests, but its layers took as long as the query of an empty poll.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, cast
 
 from django.contrib.auth.middleware import AuthenticationMiddleware
 from django.contrib.messages.middleware import MessageMiddleware
 from django.contrib.sessions.middleware import SessionMiddleware
-from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest
+from django.core.exceptions import MiddlewareNotUsed, PermissionDenied
+from django.core.handlers.exception import convert_exception_to_response
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.middleware.clickjacking import XFrameOptionsMiddleware
 from django.middleware.common import CommonMiddleware
 from django.middleware.csrf import CsrfViewMiddleware
+from django.middleware.security import SecurityMiddleware
+from django.urls import ResolverMatch, URLResolver, get_resolver
+from django.urls.exceptions import Resolver404
 from django.utils.deprecation import MiddlewareMixin
 
-from .. import conf
+from ..access import permissions as permission_cache
+from ..access.authentication import Actor, acting_as
+from ..access.tokens import ARTIFACT_PREFIX, check_session, is_artifact_host
 from ..core.errors import Forbidden
-from . import permission_cache
-from .conductor_auth import Actor
-from .current_actor import acting_as
-from .session_limits import check_session
-from .signed_links import ARTIFACT_PREFIX, is_artifact_host
+from ..db import replica
+from ..settings import conf
+from ..telemetry import log_context
+from ..telemetry.requests import ids_in_address
+from .client_views import ClientView
+from .waiting_requests import ACCEPTS_WAITING_KEY
+
+Handler = Callable[[HttpRequest], HttpResponse]
+
+PAGES = "/admin/"
+PRIMARY_PAGES = ("/admin/login/", "/admin/logout/", "/admin/system/")
+"""Pages that change sessions, and the page about the primary."""
+SEARCHES = ("/api/workflow/search", "/api/tasks/search", "/api/scheduler/search/", "/api/scheduler/schedules/search")
+READ_METHODS = ("GET", "HEAD")
+COOKIE = "reads_primary"
+"""Set by the response to a command of a page: the next pages show its effect."""
+MARGIN_SECONDS = 5
+
+
+def replica_middleware(get_response: Handler) -> Handler:
+    """Serve pages and searches from the replica while it is up and not far behind.
+
+    A request that fails on the replica, because it has gone or because the page writes, is served by the primary.
+
+    Raises:
+        MiddlewareNotUsed: when no replica is configured.
+    """
+    if not replica.is_configured():
+        raise MiddlewareNotUsed
+
+    def handle(request: HttpRequest) -> HttpResponse:
+        if not may_read_replica(request) or not replica.cached_state.value.state().is_usable:
+            return with_cookie(request, get_response(request))
+        with replica.read_replica():
+            response = get_response(request)
+        if not replica.has_failed():
+            return response
+        replica.cached_state.value.mark_down()
+        return get_response(request)
+
+    return handle
+
+
+def may_read_replica(request: HttpRequest) -> bool:
+    """Return True for a page or a search that need not show a change which its user has just made."""
+    path = request.path_info
+    is_read = request.method in READ_METHODS and COOKIE not in request.COOKIES
+    return is_read and (path.startswith(SEARCHES) or (path.startswith(PAGES) and not path.startswith(PRIMARY_PAGES)))
+
+
+def with_cookie(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    """Return the response; after a command of a page, the primary serves this browser until the replica has it."""
+    if request.method not in READ_METHODS and request.path_info.startswith(PAGES):
+        seconds = conf.replica_max_lag_seconds + MARGIN_SECONDS
+        response.set_cookie(COOKIE, "1", max_age=seconds, httponly=True, samesite="Lax", secure=request.is_secure())
+    return response
+
 
 CLIENT_PATHS = ("/api/", "/mcp")
 HEALTH_PATHS = ("/health", "/actuator/health")
@@ -94,3 +164,64 @@ def _actor_of(request: HttpRequest) -> Actor:
 
 class PageMessageMiddleware(PageOnlyMiddleware, MessageMiddleware):
     """Messages that the next page displays."""
+
+
+POLICY = "default-src 'none'; frame-ancestors 'none'"
+"""The content security policy of API responses, which browsers do not display."""
+CACHED_PATHS = 512
+"""The number of cached paths. Clients poll the same paths; those with ids leave the cache soon."""
+
+
+class ClientRequestMiddleware:
+    """Handles the requests of API clients. Must follow the middleware that applies to every request."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self._get_response = get_response
+        # An exception becomes the same response as behind the other middleware, with the same headers.
+        self._respond = convert_exception_to_response(self._check_and_call)
+        self._host = HostMiddleware(get_response)
+        self._security = SecurityMiddleware(get_response)
+        self._frames = XFrameOptionsMiddleware(get_response)
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        match = find_client_view(request) if is_client_request(request) else None
+        if match is None:
+            # Pages, and requests of browsers, pass middleware that needs the final response.
+            request.META.pop(ACCEPTS_WAITING_KEY, None)
+            return self._get_response(request)
+        request.resolver_match = match
+        log_context.bind(**ids_in_address(match.kwargs))
+        response = cast(HttpResponse, self._respond(request))
+        response.headers.setdefault("Content-Security-Policy", POLICY)
+        self._frames.process_response(request, response)
+        return self._security.process_response(request, response)
+
+    def _check_and_call(self, request: HttpRequest) -> HttpResponse:
+        match = request.resolver_match
+        assert match is not None
+        try:
+            refusal = self._security.process_request(request) or self._host.process_request(request)
+        except Exception as error:
+            view_class: type[ClientView] = cast(Any, match.func).view_class
+            refusal = view_class.render_error(request, error)
+            if refusal is None:
+                raise
+        if refusal is not None:
+            return refusal
+        response: HttpResponse = match.func(request, *match.args, **match.kwargs)
+        return response
+
+
+def find_client_view(request: HttpRequest) -> ResolverMatch | None:
+    """Return the view of a request if it serves API clients, otherwise None."""
+    try:
+        match = _resolve(get_resolver(getattr(request, "urlconf", None)), request.path_info)
+    except Resolver404:
+        return None
+    view_class: Any = getattr(match.func, "view_class", None)
+    return match if getattr(view_class, "serves_clients", False) else None
+
+
+@lru_cache(CACHED_PATHS)
+def _resolve(resolver: URLResolver, path: str) -> ResolverMatch:
+    return resolver.resolve(path)

@@ -1,4 +1,24 @@
-"""Base class of a page that is not a list of one table, such as the overview or the queues.
+"""Base classes of pages, their queries, tabs and fragments.
+
+Addresses of pages without empty parameters, because operators paste them into tickets.
+
+The query parameters of a page whose address is a permalink: it shows the same view to every user.
+
+The tabs of an object's page: each has a name, a label, a template and a function that builds its context.
+
+Fragments: the parts of a page that the browser polls while the page is open.
+
+Run every admin page that only reads inside one database snapshot.
+
+Pagination of large tables: counting stops at a limit, because an exact count of many rows is slow and of no use.
+
+Hits of the command palette, and the type of its sources.
+
+Base class of admins for tables that only the engine writes.
+
+Messages for rejected requests: the missing permission, or the reason why the engine rejected a command.
+
+Base class of a page that is not a list of one table, such as the overview or the queues.
 
 A page declares its name in the address, its title, its template and the permission that it requires, and implements
 `get_context`. A page with a `live_template` refreshes itself. Its template contains
@@ -6,19 +26,306 @@ A page declares its name in the address, its title, its template and the permiss
     <div data-live="{{ live_address }}" data-rev="{{ live_revision }}">{% include page.live_template %}</div>
 
 and `static/ops/live.js` polls that address, which answers 204 while nothing has changed.
+
+Base class of a page about one object, such as a failure group, a bulk operation or a queue.
 """
 
-from typing import Any
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, wraps
+from hashlib import blake2s
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from urllib.parse import urlencode
 
-from django.contrib.admin import AdminSite
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.contrib import admin, messages
+from django.contrib.admin import AdminSite, ModelAdmin
+from django.contrib.admin.views.main import ChangeList
+from django.contrib.auth import get_permission_codename
+from django.core.exceptions import PermissionDenied
+from django.core.paginator import Paginator
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.loader import render_to_string
-from django.template.response import TemplateResponse
+from django.template.response import SimpleTemplateResponse, TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.functional import Promise
+from django.utils.html import format_html, format_html_join
+from django.utils.text import capfirst
 
-from .error_messages import require_permission
-from .fragments import fragment_response, html_revision
+from ..access.authentication import server_address
+from ..core.errors import NotFound, RequestRefused
+from ..db.replica import read_snapshot
+
+
+def without_empty_parameters(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """Wrap a view so that the address of a form with empty fields redirects to the same address without them.
+
+    Requests of scripts are not redirected. A parameter without an equals sign, such as `?all`, stays.
+    """
+
+    @wraps(view)
+    def wrapper(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if request.method == "GET" and "X-Requested-With" not in request.headers:
+            query = request.META.get("QUERY_STRING", "")
+            parts = query.split("&")
+            if len(kept := [part for part in parts if not _is_empty(part)]) < len(parts):
+                return HttpResponseRedirect(request.path + (f"?{'&'.join(kept)}" if any(kept) else ""))
+        return view(request, *args, **kwargs)
+
+    return wrapper
+
+
+def _is_empty(parameter: str) -> bool:
+    return parameter.partition("=")[1:] == ("=", "")
+
+
+MAX_NUMBER_LENGTH = 14
+
+
+@dataclass(frozen=True)
+class PageQuery:
+    """Parsed query parameters. `parameters`: the names that links to other views of the page keep."""
+
+    parameters: ClassVar[tuple[str, ...]] = ()
+    values: Mapping[str, str]
+
+    def __getitem__(self, name: str) -> str:
+        return self.values.get(name, "")
+
+    def number(self, name: str) -> int | None:
+        """Return a parameter as a whole number, or None."""
+        text = self[name]
+        return int(text) if text.isascii() and text.isdecimal() and len(text) <= MAX_NUMBER_LENGTH else None
+
+    def current_choices(self, *without: str) -> dict[str, str]:
+        """Return the current parameters, except those named."""
+        return {name: self[name] for name in self.parameters if self[name] and name not in without}
+
+    def address(self, **changed: str | int | None) -> str:
+        """Return the address of the page with changed parameters. Parameters that are None are removed."""
+        chosen = {**self.current_choices(), **changed}
+        return "?" + urlencode({name: value for name, value in chosen.items() if value not in (None, "")})
+
+
+class ViewModel(Protocol):
+    """Anything that a page with tabs shows."""
+
+    @property
+    def query(self) -> PageQuery:
+        """Return the query parameters of the page."""
+
+
+V = TypeVar("V", bound=ViewModel)
+
+
+@dataclass(frozen=True, slots=True)
+class PageTab(Generic[V]):
+    """One tab. `permission`: what the user needs to see it; empty if everyone who sees the page may."""
+
+    name: str
+    label: Any
+    template: str
+    build_context: Callable[[V], dict[str, Any]]
+    permission: str = ""
+
+    def is_allowed(self, request: HttpRequest) -> bool:
+        """Return True if the user may see the tab."""
+        return not self.permission or request.user.has_perm(self.permission)
+
+
+def tabs_context(tabs: Mapping[str, PageTab[V]], view_model: V, request: HttpRequest) -> dict[str, Any]:
+    """Return the allowed tabs and the context of the selected one. The default is the first tab.
+
+    The links to the tabs keep the other query parameters.
+    """
+    allowed = [tab for tab in tabs.values() if tab.is_allowed(request)]
+    selected = next((tab for tab in allowed if tab.name == view_model.query["tab"]), next(iter(tabs.values())))
+    links = [
+        {"label": tab.label, "address": view_model.query.address(tab=tab.name, page=None), "is_chosen": tab is selected}
+        for tab in allowed
+    ]
+    return {
+        "tabs": links,
+        "tab_template": selected.template,
+        "tab": selected.name,
+        **selected.build_context(view_model),
+    }
+
+
+VOLATILE_HTML = re.compile(r"<time\b[^>]*data-counts[^>]*>[^<]*</time>|name=\"csrfmiddlewaretoken\" value=\"[^\"]*\"")
+"""Parts of a fragment that change without new content: relative times, which the browser updates itself, and tokens."""
+
+
+def fragment_response(request: HttpRequest, template: str, context: Mapping[str, Any]) -> HttpResponse:
+    """Return the fragment with its revision, or 204 if the poll already names this revision."""
+    html = render_to_string(template, dict(context), request)
+    revision = html_revision(html)
+    if request.GET.get("rev") == revision:
+        return HttpResponse(status=204)
+    return HttpResponse(html, headers={"X-Revision": revision, "Cache-Control": "no-store"})
+
+
+def html_revision(html: str) -> str:
+    """Return a hash of the fragment's content, without its volatile parts."""
+    return blake2s(
+        VOLATILE_HTML.sub(lambda found: _strip_relative_time(found.group()), html).encode(), digest_size=8
+    ).hexdigest()
+
+
+def _strip_relative_time(time: str) -> str:
+    """Return the time of a relative time element, without its text."""
+    moment = re.search(r'datetime="([^"]*)"', time)
+    return moment.group(1) if moment else ""
+
+
+READ_METHODS = ("GET", "HEAD")
+
+
+def in_read_snapshot(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """Run the view, and render its template, inside a read snapshot when the request is a GET or HEAD.
+
+    The middleware saves sessions and messages after the snapshot has ended. A streamed body is also sent after it.
+    """
+
+    @wraps(view)
+    def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if request.method not in READ_METHODS:
+            return view(request, *args, **kwargs)
+        with read_snapshot():
+            response = view(request, *args, **kwargs)
+            return response.render() if isinstance(response, SimpleTemplateResponse) else response
+
+    return wrapped
+
+
+MAX_COUNTED = 10_000
+
+
+class CappedPaginator(Paginator):
+    """Paginator that counts up to a limit. `is_capped` is True if there are more rows."""
+
+    @cached_property
+    def count(self) -> int:
+        return min(self._bounded_count, MAX_COUNTED)
+
+    @property
+    def is_capped(self) -> bool:
+        return self._bounded_count > MAX_COUNTED
+
+    @cached_property
+    def _bounded_count(self) -> int:
+        return self.object_list.order_by()[: MAX_COUNTED + 1].count()
+
+
+@dataclass(frozen=True, slots=True)
+class PaletteHit:
+    """One hit: its kind, its name, its address, and a secondary text."""
+
+    kind: str
+    name: str
+    address: str
+    icon: str
+    note: str = ""
+    is_page: bool = False
+
+
+Source = Callable[[HttpRequest, str], Iterator[PaletteHit]]
+
+
+class ServerAwareChangeList(ChangeList):
+    """A list that knows the server's base URL, which its empty state shows in sample commands."""
+
+    def __init__(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
+        self.server = server_address(request)
+        super().__init__(request, *args, **kwargs)
+
+    def unfiltered_paginator(self) -> CappedPaginator:
+        """Return a paginator over all rows, which counts them when a filter hides every row."""
+        return CappedPaginator(self.root_queryset.order_by("pk"), self.list_per_page)
+
+
+class BoundedChangeList(ServerAwareChangeList):
+    """A list that always reads at most one page of rows.
+
+    Django reads all rows when it has counted fewer than a page of them; databases then plan a scan of the table.
+    """
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        if not self.multi_page:
+            self.result_list = self.result_list[: self.list_per_page]
+
+
+class ReadOnlyAdmin(admin.ModelAdmin):
+    """Admin that adds, changes and deletes no row itself. Actions are commands to the engine."""
+
+    actions = None
+    empty_value_display = ""
+    list_per_page = 50
+    list_max_show_all = 0
+    paginator = CappedPaginator
+    show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER
+    sortable_by: tuple[str, ...] = ()
+
+    def get_changelist(self, request: HttpRequest, **kwargs: object) -> type[ChangeList]:
+        return BoundedChangeList
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        title = capfirst(self.opts.verbose_name_plural)
+        return super().changelist_view(request, {"title": title, **(extra_context or {})})
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
+        return False
+
+
+def require_permission(request: HttpRequest, permission: str) -> None:
+    """Require a permission. The 403 page names it.
+
+    Raises:
+        PermissionDenied: when the user does not have the permission.
+    """
+    if not request.user.has_perm(permission):
+        raise PermissionDenied(permission)
+
+
+VIEW_PERMISSIONS = {"add_view": "add", "delete_view": "delete"}
+"""The action that each of Django's own views requires. All other views require `view`."""
+
+
+def name_missing_permission(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """Wrap a view of a ModelAdmin so that PermissionDenied names the permission, which Django's own views leave out.
+
+    Raises:
+        PermissionDenied: when the view raises it.
+    """
+    owner = getattr(view, "__self__", None)
+    if not isinstance(owner, ModelAdmin):
+        return view
+
+    @wraps(view)
+    def wrapper(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        try:
+            return view(request, *args, **kwargs)
+        except PermissionDenied as denied:
+            if denied.args:
+                raise
+            codename = get_permission_codename(VIEW_PERMISSIONS.get(view.__name__, "view"), owner.opts)
+            raise PermissionDenied(f"{owner.opts.app_label}.{codename}") from denied
+
+    return wrapper
+
+
+def show_refusal(request: HttpRequest, refused: RequestRefused, *ways_out: tuple[str, str]) -> None:
+    """Show on the next page why the engine rejected a request. `ways_out`: links (label, address) to alternatives."""
+    links = format_html_join("", ' <a href="{1}">{0}</a>', ways_out)
+    messages.error(request, format_html("{}{}", refused.message, links))
 
 
 class Page:
@@ -76,3 +383,65 @@ class Page:
         """Return the page in the form in which Django's sidebar lists models."""
         address = reverse(f"admin:{self.name}")
         return {"name": self.title, "object_name": self.name, "admin_url": address, "add_url": None, "view_only": True}
+
+
+class ObjectPage(Page):
+    """A page about one object. `route` is its address; its parameters are passed to `get_context` and `handle_post`."""
+
+    route = ""
+
+    def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
+        """Return the context of the template, including the title.
+
+        Raises:
+            NotFound: when there is no such object.
+        """
+        raise NotImplementedError
+
+    def handle_post(self, request: HttpRequest, **url_kwargs: Any) -> HttpResponse | dict[str, Any]:
+        """Handle a form of the page. Return a response, or the context to render the page again.
+
+        Raises:
+            NotFound: when there is no such object.
+        """
+        return HttpResponseNotAllowed(["GET"])
+
+    def sidebar_entry(self) -> dict[str, Any]:
+        """Return an empty entry: users reach the page from the list of its objects."""
+        return {"object_name": self.name, "admin_url": ""}
+
+    def urls(self, site: AdminSite) -> list[URLPattern]:
+        def view(request: HttpRequest, **url_kwargs: Any) -> HttpResponse:
+            self._require_access(request)
+            answer = get_or_404(
+                self.handle_post if request.method == "POST" else self.get_context, request, **url_kwargs
+            )
+            if isinstance(answer, HttpResponse):
+                return answer
+            context = {**site.each_context(request), "page": self, **answer}
+            if self.live_template:
+                html = render_to_string(self.live_template, context, request)
+                address = reverse(f"admin:{self.name}_live", kwargs=url_kwargs)
+                context |= {"live_address": address, "live_revision": html_revision(html)}
+            return TemplateResponse(request, self.template, context)
+
+        def live(request: HttpRequest, **url_kwargs: Any) -> HttpResponse:
+            self._require_access(request)
+            return fragment_response(request, self.live_template, get_or_404(self.get_context, request, **url_kwargs))
+
+        lines = [path(self.route, site.admin_view(view), name=self.name)]
+        if self.live_template:
+            lines.insert(0, path(f"{self.route}live/", site.admin_view(live), name=f"{self.name}_live"))
+        return lines
+
+
+def get_or_404(find: Callable[..., Any], *args: Any, **url_kwargs: Any) -> Any:
+    """Call `find` and return its result.
+
+    Raises:
+        Http404: when `find` raises NotFound.
+    """
+    try:
+        return find(*args, **url_kwargs)
+    except NotFound as missing:
+        raise Http404(missing.message) from missing

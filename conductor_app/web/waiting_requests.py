@@ -1,14 +1,82 @@
-"""Requests that wait without a thread, and the moments at which each of them continues."""
+"""Requests that wait without a thread, and the moments at which each of them continues.
+
+The contract between a web server that keeps waiting requests without threads, and the application.
+
+Detection of disconnected clients: an attempt that is given to one is blocked until its lease expires.
+"""
 
 import heapq
-from collections.abc import Callable
+import select
+import socket
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from itertools import count
 from threading import Lock
 from time import monotonic
-from typing import Any
+from typing import Any, Protocol
 
-from .parking import WaitingRequest
+from django.http import HttpRequest
+
+ACCEPTS_WAITING_KEY = "conductor_app.accepts_waiting_requests"
+"""The key in the environment of a request whose server accepts a `WaitingRequest` as the response."""
+
+
+class FinishedResponse(Protocol):
+    """The parts of Django's response that a server sends."""
+
+    status_code: int
+    reason_phrase: str
+
+    def items(self) -> Iterable[tuple[str, str]]:
+        """Return the headers."""
+
+    def __iter__(self) -> Iterator[bytes]: ...
+
+
+class WaitingRequest(Protocol):
+    """A request whose response is not known yet. The server calls its methods from any thread, one at a time."""
+
+    @property
+    def seconds(self) -> float:
+        """Return the maximum time of the current wait."""
+
+    def begin_wait(self, wake: Callable[[], None]) -> bool:
+        """Call `wake` when the wait is over before its time. Returns False if it is over now."""
+
+    def resume(self) -> FinishedResponse | None:
+        """Continue after a wait. Returns the response, or None if the request waits again."""
+
+    def abandon(self) -> None:
+        """End the wait without a response, because the client has disconnected."""
+
+    def close(self) -> None:
+        """Release what the request holds, after the response has been sent."""
+
+
+SOCKET_KEY = "gunicorn.socket"
+"""The key under which gunicorn passes the connection of a request. Without it, clients count as connected."""
+
+
+def disconnect_check(request: HttpRequest) -> Callable[[], bool]:
+    """Return a function that returns True if the client has disconnected. A call costs one system call."""
+    connection = request.META.get(SOCKET_KEY)
+    return (lambda: False) if connection is None else (lambda: is_connection_closed(connection))
+
+
+def is_connection_closed(connection: socket.socket) -> bool:
+    """Return True if the client has closed the connection. Received data stays in the socket."""
+    # A socket with a timeout would wait in `recv`, even with MSG_DONTWAIT.
+    poller = select.poll()
+    try:
+        poller.register(connection, select.POLLIN)
+        if not poller.poll(0):
+            return False
+        # Read below TLS, which cannot peek.
+        return socket.socket.recv(connection, 1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
+    except BlockingIOError:
+        return False
+    except (OSError, ValueError):
+        return True
 
 
 class WaitingConnection:

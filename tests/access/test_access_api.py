@@ -3,8 +3,8 @@
 import pytest
 from django.contrib.auth.models import Group, User
 
-from conductor_app.models import AuditEntry, Grant
-from tests.api.step_documents import simple
+from conductor_app.access.models import AuditEntry, Grant
+from tests.step_documents import simple
 
 DEEP = {"a": {"b": []}}
 HOSTILE = [

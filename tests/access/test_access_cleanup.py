@@ -3,11 +3,11 @@
 import pytest
 from django.contrib.auth.models import User
 
-from conductor_app.engine.access.cleanup_on_delete import name_columns
-from conductor_app.models import Grant, Tag
+from conductor_app.access.commands.applications import name_columns
+from conductor_app.access.models import Grant, Tag
 from tests.access.users import create_application, grant_access
-from tests.api.conftest import Api
-from tests.api.step_documents import simple
+from tests.api_fixtures import Api
+from tests.step_documents import simple
 
 WEBHOOK = {"name": "x", "verifier": "HMAC_BASED", "headerKey": "X-Signature", "secretValue": "s" * 20}
 START = {"action": "start_workflow", "start_workflow": {"name": "order"}}

@@ -3,16 +3,15 @@
 import re
 from pathlib import Path
 
+import conductor_app.admin
 import pytest
 from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 
-import conductor_app.admin
-from conductor_app.access import access_keys
-from conductor_app.access.access_types import USED_PERMISSIONS
-from conductor_app.access.roles import role_group
-from conductor_app.models import AccessKey, Application, AuditEntry, Grant
-from tests.admin.page_text import html, page_text
+from conductor_app.access import tokens as access_keys
+from conductor_app.access.models import AccessKey, Application, AuditEntry, Grant
+from conductor_app.access.permissions import USED_PERMISSIONS, role_group
+from tests.page_text import html, page_text
 
 
 @pytest.fixture

@@ -5,10 +5,11 @@ import threading
 import pytest
 from django.db import connection
 
-from conductor_app.access import clients as known
-from conductor_app.engine.access import clients, scope_roles
-from conductor_app.engine.access.clients import ClientSettings
-from conductor_app.models import Client, ScopeRole
+from conductor_app.taskcluster.auth import commands as clients
+from conductor_app.taskcluster.auth import commands as scope_roles
+from conductor_app.taskcluster.auth import scopes as known
+from conductor_app.taskcluster.auth.commands import ClientSettings
+from conductor_app.taskcluster.models import Client, ScopeRole
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

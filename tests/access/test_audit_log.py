@@ -5,10 +5,10 @@ import json
 import pytest
 from django.contrib.auth.models import User
 
-from conductor_app.admin.audit_objects import OBJECT_LABELS
-from conductor_app.engine.runs import retention
-from conductor_app.models import Application, AuditEntry
-from tests.admin.page_text import html, page_text
+from conductor_app.access.models import Application, AuditEntry
+from conductor_app.access.pages.audit import OBJECT_LABELS
+from conductor_app.runs.commands import removal as retention
+from tests.page_text import html, page_text
 
 pytestmark = pytest.mark.django_db
 AUDIT = "/admin/conductor/auditentry/"
@@ -62,7 +62,7 @@ def test_entries_link_to_their_events_handlers_and_webhooks(operator, clock):
 
 
 def test_the_audit_log_is_exported_with_the_filter_of_the_list(operator, viewer, clock, monkeypatch):
-    monkeypatch.setattr("conductor_app.admin.audit_log.BATCH", 2)
+    monkeypatch.setattr("conductor_app.access.pages.audit.BATCH", 2)
     for number in range(5):
         said(clock, object_id=f"r-{number}", reason="=1+1")
     clock.advance(seconds=7_200)

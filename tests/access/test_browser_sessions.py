@@ -11,7 +11,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import URLPattern, get_resolver
 
-from conductor_app.api.conductor.view import ConductorView
+from conductor_app.web.api.view import ConductorView
 from tests.builders import definition, step
 from tests.scenario import register_definitions
 

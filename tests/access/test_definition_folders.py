@@ -4,14 +4,15 @@ from functools import partial
 
 import pytest
 
-from conductor_app.access.current_actor import acting_as, actor_of_user
-from conductor_app.api.conductor.definitions.source_views import KINDS
-from conductor_app.engine.definitions.source_apply import apply_plan
-from conductor_app.engine.definitions.source_plan import SourceFolder, plan_source
-from conductor_app.engine.failures.alert_targets import create_target
-from conductor_app.models import AppliedDefinition, Schedule, TaskDefinition, WorkflowDefinition
+from conductor_app.access.authentication import acting_as, actor_of_user
+from conductor_app.alerts.commands import create_target
+from conductor_app.definitions.models import AppliedDefinition, TaskDefinition, WorkflowDefinition
+from conductor_app.definitions.sources.api import KINDS
+from conductor_app.definitions.sources.commands import apply_plan
+from conductor_app.definitions.sources.plan import SourceFolder, plan_source
+from conductor_app.schedules.models import Schedule
 from tests.access.users import api_client_of, create_application, grant_access
-from tests.api.step_documents import simple
+from tests.step_documents import simple
 
 pytestmark = pytest.mark.usefixtures("with_logins")
 TASK = {"name": "charge", "retryCount": 3}

@@ -2,10 +2,12 @@
 
 import pytest
 
-from conductor_app.models import Attempt, Run, Schedule, WorkflowDefinition
+from conductor_app.definitions.models import WorkflowDefinition
+from conductor_app.runs.models import Attempt, Run
+from conductor_app.schedules.models import Schedule
 from tests.access.users import api_client_of, create_application, grant_access
-from tests.api.step_documents import simple
 from tests.scenario import run_commit_hooks
+from tests.step_documents import simple
 
 ALL = ("CREATE", "READ", "UPDATE", "EXECUTE", "DELETE")
 
@@ -320,7 +322,7 @@ def test_a_signal_to_a_parent_does_not_reach_a_child_that_the_sender_may_not_con
 
 def test_a_server_without_logins_limits_nothing(settings, team_b):
     settings.CONDUCTOR_API_ACCESS = "open"
-    from tests.api.conftest import Api
+    from tests.api_fixtures import Api
 
     api = Api()
     assert api.post("/metadata/workflow", definition(SECRET)).status_code == 200

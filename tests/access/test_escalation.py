@@ -3,10 +3,10 @@
 import pytest
 from django.contrib.auth.models import Group, Permission, User
 
-from conductor_app.access.roles import role_group
-from conductor_app.models import Application, Grant
+from conductor_app.access.models import Application, Grant
+from conductor_app.access.permissions import role_group
 from tests.access.users import api_client_of, create_application, grant_access, logged_in_client
-from tests.api.step_documents import simple
+from tests.step_documents import simple
 
 
 @pytest.fixture(autouse=True)

@@ -4,11 +4,11 @@ import pytest
 from django.contrib.auth.models import Group, Permission, User
 from django.urls import reverse
 
-from conductor_app.access import permission_cache
-from conductor_app.access.roles import role_group
-from conductor_app.models import GroupProfile, Tag
+from conductor_app.access import permissions as permission_cache
+from conductor_app.access.models import GroupProfile, Tag
+from conductor_app.access.permissions import role_group
 from tests.access.users import api_client_of, create_application, grant_access, grant_group_access, logged_in_client
-from tests.api.step_documents import simple
+from tests.step_documents import simple
 
 pytestmark = pytest.mark.usefixtures("with_logins")
 

@@ -2,9 +2,10 @@
 
 import pytest
 
-from conductor_app.models import Attempt, Grant, Run
+from conductor_app.access.models import Grant
+from conductor_app.runs.models import Attempt, Run
 from tests.access.users import api_client_of, create_application, grant_access
-from tests.api.step_documents import simple
+from tests.step_documents import simple
 
 OPENAI = {"type": "openai", "category": "AI_MODEL", "configuration": {"api_key": "sk-4711"}}
 TRIAL = {"prompt": "x", "llmProvider": "main", "model": "gpt-4o"}

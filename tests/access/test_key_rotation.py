@@ -3,10 +3,13 @@
 import pytest
 from django.test import Client
 
-from conductor_app import process_state
-from conductor_app.access import access_keys, clients, signed_links, temporary_credentials
+from conductor_app.access import tokens as access_keys
+from conductor_app.access import tokens as signed_links
 from conductor_app.core.errors import Forbidden, Unauthenticated
-from tests.access.signing import identified_caller
+from conductor_app.taskcluster.auth import scopes as clients
+from conductor_app.taskcluster.auth import signatures as temporary_credentials
+from conductor_app.utils import process_state
+from tests.taskcluster.signing import identified_caller
 
 NEW_KEY = "the next key of this server"
 

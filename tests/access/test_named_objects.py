@@ -3,9 +3,9 @@
 import pytest
 from django.contrib.auth.models import Permission
 
-from conductor_app.models import Attempt
+from conductor_app.runs.models import Attempt
 from tests.access.users import api_client_of, create_application, grant_access
-from tests.api.step_documents import simple
+from tests.step_documents import simple
 
 SQL = {"connectionId": "billing", "statement": "SELECT 1", "type": "SELECT"}
 CHAT = {"llmProvider": "main", "model": "m"}

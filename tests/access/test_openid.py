@@ -14,10 +14,9 @@ import requests
 from django.contrib.auth.models import Group, User
 from django.test import Client
 
-from conductor_app.access.permission_cache import permission_set_of
-from conductor_app.access.roles import role_group
-from conductor_app.admin.sign_in import openid_provider
-from conductor_app.models import AuditEntry, ExternalIdentity
+from conductor_app.access.models import AuditEntry, ExternalIdentity
+from conductor_app.access.permissions import permission_set_of, role_group
+from conductor_app.access.sign_in import openid_provider
 from tests.free_port import free_port
 
 START, CALLBACK = "/admin/login/openid/", "/admin/login/openid/callback/"

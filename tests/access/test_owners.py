@@ -3,14 +3,15 @@
 import pytest
 from django.test import Client
 
-from conductor_app.engine.access.grants import revoke
-from conductor_app.engine.access.subjects import Subject
-from conductor_app.engine.events import event_intake
-from conductor_app.engine.sweeps import sweep_once
-from conductor_app.models import EventAction, EventHandler, Run, Schedule, ScheduleExecution, Webhook
+from conductor_app.access.commands.users import Subject, revoke
+from conductor_app.events.commands import intake as event_intake
+from conductor_app.events.models import EventAction, EventHandler, Webhook
+from conductor_app.processes.sweeps import sweep_once
+from conductor_app.runs.models import Run
+from conductor_app.schedules.models import Schedule, ScheduleExecution
 from tests.access.users import api_client_of, create_application, grant_access
-from tests.api.step_documents import simple
 from tests.scenario import run_commit_hooks
+from tests.step_documents import simple
 
 ALL = ("CREATE", "READ", "UPDATE", "EXECUTE", "DELETE")
 SCHEDULE = {"name": "hourly", "cronExpression": "0 0 * * * *", "startWorkflowRequest": {"name": "ship"}}

@@ -9,23 +9,16 @@ from django.contrib.auth.models import Group, User
 from django.db import models, transaction
 from django.test import Client
 
-from conductor_app.access.access_types import SYSTEM_ROLES
-from conductor_app.access.roles import ensure_system_roles
-from conductor_app.models import (
-    EventHandler,
-    Integration,
-    Prompt,
-    Run,
-    Schedule,
-    Secret,
-    TaskDefinition,
-    Variable,
-    Webhook,
-    WorkflowDefinition,
-)
+from conductor_app.access.models import Secret, Variable
+from conductor_app.access.permissions import SYSTEM_ROLES, ensure_system_roles
+from conductor_app.ai.models import Integration, Prompt
+from conductor_app.definitions.models import TaskDefinition, WorkflowDefinition
+from conductor_app.events.models import EventHandler, Webhook
+from conductor_app.runs.models import Run
+from conductor_app.schedules.models import Schedule
 from tests.access.users import api_client_of, create_application
-from tests.api.step_documents import simple
 from tests.scenario import run_commit_hooks
+from tests.step_documents import simple
 
 pytestmark = pytest.mark.django_db
 ADMIN = "/admin/conductor"

@@ -9,7 +9,7 @@ from django.contrib.sessions.models import Session
 from django.test import Client
 from django.urls import reverse
 
-from conductor_app.models import AuditEntry
+from conductor_app.access.models import AuditEntry
 from tests.conftest import NOON
 
 LOGIN = "/admin/login/"
@@ -236,7 +236,7 @@ def test_a_request_of_the_api_with_an_expired_session_is_not_authenticated(user,
 
 
 def test_expired_sessions_are_deleted(user):
-    from conductor_app.engine.sweeps import prune_sessions
+    from conductor_app.processes.sweeps import prune_sessions
 
     sign_in(Client())
     with time_machine.travel(timedelta(days=2)):

@@ -4,23 +4,34 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client as Browser
 
-from conductor_app.access import permission_cache
-from conductor_app.access.quotas import NO_QUOTAS, caller_of_user, quotas_of
-from conductor_app.api.conductor import urls
-from conductor_app.api.conductor.view import ConductorView
+from conductor_app.access import permissions as permission_cache
+from conductor_app.access import quotas as token_buckets
+from conductor_app.access.models import AccessRevision, CallerQuota, TokenBucket
+from conductor_app.access.quotas import (
+    NO_QUOTAS,
+    POLLS,
+    SEARCHES,
+    STARTS,
+    TokenLeases,
+    caller_of_user,
+    delete_quotas,
+    quotas_of,
+    save_quotas,
+)
 from conductor_app.core.errors import QuotaExceeded
-from conductor_app.engine.access import token_buckets
-from conductor_app.engine.access.clients import ClientSettings, create_client
-from conductor_app.engine.access.quota_settings import delete_quotas, save_quotas
-from conductor_app.engine.access.token_buckets import POLLS, SEARCHES, STARTS, TokenLeases
-from conductor_app.engine.sweeps import prune_finished, sweep_once
-from conductor_app.models import AccessRevision, CallerQuota, Run, ScheduleExecution, TokenBucket, WorkflowDefinition
-from tests.access.signing import credentials, sign_request
+from conductor_app.definitions.models import WorkflowDefinition
+from conductor_app.processes.sweeps import prune_finished, sweep_once
+from conductor_app.runs.models import Run
+from conductor_app.schedules.models import ScheduleExecution
+from conductor_app.site import api_urls as urls
+from conductor_app.taskcluster.auth.commands import ClientSettings, create_client
+from conductor_app.web.api.view import ConductorView
 from tests.access.users import api_client_of, create_application, logged_in_client
-from tests.api.step_documents import simple
-from tests.engine.test_parallel import at_once
-from tests.engine.test_statements import Counted
+from tests.runs.test_parallel import at_once
+from tests.runs.test_statements import Counted
 from tests.scenario import run_commit_hooks
+from tests.step_documents import simple
+from tests.taskcluster.signing import credentials, sign_request
 
 pytestmark = pytest.mark.usefixtures("with_logins")
 

@@ -3,13 +3,14 @@
 import pytest
 from django.contrib.auth.models import User
 
-from conductor_app.engine.access import token_buckets
-from conductor_app.engine.access.clients import ClientSettings, create_client
-from conductor_app.engine.access.token_buckets import POLLS
-from conductor_app.models import AuditEntry, CallerQuota, StoredPayload
+from conductor_app.access import quotas as token_buckets
+from conductor_app.access.models import AuditEntry, CallerQuota
+from conductor_app.access.quotas import POLLS
+from conductor_app.payloads.models import StoredPayload
+from conductor_app.taskcluster.auth.commands import ClientSettings, create_client
 from tests.access.users import create_application
-from tests.admin.page_text import page_text
 from tests.builders import step
+from tests.page_text import page_text
 from tests.scenario import Scenario
 
 pytestmark = pytest.mark.django_db

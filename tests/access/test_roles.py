@@ -2,9 +2,9 @@
 
 import pytest
 
-from conductor_app.models import Attempt
+from conductor_app.runs.models import Attempt
 from tests.access.users import api_client_of, create_application
-from tests.api.step_documents import simple
+from tests.step_documents import simple
 
 pytestmark = pytest.mark.usefixtures("with_logins")
 

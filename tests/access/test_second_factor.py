@@ -9,9 +9,9 @@ from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
 
-from conductor_app.engine.access.second_factors import has_second_factor
-from conductor_app.models import AuditEntry, RecoveryCode, SecondFactor
-from tests.admin.sign_in.test_passwords import PASSWORD, is_signed_in, sign_in
+from conductor_app.access.models import AuditEntry, RecoveryCode, SecondFactor
+from conductor_app.access.sign_in.commands import has_second_factor
+from tests.access.test_passwords import PASSWORD, is_signed_in, sign_in
 
 SETUP, CODE, REQUIRED = "/admin/second-factor/", "/admin/login/code/", "/admin/login/setup/"
 INTERVAL = 30

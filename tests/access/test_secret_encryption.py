@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.access import vault
+from conductor_app.access import secrets as vault
 
 OLD, NEW = "an old key of the operator, long enough", "a new key of the operator, long enough"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.access.redaction import redact
+from conductor_app.access.secrets import redact
 
 NAMED = ("KEY",)
 

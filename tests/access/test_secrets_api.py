@@ -2,9 +2,9 @@
 
 import pytest
 
-from conductor_app.models import Secret
-from tests.api.step_documents import simple
+from conductor_app.access.models import Secret
 from tests.conftest import NOON
+from tests.step_documents import simple
 
 VALUE = "s3cret value"
 

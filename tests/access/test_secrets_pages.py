@@ -2,9 +2,9 @@
 
 import pytest
 
-from conductor_app.access.redaction import substitute_secrets
-from conductor_app.models import AuditEntry, Secret, Variable
-from tests.admin.page_text import html, page_text
+from conductor_app.access.models import AuditEntry, Secret, Variable
+from conductor_app.access.secrets import substitute_secrets
+from tests.page_text import html, page_text
 
 VALUE = "s3cret value"
 ADD = "/admin/conductor/secret/add/"

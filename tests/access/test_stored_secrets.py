@@ -3,13 +3,14 @@
 import pytest
 from django.core.management import CommandError, call_command
 
-from conductor_app.access import secret_cache, vault
-from conductor_app.access.redaction import redact, runtime_metadata, substitute_secrets
+from conductor_app.access import secrets as secret_cache
+from conductor_app.access import secrets as vault
+from conductor_app.access.commands import secrets as secrets_and_variables
+from conductor_app.access.models import AuditEntry, Secret
+from conductor_app.access.secrets import redact, runtime_metadata, substitute_secrets
 from conductor_app.core.errors import Conflict, Forbidden, Invalid, NotFound
-from conductor_app.engine.access import secrets_and_variables
-from conductor_app.engine.events import webhooks
-from conductor_app.models import AuditEntry, Secret
-from tests.engine.test_statements import Counted
+from conductor_app.events.commands import webhooks
+from tests.runs.test_statements import Counted
 from tests.scenario import ACTOR
 
 pytestmark = pytest.mark.django_db

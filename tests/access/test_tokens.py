@@ -5,8 +5,10 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from conductor_app.access import access_keys, permission_cache, tokens
-from conductor_app.models import AccessKey, Application, AuditEntry
+from conductor_app.access import permissions as permission_cache
+from conductor_app.access import tokens
+from conductor_app.access import tokens as access_keys
+from conductor_app.access.models import AccessKey, Application, AuditEntry
 
 
 @pytest.fixture(autouse=True)

@@ -3,12 +3,12 @@
 from django.contrib.auth.models import Group, User
 from django.test import Client
 
-from conductor_app.access import access_keys, tokens
-from conductor_app.access.roles import role_group
-from conductor_app.engine.access.grants import grant
-from conductor_app.engine.access.subjects import Subject
-from conductor_app.models import Application
-from tests.api.conftest import Api
+from conductor_app.access import tokens
+from conductor_app.access import tokens as access_keys
+from conductor_app.access.commands.users import Subject, grant
+from conductor_app.access.models import Application
+from conductor_app.access.permissions import role_group
+from tests.api_fixtures import Api
 
 
 def create_application(name: str = "shop", *roles: str) -> Application:

@@ -10,12 +10,12 @@ import pytest
 from mcp import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 
-from conductor_app.api.agents.agent_tools import TOOLS
-from conductor_app.engine.access.applications import create_key_of
-from conductor_app.models import AuditEntry
-from tests.api.conftest import Api
-from tests.api.step_documents import simple
+from conductor_app.access.commands.applications import create_key_of
+from conductor_app.access.models import AuditEntry
+from conductor_app.agents.tools import TOOLS
+from tests.api_fixtures import Api
 from tests.clients.live_server import running_server
+from tests.step_documents import simple
 
 
 @pytest.fixture

@@ -1,9 +1,9 @@
 """The words that commands and agents can use are those of the server."""
 
-from conductor_app.core.client_vocabulary import FAILURE_VIEWS, RUN_OPERATIONS, RUN_STATUSES
+from conductor_app.core.primitives import FAILURE_VIEWS, RUN_OPERATIONS, RUN_STATUSES
 from conductor_app.core.states import RUN
-from conductor_app.engine.runs.operations import OPERATIONS
-from conductor_app.insight.failures.failure_inbox import VIEWS
+from conductor_app.failures.queries import VIEWS
+from conductor_app.runs.commands.plans import OPERATIONS
 
 
 def test_clients_can_plan_each_operation_of_the_server():

@@ -1,11 +1,31 @@
-"""Servers of models, and runs with AI tasks."""
+"""Servers of models, and runs with AI tasks.
+
+Statement counts of pages.
+"""
+
+from collections.abc import Callable
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
-from conductor_app.workers import AI_QUEUES
-from conductor_app.workers.runner import run_built_in_workers
+from conductor_app.system_tasks.registry import AI_QUEUES
+from conductor_app.system_tasks.runner import run_built_in_workers
 from tests.recording_web_server import running_web_server
 from tests.scenario import Scenario, run_commit_hooks
+
+
+@pytest.fixture
+def statements_of(clock) -> Callable[[Callable[[], object]], int]:
+    """Return a function that counts the statements of a call. The first call fills the caches."""
+
+    def count(call: Callable[[], object]) -> int:
+        call()
+        with CaptureQueriesContext(connection) as captured:
+            call()
+        return len(captured)
+
+    return count
 
 
 @pytest.fixture

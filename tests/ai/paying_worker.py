@@ -2,12 +2,11 @@
 
 from typing import Any
 
-from conductor_app.engine.ai.budgets import CallHeld, begin_call
-from conductor_app.engine.ai.integration_settings import ModelSettings
-from conductor_app.engine.ai.model_calls import Usage, call_key, fail_call, save_reply
-from conductor_app.engine.ai.reservations import estimate_call
-from conductor_app.models import IntegrationModel, ModelCall
-from conductor_app.models.claimed_attempts import ClaimedAttempt
+from conductor_app.ai.commands.budgets import CallHeld, begin_call
+from conductor_app.ai.commands.calls import Usage, call_key, estimate_call, fail_call, save_reply
+from conductor_app.ai.commands.integrations import ModelSettings
+from conductor_app.ai.models import IntegrationModel, ModelCall
+from conductor_app.tasks.store import ClaimedAttempt
 from tests.scenario import Worker, run_commit_hooks
 
 

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from conductor_app.models import ModelCall
-from tests.workers.ai.conftest import ai_step, chat
-from tests.workers.ai.model_server import MESSAGES, bodies, headers, wrote
+from conductor_app.ai.models import ModelCall
+from tests.ai.conftest import ai_step, chat
+from tests.ai.model_server import MESSAGES, bodies, headers, wrote
 
 pytestmark = pytest.mark.django_db
 BLUE = {"type": "text", "text": "Blue."}

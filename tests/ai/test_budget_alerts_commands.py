@@ -2,14 +2,14 @@
 
 import pytest
 
+from conductor_app.ai.commands.budgets import BudgetLimits, delete_budget, save_budget
+from conductor_app.ai.models import ModelBudget, ModelUsage
+from conductor_app.alerts.commands import check_due_alerts, create_target, save_alert, save_view
+from conductor_app.alerts.models import Alert, AlertFiring
+from conductor_app.alerts.queries import back_test
 from conductor_app.core.errors import Invalid
-from conductor_app.engine.ai.budget_settings import BudgetLimits, delete_budget, save_budget
-from conductor_app.engine.failures.alert_targets import create_target
-from conductor_app.engine.failures.alerts import check_due_alerts, save_alert, save_view
-from conductor_app.insight.failures.alerts import back_test
-from conductor_app.models import Alert, AlertFiring, ModelBudget, ModelUsage
+from tests.ai.paying_worker import PayingWorker
 from tests.builders import definition, step, sub_workflow
-from tests.engine.ai.paying_worker import PayingWorker
 from tests.scenario import Scenario, register_definitions, run_commit_hooks
 
 pytestmark = pytest.mark.django_db

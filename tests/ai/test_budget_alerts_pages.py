@@ -2,11 +2,11 @@
 
 import pytest
 
-from conductor_app.engine.ai.budget_settings import BudgetLimits, save_budget
-from conductor_app.engine.failures.alert_targets import create_target
-from conductor_app.engine.failures.alerts import save_view
-from conductor_app.models import Alert, AuditEntry, SavedView
-from tests.admin.page_text import page_text
+from conductor_app.access.models import AuditEntry
+from conductor_app.ai.commands.budgets import BudgetLimits, save_budget
+from conductor_app.alerts.commands import create_target, save_view
+from conductor_app.alerts.models import Alert, SavedView
+from tests.page_text import page_text
 
 pytestmark = pytest.mark.django_db
 BUDGETS = "/admin/budgets/"

@@ -2,18 +2,19 @@
 
 import pytest
 
+from conductor_app.access.models import AuditEntry
+from conductor_app.ai.commands import budgets
+from conductor_app.ai.commands.budgets import BudgetLimits, delete_budget, save_budget
+from conductor_app.ai.commands.calls import Estimate, find_full_budget
+from conductor_app.ai.models import BudgetHold, IntegrationModel, ModelBudget
+from conductor_app.ai.store import BudgetedCall, RunLine
 from conductor_app.core.errors import Invalid, NotFound
-from conductor_app.engine.ai import budgets
-from conductor_app.engine.ai.budget_settings import BudgetLimits, delete_budget, save_budget
-from conductor_app.engine.ai.reservations import Estimate, find_full_budget
-from conductor_app.insight.queues.gate_verdicts import closed_gates, explain_attempt, gate_facts, gate_verdicts
-from conductor_app.insight.runs.cause import run_cause
-from conductor_app.insight.runs.current_steps import current_steps
-from conductor_app.models import Attempt, AuditEntry, BudgetHold, IntegrationModel, ModelBudget
-from conductor_app.models.budgets import BudgetedCall, RunLine
-from conductor_app.store.claims import find_candidates
+from conductor_app.explanations.cause import current_steps, run_cause
+from conductor_app.runs.models import Attempt
+from conductor_app.tasks.queries.waiting import closed_gates, explain_attempt, gate_facts, gate_verdicts
+from conductor_app.tasks.store import find_candidates
+from tests.ai.paying_worker import PayingWorker
 from tests.builders import policy, step
-from tests.engine.ai.paying_worker import PayingWorker
 from tests.scenario import Scenario, run_commit_hooks
 
 pytestmark = pytest.mark.django_db

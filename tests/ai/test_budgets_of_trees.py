@@ -2,15 +2,14 @@
 
 import pytest
 
-from conductor_app.engine.ai.budget_settings import BudgetLimits, save_budget
-from conductor_app.engine.ai.budgets import allow_once
-from conductor_app.insight.ai.budget_states import run_budget_share
-from conductor_app.insight.ai.usage_report import usage_of_run
-from conductor_app.models import BudgetHold, ModelCall, ModelUsage
-from conductor_app.models.budgets import spent_below
-from conductor_app.store.run_tree import load_run_line
+from conductor_app.ai.commands.budgets import BudgetLimits, allow_once, save_budget
+from conductor_app.ai.models import BudgetHold, ModelCall, ModelUsage
+from conductor_app.ai.queries.budgets import run_budget_share
+from conductor_app.ai.queries.usage import usage_of_run
+from conductor_app.ai.store import spent_below
+from conductor_app.runs.store.loading import load_run_line
+from tests.ai.paying_worker import PayingWorker
 from tests.builders import definition, fork, start_workflow, step, sub_workflow
-from tests.engine.ai.paying_worker import PayingWorker
 from tests.scenario import Scenario, register_definitions
 
 pytestmark = pytest.mark.django_db

@@ -3,17 +3,17 @@
 import pytest
 from django.db import connection
 
-from conductor_app.workers import AI_QUEUES
-from conductor_app.workers.runner import run_built_in_workers
+from conductor_app.system_tasks.registry import AI_QUEUES
+from conductor_app.system_tasks.runner import run_built_in_workers
+from tests.ai.conftest import ai_step, chat
+from tests.ai.model_server import said
 from tests.scenario import Scenario
-from tests.workers.ai.conftest import ai_step, chat
-from tests.workers.ai.model_server import said
 
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("step", [chat(userInput="x"), ai_step("LIST_MCP_TOOLS", mcpServer="http://127.0.0.1:9/")])
 def test_no_connection_is_held_during_a_call(server, clock, monkeypatch, step):
-    from conductor_app.workers.ai import mcp_client, openai_client
+    from conductor_app.ai.workers import mcp_client, openai_client
 
     seen = []
 

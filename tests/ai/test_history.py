@@ -2,9 +2,9 @@
 
 import pytest
 
+from tests.ai.conftest import chat, work
+from tests.ai.model_server import CHAT, bodies, refused, said
 from tests.builders import loop, step
-from tests.workers.ai.conftest import chat, work
-from tests.workers.ai.model_server import CHAT, bodies, refused, said
 
 pytestmark = pytest.mark.django_db
 

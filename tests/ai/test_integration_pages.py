@@ -6,12 +6,12 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
-from conductor_app.admin.ai.integration_form import price_text
-from conductor_app.engine.ai.integration_settings import model_settings
-from conductor_app.engine.ai.integrations import save_integration, save_model
-from conductor_app.engine.ai.prompts import save_prompt
-from conductor_app.models import AuditEntry, Integration, IntegrationModel
-from tests.admin.page_text import html, page_text
+from conductor_app.access.models import AuditEntry
+from conductor_app.ai.commands.integrations import model_settings, save_integration, save_model
+from conductor_app.ai.commands.prompts import save_prompt
+from conductor_app.ai.models import Integration, IntegrationModel
+from conductor_app.ai.pages.integrations import price_text
+from tests.page_text import html, page_text
 from tests.recording_web_server import json_answer, running_web_server
 
 pytestmark = pytest.mark.django_db

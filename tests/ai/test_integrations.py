@@ -5,10 +5,11 @@ from io import StringIO
 import pytest
 from django.core.management import call_command
 
-from conductor_app.access import vault
-from conductor_app.engine.ai import integrations
-from conductor_app.engine.ai.integration_settings import UnknownIntegration, model_settings
-from conductor_app.models import AuditEntry, Integration, IntegrationModel, ModelUsage, Tag
+from conductor_app.access import secrets as vault
+from conductor_app.access.models import AuditEntry, Tag
+from conductor_app.ai.commands import integrations
+from conductor_app.ai.commands.integrations import UnknownIntegration, model_settings
+from conductor_app.ai.models import Integration, IntegrationModel, ModelUsage
 from tests.conftest import NOON
 
 KEY = "sk-4711"

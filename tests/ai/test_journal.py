@@ -2,19 +2,20 @@
 
 import pytest
 
-from conductor_app.engine.ai import model_calls
-from conductor_app.engine.ai.budgets import begin_call
-from conductor_app.engine.ai.integration_settings import model_settings
-from conductor_app.engine.ai.prompts import save_prompt
-from conductor_app.engine.ai.reservations import Estimate
-from conductor_app.engine.runs import run_commands
-from conductor_app.engine.tasks import task_commands
-from conductor_app.models import ModelCall, ModelUsage
-from conductor_app.workers import WORKERS, runner
+from conductor_app.ai.commands import calls as model_calls
+from conductor_app.ai.commands.budgets import begin_call
+from conductor_app.ai.commands.calls import Estimate
+from conductor_app.ai.commands.integrations import model_settings
+from conductor_app.ai.commands.prompts import save_prompt
+from conductor_app.ai.models import ModelCall, ModelUsage
+from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.system_tasks import runner
+from conductor_app.system_tasks.registry import WORKERS
+from conductor_app.tasks.commands import reports as task_commands
+from tests.ai.conftest import chat, work
+from tests.ai.model_server import CHAT, headers, said
 from tests.builders import policy
 from tests.scenario import Scenario, run_commit_hooks
-from tests.workers.ai.conftest import chat, work
-from tests.workers.ai.model_server import CHAT, headers, said
 
 pytestmark = pytest.mark.django_db
 
@@ -196,7 +197,7 @@ def test_the_same_request_of_another_task_pays(server, clock):
 def test_the_lease_is_renewed_as_long_as_a_call_is_open(server, clock, monkeypatch):
     from threading import Event
 
-    from conductor_app.workers.ai import lease_renewal
+    from conductor_app.ai.workers import calls as lease_renewal
 
     renewed, seen = Event(), []
 

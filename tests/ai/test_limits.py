@@ -5,11 +5,11 @@ from threading import BoundedSemaphore, Event
 
 import pytest
 
-from conductor_app.background import jobs
-from conductor_app.models import ModelCall
+from conductor_app.ai.models import ModelCall
+from conductor_app.processes import jobs
+from tests.ai.conftest import ai_step, chat
+from tests.ai.model_server import CHAT, said
 from tests.scenario import Scenario, run_commit_hooks
-from tests.workers.ai.conftest import ai_step, chat
-from tests.workers.ai.model_server import CHAT, said
 
 pytestmark = pytest.mark.django_db
 
@@ -89,7 +89,7 @@ def test_the_ordinary_workers_leave_ai_tasks_alone(server, clock):
 
 
 def test_due_ai_tasks_start_their_own_job(clock):
-    from conductor_app.store import due_rows
+    from conductor_app.runs.store import due as due_rows
 
     assert due_rows.due_jobs(clock.now(), ("HTTP",), ("LLM_CHAT_COMPLETE",)) == []
     Scenario(clock, chat(userInput="x"))

@@ -2,11 +2,12 @@
 
 import pytest
 
-from conductor_app.core.document.lint import LintContext, lint_definition
-from conductor_app.engine.ai.integrations import save_integration, save_model
-from conductor_app.engine.ai.prompts import save_prompt
-from conductor_app.insight.definitions.definition_context import definition_context
-from tests.api.step_documents import simple
+from conductor_app.ai.commands.integrations import save_integration, save_model
+from conductor_app.ai.commands.prompts import save_prompt
+from conductor_app.core.validation.lint import lint_definition
+from conductor_app.core.validation.lint_references import LintContext
+from conductor_app.definitions.editor.queries import definition_context
+from tests.step_documents import simple
 
 pytestmark = pytest.mark.django_db
 

@@ -12,9 +12,9 @@ from mcp.server import MCPServer
 from mcp.server.lowlevel import Server
 from mcp.server.mcpserver.exceptions import ToolError
 
-from conductor_app.workers.ai import provider_errors
+from conductor_app.ai.workers import messages as provider_errors
+from tests.ai.conftest import ai_step, work
 from tests.recording_web_server import json_answer
-from tests.workers.ai.conftest import ai_step, work
 
 pytestmark = pytest.mark.django_db
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from conductor_app.models import ModelCall
-from tests.workers.ai.conftest import chat
-from tests.workers.ai.model_server import CHAT, MESSAGES, bodies, said, wrote
+from conductor_app.ai.models import ModelCall
+from tests.ai.conftest import chat
+from tests.ai.model_server import CHAT, MESSAGES, bodies, said, wrote
 
 pytestmark = pytest.mark.django_db
 PICTURE, PAPER = "https://example.org/sky.png", "https://example.org/report.PDF?page=1"

@@ -2,8 +2,9 @@
 
 import pytest
 
-from conductor_app import clock
-from conductor_app.models import AuditEntry, IntegrationModel, ModelBudget, ModelCall, ModelUsage
+from conductor_app.access.models import AuditEntry
+from conductor_app.ai.models import IntegrationModel, ModelBudget, ModelCall, ModelUsage
+from conductor_app.utils import clock
 
 HOUR = 3_600_000
 BUDGET = {"scope": "DEFINITION", "name": "agent", "period": "DAY", "maxCost": 5_000_000}

@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from conductor_app.engine.ai.prompts import save_prompt
-from conductor_app.models import ModelCall
-from conductor_app.workers.ai import provider_errors
+from conductor_app.ai.commands.prompts import save_prompt
+from conductor_app.ai.models import ModelCall
+from conductor_app.ai.workers import messages as provider_errors
+from tests.ai.conftest import ai_step, chat, work
+from tests.ai.model_server import CHAT, EMBEDDINGS, bodies, chunks, headers, refused, said, vectors
 from tests.recording_web_server import json_answer
-from tests.workers.ai.conftest import ai_step, chat, work
-from tests.workers.ai.model_server import CHAT, EMBEDDINGS, bodies, chunks, headers, refused, said, vectors
 
 pytestmark = pytest.mark.django_db
 
@@ -262,7 +262,7 @@ def test_a_body_that_is_no_json_is_a_failure(server, run):
 
 
 def test_a_streamed_reply_has_the_same_output_and_is_kept_as_log_lines(server, run):
-    from conductor_app.models import TaskLog
+    from conductor_app.runs.models import TaskLog
 
     call = {"index": 0, "id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"ci'}}
     rest = {"index": 0, "function": {"arguments": 'ty": "Bonn"}'}}
@@ -309,7 +309,7 @@ def test_a_blank_text_has_no_embedding(server, run):
 
 
 def test_a_secret_in_a_prompt_reaches_the_model_and_is_stored_nowhere(server, run, monkeypatch):
-    from conductor_app.models import TaskLog
+    from conductor_app.runs.models import TaskLog
 
     monkeypatch.setenv("CONDUCTOR_SECRET_PIN", "tops3cret-pin")
     server.answers[CHAT] = chunks({"content": "Your pin is tops3cret-"}, {"content": "pin."})

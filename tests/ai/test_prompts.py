@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from conductor_app.engine.ai.prompts import PromptRefused, prompt_text
-from conductor_app.models import AuditEntry, Prompt, Tag
+from conductor_app.access.models import AuditEntry, Tag
+from conductor_app.ai.commands.prompts import PromptRefused, prompt_text
+from conductor_app.ai.models import Prompt
 from tests.recording_web_server import json_answer, running_web_server
 
 TEXT = "Greet ${name} in ${language}, ${name}."

@@ -3,19 +3,18 @@
 import pytest
 from django.db import connection
 
-from conductor_app.engine.ai import budgets
-from conductor_app.engine.ai.budget_settings import BudgetLimits, save_budget
-from conductor_app.engine.ai.budgets import CallHeld, begin_call
-from conductor_app.engine.ai.model_calls import call_key
-from conductor_app.engine.ai.reservations import Estimate
-from conductor_app.engine.tasks import task_commands
-from conductor_app.insight.ai.budget_states import budget_states
-from conductor_app.insight.queues.gate_verdicts import closed_gates, explain_attempt
-from conductor_app.insight.runs.current_steps import current_steps
-from conductor_app.models import Attempt, BudgetHold, IntegrationModel, ModelBudget, ModelCall
+from conductor_app.ai.commands import budgets
+from conductor_app.ai.commands.budgets import BudgetLimits, CallHeld, begin_call, save_budget
+from conductor_app.ai.commands.calls import Estimate, call_key
+from conductor_app.ai.models import BudgetHold, IntegrationModel, ModelBudget, ModelCall
+from conductor_app.ai.queries.budgets import budget_states
+from conductor_app.explanations.cause import current_steps
+from conductor_app.runs.models import Attempt
+from conductor_app.tasks.commands import reports as task_commands
+from conductor_app.tasks.queries.waiting import closed_gates, explain_attempt
+from tests.ai.paying_worker import PayingWorker, settings_of
 from tests.builders import fork, step
-from tests.engine.ai.paying_worker import PayingWorker, settings_of
-from tests.engine.test_parallel import at_once
+from tests.runs.test_parallel import at_once
 from tests.scenario import Scenario
 
 pytestmark = pytest.mark.django_db
@@ -200,7 +199,7 @@ def test_a_call_that_ends_while_another_is_put_back_releases_it(clock, monkeypat
 
 
 def test_the_end_of_a_call_releases_the_oldest_waiting_ones(clock, monkeypatch):
-    monkeypatch.setattr("conductor_app.engine.ai.reservations.RELEASED_AT_ONCE", 1)
+    monkeypatch.setattr("conductor_app.ai.commands.calls.RELEASED_AT_ONCE", 1)
     run = parallel_calls(clock)
     limit(max_tokens=1_500)
     first, second, third = workers()

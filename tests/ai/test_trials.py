@@ -2,16 +2,16 @@
 
 import pytest
 
+from conductor_app.ai.commands.budgets import BudgetLimits, save_budget
+from conductor_app.ai.commands.calls import Estimate, lose_abandoned_calls
+from conductor_app.ai.commands.integrations import model_settings
+from conductor_app.ai.commands.prompts import PromptTrial, TrialFailed, begin_trial, try_prompt
+from conductor_app.ai.models import ModelCall, ModelUsage
+from conductor_app.ai.workers import trials as connection_test
+from conductor_app.ai.workers import trials as prompt_test
 from conductor_app.core.errors import Conflict
-from conductor_app.engine.ai.budget_settings import BudgetLimits, save_budget
-from conductor_app.engine.ai.integration_settings import model_settings
-from conductor_app.engine.ai.model_calls import lose_abandoned_calls
-from conductor_app.engine.ai.reservations import Estimate
-from conductor_app.engine.ai.trials import PromptTrial, TrialFailed, begin_trial, try_prompt
-from conductor_app.models import ModelCall, ModelUsage
-from conductor_app.workers.ai import connection_test, prompt_test
+from tests.ai.model_server import CHAT, MESSAGES, bodies, refused, said, wrote
 from tests.recording_web_server import json_answer
-from tests.workers.ai.model_server import CHAT, MESSAGES, bodies, refused, said, wrote
 
 pytestmark = pytest.mark.django_db
 

@@ -3,14 +3,13 @@
 import pytest
 from prometheus_client import generate_latest
 
-from conductor_app.engine.ai import usage
-from conductor_app.engine.ai.budgets import begin_call
-from conductor_app.engine.ai.model_calls import call_key
-from conductor_app.engine.ai.reservations import Estimate
-from conductor_app.models import IntegrationModel, ModelCall, ModelUsage
+from conductor_app.ai.commands import calls as usage
+from conductor_app.ai.commands.budgets import begin_call
+from conductor_app.ai.commands.calls import Estimate, call_key
+from conductor_app.ai.models import IntegrationModel, ModelCall, ModelUsage
 from conductor_app.telemetry.metrics import REGISTRY
+from tests.ai.paying_worker import PayingWorker, settings_of
 from tests.builders import step
-from tests.engine.ai.paying_worker import PayingWorker, settings_of
 from tests.scenario import Scenario
 
 pytestmark = pytest.mark.django_db
@@ -73,7 +72,7 @@ def test_a_call_whose_reply_is_not_committed_is_not_counted(worker, monkeypatch)
         usage.record_usage(*call)
         raise Killed
 
-    monkeypatch.setattr("conductor_app.engine.ai.model_calls.record_usage", record_and_die)
+    monkeypatch.setattr("conductor_app.ai.commands.calls.record_usage", record_and_die)
     with pytest.raises(Killed):
         worker.pays()
 

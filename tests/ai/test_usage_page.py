@@ -4,14 +4,15 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from conductor_app.engine.ai.budget_settings import BudgetLimits, save_budget
-from conductor_app.engine.ai.model_calls import Usage, save_reply
-from conductor_app.engine.ai.reservations import Estimate
-from conductor_app.engine.ai.trials import PromptTrial, begin_trial
-from conductor_app.models import AuditEntry, BudgetHold, IntegrationModel, ModelBudget, WorkflowDefinition
-from tests.admin.page_text import html, page_text, run_url
+from conductor_app.access.models import AuditEntry
+from conductor_app.ai.commands.budgets import BudgetLimits, save_budget
+from conductor_app.ai.commands.calls import Estimate, Usage, save_reply
+from conductor_app.ai.commands.prompts import PromptTrial, begin_trial
+from conductor_app.ai.models import BudgetHold, IntegrationModel, ModelBudget
+from conductor_app.definitions.models import WorkflowDefinition
+from tests.ai.paying_worker import PayingWorker, settings_of
 from tests.builders import step
-from tests.engine.ai.paying_worker import PayingWorker, settings_of
+from tests.page_text import html, page_text, run_url
 from tests.scenario import Scenario
 
 pytestmark = pytest.mark.django_db

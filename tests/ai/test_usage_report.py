@@ -4,11 +4,11 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from conductor_app.insight.ai import usage_report as report
-from conductor_app.insight.ai.amounts import format_cost
-from conductor_app.insight.time_ranges import TimeRange
-from conductor_app.models import ModelCall, ModelUsage
-from conductor_app.models.budgets import BudgetedCall, RunLine, budgets_for, spent_below
+from conductor_app.ai.models import ModelCall, ModelUsage
+from conductor_app.ai.queries import usage as report
+from conductor_app.ai.queries.budgets import format_cost
+from conductor_app.ai.store import BudgetedCall, RunLine, budgets_for, spent_below
+from conductor_app.utils.formatting import TimeRange
 
 pytestmark = pytest.mark.django_db
 HOUR, DAY = 3_600_000, 86_400_000

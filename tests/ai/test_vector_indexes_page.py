@@ -2,9 +2,10 @@
 
 import pytest
 
-from conductor_app.engine.ai.vector_indexes import Document, Place, store_documents
-from conductor_app.models import AuditEntry, VectorDocument
-from tests.admin.page_text import page_text
+from conductor_app.access.models import AuditEntry
+from conductor_app.ai.commands.vectors import Document, Place, store_documents
+from conductor_app.ai.models import VectorDocument
+from tests.page_text import page_text
 
 pytestmark = pytest.mark.django_db
 PAGE = "/admin/vector-indexes/"

@@ -3,13 +3,12 @@
 import numpy
 import pytest
 
+from conductor_app.ai.commands.vectors import Document, Place, delete_index, replace_parts, store_documents
+from conductor_app.ai.models import METRICS
+from conductor_app.ai.queries import vectors as vector_cache
+from conductor_app.ai.queries import vectors as vector_search
+from conductor_app.ai.queries.vectors import VectorPage, VectorSearch, bounds, compact, search_documents
 from conductor_app.core.errors import Invalid
-from conductor_app.engine.ai.vector_indexes import Document, Place, delete_index, replace_parts, store_documents
-from conductor_app.insight.ai import vector_cache, vector_search
-from conductor_app.insight.ai.compact_vectors import bounds, compact
-from conductor_app.insight.ai.vector_pages import VectorPage, VectorSearch
-from conductor_app.insight.ai.vector_search import search_documents
-from conductor_app.models.vectors import METRICS
 
 pytestmark = pytest.mark.django_db
 PLACE = Place("default", "docs", "")

@@ -4,14 +4,14 @@ import json
 
 import pytest
 
-from conductor_app.engine.ai.budget_settings import BudgetLimits, save_budget
-from conductor_app.models import Integration, ModelUsage, VectorDocument
-from conductor_app.workers import AI_QUEUES
-from conductor_app.workers.ai import vectors
-from conductor_app.workers.runner import run_built_in_workers
+from conductor_app.ai.commands.budgets import BudgetLimits, save_budget
+from conductor_app.ai.models import Integration, ModelUsage, VectorDocument
+from conductor_app.ai.workers import vectors
+from conductor_app.system_tasks.registry import AI_QUEUES
+from conductor_app.system_tasks.runner import run_built_in_workers
+from tests.ai.embedding_server import running_embedding_server, vector
 from tests.builders import policy
 from tests.scenario import Scenario, run_commit_hooks
-from tests.workers.ai.embedding_server import running_embedding_server, vector
 
 pytestmark = pytest.mark.django_db
 PETS, CARGO = "A cat and a dog", "A truck and a ship, and another ship"
@@ -238,7 +238,7 @@ def test_an_index_beyond_the_limit_is_not_searched(clock, settings):
 
 
 def test_a_search_is_complete_over_several_pages(clock, monkeypatch):
-    monkeypatch.setattr("conductor_app.insight.ai.vector_pages.PAGE_ROWS", 3)
+    monkeypatch.setattr("conductor_app.ai.queries.vectors.PAGE_ROWS", 3)
     for number in range(8):
         perform(clock, "LLM_STORE_EMBEDDINGS", id=f"{number}", embeddings=[number], namespace=f"{number % 3}")
 

@@ -7,8 +7,8 @@ import pytest
 from django.db import OperationalError
 from django.test import Client
 
-from conductor_app.transient_errors import describe_transient, is_transient
-from tests.api.taskcluster.conftest import Queue, new_id
+from conductor_app.db.transient_errors import describe_transient, is_transient
+from tests.taskcluster.conftest import Queue, new_id
 
 MESSAGES = {
     "OperationalError": "The database did not respond.",
@@ -78,13 +78,13 @@ def test_a_call_of_the_agent_tools_can_be_sent_again(faults, web, settings):
 
 def test_an_outage_is_logged_once(faults, web, caplog, monkeypatch):
     # Each configuration of the logs adds a filter.
-    for repetitions in logging.getLogger("conductor_app.api.fault_log").filters:
+    for repetitions in logging.getLogger("conductor_app.web.request_bodies").filters:
         monkeypatch.setattr(repetitions, "_logged_at", {})
     for fault in (next(faults.at_each_call("OperationalError")) for _ in range(3)):
         with fault, caplog.at_level(logging.ERROR):
             assert web.get("/api/metadata/workflow/none").status_code == 503
 
-    lines = [line for line in caplog.records if line.name == "conductor_app.api.fault_log"]
+    lines = [line for line in caplog.records if line.name == "conductor_app.web.request_bodies"]
     assert [line.getMessage() for line in lines] == [
         "Requests fail: The database did not respond. OperationalError: canceling statement due to statement timeout"
     ]

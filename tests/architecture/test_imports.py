@@ -212,19 +212,19 @@ def test_the_table_forbids_the_intended_imports(own, other):
 LOCAL_IMPORTS = {
     "apps.py": "models and signal handlers can be imported only when the app is ready",
     "wsgi.py": "the settings module is named first",
-    "settings/gunicorn.py": "a worker process imports them, not the arbiter",
-    "background/jobs.py": "Celery's beat imports the jobs, and not what they run",
-    "background/job_trigger.py": "web processes import the trigger, and not the jobs",
+    "processes/gunicorn_config.py": "a worker process imports them, not the arbiter",
+    "processes/jobs.py": "Celery's beat imports the jobs, and not what they run",
+    "processes/job_trigger.py": "web processes import the trigger, and not the jobs",
     "management/commands/demo.py": "the packages of the demo are optional",
-    "workers/__init__.py": "the workers of AI tasks are optional",
+    "system_tasks/registry.py": "the workers of AI tasks are optional",
     "management/commands/demo_agent.py": "the packages of the demo are optional",
-    "workers/ai/mcp_tasks.py": "the client of MCP servers is loaded with the first task",
-    "workers/ai/providers.py": "the client of a provider is loaded with the first task",
-    "admin/sign_in/openid.py": "Authlib is loaded with the first sign-in through a provider",
-    "management/command_line.py": "the processes of a server do not need the HTTP client of the remote commands",
-    "store/statements.py": "psycopg is loaded with PostgreSQL only",
-    "api/agents/agent_view.py": "the package of the protocol is optional, and is loaded with the first message",
-    "api/conductor/view.py": "drf-spectacular takes 5 MB and is loaded with the OpenAPI document",
+    "ai/workers/tasks.py": "the client of MCP servers is loaded with the first task",
+    "ai/workers/calls.py": "the client of a provider is loaded with the first task",
+    "access/sign_in/openid.py": "Authlib is loaded with the first sign-in through a provider",
+    "processes/command_line.py": "the processes of a server do not need the HTTP client of the remote commands",
+    "db/statements.py": "psycopg is loaded with PostgreSQL only",
+    "agents/api.py": "the package of the protocol is optional, and is loaded with the first message",
+    "web/api/view.py": "drf-spectacular takes 5 MB and is loaded with the OpenAPI document",
 }
 """Modules that import application modules inside functions, with the reason."""
 
@@ -309,9 +309,9 @@ def test_every_listed_command_exists():
 
 def test_commands_reach_the_store_through_decision_only_for_writing_runs():
     graph = _graph()
-    writers = {module for module, used in graph.items() if "conductor_app.store.run_writer" in used}
+    writers = {module for module, used in graph.items() if "conductor_app.runs.store.writing" in used}
 
-    assert {module for module in writers if ".engine." in module} == {"conductor_app.engine.runs.decision"}
+    assert {module for module in writers if ".engine." in module} == {"conductor_app.runs.commands.decision"}
 
 
 STORE_TABLES = {

@@ -19,11 +19,7 @@ from django.contrib.postgres.operations import AddConstraintNotValid, ValidateCo
 from django.db import migrations, models
 
 import conductor_app.migrations
-from conductor_app.models.migration_operations import (
-    AddIndexWithoutLock,
-    RemoveIndexWithoutLock,
-    SetFillFactor,
-)
+from conductor_app.db.migration_operations import AddIndexWithoutLock, RemoveIndexWithoutLock, SetFillFactor
 
 ROOT = Path(__file__).parents[2]
 LINTER = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["django_migration_linter"]
@@ -125,7 +121,7 @@ SAFE = {
 INITIAL = 'migrations.CreateModel("Entry", [("id", models.BigAutoField(primary_key=True)), ("a", models.TextField())])'
 MODULE = """
 from django.db import migrations, models
-from conductor_app.models.migration_operations import AddIndexWithoutLock
+from conductor_app.db.migration_operations import AddIndexWithoutLock
 
 def change(apps, schema_editor):
     pass

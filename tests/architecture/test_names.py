@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from conductor_app import conf
+from conductor_app.settings import table as conf_table
 from tests.architecture.test_imports import APP, modules
 
 BANNED_WORDS = {
@@ -27,10 +27,10 @@ PARTICIPLES = {
 BRITISH = re.compile(r"colour|grey|behaviour|cancelled|normalis|prioritis|serialis|favourite|neighbour|catalogue")
 ADJECTIVES = {"need", "feed", "seed", "speed", "exceed", "embed"}
 TWINS = [
-    {"core/snapshot.py", "models/runs.py"},
-    {"core/standalone/snapshot.py", "models/groups.py"},
-    {"core/standalone/artifacts.py", "models/artifacts.py"},
-    {"core/effects.py", "core/standalone/effects.py"},
+    {"core/snapshot.py", "runs/models.py"},
+    {"taskcluster/core/snapshot.py", "taskcluster/models.py"},
+    {"taskcluster/core/decisions.py", "taskcluster/models.py"},
+    {"core/effects.py", "taskcluster/core/snapshot.py"},
 ]
 """Pairs of modules that define the same terms: the core's values and the tables, runs and standalone tasks."""
 
@@ -70,7 +70,7 @@ def test_names_of_modules_classes_and_functions_contain_no_banned_word():
 def test_names_have_us_spelling():
     named = [(path, path.stem) for path, _ in modules() if not is_generated(path)]
     named += [(path, node.name) for path, node in definitions()]
-    named += [(APP / "settings" / "table.py", setting) for setting in conf.DEFAULTS]
+    named += [(APP / "settings" / "table.py", setting) for setting in conf_table.DEFAULTS]
 
     assert [f"{relative(path)}: {name}" for path, name in named if BRITISH.search(name.lower())] == []
 
@@ -109,7 +109,7 @@ def test_a_public_class_name_is_unique():
 MIRRORS = {"decide.py", "effects.py", "reports.py", "snapshot.py", "change.py", "outbox.py", "task_commands.py"}
 """Modules of standalone tasks that mirror the module of the same name for runs."""
 NOT_FILES_OF_A_LAYER = {"settings", "migrations", "management"}
-BACKENDS = {"store/postgresql/base.py", "store/sqlite/base.py"}
+BACKENDS = {"db/postgresql/base.py", "db/sqlite/base.py"}
 """Modules of database backends, whose names and classes Django prescribes."""
 
 

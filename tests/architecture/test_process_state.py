@@ -13,7 +13,7 @@ CHANGING = {
     *("popleft", "remove", "setdefault", "update"),
 }
 EXCEPTIONS = {
-    "api/conductor/openapi/shapes.py _serializers": "one class for each constant table, which never changes",
+    "site/openapi/schema.py _serializers": "one class for each constant table, which never changes",
     "core/step_types/__init__.py STEP_TYPES": "the table of step types, which the start of a process completes",
     "notifications/redis.py _listener": "a connection and its thread: they do not end with a reset",
     "notifications/sqlite.py _inbox": "a socket and its thread: they do not end with a reset",
@@ -23,8 +23,8 @@ EXCEPTIONS = {
     "telemetry/metrics.py ATTEMPTS_ENDED": "its registry exports it as long as the process lives",
     "telemetry/metrics.py RUNS_ENDED": "its registry exports it as long as the process lives",
     "telemetry/metrics.py RUNS_STARTED": "its registry exports it as long as the process lives",
-    "workers/alert_notifier.py _transport": "connections, one for each thread",
-    "workers/sinks/kafka.py _producers": "connections by process id: a reset would not close them",
+    "alerts/notifier.py _transport": "connections, one for each thread",
+    "events/sinks.py _producers": "connections by process id: a reset would not close them",
 }
 """Values of modules that change, each with the reason why it is not a slot."""
 

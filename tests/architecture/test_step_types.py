@@ -8,9 +8,9 @@ from conductor_app.core.step_types import STEP_TYPES
 from tests.architecture.test_imports import APP, modules
 
 HOMONYMS = {
-    ("core/step_structure.py", "SIMPLE"),  # the type of a step that does not name one
-    ("core/human_task.py", "TERMINATE"),  # a completion strategy of assignments
-    ("models/runs.py", "HUMAN"),  # in an index; tables import no core
+    ("core/definition.py", "SIMPLE"),  # the type of a step that does not name one
+    ("core/human_tasks.py", "TERMINATE"),  # a completion strategy of assignments
+    ("runs/models.py", "HUMAN"),  # in an index; tables import no core
 }
 """Literals that are spelled like a step type."""
 TASK_STATE_READERS = {"core/snapshot.py", "core/masking.py"}

@@ -92,9 +92,9 @@ def list_run_pages() -> dict[str, str]:
 
 def list_other_pages() -> dict[str, str]:
     """Return URLs of the other pages, without filters and with the most frequent ones."""
-    from conductor_app.admin.queues.queue_list import queue_address
-    from conductor_app.admin.queues.worker_page import worker_address
-    from conductor_app.models import Attempt
+    from conductor_app.runs.models import Attempt
+    from conductor_app.tasks.pages.queues import queue_address
+    from conductor_app.tasks.pages.workers import worker_address
 
     worker, a_run, failed = worker_address("worker-7@0"), id_of(RUNS // 40 * 10), id_of(RUNS // 40 * 20 + 3)
     attempt = Attempt.objects.order_by("id").values_list("pk", flat=True).first()
@@ -158,20 +158,12 @@ def list_other_pages() -> dict[str, str]:
 
 def fill_statements(dialect: SqlDialect) -> list[str]:
     """Return statements that fill the tables of the other pages."""
-    from conductor_app.models import (
-        AuditEntry,
-        BulkItem,
-        BulkOperation,
-        DurationBaseline,
-        Failure,
-        FailureGroup,
-        HourlyFailureCount,
-        MinuteCount,
-        Poller,
-        Schedule,
-        ScheduleExecution,
-        WorkflowDefinition,
-    )
+    from conductor_app.access.models import AuditEntry
+    from conductor_app.bulk.models import BulkItem, BulkOperation
+    from conductor_app.definitions.models import DurationBaseline, WorkflowDefinition
+    from conductor_app.failures.models import Failure, FailureGroup, HourlyFailureCount
+    from conductor_app.schedules.models import Schedule, ScheduleExecution
+    from conductor_app.tasks.models import MinuteCount, Poller
 
     started_at = f"(CAST({END} AS BIGINT) - n * 60000)"
     of_flow = "'flow_' || CASE WHEN n / 2 < 10 THEN '0' ELSE '' END || CAST(n / 2 AS VARCHAR)"
@@ -302,7 +294,7 @@ def fill_statements(dialect: SqlDialect) -> list[str]:
 def fill_other_tables() -> None:
     from django.db import connection
 
-    from conductor_app.models import FailureGroup
+    from conductor_app.failures.models import FailureGroup
 
     if FailureGroup.objects.exists():
         return

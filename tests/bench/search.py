@@ -180,7 +180,7 @@ def literal(field: Any, dialect: SqlDialect) -> str:
 
 def fill_statements(dialect: SqlDialect) -> list[str]:
     """Return statements that fill the tables; each row is computed from its number `n`."""
-    from conductor_app.models import Attempt, HistoryEntry, Run, Task
+    from conductor_app.runs.models import Attempt, HistoryEntry, Run, Task
 
     runs, tasks = dialect.series(RUNS), dialect.series(TASKS_OF_ALL_RUNS)
     return [
@@ -366,7 +366,7 @@ def reset_sequences(cursor: Any) -> None:
 
 
 def is_filled() -> bool:
-    from conductor_app.models import Run
+    from conductor_app.runs.models import Run
 
     return Run.objects.exists()
 
@@ -507,7 +507,7 @@ def main() -> None:
 
 def set_clock_to_newest_run() -> None:
     """Let the clock of this process continue from the start of the newest run, so that pages show recent runs."""
-    from conductor_app import clock
+    from conductor_app.utils import clock
 
     began = time.monotonic_ns()
     clock._source = lambda: END * 1_000_000 + time.monotonic_ns() - began

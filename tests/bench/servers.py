@@ -124,7 +124,7 @@ def start_server(
     server = Server(f"http://127.0.0.1:{port}/api", database_url=database_url, environment=environment)
     celery = ["-m", "celery", "-A", "conductor_app"]
     commands = {
-        "web": ["-m", "gunicorn", "-c", "python:conductor_app.settings.gunicorn", "conductor_app.wsgi"],
+        "web": ["-m", "gunicorn", "-c", "python:conductor_app.processes.gunicorn_config", "conductor_app.wsgi"],
         "worker": [*celery, "worker", "--loglevel=WARNING", *WORKER_OPTIONS],
         "beat": [*celery, "beat", "--loglevel=WARNING", "-s", f"/tmp/beat-{port}"],
     }

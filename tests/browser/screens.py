@@ -7,29 +7,17 @@ from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from playwright.sync_api import Page, expect
 
-from conductor_app.admin.standalone.page_addresses import group_address, standalone_task_address
-from conductor_app.models import (
-    Alert,
-    AlertTarget,
-    Application,
-    Attempt,
-    BulkOperation,
-    EventDelivery,
-    EventHandler,
-    FailureGroup,
-    IntegrationModel,
-    Prompt,
-    Run,
-    SavedView,
-    Schedule,
-    ScopeRole,
-    Secret,
-    StandaloneTask,
-    TaskDefinition,
-    TaskGroup,
-    Webhook,
-    WorkflowDefinition,
-)
+from conductor_app.access.models import Application, Secret
+from conductor_app.ai.models import IntegrationModel, Prompt
+from conductor_app.alerts.models import Alert, AlertTarget, SavedView
+from conductor_app.bulk.models import BulkOperation
+from conductor_app.definitions.models import TaskDefinition, WorkflowDefinition
+from conductor_app.events.models import EventDelivery, EventHandler, Webhook
+from conductor_app.failures.models import FailureGroup
+from conductor_app.runs.models import Attempt, Run
+from conductor_app.schedules.models import Schedule
+from conductor_app.taskcluster.models import ScopeRole, StandaloneTask, TaskGroup
+from conductor_app.taskcluster.pages.artifacts import group_address, standalone_task_address
 
 LISTS = {
     "runs": "run",

@@ -78,7 +78,7 @@ def create_scenery() -> None:
     """Create a week of returns in a database that no server uses yet."""
     os.environ["DJANGO_SETTINGS_MODULE"] = "conductor_app.settings.embedded"
     django.setup()
-    from conductor_app.management.first_run import prepare_server
+    from conductor_app.processes.serving import prepare_server
     from tests.browser.demo_data import create_everything
 
     prepare_server()

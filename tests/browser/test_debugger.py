@@ -3,9 +3,10 @@
 import pytest
 from playwright.sync_api import expect
 
-from conductor_app.models import Run, WorkflowDefinition
+from conductor_app.definitions.models import WorkflowDefinition
+from conductor_app.runs.models import Run
 from tests.browser.page_checks import assert_usable_by_everybody
-from tests.insight.scenarios import define_workflow, step
+from tests.stored_scenarios import define_workflow, step
 
 DEFINITIONS = "/admin/conductor/workflowdefinition"
 

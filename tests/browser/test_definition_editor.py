@@ -3,10 +3,10 @@
 import pytest
 from playwright.sync_api import expect
 
-from conductor_app.models import WorkflowDefinition
+from conductor_app.definitions.models import WorkflowDefinition
 from tests.browser.editor_text import replace_in_editor
 from tests.browser.page_checks import assert_usable_by_everybody
-from tests.insight.scenarios import define_task, define_workflow, step
+from tests.stored_scenarios import define_task, define_workflow, step
 
 WORKFLOWS = "/admin/conductor/workflowdefinition/"
 

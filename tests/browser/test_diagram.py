@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.page_checks import NARROW, assert_usable_by_everybody, has_no_horizontal_scroll
-from tests.insight.scenarios import claim_and_report, define_task, define_workflow, start_run, step
+from tests.stored_scenarios import claim_and_report, define_task, define_workflow, start_run, step
 
 BRANCHES = [[step(f"branch_{number}")] for number in range(8)]
 LOOP = step("pages", "DO_WHILE", loopCondition="$.pages['iteration'] < 2", loopOver=[step("scan_page")])

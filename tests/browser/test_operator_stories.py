@@ -6,15 +6,20 @@ import pytest
 from django.core import mail
 from playwright.sync_api import Locator, expect
 
+from conductor_app.alerts import commands as alert_targets
+from conductor_app.alerts import commands as alerts
+from conductor_app.alerts.models import SavedView
+from conductor_app.bulk import executor as bulk
+from conductor_app.bulk.models import BulkOperation
 from conductor_app.core.reports import Report
-from conductor_app.engine import bulk
-from conductor_app.engine.failures import alert_targets, alerts, failure_groups
-from conductor_app.engine.tasks import task_commands
-from conductor_app.models import BulkOperation, SavedView, WorkflowDefinition
-from conductor_app.workers.event_publisher import publish_due_events
+from conductor_app.definitions.models import WorkflowDefinition
+from conductor_app.events.workers.publisher import publish_due_events
+from conductor_app.failures import commands as failure_groups
+from conductor_app.tasks.commands import reports as task_commands
 from tests.browser.test_workflow_canvas import node, set_field
 from tests.builders import human, switch
-from tests.insight.scenarios import (
+from tests.recording_web_server import json_answer, running_web_server
+from tests.stored_scenarios import (
     claim_and_report,
     claim_next,
     define_task,
@@ -23,7 +28,6 @@ from tests.insight.scenarios import (
     start_run,
     step,
 )
-from tests.recording_web_server import json_answer, running_web_server
 
 TRACEBACK = "Traceback (most recent call last):\n  File \"pay.py\", line 42, in charge\nKeyError: 'iban'"
 

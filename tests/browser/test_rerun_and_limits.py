@@ -4,13 +4,14 @@ import re
 
 from playwright.sync_api import expect
 
+from conductor_app.bulk import executor as bulk
+from conductor_app.bulk.models import BulkItem, BulkOperation
 from conductor_app.core.reports import Report
-from conductor_app.engine import bulk
-from conductor_app.engine.definitions import definition_commands
-from conductor_app.engine.failures import failure_groups
-from conductor_app.engine.runs import run_commands
-from conductor_app.engine.tasks import task_commands
-from conductor_app.models import BulkItem, BulkOperation, Run, Task
+from conductor_app.definitions import commands as definition_commands
+from conductor_app.failures import commands as failure_groups
+from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.models import Run, Task
+from conductor_app.tasks.commands import reports as task_commands
 from tests.browser.page_checks import NARROW, assert_accessible, has_no_horizontal_scroll
 from tests.builders import definition, fork, loop, policy, step, step_without_policy
 from tests.scenario import ACTOR, register_definitions

@@ -3,11 +3,11 @@
 import pytest
 from playwright.sync_api import expect
 
-from conductor_app.engine.runs import run_commands
+from conductor_app.runs.commands import repair as run_commands_repair
 from tests import builders
 from tests.browser.page_checks import NARROW, WIDE, assert_usable_by_everybody, has_no_horizontal_scroll
 from tests.builders import loop
-from tests.insight.scenarios import (
+from tests.stored_scenarios import (
     claim_and_report,
     claim_next,
     define_task,
@@ -26,7 +26,7 @@ def looped(transactional_db):
     run = start_run("scan_document")
     for outcome in ("COMPLETED", "COMPLETED", "FAILED"):
         claim_and_report("scan", outcome)
-    run_commands.retry(run.pk, "olga")
+    run_commands_repair.retry(run.pk, "olga")
     return reload_run(run)
 
 

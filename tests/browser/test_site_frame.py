@@ -5,7 +5,7 @@ from django.contrib.auth.models import User
 from playwright.sync_api import expect
 
 from tests.browser.page_checks import NARROW, assert_accessible, assert_usable_by_everybody, has_no_horizontal_scroll
-from tests.insight.scenarios import claim_and_report, define_task, define_workflow, start_run, step
+from tests.stored_scenarios import claim_and_report, define_task, define_workflow, start_run, step
 
 pytestmark = pytest.mark.looks
 SCREENS = ["/admin/", "/admin/conductor/run/", "/admin/queues/", "/admin/conductor/auditentry/", "/admin/preferences/"]

@@ -6,13 +6,18 @@ import pytest
 from django.core.files.base import ContentFile
 from playwright.sync_api import expect
 
-from conductor_app import clock
-from conductor_app.admin.standalone.page_addresses import group_address, standalone_task_address
-from conductor_app.engine.standalone import artifact_contents, claims, task_actions, task_commands
-from conductor_app.models import Artifact, AuditEntry, Task
-from tests.api.taskcluster.conftest import new_id
+from conductor_app.access.models import AuditEntry
+from conductor_app.runs.models import Task
+from conductor_app.taskcluster.commands import artifacts as artifact_contents
+from conductor_app.taskcluster.commands import tasks as claims
+from conductor_app.taskcluster.commands import tasks as task_actions
+from conductor_app.taskcluster.commands import tasks as task_commands
+from conductor_app.taskcluster.models import Artifact
+from conductor_app.taskcluster.pages.artifacts import group_address, standalone_task_address
+from conductor_app.utils import clock
 from tests.browser.page_checks import NARROW, assert_usable_by_everybody, has_no_horizontal_scroll
-from tests.engine.test_groups_parallel import LINUX, create
+from tests.taskcluster.conftest import new_id
+from tests.taskcluster.test_groups_parallel import LINUX, create
 
 LOG = "public/logs/live_backing.log"
 

@@ -5,8 +5,9 @@ import json
 import pytest
 from playwright.sync_api import expect
 
-from conductor_app.core.step_tree import walk
-from conductor_app.models import Run, WorkflowDefinition
+from conductor_app.core.definition import walk
+from conductor_app.definitions.models import WorkflowDefinition
+from conductor_app.runs.models import Run
 from tests.browser.editor_text import replace_in_editor, text_of_editor
 from tests.browser.page_checks import (
     NARROW,
@@ -16,7 +17,7 @@ from tests.browser.page_checks import (
     has_no_horizontal_scroll,
 )
 from tests.builders import catch, human, try_
-from tests.insight.scenarios import define_task, define_workflow, step
+from tests.stored_scenarios import define_task, define_workflow, step
 
 WORKFLOWS = "/admin/conductor/workflowdefinition/"
 

@@ -4,13 +4,17 @@ import time
 
 import pytest
 
+from conductor_app.access.models import AuditEntry
+from conductor_app.bulk import commands as bulk_commands
+from conductor_app.bulk import executor
+from conductor_app.bulk import executor as bulk_executor
+from conductor_app.bulk.commands import BulkRequest, bulk_action_of
+from conductor_app.bulk.models import BulkItem, BulkOperation
 from conductor_app.core.errors import Conflict, Invalid, NotAllowedInState, NotFound
-from conductor_app.engine import bulk
-from conductor_app.engine.bulk import BulkRequest, executor
-from conductor_app.engine.bulk.item_actions import bulk_action_of
-from conductor_app.engine.failures import failure_groups
-from conductor_app.engine.runs import labels
-from conductor_app.models import AuditEntry, BulkItem, BulkOperation, FailureGroup, Run, RunLabel
+from conductor_app.failures import commands as failure_groups
+from conductor_app.failures.models import FailureGroup
+from conductor_app.runs.commands import labels_and_messages as labels
+from conductor_app.runs.models import Run, RunLabel
 from tests.builders import step
 from tests.scenario import ACTOR, Scenario, run_commit_hooks
 
@@ -31,7 +35,7 @@ def failed(clock, count: int, reason: str = "no luck") -> Scenario:
 
 
 def begun(**asked) -> str:
-    return bulk.start(BulkRequest(**{"action": "retry", "selection": FAILED, "rate": 10.0, **asked}), ACTOR)
+    return bulk_commands.start(BulkRequest(**{"action": "retry", "selection": FAILED, "rate": 10.0, **asked}), ACTOR)
 
 
 def row(id: str) -> BulkOperation:
@@ -42,7 +46,7 @@ def passes(clock, seconds: float) -> None:
     """Time in which the engine looks twice a second."""
     for _ in range(round(seconds * 2)):
         with run_commit_hooks():
-            bulk.run_due_operations()
+            bulk_executor.run_due_operations()
         clock.advance(seconds=0.5)
 
 
@@ -70,14 +74,14 @@ def test_the_rate_limits_the_started_items(clock):
     failed(clock, 12)
     id = begun(rate=4.0)
     with run_commit_hooks():
-        bulk.run_due_operations()
-        bulk.run_due_operations()
+        bulk_executor.run_due_operations()
+        bulk_executor.run_due_operations()
     counts = [running()]
 
     for _ in range(3):
         clock.advance(seconds=1)
         with run_commit_hooks():
-            bulk.run_due_operations()
+            bulk_executor.run_due_operations()
         counts.append(running())
 
     assert counts == [1, 5, 9, 12]
@@ -91,7 +95,7 @@ def test_an_unused_rate_is_not_accumulated(clock):
     clock.advance(seconds=60)
 
     with run_commit_hooks():
-        bulk.run_due_operations()
+        bulk_executor.run_due_operations()
 
     assert row(id).done <= 8
 
@@ -103,7 +107,7 @@ def test_an_operation_continues_at_its_rate_between_jobs(clock, monkeypatch):
     until = clock.now() + 500
 
     with run_commit_hooks():
-        bulk.run_operations_until(until, wait_ms=500)
+        bulk_executor.run_operations_until(until, wait_ms=500)
 
     assert clock.now() - until <= 100
     assert 25 <= row(id).done <= 30
@@ -114,7 +118,7 @@ def test_a_stopping_process_handles_no_further_items(clock):
     id = begun(rate=1000.0)
 
     with run_commit_hooks():
-        bulk.run_operations_until(clock.now() + 500, wait_ms=500, is_stopping=lambda: True)
+        bulk_executor.run_operations_until(clock.now() + 500, wait_ms=500, is_stopping=lambda: True)
 
     assert row(id).done == 0
 
@@ -125,9 +129,9 @@ def test_an_item_stopped_or_withdrawn_during_its_action_is_rolled_back(clock):
     passes(clock, 1)
     seen, items = row(id), list(BulkItem.objects.filter(operation=id, outcome="WAITING").values_list("pk", "run_id"))
 
-    bulk.withdraw(id, [items[0][1]], ACTOR)
+    bulk_commands.withdraw(id, [items[0][1]], ACTOR)
     assert executor._process_item(seen, *items[0], bulk_action_of(seen))
-    bulk.stop(id, ACTOR)
+    bulk_commands.stop(id, ACTOR)
     assert not executor._process_item(seen, *items[1], bulk_action_of(seen))
 
     assert running() == row(id).done
@@ -159,7 +163,7 @@ def test_a_failed_canary_pauses_the_operation_until_a_user_resumes_it(clock):
     assert row(id).verdict.startswith("1 of 2 runs of the canary succeeded: 50 %")
     assert row(id).remaining_count == 4
 
-    bulk.resume(id, ACTOR, "that one is known")
+    bulk_commands.resume(id, ACTOR, "that one is known")
     passes(clock, 2)
 
     assert (row(id).state, row(id).done) == ("DONE", 6)
@@ -181,16 +185,16 @@ def test_an_operation_can_be_paused_resumed_and_stopped(clock):
     failed(clock, 30)
     id = begun(rate=10.0)
     passes(clock, 1.5)
-    bulk.pause(id, ACTOR, "a look")
+    bulk_commands.pause(id, ACTOR, "a look")
     done = row(id).done
     assert 0 < done < 30
     passes(clock, 2)
     assert row(id).done == done
 
-    bulk.resume(id, ACTOR)
+    bulk_commands.resume(id, ACTOR)
     passes(clock, 1)
     assert row(id).done > done
-    bulk.stop(id, ACTOR, "enough")
+    bulk_commands.stop(id, ACTOR, "enough")
     done = row(id).done
     passes(clock, 2)
 
@@ -199,16 +203,16 @@ def test_an_operation_can_be_paused_resumed_and_stopped(clock):
     acts = AuditEntry.objects.filter(object_type="bulk operation").order_by("id").values_list("action", flat=True)
     assert list(acts) == ["start", "pause", "resume", "stop"]
     with pytest.raises(NotAllowedInState):
-        bulk.pause(id, ACTOR)
+        bulk_commands.pause(id, ACTOR)
     with pytest.raises(Conflict):
-        bulk.resume(id, ACTOR)
+        bulk_commands.resume(id, ACTOR)
 
 
 def test_a_refused_item_does_not_block_others_and_can_be_retried(clock):
     scenario = failed(clock, 3)
     id = begun()
     with run_commit_hooks():
-        bulk.run_due_operations()
+        bulk_executor.run_due_operations()
     scenario.retry()
     passes(clock, 2)
     refused = BulkItem.objects.get(operation=id, outcome="REFUSED")
@@ -217,12 +221,12 @@ def test_a_refused_item_does_not_block_others_and_can_be_retried(clock):
     assert (row(id).state, row(id).done, row(id).refused) == ("DONE", 2, 1)
 
     scenario.terminate()
-    again = bulk.retry_refused(id, ACTOR)
+    again = bulk_commands.retry_refused(id, ACTOR)
     passes(clock, 2)
 
     assert outcomes(again) == ["DONE"]
     with pytest.raises(Conflict):
-        bulk.retry_refused(again, ACTOR)
+        bulk_commands.retry_refused(again, ACTOR)
 
 
 def test_runs_can_be_excluded_before_and_withdrawn_during_an_operation(clock):
@@ -230,9 +234,9 @@ def test_runs_can_be_excluded_before_and_withdrawn_during_an_operation(clock):
     ids = list(Run.objects.order_by("id").values_list("pk", flat=True))
     id = begun(excluded=[scenario.id], rate=0.5)
     with run_commit_hooks():
-        bulk.run_due_operations()
+        bulk_executor.run_due_operations()
 
-    assert bulk.withdraw(id, [ids[-1], "nobody"], ACTOR) == 1
+    assert bulk_commands.withdraw(id, [ids[-1], "nobody"], ACTOR) == 1
     passes(clock, 10)
 
     assert outcomes(id) == ["DONE", "DONE", "WITHDRAWN"]
@@ -246,7 +250,7 @@ def test_runs_are_gathered_in_batches_and_those_that_fail_later_are_not_among_th
     failed(clock, 7)
     id = begun()
     with run_commit_hooks():
-        bulk.run_due_operations()
+        bulk_executor.run_due_operations()
     assert (row(id).state, row(id).total) == ("GATHERING", 4)
 
     passes(clock, 3)
@@ -325,7 +329,7 @@ def test_invalid_parameters_are_refused(clock, asked):
 
 
 def test_there_is_no_such_operation(clock):
-    for command in (bulk.pause, bulk.resume, bulk.stop, bulk.retry_refused):
+    for command in (bulk_commands.pause, bulk_commands.resume, bulk_commands.stop, bulk_commands.retry_refused):
         with pytest.raises(NotFound):
             command("nobody", ACTOR)
 
@@ -351,17 +355,17 @@ def test_an_approved_operation_starts_and_the_audit_log_has_both_users(clock, se
     id = begun()
 
     with pytest.raises(Conflict, match="Another person"):
-        bulk.approve(id, ACTOR)
+        bulk_commands.approve(id, ACTOR)
     with pytest.raises(Conflict, match="waits for the approval"):
-        bulk.resume(id, "ben")
-    bulk.approve(id, "ben", "I have looked.")
+        bulk_commands.resume(id, "ben")
+    bulk_commands.approve(id, "ben", "I have looked.")
     passes(clock, 2)
 
     assert (row(id).state, row(id).approved_by, running()) == ("DONE", "ben", 2)
     said = AuditEntry.objects.filter(object_type="bulk operation", object_id=id).order_by("id")
     assert [(entry.actor, entry.action) for entry in said] == [(ACTOR, "start"), ("ben", "approve")]
     with pytest.raises(Conflict, match="does not wait"):
-        bulk.approve(id, "ben")
+        bulk_commands.approve(id, "ben")
 
 
 def test_an_operation_pending_approval_can_be_declined(clock, settings):
@@ -369,7 +373,7 @@ def test_an_operation_pending_approval_can_be_declined(clock, settings):
     failed(clock, 1)
     id = begun()
 
-    bulk.stop(id, "ben", "Not today.")
+    bulk_commands.stop(id, "ben", "Not today.")
 
     assert (row(id).state, row(id).is_waiting_for_approval) == ("STOPPED", False)
 
@@ -409,7 +413,7 @@ def test_refused_label_changes_are_retried_with_the_same_labels(clock):
     passes(clock, 2)
     labels.remove_labels(run.pk, ["old 0"], ACTOR)
 
-    bulk.retry_refused(id, ACTOR)
+    bulk_commands.retry_refused(id, ACTOR)
     passes(clock, 2)
 
     assert run.labels.filter(name="late").exists()

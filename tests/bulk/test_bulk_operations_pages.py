@@ -5,11 +5,14 @@ import re
 import pytest
 from django.urls import reverse
 
-from conductor_app.engine import bulk
-from conductor_app.engine.failures import failure_groups
-from conductor_app.models import BulkItem, BulkOperation, FailureGroup, Run
-from tests.admin.page_text import html, page_text
+from conductor_app.bulk import commands as bulk_commands
+from conductor_app.bulk import executor as bulk_executor
+from conductor_app.bulk.models import BulkItem, BulkOperation
+from conductor_app.failures import commands as failure_groups
+from conductor_app.failures.models import FailureGroup
+from conductor_app.runs.models import Run
 from tests.builders import definition, loop, step
+from tests.page_text import html, page_text
 from tests.scenario import ACTOR, Scenario, register_definitions, run_commit_hooks
 
 pytestmark = pytest.mark.django_db
@@ -31,13 +34,13 @@ def scenario(clock) -> Scenario:
 def works(clock, seconds: int = 2) -> None:
     for _ in range(seconds * 2):
         with run_commit_hooks():
-            bulk.run_due_operations()
+            bulk_executor.run_due_operations()
         clock.advance(seconds=0.5)
 
 
 def begun(**more) -> str:
     asked = {"action": "retry", "selection": {"status": ["FAILED"]}, "rate": 10.0, "reason": "it is back", **more}
-    return bulk.start(bulk.BulkRequest(**asked), ACTOR)
+    return bulk_commands.start(bulk_commands.BulkRequest(**asked), ACTOR)
 
 
 def test_a_plan_counts_the_affected_runs(operator, scenario):
@@ -90,7 +93,7 @@ def retried(operator, scenario, clock) -> str:
 
 def test_titles_name_a_failure_group_by_its_error(operator, retried, django_assert_max_num_queries):
     group = FailureGroup.objects.get(message__startswith="KeyError")
-    bulk.start(bulk.BulkRequest("retry", {"failure_group": group.pk}, "fixed"), "olga")
+    bulk_commands.start(bulk_commands.BulkRequest("retry", {"failure_group": group.pk}, "fixed"), "olga")
 
     plan = page_text(operator.get(PLAN, {"failure_group": group.pk}))
     with django_assert_max_num_queries(15):
@@ -154,7 +157,7 @@ def test_actions_that_do_not_reopen_runs_show_only_their_outcome(operator, scena
 def test_a_rejected_run_has_a_reason_and_can_be_retried(operator, scenario, clock):
     id = begun()
     with run_commit_hooks():
-        bulk.run_due_operations()
+        bulk_executor.run_due_operations()
     scenario.retry()
     works(clock)
 
@@ -169,7 +172,7 @@ def test_a_rejected_run_has_a_reason_and_can_be_retried(operator, scenario, cloc
 def test_a_run_is_excluded_before_it_is_processed(operator, scenario):
     id = begun(rate=0.1)
     with run_commit_hooks():
-        bulk.run_due_operations()
+        bulk_executor.run_due_operations()
 
     operator.post(f"{LIST}{id}/", {"do": "withdraw", "run": scenario.id})
 

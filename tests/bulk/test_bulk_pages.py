@@ -2,11 +2,11 @@
 
 import pytest
 
-from conductor_app.admin.bulk import selected_runs
-from conductor_app.engine.runs import run_commands
-from conductor_app.models import AuditEntry
-from tests.admin.page_text import page_text
-from tests.insight.scenarios import define_workflow, reload_run, start_run, step
+from conductor_app.access.models import AuditEntry
+from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.pages import selected_runs
+from tests.page_text import page_text
+from tests.stored_scenarios import define_workflow, reload_run, start_run, step
 
 LIST = "/admin/conductor/run/"
 

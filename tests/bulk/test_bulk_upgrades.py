@@ -1,7 +1,7 @@
 """Runs that are under way are moved to the newest version of their definition, many at once."""
 
-from conductor_app.engine.runs.operations import Operation, apply_operation
-from tests.insight.scenarios import claim_and_report, define_workflow, reload_run, start_run_of, step
+from conductor_app.runs.commands.plans import Operation, apply_operation
+from tests.stored_scenarios import claim_and_report, define_workflow, reload_run, start_run_of, step
 
 
 def test_an_upgraded_run_continues_at_its_position(clock, db):

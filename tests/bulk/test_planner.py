@@ -6,9 +6,10 @@ from collections import Counter
 
 import pytest
 
-from conductor_app.models import AuditEntry, Run
-from tests.admin.page_text import html, page_text
+from conductor_app.access.models import AuditEntry
+from conductor_app.runs.models import Run
 from tests.builders import definition, dynamic_fork, fork, loop, policy, step
+from tests.page_text import html, page_text
 from tests.scenario import Scenario, register_definitions
 
 pytestmark = pytest.mark.django_db

@@ -10,11 +10,11 @@ from django.core.servers.basehttp import ThreadedWSGIServer
 from django.db import connections
 from django.test.testcases import QuietWSGIRequestHandler
 
-from conductor_app import clock
-from conductor_app.api.disconnect_check import SOCKET_KEY
-from conductor_app.engine.sweeps import sweep_until
-from conductor_app.workers.event_publisher import publish_due_events
-from conductor_app.workers.runner import run_built_in_workers
+from conductor_app.events.workers.publisher import publish_due_events
+from conductor_app.processes.sweeps import sweep_until
+from conductor_app.system_tasks.runner import run_built_in_workers
+from conductor_app.utils import clock
+from conductor_app.web.waiting_requests import SOCKET_KEY
 from conductor_app.wsgi import application
 
 TICK_MS = 100

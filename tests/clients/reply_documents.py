@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from django.http import HttpResponse
 
-from conductor_app import process_state
 from conductor_app.core.step_types import STEP_TYPES
-from conductor_app.engine import sweeps
-from tests.api.conftest import Api
-from tests.api.step_documents import Step, simple, step
+from conductor_app.processes import sweeps
+from conductor_app.utils import process_state
+from tests.api_fixtures import Api
 from tests.conftest import Clock, freeze_time, seed_randomness
 from tests.database_baseline import restore_baseline
+from tests.step_documents import Step, simple, step
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "reference" / "step-types.md"
 INPUT = {

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from conductor_app.access.access_keys import create_key
+from conductor_app.access.tokens import create_key
 
 from . import java_sdk, sdk_table
 from .model_server import running_model_server

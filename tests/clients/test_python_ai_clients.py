@@ -10,7 +10,7 @@ from conductor.client.http.models.integration_api_update import Frequency, Integ
 from conductor.client.http.models.integration_update import IntegrationUpdate
 from conductor.client.orkes.models.metadata_tag import MetadataTag
 
-from conductor_app.models import ModelUsage
+from conductor_app.ai.models import ModelUsage
 
 from .model_server import ANSWER, running_model_server
 

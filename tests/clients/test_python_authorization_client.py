@@ -18,8 +18,8 @@ from conductor.client.orkes.models.access_type import AccessType
 from conductor.client.orkes.models.metadata_tag import MetadataTag
 from conductor.client.orkes_clients import OrkesClients
 
-from conductor_app.access.access_keys import create_key
-from conductor_app.models import AuditEntry
+from conductor_app.access.models import AuditEntry
+from conductor_app.access.tokens import create_key
 from tests.clients.shop_workflow import Shop
 
 

@@ -52,9 +52,9 @@ from conductor.client.workflow.task.terminate_task import TerminateTask, Workflo
 from conductor.client.workflow.task.wait_for_webhook_task import WaitForWebHookTask
 from conductor.client.workflow.task.wait_task import WaitForDurationTask, WaitTask, WaitUntilTask
 
-from conductor_app.models import Integration
+from conductor_app.ai.models import Integration
+from tests.ai.embedding_server import running_embedding_server
 from tests.recording_web_server import WebServer, json_answer
-from tests.workers.ai.embedding_server import running_embedding_server
 
 from . import sdk_table
 from .model_server import ANSWER, running_model_server

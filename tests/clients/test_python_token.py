@@ -6,11 +6,10 @@ from conductor.client.configuration.settings.authentication_settings import Auth
 from conductor.client.http.rest import AuthorizationException
 from conductor.client.orkes_clients import OrkesClients
 
-from conductor_app.access.access_keys import create_key
-from conductor_app.access.quotas import caller_of_user
-from conductor_app.engine.access import token_buckets
-from conductor_app.engine.access.quota_settings import save_quotas
-from conductor_app.models import Application
+from conductor_app.access import quotas as token_buckets
+from conductor_app.access.models import Application
+from conductor_app.access.quotas import caller_of_user, save_quotas
+from conductor_app.access.tokens import create_key
 from tests.clients import importable_workers as handled
 from tests.clients.shop_workflow import Shop, serve_tasks, worker
 from tests.clients.wait_until import eventually

@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 import pytest
 
-from conductor_app.access.access_keys import create_key
+from conductor_app.access.tokens import create_key
 from tests.clients.raw_requests import SDKS, Wire
 from tests.clients.shop_workflow import Shop
 

@@ -9,9 +9,8 @@ import taskcluster
 from taskcluster.exceptions import TaskclusterAuthFailure, TaskclusterRestFailure
 from taskcluster.utils import slugId
 
-from conductor_app.access.clients import NEVER_EXPIRES
-from conductor_app.engine.access.clients import ClientSettings, create_client
-from conductor_app.engine.access.scope_roles import update_role
+from conductor_app.taskcluster.auth.commands import ClientSettings, create_client, update_role
+from conductor_app.taskcluster.auth.scopes import NEVER_EXPIRES
 
 from .test_taskcluster_queue import LINUX, WORKER, definition
 

@@ -20,7 +20,7 @@ from conductor_app.core.data_requests import (
 from conductor_app.core.decide import apply_command, decide, no_command
 from conductor_app.core.decision_context import Command, conductor_status
 from conductor_app.core.definition import Definition
-from conductor_app.core.document import read_definition
+from conductor_app.core.document.reading import read_definition
 from conductor_app.core.effects import Effect, SendMessage, StartRun, TransitionAttempt, apply_effects
 from conductor_app.core.reports import Report
 from conductor_app.core.snapshot import NEVER, Run, Task

@@ -7,12 +7,13 @@ from hashlib import sha256
 import pytest
 from jsonschema import Draft202012Validator
 
-from conductor_app.core.alert_messages import AlertNotice, requests_for
-from conductor_app.core.alert_targets import (
+from conductor_app.core.alerts import (
     ALERT_TARGET_FIELDS,
+    AlertNotice,
     clean_target_settings,
     displayed_settings,
     redact_target_secrets,
+    requests_for,
 )
 from conductor_app.core.errors import Invalid
 from tests.core.alert_target_schemas import SCHEMAS

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.core.human_task import (
+from conductor_app.core.human_tasks import (
     ANSWER_SCHEMA_KEY,
     Assignee,
     HumanQuestion,

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from conductor_app.core.budget_periods import period_bounds
+from conductor_app.core.ai import period_bounds
 from conductor_app.core.snapshot import NEVER
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from conductor_app.core import commands
 from conductor_app.core.breakpoints import AFTER, BEFORE, FAILURE, Breakpoint
-from conductor_app.core.child_run import new_child_run
+from conductor_app.core.child_runs import new_child_run
 from conductor_app.core.data_requests import ScriptResult
 from conductor_app.core.errors import Invalid, NotAllowedInState
 from conductor_app.core.snapshot import NEVER

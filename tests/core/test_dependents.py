@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.core.dependents import dependents_of
+from conductor_app.core.decision_context import dependents_of
 from tests.builders import exclusive_join, fork, loop, noop, plan, step, switch
 
 SEQUENCE = [step("a"), *fork([step("b")], [noop("c"), step("d")], join="j"), step("e")]

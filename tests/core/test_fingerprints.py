@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conductor_app.core.fingerprints import build_of, fingerprint, normalize_message, split_variable_parts
+from conductor_app.core.failure_grouping import build_of, fingerprint, normalize_message, split_variable_parts
 from tests.hypothesis_profile import property_settings
 
 SAME = {

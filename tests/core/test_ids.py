@@ -2,7 +2,7 @@
 
 from uuid import RFC_4122, UUID
 
-from conductor_app.core.ids import derived_id
+from conductor_app.core.primitives import derived_id
 
 
 def test_ids_of_the_same_time_sort_by_position():

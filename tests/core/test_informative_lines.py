@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conductor_app.core.informative_lines import informative_line
-from conductor_app.core.reasons import MAX_REASON_LENGTH, quote_reason, shorten_reason
+from conductor_app.core.errors import MAX_REASON_LENGTH, quote_reason, shorten_reason
+from conductor_app.core.failure_grouping import informative_line
 from tests.hypothesis_profile import property_settings
 
 TRACEBACK = """Traceback (most recent call last):

@@ -6,8 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from conductor_app.core import commands
-from conductor_app.core.commands.downstream import Downstream
-from conductor_app.core.commands.reopen import superseded_keys, terminate_tasks
+from conductor_app.core.commands.reopen import Downstream, superseded_keys, terminate_tasks
 from conductor_app.core.definition import Key, Step
 from conductor_app.core.snapshot import Run
 from tests.core.simulated_run import RunInMemory

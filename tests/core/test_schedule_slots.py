@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.core.timetable import ScheduleSlot, parse_timetable
+from conductor_app.core.cron import ScheduleSlot, parse_timetable
 from tests.conftest import NOON
 
 MINUTE, HOUR = 60_000, 3_600_000

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conductor_app.core import commands
-from conductor_app.core.document import read_definition
+from conductor_app.core.document.reading import read_definition
 from conductor_app.core.errors import RequestRefused
 from tests.core.simulated_run import RunInMemory
 from tests.core.test_run_invariants import finish_run, take_random_step

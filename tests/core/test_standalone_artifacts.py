@@ -6,8 +6,8 @@ import pytest
 
 from conductor_app.core.errors import Conflict, Invalid
 from conductor_app.core.snapshot import Attempt
-from conductor_app.core.standalone.artifacts import ArtifactValue, replace_artifact, require_writable_attempt
-from conductor_app.core.standalone.snapshot import StandaloneTask
+from conductor_app.taskcluster.core.decisions import ArtifactValue, replace_artifact, require_writable_attempt
+from conductor_app.taskcluster.core.snapshot import StandaloneTask
 
 NOW = 1_800_000_000_000
 MINUTE = 60_000

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conductor_app.core.text_chunks import split_text
+from conductor_app.core.primitives import split_text
 
 
 @pytest.mark.parametrize(

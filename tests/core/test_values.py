@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from conductor_app.core.frozen import fast_replace
+from conductor_app.core.primitives import fast_replace
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Load through a pooler: `python -m tests.store.pooled_load` starts runs and serves them in several threads.
+"""Load through a pooler: `python -m tests.db.pooled_load` starts runs and serves them in several threads.
 
 It prints how many runs completed, and the status codes of searches and pages.
 """

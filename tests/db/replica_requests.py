@@ -1,4 +1,4 @@
-"""Requests to a server with a replica: `python -m tests.access.replica_requests` prints what each of them showed.
+"""Requests to a server with a replica: `python -m tests.db.replica_requests` prints what each of them showed.
 
 The replica's replay is paused, so that it lacks what is written afterwards.
 """
@@ -29,7 +29,7 @@ def main() -> None:
     from django.contrib.auth.models import User
     from django.test import Client
 
-    from conductor_app.models import replica
+    from conductor_app.db import replica
 
     settings.CONDUCTOR_API_ACCESS = "open"
     user = User.objects.create(username="reader", is_staff=True, is_superuser=True)

@@ -3,8 +3,8 @@
 import pytest
 from django.db import IntegrityError, connection, transaction
 
-from conductor_app.store.statement_batch import StaleRow, StatementBatch
-from conductor_app.store.statements import fetch
+from conductor_app.db.statements import fetch
+from conductor_app.runs.store.batch import StaleRow, StatementBatch
 from tests.builders import step
 from tests.scenario import Scenario
 

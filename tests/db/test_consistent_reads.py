@@ -16,17 +16,18 @@ from django.db import connection
 from django.test import RequestFactory
 
 from conductor_app.core.reports import Report
-from conductor_app.engine.runs import run_commands
-from conductor_app.engine.standalone import claims, task_actions
-from conductor_app.engine.standalone import task_commands as standalone_tasks
-from conductor_app.engine.tasks import task_commands
-from tests.api.taskcluster.conftest import LINUX
+from conductor_app.runs.commands import repair as run_commands_repair
+from conductor_app.taskcluster.commands import tasks as claims
+from conductor_app.taskcluster.commands import tasks as standalone_tasks
+from conductor_app.taskcluster.commands import tasks as task_actions
+from conductor_app.tasks.commands import reports as task_commands
 from tests.builders import policy, step
-from tests.engine.test_groups_parallel import RETRIES as RETRIED
-from tests.engine.test_groups_parallel import new_task
-from tests.engine.test_parallel import at_once
-from tests.engine.test_statements import CONTROL
+from tests.runs.test_parallel import at_once
+from tests.runs.test_statements import CONTROL
 from tests.scenario import ACTOR, Scenario
+from tests.taskcluster.conftest import LINUX
+from tests.taskcluster.test_groups_parallel import RETRIES as RETRIED
+from tests.taskcluster.test_groups_parallel import new_task
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -148,7 +149,7 @@ def said(run_id: str, ref: str, outcome: str) -> Callable[[], Any]:
 def changes_of(run_id: str) -> list[Callable[[], Any]]:
     """Return changes of a run: a retry, progress, completion, and a restart."""
     steps = (("a", "FAILED"), ("a", "COMPLETED"), ("b", "COMPLETED"))
-    return [*(said(run_id, *step) for step in steps), lambda: run_commands.rerun(run_id, ACTOR)]
+    return [*(said(run_id, *step) for step in steps), lambda: run_commands_repair.rerun(run_id, ACTOR)]
 
 
 def worked_on(run_id: str) -> Act:

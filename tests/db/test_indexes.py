@@ -4,9 +4,10 @@ import pytest
 from django.apps import apps
 from django.db import connection
 
-from conductor_app.models import Attempt, HistoryEntry, Run, Task
-from conductor_app.models.fields import IdField
-from conductor_app.store import removal, statements
+from conductor_app.db import statements
+from conductor_app.db.fields import IdField
+from conductor_app.runs.models import Attempt, HistoryEntry, Run, Task
+from conductor_app.runs.store import due as removal
 from tests.builders import step
 from tests.scenario import Scenario
 

@@ -67,7 +67,7 @@ def load_through(address: str, **settings: str) -> subprocess.CompletedProcess[s
         "LOG_LEVEL": "ERROR",
         **settings,
     }
-    command = [sys.executable, "-m", "tests.store.pooled_load"]
+    command = [sys.executable, "-m", "tests.db.pooled_load"]
     return subprocess.run(command, env=os.environ | given, cwd=ROOT, capture_output=True, text=True)
 
 

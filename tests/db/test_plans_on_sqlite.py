@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from conductor_app.store import run_tree
+from conductor_app.runs.store import loading as run_tree
 from tests.builders import fork, loop, policy, step
 from tests.scenario import Scenario
 

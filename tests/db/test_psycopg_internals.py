@@ -4,7 +4,7 @@ import pytest
 from django.db import connection, transaction
 from psycopg._preparing import PrepareManager
 
-from conductor_app.store import psycopg_internals, statements
+from conductor_app.db import psycopg_internals, statements
 
 ON_POSTGRESQL = pytest.mark.skipif(connection.vendor != "postgresql", reason="psycopg speaks to PostgreSQL only")
 

@@ -6,17 +6,15 @@ import re
 import pytest
 from django.db import connection, transaction
 
-from conductor_app.models import gates
-from conductor_app.models.named_statements import FOLDER, HEADER, PARAMETER, NamedStatement
-from conductor_app.store import (
-    claims,
-    due_rows,
-    outbox_messages,
-    runs,
-    standalone_claims,
-    standalone_tasks,
-    statements,
-)
+from conductor_app.db import statements
+from conductor_app.db.named_statements import FOLDER, HEADER, PARAMETER, NamedStatement
+from conductor_app.runs.store import due as due_rows
+from conductor_app.runs.store import due as outbox_messages
+from conductor_app.runs.store import loading as runs
+from conductor_app.taskcluster import store as standalone_claims
+from conductor_app.taskcluster import store as standalone_tasks
+from conductor_app.tasks import gates
+from conductor_app.tasks import store as claims
 from tests.builders import step
 from tests.scenario import Scenario
 

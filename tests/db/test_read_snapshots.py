@@ -3,11 +3,11 @@
 import pytest
 from django.db import DatabaseError, connection, transaction
 
-from conductor_app.models import QueueHold
-from conductor_app.models.snapshots import read_snapshot
-from conductor_app.store.statements import execute, fetch
-from tests.engine.test_parallel import at_once
-from tests.engine.test_statements import Counted
+from conductor_app.db.replica import read_snapshot
+from conductor_app.db.statements import execute, fetch
+from conductor_app.tasks.models import QueueHold
+from tests.runs.test_parallel import at_once
+from tests.runs.test_statements import Counted
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -57,7 +57,7 @@ def test_pages_and_searches_read_the_replica_while_it_is_up_to_date(replica):
         "LOG_LEVEL": "ERROR",
         **replica,
     }
-    command = [sys.executable, "-m", "tests.access.replica_requests"]
+    command = [sys.executable, "-m", "tests.db.replica_requests"]
 
     done = subprocess.run(command, env=os.environ | given, cwd=ROOT, capture_output=True, text=True)
 

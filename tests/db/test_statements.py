@@ -5,7 +5,7 @@ from contextlib import nullcontext
 import pytest
 from django.db import DatabaseError, IntegrityError, connection, transaction
 
-from conductor_app.store.statements import execute, execute_together, fetch
+from conductor_app.db.statements import execute, execute_together, fetch
 
 pytestmark = pytest.mark.django_db
 

@@ -2,10 +2,13 @@
 
 import pytest
 
-from conductor_app.engine.runs import run_commands
-from conductor_app.models import AuditEntry, Poller, Run, TaskDefinition, WorkflowDefinition
-from tests.admin.page_text import page_text
-from tests.insight.scenarios import define_task, define_workflow, step
+from conductor_app.access.models import AuditEntry
+from conductor_app.definitions.models import TaskDefinition, WorkflowDefinition
+from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.models import Run
+from conductor_app.tasks.models import Poller
+from tests.page_text import page_text
+from tests.stored_scenarios import define_task, define_workflow, step
 
 pytestmark = pytest.mark.django_db
 WORKFLOWS, TASKS = "/admin/conductor/workflowdefinition/", "/admin/conductor/taskdefinition/"

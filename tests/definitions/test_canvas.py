@@ -7,10 +7,10 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
-from conductor_app.models import DefinitionDraft, WorkflowDefinition
-from tests.admin.page_text import html, page_text
+from conductor_app.definitions.models import DefinitionDraft, WorkflowDefinition
 from tests.builders import catch, fork, human, loop, switch, try_
-from tests.insight.scenarios import define_task, define_workflow, step
+from tests.page_text import html, page_text
+from tests.stored_scenarios import define_task, define_workflow, step
 
 WORKFLOWS = "/admin/conductor/workflowdefinition/"
 SHIP = step("ship", inputParameters={"receipt": "${charge.output.receipt}", "count": 3})
@@ -96,7 +96,7 @@ ALL_KINDS = text(
 
 
 def test_a_form_that_is_applied_unchanged_changes_nothing(operator):
-    from conductor_app.core.step_tree import walk
+    from conductor_app.core.definition import walk
 
     for path in ["", *(spot.path for spot in walk(json.loads(ALL_KINDS)["tasks"]))]:
         answer = apply(operator, ALL_KINDS, path, panel="step" if path else "settings")
@@ -291,7 +291,7 @@ def test_a_step_is_added_where_the_plus_of_the_diagram_stands(operator):
 
 
 def test_every_type_of_the_list_is_added_and_has_a_form(operator):
-    from conductor_app.admin.definitions.step_catalog import CATALOG
+    from conductor_app.definitions.editor.step_catalog import CATALOG
 
     for entry in CATALOG:
         answer = post(operator, text(step("a")), f"add:{entry.type}", place="tasks[1]")

@@ -5,9 +5,10 @@ import json
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
-from conductor_app.models import AuditEntry, TaskDefinition, WorkflowDefinition
-from tests.admin.page_text import page_text
-from tests.insight.scenarios import define_task, define_workflow, step
+from conductor_app.access.models import AuditEntry
+from conductor_app.definitions.models import TaskDefinition, WorkflowDefinition
+from tests.page_text import page_text
+from tests.stored_scenarios import define_task, define_workflow, step
 
 EXPORT = "/admin/conductor/workflowdefinition/export/"
 IMPORT = "/admin/conductor/workflowdefinition/import/"

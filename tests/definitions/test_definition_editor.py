@@ -7,9 +7,10 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
-from conductor_app.models import AuditEntry, DefinitionDraft, TaskDefinition, WorkflowDefinition
-from tests.admin.page_text import html, page_text
-from tests.insight.scenarios import define_task, define_workflow, start_run, start_run_of, step
+from conductor_app.access.models import AuditEntry
+from conductor_app.definitions.models import DefinitionDraft, TaskDefinition, WorkflowDefinition
+from tests.page_text import html, page_text
+from tests.stored_scenarios import define_task, define_workflow, start_run, start_run_of, step
 
 WORKFLOWS = "/admin/conductor/workflowdefinition/"
 TASKS = "/admin/conductor/taskdefinition/"

@@ -2,9 +2,9 @@
 
 import pytest
 
-from conductor_app.models import WorkflowDefinition
-from tests.admin.page_text import html, page_text
-from tests.insight.scenarios import claim_and_report, claim_next, define_task, define_workflow, start_run, step
+from conductor_app.definitions.models import WorkflowDefinition
+from tests.page_text import html, page_text
+from tests.stored_scenarios import claim_and_report, claim_next, define_task, define_workflow, start_run, step
 
 WORKFLOWS = "/admin/conductor/workflowdefinition/"
 

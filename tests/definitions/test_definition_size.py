@@ -5,18 +5,14 @@ from time import process_time
 
 import pytest
 
-from conductor_app.core.document.checks.workflow_checks import (
-    MAX_EXPRESSIONS,
-    MAX_STEPS,
-    has_too_many_steps,
-    workflow_errors,
-)
-from conductor_app.core.document.lint import MAX_FINDINGS
-from conductor_app.engine.definitions.bundles import plan_import
-from conductor_app.engine.definitions.definition_commands import lint_workflow
-from conductor_app.engine.definitions.resolved_definitions import resolve_inline
-from conductor_app.models import Run, WorkflowDefinition
-from tests.api.step_documents import simple
+from conductor_app.core.validation.checks import MAX_EXPRESSIONS, MAX_STEPS, has_too_many_steps, workflow_errors
+from conductor_app.core.validation.lint import MAX_FINDINGS
+from conductor_app.definitions.commands import lint_workflow
+from conductor_app.definitions.models import WorkflowDefinition
+from conductor_app.definitions.resolved_definitions import resolve_inline
+from conductor_app.definitions.sources.commands import plan_import
+from conductor_app.runs.models import Run
+from tests.step_documents import simple
 
 MESSAGE = f"A workflow definition can have at most {MAX_STEPS} steps. Use sub-workflows."
 

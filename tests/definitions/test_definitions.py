@@ -4,9 +4,10 @@ import json
 
 import pytest
 
-from conductor_app.models import AuditEntry, TaskDefinition, WorkflowDefinition
-from tests.admin.page_text import html, page_text
-from tests.insight.scenarios import define_task, define_workflow, start_run, step
+from conductor_app.access.models import AuditEntry
+from conductor_app.definitions.models import TaskDefinition, WorkflowDefinition
+from tests.page_text import html, page_text
+from tests.stored_scenarios import define_task, define_workflow, start_run, step
 
 WORKFLOWS = "/admin/conductor/workflowdefinition/"
 TASKS = "/admin/conductor/taskdefinition/"

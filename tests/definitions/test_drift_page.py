@@ -2,10 +2,10 @@
 
 import pytest
 
-from conductor_app.engine.definitions import definition_commands
-from tests.admin.page_text import page_text
-from tests.api.conftest import Api
-from tests.api.step_documents import simple
+from conductor_app.definitions import commands as definition_commands
+from tests.api_fixtures import Api
+from tests.page_text import page_text
+from tests.step_documents import simple
 
 pytestmark = pytest.mark.django_db
 PAGE = "/admin/definition-drift/"

@@ -5,8 +5,9 @@ from itertools import combinations
 
 import pytest
 
-from conductor_app.insight.definitions.diagram import Diagram, diagram
-from tests.insight.scenarios import step
+from conductor_app.definitions.diagram.canvas import Diagram
+from conductor_app.definitions.diagram.layout import diagram
+from tests.stored_scenarios import step
 
 LOOP = step("poll", "DO_WHILE", loopCondition="$.poll['iteration'] < 12", loopOver=[step("ask"), step("answer")])
 SWITCH = step("route", "SWITCH", decisionCases={"fast": [step("fly")], "slow": [step("walk")], "no": []})

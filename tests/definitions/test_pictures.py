@@ -5,9 +5,9 @@ from pathlib import Path
 
 from django.template.loader import render_to_string
 
-from conductor_app.admin.pictures import MANY_ICON, draw_definition, step_icon
 from conductor_app.core.step_types import STEP_TYPES
-from tests.insight.scenarios import step
+from conductor_app.definitions.diagram.pages import MANY_ICON, draw_definition, step_icon
+from tests.stored_scenarios import step
 
 ICONS = Path(__file__).parents[2] / "static" / "ops" / "icons.svg"
 LOOP = step("poll", "DO_WHILE", loopCondition="$.poll['iteration'] < 3", loopOver=[step("ask <b>")])
@@ -16,7 +16,7 @@ DOCUMENT = {"tasks": [step("first"), LOOP]}
 
 def render(**options) -> str:
     picture = draw_definition(DOCUMENT, **options)
-    return " ".join(render_to_string("ops/diagram.html", {"picture": picture, "name": "order"}).split())
+    return " ".join(render_to_string("ops/definitions/diagram.html", {"picture": picture, "name": "order"}).split())
 
 
 def test_each_step_type_has_an_icon_in_the_sprite():
@@ -50,12 +50,16 @@ def test_buttons_that_insert_steps_are_drawn_on_request():
 def test_an_empty_definition_can_receive_its_first_step():
     picture = draw_definition({"tasks": []}, can_insert=True)
 
-    assert 'data-insert="tasks[0]"' in render_to_string("ops/diagram.html", {"picture": picture, "name": "new"})
-    assert "No steps yet." in render_to_string("ops/diagram.html", {"picture": draw_definition({}), "name": "new"})
+    assert 'data-insert="tasks[0]"' in render_to_string(
+        "ops/definitions/diagram.html", {"picture": picture, "name": "new"}
+    )
+    assert "No steps yet." in render_to_string(
+        "ops/definitions/diagram.html", {"picture": draw_definition({}), "name": "new"}
+    )
 
 
 def test_a_large_diagram_has_an_overview():
     large = draw_definition({"tasks": [step(f"s{number}") for number in range(30)]})
 
-    assert 'class="diagram-map' in render_to_string("ops/diagram.html", {"picture": large, "name": "large"})
+    assert 'class="diagram-map' in render_to_string("ops/definitions/diagram.html", {"picture": large, "name": "large"})
     assert "diagram-map" not in render()

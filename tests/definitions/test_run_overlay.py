@@ -3,21 +3,21 @@
 import pytest
 
 from conductor_app.core.reports import Report
-from conductor_app.engine.tasks import task_commands
-from conductor_app.insight.definitions.diagram import (
+from conductor_app.definitions.diagram.layout import diagram
+from conductor_app.definitions.models import WorkflowDefinition
+from conductor_app.runs.models import Attempt, Run
+from conductor_app.runs.timeline.diagram_marks import (
     IterationChoice,
     StepMark,
     StepMarks,
-    diagram,
     iteration_filters,
     marks_of_run,
     marks_of_tree,
     parse_choice,
 )
-from conductor_app.insight.runs.tree_loading import load_tree
-from conductor_app.insight.runs.tree_rows import Folding
-from conductor_app.models import Attempt, Run, WorkflowDefinition
-from tests.insight.scenarios import claim_and_report, claim_next, define_task, start_run_of, step
+from conductor_app.runs.timeline.tree import Folding, load_tree
+from conductor_app.tasks.commands import reports as task_commands
+from tests.stored_scenarios import claim_and_report, claim_next, define_task, start_run_of, step
 
 SWITCH = step(
     "route",

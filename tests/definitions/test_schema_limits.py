@@ -5,8 +5,8 @@ import json
 import pytest
 
 from conductor_app.core.data_requests import SchemaCheck
-from conductor_app.core.schema_size import is_checked_quickly
-from conductor_app.engine.definitions.json_schema import check_against_schema
+from conductor_app.core.schemas import is_checked_quickly
+from conductor_app.definitions.resolved_definitions import check_against_schema
 from conductor_app.scripts import pool
 
 

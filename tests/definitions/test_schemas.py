@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from conductor_app.models import Run
-from tests.api.step_documents import simple, step
+from conductor_app.runs.models import Run
+from tests.step_documents import simple, step
 
 ORDER = {
     "type": "object",

@@ -2,8 +2,9 @@
 
 import pytest
 
-from conductor_app.engine import sweeps
-from conductor_app.models import Attempt, ResolvedDefinition, Run
+from conductor_app.definitions.models import ResolvedDefinition
+from conductor_app.processes import sweeps
+from conductor_app.runs.models import Attempt, Run
 from tests.builders import (
     definition,
     dynamic_fork,
@@ -248,7 +249,7 @@ def test_a_failed_child_is_retried(tries):
 
 
 def test_an_endless_loop_is_stopped(api, clock, monkeypatch):
-    monkeypatch.setattr("conductor_app.engine.definitions.simulation.MAX_SECONDS", 0.5)
+    monkeypatch.setattr("conductor_app.definitions.simulation.commands.MAX_SECONDS", 0.5)
     endless = {"loopCondition": "true", "loopOver": [noop("n")]}
     document = {"name": "order", "tasks": [{"name": "l", "taskReferenceName": "l", "type": "DO_WHILE", **endless}]}
 

@@ -4,9 +4,10 @@ import json
 
 import pytest
 
-from conductor_app.models import Attempt, DefinitionDraft, ResolvedDefinition, Run, SimulationCase, WorkflowDefinition
-from tests.admin.page_text import html, page_text
-from tests.insight.scenarios import claim_and_report, define_task, define_workflow, start_run_of, step
+from conductor_app.definitions.models import DefinitionDraft, ResolvedDefinition, SimulationCase, WorkflowDefinition
+from conductor_app.runs.models import Attempt, Run
+from tests.page_text import html, page_text
+from tests.stored_scenarios import claim_and_report, define_task, define_workflow, start_run_of, step
 
 WORKFLOWS = "/admin/conductor/workflowdefinition/"
 ROUTE = step(
@@ -164,7 +165,7 @@ def test_test_cases_are_run_before_a_change_is_saved(operator, order):
 
 
 def test_an_endless_loop_is_stopped(operator, clock, monkeypatch):
-    monkeypatch.setattr("conductor_app.engine.definitions.simulation.MAX_SECONDS", 0.5)
+    monkeypatch.setattr("conductor_app.definitions.simulation.commands.MAX_SECONDS", 0.5)
     endless = step("l", "DO_WHILE", loopCondition="true", loopOver=[step("n", "NOOP")])
     define_workflow("order", endless)
     row = WorkflowDefinition.objects.get(name="order")

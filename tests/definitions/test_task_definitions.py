@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.engine import sweeps
+from conductor_app.processes import sweeps
 
 
 def test_a_definition_is_returned_as_given_with_its_defaults(api, clock):

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from conductor_app.models import DefinitionDraft, TaskDefinition
-from tests.admin.page_text import html, page_text
-from tests.insight.scenarios import define_task
+from conductor_app.definitions.models import DefinitionDraft, TaskDefinition
+from tests.page_text import html, page_text
+from tests.stored_scenarios import define_task
 
 pytestmark = pytest.mark.django_db
 TASKS = "/admin/conductor/taskdefinition/"

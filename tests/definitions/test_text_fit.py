@@ -2,13 +2,7 @@
 
 import pytest
 
-from conductor_app.insight.definitions.diagram.text_fit import (
-    cut_middle,
-    drop_shared_parts,
-    join_first,
-    join_fitting,
-    text_width,
-)
+from conductor_app.definitions.diagram.canvas import cut_middle, drop_shared_parts, join_first, join_fitting, text_width
 
 LONG = "charge_credit_card_with_3d_secure_for_customers_in_the_eu"
 

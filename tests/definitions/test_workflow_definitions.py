@@ -2,8 +2,8 @@
 
 import pytest
 
-from conductor_app.models import WorkflowDefinition
-from tests.api.step_documents import simple
+from conductor_app.definitions.models import WorkflowDefinition
+from tests.step_documents import simple
 
 
 def document(name="order", **fields):

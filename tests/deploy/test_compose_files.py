@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from conductor_app.management.command_line import FURTHER_COMMANDS, SUBCOMMANDS
+from conductor_app.processes.command_line import FURTHER_COMMANDS, SUBCOMMANDS
 from tests.deploy.settings_in_code import ROOT, read_settings
 from tests.deploy.tools import needs, run_tool
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from conductor_app.management.command_line import FURTHER_COMMANDS, SUBCOMMANDS
+from conductor_app.processes.command_line import FURTHER_COMMANDS, SUBCOMMANDS
 from tests.deploy import dockerfile
 from tests.deploy.settings_in_code import ROOT
 from tests.deploy.tools import needs, run_tool

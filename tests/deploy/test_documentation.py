@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from conductor_app.management.command_line import FURTHER_COMMANDS, SUBCOMMANDS
+from conductor_app.processes.command_line import FURTHER_COMMANDS, SUBCOMMANDS
 from tests.deploy.settings_in_code import ROOT
 
 PAGES = sorted((ROOT / "docs" / "how-to").glob("deploy-*.md"))

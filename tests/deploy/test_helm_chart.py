@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from conductor_app.settings import environment
-from conductor_app.workers import WORKERS
+from conductor_app.system_tasks.registry import WORKERS
 from tests.deploy import chart_schema
 from tests.deploy.chart_schema import CHART, SECRETS, SET_BY_THE_CHART, load_schema, settings_of_a_cluster
 from tests.deploy.settings_in_code import FOLDER, ROOT, read_settings

@@ -11,8 +11,8 @@ import pytest
 import requests
 import taskcluster
 
-from conductor_app.conf import DEFAULTS
-from conductor_app.engine.runs.run_waits import MAX_WAIT_SECONDS
+from conductor_app.settings.table import DEFAULTS
+from conductor_app.tasks.commands.waits import MAX_WAIT_SECONDS
 from tests.clients.test_taskcluster_queue import LINUX, WORKER, definition, moment
 from tests.deploy.proxies import HOST, NGINX, ROOT, Proxy, running_proxy
 from tests.management.server import Server

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from conductor_app.management.command_line import FURTHER_COMMANDS, SUBCOMMANDS
+from conductor_app.processes.command_line import FURTHER_COMMANDS, SUBCOMMANDS
 from tests.deploy.settings_in_code import ROOT, read_settings
 from tests.free_port import free_port
 from tests.management.server import wait_until

@@ -34,7 +34,7 @@ def create_command(path: Path) -> None:
         f"""#!/bin/sh
 export PYTHONPATH={Path(__file__).parents[2]} DJANGO_SETTINGS_MODULE=tests.docs.command_settings
 export TEST_DATABASE_NAME={connection.settings_dict["NAME"]}
-exec {sys.executable} -c 'from conductor_app.management.command_line import main; main()' "$@"
+exec {sys.executable} -c 'from conductor_app.processes.command_line import main; main()' "$@"
 """
     )
     path.chmod(0o755)

@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-from conductor_app.core.document.checks.event_handler import read_handler
-from conductor_app.engine.definitions import definition_commands
+from conductor_app.core.validation.checks import read_handler
+from conductor_app.definitions import commands as definition_commands
 
 
 def check_json(text: str) -> None:

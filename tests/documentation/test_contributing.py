@@ -6,13 +6,12 @@ from pathlib import Path
 import pytest
 from django.urls import path
 
-from conductor_app import conf, urls
-from conductor_app.api.conductor.api_operation import PLAIN_TEXT, ApiOperation
-from conductor_app.api.conductor.permission_rules import ALLOW_ALL
-from conductor_app.api.conductor.replies import PlainText
-from conductor_app.api.conductor.view import ConductorView
-from conductor_app.models import gates
-from conductor_app.settings import environment, table
+from conductor_app import urls
+from conductor_app.settings import conf, environment, table
+from conductor_app.tasks import gates
+from conductor_app.web.api.operations import PLAIN_TEXT, ApiOperation, PlainText
+from conductor_app.web.api.permissions import ALLOW_ALL
+from conductor_app.web.api.view import ConductorView
 from tests.documentation.reference import configuration, step_types
 from tests.supply_chain.lock_files import EXTRAS, GROUPS
 

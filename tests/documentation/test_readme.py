@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from conductor_app.management.command_line import FURTHER_COMMANDS, REMOTE_SUMMARIES, SUBCOMMANDS
+from conductor_app.processes.command_line import FURTHER_COMMANDS, REMOTE_SUMMARIES, SUBCOMMANDS
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from conductor_app.core.document.checks.workflow_checks import workflow_errors
 from conductor_app.core.step_types import STEP_TYPES
+from conductor_app.core.validation.checks import workflow_errors
 from tests.documentation.reference import configuration, tables
 from tests.documentation.reference.pages import BLOCK, FOLDER, WRITERS, generated_pages, refresh
 from tests.documentation.reference.step_types import PREFIX, documented_types

@@ -6,10 +6,13 @@ from types import SimpleNamespace
 import pytest
 from django.db import OperationalError
 
+from conductor_app.bulk import commands as bulk_commands
+from conductor_app.bulk import commands as bulk_runs
+from conductor_app.bulk import executor
+from conductor_app.bulk import executor as bulk_executor
+from conductor_app.bulk.commands import BulkRequest
+from conductor_app.bulk.models import BulkItem, BulkOperation
 from conductor_app.core.errors import Busy
-from conductor_app.engine import bulk
-from conductor_app.engine.bulk import BulkRequest, bulk_runs, executor
-from conductor_app.models import BulkItem, BulkOperation
 from tests.builders import step
 from tests.scenario import ACTOR, Scenario, run_commit_hooks
 
@@ -28,13 +31,13 @@ def failed_runs(clock, count: int) -> list[Scenario]:
 def begin_retry(**request) -> BulkOperation:
     selection = {"definition": "order", "status": ["FAILED"]}
     asked = {"action": "retry", "selection": selection, "rate": 10.0, "canary_size": 0, **request}
-    return BulkOperation.objects.get(pk=bulk.start(BulkRequest(**asked), ACTOR))
+    return BulkOperation.objects.get(pk=bulk_commands.start(BulkRequest(**asked), ACTOR))
 
 
 def advance(clock, seconds: float) -> None:
     clock.advance(seconds=seconds)
     with run_commit_hooks():
-        bulk.run_due_operations()
+        bulk_executor.run_due_operations()
 
 
 def answers(operation: BulkOperation) -> list[tuple[str, str]]:

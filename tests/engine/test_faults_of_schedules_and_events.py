@@ -4,10 +4,14 @@ from contextlib import suppress
 
 import pytest
 
-from conductor_app.engine import delivery, sweeps
-from conductor_app.engine.events import event_handlers, event_intake
-from conductor_app.models import EventAction, EventDelivery, Message, Run, ScheduleExecution
-from conductor_app.transient_errors import discard_broken_connection
+from conductor_app.db.transient_errors import discard_broken_connection
+from conductor_app.events.commands import handlers as event_handlers
+from conductor_app.events.commands import intake as event_intake
+from conductor_app.events.models import EventAction, EventDelivery
+from conductor_app.processes import sweeps
+from conductor_app.runs.commands import messages as delivery
+from conductor_app.runs.models import Message, Run
+from conductor_app.schedules.models import ScheduleExecution
 from tests.builders import definition, step, sub_workflow
 from tests.fault_injection import FaultInjector
 from tests.scenario import ACTOR, Scenario, register_definitions

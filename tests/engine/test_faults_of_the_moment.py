@@ -10,17 +10,19 @@ from django.db import close_old_connections
 from django.http import HttpResponse
 from django.test import Client
 
+from conductor_app.access.commands import secrets as secrets_and_variables
 from conductor_app.core.reports import Report
-from conductor_app.engine import sweeps, transient_faults
-from conductor_app.engine.access import secrets_and_variables
-from conductor_app.engine.runs import run_commands
-from conductor_app.engine.tasks import task_commands
-from conductor_app.models import Run, TaskLog
-from conductor_app.transient_errors import is_transient
+from conductor_app.db import transient_errors as transient_faults
+from conductor_app.db.transient_errors import is_transient
+from conductor_app.processes import sweeps
+from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.commands import repair as run_commands_repair
+from conductor_app.runs.models import Run, TaskLog
+from conductor_app.tasks.commands import reports as task_commands
 from tests.builders import definition, jq, policy, step, sub_workflow, wait
 from tests.conftest import Clock
-from tests.engine.report_contexts import row_violations
 from tests.fault_injection import ERRORS, Fault, FaultInjector
+from tests.runs.report_contexts import row_violations
 from tests.scenario import ACTOR, RunView, Worker, register_definitions
 
 pytestmark = pytest.mark.parametrize("kind", ERRORS)
@@ -178,7 +180,7 @@ def test_a_run_is_retried(kind, faults: FaultInjector, clock):
     for tries, fault in enumerate(faults.at_each_call(kind), 1):
         task_commands.report_task(run.id, run.task("a").id, Report("FAILED"), ACTOR)
 
-        repeat(fault, partial(run_commands.retry, run.id, ACTOR))
+        repeat(fault, partial(run_commands_repair.retry, run.id, ACTOR))
 
         assert (run.status, run.attempts("a")) == ("RUNNING", [*["FAILED"] * tries, "SCHEDULED"]), str(fault)
 

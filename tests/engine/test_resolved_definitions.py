@@ -3,8 +3,8 @@
 import pytest
 
 from conductor_app.core.errors import NotFound
-from conductor_app.engine.definitions import resolved_definitions
-from conductor_app.engine.runs.run_commands import StartRequest, start
+from conductor_app.definitions import resolved_definitions
+from conductor_app.runs.commands.lifecycle import StartRequest, start
 from tests.builders import definition, step
 from tests.scenario import ACTOR, register_definitions, run_commit_hooks
 

@@ -5,11 +5,13 @@ import json
 import pytest
 from kombu import Connection, Exchange, Queue
 
-from conductor_app.engine.standalone import claims, outbox, task_commands
-from conductor_app.models import PulseMessage
-from conductor_app.workers.pulse_publisher import publish_due_messages
-from tests.engine.test_groups_parallel import LINUX, new_task
+from conductor_app.runs.models import PulseMessage
+from conductor_app.taskcluster.commands import rows as outbox
+from conductor_app.taskcluster.commands import tasks as claims
+from conductor_app.taskcluster.commands import tasks as task_commands
+from conductor_app.taskcluster.pulse_publisher import publish_due_messages
 from tests.free_port import free_port
+from tests.taskcluster.test_groups_parallel import LINUX, new_task
 
 from . import brokers
 

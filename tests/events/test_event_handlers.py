@@ -2,8 +2,8 @@
 
 import pytest
 
-from conductor_app.models import EventAction, EventDelivery
-from tests.api.step_documents import simple
+from conductor_app.events.models import EventAction, EventDelivery
+from tests.step_documents import simple
 
 START = {"action": "start_workflow", "start_workflow": {"name": "order", "input": {"n": "${n}"}}}
 HANDLER = {"name": "h", "event": "kafka:a/b", "actions": [START], "active": True}

@@ -2,10 +2,14 @@
 
 import pytest
 
-from conductor_app.engine.events import event_handlers, event_intake, webhooks
-from conductor_app.models import AuditEntry, EventAction, EventDelivery, EventHandler, Run
-from tests.admin.page_text import html, page_text
+from conductor_app.access.models import AuditEntry
+from conductor_app.events.commands import handlers as event_handlers
+from conductor_app.events.commands import intake as event_intake
+from conductor_app.events.commands import webhooks
+from conductor_app.events.models import EventAction, EventDelivery, EventHandler
+from conductor_app.runs.models import Run
 from tests.builders import definition, step
+from tests.page_text import html, page_text
 from tests.scenario import register_definitions, run_commit_hooks
 
 from .test_handlers import PAID, WRITTEN, of, told

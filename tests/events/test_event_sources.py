@@ -2,11 +2,12 @@
 
 import pytest
 
-from conductor_app.engine.events import event_handlers, event_listeners
-from conductor_app.insight.events.event_sources import SETTINGS
-from conductor_app.models import EventListener
-from conductor_app.workers.sinks import PROVIDERS
-from tests.admin.page_text import page_text
+from conductor_app.events.commands import handlers as event_handlers
+from conductor_app.events.commands import intake as event_listeners
+from conductor_app.events.models import EventListener
+from conductor_app.events.queries import SETTINGS
+from conductor_app.events.sinks import PROVIDERS
+from tests.page_text import page_text
 
 from .test_handlers import WRITTEN, told
 

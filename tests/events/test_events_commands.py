@@ -4,9 +4,13 @@ import pytest
 from django.db import OperationalError
 
 from conductor_app.core.errors import Busy
-from conductor_app.engine import delivery, sweeps
-from conductor_app.engine.events import event_actions, event_handlers, event_intake
-from conductor_app.models import EventAction, EventDelivery, Message, Run
+from conductor_app.events.commands import actions as event_actions
+from conductor_app.events.commands import handlers as event_handlers
+from conductor_app.events.commands import intake as event_intake
+from conductor_app.events.models import EventAction, EventDelivery
+from conductor_app.processes import sweeps
+from conductor_app.runs.commands import messages as delivery
+from conductor_app.runs.models import Message, Run
 from tests.builders import definition, step
 from tests.scenario import register_definitions, run_commit_hooks
 

@@ -2,10 +2,12 @@
 
 import pytest
 
-from conductor_app.engine.events import event_handlers, event_intake
-from conductor_app.models import EventAction, EventDelivery, HandlerEvaluation, Run
-from tests.admin.page_text import html, page_text
+from conductor_app.events.commands import handlers as event_handlers
+from conductor_app.events.commands import intake as event_intake
+from conductor_app.events.models import EventAction, EventDelivery, HandlerEvaluation
+from conductor_app.runs.models import Run
 from tests.builders import definition, step
+from tests.page_text import html, page_text
 from tests.scenario import register_definitions, run_commit_hooks
 
 pytestmark = pytest.mark.django_db
@@ -145,7 +147,7 @@ def test_pages_continue_after_the_previous_one(viewer, clock):
 
 
 def test_a_question_that_no_index_answers_is_answered_in_steps(viewer, clock, monkeypatch):
-    monkeypatch.setattr("conductor_app.insight.events.event_search.SEARCHED_ROWS", 2)
+    monkeypatch.setattr("conductor_app.events.queries.SEARCHED_ROWS", 2)
     for number, source in enumerate(("nats", "api", "api", "api", "api")):
         EventDelivery.objects.create(
             event="a:b", message_id=f"n{number}", source=source, received_at=clock.now() + number

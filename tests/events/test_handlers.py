@@ -6,12 +6,14 @@ import pytest
 from django.contrib.auth.models import Group, User
 from django.test import Client
 
-from conductor_app.engine.access.grants import grant
-from conductor_app.engine.access.subjects import Subject
-from conductor_app.engine.events import event_handlers, event_intake
-from conductor_app.models import AuditEntry, EventAction, EventHandler, Run
-from tests.admin.page_text import html, page_text
+from conductor_app.access.commands.users import Subject, grant
+from conductor_app.access.models import AuditEntry
+from conductor_app.events.commands import handlers as event_handlers
+from conductor_app.events.commands import intake as event_intake
+from conductor_app.events.models import EventAction, EventHandler
+from conductor_app.runs.models import Run
 from tests.builders import definition, step
+from tests.page_text import html, page_text
 from tests.scenario import register_definitions, run_commit_hooks
 
 pytestmark = pytest.mark.django_db

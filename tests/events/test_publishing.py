@@ -6,10 +6,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from conductor_app.engine import sweeps
-from conductor_app.engine.events import outbox
-from conductor_app.models import Message
-from conductor_app.workers.event_publisher import publish_due_events
+from conductor_app.events.commands import intake as outbox
+from conductor_app.events.workers.publisher import publish_due_events
+from conductor_app.processes import sweeps
+from conductor_app.runs.models import Message
 from tests.builders import noop, step
 from tests.scenario import Scenario
 

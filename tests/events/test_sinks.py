@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from conductor_app.engine.events import event_handlers, event_intake
-from conductor_app.models import EventDelivery
-from conductor_app.workers.event_consumer import configured_queues, consume_events, has_configured_system
-from conductor_app.workers.runner import run_built_in_workers
-from conductor_app.workers.sinks import PROVIDERS, SinkFailed, publish
+from conductor_app.events.commands import handlers as event_handlers
+from conductor_app.events.commands import intake as event_intake
+from conductor_app.events.models import EventDelivery
+from conductor_app.events.sinks import PROVIDERS, SinkFailed, publish
+from conductor_app.events.workers.consumer import configured_queues, consume_events, has_configured_system
+from conductor_app.system_tasks.runner import run_built_in_workers
 from tests.builders import event, policy
 from tests.clients.wait_until import eventually
 from tests.free_port import free_port

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from conductor_app.api.conductor.events import webhook_views
-from conductor_app.engine.events import webhooks
-from conductor_app.models import EventDelivery, Run, Webhook
-from tests.api.step_documents import simple, step
+from conductor_app.events.api import webhooks as webhook_views
+from conductor_app.events.commands import webhooks
+from conductor_app.events.models import EventDelivery, Webhook
+from conductor_app.runs.models import Run
+from tests.step_documents import simple, step
 
 SECRET = "a secret"
 BODY = json.dumps({"order": 7}).encode()

@@ -6,9 +6,11 @@ import re
 import pytest
 from django.test import Client
 
-from conductor_app.models import AuditEntry, EventDelivery, Webhook, WorkflowDefinition
-from tests.admin.page_text import html, page_text
-from tests.insight.scenarios import define_workflow, start_run
+from conductor_app.access.models import AuditEntry
+from conductor_app.definitions.models import WorkflowDefinition
+from conductor_app.events.models import EventDelivery, Webhook
+from tests.page_text import html, page_text
+from tests.stored_scenarios import define_workflow, start_run
 
 from .test_handlers import of
 

@@ -7,13 +7,16 @@ from threading import Event
 import pytest
 from django.core import mail
 
-from conductor_app.access import vault
-from conductor_app.engine.failures import alert_targets, alerts
-from conductor_app.models import Alert, AlertFiring, AlertTarget, AuditEntry, Message, SavedView
-from conductor_app.workers import alert_notifier
-from conductor_app.workers.event_publisher import publish_due_events
-from tests.admin.page_text import html, page_text
+from conductor_app.access import secrets as vault
+from conductor_app.access.models import AuditEntry
+from conductor_app.alerts import commands as alert_targets
+from conductor_app.alerts import commands as alerts
+from conductor_app.alerts import notifier as alert_notifier
+from conductor_app.alerts.models import Alert, AlertFiring, AlertTarget, SavedView
+from conductor_app.events.workers.publisher import publish_due_events
+from conductor_app.runs.models import Message
 from tests.builders import step
+from tests.page_text import html, page_text
 from tests.recording_web_server import json_answer, running_web_server
 from tests.scenario import Scenario
 

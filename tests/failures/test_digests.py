@@ -4,10 +4,12 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.core import mail
 
+from conductor_app.access.models import DigestSubscription
+from conductor_app.alerts import commands as digests
 from conductor_app.core.errors import Invalid
-from conductor_app.engine.failures import digests, failure_groups
-from conductor_app.models import DigestSubscription, Message
-from conductor_app.workers.event_publisher import publish_due_events
+from conductor_app.events.workers.publisher import publish_due_events
+from conductor_app.failures import commands as failure_groups
+from conductor_app.runs.models import Message
 from tests.builders import human, step
 from tests.scenario import Scenario
 

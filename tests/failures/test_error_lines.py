@@ -7,10 +7,11 @@ from html import unescape
 import pytest
 from django.urls import reverse
 
-from conductor_app.engine.failures import failure_groups
-from conductor_app.models import FailureGroup, Run
-from tests.admin.page_text import page_text, run_url
-from tests.insight.scenarios import claim_and_report, claim_next, define_task, define_workflow, start_run_of, step
+from conductor_app.failures import commands as failure_groups
+from conductor_app.failures.models import FailureGroup
+from conductor_app.runs.models import Run
+from tests.page_text import page_text, run_url
+from tests.stored_scenarios import claim_and_report, claim_next, define_task, define_workflow, start_run_of, step
 
 TRACEBACK = "Traceback (most recent call last):\n" + '  File "van.py", line 7, in book\n' * 40 + "KeyError: 'zip'"
 

@@ -5,10 +5,11 @@ from html import unescape
 
 import pytest
 
-from conductor_app.engine.failures import failure_groups
-from conductor_app.models import AuditEntry, FailureGroup
-from tests.admin.page_text import html, page_text
+from conductor_app.access.models import AuditEntry
+from conductor_app.failures import commands as failure_groups
+from conductor_app.failures.models import FailureGroup
 from tests.builders import step
+from tests.page_text import html, page_text
 from tests.scenario import Scenario
 
 pytestmark = pytest.mark.django_db
@@ -159,7 +160,7 @@ def test_pages_of_failures_take_few_queries(viewer, scenario, django_assert_max_
 
 
 def test_counts_of_only_the_newest_runs_are_labeled_as_such(operator, scenario, monkeypatch):
-    monkeypatch.setattr("conductor_app.insight.failures.failure_detail.SEARCHED_ROWS", 1)
+    monkeypatch.setattr("conductor_app.failures.queries.SEARCHED_ROWS", 1)
 
     page = page_text(operator.get(page_of(group())))
 

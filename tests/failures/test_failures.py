@@ -2,12 +2,13 @@
 
 import pytest
 
+from conductor_app.access.models import AuditEntry
 from conductor_app.core.errors import Conflict, Invalid, NotAllowedInState, NotFound
-from conductor_app.engine.failures import failure_groups
-from conductor_app.engine.runs import run_commands
-from conductor_app.models import AuditEntry, Failure, FailureGroup, HourlyFailureCount
+from conductor_app.failures import commands as failure_groups
+from conductor_app.failures.models import Failure, FailureGroup, HourlyFailureCount
+from conductor_app.runs.commands import lifecycle as run_commands
 from tests.builders import definition, fork, noop, policy, step, sub_workflow, terminate
-from tests.engine.test_statements import Counted
+from tests.runs.test_statements import Counted
 from tests.scenario import ACTOR, Scenario, register_definitions, run_commit_hooks
 
 pytestmark = pytest.mark.django_db

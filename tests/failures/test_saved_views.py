@@ -7,13 +7,13 @@ from urllib.parse import urlsplit
 import pytest
 from django.core import mail
 
-from conductor_app.admin.charts import PLOT_HEIGHT, TOP
-from conductor_app.engine.failures import alerts
-from conductor_app.engine.failures.alert_targets import create_target
-from conductor_app.models import Alert, AlertFiring, AlertTarget, SavedView
-from conductor_app.workers.event_publisher import publish_due_events
-from tests.admin.page_text import html, page_text
+from conductor_app.alerts import commands as alerts
+from conductor_app.alerts.commands import create_target
+from conductor_app.alerts.models import Alert, AlertFiring, AlertTarget, SavedView
+from conductor_app.events.workers.publisher import publish_due_events
+from conductor_app.web.charts import PLOT_HEIGHT, TOP
 from tests.builders import step
+from tests.page_text import html, page_text
 from tests.recording_web_server import running_web_server
 from tests.scenario import Scenario
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from conductor_app.fault_points import POINTS
+from conductor_app.utils.fault_points import POINTS
 
 from .backends import STOP_FAST
 from .processes import Member, process_tree

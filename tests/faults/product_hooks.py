@@ -16,7 +16,7 @@ from typing import Any
 
 from celery.signals import beat_init, worker_ready
 
-from conductor_app import clock, fault_points
+from conductor_app.utils import clock, fault_points
 
 FOLDER = "FAULTS_FOLDER"
 ROLE = "FAULTS_ROLE"

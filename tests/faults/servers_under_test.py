@@ -28,7 +28,7 @@ START_SECONDS = 90.0
 PROBE_SECONDS = 2.0
 MANAGE = (sys.executable, "-W", "ignore", "manage.py")
 PYTHON = (sys.executable, "-W", "ignore", "-m")
-GUNICORN = (*PYTHON, "gunicorn", "-c", "python:conductor_app.settings.gunicorn", "conductor_app.wsgi")
+GUNICORN = (*PYTHON, "gunicorn", "-c", "python:conductor_app.processes.gunicorn_config", "conductor_app.wsgi")
 CELERY = (*PYTHON, "celery", "-A", "conductor_app")
 CREATE_SCHEMA = "from django.core.management import call_command; call_command('migrate', verbosity=0)"
 Pids = Callable[[], list[int]]

@@ -12,15 +12,15 @@ import requests
 from conductor.client.http.models.task_def import TaskDef
 from conductor.client.orkes_clients import OrkesClients
 
-from conductor_app.demo import agent
-from conductor_app.demo.agent_model import running_model
-from conductor_app.demo.agent_tools import running_tools
-from conductor_app.demo.server import configuration_for
+from conductor_app.tools.demo import agent
+from conductor_app.tools.demo.agent_model import running_model
+from conductor_app.tools.demo.agent_tools import running_tools
+from conductor_app.tools.demo.server import configuration_for
+from tests.ai.model_server import CHAT, headers, said
 from tests.faults.history import History
 from tests.faults.servers_under_test import EmbeddedServer
 from tests.faults.test_faults import IS_ON_POSTGRESQL
 from tests.recording_web_server import running_web_server
-from tests.workers.ai.model_server import CHAT, headers, said
 
 pytestmark = pytest.mark.skipif(IS_ON_POSTGRESQL, reason="The embedded profile has SQLite.")
 SECONDS = 60.0

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from conductor_app import fault_points
-from conductor_app.fault_points import POINTS, reach, set_handler
+from conductor_app.utils import fault_points
+from conductor_app.utils.fault_points import POINTS, reach, set_handler
 from tests.architecture.test_imports import APP
 from tests.faults.product_hooks import FaultPointHandler, SteppedClock
 

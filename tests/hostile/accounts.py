@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from django.contrib.auth.models import Group, User
 from django.test import Client as TestClient
 
-from conductor_app.access import access_keys, tokens
-from conductor_app.access.clients import NEVER_EXPIRES
-from conductor_app.access.roles import ensure_system_roles, role_group
-from conductor_app.engine.access.clients import ClientSettings, create_client
-from conductor_app.models import Client
+from conductor_app.access import tokens
+from conductor_app.access import tokens as access_keys
+from conductor_app.access.permissions import ensure_system_roles, role_group
+from conductor_app.taskcluster.auth.commands import ClientSettings, create_client
+from conductor_app.taskcluster.auth.scopes import NEVER_EXPIRES
+from conductor_app.taskcluster.models import Client
 
 CSRF_TOKEN = "hostile0" * 4
 ROLES = ("ADMIN", "USER", "WORKER", "USER_READ_ONLY", "WORKFLOW_MANAGER", "METADATA_MANAGER", "APPLICATION_MANAGER")

@@ -10,8 +10,8 @@ from typing import Any
 from django.contrib.admindocs.views import extract_views_from_urlpatterns, simplify_regex
 from django.urls import get_resolver
 
-from conductor_app.api.conductor.openapi.pages import build_document
-from conductor_app.api.taskcluster.schemas import SCHEMAS
+from conductor_app.site.openapi.pages import build_document
+from conductor_app.taskcluster.api.schemas import SCHEMAS
 
 CONDUCTOR, TASKCLUSTER, PAGES, OTHERS = "Conductor API", "Taskcluster API", "pages", "others"
 PARAMETER = re.compile(r"<(?:\w+:)?(\w+)>")

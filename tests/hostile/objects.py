@@ -15,10 +15,9 @@ from django.apps import apps
 from django.contrib.auth.models import Group, User
 
 from conductor_app import models
-from conductor_app.engine.bulk import bulk_commands
-from conductor_app.engine.bulk.bulk_commands import BulkRequest
-from conductor_app.engine.failures.alert_targets import create_target
-from conductor_app.engine.failures.alerts import save_alert, save_view
+from conductor_app.alerts.commands import create_target, save_alert, save_view
+from conductor_app.bulk import commands as bulk_commands
+from conductor_app.bulk.commands import BulkRequest
 from tests.bench.groups import new_id
 from tests.hostile.accounts import Accounts, hawk_header
 from tests.hostile.endpoints import PAGES, PARAMETER, Endpoint

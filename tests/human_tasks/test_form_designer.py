@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conductor_app.admin.definitions.form_designer import design_schema, designed_fields, submitted_fields
-from conductor_app.admin.definitions.typed_text import format_typed, parse_typed
 from conductor_app.core.errors import Invalid
-from conductor_app.core.human_task import ANSWER_SCHEMA_KEY, answer_schema
+from conductor_app.core.human_tasks import ANSWER_SCHEMA_KEY, answer_schema
+from conductor_app.human_tasks.pages.form_templates import design_schema, designed_fields, submitted_fields
+from conductor_app.web.forms import format_typed, parse_typed
 from tests.hypothesis_profile import property_settings
 
 SCHEMA = {

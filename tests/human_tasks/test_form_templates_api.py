@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from conductor_app.models import AuditEntry
-from tests.api.conductor.test_human_tasks import LAYOUT, SCHEMA, begin, human
+from conductor_app.access.models import AuditEntry
+from tests.human_tasks.test_human_tasks_api import LAYOUT, SCHEMA, begin, human
 
 
 def given(name: str = "approval", **fields: Any) -> dict[str, Any]:

@@ -4,12 +4,14 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from conductor_app.access.roles import role_group
-from conductor_app.engine.definitions import bundles, form_templates
-from conductor_app.engine.tasks import human_tasks
-from conductor_app.models import AuditEntry, FormTemplate
-from tests.admin.page_text import html, page_text
-from tests.insight.scenarios import define_workflow, newest_attempt_of, reload_run, start_run, step
+from conductor_app.access.models import AuditEntry
+from conductor_app.access.permissions import role_group
+from conductor_app.definitions.sources import commands as bundles
+from conductor_app.human_tasks import commands as form_templates
+from conductor_app.human_tasks import commands as human_tasks
+from conductor_app.human_tasks.models import FormTemplate
+from tests.page_text import html, page_text
+from tests.stored_scenarios import define_workflow, newest_attempt_of, reload_run, start_run, step
 
 LIST = "/admin/form-templates/"
 SCHEMA = {

@@ -3,10 +3,11 @@
 import pytest
 from django.contrib.auth.models import Group, User
 
-from conductor_app.engine.tasks import human_tasks
-from conductor_app.models import AuditEntry, HumanTask
-from tests.admin.page_text import html, page_text
-from tests.insight.scenarios import define_workflow, newest_attempt_of, reload_run, start_run, step
+from conductor_app.access.models import AuditEntry
+from conductor_app.human_tasks import commands as human_tasks
+from conductor_app.human_tasks.models import HumanTask
+from tests.page_text import html, page_text
+from tests.stored_scenarios import define_workflow, newest_attempt_of, reload_run, start_run, step
 
 INBOX = "/admin/human-tasks/"
 

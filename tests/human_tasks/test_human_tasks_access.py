@@ -3,9 +3,9 @@
 import pytest
 from django.contrib.auth.models import Group, User
 
-from conductor_app.access import permission_cache
+from conductor_app.access import permissions as permission_cache
 from tests.access.users import api_client_of, create_application, grant_access, grant_group_access, logged_in_client
-from tests.api.conductor.test_human_tasks import CALLS, begin, found, human, run_of, to
+from tests.human_tasks.test_human_tasks_api import CALLS, begin, found, human, run_of, to
 
 
 def test_a_task_claimed_for_an_external_user_is_completed_by_its_application(with_logins):

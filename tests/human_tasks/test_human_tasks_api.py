@@ -4,10 +4,12 @@ from typing import Any
 
 import pytest
 
-from conductor_app.engine.sweeps import expire_leases
-from conductor_app.engine.tasks import human_tasks
-from conductor_app.models import Attempt, AuditEntry, HumanTask
-from tests.api.step_documents import step
+from conductor_app.access.models import AuditEntry
+from conductor_app.human_tasks import commands as human_tasks
+from conductor_app.human_tasks.models import HumanTask
+from conductor_app.processes.sweeps import expire_leases
+from conductor_app.runs.models import Attempt
+from tests.step_documents import step
 
 SCHEMA = {"type": "object", "required": ["ok"], "properties": {"ok": {"type": "boolean"}}}
 LAYOUT = {"type": "VerticalLayout", "elements": [{"type": "Control", "scope": "#/properties/ok"}]}
@@ -379,7 +381,7 @@ def test_a_search_is_read_page_by_page(api, many):
 
 
 def test_a_search_scans_a_limited_number_and_reports_that(api, many, monkeypatch):
-    from conductor_app.insight.tasks import human_tasks
+    from conductor_app.human_tasks import queries as human_tasks
 
     monkeypatch.setattr(human_tasks, "SEARCHED_ROWS", 2)
     hits = search(api, states=["PENDING", "ASSIGNED", "IN_PROGRESS"])

@@ -2,10 +2,10 @@
 
 import pytest
 
-from conductor_app.engine.runs import run_commands
-from conductor_app.models import AuditEntry
-from tests.admin.page_text import html, page_text, run_url
-from tests.insight.scenarios import define_task, define_workflow, newest_attempt_of, reload_run, start_run, step
+from conductor_app.access.models import AuditEntry
+from conductor_app.runs.commands import lifecycle as run_commands
+from tests.page_text import html, page_text, run_url
+from tests.stored_scenarios import define_task, define_workflow, newest_attempt_of, reload_run, start_run, step
 
 INBOX = "/admin/human-tasks/"
 SCHEMA = {

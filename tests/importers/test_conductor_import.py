@@ -4,9 +4,12 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.core.management import CommandError
 
-from conductor_app.engine.access.secrets_and_variables import put_secret, put_variable
-from conductor_app.engine.definitions.definition_commands import save_task, save_workflow
-from conductor_app.models import AuditEntry, EventHandler, Schedule, TaskDefinition, Variable, WorkflowDefinition
+from conductor_app.access.commands.secrets import put_secret, put_variable
+from conductor_app.access.models import AuditEntry, Variable
+from conductor_app.definitions.commands import save_task, save_workflow
+from conductor_app.definitions.models import TaskDefinition, WorkflowDefinition
+from conductor_app.events.models import EventHandler
+from conductor_app.schedules.models import Schedule
 from tests.importers.commands import execute, import_conductor
 from tests.importers.recorded_source import recorded_source
 

@@ -6,9 +6,9 @@ import jsonschema_rs
 import pytest
 from django.core.management import call_command
 
-from conductor_app.core.document.source_documents import KIND_NAMES
-from conductor_app.importers.definition_schema import KINDS, folder_schema
-from tests.api.step_documents import simple
+from conductor_app.core.document.json_positions import KIND_NAMES
+from conductor_app.tools.importers.folders import KINDS, folder_schema
+from tests.step_documents import simple
 
 WORKFLOW = {"name": "order", "tasks": [simple("charge"), {**simple("wait"), "type": "WAIT"}]}
 TASK = {"name": "charge", "retryCount": 3, "retryLogic": "FIXED"}

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from conductor_app.importers.planned_item import OnConflict
 from conductor_app.management.commands import import_conductor, import_taskcluster
-from conductor_app.management.import_command import EXIT_STATUS
+from conductor_app.tools.importers.command import EXIT_STATUS
+from conductor_app.tools.importers.plan import OnConflict
 
 HOW_TO = Path(__file__).parents[2] / "docs" / "how-to"
 GUIDES = {

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from conductor_app.models import TaskDefinition, WorkflowDefinition
+from conductor_app.definitions.models import TaskDefinition, WorkflowDefinition
 from tests.importers.commands import import_conductor
 from tests.importers.conductor_oss import require_conductor_oss, running_conductor_oss
 from tests.importers.record import PATHS, record

@@ -3,17 +3,12 @@
 import pytest
 import requests
 
-from conductor_app.engine.definitions import tags
-from conductor_app.models import (
-    EventHandler,
-    FormTemplate,
-    Schedule,
-    SchemaDefinition,
-    Tag,
-    TaskDefinition,
-    Variable,
-    WorkflowDefinition,
-)
+from conductor_app.access.models import Tag, Variable
+from conductor_app.definitions import tags
+from conductor_app.definitions.models import SchemaDefinition, TaskDefinition, WorkflowDefinition
+from conductor_app.events.models import EventHandler
+from conductor_app.human_tasks.models import FormTemplate
+from conductor_app.schedules.models import Schedule
 from tests.clients.live_server import running_server
 from tests.importers.commands import import_conductor
 from tests.importers.recorded_source import API, RecordedSource

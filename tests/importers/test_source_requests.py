@@ -7,11 +7,9 @@ import stat
 import pytest
 from django.core.management import CommandError
 
-from conductor_app.importers import http_source
-from conductor_app.importers.http_source import SourceError, base_address
-from conductor_app.importers.json_array import ArrayMalformed, split_array
-from conductor_app.importers.spool import Spool
-from conductor_app.models import TaskDefinition, WorkflowDefinition
+from conductor_app.definitions.models import TaskDefinition, WorkflowDefinition
+from conductor_app.tools.importers import source as http_source
+from conductor_app.tools.importers.source import ArrayMalformed, SourceError, Spool, base_address, split_array
 from tests.importers.commands import execute, import_conductor
 from tests.importers.recorded_source import recorded_source
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conductor_app.insight import text_diff
-from conductor_app.insight.text_diff import GONE, NEW, SAME, diff_hunks
+from conductor_app.utils import differences as text_diff
+from conductor_app.utils.differences import GONE, NEW, SAME, diff_hunks
 
 LINES = st.lists(st.sampled_from(["{", "}", "a", "b", "c", "d", "only here", "only there"]), max_size=60)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from conductor_app.management.command_line import FURTHER_COMMANDS, SUBCOMMANDS
+from conductor_app.processes.command_line import FURTHER_COMMANDS, SUBCOMMANDS
 from tests.forked_interpreter import run_forked
 
 SCRIPT = Path(sys.executable).parent / "conductor-app"

@@ -3,7 +3,7 @@
 import pytest
 from django.contrib.auth import get_user_model
 
-from conductor_app.management.first_run import prepare_server
+from conductor_app.processes.serving import prepare_server
 
 pytestmark = pytest.mark.django_db
 

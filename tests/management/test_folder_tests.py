@@ -63,7 +63,7 @@ def folder(tmp_path):
 
 
 def execute(folder, *options, expected=0):
-    code = "from conductor_app.management.command_line import main; main()"
+    code = "from conductor_app.processes.command_line import main; main()"
     unset = ("DJANGO_SETTINGS_MODULE", "SECRET_KEY")
     environment = {name: value for name, value in os.environ.items() if name not in unset}
     # No database is there, and none is created.

@@ -6,9 +6,9 @@ from time import sleep
 
 import pytest
 
-from conductor_app.insight.monitoring.liveness import Liveness
-from conductor_app.management import managed_process
-from conductor_app.management.managed_process import ManagedProcess
+from conductor_app.monitoring.queries.health import Liveness
+from conductor_app.processes import supervisor as managed_process
+from conductor_app.processes.supervisor import ManagedProcess
 
 from .server import wait_until
 

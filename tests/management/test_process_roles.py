@@ -35,10 +35,10 @@ def modules(tmp_path_factory):
 @pytest.mark.parametrize(
     "name",
     [
-        "conductor_app.admin.site",
-        "conductor_app.api.conductor.urls",
-        "conductor_app.engine.sweeps",
-        "conductor_app.background.leader_scheduler",
+        "conductor_app.site.admin",
+        "conductor_app.site.api_urls",
+        "conductor_app.processes.sweeps",
+        "conductor_app.processes.beat",
         "celery.worker.consumer",
         "gunicorn.arbiter",
     ],

@@ -10,15 +10,28 @@ from django.db import connection, migrations, models
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
-from conductor_app.management import disk_check, upgrade_check
-from conductor_app.management.backup import schema_state
-from conductor_app.management.backup.errors import BackupRefused
-from conductor_app.management.definition_check import BehaviorChange, check_definitions
-from conductor_app.management.disk_check import check_disks, check_folder, copied_tables, describe_server_disk
-from conductor_app.management.migration_effects import MigrationEffect, TableEffect, effect_of, table_effects
-from conductor_app.management.upgrade_check import check_migrations, check_variables, check_versions, table_size
-from conductor_app.models import ResolvedDefinition, WorkflowDefinition
-from conductor_app.models.migration_operations import AddIndexWithoutLock, SetFillFactor
+from conductor_app.db.migration_operations import AddIndexWithoutLock, SetFillFactor
+from conductor_app.definitions.models import ResolvedDefinition, WorkflowDefinition
+from conductor_app.processes import upgrade_check
+from conductor_app.processes import upgrade_check as disk_check
+from conductor_app.processes.upgrade_check import (
+    BehaviorChange,
+    MigrationEffect,
+    TableEffect,
+    check_definitions,
+    check_disks,
+    check_folder,
+    check_migrations,
+    check_variables,
+    check_versions,
+    copied_tables,
+    describe_server_disk,
+    effect_of,
+    table_effects,
+    table_size,
+)
+from conductor_app.tools.backup import contents as schema_state
+from conductor_app.tools.backup.archive import BackupRefused
 from tests.builders import step
 from tests.scenario import Scenario
 

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 import pytest
 
-from conductor_app.api.metrics import DatabaseMetrics
-from conductor_app.insight.monitoring.engine_load import EngineLoad, WaitingLoad
-from conductor_app.models import SweepPass, replica
-from conductor_app.models.replica import ReplicaState
-from conductor_app.telemetry import model_metrics
+from conductor_app.db import replica
+from conductor_app.db.replica import ReplicaState
+from conductor_app.monitoring.api import DatabaseMetrics
+from conductor_app.monitoring.queries.health import EngineLoad, WaitingLoad
+from conductor_app.tasks.models import SweepPass
+from conductor_app.telemetry import metrics as model_metrics
 from conductor_app.telemetry.metrics import REGISTRY
 
 

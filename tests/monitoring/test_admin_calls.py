@@ -2,8 +2,8 @@
 
 import pytest
 
-from conductor_app.models import AuditEntry
-from tests.api.step_documents import simple, step
+from conductor_app.access.models import AuditEntry
+from tests.step_documents import simple, step
 
 
 @pytest.fixture

@@ -1,8 +1,9 @@
 """An empty server leads to a first run, and follows what the user does."""
 
-from conductor_app.models import Poller, TaskDefinition, WorkflowDefinition
-from tests.admin.page_text import html, page_text
-from tests.insight.scenarios import claim_next, start_run
+from conductor_app.definitions.models import TaskDefinition, WorkflowDefinition
+from conductor_app.tasks.models import Poller
+from tests.page_text import html, page_text
+from tests.stored_scenarios import claim_next, start_run
 
 STEPS = "/admin/first-steps/live/"
 

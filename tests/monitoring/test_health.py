@@ -7,9 +7,9 @@ from django.core.management import call_command
 from django.db import OperationalError, connection
 from django.test import Client
 
-from conductor_app.api import health
-from conductor_app.engine import readiness
-from conductor_app.insight.monitoring.liveness import BEAT, SWEEPS, Liveness, liveness
+from conductor_app.monitoring import api as health
+from conductor_app.monitoring import commands as readiness
+from conductor_app.monitoring.queries.health import BEAT, SWEEPS, Liveness, liveness
 
 
 @pytest.fixture

@@ -6,11 +6,12 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from prometheus_client.parser import text_string_to_metric_families
 
-from conductor_app.access import access_keys, tokens
+from conductor_app.access import tokens
+from conductor_app.access import tokens as access_keys
 from conductor_app.core.snapshot import NEVER
-from conductor_app.engine import sweeps
-from conductor_app.insight.monitoring.engine_load import measure_load, waiting_by_queue
-from conductor_app.models import Message
+from conductor_app.monitoring.queries.health import measure_load, waiting_by_queue
+from conductor_app.processes import sweeps
+from conductor_app.runs.models import Message
 from conductor_app.telemetry import metrics
 from tests.access.users import create_application
 from tests.builders import definition, fork, step, sub_workflow

@@ -4,8 +4,8 @@ import re
 
 from conductor_app.core.reports import EVENTS
 from conductor_app.core.states import RUN
-from conductor_app.insight.monitoring.undelivered_messages import RECEIVER_KINDS
-from conductor_app.store.standalone_tasks import STANDALONE
+from conductor_app.runs.queries.messages import RECEIVER_KINDS
+from conductor_app.taskcluster.store import STANDALONE
 from tests.monitoring.exported_metrics import exported_metrics
 from tests.monitoring.metrics_page import NOTES, PAGE, refresh
 

@@ -16,7 +16,7 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from conductor_app.core.reports import EVENTS
 from conductor_app.core.states import RUN
-from conductor_app.insight.monitoring.health import SWEEP_INTERVALS_MS
+from conductor_app.monitoring.queries.health import SWEEP_INTERVALS_MS
 from tests.monitoring.exported_metrics import exported_metrics
 from tests.monitoring.queries import FOLDER, Query, all_queries, read_dashboards, read_rules
 

@@ -5,10 +5,12 @@ from unittest.mock import ANY
 
 from django.contrib.auth.models import Permission
 
-from conductor_app import process_state
-from conductor_app.models import AccessKey, SweepPass, TaskGroup
-from tests.admin.page_text import html, page_text
-from tests.insight.scenarios import claim_and_report, claim_next, define_task, newest_attempt_of, start_run_of, step
+from conductor_app.access.models import AccessKey
+from conductor_app.taskcluster.models import TaskGroup
+from conductor_app.tasks.models import SweepPass
+from conductor_app.utils import process_state
+from tests.page_text import html, page_text
+from tests.stored_scenarios import claim_and_report, claim_next, define_task, newest_attempt_of, start_run_of, step
 
 
 def test_the_queues_page_lists_pending_tasks_without_pollers(operator, clock):

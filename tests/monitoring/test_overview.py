@@ -2,13 +2,14 @@
 
 import pytest
 
-from conductor_app.admin.charts import TrendChart
-from conductor_app.admin.monitoring import overview, overview_tiles
-from conductor_app.engine import bulk
-from conductor_app.engine.failures import failure_groups
-from conductor_app.models import DurationBaseline
-from tests.admin.page_text import html, page_text
-from tests.insight.scenarios import claim_and_report, define_task, define_workflow, start_run, start_run_of, step
+from conductor_app.bulk import commands as bulk
+from conductor_app.definitions.models import DurationBaseline
+from conductor_app.failures import commands as failure_groups
+from conductor_app.monitoring.pages import overview
+from conductor_app.monitoring.pages import overview as overview_tiles
+from conductor_app.web.charts import TrendChart
+from tests.page_text import html, page_text
+from tests.stored_scenarios import claim_and_report, define_task, define_workflow, start_run, start_run_of, step
 
 PULSE = "/admin/overview-activity/live/"
 

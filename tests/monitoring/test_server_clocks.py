@@ -6,18 +6,19 @@ import pytest
 from django.db import connection
 from django.test import Client
 
-from conductor_app import clock as product_clock
-from conductor_app.background import leader_scheduler, sweep_watchdog
 from conductor_app.celery import app
-from conductor_app.engine import server_clocks
-from conductor_app.engine.heartbeats import heartbeat
-from conductor_app.engine.server_clocks import HOST, ClockCheck, is_skewed, skew_sentence
-from conductor_app.insight.monitoring.liveness import BEAT
-from conductor_app.models import ServerClock
+from conductor_app.monitoring import commands as server_clocks
+from conductor_app.monitoring.commands import HOST, ClockCheck, is_skewed, skew_sentence
+from conductor_app.monitoring.models import ServerClock
+from conductor_app.monitoring.queries.health import BEAT
+from conductor_app.processes import beat as leader_scheduler
+from conductor_app.processes import sweep_loop as sweep_watchdog
+from conductor_app.processes.heartbeats import heartbeat
+from conductor_app.utils import clock as product_clock
 
 pytestmark = pytest.mark.django_db
 needs_a_database_clock = pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite has no clock.")
-LOGGER = "conductor_app.engine.server_clocks"
+LOGGER = "conductor_app.monitoring.commands"
 HOUR_MS = 3_600_000
 
 

@@ -7,9 +7,10 @@ from html import unescape
 import pytest
 
 from conductor_app.apps import check_script_isolation
-from conductor_app.engine.script_isolation import _probe, isolation_warnings, script_isolation
-from conductor_app.models import ServerClock, SweepPass
-from tests.admin.page_text import html, page_text
+from conductor_app.monitoring.commands import _probe, isolation_warnings, script_isolation
+from conductor_app.monitoring.models import ServerClock
+from conductor_app.tasks.models import SweepPass
+from tests.page_text import html, page_text
 
 pytestmark = pytest.mark.django_db
 SYSTEM = "/admin/system/"

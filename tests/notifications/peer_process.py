@@ -2,8 +2,9 @@
 
 import sys
 
-from conductor_app import conf, notifications
+from conductor_app import notifications
 from conductor_app.notifications import redis
+from conductor_app.settings import conf
 
 
 def listen(queue: str) -> None:

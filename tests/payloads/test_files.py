@@ -6,11 +6,12 @@ from urllib.parse import urlsplit
 import pytest
 from django.core.files.storage import storages
 
-from conductor_app import conf
-from conductor_app.engine import sweeps
-from conductor_app.models import FileHandle, Run, StoredPayload
+from conductor_app.payloads.models import FileHandle, StoredPayload
+from conductor_app.processes import sweeps
+from conductor_app.runs.models import Run
+from conductor_app.settings import conf
 from tests.access.users import api_client_of, create_application, grant_access
-from tests.api.step_documents import simple, step
+from tests.step_documents import simple, step
 
 DAY = 86_400
 SCHEME = "conductor://file/"
@@ -244,7 +245,7 @@ def test_a_server_without_a_place_for_payloads_has_no_files(api, run, settings):
 
 
 def test_the_number_of_files_of_a_run_is_limited(api, run, monkeypatch):
-    monkeypatch.setattr("conductor_app.engine.payloads.file_handles.MAX_FILES_PER_RUN", 1)
+    monkeypatch.setattr("conductor_app.payloads.files.MAX_FILES_PER_RUN", 1)
     begin(api, run)
 
     assert api.post("/files", {"workflowId": run}).status_code == 400

@@ -4,13 +4,15 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from conductor_app.engine.access.quota_settings import save_quotas
-from conductor_app.engine.runs import run_commands
-from conductor_app.engine.sweeps import prune_finished
-from conductor_app.models import Application, Run, StoredPayload
+from conductor_app.access.models import Application
+from conductor_app.access.quotas import save_quotas
+from conductor_app.payloads.models import StoredPayload
+from conductor_app.processes.sweeps import prune_finished
+from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.models import Run
 from tests.access.users import api_client_of, create_application, grant_access
-from tests.api.conftest import Api
-from tests.api.step_documents import simple
+from tests.api_fixtures import Api
+from tests.step_documents import simple
 
 pytestmark = pytest.mark.usefixtures("with_logins")
 MIB = 1024 * 1024

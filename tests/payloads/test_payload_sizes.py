@@ -11,11 +11,11 @@ from django.apps import apps
 from django.db import connection
 from django.db.models import CharField, TextField
 
-from conductor_app.api.conductor.events import webhook_views
-from conductor_app.api.conductor.openapi.pages import build_document
-from conductor_app.engine import sweeps
-from conductor_app.engine.events import event_handlers
-from conductor_app.store.payload_placement import OVERHEAD_BYTES
+from conductor_app.events.api import webhooks as webhook_views
+from conductor_app.events.commands import handlers as event_handlers
+from conductor_app.payloads.store import OVERHEAD_BYTES
+from conductor_app.processes import sweeps
+from conductor_app.site.openapi.pages import build_document
 from tests.scenario import run_commit_hooks
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -4,8 +4,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from conductor_app.models import StoredPayload
-from tests.api.step_documents import simple
+from conductor_app.payloads.models import StoredPayload
+from tests.step_documents import simple
 
 JAVA = {"Accept-Encoding": "gzip", "User-Agent": "okhttp/4.12.0"}
 

@@ -4,8 +4,8 @@ import pytest
 from kombu.exceptions import OperationalError
 
 from conductor_app import notifications
-from conductor_app.background import jobs
 from conductor_app.celery import app
+from conductor_app.processes import jobs
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from threading import BoundedSemaphore, Thread
 import pytest
 from django.db import OperationalError
 
-from conductor_app.background import jobs
+from conductor_app.processes import jobs
 
 
 @pytest.mark.django_db

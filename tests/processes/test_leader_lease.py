@@ -2,8 +2,8 @@
 
 import pytest
 
-from conductor_app.background.leader_lease import LeaderLease
-from conductor_app.engine.heartbeats import FileHeartbeat, LeaseHeartbeat
+from conductor_app.processes.beat import LeaderLease
+from conductor_app.processes.heartbeats import FileHeartbeat, LeaseHeartbeat
 
 pytestmark = pytest.mark.django_db
 

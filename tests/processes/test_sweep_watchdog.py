@@ -2,11 +2,11 @@
 
 import pytest
 
-from conductor_app import clock as product_clock
-from conductor_app.background import jobs
-from conductor_app.background.sweep_watchdog import SweepWatchdog
-from conductor_app.engine.sweeps import sweep_once
-from conductor_app.insight.monitoring.liveness import Liveness
+from conductor_app.monitoring.queries.health import Liveness
+from conductor_app.processes import jobs
+from conductor_app.processes.sweep_loop import SweepWatchdog
+from conductor_app.processes.sweeps import sweep_once
+from conductor_app.utils import clock as product_clock
 from tests.builders import wait
 from tests.scenario import Scenario
 

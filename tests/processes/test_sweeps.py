@@ -3,12 +3,16 @@
 import pytest
 from django.db import OperationalError
 
-from conductor_app import clock as product_clock
-from conductor_app.engine import bulk, sweep_items, sweeps
-from conductor_app.engine.bulk import BulkRequest
-from conductor_app.models import Lease, SweepPass
-from conductor_app.store import due_rows, leases
-from conductor_app.store.outbox_messages import send
+from conductor_app.bulk import commands as bulk
+from conductor_app.bulk.commands import BulkRequest
+from conductor_app.db import leases
+from conductor_app.db.leases import Lease
+from conductor_app.processes import sweeps
+from conductor_app.runs.store import due as due_rows
+from conductor_app.runs.store import overdue as sweep_items
+from conductor_app.runs.store.due import send
+from conductor_app.tasks.models import SweepPass
+from conductor_app.utils import clock as product_clock
 from tests.builders import step, wait
 from tests.scenario import ACTOR, Scenario
 

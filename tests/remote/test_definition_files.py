@@ -2,9 +2,9 @@
 
 import pytest
 
-from conductor_app.remote import definition_files, yaml_documents
-from conductor_app.remote.definition_files import FolderError, read_folder
-from conductor_app.remote.yaml_documents import write_documents
+from conductor_app.tools.remote import files as definition_files
+from conductor_app.tools.remote import files as yaml_documents
+from conductor_app.tools.remote.files import FolderError, read_folder, write_documents
 
 
 def read(tmp_path, text, name="a.yaml"):

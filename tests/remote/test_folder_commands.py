@@ -8,18 +8,14 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from conductor_app.models import (
-    AppliedDefinition,
-    AuditEntry,
-    EventHandler,
-    Schedule,
-    TaskDefinition,
-    WorkflowDefinition,
-)
-from conductor_app.remote.program import REMOTE_COMMANDS
-from tests.api.conftest import Api
-from tests.api.step_documents import simple
+from conductor_app.access.models import AuditEntry
+from conductor_app.definitions.models import AppliedDefinition, TaskDefinition, WorkflowDefinition
+from conductor_app.events.models import EventHandler
+from conductor_app.schedules.models import Schedule
+from conductor_app.tools.remote.program import REMOTE_COMMANDS
+from tests.api_fixtures import Api
 from tests.clients.live_server import running_server
+from tests.step_documents import simple
 
 ORDER = """\
 name: order

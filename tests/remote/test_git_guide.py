@@ -8,11 +8,11 @@ import click
 import pytest
 import yaml
 
-from conductor_app.core.document.checks.operator_documents import read_alert, read_queue_limit, read_role
-from conductor_app.core.document.source_documents import KIND_NAMES, recognize_kind
-from conductor_app.importers.folder_tests import FIELDS
-from conductor_app.remote.program import FOLDER_COMMANDS
-from conductor_app.remote.yaml_documents import read_documents
+from conductor_app.core.document.json_positions import KIND_NAMES, recognize_kind
+from conductor_app.core.validation.checks import read_alert, read_queue_limit, read_role
+from conductor_app.tools.importers.folders import FIELDS
+from conductor_app.tools.remote.files import read_documents
+from conductor_app.tools.remote.program import FOLDER_COMMANDS
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "how-to" / "keep-definitions-in-git.md").read_text()
 SAMPLES = re.findall(r"```yaml\n(.*?)```", GUIDE, re.DOTALL)

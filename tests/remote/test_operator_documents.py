@@ -3,10 +3,13 @@
 import pytest
 import yaml
 
-from conductor_app.engine.access import roles
-from conductor_app.engine.ai.budget_settings import BudgetLimits, save_budget
-from conductor_app.engine.failures import alert_targets, alerts
-from conductor_app.models import Alert, AlertFiring, AuditEntry, GroupProfile, SavedView, TaskDefinition
+from conductor_app.access.commands import users as roles
+from conductor_app.access.models import AuditEntry, GroupProfile
+from conductor_app.ai.commands.budgets import BudgetLimits, save_budget
+from conductor_app.alerts import commands as alert_targets
+from conductor_app.alerts import commands as alerts
+from conductor_app.alerts.models import Alert, AlertFiring, SavedView
+from conductor_app.definitions.models import TaskDefinition
 
 from .test_folder_commands import apply, edit_task, execute, plan, server, write  # noqa: F401
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 import pytest
 from click.testing import CliRunner, Result
 
-from conductor_app.engine.failures import failure_groups
-from conductor_app.remote.program import REMOTE_COMMANDS
-from tests.api.conftest import Api
-from tests.api.step_documents import simple
+from conductor_app.failures import commands as failure_groups
+from conductor_app.tools.remote.program import REMOTE_COMMANDS
+from tests.api_fixtures import Api
 from tests.clients.live_server import running_server
+from tests.step_documents import simple
 
 
 @pytest.fixture
@@ -176,7 +176,7 @@ def test_a_server_that_cannot_be_reached_is_an_error_without_a_trace(url, messag
 
 
 def test_a_key_is_exchanged_for_a_token(server, settings, monkeypatch):
-    from conductor_app.engine.access.applications import create_key_of
+    from conductor_app.access.commands.applications import create_key_of
 
     key, secret = create_key_of("reader", ("USER",), "tester")
     settings.CONDUCTOR_API_ACCESS = "token"

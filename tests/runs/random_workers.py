@@ -6,16 +6,16 @@ from random import Random
 from conductor_app.core.commands import no_command
 from conductor_app.core.errors import Conflict, NotFound, RequestRefused
 from conductor_app.core.reports import Report, apply_report
-from conductor_app.engine.definitions import definition_commands
-from conductor_app.engine.runs import skip_and_jump
-from conductor_app.engine.tasks import task_commands
-from conductor_app.models import Attempt
-from conductor_app.store import due_rows
-from conductor_app.store.definitions import load_definition
+from conductor_app.definitions import commands as definition_commands
+from conductor_app.definitions.store import load_definition
+from conductor_app.runs.commands import repair as skip_and_jump
+from conductor_app.runs.models import Attempt
+from conductor_app.runs.store import due as due_rows
+from conductor_app.tasks.commands import reports as task_commands
 from tests.builders import definition, step
-from tests.engine.report_contexts import decide_command, decision_differences, normalized_decision, row_violations
 from tests.random_definitions import TYPES, random_definition
 from tests.random_versions import next_version
+from tests.runs.report_contexts import decide_command, decision_differences, normalized_decision, row_violations
 from tests.scenario import ACTOR, Scenario, run_commit_hooks
 
 OUTCOMES = ["COMPLETED"] * 7 + ["FAILED", "FAILED", "FAILED_FOR_GOOD", "CANCELED", "TIMED_OUT"]

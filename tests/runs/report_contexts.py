@@ -3,15 +3,15 @@
 from collections import Counter
 from typing import Any
 
-from conductor_app import clock
 from conductor_app.core.data_requests import ScriptEvaluation, WholeRun
 from conductor_app.core.decide import Decision, apply_command
 from conductor_app.core.decision_context import Command
 from conductor_app.core.snapshot import UNKNOWN, Run
-from conductor_app.engine.runs.data_loading import LoadedData
-from conductor_app.models import Attempt, Message, Task
-from conductor_app.models import Run as RunRow
-from conductor_app.store import runs as store
+from conductor_app.runs.commands.decision import LoadedData
+from conductor_app.runs.models import Attempt, Message, Task
+from conductor_app.runs.models import Run as RunRow
+from conductor_app.runs.store import loading as store
+from conductor_app.utils import clock
 
 
 def decide_command(run_id: str, near: list[str] | None, command: Command) -> tuple[Decision, bool]:

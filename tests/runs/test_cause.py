@@ -2,9 +2,9 @@
 
 import pytest
 
-from conductor_app.engine.runs import run_commands
-from conductor_app.insight.runs.cause import failure_reasons, run_cause
-from tests.insight.scenarios import (
+from conductor_app.explanations.cause import failure_reasons, run_cause
+from conductor_app.runs.commands import lifecycle as run_commands
+from tests.stored_scenarios import (
     claim_and_report,
     claim_next,
     define_task,

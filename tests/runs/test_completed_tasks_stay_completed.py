@@ -7,13 +7,12 @@ import pytest
 from conductor_app.core import task_impact
 from conductor_app.core.errors import RequestRefused
 from conductor_app.core.reports import Report
-from conductor_app.engine.runs.operations import Operation, apply_operation
-from conductor_app.engine.runs.planning import OperationPlan, plan_operation
-from conductor_app.engine.tasks import task_commands
-from conductor_app.models import Attempt, Run, Task
+from conductor_app.runs.commands.plans import Operation, OperationPlan, apply_operation, plan_operation
+from conductor_app.runs.models import Attempt, Run, Task
+from conductor_app.tasks.commands import reports as task_commands
 from tests.builders import Document, definition, dynamic_fork, each, fork, loop, step, sub_workflow, try_
-from tests.engine.report_contexts import row_violations
 from tests.hypothesis_profile import seeds
+from tests.runs.report_contexts import row_violations
 from tests.scenario import ACTOR, Scenario, run_commit_hooks
 
 pytestmark = pytest.mark.django_db

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from conductor_app.insight.runs.critical_path import TaskSpan, critical_path, critical_path_among, enclosing_branches
-from conductor_app.insight.runs.task_spans import spans_of_run
+from conductor_app.runs.timeline.queries import TaskSpan, critical_path, critical_path_among, enclosing_branches
+from conductor_app.runs.timeline.tree import spans_of_run
 from tests.builders import definition, fork, step_without_policy, sub_workflow
 from tests.scenario import Scenario
 

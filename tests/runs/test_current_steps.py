@@ -3,11 +3,11 @@
 import pytest
 
 from conductor_app.core.snapshot import NEVER
-from conductor_app.engine.queues import queue_commands
-from conductor_app.engine.runs import run_commands
-from conductor_app.insight.runs.current_steps import current_steps
-from conductor_app.models import Message, Run
-from tests.insight.scenarios import (
+from conductor_app.explanations.cause import current_steps
+from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.models import Message, Run
+from conductor_app.tasks.commands import queues as queue_commands
+from tests.stored_scenarios import (
     claim_and_report,
     claim_next,
     define_task,

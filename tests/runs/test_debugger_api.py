@@ -2,8 +2,8 @@
 
 import pytest
 
+from conductor_app.access.models import AuditEntry
 from conductor_app.core.masking import REDACTED
-from conductor_app.models import AuditEntry
 from tests.builders import step
 
 NUMBER = "4711-0815"

@@ -2,15 +2,15 @@
 
 import pytest
 
-from conductor_app import fault_points
 from conductor_app.core.errors import Conflict
-from conductor_app.engine.runs import debugging
-from conductor_app.engine.runs.debugging import BreakpointRequest, ContinueRequest
-from conductor_app.models import Attempt, HistoryEntry, Run
-from conductor_app.store import runs as store
+from conductor_app.runs.commands import debugging
+from conductor_app.runs.commands.debugging import BreakpointRequest, ContinueRequest
+from conductor_app.runs.models import Attempt, HistoryEntry, Run
+from conductor_app.runs.store import loading as store
+from conductor_app.utils import fault_points
 from tests.builders import step
-from tests.engine.test_parallel import at_once
-from tests.engine.test_statements import Counted
+from tests.runs.test_parallel import at_once
+from tests.runs.test_statements import Counted
 from tests.scenario import ACTOR, Scenario
 
 

@@ -2,12 +2,13 @@
 
 import pytest
 
+from conductor_app.bulk import commands as bulk_commands
+from conductor_app.bulk import executor as bulk_executor
+from conductor_app.bulk.commands import BulkRequest
 from conductor_app.core.errors import Invalid
-from conductor_app.engine import bulk
-from conductor_app.engine.bulk import BulkRequest
-from conductor_app.insight.runs.cause import run_cause
-from conductor_app.models import Run
-from conductor_app.store import due_rows
+from conductor_app.explanations.cause import run_cause
+from conductor_app.runs.models import Run
+from conductor_app.runs.store import due as due_rows
 from tests.builders import step
 from tests.scenario import ACTOR, RunView, Scenario
 
@@ -86,11 +87,11 @@ def test_a_scheduled_run_uses_no_slot_of_its_limit_before_its_start(clock):
 
 def test_operations_on_many_runs_reach_it_too(clock):
     _, later = ahead(clock)
-    bulk.start(BulkRequest("terminate", {"definition": "order", "status": ["RUNNING"]}, rate=1000.0), ACTOR)
+    bulk_commands.start(BulkRequest("terminate", {"definition": "order", "status": ["RUNNING"]}, rate=1000.0), ACTOR)
 
     for _ in range(3):
         clock.advance(seconds=1)
-        bulk.run_due_operations()
+        bulk_executor.run_due_operations()
 
     assert set(Run.objects.values_list("status", flat=True)) == {"TERMINATED"}
     assert later.row.reason

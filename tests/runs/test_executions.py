@@ -2,9 +2,9 @@
 
 import pytest
 
-from conductor_app.engine.runs import run_waits
-from conductor_app.models import Run
-from tests.api.step_documents import simple, step
+from conductor_app.runs.models import Run
+from conductor_app.tasks.commands import waits as run_waits
+from tests.step_documents import simple, step
 
 THINKS = step("SET_VARIABLE", "think", inputParameters={"seen": "${workflow.input.n}"})
 

@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.core.errors import Conflict
-from conductor_app.engine.runs.run_commands import StartRequest, start
+from conductor_app.runs.commands.lifecycle import StartRequest, start
 from tests.builders import definition, step
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from conductor_app.engine.failures import failure_groups
-from tests.api.step_documents import simple
+from conductor_app.failures import commands as failure_groups
+from tests.step_documents import simple
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.core.masking import MARK, REDACTED
-from tests.api.conftest import Api
+from tests.api_fixtures import Api
 from tests.builders import human, policy, step
 from tests.scenario import Scenario
 

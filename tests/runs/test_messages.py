@@ -2,8 +2,8 @@
 
 import pytest
 
-from conductor_app.engine.runs import inbox
-from tests.api.step_documents import simple
+from conductor_app.runs.commands import labels_and_messages as inbox
+from tests.step_documents import simple
 
 PULL = {"name": "next", "taskReferenceName": "next", "type": "PULL_WORKFLOW_MESSAGES", "inputParameters": {}}
 

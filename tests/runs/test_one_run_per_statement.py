@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from conductor_app.models import Attempt, HistoryEntry, Run, Task
+from conductor_app.runs.models import Attempt, HistoryEntry, Run, Task
 from tests.builders import step
 from tests.scenario import Scenario
 

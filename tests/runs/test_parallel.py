@@ -9,8 +9,8 @@ import pytest
 from django.db import connection
 
 from conductor_app.core.reports import Report
-from conductor_app.engine.tasks import task_commands
-from conductor_app.models import Attempt, Run, Task
+from conductor_app.runs.models import Attempt, Run, Task
+from conductor_app.tasks.commands import reports as task_commands
 from tests.builders import dynamic_fork, fork, policy, step
 from tests.scenario import ACTOR, Scenario
 

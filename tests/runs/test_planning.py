@@ -2,15 +2,15 @@
 
 import pytest
 
+from conductor_app.access.models import AuditEntry
 from conductor_app.core import task_impact
 from conductor_app.core.errors import Conflict, NotFound, RequestRefused, RevisionChanged
-from conductor_app.engine.runs.operations import Operation, apply_operation
-from conductor_app.engine.runs.planning import OperationPlan, plan_operation
-from conductor_app.models import Attempt, AuditEntry, Run, Task
+from conductor_app.runs.commands.plans import Operation, OperationPlan, apply_operation, plan_operation
+from conductor_app.runs.models import Attempt, Run, Task
 from tests.builders import definition, dynamic_fork, fork, loop, policy, step, sub_workflow, switch
-from tests.engine.random_workers import RandomWorkers
-from tests.engine.test_preview import everything
 from tests.hypothesis_profile import seeds
+from tests.runs.random_workers import RandomWorkers
+from tests.runs.test_preview import everything
 from tests.scenario import ACTOR, Scenario, register_definitions, run_commit_hooks
 
 pytestmark = pytest.mark.django_db

@@ -5,14 +5,16 @@ import pytest
 from conductor_app.core import commands
 from conductor_app.core.definition import Key
 from conductor_app.core.errors import Conflict, NotFound, RequestRefused
-from conductor_app.engine.runs import run_commands
-from conductor_app.engine.runs.preview import Preview, preview
-from conductor_app.models import Attempt, HistoryEntry, Message, ResolvedDefinition, Run, Task
-from conductor_app.store.rows import parse_iteration_path
+from conductor_app.definitions.models import ResolvedDefinition
+from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.commands import repair as run_commands_repair
+from conductor_app.runs.commands.plans import Preview, preview
+from conductor_app.runs.models import Attempt, HistoryEntry, Message, Run, Task
+from conductor_app.runs.store.rows import parse_iteration_path
 from tests.builders import definition, fork, inline, step, sub_workflow
-from tests.engine.random_workers import RandomWorkers
-from tests.engine.report_contexts import row_violations
 from tests.hypothesis_profile import seeds
+from tests.runs.random_workers import RandomWorkers
+from tests.runs.report_contexts import row_violations
 from tests.scenario import ACTOR, Scenario, run_commit_hooks
 
 pytestmark = pytest.mark.django_db
@@ -114,13 +116,13 @@ class Deeds:
         task = self.random.choice([None, *Task.objects.filter(run_id=self.id).order_by("seq")])
         key = Key(task.ref, parse_iteration_path(task.iteration_path)) if task else None
         attempt = task.attempt_id if task else ""
-        return commands.Rerun(key), lambda: run_commands.rerun(self.id, ACTOR, attempt_id=attempt)
+        return commands.Rerun(key), lambda: run_commands_repair.rerun(self.id, ACTOR, attempt_id=attempt)
 
     def restart(self):
-        return commands.restart_run(), lambda: run_commands.restart(self.id, ACTOR)
+        return commands.restart_run(), lambda: run_commands_repair.restart(self.id, ACTOR)
 
     def retry(self):
-        return commands.Retry(), lambda: run_commands.retry(self.id, ACTOR)
+        return commands.Retry(), lambda: run_commands_repair.retry(self.id, ACTOR)
 
     def terminate(self):
         return commands.terminate_run("enough"), lambda: run_commands.terminate_run(self.id, ACTOR, "enough")

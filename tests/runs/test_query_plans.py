@@ -4,12 +4,12 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from conductor_app.engine.standalone import task_commands
-from conductor_app.insight.bulk.selections import selected_runs
-from conductor_app.insight.runs.search import RUNS, TASKS, Search, SearchQuery
-from conductor_app.insight.runs.search.task_fields import searchable_attempts
-from conductor_app.models import Attempt, Run
-from conductor_app.store.statements import fetch
+from conductor_app.bulk.selections import selected_runs
+from conductor_app.db.statements import fetch
+from conductor_app.runs.models import Attempt, Run
+from conductor_app.runs.search import RUNS, TASKS, Search, SearchQuery
+from conductor_app.runs.search.tables import searchable_attempts
+from conductor_app.taskcluster.commands import tasks as task_commands
 
 EXPECTED_INDEXES = {
     "workflows: freeText=nowhere": {

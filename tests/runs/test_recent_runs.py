@@ -2,13 +2,13 @@
 
 import pytest
 
-from conductor_app.insight.definitions import step_history
-from conductor_app.insight.definitions.definition_activity import runs_by_result
-from conductor_app.insight.definitions.step_history import step_grid
-from conductor_app.insight.runs.recent_runs import STRIP_LENGTH, recent_runs_of_schedules, recent_runs_of_workflows
-from conductor_app.insight.time_ranges import TimeRange
-from conductor_app.models import Run, WorkflowDefinition
-from tests.insight.scenarios import claim_and_report, define_task, define_workflow, start_run, start_run_of, step
+from conductor_app.definitions import queries as step_history
+from conductor_app.definitions.models import WorkflowDefinition
+from conductor_app.definitions.queries import runs_by_result, step_grid
+from conductor_app.runs.models import Run
+from conductor_app.runs.queries.recent import STRIP_LENGTH, recent_runs_of_schedules, recent_runs_of_workflows
+from conductor_app.utils.formatting import TimeRange
+from tests.stored_scenarios import claim_and_report, define_task, define_workflow, start_run, start_run_of, step
 
 pytestmark = pytest.mark.django_db
 

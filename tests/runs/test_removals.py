@@ -2,8 +2,9 @@
 
 import pytest
 
-from conductor_app.models import AuditEntry, Run
-from tests.api.step_documents import simple
+from conductor_app.access.models import AuditEntry
+from conductor_app.runs.models import Run
+from tests.step_documents import simple
 
 
 @pytest.fixture

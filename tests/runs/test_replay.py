@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from conductor_app.insight.runs.history_replay import replay_history, run_at_revision
-from conductor_app.models import HistoryEntry, Task
+from conductor_app.runs.models import HistoryEntry, Task
+from conductor_app.runs.queries.history import replay_history, run_at_revision
 from tests.builders import fork, loop, policy, step, step_without_policy
 from tests.scenario import Scenario
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from conductor_app.models import Run
-from tests.engine.random_workers import RandomWorkers
+from conductor_app.runs.models import Run
 from tests.hypothesis_profile import seeds
+from tests.runs.random_workers import RandomWorkers
 
 pytestmark = pytest.mark.django_db
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.api.step_documents import simple, step
+from tests.step_documents import simple, step
 
 CHILDREN = ("bad", "good")
 

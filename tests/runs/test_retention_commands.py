@@ -2,11 +2,12 @@
 
 import pytest
 
+from conductor_app.access.models import AuditEntry
 from conductor_app.core.errors import Invalid, NotFound
-from conductor_app.engine import sweeps
-from conductor_app.engine.runs import retention
-from conductor_app.insight.runs.retention import growth_by_definition, preview_removal, retention_policies
-from conductor_app.models import AuditEntry, Run
+from conductor_app.processes import sweeps
+from conductor_app.runs.commands import removal as retention
+from conductor_app.runs.models import Run
+from conductor_app.runs.queries.retention import growth_by_definition, preview_removal, retention_policies
 from tests.builders import definition, step
 from tests.scenario import ACTOR, Scenario, register_definitions, run_commit_hooks
 

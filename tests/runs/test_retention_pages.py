@@ -2,13 +2,13 @@
 
 import pytest
 
-from conductor_app.engine import sweeps
-from conductor_app.insight.durations import DAY
-from conductor_app.insight.monitoring.database import GIB
-from conductor_app.insight.runs.retention import retention_policies
-from conductor_app.models import DailyStorage
-from tests.admin.page_text import page_text
+from conductor_app.db.size import GIB
+from conductor_app.processes import sweeps
+from conductor_app.runs.models import DailyStorage
+from conductor_app.runs.queries.retention import retention_policies
+from conductor_app.utils.formatting import DAY
 from tests.builders import step
+from tests.page_text import page_text
 from tests.scenario import Scenario
 
 pytestmark = pytest.mark.django_db

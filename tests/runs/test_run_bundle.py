@@ -5,9 +5,10 @@ import json
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
-from conductor_app.models import AuditEntry, Run
-from tests.admin.page_text import html, page_text
+from conductor_app.access.models import AuditEntry
+from conductor_app.runs.models import Run
 from tests.builders import step
+from tests.page_text import html, page_text
 from tests.scenario import Scenario
 
 pytestmark = pytest.mark.django_db

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.admin.page_text import html, page_text
 from tests.builders import definition, policy, step
+from tests.page_text import html, page_text
 from tests.scenario import Scenario, register_definitions
 
 pytestmark = pytest.mark.django_db

@@ -7,9 +7,11 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.urls import reverse
 
-from conductor_app.engine.runs import debugging
-from conductor_app.engine.runs.debugging import BreakpointRequest
-from conductor_app.models import AuditEntry, Run, WorkflowDefinition
+from conductor_app.access.models import AuditEntry
+from conductor_app.definitions.models import WorkflowDefinition
+from conductor_app.runs.commands import debugging
+from conductor_app.runs.commands.debugging import BreakpointRequest
+from conductor_app.runs.models import Run
 from tests.builders import step
 from tests.scenario import ACTOR, Scenario
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from conductor_app.insight.runs.run_keys import run_keys
-from tests.insight.scenarios import start_run_of, step
+from conductor_app.runs.queries.recent import run_keys
+from tests.stored_scenarios import start_run_of, step
 
 
 def key_of(**request):

@@ -5,12 +5,15 @@ import json
 import pytest
 from django.urls import reverse
 
+from conductor_app.access.models import AuditEntry
 from conductor_app.core.errors import Invalid
-from conductor_app.engine.runs import labels, run_commands
-from conductor_app.engine.runs.run_commands import StartRequest
-from conductor_app.models import AuditEntry, RunLabel
-from tests.admin.page_text import html, page_text, run_url
-from tests.insight.scenarios import claim_and_report, define_workflow, start_run_of, step
+from conductor_app.runs.commands import labels_and_messages as labels
+from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.commands import repair as run_commands_repair
+from conductor_app.runs.commands.lifecycle import StartRequest
+from conductor_app.runs.models import RunLabel
+from tests.page_text import html, page_text, run_url
+from tests.stored_scenarios import claim_and_report, define_workflow, start_run_of, step
 
 pytestmark = pytest.mark.django_db
 
@@ -74,7 +77,7 @@ def test_runs_are_found_by_their_label(operator, run):
 def test_labels_survive_a_restart_and_are_deleted_with_the_run(run):
     labels.add_labels(run.pk, ["vip"], "ann")
     claim_and_report("ship")
-    run_commands.restart(run.pk, "ann")
+    run_commands_repair.restart(run.pk, "ann")
     assert of(run) == ["vip"]
 
     run_commands.remove_run(run.pk, "ann", archive=False)

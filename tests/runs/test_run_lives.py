@@ -2,11 +2,9 @@
 
 import pytest
 
-from conductor_app import clock as product_clock
-from conductor_app.insight.runs.history_replay import run_at_revision
-from conductor_app.insight.runs.run_lives import run_lives
-from conductor_app.insight.runs.tree_loading import load_tree
-from conductor_app.insight.runs.tree_rows import Folding
+from conductor_app.runs.queries.history import run_at_revision, run_lives
+from conductor_app.runs.timeline.tree import Folding, load_tree
+from conductor_app.utils import clock as product_clock
 from tests.builders import definition, step_without_policy, sub_workflow
 from tests.scenario import Scenario
 

@@ -11,17 +11,20 @@ from django.core.files.base import ContentFile
 from django.test import Client
 from django.urls import reverse
 
-from conductor_app.core.ids import derived_id
-from conductor_app.core.reasons import MAX_REASON_LENGTH
+from conductor_app.core.errors import MAX_REASON_LENGTH
+from conductor_app.core.primitives import derived_id
 from conductor_app.core.reports import Report
-from conductor_app.engine import sweeps
-from conductor_app.engine.payloads import file_contents, file_handles
-from conductor_app.engine.runs import retention, retry_rerun_restart, run_commands
-from conductor_app.engine.tasks import task_commands
-from conductor_app.models import Attempt, Run, Task
-from tests.admin.page_text import button_names, html, page_text, run_action_url, run_url
+from conductor_app.payloads import files as file_contents
+from conductor_app.payloads import files as file_handles
+from conductor_app.processes import sweeps
+from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.commands import removal as retention
+from conductor_app.runs.commands import repair as retry_rerun_restart
+from conductor_app.runs.models import Attempt, Run, Task
+from conductor_app.tasks.commands import reports as task_commands
 from tests.builders import fork
-from tests.insight.scenarios import (
+from tests.page_text import button_names, html, page_text, run_action_url, run_url
+from tests.stored_scenarios import (
     claim_and_report,
     claim_next,
     define_task,
@@ -453,7 +456,7 @@ def test_a_deleted_definition_does_not_break_the_page(operator, clock):
 
 
 def start_then_forget():
-    from conductor_app.engine.definitions import definition_commands
+    from conductor_app.definitions import commands as definition_commands
 
     define_workflow("order", step("ship"))
     run = start_run("order")

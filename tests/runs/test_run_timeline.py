@@ -6,14 +6,14 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from conductor_app.engine import sweeps
-from conductor_app.engine.runs import run_commands
-from conductor_app.engine.tasks import task_commands
-from conductor_app.insight.runs.run_lives import run_lives
-from conductor_app.models import DurationBaseline
-from tests.admin.page_text import html, page_text, run_url
+from conductor_app.definitions.models import DurationBaseline
+from conductor_app.processes import sweeps
+from conductor_app.runs.commands import repair as run_commands_repair
+from conductor_app.runs.queries.history import run_lives
+from conductor_app.tasks.commands import reports as task_commands
 from tests.builders import dynamic_fork, fork, human, loop, step
-from tests.insight.scenarios import (
+from tests.page_text import html, page_text, run_url
+from tests.stored_scenarios import (
     claim_and_report,
     claim_next,
     define_task,
@@ -22,7 +22,7 @@ from tests.insight.scenarios import (
     start_run,
     start_run_of,
 )
-from tests.insight.scenarios import step as plain_step
+from tests.stored_scenarios import step as plain_step
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def retried(clock, db):
     clock.advance(seconds=3)
     claim_and_report("ship", "FAILED", reason="no truck")
     clock.advance(seconds=600)
-    run_commands.retry(run.pk, "olga")
+    run_commands_repair.retry(run.pk, "olga")
     clock.advance(seconds=4)
     attempt = claim_next("ship")
     clock.advance(seconds=2)

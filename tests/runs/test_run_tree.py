@@ -2,9 +2,7 @@
 
 from dataclasses import replace
 
-from conductor_app.insight.runs.run_tree import build_tree
-from conductor_app.insight.runs.task_spans import TaskSpan
-from conductor_app.insight.runs.tree_rows import Folding, visible_rows
+from conductor_app.runs.timeline.tree import Folding, TaskSpan, build_tree, visible_rows
 from tests.builders import catch, dynamic_fork, each, fork, loop, step, switch, try_
 
 PAGES = loop("pages", step("scan"), *fork([step("ocr"), step("check")], [step("pack")], join="joined"), times=3)

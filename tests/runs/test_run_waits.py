@@ -10,12 +10,12 @@ from django.db import connection, connections
 
 from conductor_app import notifications
 from conductor_app.core.reports import Report
-from conductor_app.engine.runs import run_waits
-from conductor_app.engine.runs.run_commands import StartRequest, start
-from conductor_app.engine.tasks import task_commands
-from conductor_app.models import Run
 from conductor_app.notifications.waiters import WAITERS
-from conductor_app.store import run_tree
+from conductor_app.runs.commands.lifecycle import StartRequest, start
+from conductor_app.runs.models import Run
+from conductor_app.runs.store import loading as run_tree
+from conductor_app.tasks.commands import reports as task_commands
+from conductor_app.tasks.commands import waits as run_waits
 from tests.builders import definition, fork, human, loop, policy, step, sub_workflow, wait
 from tests.clients.wait_until import eventually
 from tests.scenario import Scenario, register_definitions

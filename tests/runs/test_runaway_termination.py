@@ -2,10 +2,11 @@
 
 import pytest
 
-from conductor_app.engine import delivery, sweeps
-from conductor_app.engine.runs import run_commands
-from conductor_app.models import Message, Run
-from conductor_app.store import definitions
+from conductor_app.definitions import store as definitions
+from conductor_app.processes import sweeps
+from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.commands import messages as delivery
+from conductor_app.runs.models import Message, Run
 from tests.builders import definition, sub_workflow
 from tests.scenario import ACTOR, register_definitions
 

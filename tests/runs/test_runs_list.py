@@ -7,14 +7,16 @@ from html import unescape
 import pytest
 from django.urls import reverse
 
-from conductor_app.admin import paginator
-from conductor_app.engine.runs import run_commands
-from conductor_app.insight import keyset_pages
-from conductor_app.insight.bulk import selections
-from conductor_app.insight.bulk.selections import scanning
-from conductor_app.models import DurationBaseline, Run, SavedView
-from tests.admin.page_text import html, page_text, run_url
-from tests.insight.scenarios import (
+from conductor_app.alerts.models import SavedView
+from conductor_app.bulk import selections
+from conductor_app.bulk import selections as scanning
+from conductor_app.db import keyset_pages
+from conductor_app.definitions.models import DurationBaseline
+from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.models import Run
+from conductor_app.web import pages as paginator
+from tests.page_text import html, page_text, run_url
+from tests.stored_scenarios import (
     claim_and_report,
     claim_next,
     define_task,

@@ -5,10 +5,12 @@ from django.db import connection
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conductor_app.insight.runs.search import RUNS, TASKS, query_compiler, result_pages
-from tests.api.step_documents import simple
-from tests.engine.test_statements import Counted
+from conductor_app.runs.search import RUNS, TASKS
+from conductor_app.runs.search import compiler as query_compiler
+from conductor_app.runs.search import results as result_pages
 from tests.hypothesis_profile import property_settings
+from tests.runs.test_statements import Counted
+from tests.step_documents import simple
 
 DAY = 86_400
 

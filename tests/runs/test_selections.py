@@ -2,11 +2,11 @@
 
 import pytest
 
+from conductor_app.bulk import selections
+from conductor_app.bulk.selections import to_query
 from conductor_app.core.errors import Invalid
-from conductor_app.insight.bulk import selections
-from conductor_app.insight.bulk.selections.api_queries import to_query
-from conductor_app.models import Run
-from tests.insight.scenarios import claim_and_report, define_task, define_workflow, start_run, step
+from conductor_app.runs.models import Run
+from tests.stored_scenarios import claim_and_report, define_task, define_workflow, start_run, step
 
 pytestmark = pytest.mark.django_db
 

@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.api.step_documents import simple, step
+from tests.step_documents import simple, step
 
 GIVEN = {"taskInput": {"a": None, "b": True}, "taskOutput": {"x": "it's", "n": [1, {"q": 2.5}]}}
 

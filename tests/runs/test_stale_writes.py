@@ -3,17 +3,17 @@
 import pytest
 from django.db import transaction
 
-from conductor_app import clock as product_clock
 from conductor_app.core import commands
 from conductor_app.core.decide import RevisionInfo, apply_command
 from conductor_app.core.decision_context import Command
 from conductor_app.core.reports import Report, apply_report
-from conductor_app.engine.runs.change import RunCommand, change_run
-from conductor_app.store import run_writer
-from conductor_app.store import runs as store
-from conductor_app.store.statement_batch import StaleRow, StatementBatch
+from conductor_app.runs.commands.change import RunCommand, change_run
+from conductor_app.runs.store import loading as store
+from conductor_app.runs.store import writing as run_writer
+from conductor_app.runs.store.batch import StaleRow, StatementBatch
+from conductor_app.utils import clock as product_clock
 from tests.builders import policy, step
-from tests.engine.report_contexts import decide_command
+from tests.runs.report_contexts import decide_command
 from tests.scenario import ACTOR, Scenario
 
 pytestmark = pytest.mark.django_db

@@ -5,12 +5,15 @@ from html import unescape
 
 import pytest
 
-from conductor_app.admin.definitions.api_calls import python_snippet
-from conductor_app.engine.definitions import definition_commands, schemas
-from conductor_app.engine.runs.run_commands import StartRequest
-from conductor_app.models import AuditEntry, Run, WorkflowDefinition
-from tests.admin.page_text import html, page_text
-from tests.insight.scenarios import define_workflow, start_run, step
+from conductor_app.access.models import AuditEntry
+from conductor_app.definitions import commands as definition_commands
+from conductor_app.definitions import resolved_definitions as schemas
+from conductor_app.definitions.models import WorkflowDefinition
+from conductor_app.runs.commands.lifecycle import StartRequest
+from conductor_app.runs.models import Run
+from conductor_app.runs.pages.start import python_snippet
+from tests.page_text import html, page_text
+from tests.stored_scenarios import define_workflow, start_run, step
 
 WORKFLOWS = "/admin/conductor/workflowdefinition/"
 SCHEMA = {

@@ -1,8 +1,8 @@
 """Timeline: attempts as segments, in percent of the run's duration."""
 
-from conductor_app.insight.runs.time_scale import TimeScale
-from conductor_app.insight.runs.timeline import attempts_as_of, segments_of
-from conductor_app.models import Attempt
+from conductor_app.runs.models import Attempt
+from conductor_app.runs.timeline.queries import attempts_as_of, segments_of
+from conductor_app.utils.formatting import TimeScale
 
 
 def attempt(**facts):

@@ -4,11 +4,13 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
+from conductor_app.access.commands import secrets as secrets_and_variables
+from conductor_app.access.models import AuditEntry
 from conductor_app.core.snapshot import NEVER
-from conductor_app.engine.access import secrets_and_variables
-from conductor_app.models import AuditEntry, Message, SweepPass
-from tests.admin.page_text import html, page_text, run_url
+from conductor_app.runs.models import Message
+from conductor_app.tasks.models import SweepPass
 from tests.builders import definition, step, sub_workflow
+from tests.page_text import html, page_text, run_url
 from tests.scenario import Scenario, run_commit_hooks
 
 pytestmark = pytest.mark.django_db

@@ -2,8 +2,8 @@
 
 import pytest
 
-from conductor_app.engine import sweeps
-from tests.api.step_documents import simple, step
+from conductor_app.processes import sweeps
+from tests.step_documents import simple, step
 
 
 @pytest.fixture

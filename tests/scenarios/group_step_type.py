@@ -3,14 +3,12 @@
 from collections.abc import Iterator
 
 from conductor_app.core.decision_context import DecisionContext
-from conductor_app.core.definition import Key, Step
-from conductor_app.core.document.checks.document_fields import FieldSpec
-from conductor_app.core.document.checks.field_specs import STEPS
+from conductor_app.core.definition import Body, Document, Flow, Key, Step, body_at
+from conductor_app.core.document.fields import STEPS, FieldSpec
 from conductor_app.core.effects import Effect
 from conductor_app.core.snapshot import Task
-from conductor_app.core.step_structure import Body, Document, Flow, body_at
 from conductor_app.core.step_types.base import StepType, complete_task, engine_held_task, fail_task, resolve_inputs
-from conductor_app.core.step_types.iterations import first_failure, outcomes_of_iteration, outputs_by_ref
+from conductor_app.core.step_types.loops import first_failure, outcomes_of_iteration, outputs_by_ref
 
 
 class Group(StepType):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.engine.runs import run_commands
+from conductor_app.runs.commands import lifecycle as run_commands
 from tests.builders import (
     definition,
     dynamic_fork,

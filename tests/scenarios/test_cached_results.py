@@ -3,12 +3,12 @@
 import pytest
 
 from conductor_app.core.reports import Report
-from conductor_app.engine import sweeps
-from conductor_app.engine.runs import run_commands
-from conductor_app.engine.tasks import task_commands
-from conductor_app.models import CachedResult
+from conductor_app.processes import sweeps
+from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.models import CachedResult
+from conductor_app.tasks.commands import reports as task_commands
 from tests.builders import dynamic_fork, policy, step, switch
-from tests.engine.report_contexts import row_violations
+from tests.runs.report_contexts import row_violations
 from tests.scenario import ACTOR, Scenario, run_commit_hooks
 
 

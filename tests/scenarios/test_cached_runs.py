@@ -2,12 +2,12 @@
 
 import pytest
 
-from conductor_app.engine import sweeps
-from conductor_app.engine.definitions import simulation
-from conductor_app.engine.runs import run_commands
-from conductor_app.models import CachedResult
+from conductor_app.definitions.simulation import commands as simulation
+from conductor_app.processes import sweeps
+from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.models import CachedResult
 from tests.builders import definition, policy, step, step_without_policy, sub_workflow, wait
-from tests.engine.report_contexts import row_violations
+from tests.runs.report_contexts import row_violations
 from tests.scenario import ACTOR, Scenario, run_commit_hooks
 
 CACHE = {"key": "${workflow.input.to}", "ttlInSecond": 60}

@@ -5,10 +5,12 @@ from dataclasses import replace
 import pytest
 
 from conductor_app.core import commands
-from conductor_app.engine.runs import decision, run_commands, run_tree_limits
-from conductor_app.engine.runs.change import RunCommand, change_run
-from conductor_app.models import HistoryEntry, Message, Run
-from conductor_app.store import outbox_messages
+from conductor_app.runs.commands import decision
+from conductor_app.runs.commands import decision as run_tree_limits
+from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.commands.change import RunCommand, change_run
+from conductor_app.runs.models import HistoryEntry, Message, Run
+from conductor_app.runs.store import due as outbox_messages
 from tests.builders import definition, dynamic_fork, inline, noop, step, sub_workflow
 from tests.scenario import ACTOR, Scenario, register_definitions
 

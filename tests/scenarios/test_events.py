@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
-from conductor_app.engine import sweeps
-from conductor_app.engine.events import event_handlers, event_intake
-from conductor_app.models import EventAction, EventDelivery, HandlerEvaluation, Message, Run
+from conductor_app.events.commands import handlers as event_handlers
+from conductor_app.events.commands import intake as event_intake
+from conductor_app.events.models import EventAction, EventDelivery, HandlerEvaluation
+from conductor_app.processes import sweeps
+from conductor_app.runs.models import Message, Run
 from tests.builders import definition, event, human, loop, step
 from tests.scenario import RunView, Scenario, run_commit_hooks
 

@@ -11,11 +11,12 @@ from conductor_app.core import decide
 from conductor_app.core.errors import PayloadMissing, StepRefused
 from conductor_app.core.rules import RULES
 from conductor_app.core.snapshot import NEVER
-from conductor_app.engine import sweeps, transient_faults
-from conductor_app.engine import undelivered_messages as commands
-from conductor_app.engine.runs import run_commands
-from conductor_app.models import Attempt, Message, Run
-from conductor_app.store.payload_placement import PayloadOverLimit
+from conductor_app.db import transient_errors as transient_faults
+from conductor_app.payloads.store import PayloadOverLimit
+from conductor_app.processes import sweeps
+from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.commands import messages as commands
+from conductor_app.runs.models import Attempt, Message, Run
 from tests.builders import definition, step, wait
 from tests.scenario import ACTOR, RunView, Scenario, register_definitions, run_commit_hooks
 

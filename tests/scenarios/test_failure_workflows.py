@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.models import Run
+from conductor_app.runs.models import Run
 from tests.builders import definition, policy, step, sub_workflow, terminate
 from tests.scenario import RunView, Scenario
 

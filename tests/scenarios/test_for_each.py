@@ -3,7 +3,7 @@
 import pytest
 
 from tests.builders import definition, each, step, sub_workflow
-from tests.engine.report_contexts import row_violations
+from tests.runs.report_contexts import row_violations
 from tests.scenario import Scenario
 
 ORDER = {"order": "${each.output.item.id}", "number": "${each.output.index}"}

@@ -3,8 +3,8 @@
 import pytest
 
 from conductor_app.core.errors import NotAllowedInState, NotFound, QueueFull
-from conductor_app.engine.runs import inbox
-from conductor_app.models import InboxMessage
+from conductor_app.runs.commands import labels_and_messages as inbox
+from conductor_app.runs.models import InboxMessage
 from tests.builders import fork, loop, pull, step, switch, terminate
 from tests.scenario import Scenario, run_commit_hooks
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from conductor_app.models import Run
+from conductor_app.runs.models import Run
 from tests.builders import (
     Document,
     definition,

@@ -2,10 +2,9 @@
 
 import pytest
 
-from conductor_app.insight.queues.gate_verdicts import explain_attempt
-from conductor_app.insight.runs.execution import run_document
-from conductor_app.workers.isolation_groups import queues_of_groups
-from conductor_app.workers.runner import run_built_in_workers
+from conductor_app.runs.documents.workflows import run_document
+from conductor_app.system_tasks.runner import queues_of_groups, run_built_in_workers
+from conductor_app.tasks.queries.waiting import explain_attempt
 from tests.builders import Document, policy, step
 from tests.recording_web_server import json_answer, running_web_server
 from tests.scenario import Scenario, run_commit_hooks

@@ -2,8 +2,8 @@
 
 import pytest
 
+from conductor_app.access.models import AuditEntry
 from conductor_app.core.errors import Conflict, NotFound
-from conductor_app.models import AuditEntry
 from tests.builders import definition, dynamic_fork, fork, human, loop, policy, step, sub_workflow, switch, wait
 from tests.scenario import Scenario
 

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 from django.core.files.storage import storages
 
-from conductor_app import blob_storage
 from conductor_app.core.reports import Report
-from conductor_app.engine import sweeps
-from conductor_app.engine.payloads import payload_storage
-from conductor_app.engine.runs import run_commands
-from conductor_app.engine.tasks import task_commands
-from conductor_app.models import PayloadReference, StoredPayload
+from conductor_app.payloads import blob_storage
+from conductor_app.payloads import commands as payload_storage
+from conductor_app.payloads.models import PayloadReference, StoredPayload
+from conductor_app.processes import sweeps
+from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.tasks.commands import reports as task_commands
 from tests.builders import definition, fork, inline, policy, step, sub_workflow, wait
 from tests.scenario import ACTOR, Scenario
 

@@ -3,12 +3,12 @@
 import pytest
 from django.db import connection
 
-from conductor_app import blob_storage
 from conductor_app.core.effects import PublishEvent
 from conductor_app.core.masking import MARK, REDACTED
+from conductor_app.payloads import blob_storage
 from tests.builders import definition, each, fork, loop, plan, set_variable, step, sub_workflow, switch
 from tests.core.simulated_run import RunInMemory
-from tests.engine.report_contexts import row_violations
+from tests.runs.report_contexts import row_violations
 from tests.scenario import Scenario
 
 NUMBER = "4711-0815"

@@ -6,18 +6,25 @@ import pytest
 from django.core.files.base import ContentFile
 from django.db import connection
 
-from conductor_app import blob_storage
 from conductor_app.core import commands
 from conductor_app.core.masking import REDACTED
 from conductor_app.core.reports import Report
-from conductor_app.engine import schedules
-from conductor_app.engine.events import event_handlers, event_replays
-from conductor_app.engine.payloads import payload_storage
-from conductor_app.engine.runs import inbox, run_commands
-from conductor_app.engine.runs.change import RunCommand, change_run
-from conductor_app.engine.tasks import task_commands
-from conductor_app.models import EventDelivery, HandlerEvaluation, Run, Schedule, StoredPayload
-from conductor_app.workers.runner import run_built_in_workers
+from conductor_app.events.commands import actions as event_replays
+from conductor_app.events.commands import handlers as event_handlers
+from conductor_app.events.models import EventDelivery, HandlerEvaluation
+from conductor_app.payloads import blob_storage
+from conductor_app.payloads import commands as payload_storage
+from conductor_app.payloads.models import StoredPayload
+from conductor_app.runs.commands import labels_and_messages as inbox
+from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.commands import repair as run_commands_repair
+from conductor_app.runs.commands.change import RunCommand, change_run
+from conductor_app.runs.models import Run
+from conductor_app.schedules import commands as schedules_commands
+from conductor_app.schedules import firing as schedules_firing
+from conductor_app.schedules.models import Schedule
+from conductor_app.system_tasks.runner import run_built_in_workers
+from conductor_app.tasks.commands import reports as task_commands
 from tests.builders import definition, dynamic_fork, event, policy, step, sub_workflow
 from tests.scenario import ACTOR, Scenario, register_definitions, run_commit_hooks
 
@@ -235,7 +242,9 @@ def test_a_rerun_of_a_child_keeps_the_input_of_its_parent_encrypted(clock):
     scenario.worker("pay").fails()
 
     # The transaction is not committed: the result for the parent run stays a message.
-    run_commands.rerun(scenario.id, ACTOR, attempt_id=scenario.child("s").task("pay").id, input={"number": NUMBER})
+    run_commands_repair.rerun(
+        scenario.id, ACTOR, attempt_id=scenario.child("s").task("pay").id, input={"number": NUMBER}
+    )
 
     assert clear_places() == set()
 
@@ -255,11 +264,11 @@ def test_a_schedule_passes_no_encrypted_value_to_another_workflow(clock):
     register_definitions(definition(step("pay"), **MASKED), definition(step("tell"), name="leak", **MASKED))
     request = {"name": "order", "input": CARD}
     document = {"name": "nightly", "cronExpression": "0 0 3 * * *", "startWorkflowRequest": request}
-    shown = schedules.save_schedule(document, ACTOR).document["startWorkflowRequest"]["input"]
+    shown = schedules_commands.save_schedule(document, ACTOR).document["startWorkflowRequest"]["input"]
 
-    schedules.save_schedule({**document, "startWorkflowRequest": {"name": "leak", "input": shown}}, ACTOR)
+    schedules_commands.save_schedule({**document, "startWorkflowRequest": {"name": "leak", "input": shown}}, ACTOR)
     with run_commit_hooks():
-        id = schedules.run_now("nightly", ACTOR)
+        id = schedules_commands.run_now("nightly", ACTOR)
 
     assert payload_storage.decrypt_masked(payload_storage.load_stored_input(id))["card"]["number"] == REDACTED
 
@@ -269,15 +278,15 @@ def test_a_schedule_stores_its_input_encrypted_and_starts_runs_with_it(clock):
     request = {"name": "order", "input": {**CARD, "list": [{"number": 1}, {"number": 2}]}}
     document = {"name": "nightly", "cronExpression": "0 0 3 * * *", "startWorkflowRequest": request}
 
-    saved = schedules.save_schedule(document, ACTOR)
+    saved = schedules_commands.save_schedule(document, ACTOR)
     assert saved.document["startWorkflowRequest"]["input"]["card"] == {"number": REDACTED, "holder": "Ada"}
     # A client that changes another field sends back the masked value that it received.
     changed = {**Schedule.objects.get().document["startWorkflowRequest"]["input"], "more": {"number": 3}}
-    schedules.save_schedule({**document, "startWorkflowRequest": {**request, "input": changed}}, ACTOR)
-    schedules.pause_schedule("nightly", ACTOR)
-    schedules.resume_schedule("nightly", ACTOR)
+    schedules_commands.save_schedule({**document, "startWorkflowRequest": {**request, "input": changed}}, ACTOR)
+    schedules_firing.pause_schedule("nightly", ACTOR)
+    schedules_firing.resume_schedule("nightly", ACTOR)
     with run_commit_hooks():
-        id = schedules.run_now("nightly", ACTOR)
+        id = schedules_commands.run_now("nightly", ACTOR)
 
     assert clear_places() == set()
     assert [attempt.input for attempt in task_commands.claim_tasks("pay", wait_ms=0)] == [{"number": NUMBER}]

@@ -2,12 +2,13 @@
 
 import pytest
 
-from conductor_app.core import step_structure, step_types
-from conductor_app.core.document.checks import workflow_errors
-from conductor_app.core.document.lint import lint_definition
-from conductor_app.core.document.lint.findings import LintContext
-from conductor_app.core.step_tree import path_to_step, references_inside
-from conductor_app.insight.definitions.diagram import diagram
+from conductor_app.core import definition as step_structure
+from conductor_app.core import step_types
+from conductor_app.core.definition import path_to_step, references_inside
+from conductor_app.core.validation.checks import workflow_errors
+from conductor_app.core.validation.lint import lint_definition
+from conductor_app.core.validation.lint_references import LintContext
+from conductor_app.definitions.diagram.layout import diagram
 from tests.builders import definition, policy, step, step_without_policy
 from tests.scenario import Scenario
 from tests.scenarios.group_step_type import Group

@@ -3,8 +3,8 @@
 import pytest
 
 from conductor_app.core.errors import Conflict, Invalid
-from conductor_app.engine.runs import run_commands
-from conductor_app.models import Run
+from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.models import Run
 from tests.builders import definition, fork, step, sub_workflow
 from tests.scenario import ACTOR, Scenario, register_definitions
 

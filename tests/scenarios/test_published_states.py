@@ -6,8 +6,9 @@ import pytest
 from django.db import connection
 
 from conductor_app.core.definition import Definition
-from conductor_app.models import EventDelivery, Message
-from conductor_app.store import due_rows
+from conductor_app.events.models import EventDelivery
+from conductor_app.runs.models import Message
+from conductor_app.runs.store import due as due_rows
 from tests.builders import definition, dynamic_fork, human, noop, policy, step, sub_workflow
 from tests.scenario import Scenario
 

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from conductor_app.core.errors import Conflict, Invalid
-from conductor_app.engine.delivery import deliver
-from conductor_app.engine.runs import run_commands
-from conductor_app.models import Message, Run, TaskLog
+from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.commands.messages import deliver
+from conductor_app.runs.models import Message, Run, TaskLog
 from tests.builders import (
     definition,
     dynamic_fork,
@@ -20,7 +20,7 @@ from tests.builders import (
     switch,
     terminate,
 )
-from tests.engine.report_contexts import row_violations
+from tests.runs.report_contexts import row_violations
 from tests.scenario import RunView, Scenario, run_commit_hooks
 
 LEAF = definition(step("x"), step("y"), name="leaf")

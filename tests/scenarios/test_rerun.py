@@ -19,7 +19,7 @@ from tests.builders import (
     terminate,
     wait,
 )
-from tests.engine.report_contexts import row_violations
+from tests.runs.report_contexts import row_violations
 from tests.scenario import Scenario
 
 

@@ -3,9 +3,9 @@
 import pytest
 
 from conductor_app.core.errors import Conflict, NotFound
-from conductor_app.models import Attempt, HistoryEntry, Task, TaskLog
+from conductor_app.runs.models import Attempt, HistoryEntry, Task, TaskLog
 from tests.builders import definition, dynamic_fork, fork, noop, policy, set_variable, step, switch, terminate, wait
-from tests.engine.report_contexts import row_violations
+from tests.runs.report_contexts import row_violations
 from tests.scenario import Scenario, register_definitions
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from conductor_app.core.reasons import MAX_REASON_LENGTH
-from conductor_app.models import HistoryEntry, Run
-from conductor_app.store import definitions
+from conductor_app.core.errors import MAX_REASON_LENGTH
+from conductor_app.definitions import store as definitions
+from conductor_app.runs.models import HistoryEntry, Run
 from tests.builders import definition, loop, set_variable, step, sub_workflow
 from tests.scenario import RunView, Scenario
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.builders import catch, definition, dynamic_fork, fork, loop, step, sub_workflow, switch, try_
-from tests.engine.report_contexts import row_violations
+from tests.runs.report_contexts import row_violations
 from tests.scenario import Scenario, register_definitions
 
 UNJOINED = "Fork task definition is not followed by a join task.  Check the blueprint"

@@ -2,11 +2,15 @@
 
 import pytest
 
+from conductor_app.access.models import AuditEntry
 from conductor_app.core.errors import Conflict, Invalid, NotFound
-from conductor_app.engine import schedules, sweeps
-from conductor_app.engine.definitions import definition_commands
-from conductor_app.engine.schedules import firing
-from conductor_app.models import AuditEntry, Run, Schedule, ScheduleExecution
+from conductor_app.definitions import commands as definition_commands
+from conductor_app.processes import sweeps
+from conductor_app.runs.models import Run
+from conductor_app.schedules import commands as schedules_commands
+from conductor_app.schedules import firing
+from conductor_app.schedules import firing as schedules_firing
+from conductor_app.schedules.models import Schedule, ScheduleExecution
 from tests.scenario import ACTOR, RunView
 from tests.scenarios.simulated_time import SimulatedServer
 from tests.schedule_helpers import HOURLY, create_schedule, register_order_workflow, slot_outcomes, started_hours
@@ -82,10 +86,10 @@ def test_slots_during_a_pause_are_skipped_even_with_catch_up(time):
     create_schedule(runCatchupScheduleInstances=True)
     time.pass_hours(hours=1)
 
-    schedules.pause_schedule("hourly", ACTOR, "inventory")
+    schedules_firing.pause_schedule("hourly", ACTOR, "inventory")
     time.pass_hours(hours=2.5)
     assert Schedule.objects.get().next_run_at is None
-    schedules.resume_schedule("hourly", ACTOR)
+    schedules_firing.resume_schedule("hourly", ACTOR)
     time.pass_hours(hours=1)
 
     assert started_hours(time.started_at) == [1, 4]
@@ -95,10 +99,10 @@ def test_pausing_all_schedules_behaves_like_a_downtime(time):
     create_schedule("one", runCatchupScheduleInstances=True)
     create_schedule("two")
 
-    schedules.pause_all(ACTOR)
+    schedules_firing.pause_all(ACTOR)
     time.pass_hours(hours=2.5)
     assert Run.objects.count() == 0
-    schedules.resume_all(ACTOR)
+    schedules_firing.resume_all(ACTOR)
     time.pass_hours(hours=1)
 
     assert started_hours(time.started_at) == [1, 1, 2, 3, 3]
@@ -173,8 +177,8 @@ def test_a_deleted_schedule_stops_firing_and_its_runs_continue(time):
     create_schedule()
     time.pass_hours(hours=1)
 
-    schedules.delete_schedule("hourly", ACTOR)
-    schedules.delete_schedule("hourly", ACTOR)
+    schedules_commands.delete_schedule("hourly", ACTOR)
+    schedules_commands.delete_schedule("hourly", ACTOR)
     time.pass_hours(hours=2)
 
     assert [run.status for run in Run.objects.all()] == ["RUNNING"]
@@ -239,7 +243,7 @@ def test_waiting_slots_are_deleted_with_their_schedule(time):
     create_schedule(overlapPolicy="QUEUE")
     time.pass_hours(hours=2)
 
-    schedules.delete_schedule("hourly", ACTOR)
+    schedules_commands.delete_schedule("hourly", ACTOR)
     time.ends(hour=1)
     time.pass_hours(hours=1)
 
@@ -272,9 +276,9 @@ def test_missed_slots_are_backfilled_once(time):
     time.pass_hours(hours=0.25)
     assert started_hours(time.started_at) == [1]
 
-    assert schedules.backfill("hourly", time.started_at + 1, time.clock.now(), ACTOR) == 3
+    assert schedules_commands.backfill("hourly", time.started_at + 1, time.clock.now(), ACTOR) == 3
     time.pass_hours(hours=0)
-    assert schedules.backfill("hourly", time.started_at + 1, time.clock.now(), ACTOR) == 0
+    assert schedules_commands.backfill("hourly", time.started_at + 1, time.clock.now(), ACTOR) == 0
     time.pass_hours(hours=0)
 
     assert started_hours(time.started_at) == [1, 2, 3, 4]
@@ -287,7 +291,7 @@ def test_a_backfill_repeats_failed_slots(time):
     time.pass_hours(hours=1.5)
     register_order_workflow()
 
-    assert schedules.backfill("hourly", time.started_at + 1, time.clock.now(), ACTOR) == 1
+    assert schedules_commands.backfill("hourly", time.started_at + 1, time.clock.now(), ACTOR) == 1
     time.pass_hours(hours=0)
 
     assert slot_outcomes() == [("EXECUTED", "")]
@@ -295,12 +299,12 @@ def test_a_backfill_repeats_failed_slots(time):
 
 def test_a_backfill_runs_one_slot_at_a_time_if_overlaps_are_forbidden(time):
     create_schedule(overlapPolicy="SKIP", scheduleStartTime=time.started_at + 10_000 * 3_600_000)
-    schedules.pause_schedule("hourly", ACTOR)
-    schedules.resume_schedule("hourly", ACTOR)
+    schedules_firing.pause_schedule("hourly", ACTOR)
+    schedules_firing.resume_schedule("hourly", ACTOR)
     Schedule.objects.update(document={**Schedule.objects.get().document, "scheduleStartTime": None})
     time.pass_hours(hours=3.5, sleeping=True)
 
-    assert schedules.backfill("hourly", time.started_at + 1, time.clock.now(), ACTOR) == 3
+    assert schedules_commands.backfill("hourly", time.started_at + 1, time.clock.now(), ACTOR) == 3
     time.pass_hours(hours=0)
     assert started_hours(time.started_at) == [1]
     time.ends(hour=1)
@@ -317,14 +321,14 @@ def test_a_span_that_cannot_be_backfilled_is_refused(time, first, last):
     create_schedule()
 
     with pytest.raises(Invalid):
-        schedules.backfill("hourly", first, last, ACTOR)
+        schedules_commands.backfill("hourly", first, last, ACTOR)
 
 
 def test_a_paused_schedule_is_not_backfilled(time):
     create_schedule(paused=True)
 
     with pytest.raises(Conflict):
-        schedules.backfill("hourly", 0, 1, ACTOR)
+        schedules_commands.backfill("hourly", 0, 1, ACTOR)
 
 
 def test_a_schedule_without_a_next_slot_gets_one(time):
@@ -333,11 +337,13 @@ def test_a_schedule_without_a_next_slot_gets_one(time):
     create_schedule("paused", paused=True)
     Schedule.objects.filter(name="hourly").update(next_run_at=None)
 
-    assert schedules.repair_schedules(ACTOR) == (1, ["hourly"])
+    assert schedules_firing.repair_schedules(ACTOR) == (1, ["hourly"])
     assert Schedule.objects.get(name="hourly").next_run_at == time.started_at + 3_600_000
 
 
-@pytest.mark.parametrize("command", [schedules.pause_schedule, schedules.resume_schedule, schedules.run_now])
+@pytest.mark.parametrize(
+    "command", [schedules_firing.pause_schedule, schedules_firing.resume_schedule, schedules_commands.run_now]
+)
 def test_an_unknown_schedule_is_not_found(time, command):
     with pytest.raises(NotFound):
         command("nothing", ACTOR)
@@ -347,7 +353,7 @@ def test_a_schedule_that_is_not_paused_cannot_be_resumed(time):
     create_schedule()
 
     with pytest.raises(NotFound):
-        schedules.resume_schedule("hourly", ACTOR)
+        schedules_firing.resume_schedule("hourly", ACTOR)
 
 
 def test_slots_are_removed_after_their_retention(time, settings):

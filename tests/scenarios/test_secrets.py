@@ -5,12 +5,13 @@ from urllib.parse import quote
 import pytest
 from django.db import connection
 
-from conductor_app.access.redaction import substitute_secrets
+from conductor_app.access.commands import secrets as secrets_and_variables
+from conductor_app.access.models import Variable
+from conductor_app.access.secrets import substitute_secrets
 from conductor_app.core.reports import Report
-from conductor_app.engine.access import secrets_and_variables
-from conductor_app.engine.tasks import task_commands
-from conductor_app.models import Attempt, TaskLog, Variable
-from conductor_app.workers.runner import run_built_in_workers
+from conductor_app.runs.models import Attempt, TaskLog
+from conductor_app.system_tasks.runner import run_built_in_workers
+from conductor_app.tasks.commands import reports as task_commands
 from tests.builders import policy, set_variable, step
 from tests.recording_web_server import json_answer, running_web_server
 from tests.scenario import ACTOR, Scenario, run_commit_hooks

@@ -2,8 +2,8 @@
 
 import pytest
 
-from conductor_app.access.redaction import substitute_secrets
-from conductor_app.models import Attempt
+from conductor_app.access.secrets import substitute_secrets
+from conductor_app.runs.models import Attempt
 from tests.builders import step
 from tests.scenario import Scenario
 

@@ -2,8 +2,9 @@
 
 import pytest
 
+from conductor_app.access.models import AuditEntry
 from conductor_app.core.errors import Conflict, NotFound
-from conductor_app.models import AuditEntry, HistoryEntry
+from conductor_app.runs.models import HistoryEntry
 from tests.builders import (
     dynamic_fork,
     exclusive_join,

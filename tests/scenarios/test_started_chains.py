@@ -1,7 +1,8 @@
 """Chains of runs that start one another without waiting: they stop at the limit, unless they are slow."""
 
-from conductor_app.engine.events import event_handlers
-from conductor_app.models import EventAction, Run
+from conductor_app.events.commands import handlers as event_handlers
+from conductor_app.events.models import EventAction
+from conductor_app.runs.models import Run
 from tests.builders import event, start_workflow, wait
 from tests.scenario import Scenario
 

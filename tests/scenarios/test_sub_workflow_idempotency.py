@@ -3,10 +3,10 @@
 import pytest
 
 from conductor_app.core.errors import Conflict
-from conductor_app.engine.runs.run_commands import StartRequest, start
-from conductor_app.models import Run
+from conductor_app.runs.commands.lifecycle import StartRequest, start
+from conductor_app.runs.models import Run
 from tests.builders import definition, policy, start_workflow, step, sub_workflow
-from tests.engine.report_contexts import row_violations
+from tests.runs.report_contexts import row_violations
 from tests.scenario import ACTOR, RunView, Scenario, register_definitions, run_commit_hooks
 
 CHILD = definition(step("x", "pay"), name="child")

@@ -1,7 +1,7 @@
 """TRY_CATCH and the failures that it handles, in the database."""
 
 from tests.builders import catch, definition, fork, policy, step, step_without_policy, sub_workflow, try_
-from tests.engine.report_contexts import row_violations
+from tests.runs.report_contexts import row_violations
 from tests.scenario import Scenario, register_definitions
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from conductor_app.insight.runs.execution.task_documents import task_document
-from conductor_app.models import Task
-from conductor_app.workers.runner import run_built_in_workers
+from conductor_app.runs.documents.tasks import task_document
+from conductor_app.runs.models import Task
+from conductor_app.system_tasks.runner import run_built_in_workers
 from tests.builders import (
     definition,
     dynamic,

@@ -7,13 +7,15 @@ import pytest
 from django.core.files.storage import storages
 from django.db import connection
 
+from conductor_app.access.models import AuditEntry
 from conductor_app.core.errors import Conflict, Invalid, NotFound
 from conductor_app.core.snapshot import NEVER
-from conductor_app.engine import delivery, sweeps
-from conductor_app.engine import undelivered_messages as commands
-from conductor_app.engine.runs import run_commands
-from conductor_app.insight.runs.cause import run_cause
-from conductor_app.models import AuditEntry, Message, Run
+from conductor_app.explanations.cause import run_cause
+from conductor_app.processes import sweeps
+from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.commands import messages as commands
+from conductor_app.runs.commands import messages as delivery
+from conductor_app.runs.models import Message, Run
 from tests.builders import definition, step, sub_workflow
 from tests.scenario import ACTOR, Scenario, run_commit_hooks
 

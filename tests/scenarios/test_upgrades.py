@@ -2,9 +2,9 @@
 
 import pytest
 
+from conductor_app.access.models import AuditEntry
 from conductor_app.core.errors import Conflict, Invalid, NotFound
-from conductor_app.engine.runs import skip_and_jump
-from conductor_app.models import AuditEntry
+from conductor_app.runs.commands import repair as skip_and_jump
 from tests.builders import definition, dynamic_fork, fork, human, loop, step, sub_workflow, switch
 from tests.scenario import ACTOR, Scenario
 

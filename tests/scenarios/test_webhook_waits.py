@@ -8,12 +8,13 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from conductor_app.core.reports import Report
-from conductor_app.engine import sweeps
-from conductor_app.engine.events import event_intake, webhooks
-from conductor_app.engine.runs import run_waits
-from conductor_app.models import EventDelivery, WebhookPaths, WebhookWait
+from conductor_app.events.commands import intake as event_intake
+from conductor_app.events.commands import webhooks
+from conductor_app.events.models import EventDelivery, WebhookPaths, WebhookWait
+from conductor_app.processes import sweeps
+from conductor_app.tasks.commands import waits as run_waits
 from tests.builders import definition, fork, loop, policy, step, sub_workflow, wait_for_webhook, yield_
-from tests.engine.report_contexts import row_violations
+from tests.runs.report_contexts import row_violations
 from tests.scenario import ACTOR, RunView, Scenario, run_commit_hooks
 
 PAID = {"$['event']['type']": "paid", "$['order']": "${workflow.input.order}"}

@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.core.errors import Conflict
-from conductor_app.engine.runs import run_commands
+from conductor_app.runs.commands import lifecycle as run_commands
 from tests.builders import definition, dynamic_fork, fork, noop, policy, step, step_without_policy, sub_workflow, wait
 from tests.scenario import ACTOR, Scenario, register_definitions
 

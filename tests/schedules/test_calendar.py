@@ -5,9 +5,12 @@ import re
 
 import pytest
 
-from conductor_app.engine import schedules, sweeps
-from conductor_app.models import DurationBaseline, Run, Schedule, ScheduleExecution, Scheduler
-from tests.admin.page_text import html, page_text
+from conductor_app.definitions.models import DurationBaseline
+from conductor_app.processes import sweeps
+from conductor_app.runs.models import Run
+from conductor_app.schedules import firing as schedules
+from conductor_app.schedules.models import Schedule, ScheduleExecution, Scheduler
+from tests.page_text import html, page_text
 from tests.scenario import run_commit_hooks
 from tests.schedule_helpers import create_schedule, register_order_workflow
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from conductor_app.core.errors import Invalid
-from conductor_app.insight.schedules.schedule_forecast import upcoming_slots
+from conductor_app.schedules.queries import upcoming_slots
 
 
 def to_milliseconds(text: str) -> int:

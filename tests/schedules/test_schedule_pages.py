@@ -5,9 +5,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from conductor_app.engine import sweeps
-from conductor_app.models import AuditEntry, Run, Schedule, ScheduleExecution
-from tests.admin.page_text import html, page_text
+from conductor_app.access.models import AuditEntry
+from conductor_app.processes import sweeps
+from conductor_app.runs.models import Run
+from conductor_app.schedules.models import Schedule, ScheduleExecution
+from tests.page_text import html, page_text
 from tests.schedule_helpers import create_schedule, register_order_workflow
 
 SCHEDULES = "/admin/conductor/schedule/"

@@ -2,10 +2,10 @@
 
 import pytest
 
-from conductor_app.engine import sweeps
-from conductor_app.models import AuditEntry
-from tests.api.step_documents import simple
+from conductor_app.access.models import AuditEntry
+from conductor_app.processes import sweeps
 from tests.conftest import NOON
+from tests.step_documents import simple
 
 HOUR_MS = 3_600_000
 START = {"name": "order", "input": {"a": 1}}

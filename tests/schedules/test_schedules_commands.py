@@ -5,14 +5,17 @@ from threading import Barrier, Thread
 import pytest
 from django.db import InternalError, OperationalError, connections
 
-from conductor_app.blob_storage import StorageUnavailable
 from conductor_app.core.errors import Busy
-from conductor_app.engine import schedules, sweeps
-from conductor_app.engine.runs import run_commands
-from conductor_app.engine.schedules import firing
-from conductor_app.models import Run, Schedule, ScheduleExecution
-from conductor_app.store import due_rows
-from tests.engine.test_statements import Counted
+from conductor_app.payloads.blob_storage import StorageUnavailable
+from conductor_app.processes import sweeps
+from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.models import Run
+from conductor_app.runs.store import due as due_rows
+from conductor_app.schedules import commands as schedules_commands
+from conductor_app.schedules import firing
+from conductor_app.schedules import firing as schedules_firing
+from conductor_app.schedules.models import Schedule, ScheduleExecution
+from tests.runs.test_statements import Counted
 from tests.scenario import run_commit_hooks
 from tests.schedule_helpers import HOURLY, create_schedule, register_order_workflow, slot_outcomes
 
@@ -40,7 +43,7 @@ def test_a_slot_is_executed_in_few_statements(clock, policy, most):
     clock.advance(seconds=3600)
 
     with Counted() as counted:
-        schedules.fire_schedule(schedule.pk)
+        schedules_firing.fire_schedule(schedule.pk)
 
     assert Run.objects.filter(schedule="hourly").count() == 1
     assert counted.count <= most, counted.statements
@@ -60,11 +63,11 @@ def test_a_slot_handled_by_another_process_is_not_repeated(hour, monkeypatch):
 
     def slowly(request, by, within_transaction):
         monkeypatch.setattr(run_commands, "start", began)
-        schedules.fire_schedule(Schedule.objects.get().pk)
+        schedules_firing.fire_schedule(Schedule.objects.get().pk)
         return began(request, by, within_transaction)
 
     monkeypatch.setattr(run_commands, "start", slowly)
-    schedules.fire_schedule(Schedule.objects.get().pk)
+    schedules_firing.fire_schedule(Schedule.objects.get().pk)
 
     assert Run.objects.count() == ScheduleExecution.objects.count() == 1
     assert Schedule.objects.get().next_run_at == hour.now() + HOUR_MS
@@ -78,7 +81,7 @@ def test_a_concurrently_changed_schedule_does_not_start_its_old_slot(hour, monke
         return began(request, by, within_transaction)
 
     monkeypatch.setattr(run_commands, "start", after_a_change)
-    schedules.fire_schedule(Schedule.objects.get().pk)
+    schedules_firing.fire_schedule(Schedule.objects.get().pk)
 
     assert Run.objects.count() == 0
 
@@ -90,7 +93,7 @@ def test_a_crash_before_the_commit_neither_loses_nor_repeats_a_slot(hour, monkey
     with monkeypatch.context() as patched:
         patched.setattr(firing, "_save_execution", crash)
         with pytest.raises(KeyboardInterrupt):
-            schedules.fire_schedule(Schedule.objects.get().pk)
+            schedules_firing.fire_schedule(Schedule.objects.get().pk)
     assert Run.objects.count() == 0
     assert Schedule.objects.get().next_run_at == hour.now()
 
@@ -184,9 +187,9 @@ def test_the_next_due_time_is_that_of_the_earliest_schedule(clock):
     create_schedule("a")
     assert due_rows.next_due_moment() == clock.now() + HOUR_MS // 2
 
-    schedules.pause_schedule("b", "a test")
+    schedules_firing.pause_schedule("b", "a test")
     assert due_rows.next_due_moment() == clock.now() + HOUR_MS
-    schedules.pause_all("a test")
+    schedules_firing.pause_all("a test")
 
     assert due_rows.next_due_moment() is None
 
@@ -242,14 +245,14 @@ def test_slots_of_a_schedule_without_overlap_start_one_after_another(clock):
     create_schedule(cron=HOURLY, overlapPolicy="QUEUE")
     clock.advance(seconds=5 * 3600)
     Schedule.objects.update(next_run_at=clock.now() + HOUR_MS, next_slot_at=clock.now() + HOUR_MS)
-    assert schedules.backfill("hourly", clock.now() - 4 * HOUR_MS, clock.now(), "a test") == 5
+    assert schedules_commands.backfill("hourly", clock.now() - 4 * HOUR_MS, clock.now(), "a test") == 5
     waiting = list(ScheduleExecution.objects.values_list("id", flat=True))
     barrier = Barrier(5)
 
     def begin(id: str) -> None:
         barrier.wait(10)
         try:
-            schedules.start_waiting_execution(id)
+            schedules_firing.start_waiting_execution(id)
         finally:
             connections.close_all()
 

@@ -2,9 +2,10 @@
 
 import pytest
 
-from conductor_app.engine import schedules, sweeps
-from conductor_app.models import Schedule
-from tests.admin.page_text import html, page_text
+from conductor_app.processes import sweeps
+from conductor_app.schedules import firing as schedules
+from conductor_app.schedules.models import Schedule
+from tests.page_text import html, page_text
 from tests.schedule_helpers import create_schedule, register_order_workflow
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.scripts.helper_queue import MAX_KEYS, HelperQueue
+from conductor_app.scripts.pool import MAX_KEYS, HelperQueue
 
 
 def enter_all(queue, *keys):

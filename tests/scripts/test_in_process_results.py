@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from conductor_app.core.expressions import NeedsQuickJS, evaluate_in_process
-from conductor_app.core.expressions.javascript.script_values import OBJECT_PROPERTIES
+from conductor_app.core.expressions.javascript_values import OBJECT_PROPERTIES
 from conductor_app.scripts.pool import Pool
 from tests.hypothesis_profile import EXAMPLE_FACTOR
 from tests.scripts.documented_scripts import DOCUMENTED, INPUTS

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from conductor_app.scripts import pool as pools
-from conductor_app.scripts import process
+from conductor_app.scripts import pool as process
 from conductor_app.scripts.pool import Pool
 
 ENGINES = {"javascript_jq": ("javascript", "1"), "monty": ("python", "return 1")}

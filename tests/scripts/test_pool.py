@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from conductor_app.scripts import pool as pools
-from conductor_app.scripts.pool import EvaluationResult, Pool, ScriptsUnavailable
-from conductor_app.scripts.process import Helper
+from conductor_app.scripts.pool import EvaluationResult, Helper, Pool, ScriptsUnavailable
 
 ENDLESS = "while (true);"
 

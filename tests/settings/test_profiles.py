@@ -116,7 +116,7 @@ def test_a_cluster_limits_statements_and_replaces_closed_connections_by_default(
         f"{database}['ENGINE'], {database}['OPTIONS']['options'].split()[3], {database}['OPTIONS']['keepalives']"
     )
 
-    assert loaded("cluster", expression, **CLUSTER) == "conductor_app.store.postgresql statement_timeout=60000 1"
+    assert loaded("cluster", expression, **CLUSTER) == "conductor_app.db.postgresql statement_timeout=60000 1"
 
 
 def test_sqlite_keeps_every_commit_unless_it_is_told_otherwise(loaded):

@@ -7,8 +7,8 @@ import pytest
 from django.db import OperationalError
 from django.test import Client
 
-from conductor_app.admin.error_pages import server_error
 from conductor_app.settings.logs import logging_config
+from conductor_app.site.error_pages import server_error
 from conductor_app.telemetry import log_context
 
 SIDEBAR = 'id="nav-sidebar"'

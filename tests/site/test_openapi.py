@@ -7,11 +7,11 @@ from pathlib import Path
 
 from django.contrib.staticfiles import finders
 
-from conductor_app.api.conductor import urls
-from conductor_app.api.conductor.openapi.pages import build_document
-from conductor_app.api.conductor.view import ConductorView
+from conductor_app.site import api_urls as urls
+from conductor_app.site.openapi.pages import build_document
+from conductor_app.web.api.view import ConductorView
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 
 
 def views():
@@ -53,7 +53,7 @@ def test_the_document_is_built_by_one_thread_while_others_wait():
 import sys, django
 django.setup()
 from concurrent.futures import ThreadPoolExecutor
-from conductor_app.api.conductor.openapi.pages import build_document
+from conductor_app.site.openapi.pages import build_document
 sys.setswitchinterval(0.000001)
 with ThreadPoolExecutor(8) as pool:
     assert len({id(document) for document in pool.map(lambda _: build_document(), range(8))}) == 1

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
 
-from conductor_app.api.conductor.openapi.pages import build_document
+from conductor_app.site.openapi.pages import build_document
 from conductor_app.wsgi import application
 from tests.hypothesis_profile import EXAMPLE_FACTOR
 from tests.reply_check import check_reply

@@ -5,10 +5,9 @@ import re
 import pytest
 from django.template.loader import render_to_string
 
-from conductor_app.admin.charts import ChartMarker, ChartSeries, TrendChart
-from conductor_app.insight.durations import DAY, HOUR
-from conductor_app.insight.time_ranges import TimeRange
-from tests.admin.page_text import html
+from conductor_app.utils.formatting import DAY, HOUR, TimeRange
+from conductor_app.web.charts import ChartMarker, ChartSeries, TrendChart
+from tests.page_text import html
 
 MONDAY = 1_768_176_000_000
 """Midnight in UTC."""
@@ -62,7 +61,7 @@ def test_the_list_of_task_groups_has_the_styles_of_groups(operator):
 def test_a_line_of_a_diff_has_no_line_breaks_around_its_text():
     line = {"kind": "new", "old": None, "new": 1, "text": '"name": 1'}
 
-    shown = render_to_string("ops/definition/hunks.html", {"hunks": [[line]]})
+    shown = render_to_string("ops/definitions/hunks.html", {"hunks": [[line]]})
 
     assert "<td><code>&quot;name&quot;: 1</code></td>" in shown
 
@@ -83,7 +82,7 @@ def test_the_last_label_of_the_time_axis_is_left_out_on_narrow_screens():
 
 @pytest.mark.parametrize("text, space", [("4", ""), ("10,000", "medium"), ("1 min 30 s", "broad")])
 def test_the_labels_of_the_value_axis_have_space_beside_the_bars(text, space):
-    drawn = render_to_string("ops/chart.html", {"chart": chart(format_value=lambda _value: text)})
+    drawn = render_to_string("ops/web/chart.html", {"chart": chart(format_value=lambda _value: text)})
 
     assert f'<div class="plot {space}" data-plot>' in drawn
     assert f'<text class="tick" x="-8" y="16.0" dy="4">{text}</text>' in drawn
@@ -97,7 +96,7 @@ def test_a_single_series_that_the_title_names_has_no_legend():
 
 
 def test_the_label_of_a_marker_is_beside_its_line():
-    drawn = render_to_string("ops/chart.html", {"chart": chart(markers=[ChartMarker(MONDAY + 4 * DAY, "v2")])})
+    drawn = render_to_string("ops/web/chart.html", {"chart": chart(markers=[ChartMarker(MONDAY + 4 * DAY, "v2")])})
 
     [line] = re.findall(r'<line x1="([\d.]+%)" x2="[\d.]+%" y1="0"', drawn)
     assert re.search(rf'<svg x="{line}" overflow="visible">\s*<text x="4" y="10" text-anchor="start">v2</text>', drawn)

@@ -5,9 +5,9 @@ from html import unescape
 
 import pytest
 
-from conductor_app.models import Poller
-from tests.admin.page_text import html, page_text
-from tests.insight.scenarios import claim_and_report, define_task, define_workflow, start_run, step
+from conductor_app.tasks.models import Poller
+from tests.page_text import html, page_text
+from tests.stored_scenarios import claim_and_report, define_task, define_workflow, start_run, step
 
 HITS = "/admin/search/hits/"
 

@@ -10,10 +10,10 @@ import pytest
 from django.conf import settings
 from django.db import OperationalError, connection, transaction
 
-from conductor_app.models import QueueHold
-from conductor_app.store.sqlite.writer_queue import WriterQueue, queue_of
-from conductor_app.store.statements import execute, fetch
-from tests.engine.test_parallel import at_once
+from conductor_app.db.sqlite.writer_queue import WriterQueue, queue_of
+from conductor_app.db.statements import execute, fetch
+from conductor_app.tasks.models import QueueHold
+from tests.runs.test_parallel import at_once
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),

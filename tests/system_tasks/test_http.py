@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from conductor_app.workers import WORKERS
-from conductor_app.workers.http import Http, HttpLimits
+from conductor_app.system_tasks.http import Http, HttpLimits
+from conductor_app.system_tasks.registry import WORKERS
 from tests.recording_web_server import json_answer, running_web_server
 
 LOOPBACK = ("127.0.0.0/8",)

@@ -5,8 +5,8 @@ from threading import Event
 import pytest
 
 from conductor_app import notifications
-from conductor_app.workers import isolation_groups
-from conductor_app.workers.isolation_groups import QueueServer, queues_of_groups
+from conductor_app.system_tasks import runner as isolation_groups
+from conductor_app.system_tasks.runner import QueueServer, queues_of_groups
 from tests.builders import policy, step
 from tests.management.server import wait_until
 from tests.recording_web_server import json_answer, running_web_server

@@ -8,8 +8,7 @@ import psycopg
 import pytest
 from django.db import connection
 
-from conductor_app.workers.jdbc import Jdbc, JdbcSettings
-from conductor_app.workers.sql.statement import SqlLimits
+from conductor_app.system_tasks.sql import Jdbc, JdbcSettings, SqlLimits
 
 TABLE = "CREATE TABLE sql_task_item (id INTEGER PRIMARY KEY, name TEXT, price NUMERIC(10, 2))"
 ROWS = "INSERT INTO sql_task_item VALUES (1, 'pen', 1.5), (2, 'ink', 7), (3, NULL, NULL)"

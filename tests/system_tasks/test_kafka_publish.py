@@ -5,10 +5,10 @@ import json
 import pytest
 from confluent_kafka import Consumer
 
-from conductor_app.workers import WORKERS
+from conductor_app.system_tasks.registry import WORKERS
 from tests.free_port import free_port
 
-from . import brokers
+from ..events import brokers
 
 
 @pytest.fixture(scope="module")

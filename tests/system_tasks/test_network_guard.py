@@ -6,9 +6,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from conductor_app.workers.http import Http, HttpLimits
-from conductor_app.workers.network_guard import AddressRefused, Guard
-from conductor_app.workers.socket_deadline import Deadline, watch_socket
+from conductor_app.system_tasks.http import Http, HttpLimits
+from conductor_app.system_tasks.network_guard import AddressRefused, Deadline, Guard, watch_socket
 
 NOT_PUBLIC = {
     "loopback": "127.0.0.1",

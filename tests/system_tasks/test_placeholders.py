@@ -2,8 +2,7 @@
 
 import pytest
 
-from conductor_app.workers.sql.placeholders import replace_placeholders
-from conductor_app.workers.sql.statement import InvalidStatement
+from conductor_app.system_tasks.sql import InvalidStatement, replace_placeholders
 
 STATEMENTS = {
     "two parameters": ("a = ? AND b=?", "a = $1 AND b=$2"),

@@ -2,10 +2,11 @@
 
 import pytest
 
-from conductor_app.engine.tasks import task_commands
-from conductor_app.models import Attempt
-from conductor_app.workers import WORKERS, runner
-from conductor_app.workers.worker import WorkResult
+from conductor_app.runs.models import Attempt
+from conductor_app.system_tasks import runner
+from conductor_app.system_tasks.registry import WORKERS
+from conductor_app.system_tasks.worker import WorkResult
+from conductor_app.tasks.commands import reports as task_commands
 from tests.scenario import Scenario, run_commit_hooks
 
 pytestmark = pytest.mark.django_db

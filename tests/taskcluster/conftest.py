@@ -10,10 +10,10 @@ from django.core.management import call_command
 from django.http import HttpResponse
 from django.test import Client
 
-from conductor_app.engine import sweeps
-from conductor_app.engine.standalone import claims
-from conductor_app.insight.standalone.task_status import format_timestamp
-from conductor_app.models import PulseMessage
+from conductor_app.processes import sweeps
+from conductor_app.runs.models import PulseMessage
+from conductor_app.taskcluster.commands import tasks as claims
+from conductor_app.taskcluster.queries.tasks import format_timestamp
 from tests.scenario import run_commit_hooks
 
 HOUR = 3600

@@ -10,9 +10,8 @@ from mohawk.base import Resource
 from mohawk.bewit import get_bewit
 from taskcluster.client import createTemporaryCredentials
 
-from conductor_app import clock
-from conductor_app.access.hawk import HawkRequest
-from conductor_app.access.taskcluster_auth import Caller, identify_caller
+from conductor_app.taskcluster.auth.signatures import Caller, HawkRequest, identify_caller
+from conductor_app.utils import clock
 
 HOST = "http://tc.example.org:8000"
 PING = "/api/queue/v1/ping"

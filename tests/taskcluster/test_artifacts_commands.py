@@ -6,14 +6,18 @@ import pytest
 from django.core.files.base import ContentFile
 from django.core.files.storage import storages
 
-from conductor_app import conf
-from conductor_app.api.taskcluster.uploads import RequestBodyStream, RequestUpload
 from conductor_app.core.errors import Busy, Conflict, Invalid, NotFound
-from conductor_app.core.standalone.artifacts import ArtifactValue
-from conductor_app.engine.standalone import artifact_contents, artifacts, claims, task_commands
-from conductor_app.engine.sweeps import prune_finished
-from conductor_app.models import Artifact as Row
-from conductor_app.models import PulseMessage, StoredPayload
+from conductor_app.payloads.models import StoredPayload
+from conductor_app.processes.sweeps import prune_finished
+from conductor_app.runs.models import PulseMessage
+from conductor_app.settings import conf
+from conductor_app.taskcluster.api.base import RequestBodyStream, RequestUpload
+from conductor_app.taskcluster.commands import artifacts
+from conductor_app.taskcluster.commands import artifacts as artifact_contents
+from conductor_app.taskcluster.commands import tasks as claims
+from conductor_app.taskcluster.commands import tasks as task_commands
+from conductor_app.taskcluster.core.decisions import ArtifactValue
+from conductor_app.taskcluster.models import Artifact as Row
 
 pytestmark = pytest.mark.django_db(transaction=True)
 HOUR_MS = 3_600_000

@@ -7,10 +7,10 @@ import pytest
 from django.core.files.base import ContentFile
 from django.test import Client
 
-from conductor_app.access.signed_links import UPLOAD, artifact_address
-from conductor_app.engine.standalone import artifact_contents
-from conductor_app.models import Artifact
-from tests.admin.page_text import html, page_text
+from conductor_app.access.tokens import UPLOAD, artifact_address
+from conductor_app.taskcluster.commands import artifacts as artifact_contents
+from conductor_app.taskcluster.models import Artifact
+from tests.page_text import html, page_text
 
 TASK = "AAAAAAAAQAKAAAAAAAAAAA"
 PAGE = "/admin/conductor/artifact/"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.models import PulseMessage
+from conductor_app.runs.models import PulseMessage
 
 from .conftest import HOUR, LINUX, new_id, printed_messages, refusal_code
 
@@ -71,7 +71,7 @@ def test_tasks_are_claimed_by_priority_and_then_by_age(queue):
 
 
 def test_conductor_workers_of_the_same_queue_name_receive_no_standalone_tasks(queue):
-    from conductor_app.engine.tasks import task_commands
+    from conductor_app.tasks.commands import reports as task_commands
 
     queue.create()
 

@@ -3,13 +3,15 @@
 import pytest
 from django.core.management import call_command
 
-from conductor_app.access import clients as known
+from conductor_app.access.commands.applications import ensure_first_access
+from conductor_app.access.models import AuditEntry
 from conductor_app.core.errors import Conflict, Invalid, NotFound
-from conductor_app.engine.access import clients, scope_roles
-from conductor_app.engine.access.bootstrap import ensure_first_access
-from conductor_app.engine.access.clients import ClientSettings
-from conductor_app.engine.sweeps import prune_finished
-from conductor_app.models import AuditEntry, Client, ScopeRole
+from conductor_app.processes.sweeps import prune_finished
+from conductor_app.taskcluster.auth import commands as clients
+from conductor_app.taskcluster.auth import commands as scope_roles
+from conductor_app.taskcluster.auth import scopes as known
+from conductor_app.taskcluster.auth.commands import ClientSettings
+from conductor_app.taskcluster.models import Client, ScopeRole
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 WANTED = ClientSettings(["b", "a", "b"], known.NEVER_EXPIRES, "a fleet")
@@ -157,9 +159,9 @@ def test_a_role_that_expands_to_too_many_scopes_cannot_be_saved():
 
 
 def test_public_artifacts_are_readable_by_default():
-    assert known.expand_scopes(["assume:anonymous"]) == ["assume:anonymous", "queue:get-artifact:public/*"]
+    assert known.expand_scopes_clients(["assume:anonymous"]) == ["assume:anonymous", "queue:get-artifact:public/*"]
     scope_roles.update_role("anonymous", [], "", "olga")
 
     ensure_first_access()
 
-    assert known.expand_scopes(["assume:anonymous"]) == ["assume:anonymous"]
+    assert known.expand_scopes_clients(["assume:anonymous"]) == ["assume:anonymous"]

@@ -4,11 +4,12 @@ import re
 
 import pytest
 
-from conductor_app.access import clients as known
-from conductor_app.engine.access import scope_roles
-from conductor_app.engine.access.clients import ClientSettings, create_client
-from conductor_app.models import AuditEntry, Client, ScopeRole
-from tests.admin.page_text import html, page_text
+from conductor_app.access.models import AuditEntry
+from conductor_app.taskcluster.auth import commands as scope_roles
+from conductor_app.taskcluster.auth import scopes as known
+from conductor_app.taskcluster.auth.commands import ClientSettings, create_client
+from conductor_app.taskcluster.models import Client, ScopeRole
+from tests.page_text import html, page_text
 
 ADD = "/admin/conductor/client/add/"
 FLEET = {"id": "fleet/1", "scopes": "queue:claim-work:*\r\n a b \r\n", "expires": "2028-01-01T00:00", "reason": "new"}

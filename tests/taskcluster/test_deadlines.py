@@ -2,7 +2,8 @@
 
 from django.core.management import call_command
 
-from conductor_app.models import Attempt, Dependency, PulseMessage, Task, TaskGroup
+from conductor_app.runs.models import Attempt, PulseMessage, Task
+from conductor_app.taskcluster.models import Dependency, TaskGroup
 
 from .conftest import HOUR, new_id, printed_messages, refusal_code
 

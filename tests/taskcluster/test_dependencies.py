@@ -2,7 +2,8 @@
 
 import pytest
 
-from conductor_app.models import Dependency, PulseMessage
+from conductor_app.runs.models import PulseMessage
+from conductor_app.taskcluster.models import Dependency
 
 from .conftest import HOUR, new_id, refusal_code
 

@@ -2,15 +2,18 @@
 
 import pytest
 
-from conductor_app.engine.failures import failure_groups
-from conductor_app.engine.standalone import claims, expiry
-from conductor_app.insight.failures.failure_detail import failure_detail
-from conductor_app.insight.queues.workers import workforce
-from conductor_app.insight.time_ranges import TimeRange
-from conductor_app.models import AuditEntry, Failure, FailureGroup, MinuteCount
-from tests.admin.page_text import html, page_text
-from tests.api.taskcluster.conftest import LINUX, Queue
-from tests.engine.test_statements import Counted
+from conductor_app.access.models import AuditEntry
+from conductor_app.failures import commands as failure_groups
+from conductor_app.failures.models import Failure, FailureGroup
+from conductor_app.failures.queries import failure_detail
+from conductor_app.taskcluster.commands import artifacts as expiry
+from conductor_app.taskcluster.commands import tasks as claims
+from conductor_app.tasks.models import MinuteCount
+from conductor_app.tasks.queries.workers import workforce
+from conductor_app.utils.formatting import TimeRange
+from tests.page_text import html, page_text
+from tests.runs.test_statements import Counted
+from tests.taskcluster.conftest import LINUX, Queue
 
 
 @pytest.fixture

@@ -4,11 +4,18 @@ import itertools
 
 import pytest
 
-from conductor_app.insight.standalone.task_groups.critical import longest_chain
-from conductor_app.insight.standalone.task_groups.graph import build_graph, drop_implied_edges, graph_levels
-from conductor_app.insight.standalone.task_groups.members import GroupMember, MemberAttempt, most_urgent_first
-from conductor_app.insight.standalone.task_groups.name_patterns import OTHERS, group_by_pattern
-from conductor_app.insight.standalone.task_groups.picture import draw_group
+from conductor_app.taskcluster.queries.groups import (
+    OTHERS,
+    GroupMember,
+    MemberAttempt,
+    build_graph,
+    draw_group,
+    drop_implied_edges,
+    graph_levels,
+    group_by_pattern,
+    longest_chain,
+    most_urgent_first,
+)
 
 NOW = 1_000
 

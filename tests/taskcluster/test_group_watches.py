@@ -5,9 +5,13 @@ from django.core import mail
 from django.urls import reverse
 
 from conductor_app.core.errors import Conflict, Invalid
-from conductor_app.engine.standalone import claims, expiry, task_actions, task_commands, watches
-from conductor_app.models import GroupWatch
-from conductor_app.workers.event_publisher import publish_due_events
+from conductor_app.events.workers.publisher import publish_due_events
+from conductor_app.taskcluster.commands import artifacts as expiry
+from conductor_app.taskcluster.commands import groups as watches
+from conductor_app.taskcluster.commands import tasks as claims
+from conductor_app.taskcluster.commands import tasks as task_actions
+from conductor_app.taskcluster.commands import tasks as task_commands
+from conductor_app.taskcluster.models import GroupWatch
 
 from .test_groups_parallel import LINUX, create
 

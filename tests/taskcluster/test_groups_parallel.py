@@ -7,14 +7,21 @@ from itertools import pairwise
 import pytest
 
 from conductor_app.core.errors import RequestRefused
-from conductor_app.core.standalone.resolutions import ATTEMPT_RESOLUTIONS
 from conductor_app.core.states import TASK
-from conductor_app.engine import sweeps
-from conductor_app.engine.standalone import claims, expiry, group_commands, task_actions, task_commands, task_groups
-from conductor_app.models import Attempt, Dependency, Failure, Message, PulseMessage, StandaloneTask, Task, TaskGroup
-from tests.api.taskcluster.conftest import LINUX, new_id
+from conductor_app.failures.models import Failure
+from conductor_app.processes import sweeps
+from conductor_app.runs.models import Attempt, Message, PulseMessage, Task
+from conductor_app.taskcluster.commands import artifacts as expiry
+from conductor_app.taskcluster.commands import groups as group_commands
+from conductor_app.taskcluster.commands import tasks as claims
+from conductor_app.taskcluster.commands import tasks as task_actions
+from conductor_app.taskcluster.commands import tasks as task_commands
+from conductor_app.taskcluster.commands import tasks as task_groups
+from conductor_app.taskcluster.core.snapshot import ATTEMPT_RESOLUTIONS
+from conductor_app.taskcluster.models import Dependency, StandaloneTask, TaskGroup
+from tests.taskcluster.conftest import LINUX, new_id
 
-from .test_parallel import at_once
+from ..runs.test_parallel import at_once
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -5,9 +5,15 @@ import json
 import mohawk
 import pytest
 
-from conductor_app.access import hawk
-from conductor_app.access.hawk import HawkRequest, parse_authorization, parse_bewit, verify_payload, verify_signature
 from conductor_app.core.errors import Unauthenticated
+from conductor_app.taskcluster.auth import signatures as hawk
+from conductor_app.taskcluster.auth.signatures import (
+    HawkRequest,
+    parse_authorization,
+    parse_bewit,
+    verify_payload,
+    verify_signature,
+)
 
 KEY = "n1kRt0kenForVectorsOnly000"
 CLAIM = HawkRequest("POST", "/api/queue/v1/claim-work/proj%2Flinux", "localhost", "8000")

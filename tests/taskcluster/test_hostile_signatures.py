@@ -8,10 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conductor_app.access.hawk import HawkRequest
-from conductor_app.access.taskcluster_auth import identify_caller
-from conductor_app.access.temporary_credentials import read_ext
 from conductor_app.core.errors import Unauthenticated
+from conductor_app.taskcluster.auth.signatures import HawkRequest, identify_caller, read_ext
 from tests.hypothesis_profile import property_settings
 
 pytestmark = pytest.mark.django_db

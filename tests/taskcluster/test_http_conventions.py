@@ -4,7 +4,10 @@ import gzip
 
 import pytest
 
-from conductor_app.api.taskcluster import auth_urls, object_urls, schemas, urls
+from conductor_app.taskcluster.api import schemas
+from conductor_app.taskcluster.urls import auth as auth_urls
+from conductor_app.taskcluster.urls import objects as object_urls
+from conductor_app.taskcluster.urls import queue as urls
 
 from .conftest import HOUR, LINUX, refusal_code
 

@@ -2,10 +2,12 @@
 
 import pytest
 
-from conductor_app.engine.standalone import bulk_actions, group_commands
-from conductor_app.models import AuditEntry, Message, Task
-from conductor_app.store import pulse_messages
-from tests.engine.test_statements import Counted
+from conductor_app.access.models import AuditEntry
+from conductor_app.runs.models import Message, Task
+from conductor_app.taskcluster import store as pulse_messages
+from conductor_app.taskcluster.commands import groups as bulk_actions
+from conductor_app.taskcluster.commands import groups as group_commands
+from tests.runs.test_statements import Counted
 
 from .conftest import new_id, printed_messages
 

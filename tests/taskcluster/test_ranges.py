@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.api.taskcluster.byte_ranges import parse_range
+from conductor_app.taskcluster.api.base import parse_range
 
 PARTS = {
     "bytes=0-0": range(1), "bytes=2-4": range(2, 5), "bytes=8-": range(8, 10), "bytes=-3": range(7, 10),

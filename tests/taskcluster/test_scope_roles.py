@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conductor_app.access.scope_roles import assumes_itself, expand_scopes
-from conductor_app.access.scopes import scope_set
 from conductor_app.core.errors import Forbidden
+from conductor_app.taskcluster.auth.scopes import assumes_itself, expand_scopes, scope_set
 from tests.hypothesis_profile import property_settings
 
 ROLES = {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.access.scopes import (
+from conductor_app.taskcluster.auth.scopes import (
     drop_covered,
     format_expression,
     is_satisfied,

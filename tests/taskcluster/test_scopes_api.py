@@ -5,9 +5,9 @@ import json
 import pytest
 import taskcluster
 
-from conductor_app.access.clients import NEVER_EXPIRES
-from conductor_app.engine.access.clients import ClientSettings, create_client
-from tests.access.signing import HOST, credentials, sign_without_body_hash
+from conductor_app.taskcluster.auth.commands import ClientSettings, create_client
+from conductor_app.taskcluster.auth.scopes import NEVER_EXPIRES
+from tests.taskcluster.signing import HOST, credentials, sign_without_body_hash
 
 from .conftest import HOUR, new_id, refusal_code
 

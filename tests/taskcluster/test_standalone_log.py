@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conductor_app.admin.standalone.standalone_log import render_log_lines
+from conductor_app.taskcluster.pages.tasks import render_log_lines
 from tests.hypothesis_profile import property_settings
 
 ESC = "\x1b"

@@ -3,13 +3,15 @@
 import pytest
 from django.urls import reverse
 
-from conductor_app.admin.queues.queue_list import queue_address
-from conductor_app.admin.site import MODEL_ADMINS
-from conductor_app.admin.standalone.page_addresses import group_address, standalone_task_address
-from conductor_app.engine.standalone import claims, task_commands
-from conductor_app.models import Attempt, AuditEntry, Task
-from tests.api.taskcluster.conftest import new_id
-from tests.engine.test_groups_parallel import LINUX, create
+from conductor_app.access.models import AuditEntry
+from conductor_app.runs.models import Attempt, Task
+from conductor_app.site.admin import MODEL_ADMINS
+from conductor_app.taskcluster.commands import tasks as claims
+from conductor_app.taskcluster.commands import tasks as task_commands
+from conductor_app.taskcluster.pages.artifacts import group_address, standalone_task_address
+from conductor_app.tasks.pages.queues import queue_address
+from tests.taskcluster.conftest import new_id
+from tests.taskcluster.test_groups_parallel import LINUX, create
 
 LIST = "/admin/conductor/standalonetask/"
 HOSTILE = "<script>alert(1)</script>"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.engine.test_statements import Counted
+from tests.runs.test_statements import Counted
 
 from .conftest import LINUX, new_id
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.models import PulseMessage
+from conductor_app.runs.models import PulseMessage
 
 from .conftest import HOUR, new_id, printed_messages, refusal_code
 

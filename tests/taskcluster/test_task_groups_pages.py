@@ -4,14 +4,18 @@ import pytest
 from django.contrib.auth.models import User
 from django.urls import reverse
 
-from conductor_app.admin.standalone.page_addresses import group_address, standalone_task_address
-from conductor_app.engine import sweeps
-from conductor_app.engine.standalone import claims, task_actions, task_commands
-from conductor_app.models import AuditEntry, PendingApproval, StandaloneTask, Task, TaskGroup
-from tests.admin.page_text import html, page_text
-from tests.api.taskcluster.conftest import new_id
-from tests.engine.test_groups_parallel import LINUX, create
+from conductor_app.access.models import AuditEntry
+from conductor_app.processes import sweeps
+from conductor_app.runs.models import Task
+from conductor_app.taskcluster.commands import tasks as claims
+from conductor_app.taskcluster.commands import tasks as task_actions
+from conductor_app.taskcluster.commands import tasks as task_commands
+from conductor_app.taskcluster.models import PendingApproval, StandaloneTask, TaskGroup
+from conductor_app.taskcluster.pages.artifacts import group_address, standalone_task_address
+from tests.page_text import html, page_text
 from tests.scenario import run_commit_hooks
+from tests.taskcluster.conftest import new_id
+from tests.taskcluster.test_groups_parallel import LINUX, create
 
 LIST = "/admin/conductor/taskgroup/"
 HOSTILE = "<script>alert(1)</script>"
@@ -109,8 +113,8 @@ def test_the_timeline_and_the_diagram_mark_the_longest_chain(build, viewer):
 
 def test_more_tasks_than_can_be_drawn_are_grouped_by_kind(build, viewer, monkeypatch):
     group, ids = build
-    monkeypatch.setattr("conductor_app.insight.standalone.task_groups.bars.MAX_ROWS", 4)
-    monkeypatch.setattr("conductor_app.insight.standalone.task_groups.picture.MAX_NODES", 4)
+    monkeypatch.setattr("conductor_app.taskcluster.queries.groups.MAX_ROWS", 4)
+    monkeypatch.setattr("conductor_app.taskcluster.queries.groups.MAX_NODES", 4)
 
     for tab in ("timeline", "diagram"):
         shown = html(page(viewer, group, tab=tab))
@@ -130,7 +134,7 @@ def test_states_names_and_kinds_filter_and_an_empty_result_is_labeled(build, ope
 
 def test_pages_continue_after_the_previous_one(build, operator, monkeypatch):
     group, ids = build
-    monkeypatch.setattr("conductor_app.admin.standalone.group_tabs.PAGE_SIZE", 2)
+    monkeypatch.setattr("conductor_app.taskcluster.pages.groups.PAGE_SIZE", 2)
 
     seen, after = [], ""
     for _ in range(3):
@@ -145,7 +149,7 @@ def test_pages_continue_after_the_previous_one(build, operator, monkeypatch):
 
 def test_a_very_large_group_is_displayed_in_parts(build, viewer, monkeypatch):
     group, ids = build
-    monkeypatch.setattr("conductor_app.insight.standalone.task_groups.members.LIMIT", 3)
+    monkeypatch.setattr("conductor_app.taskcluster.queries.groups.LIMIT", 3)
     in_order = sorted(ids, key=ids.__getitem__)
 
     shown = html(page(viewer, group))

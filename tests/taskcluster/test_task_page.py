@@ -10,19 +10,20 @@ from django.core.files.base import ContentFile
 from django.test import Client
 from django.urls import reverse
 
-from conductor_app.admin.standalone.page_addresses import group_address, standalone_task_address
-from conductor_app.engine.failures import failure_groups
-from conductor_app.engine.standalone import (
-    artifact_contents,
-    artifact_logs,
-    claims,
-    task_actions,
-    task_commands,
-    task_groups,
-)
-from conductor_app.models import Artifact, AuditEntry, Dependency, FailureGroup, StandaloneTask, Worker
-from tests.admin.page_text import html, page_text
-from tests.engine.test_groups_parallel import LINUX, create
+from conductor_app.access.models import AuditEntry
+from conductor_app.failures import commands as failure_groups
+from conductor_app.failures.models import FailureGroup
+from conductor_app.taskcluster.commands import artifacts as artifact_contents
+from conductor_app.taskcluster.commands import artifacts as artifact_logs
+from conductor_app.taskcluster.commands import tasks as claims
+from conductor_app.taskcluster.commands import tasks as task_actions
+from conductor_app.taskcluster.commands import tasks as task_commands
+from conductor_app.taskcluster.commands import tasks as task_groups
+from conductor_app.taskcluster.models import Artifact, Dependency, StandaloneTask
+from conductor_app.taskcluster.pages.artifacts import group_address, standalone_task_address
+from conductor_app.tasks.models import Worker
+from tests.page_text import html, page_text
+from tests.taskcluster.test_groups_parallel import LINUX, create
 
 LOG = "public/logs/live_backing.log"
 HOSTILE = "<script>alert(1)</script>"

@@ -3,16 +3,29 @@
 import pytest
 from django.test import RequestFactory
 
-from conductor_app import clock as product_clock
-from conductor_app.access import clients, temporary_credentials
-from conductor_app.access.hawk import HawkRequest
-from conductor_app.access.taskcluster_auth import OPEN_ACCESS_CALLER, authenticate, identify_caller, signed_request_of
 from conductor_app.core.errors import Forbidden, Invalid, Unauthenticated
-from conductor_app.engine.access.client_maintenance import record_client_use
-from conductor_app.engine.access.clients import ClientSettings, create_client, delete_client, reset_token, set_disabled
-from conductor_app.engine.access.scope_roles import create_role, update_role
-from conductor_app.models import Client
-from tests.engine.test_statements import Counted
+from conductor_app.taskcluster.auth import scopes as clients
+from conductor_app.taskcluster.auth import signatures as temporary_credentials
+from conductor_app.taskcluster.auth.commands import (
+    ClientSettings,
+    create_client,
+    create_role,
+    delete_client,
+    record_client_use,
+    reset_token,
+    set_disabled,
+    update_role,
+)
+from conductor_app.taskcluster.auth.signatures import (
+    OPEN_ACCESS_CALLER,
+    HawkRequest,
+    authenticate,
+    identify_caller,
+    signed_request_of,
+)
+from conductor_app.taskcluster.models import Client
+from conductor_app.utils import clock as product_clock
+from tests.runs.test_statements import Counted
 
 from .signing import PING, credentials, identified_caller, issue_temporary, sign_bewit, sign_request
 

@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from taskcluster.client import createTemporaryCredentials
 
-from conductor_app.access.temporary_credentials import (
+from conductor_app.core.errors import Unauthenticated
+from conductor_app.taskcluster.auth.signatures import (
     Certificate,
     issue_credentials,
     read_ext,
@@ -16,7 +17,6 @@ from conductor_app.access.temporary_credentials import (
     temporary_key,
     verify_certificate,
 )
-from conductor_app.core.errors import Unauthenticated
 
 KEY = "n1kRt0kenForVectorsOnly000"
 START = 1_800_000_000_000

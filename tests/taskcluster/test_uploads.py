@@ -4,9 +4,8 @@ from io import BytesIO
 
 import pytest
 
-from conductor_app.api.taskcluster.errors import InputTooLarge
-from conductor_app.api.taskcluster.uploads import RequestBodyStream, RequestUpload
 from conductor_app.core.errors import Invalid
+from conductor_app.taskcluster.api.base import InputTooLarge, RequestBodyStream, RequestUpload
 
 
 def in_drops(content: bytes, size: int = 2):

@@ -5,8 +5,8 @@ import re
 import pytest
 from django.urls import reverse
 
-from tests.admin.page_text import html, page_text
-from tests.insight.scenarios import claim_and_report, define_workflow, newest_attempt_of, start_run, start_run_of, step
+from tests.page_text import html, page_text
+from tests.stored_scenarios import claim_and_report, define_workflow, newest_attempt_of, start_run, start_run_of, step
 
 LIST = reverse("admin:conductor_attempt_changelist")
 

@@ -1,7 +1,7 @@
 """The attempts that are not the first of their task, and have not ended."""
 
-from tests.admin.page_text import html
-from tests.insight.scenarios import claim_and_report, define_task, define_workflow, newest_attempt_of, start_run, step
+from tests.page_text import html
+from tests.stored_scenarios import claim_and_report, define_task, define_workflow, newest_attempt_of, start_run, step
 
 LIST = "/admin/conductor/attempt/"
 

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conductor_app.core.snapshot import NEVER
-from conductor_app.insight.queues.dispatch_estimates import cap_rate, earliest_dispatch_ms, estimate_dispatch_ms
-from conductor_app.models.gates import GateFacts
+from conductor_app.tasks.gates import GateFacts
+from conductor_app.tasks.queries.waiting import cap_rate, earliest_dispatch_ms, estimate_dispatch_ms
 from tests.hypothesis_profile import property_settings
 
 NOW = 1_000_000

@@ -2,11 +2,11 @@
 
 import pytest
 
-from conductor_app.insight.queues.gate_sentences import GATE_TEXTS
-from conductor_app.insight.queues.gate_verdicts import gate_facts, gate_verdicts
-from conductor_app.models import QueueHold
-from conductor_app.models.gates import GATES
-from conductor_app.store.claims import find_candidates
+from conductor_app.tasks.gates import GATES
+from conductor_app.tasks.models import QueueHold
+from conductor_app.tasks.queries.gate_sentences import GATE_TEXTS
+from conductor_app.tasks.queries.waiting import gate_facts, gate_verdicts
+from conductor_app.tasks.store import find_candidates
 from tests.builders import policy, step
 from tests.scenario import Scenario
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from conductor_app.insight.definitions.parsed_definitions import parsed_definition
-from conductor_app.insight.tasks.input_provenance import input_origins
-from conductor_app.models import Attempt
-from tests.insight.scenarios import claim_and_report, define_workflow, start_run_of, step
+from conductor_app.definitions.store import parsed_definition
+from conductor_app.runs.models import Attempt
+from conductor_app.tasks.queries.tasks import input_origins
+from tests.stored_scenarios import claim_and_report, define_workflow, start_run_of, step
 
 pytestmark = pytest.mark.django_db
 

@@ -9,11 +9,11 @@ import pytest
 from django.db import connection
 
 from conductor_app import notifications
-from conductor_app.engine.runs.run_commands import StartRequest, start
-from conductor_app.engine.tasks import task_commands
-from conductor_app.engine.tasks.long_polls import LongPoll, begin_poll
-from conductor_app.models import Attempt
 from conductor_app.notifications import WaitingClient, wait_in_thread
+from conductor_app.runs.commands.lifecycle import StartRequest, start
+from conductor_app.runs.models import Attempt
+from conductor_app.tasks.commands import reports as task_commands
+from conductor_app.tasks.commands.reports import LongPoll, begin_poll
 from tests.builders import definition, dynamic_fork, policy, step
 from tests.clients.wait_until import eventually
 from tests.scenario import Scenario, register_definitions

@@ -2,14 +2,15 @@
 
 import pytest
 
-from conductor_app.models import ModelCall, Run
-from conductor_app.workers import AI_QUEUES
-from conductor_app.workers.runner import run_built_in_workers
-from tests.admin.page_text import page_text, run_url
+from conductor_app.ai.models import ModelCall
+from conductor_app.runs.models import Run
+from conductor_app.system_tasks.registry import AI_QUEUES
+from conductor_app.system_tasks.runner import run_built_in_workers
+from tests.ai.conftest import chat
+from tests.ai.model_server import CHAT, said
+from tests.page_text import page_text, run_url
 from tests.recording_web_server import running_web_server
 from tests.scenario import Scenario, run_commit_hooks
-from tests.workers.ai.conftest import chat
-from tests.workers.ai.model_server import CHAT, said
 
 pytestmark = pytest.mark.django_db
 

@@ -4,8 +4,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from conductor_app.engine.queues.pollers import record_poll, write_polls_if_due
-from conductor_app.models import Poller
+from conductor_app.tasks.commands.pollers import record_poll, write_polls_if_due
+from conductor_app.tasks.models import Poller
 
 pytestmark = pytest.mark.django_db
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.api.step_documents import simple, step
+from tests.step_documents import simple, step
 
 
 def test_a_batch_poll_without_tasks_returns_an_empty_list(api):

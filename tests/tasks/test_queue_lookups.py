@@ -9,16 +9,16 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from conductor_app.engine.queues import queue_commands
-from conductor_app.engine.queues.queue_lookups import LOOKUP_SECONDS, QueueLookups, standalone_queue
-from conductor_app.models import Attempt
 from conductor_app.notifications import Waiter, WaiterRegistry
-from conductor_app.store.queue_lookups import count_claimable, find_next_visible
+from conductor_app.runs.models import Attempt
+from conductor_app.tasks.commands import queues as queue_commands
+from conductor_app.tasks.commands.pollers import LOOKUP_SECONDS, QueueLookups, standalone_queue
+from conductor_app.tasks.store import count_claimable, find_next_visible
 from tests.builders import policy, step, step_without_policy
 from tests.clients.wait_until import eventually
 from tests.scenario import Scenario
 
-from .test_groups_parallel import LINUX, create
+from ..taskcluster.test_groups_parallel import LINUX, create
 
 pytestmark = pytest.mark.django_db
 

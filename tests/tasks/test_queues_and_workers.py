@@ -2,11 +2,13 @@
 
 import pytest
 
-from conductor_app.insight.queues import queue_detail as queue_insight
-from conductor_app.insight.queues import workers
-from conductor_app.models import Attempt, AuditEntry, MinuteCount, Poller, QueueHold, TaskLog, WorkerHold
-from tests.admin.page_text import html, page_text
+from conductor_app.access.models import AuditEntry
+from conductor_app.runs.models import Attempt, TaskLog
+from conductor_app.tasks.models import MinuteCount, Poller, QueueHold, WorkerHold
+from conductor_app.tasks.queries import queues as queue_insight
+from conductor_app.tasks.queries import workers
 from tests.builders import policy, step, step_without_policy
+from tests.page_text import html, page_text
 from tests.scenario import Scenario
 
 pytestmark = pytest.mark.django_db

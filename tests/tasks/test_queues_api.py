@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.api.step_documents import simple
+from tests.step_documents import simple
 
 
 @pytest.fixture

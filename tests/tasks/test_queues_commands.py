@@ -2,15 +2,17 @@
 
 import pytest
 
+from conductor_app.access.models import AuditEntry
 from conductor_app.core.errors import Conflict, Invalid, NotFound
-from conductor_app.engine import sweeps
-from conductor_app.engine.definitions import definition_commands
-from conductor_app.engine.queues import queue_commands
-from conductor_app.insight.queues.gate_verdicts import closed_gates, explain_attempt
-from conductor_app.insight.queues.queue_position import queue_position
-from conductor_app.models import Attempt, AuditEntry, HistoryEntry, MinuteCount
+from conductor_app.definitions import commands as definition_commands
+from conductor_app.processes import sweeps
+from conductor_app.runs.models import Attempt, HistoryEntry
+from conductor_app.tasks.commands import queues as queue_commands
+from conductor_app.tasks.models import MinuteCount
+from conductor_app.tasks.queries.queues import queue_position
+from conductor_app.tasks.queries.waiting import closed_gates, explain_attempt
 from tests.builders import policy, step, step_without_policy
-from tests.engine.test_statements import Counted
+from tests.runs.test_statements import Counted
 from tests.scenario import ACTOR, Scenario, run_commit_hooks
 
 pytestmark = pytest.mark.django_db

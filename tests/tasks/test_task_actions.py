@@ -3,10 +3,10 @@
 import pytest
 from django.urls import reverse
 
-from conductor_app.engine.runs import run_commands
-from conductor_app.models import AuditEntry
-from tests.admin.page_text import button_names, html, page_text, run_url
+from conductor_app.access.models import AuditEntry
+from conductor_app.runs.commands import lifecycle as run_commands
 from tests.builders import policy, step
+from tests.page_text import button_names, html, page_text, run_url
 from tests.scenario import Scenario
 
 pytestmark = pytest.mark.django_db

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.api.step_documents import simple, step
+from tests.step_documents import simple, step
 
 
 @pytest.fixture

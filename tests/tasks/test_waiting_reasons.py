@@ -2,9 +2,9 @@
 
 import pytest
 
-from conductor_app.engine.runs import run_commands
-from conductor_app.insight.queues.gate_verdicts import closed_gates, explain_attempt
-from tests.insight.scenarios import (
+from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.tasks.queries.waiting import closed_gates, explain_attempt
+from tests.stored_scenarios import (
     claim_and_report,
     claim_next,
     define_task,

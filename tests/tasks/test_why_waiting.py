@@ -2,10 +2,10 @@
 
 import pytest
 
-from conductor_app.engine.definitions import definition_commands
-from conductor_app.models import Attempt
-from tests.admin.page_text import button_names, html, page_text
+from conductor_app.definitions import commands as definition_commands
+from conductor_app.runs.models import Attempt
 from tests.builders import policy, step, step_without_policy
+from tests.page_text import button_names, html, page_text
 from tests.scenario import ACTOR, Scenario
 
 pytestmark = pytest.mark.django_db

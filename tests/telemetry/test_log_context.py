@@ -6,13 +6,13 @@ import logging
 
 import pytest
 
-from conductor_app.background import jobs
-from conductor_app.engine import sweeps
-from conductor_app.engine.tasks import task_commands
-from conductor_app.models import Attempt, Message
+from conductor_app.processes import jobs, sweeps
+from conductor_app.runs.models import Attempt, Message
 from conductor_app.settings.logs import logging_config
+from conductor_app.system_tasks import runner
+from conductor_app.system_tasks.registry import WORKERS
+from conductor_app.tasks.commands import reports as task_commands
 from conductor_app.telemetry.log_context import log_context
-from conductor_app.workers import WORKERS, runner
 from tests.builders import policy, step
 from tests.scenario import Scenario, run_commit_hooks
 
@@ -44,7 +44,7 @@ def test_every_log_line_of_a_request_has_its_id_and_its_objects(client, clock, l
     scenario = Scenario(clock, step("pay"))
     scenario.worker("pay").polls()
     attempt = scenario.task("pay").id
-    monkeypatch.setattr("conductor_app.engine.runs.decision.apply_command", breaks)
+    monkeypatch.setattr("conductor_app.runs.commands.decision.apply_command", breaks)
     body = {
         "workflowInstanceId": scenario.id,
         "taskId": attempt,
@@ -109,7 +109,7 @@ def test_a_sweep_that_skips_a_failing_run_logs_its_id(clock, lines, settings, mo
     scenario = Scenario(clock, step("pay", policy=policy(lease_seconds=1)))
     scenario.worker("pay").polls()
     clock.advance(seconds=5)
-    monkeypatch.setattr("conductor_app.engine.runs.change.ChangeLoop.run", breaks)
+    monkeypatch.setattr("conductor_app.runs.commands.change.ChangeLoop.run", breaks)
 
     jobs.sweep.apply()
 
@@ -122,7 +122,7 @@ def test_a_sweep_that_skips_a_failing_run_logs_its_id(clock, lines, settings, mo
 def test_an_undeliverable_message_is_logged_with_its_run(clock, lines, monkeypatch):
     scenario = Scenario(clock, step("pay"))
     message = Message.objects.create(to=scenario.id, subject="begin", sent_at=1, due_at=1)
-    monkeypatch.setattr("conductor_app.engine.runs.change.ChangeLoop.run", breaks)
+    monkeypatch.setattr("conductor_app.runs.commands.change.ChangeLoop.run", breaks)
 
     sweeps.deliver_messages(10)
 

@@ -12,10 +12,10 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from conductor_app.engine import sweeps
-from conductor_app.engine.tasks import task_commands
+from conductor_app.processes import sweeps
+from conductor_app.system_tasks import runner
+from conductor_app.tasks.commands import reports as task_commands
 from conductor_app.telemetry import spans
-from conductor_app.workers import runner
 from tests.builders import policy, step
 from tests.management.server import ROOT
 from tests.scenario import Scenario, run_commit_hooks

@@ -16,11 +16,11 @@ from tests.forked_interpreter import run_forked
 
 ROOT = Path(__file__).parents[2]
 KEYS = {"SECRET_KEY": "signing-key-" * 5, "SECRETS_KEYS": "sealing-key-" * 3}
-COMMAND = ("-c", "from conductor_app.management.command_line import main; main()")
+COMMAND = ("-c", "from conductor_app.processes.command_line import main; main()")
 SEED = """
 import django
 django.setup()
-from conductor_app.engine.access.secrets_and_variables import put_secret
+from conductor_app.access.commands.secrets import put_secret
 from conductor_app.engine.runs import run_commands
 from tests.builders import definition, step
 from tests.scenario import ACTOR, register_definitions

@@ -12,12 +12,20 @@ import psycopg
 import pytest
 from django.conf import settings
 
-from conductor_app.management.backup import archive_keys
-from conductor_app.management.backup.archive_keys import KeyUses, StreamKeyUses
-from conductor_app.management.backup.archive_reader import open_archive
-from conductor_app.management.backup.archive_writer import create_archive
-from conductor_app.management.backup.errors import ArchiveDamaged, BackupRefused, KeysMissing
-from conductor_app.management.backup.manifest import MANIFEST, PAYLOADS, SIGNATURE, parse_manifest
+from conductor_app.tools.backup import archive as archive_keys
+from conductor_app.tools.backup.archive import (
+    MANIFEST,
+    PAYLOADS,
+    SIGNATURE,
+    ArchiveDamaged,
+    BackupRefused,
+    KeysMissing,
+    KeyUses,
+    StreamKeyUses,
+    create_archive,
+    open_archive,
+    parse_manifest,
+)
 from tests.upgrade.installation import KEYS, SEED, Installation, copy_installation, create_database
 
 # The commands use databases of their own, on the server of the suite.
@@ -325,7 +333,7 @@ def test_a_full_disk_is_reported_and_leaves_no_archive(full, tmp_path):
     script = (
         "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))\n"
         f"import sys; sys.argv = ['conductor-app', 'backup', {str(tmp_path / 'a.backup')!r}]\n"
-        "from conductor_app.management.command_line import main; main()"
+        "from conductor_app.processes.command_line import main; main()"
     )
 
     done = full.run_python(script)
@@ -368,7 +376,7 @@ def peak_memory(installed: Installation, *arguments: str | Path) -> int:
     """Execute `conductor-app`, and return the largest resident memory of the process in bytes."""
     script = (
         f"import sys; sys.argv = ['conductor-app', *{[*map(str, arguments)]!r}]\n"
-        "from conductor_app.management.command_line import main; main()\n"
+        "from conductor_app.processes.command_line import main; main()\n"
         "print(open('/proc/self/status').read())"
     )
     return int(re.search(r"VmHWM:\s+(\d+) kB", installed.python(script))[1]) * 1024

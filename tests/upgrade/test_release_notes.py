@@ -3,8 +3,7 @@
 import re
 from pathlib import Path
 
-from conductor_app.management.definition_check import BEHAVIOR_CHANGES
-from conductor_app.management.upgrade_check import REMOVED_VARIABLES
+from conductor_app.processes.upgrade_check import BEHAVIOR_CHANGES, REMOVED_VARIABLES
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "release-notes"

@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def stop_the_clock() -> None:
-    from conductor_app import clock
+    from conductor_app.utils import clock
 
     clock._source = lambda: WRITTEN_AT * 1_000_000_000
 
@@ -42,15 +42,15 @@ def statuses(client) -> dict[str, str]:
 
 
 def run_ids() -> dict[str, str]:
-    from conductor_app.models import Run
+    from conductor_app.runs.models import Run
 
     return dict(Run.objects.filter(correlation_id__in=RUNS).values_list("correlation_id", "pk"))
 
 
 def work_off(client) -> None:
     """Release all claimed tasks, then complete every task that a worker can claim."""
-    from conductor_app.engine.queues import queue_commands
-    from conductor_app.models import Attempt
+    from conductor_app.runs.models import Attempt
+    from conductor_app.tasks.commands import queues as queue_commands
 
     for attempt in Attempt.objects.leased():
         queue_commands.take_from_worker(attempt.pk, "kim", "upgrade")
@@ -69,7 +69,7 @@ def complete_one(client, type: str) -> bool:
 def pages(client) -> dict[str, int | bool]:
     from django.contrib.auth.models import User
 
-    from conductor_app.models import StandaloneTask
+    from conductor_app.taskcluster.models import StandaloneTask
 
     client.force_login(User.objects.create_superuser("root"))
     found = {}

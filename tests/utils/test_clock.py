@@ -2,7 +2,7 @@
 
 import time
 
-from conductor_app import clock as product_clock
+from conductor_app.utils import clock as product_clock
 
 
 def test_time_is_told_in_epoch_milliseconds():

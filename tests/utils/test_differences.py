@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conductor_app.insight.differences import MAX_DIFFERENCES, MISSING, find_differences
+from conductor_app.utils.differences import MAX_DIFFERENCES, MISSING, find_differences
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.insight.durations import format_duration
+from conductor_app.utils.formatting import format_duration
 
 
 @pytest.mark.parametrize(

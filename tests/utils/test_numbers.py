@@ -1,7 +1,7 @@
 """Numbers with separated thousands."""
 
-from conductor_app.insight.ai.amounts import format_cost, format_tokens
-from conductor_app.insight.numbers import format_count, format_decimal
+from conductor_app.ai.queries.budgets import format_cost, format_tokens
+from conductor_app.utils.formatting import format_count, format_decimal
 
 
 def test_thousands_are_separated():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.admin.ansi_colors import strip_colors, styled_pieces, to_html
+from conductor_app.web.documents import strip_colors, styled_pieces, to_html
 
 ESCAPE = "\x1b"
 

@@ -6,8 +6,8 @@ from html import unescape
 import pytest
 from django.urls import reverse
 
-from conductor_app.engine.failures import failure_groups
-from tests.insight.scenarios import claim_and_report, define_task, start_run_of, step
+from conductor_app.failures import commands as failure_groups
+from tests.stored_scenarios import claim_and_report, define_task, start_run_of, step
 
 RUNS = "/admin/conductor/run/"
 

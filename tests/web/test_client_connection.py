@@ -5,7 +5,7 @@ import socket
 import pytest
 from django.test import RequestFactory
 
-from conductor_app.api.disconnect_check import SOCKET_KEY, disconnect_check
+from conductor_app.web.waiting_requests import SOCKET_KEY, disconnect_check
 
 
 @pytest.fixture(params=[None, 30], ids=["blocking", "with a timeout"])

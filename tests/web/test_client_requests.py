@@ -3,8 +3,8 @@
 import pytest
 from django.test import Client, RequestFactory
 
-from conductor_app.api.client_requests import find_client_view
-from conductor_app.api.conductor.tasks.poll_views import Poll
+from conductor_app.tasks.api.tasks import Poll
+from conductor_app.web.middleware import find_client_view
 
 SECURITY_HEADERS = ("X-Content-Type-Options", "Referrer-Policy", "Cross-Origin-Opener-Policy", "X-Frame-Options")
 

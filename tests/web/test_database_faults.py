@@ -9,10 +9,10 @@ import pytest
 from django.db import connection, connections
 from django.test import Client
 
-from conductor_app.models import Run
-from tests.api.taskcluster.conftest import Queue, new_id, refusal_code
+from conductor_app.runs.models import Run
 from tests.builders import definition, step
 from tests.scenario import register_definitions
+from tests.taskcluster.conftest import Queue, new_id, refusal_code
 
 pytestmark = pytest.mark.django_db(transaction=True)
 START = {"name": "order", "input": {"text": "x" * 100_000}}

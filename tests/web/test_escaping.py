@@ -2,13 +2,13 @@
 
 import pytest
 
-from conductor_app.admin.badges import mark_names
-from conductor_app.admin.json_tree import render_tree
-from conductor_app.engine.runs import run_commands
-from conductor_app.engine.tasks import task_commands
-from conductor_app.models import Attempt
-from tests.admin.page_text import html, run_url
-from tests.insight.scenarios import claim_next, define_task, define_workflow, newest_attempt_of, start_run, step
+from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.models import Attempt
+from conductor_app.tasks.commands import reports as task_commands
+from conductor_app.web.badges import mark_names
+from conductor_app.web.documents import render_tree
+from tests.page_text import html, run_url
+from tests.stored_scenarios import claim_next, define_task, define_workflow, newest_attempt_of, start_run, step
 
 EVIL = "<script>alert(1)</script>"
 BREAKOUT = '"><img src=x onerror=alert(1)>'

@@ -14,7 +14,7 @@ from gunicorn.http import errors
 from gunicorn.http.parser import RequestParser
 from gunicorn.workers.gthread import ThreadWorker
 
-from conductor_app import gunicorn_internals
+from conductor_app.web import gunicorn_internals
 from tests.architecture.test_imports import APP, imports, modules
 from tests.management.server import ROOT, Server
 
@@ -87,7 +87,7 @@ def test_what_gunicorn_calls_is_checked():
 
 
 def test_no_other_module_imports_parts_of_gunicorn():
-    entry_points = {"management/process_roles.py", "management/command_line.py"}
+    entry_points = {"processes/serving.py", "processes/command_line.py"}
 
     found = {
         (str(path.relative_to(APP)), name)

@@ -13,8 +13,8 @@ from gunicorn.config import Config
 from gunicorn.glogging import Logger
 from gunicorn.workers.gthread import TConn
 
-from conductor_app import gunicorn_worker
-from conductor_app.request_framing import RequestState
+from conductor_app.web import gunicorn_worker
+from conductor_app.web.request_framing import RequestState
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from conductor_app.models import Preference
+from conductor_app.access.models import Preference
 
 FRENCH = {"Accept-Language": "fr-CA,fr;q=0.9,en;q=0.5"}
 HERE = "/admin/preferences/"

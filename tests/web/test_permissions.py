@@ -2,10 +2,10 @@
 
 import pytest
 
-from conductor_app.access.access_types import PERMISSION_BY_RIGHT, RIGHT_BY_PERMISSION, SYSTEM_ROLES
-from conductor_app.api.conductor import urls
-from conductor_app.api.conductor.permission_rules import ADMINISTRATORS_ONLY
-from conductor_app.api.conductor.view import HANDLED_METHODS, ConductorView, UnknownAddress
+from conductor_app.access.permissions import PERMISSION_BY_RIGHT, RIGHT_BY_PERMISSION, SYSTEM_ROLES
+from conductor_app.site import api_urls as urls
+from conductor_app.web.api.permissions import ADMINISTRATORS_ONLY
+from conductor_app.web.api.view import HANDLED_METHODS, ConductorView, UnknownAddress
 
 
 def operations():

@@ -1,9 +1,9 @@
 """The cost of a reply: statements and time do not grow with the size of the reply."""
 
-from conductor_app.insight.runs.execution import run_document
-from conductor_app.models import Attempt, Run, Task
-from tests.api.step_documents import simple, step
-from tests.engine.test_statements import Counted
+from conductor_app.runs.documents.workflows import run_document
+from conductor_app.runs.models import Attempt, Run, Task
+from tests.runs.test_statements import Counted
+from tests.step_documents import simple, step
 
 
 def statements(call):

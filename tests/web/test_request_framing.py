@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.request_framing import BUFFER_BYTES, RequestState, is_probe, request_state
+from conductor_app.web.request_framing import BUFFER_BYTES, RequestState, is_probe, request_state
 
 HEAD = b"POST /api/tasks HTTP/1.1\r\nHost: a\r\n"
 INCOMPLETE, COMPLETE, LARGE = RequestState.INCOMPLETE, RequestState.COMPLETE, RequestState.LARGE

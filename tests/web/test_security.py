@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from conductor_app.insight.standalone.taskcluster_use import is_taskcluster_used
-from conductor_app.models import WorkflowDefinition
-from tests.admin.page_text import html, run_url
-from tests.insight.scenarios import newest_attempt_of, start_run_of, step
+from conductor_app.definitions.models import WorkflowDefinition
+from conductor_app.taskcluster.queries.tasks import is_taskcluster_used
+from tests.page_text import html, run_url
+from tests.stored_scenarios import newest_attempt_of, start_run_of, step
 
 LISTS = [
     "/admin/",

@@ -15,8 +15,8 @@ from gunicorn.config import Config
 from gunicorn.glogging import Logger
 
 from conductor_app import notifications
-from conductor_app.gunicorn_worker import KeepAliveThreadWorker
-from conductor_app.models import Run
+from conductor_app.runs.models import Run
+from conductor_app.web.gunicorn_worker import KeepAliveThreadWorker
 from conductor_app.wsgi import application
 from tests.builders import definition, step
 from tests.clients.wait_until import eventually

@@ -8,21 +8,24 @@ from contextlib import contextmanager, suppress
 import pytest
 from django.db import OperationalError
 
-from conductor_app.access import secret_cache
-from conductor_app.engine.access import secrets_and_variables
-from conductor_app.engine.tasks import task_commands
-from conductor_app.models import ModelCall
-from conductor_app.workers import WORKERS, runner
-from conductor_app.workers.ai import chat_tasks, providers, streamed_log
-from conductor_app.workers.sinks import PROVIDERS
-from conductor_app.workers.worker import BuiltInWorker
+from conductor_app.access import secrets as secret_cache
+from conductor_app.access.commands import secrets as secrets_and_variables
+from conductor_app.ai.models import ModelCall
+from conductor_app.ai.workers import calls as providers
+from conductor_app.ai.workers import calls as streamed_log
+from conductor_app.ai.workers import tasks as chat_tasks
+from conductor_app.events.sinks import PROVIDERS
+from conductor_app.system_tasks import runner
+from conductor_app.system_tasks.registry import WORKERS
+from conductor_app.system_tasks.worker import BuiltInWorker
+from conductor_app.tasks.commands import reports as task_commands
+from tests.ai.conftest import chat
+from tests.ai.model_server import CHAT, chunks, said
 from tests.builders import event
 from tests.fault_injection import ERRORS, Fault
 from tests.free_port import free_port
 from tests.recording_web_server import json_answer, running_web_server
 from tests.scenario import Scenario, run_commit_hooks
-from tests.workers.ai.conftest import chat
-from tests.workers.ai.model_server import CHAT, chunks, said
 
 pytestmark = pytest.mark.django_db(transaction=True)
 MAX_ROUNDS = 8

@@ -1,24 +1,172 @@
-"""Views of permissions and roles."""
+"""Views of permissions and roles.
 
-from django.contrib.auth.models import Group
+Applications, their keys and their roles.
+
+Views of access tokens: create one for a key and its secret, and get its user.
+"""
+
+from django.contrib.auth.models import Group, User
 from django.http import HttpResponse
 
-from ....access.access_types import RIGHT_BY_NAME, SYSTEM_ROLES
-from ....access.creator_access import creator_accesses
-from ....access.roles import role_group
-from ....core.document.checks.document_fields import ObjectOf
-from ....core.document.checks.values import MapOf, read_text
-from ....engine.access import grants, roles
-from ....engine.access.subjects import find_subject
-from ....models import Grant
-from .. import request_body
-from ..api_operation import EMPTY_REPLY, ApiOperation, ArrayOf, ArraysByKey
-from ..openapi import tables as shapes
-from ..permission_rules import ADMINISTRATORS_ONLY, ALLOW_ALL
-from ..permissions import can_view_users
-from ..replies import EmptyOk, Json
-from ..view import ConductorRequest, ConductorView
-from . import access_serializers as wire
+from ...core.document.fields import MapOf, ObjectOf
+from ...core.document.fields import read_text as permission_views_read_text
+from ...core.errors import Invalid, NotFound
+from ...settings import conf
+from ...web.api import documents as shapes
+from ...web.api import requests as request_body
+from ...web.api.operations import EMPTY_REPLY, ApiOperation, ArrayOf, ArraysByKey, EmptyOk, Json
+from ...web.api.permissions import (
+    ADMINISTRATORS_ONLY,
+    ALLOW_ALL,
+    can_create_application,
+    can_delete_application,
+    can_update_application,
+    can_view_application,
+    can_view_application_of_key,
+    can_view_users,
+)
+from ...web.api.view import ConductorRequest, ConductorView
+from .. import tokens
+from .. import tokens as access_keys
+from ..authentication import filter_readable
+from ..commands import applications
+from ..commands import users as grants
+from ..commands import users as roles
+from ..commands.users import find_subject
+from ..grants import creator_accesses
+from ..models import AccessKey, Application, Grant
+from ..permissions import APPLICATION, RIGHT_BY_NAME, SYSTEM_ROLES, role_group
+from . import serializers as wire
+from .serializers import access_key_document, application_document, read_text
+from .users import user_response
+
+
+class Applications(ConductorView):
+    """GET, POST /api/applications: list all applications, or create one."""
+
+    operations = {
+        "get": ApiOperation("List all applications", permission=ALLOW_ALL, reply=ArrayOf(shapes.APPLICATION)),
+        "post": ApiOperation(
+            "Create an application",
+            permission=can_create_application,
+            reply=shapes.APPLICATION,
+            body=shapes.NEW_APPLICATION,
+        ),
+    }
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        rows = filter_readable(request.actor, Application.objects.order_by("name", "id"), APPLICATION, "id")
+        return Json([application_document(row) for row in rows])
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        made = applications.create_application(read_text(request_body.read_object(request), "name"), request.actor.name)
+        request.created_targets = [(APPLICATION, made.id)]
+        return Json(application_document(made))
+
+
+class ApplicationOne(ConductorView):
+    """GET, PUT, DELETE /api/applications/{id}: get, rename or delete an application."""
+
+    operations = {
+        "get": ApiOperation("Get an application", permission=can_view_application, reply=shapes.APPLICATION),
+        "put": ApiOperation(
+            "Rename an application",
+            permission=can_update_application,
+            reply=shapes.APPLICATION,
+            body=shapes.NEW_APPLICATION,
+        ),
+        "delete": ApiOperation("Delete an application", permission=can_delete_application, reply=EMPTY_REPLY),
+    }
+
+    def get(self, request: ConductorRequest, id: str) -> HttpResponse:
+        return Json(application_document(applications.find_application(id)))
+
+    def put(self, request: ConductorRequest, id: str) -> HttpResponse:
+        name = read_text(request_body.read_object(request), "name")
+        return Json(application_document(applications.rename_application(id, name, request.actor.name)))
+
+    def delete(self, request: ConductorRequest, id: str) -> HttpResponse:
+        applications.delete_application(id, request.actor.name)
+        return EmptyOk()
+
+
+class ApplicationOfKey(ConductorView):
+    """GET /api/applications/key/{accessKeyId}: get the application of an access key."""
+
+    operations = {
+        "get": ApiOperation(
+            "Get the application of an access key", permission=can_view_application_of_key, reply=shapes.APPLICATION
+        ),
+    }
+
+    def get(self, request: ConductorRequest, key_id: str) -> HttpResponse:
+        key = AccessKey.objects.select_related("application").filter(pk=key_id).first()
+        if key is None:
+            raise NotFound(f"There is no key {key_id}.")
+        return Json(application_document(key.application))
+
+
+class AccessKeys(ConductorView):
+    """GET, POST /api/applications/{id}/accessKeys: list the access keys of an application, or create one."""
+
+    operations = {
+        "get": ApiOperation(
+            "List the access keys of an application", permission=can_view_application, reply=ArrayOf(shapes.ACCESS_KEY)
+        ),
+        "post": ApiOperation(
+            "Create an access key and its secret", permission=can_update_application, reply=shapes.CREATED_KEY
+        ),
+    }
+
+    def get(self, request: ConductorRequest, id: str) -> HttpResponse:
+        keys = applications.find_application(id).keys.order_by("created_at", "id")
+        return Json([access_key_document(key) for key in keys])
+
+    def post(self, request: ConductorRequest, id: str) -> HttpResponse:
+        key_id, secret = applications.create_key(id, request.actor.name)
+        return Json({"id": key_id, "secret": secret})
+
+
+class AccessKeyOne(ConductorView):
+    """DELETE /api/applications/{applicationId}/accessKeys/{keyId}: delete a key."""
+
+    operations = {
+        "delete": ApiOperation("Delete an access key", permission=can_update_application, reply=EMPTY_REPLY),
+    }
+
+    def delete(self, request: ConductorRequest, id: str, key_id: str) -> HttpResponse:
+        applications.delete_key(id, key_id, request.actor.name)
+        return EmptyOk()
+
+
+class AccessKeyStatus(ConductorView):
+    """POST /api/applications/{applicationId}/accessKeys/{keyId}/status: enable or disable an access key."""
+
+    operations = {
+        "post": ApiOperation(
+            "Enable or disable an access key", permission=can_update_application, reply=shapes.ACCESS_KEY
+        ),
+    }
+
+    def post(self, request: ConductorRequest, id: str, key_id: str) -> HttpResponse:
+        return Json(access_key_document(applications.toggle_key(id, key_id, request.actor.name)))
+
+
+class ApplicationRole(ConductorView):
+    """POST, DELETE /api/applications/{applicationId}/roles/{role}: assign or remove a role."""
+
+    operations = {
+        "post": ApiOperation("Assign a role to an application", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY),
+        "delete": ApiOperation("Remove a role from an application", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY),
+    }
+
+    def post(self, request: ConductorRequest, id: str, role: str) -> HttpResponse:
+        applications.add_role(id, role, request.actor.name)
+        return EmptyOk()
+
+    def delete(self, request: ConductorRequest, id: str, role: str) -> HttpResponse:
+        applications.remove_role(id, role, request.actor.name)
+        return EmptyOk()
 
 
 class Authorizations(ConductorView):
@@ -121,7 +269,9 @@ class AvailablePermissions(ConductorView):
 
     operations = {
         "get": ApiOperation(
-            "List the permissions that a role can contain", permission=ALLOW_ALL, reply=MapOf(MapOf(read_text))
+            "List the permissions that a role can contain",
+            permission=ALLOW_ALL,
+            reply=MapOf(MapOf(permission_views_read_text)),
         ),
     }
 
@@ -151,3 +301,48 @@ class RoleOne(ConductorView):
     def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
         roles.delete_role(name, request.actor.name)
         return EmptyOk()
+
+
+class Tokens(ConductorView):
+    """POST /api/token: create an access token for the key and secret of an application."""
+
+    operations = {
+        "post": ApiOperation("Create an access token for a key", reply=shapes.TOKEN, body=shapes.CREDENTIALS),
+    }
+
+    needs_login = False
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        if conf.api_access == "open":
+            # Clients take this status for a server without authentication and continue without a token.
+            raise NotFound("This server does not require tokens.")
+        key_id, secret = parse_credentials(request_body.read_object(request))
+        key = access_keys.verify_key(key_id, secret)
+        return Json({"token": tokens.issue_token(key.id, key.application.name)})
+
+
+def parse_credentials(document: dict) -> tuple[str, str]:
+    """Return the key id and the secret of a request.
+
+    Raises:
+        Invalid: when one of them is missing or no text.
+    """
+    key_id, secret = document.get("keyId"), document.get("keySecret")
+    if not isinstance(key_id, str) or not isinstance(secret, str):
+        raise Invalid("keyId and keySecret are required and must be texts.")
+    return key_id.replace("\0", ""), secret
+
+
+class TokenUser(ConductorView):
+    """GET /api/token/userInfo: get the user of the token, with roles and groups."""
+
+    operations = {
+        "get": ApiOperation("Get the user of the access token", permission=ALLOW_ALL, reply=shapes.USER),
+    }
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        actor = request.actor
+        if actor.user_id is None:
+            roles = [{"name": "ADMIN", "permissions": []}]
+            return Json({"id": actor.name, "name": actor.name, "roles": roles, "groups": [], "applicationUser": False})
+        return Json(user_response(User.objects.get(pk=actor.user_id)))

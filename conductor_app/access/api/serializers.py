@@ -1,17 +1,22 @@
-"""Documents of applications, users, groups, roles and permissions, and the parsing of requests on them."""
+"""Documents of applications, users, groups, roles and permissions, and the parsing of requests on them.
+
+Documents of secrets without their values, and the parsing of values (api §1.10).
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
+import orjson
 from django.contrib.auth.models import Group, User
 from django.db.models import QuerySet
 
-from ....access.access_keys import APPLICATION_USER_PREFIX
-from ....access.access_types import ACCESSES, GRANTABLE_TARGET_TYPES, RIGHT_BY_PERMISSION, normalize_target_type
-from ....core.errors import Invalid
-from ....models import AccessKey, Application, Grant, GroupProfile, UserProfile
+from ...core.errors import Invalid
+from ...core.masking import REDACTED
+from ..models import AccessKey, Application, Grant, GroupProfile, Secret, UserProfile
+from ..permissions import ACCESSES, GRANTABLE_TARGET_TYPES, RIGHT_BY_PERMISSION, normalize_target_type
+from ..tokens import APPLICATION_USER_PREFIX
 
 Document = dict[str, Any]
 
@@ -225,3 +230,32 @@ def read_object_member(document: Document, name: str) -> Document:
     if not isinstance(value, dict):
         raise Invalid(f"'{name}' must be an object.")
     return value
+
+
+def wire_secret(row: Secret) -> dict[str, Any]:
+    """Return the metadata of a secret, without its value."""
+    return {"name": row.name, "partial": REDACTED, "created_at": row.created_at, "updated_at": row.updated_at}
+
+
+def wire_secret_with_tags(row: Secret) -> dict[str, Any]:
+    """Return a secret as an ExtendedSecret."""
+    return {"name": row.name, "tags": row.tags}
+
+
+def decode_text(body: bytes) -> str:
+    """Return the text that the client sent: most clients send it as it is, one as a JSON string (api §8.3).
+
+    Raises:
+        Invalid: when the body is not UTF-8.
+    """
+    try:
+        value = orjson.loads(body)
+    except ValueError:
+        value = None
+    if isinstance(value, str):
+        return value
+    try:
+        return body.decode()
+    except UnicodeDecodeError:
+        # The bytes themselves may be secret: they are not repeated.
+        raise Invalid("The value must be text in UTF-8.") from None

@@ -5,15 +5,17 @@ from collections.abc import Callable
 
 from django.db import transaction
 
-from ... import clock
-from ...access import redaction, secret_cache, vault
-from ...access.access_types import SECRET, VARIABLE
 from ...core.errors import Conflict, Forbidden, Invalid, NotFound
-from ...models import Secret, Variable
-from ...store import environment_variables
-from ...store.rows import strip_nul
+from ...definitions.tags import Tags, metadata_tags, mirror_tags, require_valid_tag
+from ...runs.store.rows import strip_nul
+from ...utils import clock
 from .. import audit
-from ..definitions.tags import Tags, metadata_tags, mirror_tags, require_valid_tag
+from .. import secrets as environment_variables
+from .. import secrets as redaction
+from .. import secrets as secret_cache
+from .. import secrets as vault
+from ..models import Secret, Variable
+from ..permissions import SECRET, VARIABLE
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,255}")
 MAX_BYTES = 65_535
@@ -168,7 +170,7 @@ def secret_names() -> list[str]:
 
 def list_variables() -> dict[str, str]:
     """Return all variables that definitions can read, by name."""
-    environment_variables.clear_cache()
+    environment_variables.clear_cache_environment_variables()
     return dict(sorted(environment_variables.all_variables().items()))
 
 
@@ -191,7 +193,7 @@ def reencrypt_secrets(by: str) -> int:
 
 def _clear_cache() -> None:
     secret_cache.clear_cache()
-    environment_variables.clear_cache()
+    environment_variables.clear_cache_environment_variables()
 
 
 def _record_change(model: type[Secret | Variable], name: str, action: str, by: str, reason: str = "") -> None:

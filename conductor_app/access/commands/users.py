@@ -1,21 +1,168 @@
-"""Commands on users. The id that clients use is Django's `username`."""
+"""Commands on users, groups, roles and grants.
 
-from collections.abc import Sequence
+Subjects of grants: users, groups and roles, found by the ids that clients use.
+
+Commands that grant and revoke accesses of a subject to a target.
+
+Commands on users. The id that clients use is Django's `username`.
+
+Commands on groups: their members, roles and default accesses.
+
+Commands on custom roles. Each role is a Django group with the role's permissions.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from django.contrib.auth import get_user_model
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import Group, Permission, User
 from django.db import IntegrityError, transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
-from ...access.access_keys import APPLICATION_USER_PREFIX
-from ...access.escalation import require_group_permissions
-from ...access.roles import role_group
-from ...core.errors import Conflict, Invalid, NotFound
-from ...models import UserProfile
-from .access_audit import record_access_change
-from .subjects import find_group
+from ...core.errors import Conflict, Forbidden, Invalid, NotFound
+from ...utils import clock
+from .. import audit as change_signals
+from ..audit import record_access_change
+from ..authentication import Actor, current_actor
+from ..grants import require_grant, require_group_permissions, require_rights
+from ..models import Grant, GroupProfile, UserProfile
+from ..permissions import ACCESSES, PERMISSION_BY_RIGHT, RIGHT_BY_NAME, SYSTEM_ROLES, TARGET_TYPES, role_group
+from ..tokens import APPLICATION_USER_PREFIX
+
+USER, GROUP, ROLE = "USER", "GROUP", "ROLE"
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The id of a Django user or of a Django group; exactly one is set."""
+
+    user_id: int | None = None
+    group_id: int | None = None
+
+
+def find_subject(kind: str, id: str) -> Subject:
+    """Return a subject by kind and id.
+
+    Raises:
+        NotFound: when there is no such subject.
+        Invalid: when the kind is unknown.
+    """
+    if kind == USER:
+        return Subject(user_id=find_user(id).pk)
+    if kind == GROUP:
+        return Subject(group_id=find_group(id).pk)
+    if kind == ROLE:
+        return Subject(group_id=role_group(id).pk)
+    raise Invalid(f"A subject must be a USER, a GROUP or a ROLE (got '{kind[:100]}').")
+
+
+def find_user(id: str) -> User:
+    """Return the user with this name, or the user of the application with this id.
+
+    Raises:
+        NotFound: when there is neither.
+    """
+    users = get_user_model().objects
+    found = users.filter(username=id).first() or users.filter(username=f"{APPLICATION_USER_PREFIX}{id}").first()
+    if found is None:
+        raise NotFound(f"There is no user {id}.")
+    return found
+
+
+def find_group(id: str) -> Group:
+    """Return the group with this name. Roles are not groups.
+
+    Raises:
+        NotFound: when there is no such group.
+    """
+    found = list_groups().filter(name=id).first()
+    if found is None:
+        raise NotFound(f"There is no group {id}.")
+    return found
+
+
+def list_groups() -> QuerySet[Group]:
+    """Return all groups that are not roles, including those created in Django's admin."""
+    return Group.objects.filter(profile__role=None)
+
+
+def grant(subject: Subject, target_type: str, target_id: str, accesses: Iterable[str], to: str, by: str) -> None:
+    """Grant accesses to a target. Existing grants stay. `to`: the name of the subject in the audit log."""
+    accesses = [*accesses]
+    require_grant(target_type, target_id, accesses)
+    with transaction.atomic():
+        _insert_grants([subject], target_type, target_id, accesses, by)
+        record_access_change("permission", f"{target_type}:{target_id}", "grant", by, to=to, access=sorted(accesses))
+
+
+def revoke(subject: Subject, target_type: str, target_id: str, accesses: Iterable[str], to: str, by: str) -> None:
+    """Revoke accesses to a target. Accesses that are not granted are ignored."""
+    with transaction.atomic():
+        found = _filter_subject(subject).filter(target_type=target_type, target_id=target_id, access__in=list(accesses))
+        found.delete()
+        record_access_change("permission", f"{target_type}:{target_id}", "revoke", by, to=to, access=sorted(accesses))
+
+
+def grant_to_creator(actor: Actor, made: Sequence[tuple[str, str]]) -> None:
+    """Grant the creator of objects all accesses, and the creator's groups their default accesses."""
+    with transaction.atomic():
+        shared = _sharing_group_ids(actor.user_id)
+        for target_type, name in made:
+            if not actor.permissions.is_admin:
+                accesses = TARGET_TYPES[target_type][1]
+                _insert_grants([Subject(user_id=actor.user_id)], target_type, name, accesses, actor.name)
+                record_access_change(
+                    "permission", f"{target_type}:{name}", "grant", actor.name, to=actor.name, access=[*accesses]
+                )
+            for group, access in shared:
+                if given := [each for each in access.get(target_type) or () if each in ACCESSES]:
+                    _insert_grants([Subject(group_id=group.pk)], target_type, name, given, actor.name)
+                    record_access_change(
+                        "permission", f"{target_type}:{name}", "grant", actor.name, to=group.name, access=given
+                    )
+
+
+def grant_to_current_actor(made: Sequence[tuple[str, str]]) -> None:
+    """Grant the user of a page all accesses to the objects that it has created."""
+    actor = current_actor()
+    if actor is not None and actor.user_id is not None:
+        grant_to_creator(actor, made)
+
+
+def _sharing_group_ids(user_id: int | None) -> list[tuple[Group, dict[str, Any]]]:
+    """Return the groups of a user that have default accesses to their members' objects."""
+    facts = GroupProfile.objects.filter(group__user=user_id).select_related("group")
+    return [(each.group, each.default_access) for each in facts if each.default_access]
+
+
+def _insert_grants(
+    subjects: Sequence[Subject], target_type: str, target_id: str, accesses: Iterable[str], by: str
+) -> None:
+    now = clock.now()
+    Grant.objects.bulk_create(
+        [
+            Grant(
+                user_id=subject.user_id,
+                group_id=subject.group_id,
+                target_type=target_type,
+                target_id=target_id,
+                access=access,
+                granted_at=now,
+                granted_by=by[:255],
+            )
+            for subject in subjects
+            for access in accesses
+        ],
+        ignore_conflicts=True,
+    )
+    # `bulk_create` sends no signals.
+    change_signals.record_access_change_change_signals()
+
+
+def _filter_subject(subject: Subject) -> QuerySet[Grant]:
+    return Grant.objects.filter(Q(user_id=subject.user_id), Q(group_id=subject.group_id))
+
 
 KIND = "user"
 MAX_ID_LENGTH = 150
@@ -105,3 +252,175 @@ def delete_user(id: str, by: str) -> None:
             raise Conflict(f"{id} is the user of an application. Delete the application instead.")
         found.delete()
         record_access_change(KIND, id, "delete", by)
+
+
+USER_GROUPS_KIND = "group"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSettings:
+    """Properties of a group that a client sets. `roles`: None leaves them unchanged."""
+
+    description: str
+    roles: Sequence[str] | None = None
+    default_access: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    contact: Mapping[str, str] = field(default_factory=dict)
+
+
+def upsert_group(id: str, settings: GroupSettings, by: str) -> Group:
+    """Create or update a group.
+
+    Raises:
+        Invalid: when the id is empty or too long.
+        NotFound: when one of the roles does not exist.
+        Conflict: when a role has the same name.
+    """
+    if not id or len(id) > MAX_ID_LENGTH:
+        raise Invalid(f"The id of a group must have 1 to {MAX_ID_LENGTH} characters.")
+    with transaction.atomic():
+        group = list_groups().filter(name=id).first()
+        is_new = group is None
+        group = group or _new_group(id)
+        facts, _ = GroupProfile.objects.get_or_create(group=group)
+        facts.description, facts.default_access = settings.description, dict(settings.default_access)
+        facts.contact = dict(settings.contact)
+        facts.save()
+        if settings.roles is not None:
+            roles = [role_group(role) for role in settings.roles]
+            require_group_permissions(roles)
+            facts.roles.set(roles)
+        record_access_change(
+            USER_GROUPS_KIND,
+            id,
+            "create" if is_new else "change",
+            by,
+            roles=settings.roles,
+            shares=settings.default_access,
+        )
+    return group
+
+
+def _new_group(id: str) -> Group:
+    try:
+        with transaction.atomic():
+            return Group.objects.create(name=id)
+    except IntegrityError:
+        raise Conflict(f"The name {id} is taken by a role.") from None
+
+
+def delete_group(id: str, by: str) -> None:
+    """Delete a group. Its members lose the accesses that they had through it.
+
+    Raises:
+        NotFound: when there is no such group.
+    """
+    with transaction.atomic():
+        find_group(id).delete()
+        record_access_change(USER_GROUPS_KIND, id, "delete", by)
+
+
+def add_users(id: str, user_ids: Sequence[str], by: str) -> None:
+    """Add users to a group, all or none.
+
+    Raises:
+        NotFound: when there is no such group, or one of the users does not exist.
+    """
+    with transaction.atomic():
+        group = find_group(id)
+        require_group_permissions([group])
+        group.user_set.add(*(find_user(each) for each in user_ids))
+        record_access_change(USER_GROUPS_KIND, id, "add users", by, users=list(user_ids))
+
+
+def remove_users(id: str, user_ids: Sequence[str], by: str) -> None:
+    """Remove users from a group. Users that are not members are ignored.
+
+    Raises:
+        NotFound: when there is no such group, or one of the users does not exist.
+    """
+    with transaction.atomic():
+        find_group(id).user_set.remove(*(find_user(each) for each in user_ids))
+        record_access_change(USER_GROUPS_KIND, id, "remove users", by, users=list(user_ids))
+
+
+ROLES_KIND = "role"
+MAX_NAME_LENGTH = 100
+
+
+def create_role(name: str, permissions: Sequence[str], by: str, reason: str = "") -> None:
+    """Create a role.
+
+    Raises:
+        Invalid: when the name is invalid, or one of the permissions does not exist.
+        Conflict: when the role exists.
+    """
+    check_role(name, permissions)
+    wanted = _find_permissions(permissions)
+    require_rights(RIGHT_BY_NAME[name] for name in permissions)
+    if name in SYSTEM_ROLES:
+        raise Conflict(f"The role {name} already exists.")
+    try:
+        with transaction.atomic():
+            group = Group.objects.create(name=f"Role {name}")
+            GroupProfile.objects.create(group=group, role=name)
+            group.permissions.set(wanted)
+            record_access_change(ROLES_KIND, name, "create", by, reason, permissions=sorted(permissions))
+    except IntegrityError:
+        raise Conflict(f"The role {name} already exists.") from None
+
+
+def check_role(name: str, permissions: Sequence[str]) -> None:
+    """Check the name and the permissions of a role.
+
+    Raises:
+        Invalid: when the name is invalid, or one of the permissions does not exist.
+    """
+    if not name or len(name) > MAX_NAME_LENGTH:
+        raise Invalid(f"The name of a role must have 1 to {MAX_NAME_LENGTH} characters.")
+    if unknown := sorted(set(permissions) - RIGHT_BY_NAME.keys()):
+        raise Invalid(f"Unknown permissions: {', '.join(unknown)[:300]}. Use one of: {', '.join(RIGHT_BY_NAME)}.")
+
+
+def update_role(name: str, permissions: Sequence[str], by: str, reason: str = "") -> None:
+    """Replace the permissions of a role.
+
+    Raises:
+        Invalid: when one of the permissions does not exist.
+        NotFound: when there is no such role.
+        Forbidden: when the role is built in.
+    """
+    check_role(name, permissions)
+    wanted = _find_permissions(permissions)
+    require_rights(RIGHT_BY_NAME[each] for each in permissions)
+    with transaction.atomic():
+        _find_custom_role(name).permissions.set(wanted)
+        record_access_change(ROLES_KIND, name, "change", by, reason, permissions=sorted(permissions))
+
+
+def delete_role(name: str, by: str, reason: str = "") -> None:
+    """Delete a role.
+
+    Raises:
+        NotFound: when there is no such role.
+        Forbidden: when the role is built in.
+    """
+    with transaction.atomic():
+        _find_custom_role(name).delete()
+        record_access_change(ROLES_KIND, name, "delete", by, reason)
+
+
+def _find_custom_role(name: str) -> Group:
+    if name in SYSTEM_ROLES:
+        raise Forbidden(f"The role {name} is built in and cannot be changed.", code="FORBIDDEN")
+    found = Group.objects.filter(profile__role=name).first()
+    if found is None:
+        raise NotFound(f"There is no role {name}.")
+    return found
+
+
+def _find_permissions(names: Sequence[str]) -> list[Permission]:
+    """Return the Django permissions of these names, which are known."""
+    wanted = Q(pk__in=())
+    for app, codename in (PERMISSION_BY_RIGHT[RIGHT_BY_NAME[name]].split(".") for name in names):
+        wanted |= Q(content_type__app_label=app, codename=codename)
+    return list(Permission.objects.filter(wanted))

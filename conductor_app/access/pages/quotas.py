@@ -12,16 +12,14 @@ from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ... import clock
-from ...access.quotas import QUOTA_FIELDS, caller_of_row
 from ...core.errors import Invalid, RequestRefused
-from ...engine.access import quota_settings
-from ...engine.access.token_buckets import RATES, Rate
-from ...insight.access import quota_use
-from ...models import CallerQuota
-from ..badges import format_count, format_size
-from ..error_messages import require_permission, show_refusal
-from ..pages import Page
+from ...utils import clock
+from ...web.badges import format_count, format_size
+from ...web.pages import Page, require_permission, show_refusal
+from .. import quotas as quota_settings
+from .. import quotas as quota_use
+from ..models import CallerQuota
+from ..quotas import QUOTA_FIELDS, RATES, Rate, caller_of_row
 
 PERMISSION = "conductor.change_callerquota"
 MIB = 1024 * 1024
@@ -73,7 +71,7 @@ class QuotaCell:
 class QuotasPage(Page):
     """Page of quotas."""
 
-    name, title, template = "quotas", gettext_lazy("Quotas"), "ops/quotas.html"
+    name, title, template = "quotas", gettext_lazy("Quotas"), "ops/access/quotas.html"
     permission = "conductor.view_callerquota"
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:

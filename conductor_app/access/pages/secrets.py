@@ -16,10 +16,10 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.debug import sensitive_post_parameters
 
 from ...core.errors import RequestRefused
-from ...engine.access import secrets_and_variables
-from ...models import Secret, Variable
-from ..badges import relative_time
-from ..read_only import ReadOnlyAdmin
+from ...web.badges import relative_time
+from ...web.pages import ReadOnlyAdmin
+from ..commands import secrets as secrets_and_variables
+from ..models import Secret, Variable
 
 
 class WriteOnlyTextarea(forms.Textarea):
@@ -104,7 +104,7 @@ class NamedValueAdmin(ReadOnlyAdmin):
             else:
                 return self._redirect_to_list(request, _("%(name)s saved.") % {"name": cleaned["name"]})
         context = {**self.admin_site.each_context(request), "title": self.add_title}
-        return TemplateResponse(request, "ops/named_value.html", {**context, "opts": self.opts, "form": form})
+        return TemplateResponse(request, "ops/web/named_value.html", {**context, "opts": self.opts, "form": form})
 
     def delete_named(self, request: HttpRequest, name: str) -> HttpResponse:
         """Delete the value.
@@ -136,7 +136,7 @@ class NamedValueAdmin(ReadOnlyAdmin):
         facts += [(_("updated by"), row.updated_by), (_("tags"), tags)]
         delete_url = reverse(f"admin:{self.opts.model_name}_delete", args=[row.name])
         return TemplateResponse(
-            request, "ops/named_values.html", {**context, "may": may, "facts": facts, "delete_url": delete_url}
+            request, "ops/web/named_values.html", {**context, "may": may, "facts": facts, "delete_url": delete_url}
         )
 
     def _redirect_to_list(self, request: HttpRequest, message: str) -> HttpResponse:

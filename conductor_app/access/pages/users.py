@@ -14,14 +14,20 @@ from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy
 
-from ...access.access_types import RIGHT_BY_PERMISSION, SYSTEM_ROLES, USED_PERMISSIONS
-from ...access.escalation import may_give
-from ...access.permission_cache import read_group_permission_set, read_permission_set
-from ...access.permission_set import ALL_PERMISSIONS, PermissionSet
-from ...engine.access.access_audit import record_access_change
-from ..badges import relative_time
-from ..sidebar import page_name
-from ..sign_in.user_fields import SignInFieldsMixin
+from ...site.sidebar import page_name
+from ...web.badges import relative_time
+from ..audit import record_access_change
+from ..grants import may_give
+from ..permissions import (
+    ALL_PERMISSIONS,
+    RIGHT_BY_PERMISSION,
+    SYSTEM_ROLES,
+    USED_PERMISSIONS,
+    PermissionSet,
+    read_group_permission_set,
+    read_permission_set,
+)
+from ..sign_in.pages import SignInFieldsMixin
 
 
 class AuditedAdmin:
@@ -91,7 +97,7 @@ class PermissionCheckboxes(CheckboxSelectMultiple):
         options = _deduplicate_options([option for _, group, _ in context["widget"]["optgroups"] for option in group])
         about = groupby(sorted(options, key=itemgetter("about", "rank")), key=itemgetter("about"))
         context["abouts"] = [_option_group(name, list(group)) for name, group in about]
-        return render_to_string("ops/grouped_checkboxes.html", context)
+        return render_to_string("ops/web/grouped_checkboxes.html", context)
 
 
 def _permission_name(permission: Permission) -> str:

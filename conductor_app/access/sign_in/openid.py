@@ -11,12 +11,12 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from ... import conf
-from ...access.client_address import client_address
-from ...access.session_limits import OPENID_BACKEND
 from ...core.errors import Forbidden
-from ...engine.access.sign_ins import ExternalUser, find_or_create_external_user, record_sign_in
-from .sign_in_pages import after_sign_in, next_address, refuse_sign_in
+from ...settings import conf
+from ..authentication import client_address
+from ..tokens import OPENID_BACKEND
+from .commands import ExternalUser, find_or_create_external_user, record_sign_in
+from .pages import after_sign_in, next_address, refuse_sign_in
 
 NEXT = "sign_in_next"
 

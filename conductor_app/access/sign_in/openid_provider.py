@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponseBase
 from joserfc.errors import JoseError
 from requests import RequestException
 
-from ... import conf
+from ...settings import conf
 
 TIMEOUT_SECONDS = 10
 

@@ -1,23 +1,123 @@
-"""The sign-in pages: password, second factor, and the setup of a second factor."""
+"""The sign-in pages: password, second factor, and the setup of a second factor.
 
-from typing import Any
+The page on which users set up or remove their second factor.
 
+The part of a user's page about sign-in: the second factor, linked identities, and locks.
+"""
+
+from typing import Any, cast
+
+import pyotp
+import segno
+from django.contrib import messages
+from django.contrib.admin import display
 from django.contrib.admin.forms import AdminAuthenticationForm
 from django.contrib.auth import get_user_model, login
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.models import User
 from django.contrib.auth.views import LoginView
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
-from ... import clock, conf
-from ...access.session_limits import EXPIRED, end_other_sessions
-from ...engine.access.second_factors import has_second_factor, verify_code
-from .second_factor_setup import KEY, finish_setup, setup_context
-from .throttle import is_locked_out, verifications, verify_code_of
+from ...settings import conf
+from ...settings import table as conf_table
+from ...utils import clock
+from ...web.pages import Page
+from ..tokens import EXPIRED, end_other_sessions, is_single_sign_on
+from .commands import (
+    has_second_factor,
+    new_sealed_key,
+    record_sign_in,
+    remove_second_factor,
+    turn_on,
+    unseal_key,
+    verify_code,
+)
+from .throttle import is_account_locked, is_locked_out, reset_failures, verifications, verify_code_of
+
+ISSUER, KEY = "Conductor", "second_factor_key"
+
+
+class SecondFactorPage(Page):
+    """Setup and removal of the user's own second factor. Users of single sign-on have none here."""
+
+    name, title, template = (
+        "second-factor",
+        gettext_lazy("Two-step sign-in"),
+        "ops/access/sign_in/second_factor_setup.html",
+    )
+
+    def is_open_to(self, request: HttpRequest) -> bool:
+        return request.user.is_active and not is_single_sign_on(request)
+
+    def get_context(self, request: HttpRequest) -> dict[str, Any]:
+        if has_second_factor(_user_of(request)):
+            return {"is_on": True, "is_required": conf.second_factor_required}
+        return setup_context(request, _user_of(request))
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        if "remove" in request.POST:
+            self._remove(request)
+            return HttpResponseRedirect(reverse("admin:second-factor"))
+        codes = finish_setup(request, _user_of(request), request.POST.get("code", "")[:100].strip())
+        if not codes:
+            messages.error(request, wrong_code_text(request))
+            return HttpResponseRedirect(reverse("admin:second-factor"))
+        end_other_sessions(_user_of(request), request.session.session_key)
+        context = {"codes": codes, "next": reverse("admin:index"), "title": self.title}
+        return TemplateResponse(
+            request, "ops/access/sign_in/recovery_codes.html", context, headers={"Cache-Control": "no-store"}
+        )
+
+    def _remove(self, request: HttpRequest) -> None:
+        if conf.second_factor_required:
+            raise PermissionDenied
+        user = _user_of(request)
+        if verify_code_of(request, user, lambda code: verify_code(user, code)):
+            remove_second_factor(user, user.get_username())
+            messages.success(request, _("Two-step sign-in is off."))
+        else:
+            messages.error(request, wrong_code_text(request))
+
+
+def _user_of(request: HttpRequest) -> User:
+    return cast(User, request.user)
+
+
+def wrong_code_text(request: HttpRequest) -> str:
+    """Return the error for a code that was not accepted."""
+    if is_locked_out(request):
+        return _("Too many wrong codes. Try again in %(minutes)s minutes.") % {"minutes": conf.sign_in_lock_minutes}
+    return _("The code is wrong. Enter the current code of the app.")
+
+
+def setup_context(request: HttpRequest, user: User) -> dict[str, Any]:
+    """Return the context of the setup: the key, and a QR code for an authenticator app.
+
+    The key is in the session until a code confirms it.
+    """
+    if KEY not in request.session:
+        request.session[KEY] = new_sealed_key(user)
+    key = unseal_key(user, request.session[KEY])
+    address = pyotp.TOTP(key).provisioning_uri(name=user.get_username(), issuer_name=conf.environment_name or ISSUER)
+    picture = segno.make(address, error="m").svg_data_uri(scale=5, border=3, light="#fff", dark="#000")
+    return {"key": " ".join(key[i : i + 4] for i in range(0, len(key), 4)), "picture": picture}
+
+
+def finish_setup(request: HttpRequest, user: User, code: str) -> list[str]:
+    """Turn the second factor on. Returns the recovery codes, or an empty list if the code is wrong."""
+    codes = turn_on(user, request.session[KEY], code) if KEY in request.session else None
+    if codes:
+        del request.session[KEY]
+    return codes or []
+
 
 PENDING = "sign_in_pending"
 PENDING_MS = 5 * 60_000
@@ -102,7 +202,7 @@ def second_factor_required(request: HttpRequest) -> HttpResponse:
     end_other_sessions(user, request.session.session_key)
     return TemplateResponse(
         request,
-        "ops/sign_in/recovery_codes.html",
+        "ops/access/sign_in/recovery_codes.html",
         {"codes": codes, "next": target},
         headers={"Cache-Control": "no-store"},
     )
@@ -129,13 +229,13 @@ def _restart(request: HttpRequest) -> HttpResponse:
 
 
 def _code_page(request: HttpRequest, *, is_wrong: bool = False) -> HttpResponse:
-    return TemplateResponse(request, "ops/sign_in/second_factor.html", {"is_wrong": is_wrong})
+    return TemplateResponse(request, "ops/access/sign_in/second_factor.html", {"is_wrong": is_wrong})
 
 
 def _setup_page(request: HttpRequest, user: User, *, is_wrong: bool = False) -> HttpResponse:
     context = setup_context(request, user) | {"is_wrong": is_wrong}
     return TemplateResponse(
-        request, "ops/sign_in/second_factor_required.html", context, headers={"Cache-Control": "no-store"}
+        request, "ops/access/sign_in/second_factor_required.html", context, headers={"Cache-Control": "no-store"}
     )
 
 
@@ -161,7 +261,7 @@ def refuse_sign_in(request: HttpRequest, message: str, status: int = 403) -> Htt
 def sign_in_options(request: HttpRequest) -> dict[str, Any]:
     """Return the context with the available ways to sign in."""
     return {
-        "environment": (conf.environment_name, conf.COLORS[conf.environment_color]),
+        "environment": (conf.environment_name, conf_table.COLORS[conf.environment_color]),
         "app_path": reverse("admin:login"),
         "has_passwords": conf.local_sign_in,
         "provider_name": conf.oidc_name if conf.oidc_issuer else "",
@@ -183,3 +283,37 @@ def next_address(request: HttpRequest) -> str:
 def after_sign_in(request: HttpRequest, target: str) -> HttpResponse:
     """Redirect to the page that the user wanted to open."""
     return HttpResponseRedirect(target or reverse("admin:index"))
+
+
+class SignInFieldsMixin:
+    """Adds the state of a user's sign-in to the user page, with buttons that change it."""
+
+    @display(description=gettext_lazy("sign-in"))
+    def sign_in(self, user: User) -> SafeString:
+        context = {
+            "user_name": user.get_username(),
+            "has_second_factor": has_second_factor(user),
+            "identities": user.external_identities.all(),
+            "is_locked": is_account_locked(user.get_username()),
+        }
+        return SafeString(render_to_string("ops/access/sign_in/user_fields.html", context))
+
+    def response_change(self, request: HttpRequest, user: User) -> HttpResponse:
+        """Execute the button that was used, after the form was saved."""
+        name, actor = user.get_username(), request.user.get_username()
+        if "_remove_second_factor" in request.POST:
+            remove_second_factor(user, actor)
+            end_other_sessions(user, request.session.session_key)
+            messages.success(request, _("%(name)s signs in without a second step now.") % {"name": name})
+        elif "_unlock" in request.POST:
+            reset_failures(name)
+            record_sign_in(name, "unlock sign-in", "", by=actor)
+            messages.success(request, _("%(name)s can sign in again.") % {"name": name})
+        elif "_end_sessions" in request.POST:
+            count = end_other_sessions(user, request.session.session_key)
+            record_sign_in(name, "end sessions", "", by=actor)
+            messages.success(request, _("Ended %(count)s sessions of %(name)s.") % {"count": count, "name": name})
+        else:
+            response: Any = super().response_change(request, user)  # type: ignore[misc]
+            return response
+        return HttpResponseRedirect(request.path)

@@ -3,22 +3,17 @@
 from django.db.models import QuerySet
 from django.http import HttpResponse
 
-from ....access.access_types import INTEGRATION_PROVIDER
-from ....access.permissions import filter_readable
-from ....core.document.checks.values import IntegerOf, MapOf, texts
-from ....core.errors import Invalid
-from ....core.integrations import CATEGORIES, INTEGRATION_KINDS
-from ....engine.ai import integrations as engine
-from ....engine.ai.prompts import bind_prompt
-from ....engine.ai.reported_usage import add_tokens
-from ....insight.ai.integrations import count_models, list_integrations, models_of, prompts_bound_to, tokens_by_model
-from ....models import Integration
-from .. import request_body
-from ..api_operation import EMPTY_REPLY, ApiOperation, ArrayOf
-from ..definitions.tag_serializers import TAG
-from ..definitions.tag_views import ObjectTags
-from ..permission_rules import ALLOW_ALL
-from ..permissions import (
+from ...access.authentication import filter_readable
+from ...access.permissions import INTEGRATION_PROVIDER
+from ...core.ai import CATEGORIES, INTEGRATION_KINDS
+from ...core.document.fields import IntegerOf, MapOf, texts
+from ...core.errors import Invalid
+from ...definitions.api.tags import ObjectTags
+from ...web.api import requests as request_body
+from ...web.api.documents import TAG
+from ...web.api.operations import EMPTY_REPLY, ApiOperation, ArrayOf, EmptyOk, Json
+from ...web.api.permissions import (
+    ALLOW_ALL,
     can_bind_prompt,
     can_delete_integration,
     can_save_integration,
@@ -28,21 +23,26 @@ from ..permissions import (
     can_view_integration,
     can_view_model,
 )
-from ..replies import EmptyOk, Json
-from ..request_fields import read_request
-from ..view import ConductorRequest, ConductorView
-from .integration_serializers import (
+from ...web.api.requests import read_request
+from ...web.api.view import ConductorRequest, ConductorView
+from ..commands import integrations as engine
+from ..commands.calls import add_tokens
+from ..commands.prompts import bind_prompt
+from ..models import Integration
+from ..queries.usage import count_models, list_integrations, models_of, prompts_bound_to, tokens_by_model
+from .serializers import (
     INTEGRATION,
     INTEGRATION_KIND,
     INTEGRATION_UPDATE,
     MODEL,
     MODEL_UPDATE,
     NAMED_INTEGRATION,
+    PROMPT,
     integration_document,
     kind_document,
     model_document,
+    readable_prompts,
 )
-from .prompt_serializers import PROMPT, readable_prompts
 
 LIST_QUERY = {"category": str, "type": str, "activeOnly": bool}
 MAX_AT_ONCE = 200

@@ -4,18 +4,14 @@ from typing import Any
 
 from django.http import HttpResponse
 
-from ....core.errors import Invalid, NotFound
-from ....engine.ai import prompts as engine
-from ....engine.ai.integration_settings import model_settings
-from ....engine.ai.trials import PromptTrial, try_prompt
-from ....insight.ai.prompts import newest_prompts, versions_of
-from .. import request_body
-from ..access.secret_serializers import decode_text
-from ..api_operation import EMPTY_REPLY, PLAIN_TEXT, ApiOperation, ArrayOf
-from ..definitions.tag_serializers import TAG
-from ..definitions.tag_views import ObjectTags
-from ..permission_rules import ALLOW_ALL
-from ..permissions import (
+from ...access.api.serializers import decode_text
+from ...core.errors import Invalid, NotFound
+from ...definitions.api.tags import ObjectTags
+from ...web.api import requests as request_body
+from ...web.api.documents import TAG
+from ...web.api.operations import EMPTY_REPLY, PLAIN_TEXT, ApiOperation, ArrayOf, EmptyOk, Json, PlainText
+from ...web.api.permissions import (
+    ALLOW_ALL,
     can_delete_prompt,
     can_save_prompt,
     can_save_prompts,
@@ -23,11 +19,13 @@ from ..permissions import (
     can_update_prompt,
     can_view_prompt,
 )
-from ..query_parameters import parse_integer
-from ..replies import EmptyOk, Json, PlainText
-from ..request_fields import read_request
-from ..view import ConductorRequest, ConductorView
-from .prompt_serializers import NEW_PROMPT, PROMPT, PROMPT_TEST, prompt_document, readable_prompts
+from ...web.api.requests import parse_integer, read_request
+from ...web.api.view import ConductorRequest, ConductorView
+from ..commands import prompts as engine
+from ..commands.integrations import model_settings
+from ..commands.prompts import PromptTrial, try_prompt
+from ..queries.usage import newest_prompts, versions_of
+from .serializers import NEW_PROMPT, PROMPT, PROMPT_TEST, prompt_document, readable_prompts
 
 SAVE_QUERY = {"description": str, "models": str, "version": int, "autoIncrement": bool}
 UPDATE_QUERY = {"description": str, "models": str, "version": int}

@@ -1,12 +1,35 @@
-"""Documents of integrations and models. Secret settings are `***`."""
+"""Documents of integrations and models. Secret settings are `***`.
 
+Documents of prompts.
+
+Budgets of models, as clients send and receive them.
+"""
+
+from collections.abc import Iterable
 from typing import Any
 
-from ....core.document.checks.document_fields import FieldSpec, FieldTable, ObjectOf
-from ....core.document.checks.values import IntegerOf, ListOf, read_boolean, read_mapping, read_text, texts
-from ....core.integrations import AI_MODEL, CATEGORY_LABELS, IntegrationField, IntegrationKind
-from ....models import Integration, IntegrationModel
-from ..definitions.tag_serializers import TAG
+from ...access.authentication import Actor
+from ...access.permissions import PROMPT as PROMPT_TARGET
+from ...access.permissions import READ
+from ...core.ai import AI_MODEL, CATEGORY_LABELS, PERIODS, SCOPES, IntegrationField, IntegrationKind
+from ...core.document.fields import (
+    ChoiceOf,
+    FieldSpec,
+    FieldTable,
+    IntegerOf,
+    ListOf,
+    ObjectOf,
+    read_boolean,
+    read_mapping,
+    read_number,
+    read_text,
+    texts,
+)
+from ...core.errors import Invalid
+from ...web.api.documents import TAG
+from ...web.api.requests import read_request
+from ..commands.budgets import BudgetLimits
+from ..models import Integration, IntegrationModel, ModelBudget, Prompt
 
 INTEGRATION_UPDATE: FieldTable = (
     FieldSpec("type", read_text),
@@ -134,4 +157,89 @@ def _field_document(field: IntegrationField, kind: IntegrationKind) -> dict[str,
         "description": "",
         "optional": field.is_optional,
         "defaultValue": field.default or (kind.base_url if is_address else ""),
+    }
+
+
+NEW_PROMPT: FieldTable = (
+    FieldSpec("name", read_text, ""),
+    FieldSpec("version", IntegerOf(), 0),
+    FieldSpec("description", read_text),
+    FieldSpec("template", read_text, ""),
+    FieldSpec("integrations", texts),
+)
+PROMPT: FieldTable = (
+    *NEW_PROMPT,
+    FieldSpec("variables", texts),
+    FieldSpec("tags", ListOf(ObjectOf(TAG))),
+    *AUDIT_FIELDS,
+)
+PROMPT_TEST: FieldTable = (
+    FieldSpec("prompt", read_text, ""),
+    FieldSpec("promptVariables", read_mapping, dict),
+    FieldSpec("llmProvider", read_text, ""),
+    FieldSpec("model", read_text, ""),
+    FieldSpec("temperature", read_number),
+    FieldSpec("topP", read_number),
+    FieldSpec("stopWords", texts, list),
+)
+
+
+def prompt_document(row: Prompt) -> dict[str, Any]:
+    """Return a MessageTemplate."""
+    return {
+        "name": row.name,
+        "version": row.version,
+        "description": row.description,
+        "template": row.template,
+        "variables": row.variables,
+        "integrations": row.integrations,
+        "tags": row.tags,
+        **audit_fields(row),
+    }
+
+
+def readable_prompts(actor: Actor, rows: Iterable[Prompt]) -> list[dict[str, Any]]:
+    """Return the documents of the prompts that the actor may read."""
+    return [prompt_document(row) for row in rows if actor.permissions.allows(READ, PROMPT_TARGET, row.name)]
+
+
+BUDGET: FieldTable = (
+    FieldSpec("scope", ChoiceOf(*SCOPES)),
+    FieldSpec("name", read_text, ""),
+    FieldSpec("period", ChoiceOf(*PERIODS)),
+    FieldSpec("maxCost", IntegerOf(64)),
+    FieldSpec("maxTokens", IntegerOf(64)),
+    FieldSpec("reason", read_text, ""),
+)
+
+
+def parse_budget(document: dict[str, Any]) -> tuple[BudgetLimits, str]:
+    """Return a budget and the reason of a request.
+
+    Raises:
+        ValidationFailed: when fields are invalid.
+        Invalid: when the scope or the period is missing.
+    """
+    fields = read_request(document, BUDGET, "saveBudget.budget", lambda _fields, _position: None)
+    for name in ("scope", "period"):
+        if not fields.get(name):
+            raise Invalid(f"The field '{name}' of a budget is missing.")
+    limits = BudgetLimits(
+        fields["scope"], fields["name"] or "", fields["period"], fields.get("maxCost"), fields.get("maxTokens")
+    )
+    return limits, (fields["reason"] or "")[:500]
+
+
+def budget_document(budget: ModelBudget) -> dict[str, Any]:
+    """Return a budget as clients see it."""
+    limits = {"maxCost": budget.max_cost, "maxTokens": budget.max_tokens}
+    return {
+        "id": budget.pk,
+        "scope": budget.scope,
+        "name": budget.name,
+        "period": budget.period,
+        **{name: value for name, value in limits.items() if value is not None},
+        "isOfIntegration": bool(budget.origin),
+        "updatedAt": budget.updated_at,
+        "updatedBy": budget.updated_by,
     }

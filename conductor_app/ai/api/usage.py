@@ -4,19 +4,19 @@ from typing import Any
 
 from django.http import HttpResponse
 
-from .... import clock, conf
-from ....core.errors import Invalid
-from ....engine.ai.budget_settings import delete_budget, save_budget
-from ....insight.ai.budget_states import BudgetState, budget_states
-from ....insight.ai.usage_report import FILTERS, UsageRow, UsageSums, usage_report
-from ....insight.time_ranges import DAY_RANGE, LENGTHS, TimeRange
-from .. import request_body
-from ..api_operation import NO_CONTENT, ApiOperation
-from ..openapi import insight_tables
-from ..permission_rules import ADMINISTRATORS_ONLY
-from ..replies import Json, NoContent
-from ..view import ConductorRequest, ConductorView
-from .budget_serializers import BUDGET, budget_document, parse_budget
+from ...core.errors import Invalid
+from ...settings import conf
+from ...utils import clock
+from ...utils.formatting import DAY_RANGE, LENGTHS, TimeRange
+from ...web.api import documents as insight_tables
+from ...web.api import requests as request_body
+from ...web.api.operations import NO_CONTENT, ApiOperation, Json, NoContent
+from ...web.api.permissions import ADMINISTRATORS_ONLY
+from ...web.api.view import ConductorRequest, ConductorView
+from ..commands.budgets import delete_budget, save_budget
+from ..queries.budgets import BudgetState, budget_states
+from ..queries.usage import FILTERS, UsageRow, UsageSums, usage_report
+from .serializers import BUDGET, budget_document, parse_budget
 
 Document = dict[str, Any]
 

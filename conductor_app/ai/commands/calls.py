@@ -1,32 +1,250 @@
-"""The journal of calls of models: a repeated attempt uses the stored reply instead of paying again.
+"""The journal of calls of models: reservations, replies, usage.
+
+Record what calls of models use: hourly sums, cost, budgets and metrics.
+
+Decide whether budgets have room for a call. Open calls count with what they may cost.
+
+A call reserves its estimate in its own row, in the transaction that checks the budgets, and settles it when it ends.
+Nothing else has to be released: a call whose process has ended stops counting when its attempt is claimed again, and at
+the latest when the longest duration of a call has passed.
+
+The journal of calls of models: a repeated attempt uses the stored reply instead of paying again.
 
 A call is committed before its request is sent, and its reply before the attempt reports. So after the end of a process
 the journal has either a reply that can be used, or a call whose outcome is unknown (LOST).
+
+Tokens that clients report for calls that this server did not make.
 """
 
 import json
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db import IntegrityError, transaction
+from django.db.models import F, Q, QuerySet
 
-from ... import clock
-from ...core.ids import derived_id
-from ...models import Attempt, ModelCall
-from ...models.budgets import STARTED, BudgetedCall, RunLine, longest_call_ms
-from ...models.claimed_attempts import ClaimedAttempt
-from ...randomness import random_hex
-from ...store.rows import strip_nul
-from ...store.run_tree import load_run_line
-from ..sweep_items import handle_each
-from .reservations import Estimate, lock_budgets, release_waiting_calls
-from .usage import record_usage
+from ...core.ai import RUN, period_bounds
+from ...core.errors import Invalid
+from ...core.primitives import derived_id
+from ...core.snapshot import NEVER
+from ...runs.models import Attempt
+from ...runs.store.loading import load_run_line
+from ...runs.store.overdue import handle_each
+from ...runs.store.rows import strip_nul
+from ...settings import conf
+from ...tasks.store import ClaimedAttempt
+from ...telemetry.metrics import CallMeasure, observe_call
+from ...utils import clock
+from ...utils.randomness import random_hex
+from .. import store as model_usage
+from ..models import BudgetHold, IntegrationModel, ModelBudget, ModelCall, ModelUsage
+from ..store import (
+    STARTED,
+    BudgetedCall,
+    Reserved,
+    RunLine,
+    Spent,
+    budgets_for,
+    is_counted,
+    longest_call_ms,
+    reserved_of,
+    spent_below,
+    spent_of,
+)
+from .integrations import ModelSettings, find_model
+
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
+FAILED_STATUSES = ("FAILED", "LOST")
+
+
+def record_usage(call: ModelCall, budgets: Iterable[ModelBudget]) -> None:
+    """Add an ended call to the usage of its hour, and to what is spent of its budgets. Sets the cost of the call.
+
+    Call it once per call, in the transaction that saves its reply or its failure. `budgets`: those that apply to the
+    call, locked.
+    """
+    ended_at = clock.now() if call.ended_at is None else call.ended_at
+    duration_ms = max(ended_at - call.started_at, 0)
+    failures = int(call.status in FAILED_STATUSES)
+    call.cost = cost_of(call)
+    if call.cost:
+        ModelCall.objects.filter(pk=call.pk).update(cost=call.cost)
+    model_usage.add_usage(
+        (ended_at - ended_at % HOUR_MS, call.integration, call.model, call.definition, call.caller),
+        (1, failures, call.prompt_tokens, call.completion_tokens, call.cost, duration_ms),
+    )
+    _add_to_budgets(call, budgets, ended_at)
+    measure = CallMeasure(
+        call.integration,
+        call.model,
+        call.prompt_tokens,
+        call.completion_tokens,
+        call.cost,
+        duration_ms,
+        is_failure=bool(failures),
+    )
+    transaction.on_commit(partial(observe_call, measure))
+
+
+def cost_of(call: ModelCall) -> int:
+    """Return the cost of a call in millionths of the currency, rounded up; 0 if its model has no price."""
+    prices = (
+        IntegrationModel.objects.filter(integration=call.integration, name=call.model)
+        .values_list("input_price", "output_price")
+        .first()
+    )
+    if prices is None:
+        return 0
+    thousandfold = call.prompt_tokens * (prices[0] or 0) + call.completion_tokens * (prices[1] or 0)
+    return -(-thousandfold // 1000)
+
+
+def prune_usage(limit: int) -> int:
+    """Delete calls and hourly usage whose retention is over. Returns the number of rows."""
+    now = clock.now()
+    deleted = 0
+    if conf.ai_call_days > 0:
+        deleted += model_usage.delete_calls(now - conf.ai_call_days * DAY_MS, limit)
+    if conf.ai_usage_days > 0:
+        deleted += model_usage.delete_usage(now - conf.ai_usage_days * DAY_MS, limit)
+    return deleted
+
+
+def _add_to_budgets(call: ModelCall, budgets: Iterable[ModelBudget], ended_at: int) -> None:
+    """Add a call to the budgets that count it. A budget whose period has ended starts again at zero."""
+    tokens = call.prompt_tokens + call.completion_tokens
+    if not tokens and not call.cost:
+        return
+    for budget in filter(is_counted, budgets):
+        begin, _end = period_bounds(budget.period, ended_at)
+        if budget.period_start < begin:
+            budget.period_start, budget.spent_cost, budget.spent_tokens = begin, 0, 0
+        if budget.period_start == begin:
+            budget.spent_cost += call.cost
+            budget.spent_tokens += tokens
+            budget.save(update_fields=["period_start", "spent_cost", "spent_tokens"])
+
+
+RELEASED_AT_ONCE = 20
+"""The holds that the end of a call releases. Each end of a call releases as many more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a call may use at most. `cost`: in millionths of the currency."""
+
+    cost: int = 0
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FullBudget:
+    """A budget without room for a call. `room_at`: when it may have room again, unless it is changed.
+
+    `reserved`: what its open calls may use. None if the budget is spent, so that no call may begin. `lacks`: the
+    limit that is too tight beside them: cost or tokens.
+    """
+
+    budget: ModelBudget
+    spent: Spent
+    room_at: int
+    reserved: Spent | None = None
+    lacks: str = ""
+
+    def facts(self) -> dict[str, Any]:
+        """Return what pages show of the budget while an attempt waits for it."""
+        facts = {
+            "scope": self.budget.scope,
+            "name": self.budget.name,
+            "period": self.budget.period,
+            "by": self.budget.updated_by,
+            "max_cost": self.budget.max_cost,
+            "max_tokens": self.budget.max_tokens,
+            "spent_cost": self.spent.cost,
+            "spent_tokens": self.spent.tokens,
+            "room_at": self.room_at if self.room_at < NEVER else None,
+        }
+        if self.reserved is not None:
+            facts |= {
+                "reserved_cost": self.reserved.cost,
+                "reserved_tokens": self.reserved.tokens,
+                "lacks": self.lacks,
+            }
+        return facts
+
+
+def estimate_call(settings: ModelSettings, prompt_tokens: int, completion_tokens: int) -> Estimate:
+    """Return what a call may use, with the prices of its model. A model without prices costs nothing."""
+    thousandfold = prompt_tokens * (settings.input_price or 0) + completion_tokens * (settings.output_price or 0)
+    return Estimate(-(-thousandfold // 1000), prompt_tokens + completion_tokens)
+
+
+def lock_budgets(call: BudgetedCall) -> list[ModelBudget]:
+    """Return the budgets that apply to a call, locked until the end of the transaction.
+
+    They are locked in one order, so that parallel calls cannot deadlock.
+    """
+    return list(budgets_for(call).order_by("pk").select_for_update())
+
+
+def find_full_budget(call: BudgetedCall, estimate: Estimate, now: int) -> FullBudget | None:
+    """Return the budget without room for a call that the call has to wait for longest; None if all have room.
+
+    A budget has room while it is not spent, and what is spent, what open calls have reserved and the estimate are
+    within its limits together. If no other call is open, the estimate need not fit, so that a call whose estimate
+    exceeds the limit can begin. The budgets are locked until the end of the transaction.
+    """
+    budgets = lock_budgets(call)
+    if not budgets:
+        return None
+    reserved = reserved_of(budgets, call.line, now)
+    full = [each for budget in budgets if (each := _check(budget, call, estimate, reserved[budget.pk], now))]
+    return max(full, key=lambda each: (each.reserved is None, each.room_at), default=None)
+
+
+def release_waiting_calls(budgets: Collection[ModelBudget], root_id: str) -> None:
+    """Let the attempts be checked again that wait for the end of a call. `budgets`: those of the call, locked.
+
+    `root_id`: the top of the tree of its run. A budget of runs has room again for this tree only.
+    """
+    if not budgets:
+        return
+    now = clock.now()
+    waiting = BudgetHold.objects.filter(budget__in=budgets, waits_for_calls=True, allowed_by="", until__gt=now)
+    waiting = waiting.filter(~Q(budget__scope=RUN) | Q(root_id=root_id)).order_by("held_at", "pk")
+    # A hold that another transaction has locked is being released.
+    oldest = waiting.select_for_update(skip_locked=True, of=("self",)).values_list("pk", flat=True)
+    if found := list(oldest[:RELEASED_AT_ONCE]):
+        BudgetHold.objects.filter(pk__in=found).update(until=now)
+
+
+def _check(
+    budget: ModelBudget, call: BudgetedCall, estimate: Estimate, reserved: Reserved, now: int
+) -> FullBudget | None:
+    spent = spent_of(budget, now) if is_counted(budget) else _spent_by_runs(budget, call)
+    if spent.exhausts(budget):
+        return FullBudget(budget, spent, period_bounds(budget.period, now)[1])
+    amounts = (
+        ("cost", budget.max_cost, spent.cost, reserved.cost, estimate.cost),
+        ("tokens", budget.max_tokens, spent.tokens, reserved.tokens, estimate.tokens),
+    )
+    for name, limit, used, held, more in amounts:
+        if limit is not None and held and more and used + held + more > limit:
+            return FullBudget(budget, spent, reserved.until, Spent(reserved.cost, reserved.tokens), name)
+    return None
+
+
+def _spent_by_runs(budget: ModelBudget, call: BudgetedCall) -> Spent:
+    return spent_below(call.line.limited_run(budget), call.line.root_id)
+
 
 REPLIED, FAILED, LOST = "REPLIED", "FAILED", "LOST"
 MAX_ERROR_LENGTH = 2_000
-DAY_MS = 24 * 3_600_000
+MODEL_CALLS_DAY_MS = 24 * 3_600_000
 TRIAL = "PROMPT_TRIAL"
 """The type of task of trials on pages."""
 
@@ -207,7 +425,9 @@ def discard_replies(task_id: str) -> None:
 
 def discard_unused_replies(limit: int) -> int:
     """Delete stored replies of attempts that ended without a report, a day after the reply. Returns their number."""
-    old = ModelCall.objects.filter(reply__isnull=False, started_at__lt=clock.now() - DAY_MS).order_by("started_at")
+    old = ModelCall.objects.filter(reply__isnull=False, started_at__lt=clock.now() - MODEL_CALLS_DAY_MS).order_by(
+        "started_at"
+    )
     attempts = dict(old.values_list("id", "attempt_id")[:limit])
     open_attempts = set(Attempt.objects.open().filter(pk__in=attempts.values()).values_list("pk", flat=True))
     unused = [id for id, attempt_id in attempts.items() if attempt_id not in open_attempts]
@@ -220,3 +440,29 @@ def _settle(call: ModelCall) -> None:
     budgets = lock_budgets(BudgetedCall(line, call.definition, call.caller, call.integration, call.model))
     record_usage(call, budgets)
     release_waiting_calls(budgets, call.root_id)
+
+
+MAX_TOKENS = 2**53
+
+
+def add_tokens(integration: str, model: str, tokens: int, by: str) -> None:
+    """Add tokens to the usage of a model in this hour.
+
+    Raises:
+        NotFound: when there is no such model.
+        Invalid: when the number is negative or too large.
+    """
+    if not 0 <= tokens <= MAX_TOKENS:
+        raise Invalid(f"The number of tokens must be between 0 and {MAX_TOKENS}.")
+    find_model(integration, model)
+    hour = clock.now() // HOUR_MS * HOUR_MS
+    key = {"hour": hour, "integration": integration, "model": model, "definition": "", "caller": by[:320]}
+    with transaction.atomic():
+        if ModelUsage.objects.filter(**key).update(prompt_tokens=F("prompt_tokens") + tokens):
+            return
+        try:
+            with transaction.atomic():
+                ModelUsage.objects.create(**key, prompt_tokens=tokens)
+        except IntegrityError:
+            # A concurrent request created the row.
+            ModelUsage.objects.filter(**key).update(prompt_tokens=F("prompt_tokens") + tokens)

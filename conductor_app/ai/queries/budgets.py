@@ -1,13 +1,79 @@
-"""The budgets with what is spent of them, and the attempts that wait for them."""
+"""Budgets: amounts, states, holds and alerts.
 
+Texts of amounts, numbers of tokens, and budgets.
+
+The budgets with what is spent of them, and the attempts that wait for them.
+
+What gates and pages say about attempts that wait because a budget has no room.
+"""
+
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from django.db.models import Count
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
-from ...core.budget_periods import RUN, period_bounds
+from ...core.ai import ALL, CALLER, DAY, DEFINITION, INTEGRATION, MODEL, MONTH, RUN, WEEK, period_bounds
 from ...core.snapshot import NEVER
-from ...models import BudgetHold, ModelBudget
-from ...models.budgets import Reserved, RunLine, Spent, is_counted, reserved_of, spent_below, spent_of
+from ...settings import conf
+from ...utils.formatting import format_count, format_decimal, format_timestamp
+from ..models import BudgetHold, ModelBudget
+from ..store import Reserved, RunLine, Spent, is_counted, reserved_of, spent_below, spent_of
+
+MILLION = 1_000_000
+SYMBOLS = {"USD": "$"}
+SCOPE_LABELS = {
+    ALL: gettext_lazy("All calls"),
+    RUN: gettext_lazy("Each run"),
+    DEFINITION: gettext_lazy("Workflow"),
+    CALLER: gettext_lazy("Caller"),
+    INTEGRATION: gettext_lazy("Integration"),
+    MODEL: gettext_lazy("Model"),
+}
+PERIOD_LABELS = {
+    RUN: gettext_lazy("Run"),
+    DAY: gettext_lazy("Day"),
+    WEEK: gettext_lazy("Week"),
+    MONTH: gettext_lazy("Month"),
+}
+BUDGET_NAMES = {
+    ALL: gettext_lazy("The budget of all calls"),
+    DEFINITION: gettext_lazy("The budget of workflow `%(name)s`"),
+    CALLER: gettext_lazy("The budget of caller `%(name)s`"),
+    INTEGRATION: gettext_lazy("The budget of integration `%(name)s`"),
+    MODEL: gettext_lazy("The budget of model `%(name)s`"),
+    RUN: gettext_lazy("The budget of each run of `%(name)s`"),
+}
+
+
+def format_cost(cost: int) -> str:
+    """Format an amount in millionths of the currency. Small amounts keep two significant digits."""
+    decimals = 2
+    while decimals < 6 and 0 < cost < 10 ** (7 - decimals):
+        decimals += 1
+    return format_amount(cost / MILLION, decimals)
+
+
+def format_amount(amount: float, decimals: int) -> str:
+    """Format an amount of the currency, such as a price, with its symbol or code."""
+    number = format_decimal(amount, decimals)
+    symbol = SYMBOLS.get(conf.ai_currency)
+    return f"{symbol}{number}" if symbol else f"{number} {conf.ai_currency}"
+
+
+def format_tokens(count: int) -> str:
+    """Format a number of tokens with its unit."""
+    return _("%(count)s tokens") % {"count": format_count(count)}
+
+
+def name_budget(scope: str, name: str) -> str:
+    """Return the beginning of a sentence about a budget."""
+    if scope == RUN and not name:
+        return _("The budget of each run")
+    return str(BUDGET_NAMES[scope]) % {"name": name}
+
 
 WARNING_SHARE = 0.8
 """The spent share of a budget from which pages warn."""
@@ -70,3 +136,49 @@ def _state(budget: ModelBudget, now: int, waiting: int, reserved: Reserved | Non
         return BudgetState(budget, None, None, waiting)
     end = period_bounds(budget.period, now)[1]
     return BudgetState(budget, spent_of(budget, now), end if end < NEVER else None, waiting, reserved)
+
+
+def hold_facts(until: int | None, facts: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the facts of the gate `budget` from the row of a hold; none if the attempt is not held."""
+    if not until or not facts:
+        return {}
+    spent, limit = _spent_and_limit(facts)
+    lacks = facts.get("lacks")
+    return {
+        "budget_until": until,
+        "budget_name": name_budget(facts["scope"], facts["name"]),
+        "budget_spent": spent,
+        "budget_limit": limit,
+        "budget_reserved": _amount(lacks, facts[f"reserved_{lacks}"]) if lacks else "",
+        "budget_by": facts["by"],
+        "budget_room_at": format_timestamp(facts["room_at"]) if facts["room_at"] else "",
+    }
+
+
+def refusal_of(facts: Mapping[str, Any]) -> str:
+    """Return why a call that cannot wait is refused."""
+    spent, limit = _spent_and_limit(facts)
+    words = {"budget": name_budget(facts["scope"], facts["name"]), "spent": spent, "limit": limit}
+    if lacks := facts.get("lacks"):
+        words["reserved"] = _amount(lacks, facts[f"reserved_{lacks}"])
+        return (
+            _(
+                "%(budget)s has no room for this call beside the open ones: %(spent)s of %(limit)s are spent, and "
+                "%(reserved)s reserved. Try again when they have ended."
+            )
+            % words
+        )
+    return _("%(budget)s is spent: %(spent)s of %(limit)s. Raise the budget, or try again in its next period.") % words
+
+
+def _spent_and_limit(facts: Mapping[str, Any]) -> tuple[str, str]:
+    """Return what is spent, and the limit that is reached or too tight."""
+    kind = facts.get("lacks")
+    if not kind:
+        has_no_cost = facts["max_cost"] is not None and facts["spent_cost"] >= facts["max_cost"]
+        kind = "cost" if has_no_cost else "tokens"
+    return _amount(kind, facts[f"spent_{kind}"]), _amount(kind, facts[f"max_{kind}"] or 0)
+
+
+def _amount(kind: str, count: int) -> str:
+    return format_cost(count) if kind == "cost" else format_tokens(count)

@@ -1,14 +1,110 @@
-"""What calls of models use: over time, and by model, workflow, caller and run."""
+"""Queries about integrations, prompts, calls and usage.
 
-from collections.abc import Mapping, Sequence
+Queries about prompts.
+
+Queries about integrations and their models: counts, models, and the tokens that calls have used.
+
+The calls of models that an attempt has made.
+
+What calls of models use: over time, and by model, workflow, caller and run.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Count, F, Q, QuerySet, Sum
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Sum
 
-from ...models import ModelCall, ModelUsage
-from ...models.budgets import calls_below
-from ..time_ranges import HOUR_RANGE, TimeRange
+from ...core.ai import OWN_VECTOR_DATABASES
+from ...settings import conf
+from ...utils.formatting import HOUR_RANGE, TimeRange
+from ..models import Integration, IntegrationModel, ModelCall, ModelUsage, Prompt
+from ..store import calls_below
+
+
+def newest_prompts() -> QuerySet[Prompt]:
+    """Return the newest version of each prompt, by name."""
+    newer = Prompt.objects.filter(name=OuterRef("name"), version__gt=OuterRef("version"))
+    return Prompt.objects.filter(~Exists(newer)).order_by("name")
+
+
+def versions_of(name: str) -> QuerySet[Prompt]:
+    """Return all versions of a prompt, newest first."""
+    return Prompt.objects.filter(name=name).order_by("-version")
+
+
+def prompt_names() -> frozenset[str]:
+    """Return the names of all prompts."""
+    return frozenset(Prompt.objects.order_by().values_list("name", flat=True).distinct())
+
+
+MAX_MODELS = 1_000
+
+
+def list_integrations(category: str = "", active_only: bool = False) -> QuerySet[Integration]:
+    """Return the integrations by name, without their secrets. `category`: a category, or empty for all."""
+    rows = Integration.objects.defer("sealed").order_by("name")
+    rows = rows.filter(category=category) if category else rows
+    return rows.filter(is_enabled=True) if active_only else rows
+
+
+def models_of(integrations: Iterable[str], active_only: bool = False) -> dict[str, list[IntegrationModel]]:
+    """Return the models of integrations, by the name of the integration. Those without models are omitted."""
+    rows = IntegrationModel.objects.filter(integration__in=list(integrations)).order_by("name")
+    found: dict[str, list[IntegrationModel]] = {}
+    for row in rows.filter(is_enabled=True) if active_only else rows:
+        found.setdefault(row.integration, []).append(row)
+    return found
+
+
+def count_models(integrations: Iterable[str]) -> dict[str, int]:
+    """Return the number of models of each integration that has some."""
+    rows = IntegrationModel.objects.filter(integration__in=list(integrations)).order_by()
+    return dict(rows.values_list("integration").annotate(count=Count("pk")))
+
+
+def tokens_by_model(integration: str) -> dict[str, int]:
+    """Return the tokens of the recorded calls of an integration, by model."""
+    rows = ModelUsage.objects.filter(integration=integration).order_by()
+    return dict(rows.values_list("model").annotate(tokens=Sum(F("prompt_tokens") + F("completion_tokens"))))
+
+
+def prompts_bound_to(integration: str, model: str) -> list[Prompt]:
+    """Return the newest versions of the prompts that are bound to a model."""
+    bound = {f"{integration}:{model}", integration, model}
+    # The column is JSON text; the exact comparison follows.
+    rows = newest_prompts().filter(~Q(integrations=[]))
+    return [row for row in rows if not bound.isdisjoint(row.integrations)]
+
+
+def names_and_models() -> dict[str, frozenset[str]]:
+    """Return the models of every integration, by its name, with those that need no row. Empty: any model."""
+    names = [*Integration.objects.values_list("name", flat=True), *environment_integrations(), *OWN_VECTOR_DATABASES]
+    found = models_of(names)
+    return {name: frozenset(row.name for row in found.get(name, ())) for name in names}
+
+
+def environment_integrations() -> dict[str, tuple[str, str]]:
+    """Return API key and base URL of each integration that the server's environment defines, by its name."""
+    given = {
+        "openai": (conf.ai_openai_api_key, conf.ai_openai_base_url),
+        "anthropic": (conf.ai_anthropic_api_key, conf.ai_anthropic_base_url),
+        "ollama": ("", conf.ai_ollama_url),
+    }
+    return {name: (key, url) for name, (key, url) in given.items() if key or url}
+
+
+def enabled_models() -> list[str]:
+    """Return the enabled models of all integrations as `integration:model`."""
+    enabled = Integration.objects.filter(is_enabled=True).values("name")
+    rows = IntegrationModel.objects.filter(integration__in=enabled, is_enabled=True).order_by("integration", "name")
+    return [str(row) for row in rows[:MAX_MODELS]]
+
+
+def calls_of_attempt(attempt_id: str) -> list[ModelCall]:
+    """Return the calls of an attempt without their replies, oldest first."""
+    return list(ModelCall.objects.filter(attempt_id=attempt_id).defer("reply").order_by("started_at", "id"))
+
 
 MAX_ROWS = 20
 """The rows of a table."""

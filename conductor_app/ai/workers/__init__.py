@@ -1,8 +1,6 @@
 """The built-in workers of AI tasks. The libraries of providers are imported at the first task."""
 
-from conductor_app.workers.ai.chat_tasks import ChatComplete, TextComplete
-from conductor_app.workers.ai.embeddings import GenerateEmbeddings
-from conductor_app.workers.ai.mcp_tasks import CallMcpTool, ListMcpTools
-from conductor_app.workers.ai.vectors import VECTOR_WORKERS
+from conductor_app.ai.workers.tasks import CallMcpTool, ChatComplete, ListMcpTools, TextComplete
+from conductor_app.ai.workers.vectors import VECTOR_WORKERS, GenerateEmbeddings
 
 AI_WORKERS = (TextComplete(), ChatComplete(), GenerateEmbeddings(), ListMcpTools(), CallMcpTool(), *VECTOR_WORKERS)

@@ -6,13 +6,19 @@ from typing import Any
 
 import anthropic
 
-from conductor_app import clock, conf
-from conductor_app.engine.ai.integration_settings import ModelSettings
-from conductor_app.workers.ai.chat_reply import ChatReply
-from conductor_app.workers.ai.chat_request import JSON_ONLY, ChatMessage, ChatRequest, InputRejected
-from conductor_app.workers.ai.guarded_http import guarded_client, library_errors
-from conductor_app.workers.ai.media import AUDIO
-from conductor_app.workers.ai.templating import as_text
+from conductor_app.ai.commands.integrations import ModelSettings
+from conductor_app.ai.workers.guarded_http import guarded_client, library_errors
+from conductor_app.ai.workers.messages import (
+    AUDIO,
+    JSON_ONLY,
+    ChatMessage,
+    ChatReply,
+    ChatRequest,
+    InputRejected,
+    as_text,
+)
+from conductor_app.settings import conf
+from conductor_app.utils import clock
 
 BASE_URL = "https://api.anthropic.com"
 FINISH_REASONS = {

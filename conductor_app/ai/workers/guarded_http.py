@@ -16,10 +16,16 @@ import anyio.to_thread
 import httpcore2
 import httpx2
 
-from conductor_app import conf
-from conductor_app.workers.ai import provider_errors
-from conductor_app.workers.network_guard import MAX_ADDRESSES, PROBES, AddressRefused, Guard, GuardIneffective
-from conductor_app.workers.socket_deadline import watch_socket
+from conductor_app.ai.workers import messages as provider_errors
+from conductor_app.settings import conf
+from conductor_app.system_tasks.network_guard import (
+    MAX_ADDRESSES,
+    PROBES,
+    AddressRefused,
+    Guard,
+    GuardIneffective,
+    watch_socket,
+)
 
 CONNECT_SECONDS = 60.0
 CONNECTION_ERRORS = (

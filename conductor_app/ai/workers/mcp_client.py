@@ -8,9 +8,9 @@ import httpx2
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 
-from conductor_app.workers.ai import provider_errors
-from conductor_app.workers.ai.guarded_http import guarded_async_client
-from conductor_app.workers.ai.provider_errors import CallFailed, connection_failure, status_failure
+from conductor_app.ai.workers import messages as provider_errors
+from conductor_app.ai.workers.guarded_http import guarded_async_client
+from conductor_app.ai.workers.messages import CallFailed, connection_failure, status_failure
 
 
 def with_server(

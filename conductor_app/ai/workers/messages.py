@@ -1,16 +1,118 @@
-"""The input of text and chat tasks → the request that a provider's client sends."""
+"""Messages to models and their replies, independent of the provider.
 
+Placeholders of prompts: `${name}` is replaced by a prompt variable.
+
+Media of messages: images, audio and PDF documents, as addresses or as Base64.
+
+The input of text and chat tasks → the request that a provider's client sends.
+
+Errors of providers' clients → why a task has no reply, and what follows from it.
+
+The reply of a model, independent of the provider, and the output of text and chat tasks.
+"""
+
+import json
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from email.utils import parsedate_to_datetime
 from math import isfinite
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
+from conductor_app.access.secrets import redact
+from conductor_app.ai.commands.calls import Usage
+from conductor_app.ai.commands.integrations import ModelSettings
+from conductor_app.core.data_requests import SchemaCheck
+from conductor_app.core.definition import DEFAULT_TYPE
+from conductor_app.core.errors import Busy
 from conductor_app.core.expressions import quote_value
-from conductor_app.core.step_structure import DEFAULT_TYPE
-from conductor_app.core.step_types.llm_chat_complete import ROLES
-from conductor_app.engine.definitions.json_schema import schema_error
-from conductor_app.workers.ai.media import MediaRejected, Medium, read_medium
-from conductor_app.workers.ai.templating import as_text, fill_placeholders
+from conductor_app.core.step_types.ai import ROLES
+from conductor_app.db.transient_errors import own_error_of_exchange
+from conductor_app.definitions.resolved_definitions import check_against_schema, schema_error
+from conductor_app.system_tasks.http import exception_chain
+from conductor_app.system_tasks.network_guard import AddressRefused
+from conductor_app.utils import clock
+
+PLACEHOLDER = re.compile(r"\$\{([^${}]{1,255})\}")
+
+
+def fill_placeholders(text: str, variables: Mapping[str, Any]) -> str:
+    """Return the text with its placeholders replaced. Unknown names stay; objects and lists are inserted as JSON."""
+
+    def value(match: re.Match[str]) -> str:
+        name = match[1].strip()
+        return as_text(variables[name]) if name in variables else match[0]
+
+    return PLACEHOLDER.sub(value, text) if variables else text
+
+
+def as_text(value: Any) -> str:
+    """Return a value as it stands in a prompt: texts and numbers plain, other values as JSON."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
+    return json.dumps(value, ensure_ascii=False)
+
+
+IMAGE, AUDIO, DOCUMENT = "image", "audio", "document"
+PDF = "application/pdf"
+AUDIO_FORMATS = {
+    **dict.fromkeys(("audio/wav", "audio/wave", "audio/x-wav"), "wav"),
+    **dict.fromkeys(("audio/mpeg", "audio/mp3"), "mp3"),
+}
+"""The formats that chat APIs take, by their MIME types."""
+DATA = "data:"
+
+
+class MediaRejected(ValueError):
+    """The medium is of a kind that no model takes."""
+
+
+class Medium(NamedTuple):
+    """An image, audio, or a document. `data`: Base64, or empty for an address. `mime_type`: empty if it is unknown."""
+
+    kind: str
+    mime_type: str
+    address: str = ""
+    data: str = ""
+
+    @property
+    def url(self) -> str:
+        """Return its address, or its data as one."""
+        return self.address or f"data:{self.mime_type};base64,{self.data}"
+
+
+def read_medium(given: Any, mime_type: Any) -> Medium:
+    """Return a medium of the input: an address, a `data:` URL, or Base64 with a MIME type. Nothing is loaded.
+
+    Raises:
+        MediaRejected: when it is something else, or of another kind.
+    """
+    stated = mime_type.strip().lower() if isinstance(mime_type, str) else ""
+    if isinstance(given, str) and given.startswith(("https://", "http://")):
+        is_pdf = stated == PDF or urlsplit(given).path.lower().endswith(".pdf")
+        return Medium(_kind_of(stated) if stated else DOCUMENT if is_pdf else IMAGE, PDF if is_pdf else stated, given)
+    if isinstance(given, str) and given.startswith(DATA):
+        head, _comma, data = given[len(DATA) :].partition(",")
+        type, _semicolon, encoding = head.partition(";")
+        if encoding.endswith("base64"):
+            return Medium(_kind_of(type.lower()), type.lower(), data=data)
+    elif isinstance(given, str) and stated and "://" not in given:
+        return Medium(_kind_of(stated), stated, data=given)
+    raise MediaRejected("media must have http(s) or data: URLs, or Base64 with a mimeType")
+
+
+def _kind_of(mime_type: str) -> str:
+    if mime_type.startswith("image/"):
+        return IMAGE
+    if mime_type in AUDIO_FORMATS:
+        return AUDIO
+    if mime_type == PDF:
+        return DOCUMENT
+    raise MediaRejected(f"media must be images, PDF documents, or audio as WAV or MP3, not {mime_type!r:.60}")
+
 
 DEFAULT_MAX_TOKENS = 8192
 MAX_RESULTS = 128
@@ -263,3 +365,224 @@ def boolean(inputs: Mapping[str, Any], name: str) -> bool:
     if value is True or str(value).lower() == "true":
         return True
     raise InputRejected(f"{name} must be true or false, not {quote_value(value, 60)}")
+
+
+MAX_WAIT_SECONDS = 3600
+MAX_REPLY_BYTES = 10 << 20
+"""The maximum size of a reply to an AI task."""
+REFUSED_STATUSES = frozenset({400, 404, 405, 413, 422})
+"""Statuses of requests that a provider refuses for their content, so that a retry cannot succeed."""
+MAX_MESSAGE_LENGTH = 1_000
+TOO_LONG = "{} did not reply within AI_TASK_SECONDS ({:g} s); the call may have been paid"
+REFUSED_ADDRESS = "{} is not a public address, and no network in HTTP_TASK_ALLOWED_NETWORKS contains it"
+
+
+class CallFailed(Exception):
+    """The call has no reply.
+
+    `wait_seconds`: how long the provider asks to wait, 0 if it does not. `is_final`: True if a retry cannot succeed.
+    """
+
+    def __init__(self, reason: str, wait_seconds: int = 0, is_final: bool = False) -> None:
+        super().__init__(reason)
+        self.reason, self.wait_seconds, self.is_final = reason, wait_seconds, is_final
+
+
+def status_failure(provider: str, status: int, headers: Mapping[str, str], body: Any) -> CallFailed:
+    """Return the failure for an error response."""
+    message = error_message(body)
+    reason = f"{provider} replied with status {status}" + (f": {message}" if message else "")
+    wait = retry_after(headers) if status in (408, 409, 425, 429) or status >= 500 else 0
+    return CallFailed(reason, wait, is_final=status in REFUSED_STATUSES)
+
+
+def connection_failure(provider: str, error: BaseException, seconds: float) -> CallFailed:
+    """Return the failure for a request without a response. Texts of libraries may contain addresses with secrets.
+
+    Raises:
+        OSError: when this server is the cause, for example because it has too many open files.
+    """
+    if own := own_error_of_exchange(error):
+        raise own from None
+    chain = exception_chain(error)
+    names = {type(each).__name__ for each in chain}
+    refused = next((each for each in chain if isinstance(each, AddressRefused)), None)
+    if refused is not None:
+        return CallFailed(REFUSED_ADDRESS.format(refused.address), is_final=True)
+    if "ReplyTooLarge" in names:
+        return CallFailed(f"the reply of {provider} is larger than {MAX_REPLY_BYTES} bytes", is_final=True)
+    if "ConnectTimeout" in names:
+        return CallFailed(f"no connection to {provider} within its time limit")
+    if names & {"ReadTimeout", "WriteTimeout", "TimeoutError", "CancelledError"}:
+        return CallFailed(TOO_LONG.format(provider, seconds))
+    if "ConnectError" in names or "ConnectionRefusedError" in names:
+        return CallFailed(f"no connection to {provider}: its address cannot be resolved or refuses connections")
+    if "DecodingError" in names:
+        return CallFailed(f"the reply of {provider} is compressed or not readable")
+    return CallFailed(f"the connection to {provider} ended before the reply was complete; the call may have been paid")
+
+
+def retry_after(headers: Mapping[str, str]) -> int:
+    """Return the seconds that a provider asks to wait, at most MAX_WAIT_SECONDS; 0 if it does not say so."""
+    value = headers.get("retry-after", "").strip()
+    if not value:
+        return 0
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(value).timestamp() - clock.now() / 1000
+        except ValueError:
+            return 0
+    if seconds != seconds:
+        return 0
+    return max(1, min(MAX_WAIT_SECONDS, int(min(seconds, MAX_WAIT_SECONDS) + 0.999)))
+
+
+def error_message(body: Any) -> str:
+    """Return the message in the body of an error response."""
+    if isinstance(body, Mapping):
+        error = body.get("error", body)
+        text = error.get("message") if isinstance(error, Mapping) else error
+    else:
+        text = body
+    return " ".join(text.split())[:MAX_MESSAGE_LENGTH] if isinstance(text, str) else ""
+
+
+def without_keys(text: str, settings: ModelSettings) -> str:
+    """Return a text without the API key and the other secrets of an integration."""
+    return redact(text, (), [value for value in (settings.api_key, *settings.secrets.values()) if value])
+
+
+CHECK_AGAIN_SECONDS = 5
+MAX_DEPTH = 20
+"""The number of levels to which texts in arguments are parsed."""
+
+
+class AnswerRefused(Exception):
+    """The answer is not what the task requires. A retry asks the model again."""
+
+
+@dataclass(frozen=True)
+class ChatReply:
+    """The reply of a model. `calls`: pairs of id, name and arguments as JSON text."""
+
+    texts: list[str]
+    finish_reason: str
+    calls: list[list[str]]
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    reasoning: str = ""
+    reasoning_tokens: int = 0
+    response_id: str = ""
+    first_token_ms: int | None = None
+
+    @property
+    def usage(self) -> Usage:
+        """Return the part of the reply that the journal records."""
+        return Usage(self.prompt_tokens, self.completion_tokens, self.finish_reason, self.first_token_ms)
+
+    def as_document(self) -> dict[str, Any]:
+        """Return the reply as the journal stores it."""
+        return asdict(self)
+
+    @classmethod
+    def from_document(cls, document: dict[str, Any]) -> "ChatReply":
+        """Return the reply that the journal has stored."""
+        return cls(**document)
+
+
+def output_of(reply: ChatReply, request: ChatRequest) -> dict[str, Any]:
+    """Return the output of the task.
+
+    Raises:
+        AnswerRefused: when the task requires JSON and the answer is not an object, or does not match the schema.
+    """
+    types = {tool.name: tool.type for tool in request.tools}
+    calls = [tool_call(id, name, arguments, types) for id, name, arguments in reply.calls]
+    if calls:
+        # The model has not answered yet. Its text beside the calls need not be JSON.
+        results = [parse_object(text) or text for text in reply.texts if text]
+    else:
+        results = [read_result(text, request) for text in reply.texts]
+    output: dict[str, Any] = {
+        "result": results[0] if len(results) == 1 else results,
+        "finishReason": reply.finish_reason,
+        "promptTokens": reply.prompt_tokens,
+        "completionTokens": reply.completion_tokens,
+        "tokenUsed": reply.prompt_tokens + reply.completion_tokens,
+        "media": [],
+    }
+    optional: dict[str, Any] = {"toolCalls": calls, "responseId": reply.response_id}
+    if request.wants_reasoning:
+        optional |= {"reasoning": reply.reasoning, "reasoningTokens": reply.reasoning_tokens}
+    return output | {name: value for name, value in optional.items() if value}
+
+
+def read_result(text: str, request: ChatRequest) -> Any:
+    """Return a text, or the object that it has as JSON, possibly within a code fence.
+
+    Raises:
+        AnswerRefused: when the task requires an object, and which it does not match.
+        CallFailed: when the answer cannot be checked now.
+    """
+    value = parse_object(text)
+    if value is None:
+        if request.wants_json:
+            raise AnswerRefused(json.dumps({"error": "The answer is not a JSON object.", "response": text}))
+        return text
+    if request.schema is not None:
+        try:
+            violations = check_against_schema(SchemaCheck(json.dumps(request.schema), json.dumps(value)))
+        except Busy as busy:
+            # The journal has the reply, so that the attempt checks it again without another call.
+            raise CallFailed(busy.message, wait_seconds=CHECK_AGAIN_SECONDS) from None
+        if violations:
+            found = "; ".join(f"{path} {message}".strip() for path, message in violations[:5])
+            raise AnswerRefused(
+                json.dumps({"error": f"The answer does not match outputSchema: {found}", "response": text})
+            )
+    return value
+
+
+def parse_object(text: str) -> dict[str, Any] | None:
+    """Return the JSON object of a text, possibly within a code fence; None if it is none."""
+    body = text.strip()
+    if body.startswith("```"):
+        body = body.removeprefix("```json").removeprefix("```").removesuffix("```").strip()
+    if not body.startswith("{"):
+        return None
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def tool_call(id: str, name: str, arguments: str, types: dict[str, str]) -> dict[str, Any]:
+    """Return a call of a tool as the output has it. Unreadable arguments are left out."""
+    found = parse_object(arguments) or {}
+    given = {key: parse_nested(value) for key, value in found.items()}
+    return {
+        "taskReferenceName": id,
+        "name": name,
+        "type": types.get(name, DEFAULT_TYPE),
+        "inputParameters": {**given, "method": name},
+    }
+
+
+def parse_nested(value: Any, depth: int = 0) -> Any:
+    """Return an argument with the texts parsed that contain JSON objects or arrays."""
+    if depth > MAX_DEPTH:
+        return value
+    if isinstance(value, str) and value.strip()[:1] in ("{", "["):
+        try:
+            parsed = json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+        return parse_nested(parsed, depth + 1) if isinstance(parsed, dict | list) else value
+    if isinstance(value, dict):
+        return {key: parse_nested(each, depth + 1) for key, each in value.items()}
+    if isinstance(value, list):
+        return [parse_nested(each, depth + 1) for each in value]
+    return value

@@ -6,14 +6,24 @@ from typing import Any
 
 import openai
 
-from conductor_app import clock, conf
-from conductor_app.engine.ai.integration_settings import ModelSettings
-from conductor_app.workers.ai.chat_reply import ChatReply
-from conductor_app.workers.ai.chat_request import JSON_ONLY, ChatMessage, ChatRequest, InputRejected, ToolCall
-from conductor_app.workers.ai.guarded_http import guarded_client, library_errors
-from conductor_app.workers.ai.media import AUDIO, AUDIO_FORMATS, IMAGE, Medium
-from conductor_app.workers.ai.provider_errors import CallFailed
-from conductor_app.workers.ai.templating import as_text
+from conductor_app.ai.commands.integrations import ModelSettings
+from conductor_app.ai.workers.guarded_http import guarded_client, library_errors
+from conductor_app.ai.workers.messages import (
+    AUDIO,
+    AUDIO_FORMATS,
+    IMAGE,
+    JSON_ONLY,
+    CallFailed,
+    ChatMessage,
+    ChatReply,
+    ChatRequest,
+    InputRejected,
+    Medium,
+    ToolCall,
+    as_text,
+)
+from conductor_app.settings import conf
+from conductor_app.utils import clock
 
 BASE_URLS = {
     "openai": "https://api.openai.com/v1",

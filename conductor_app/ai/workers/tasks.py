@@ -1,22 +1,97 @@
-"""LIST_MCP_TOOLS and CALL_MCP_TOOL tasks: one connection to an MCP server per task."""
+"""Chat tasks and tasks of MCP servers.
+
+LLM_TEXT_COMPLETE and LLM_CHAT_COMPLETE tasks.
+
+LIST_MCP_TOOLS and CALL_MCP_TOOL tasks: one connection to an MCP server per task.
+"""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from conductor_app import conf
+from conductor_app.ai.commands.calls import Usage
+from conductor_app.ai.commands.integrations import ModelSettings
+from conductor_app.ai.workers import messages as provider_errors
+from conductor_app.ai.workers.calls import (
+    ModelWorker,
+    StreamedLog,
+    complete,
+    estimate_chat,
+    named_prompt,
+    paid_call,
+    renewed_lease,
+)
+from conductor_app.ai.workers.messages import (
+    AnswerRefused,
+    CallFailed,
+    ChatReply,
+    ChatRequest,
+    InputRejected,
+    as_text,
+    mapping,
+    output_of,
+    parse_nested,
+    read_chat,
+    read_text,
+)
 from conductor_app.core.expressions import field_text
-from conductor_app.core.step_types.call_mcp_tool import CallMcpToolStep
-from conductor_app.core.step_types.list_mcp_tools import ListMcpToolsStep
-from conductor_app.engine.queues.queue_lookups import release_connection
-from conductor_app.models.claimed_attempts import ClaimedAttempt
-from conductor_app.workers.ai import provider_errors
-from conductor_app.workers.ai.chat_reply import parse_nested
-from conductor_app.workers.ai.chat_request import InputRejected, mapping
-from conductor_app.workers.ai.lease_renewal import renewed_lease
-from conductor_app.workers.ai.provider_errors import CallFailed
-from conductor_app.workers.worker import BuiltInWorker, Status, WorkResult
+from conductor_app.core.step_types.ai import CallMcpToolStep, ListMcpToolsStep, LlmChatComplete, LlmTextComplete
+from conductor_app.settings import conf
+from conductor_app.system_tasks.worker import BuiltInWorker, Status, WorkResult
+from conductor_app.tasks.commands.pollers import release_connection
+from conductor_app.tasks.store import ClaimedAttempt
+
+
+class CompletionWorker(ModelWorker):
+    """A worker whose tasks get an answer to messages."""
+
+    prompt_inputs: tuple[str, ...]
+    """The inputs that have the prompt or its name, the first of which that is set is used."""
+    read_request: Callable[[dict[str, Any], str], ChatRequest]
+
+    def call(self, attempt: ClaimedAttempt, inputs: dict[str, Any], settings: ModelSettings) -> WorkResult:
+        """Send the messages and return the answer as the output of the task."""
+        name = next((name for name in self.prompt_inputs if inputs.get(name) not in (None, "")), "")
+        given = inputs.get(name)
+        if isinstance(given, str) and attempt.input.get(name) == given:
+            text, prompt = named_prompt(inputs, given, settings)
+        else:
+            # No permission was checked for a prompt that a secret or another value than a text would name.
+            text, prompt = "" if given is None else as_text(given), ""
+        request = type(self).read_request(inputs, text)
+        progress = StreamedLog(attempt)
+
+        def send(key: str) -> tuple[dict[str, Any], Usage]:
+            try:
+                reply = complete(settings, request, key, progress.add)
+            finally:
+                progress.write()
+            return reply.as_document(), reply.usage
+
+        content = [attempt.input, text if prompt else ""]
+        reply = paid_call(attempt, settings, content, send, estimate_chat(request), prompt)
+        try:
+            return WorkResult("COMPLETED", output_of(ChatReply.from_document(reply), request))
+        except AnswerRefused as refused:
+            return WorkResult("FAILED", {}, f"Task execution failed: {refused}")
+
+
+class ChatComplete(CompletionWorker):
+    """Continues a conversation with a model."""
+
+    type = LlmChatComplete.type
+    prompt_inputs = ("instructions", "instructionsTemplate")
+    read_request = staticmethod(read_chat)
+
+
+class TextComplete(CompletionWorker):
+    """Completes a prompt."""
+
+    type = LlmTextComplete.type
+    prompt_inputs = ("promptName", "prompt")
+    read_request = staticmethod(read_text)
+
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -46,7 +121,7 @@ class McpWorker(BuiltInWorker):
 
     def perform(self, inputs: dict[str, Any]) -> WorkResult:
         """Send the requests. A failure is a result with a readable reason."""
-        from conductor_app.workers.ai.mcp_client import with_server
+        from conductor_app.ai.workers.mcp_client import with_server
 
         try:
             url, headers = read_server(inputs)

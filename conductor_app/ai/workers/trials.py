@@ -1,14 +1,63 @@
-"""The trial of a prompt: one call of a model with given variables."""
+"""Trials of integrations and prompts outside of runs.
 
-from conductor_app.engine.ai.model_calls import fail_call, save_reply
-from conductor_app.engine.ai.reservations import estimate_call
-from conductor_app.engine.ai.trials import PromptTrial, TrialFailed, begin_trial
-from conductor_app.randomness import random_hex
-from conductor_app.workers.ai import providers
-from conductor_app.workers.ai.call_outcomes import store_outcome
-from conductor_app.workers.ai.chat_request import InputRejected, read_text
-from conductor_app.workers.ai.token_estimates import estimate_chat
-from conductor_app.workers.ai.trial_calls import try_call
+Calls that a page makes outside of a run.
+
+The test of an integration's connection: it lists the models, which costs nothing.
+
+The trial of a prompt: one call of a model with given variables.
+"""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from conductor_app.ai.commands.calls import estimate_call, fail_call, save_reply
+from conductor_app.ai.commands.integrations import ModelSettings
+from conductor_app.ai.commands.prompts import PromptTrial, TrialFailed, begin_trial
+from conductor_app.ai.workers import calls as providers
+from conductor_app.ai.workers.calls import estimate_chat, store_outcome
+from conductor_app.ai.workers.messages import CallFailed, InputRejected, read_text, without_keys
+from conductor_app.settings import conf
+from conductor_app.system_tasks.network_guard import Deadline
+from conductor_app.utils.randomness import random_hex
+
+TRIAL_SECONDS = 60.0
+"""The maximum duration of such a call, for which a person waits."""
+ReplyT = TypeVar("ReplyT")
+
+
+def try_call(settings: ModelSettings, send: Callable[[], ReplyT]) -> ReplyT:
+    """Return the reply to a call, which takes at most TRIAL_SECONDS.
+
+    Raises:
+        TrialFailed: when there is no reply. Its message contains no secrets.
+    """
+    seconds = min(TRIAL_SECONDS, conf.ai_task_seconds)
+    with Deadline(seconds) as deadline:
+        try:
+            return send()
+        except (CallFailed, InputRejected) as error:
+            reason = f"{settings.integration} did not reply within {seconds:g} s" if deadline.has_passed else str(error)
+            raise TrialFailed(f"The model could not be called: {without_keys(reason, settings)}.") from None
+
+
+SHOWN = 10
+
+
+def test_connection(settings: ModelSettings) -> str:
+    """Return a sentence about the models that the provider offers.
+
+    Raises:
+        TrialFailed: when the provider cannot be reached or refuses the key.
+    """
+    if settings.category != "AI_MODEL":
+        raise TrialFailed(f"Integrations of the category {settings.category} cannot be tested.")
+    names = try_call(settings, lambda: providers.list_models(settings))
+    if not names:
+        return "The provider accepts the key and lists no models."
+    more = f", and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    count = "1 model" if len(names) == 1 else f"{len(names)} models"
+    return f"The provider offers {count}: {', '.join(names[:SHOWN])}{more}."
+
 
 STORING_SECONDS = 10.0
 """The time for which a person waits until the outcome of a trial is stored."""

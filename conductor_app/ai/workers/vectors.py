@@ -1,19 +1,28 @@
-"""Tasks on indexes of vectors: store texts and embeddings, and search for the nearest ones."""
+"""Tasks on indexes of vectors: store texts and embeddings, and search for the nearest ones.
+
+LLM_GENERATE_EMBEDDINGS tasks, and the embedding calls of vector tasks.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...core.errors import Invalid
 from ...core.expressions import quote_value
-from ...core.step_types.llm_get_embeddings import LlmGetEmbeddings
-from ...core.step_types.llm_index_text import LlmIndexText
-from ...core.step_types.llm_search_embeddings import LlmSearchEmbeddings
-from ...core.step_types.llm_search_index import LlmSearchIndex
-from ...core.step_types.llm_store_embeddings import LlmStoreEmbeddings
-from ...core.text_chunks import split_text
-from ...engine.ai.budgets import CallHeld
-from ...engine.ai.integration_settings import model_settings
-from ...engine.ai.vector_indexes import (
+from ...core.primitives import split_text
+from ...core.step_types.ai import (
+    LlmGenerateEmbeddings,
+    LlmGetEmbeddings,
+    LlmIndexText,
+    LlmSearchEmbeddings,
+    LlmSearchIndex,
+    LlmStoreEmbeddings,
+)
+from ...system_tasks.worker import WorkResult
+from ...tasks.store import ClaimedAttempt
+from ..commands.budgets import CallHeld
+from ..commands.calls import Usage
+from ..commands.integrations import ModelSettings, model_settings
+from ..commands.vectors import (
     Document,
     Place,
     VectorDatabase,
@@ -22,13 +31,45 @@ from ...engine.ai.vector_indexes import (
     store_documents,
     vector_database,
 )
-from ...insight.ai.vector_pages import VectorSearch
-from ...insight.ai.vector_search import FoundDocument, search_documents
-from ...models.claimed_attempts import ClaimedAttempt
-from ..worker import WorkResult
-from .embeddings import embed
-from .paid_calls import TASK_ERRORS, ModelWorker, failed_result
-from .provider_errors import CallFailed, without_keys
+from ..queries.vectors import FoundDocument, VectorSearch, search_documents
+from . import calls as providers
+from .calls import TASK_ERRORS, ModelWorker, estimate_texts, failed_result, paid_call
+from .messages import CallFailed, InputRejected, whole_number, without_keys
+
+
+def embed(
+    attempt: ClaimedAttempt, settings: ModelSettings, texts: list[str], dimensions: int | None
+) -> list[list[float]]:
+    """Return the vectors of texts, by one paid call.
+
+    Raises:
+        CallFailed: when there is no reply.
+        CallHeld: when a budget has no room.
+        InputRejected: when the provider has no embeddings.
+    """
+
+    def send(key: str) -> tuple[dict[str, Any], Usage]:
+        vectors, tokens = providers.embed(settings, texts, dimensions, key)
+        return {"vectors": vectors}, Usage(prompt_tokens=tokens)
+
+    content = ["embed", texts, dimensions]
+    vectors: list[list[float]] = paid_call(attempt, settings, content, send, estimate_texts(texts))["vectors"]
+    return vectors
+
+
+class GenerateEmbeddings(ModelWorker):
+    """Turns a text into a vector."""
+
+    type = LlmGenerateEmbeddings.type
+
+    def call(self, attempt: ClaimedAttempt, inputs: dict[str, Any], settings: ModelSettings) -> WorkResult:
+        """Return the vector as `result`."""
+        text = inputs.get("text")
+        if not isinstance(text, str) or not text.strip():
+            raise InputRejected("text must not be blank")
+        dimensions = whole_number(inputs, "dimensions") or None
+        return WorkResult("COMPLETED", {"result": embed(attempt, settings, [text], dimensions)[0]})
+
 
 CHUNK_SIZE, CHUNK_OVERLAP = 12_000, 400
 """The default length of a chunk and of the overlap, in characters (Conductor's defaults)."""

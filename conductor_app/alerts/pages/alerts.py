@@ -1,7 +1,14 @@
-"""Pages of alert targets: the list, a form for each kind, and a test whose answer is displayed."""
+"""Pages of alert targets: the list, a form for each kind, and a test whose answer is displayed.
 
+Chart of an alert's last seven days: the measured values, the threshold, and when the alert would have fired.
+
+The form of an alert target: a name, and the settings of its kind. Secrets are never displayed again.
+"""
+
+from collections.abc import Mapping
 from typing import Any
 
+from django import forms
 from django.contrib import messages
 from django.db.models import Count
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -12,16 +19,139 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.debug import sensitive_post_parameters
 
-from ...core.alert_targets import ALERT_TARGET_KINDS
+from ...core.alerts import ABSENCE, ALERT_TARGET_FIELDS, ALERT_TARGET_KINDS, BUDGET, SHARE, TargetField
 from ...core.errors import NotFound, RequestRefused
-from ...engine.failures import alert_targets as engine
-from ...insight.failures.alerts import notifications_to
-from ...models import AlertFiring, AlertTarget
-from ..badges import render_pill
-from ..error_messages import require_permission
-from ..object_pages import ObjectPage
-from ..pages import Page
-from .alert_target_form import KIND_LABELS, KIND_TEXTS, AlertTargetForm, kind_label
+from ...utils.formatting import HOUR, TimeRange
+from ...web.badges import render_pill
+from ...web.charts import ChartSeries, ChartThreshold, TrendChart
+from ...web.pages import ObjectPage, Page, require_permission
+from .. import commands as engine
+from ..models import AlertFiring, AlertTarget
+from ..queries import BackTest, notifications_to
+
+STEP = 2 * HOUR
+
+
+def back_test_chart(tested: BackTest, kind: str) -> TrendChart:
+    """Return the chart of a back-test. A bar has the value of its time that is the closest to firing."""
+    time_range = TimeRange("", tested.begin, STEP, -(-(tested.end - tested.begin) // STEP))
+    unit = " %" if kind in (SHARE, BUDGET) else ""
+    values: dict[int, list[float]] = {}
+    for at, value in tested.points:
+        values.setdefault(_place(at, time_range), []).append(value)
+    extreme = min if kind == ABSENCE else max
+    measured = [round(extreme(values.get(place, [0]))) for place in range(time_range.count)]
+    fired = {_place(at, time_range) for at, _hits in tested.firings}
+    sentence = ngettext(
+        "In the last seven days it would have fired %(n)s time",
+        "In the last seven days it would have fired %(n)s times",
+        len(tested.firings),
+    )
+    return TrendChart(
+        label=sentence % {"n": len(tested.firings)},
+        time_range=time_range,
+        series=(
+            ChartSeries(
+                _("Measured value") + unit, "started", [0 if n in fired else v for n, v in enumerate(measured)]
+            ),
+            ChartSeries(
+                _("Would have fired") + unit, "failed", [v if n in fired else 0 for n, v in enumerate(measured)]
+            ),
+        ),
+        threshold=ChartThreshold(tested.limit, _("Threshold %(limit)s") % {"limit": f"{tested.limit}{unit}"}),
+        has_totals=False,
+    )
+
+
+def _place(moment: int, time_range: TimeRange) -> int:
+    """Return the bar of a time. The end of the range belongs to the last bar."""
+    return min((moment - time_range.since) // time_range.step, time_range.count - 1)
+
+
+KIND_LABELS = {
+    "slack": gettext_lazy("Slack"),
+    "teams": gettext_lazy("Microsoft Teams"),
+    "pagerduty": gettext_lazy("PagerDuty"),
+    "webhook": gettext_lazy("Webhook"),
+    "email": gettext_lazy("Email"),
+}
+KIND_TEXTS = {
+    "slack": gettext_lazy("Posts to a channel through an incoming webhook."),
+    "teams": gettext_lazy("Posts an Adaptive Card to a channel through a workflow webhook."),
+    "pagerduty": gettext_lazy("Triggers an incident and resolves it when the alert clears."),
+    "webhook": gettext_lazy("Posts JSON to an address, with a signature if you set a key."),
+    "email": gettext_lazy("Sends an email to up to ten addresses."),
+}
+FIELD_LABELS = {
+    "url": gettext_lazy("URL"),
+    "routing_key": gettext_lazy("Integration key"),
+    "severity": gettext_lazy("Severity"),
+    "api_url": gettext_lazy("API address"),
+    "signing_key": gettext_lazy("Signing key"),
+    "addresses": gettext_lazy("Email addresses"),
+}
+FIELD_TEXTS = {
+    ("slack", "url"): gettext_lazy("Slack app → Incoming Webhooks → Add New Webhook to Workspace."),
+    ("teams", "url"): gettext_lazy("Teams → Workflows → Post to a channel when a webhook request is received."),
+    ("pagerduty", "routing_key"): gettext_lazy("Service → Integrations → Events API v2."),
+    ("pagerduty", "api_url"): gettext_lazy("In the EU region: https://events.eu.pagerduty.com"),
+    ("webhook", "url"): gettext_lazy("Receives JSON with view, sentence, at, alert, event and address."),
+    ("webhook", "signing_key"): gettext_lazy(
+        "The header X-Conductor-Signature has sha256= and the HMAC of X-Conductor-Timestamp, a dot and the body."
+    ),
+    ("email", "addresses"): gettext_lazy("Separated by commas."),
+}
+
+
+def kind_label(kind: str) -> str:
+    """Return the label of a kind, or the kind itself if this server no longer supports it."""
+    return str(KIND_LABELS.get(kind, kind))
+
+
+class AlertTargetForm(forms.Form):
+    """The fields of one kind of target. `is_stored`: True if secrets may stay empty to keep their values."""
+
+    name = forms.CharField(max_length=120, label=gettext_lazy("Name"))
+
+    def __init__(self, kind: str, data: Mapping[str, Any] | None = None, *, is_stored: bool = False, **more: Any):
+        super().__init__(data, **more)
+        fields = ALERT_TARGET_FIELDS.get(kind, ())
+        self.setting_names = [field.name for field in fields]
+        for field in fields:
+            self.fields[field.name] = _form_field(kind, field, is_stored)
+        self.fields["reason"] = forms.CharField(
+            required=False,
+            max_length=500,
+            label=_("Reason"),
+            help_text=_("Recorded in the audit log."),
+        )
+
+    def settings(self) -> dict[str, str]:
+        """Return the settings that were entered."""
+        return {name: self.cleaned_data[name] for name in self.setting_names}
+
+
+def _form_field(kind: str, field: TargetField, is_stored: bool) -> forms.Field:
+    text = FIELD_TEXTS.get((kind, field.name), "")
+    label = str(FIELD_LABELS[field.name])
+    if field.choices:
+        choices = [(choice, choice) for choice in field.choices]
+        return forms.ChoiceField(choices=choices, initial=field.default, label=label, help_text=text)
+    is_kept = field.is_secret and is_stored
+    widget: forms.Widget = forms.TextInput()
+    if field.is_secret:
+        widget = forms.PasswordInput(attrs={"autocomplete": "new-password"})
+        if is_kept:
+            text = _("Stored encrypted. Leave empty to keep it.")
+    return forms.CharField(
+        required=field.is_required and not is_kept,
+        max_length=field.max_length,
+        initial=field.default,
+        label=label,
+        help_text=text,
+        widget=widget,
+    )
+
 
 VIEW_PERMISSION, CHANGE_PERMISSION = "conductor.view_run", "conductor.change_run"
 
@@ -30,7 +160,7 @@ class AlertTargetsPage(Page):
     """List of the targets, and the kinds of new ones."""
 
     name, title, permission = "alert_targets", gettext_lazy("Alert targets"), VIEW_PERMISSION
-    template = "ops/alert_targets/list.html"
+    template = "ops/failures/alert_targets/list.html"
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
         rows = AlertTarget.objects.annotate(alert_count=Count("alerts")).defer("sealed")
@@ -45,7 +175,7 @@ class AlertTargetsPage(Page):
 class NewAlertTargetPage(ObjectPage):
     """Form that creates a target of one kind."""
 
-    name, permission, template = "alert_target_new", CHANGE_PERMISSION, "ops/alert_targets/edit.html"
+    name, permission, template = "alert_target_new", CHANGE_PERMISSION, "ops/failures/alert_targets/edit.html"
     route = "alert-targets/new/<str:kind>/"
 
     def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
@@ -70,8 +200,8 @@ class NewAlertTargetPage(ObjectPage):
 class AlertTargetPage(ObjectPage):
     """Page of one target: its settings, the test, and what was sent to it."""
 
-    name, permission, template = "alert_target", VIEW_PERMISSION, "ops/alert_targets/page.html"
-    live_template = "ops/alert_targets/deliveries.html"
+    name, permission, template = "alert_target", VIEW_PERMISSION, "ops/failures/alert_targets/page.html"
+    live_template = "ops/failures/alert_targets/deliveries.html"
     route = "alert-targets/<int:target_id>/"
 
     def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:

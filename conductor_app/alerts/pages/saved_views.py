@@ -1,6 +1,11 @@
-"""Saved views: named selections of runs with several uses, and their alerts, tested on the last seven days."""
+"""Saved views: named selections of runs with several uses, and their alerts, tested on the last seven days.
+
+Built-in views, and the addresses under which a selection of runs is listed, exported and processed.
+"""
 
 import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from django.contrib import messages
@@ -11,25 +16,102 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ... import clock
+from ...access.authentication import server_address
+from ...ai.models import ModelBudget
+from ...ai.pages.budgets import describe_budget, parse_budget_choice, reference_of
+from ...bulk import selections
+from ...bulk.pages.operations import list_parameters, parse_selection, selection_parameters
+from ...bulk.selections import to_query
 from ...core.alerts import BUDGET, QuietHours
 from ...core.errors import Invalid, NotFound, RequestRefused
-from ...engine.failures import alerts as engine
-from ...insight import keyset_pages
-from ...insight.bulk import selections
-from ...insight.failures.alerts import back_test, rule_of
-from ...models import Alert, AlertFiring, AlertTarget, ModelBudget, SavedView
-from ..ai.budget_alert_form import describe_budget, parse_budget_choice, reference_of
-from ..badges import exact_time, format_count
-from ..bulk.bulk_plan import list_parameters, parse_selection, selection_parameters
-from ..error_messages import require_permission, show_refusal
-from ..object_pages import ObjectPage
-from ..pages import Page
-from ..user_locale import zone_of
-from .alert_chart import back_test_chart
-from .alert_target_form import kind_label
-from .alert_targets import delivery_pill
-from .built_in_views import api_address, built_in_views, export_address, list_address, operate_address, selection_text
+from ...db import keyset_pages
+from ...runs.pages.filters import FILTER_FIELDS, FilterField, parse_duration
+from ...utils import clock
+from ...utils.formatting import DAY, HOUR
+from ...web.badges import exact_time, format_count
+from ...web.pages import ObjectPage, Page, require_permission, show_refusal
+from ...web.preferences import zone_of
+from .. import commands as engine
+from ..models import Alert, AlertFiring, AlertTarget, SavedView
+from ..queries import back_test, rule_of
+from .alerts import back_test_chart, delivery_pill, kind_label
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltInView:
+    """A built-in view: its name, its description, its address, and the address of a bulk operation if it lists runs."""
+
+    name: str
+    words: str
+    address: str
+    operate: str = ""
+
+
+def built_in_views(request: HttpRequest) -> Iterator[BuiltInView]:
+    """Yield the built-in views for the current time and user."""
+    now = clock.now()
+    yield _selection_view(_("Failed today"), {"status": ["FAILED", "TIMED_OUT"], "ended_since": now - now % DAY})
+    yield BuiltInView(_("Slow"), _("runs that take longer than usual"), reverse("admin:overview_activity"))
+    yield BuiltInView(_("No workers"), _("queues with pending tasks and no polling worker"), reverse("admin:queues"))
+    yield BuiltInView(_("Human tasks"), _("tasks that a person must complete"), reverse("admin:human_tasks"))
+    yield _selection_view(_("Long running"), {"status": ["RUNNING"], "started_before": now - HOUR})
+    yield BuiltInView(_("Retrying"), _("attempts after a retry, pending or running"), retrying_address())
+    yield _selection_view(_("My starts"), {"started_by": request.user.get_username()})
+
+
+def retrying_address() -> str:
+    """Return the address of the list of retries."""
+    return reverse("admin:conductor_attempt_changelist", query={"state": "retrying"})
+
+
+def _selection_view(name: str, selection: dict[str, Any]) -> BuiltInView:
+    return BuiltInView(name, selection_text(selection), list_address(selection), operate_address(selection))
+
+
+def selection_text(selection: Mapping[str, Any], group_titles: Mapping[int, str] | None = None) -> str:
+    """Return a selection as text. `group_titles`: those of its failure groups, if they are known."""
+    try:
+        return selections.describe_selection(selection, group_titles)
+    except Invalid:
+        return _("a selection that is no longer valid")
+
+
+def selection_query(selection: Mapping[str, Any]) -> dict[str, str]:
+    """Return the query parameters of a selection in the list of runs."""
+    found = {
+        field.name: _query_value(field, selection[field.selection_key])
+        for field in FILTER_FIELDS
+        if field.selection_key in selection
+    }
+    return found | ({"status": ",".join(selection["status"])} if selection.get("status") else {})
+
+
+def _query_value(field: FilterField, value: Any) -> str:
+    return f"{value} ms" if field.parse is parse_duration else str(value)
+
+
+def list_address(selection: Mapping[str, Any]) -> str:
+    """Return the address of the list of runs with a selection."""
+    return reverse("admin:conductor_run_changelist", query=selection_query(selection) or None)
+
+
+def operate_address(selection: Mapping[str, Any]) -> str:
+    """Return the address that plans a bulk operation on a selection."""
+    return reverse("admin:bulk_plan", query=selection_parameters(selection) or None)
+
+
+def export_address(selection: Mapping[str, Any], format: str) -> str:
+    """Return the address that exports a selection."""
+    return reverse("admin:run_export", args=[format], query=selection_query(selection) or None)
+
+
+def api_address(request: HttpRequest, selection: Mapping[str, Any]) -> str:
+    """Return the address of a selection in the API. Empty if the API's query language cannot express it."""
+    query = to_query(selection)
+    if query is None:
+        return ""
+    return f"{server_address(request)}/api/workflow/search?{urlencode({'query': query})}"
+
 
 PERMISSION = "conductor.change_run"
 MAX_FIRINGS, MAX_TILES = 30, 8
@@ -51,7 +133,12 @@ def visible_views(request: HttpRequest) -> QuerySet[SavedView]:
 class ViewsPage(Page):
     """List of saved and built-in views."""
 
-    name, title, template, permission = "views", gettext_lazy("Saved views"), "ops/views.html", "conductor.view_run"
+    name, title, template, permission = (
+        "views",
+        gettext_lazy("Saved views"),
+        "ops/failures/views.html",
+        "conductor.view_run",
+    )
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
         views = list(visible_views(request).prefetch_related("alerts"))
@@ -105,7 +192,7 @@ class ViewsPage(Page):
 class ViewPage(ObjectPage):
     """Page of one view and its alerts."""
 
-    name, template, permission = "view", "ops/view.html", "conductor.view_run"
+    name, template, permission = "view", "ops/failures/view.html", "conductor.view_run"
     route = "views/<int:view_id>/"
 
     def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
@@ -182,7 +269,7 @@ class TilesPage(Page):
     """Fragment of the overview with the views that are tiles, each with its count."""
 
     name, permission, title = "view_tiles", "conductor.view_run", gettext_lazy("Saved views")
-    template, live_template = "ops/tiles_page.html", "ops/tiles.html"
+    template, live_template = "ops/monitoring/tiles_page.html", "ops/monitoring/tiles.html"
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
         return {"tiles": [_tile_context(view) for view in visible_views(request).filter(is_tile=True)[:MAX_TILES]]}

@@ -1,26 +1,24 @@
 """Commands of operators and clients. Each command is a function (run, context, now) → effects."""
 
 from ..decide import no_command
-from .callbacks import reset_callbacks
 from .debug import ReleaseStop, Rewind, remove_breakpoint, set_breakpoint
-from .jump import jump_to_step
+from .jump import jump_to_step, skip_step
 from .lifecycle import (
     FailUndecidableRun,
     pause_run,
     release_held_run,
+    release_lease,
+    requeue_attempt,
+    reset_callbacks,
     resume_run,
+    set_variables,
     simpler_command,
     terminate_if_open,
     terminate_run,
+    update_state,
 )
-from .queueing import release_lease, requeue_attempt
-from .reopen import RESUME
+from .reopen import RESUME, ResumeParent, Retry, restart_run
 from .rerun import EarlierAttempt, Rerun
-from .restart import restart_run
-from .resume_parent import ResumeParent
-from .retry import Retry
-from .skip import skip_step
-from .update_state import set_variables, update_state
 from .upgrade import UpgradePlan, plan_upgrade, upgrade_run
 
 __all__ = [

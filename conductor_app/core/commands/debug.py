@@ -19,14 +19,14 @@ from ..decision_context import Command, DecisionContext, conductor_task_type
 from ..effects import Effect, UpdateRun, apply_effects
 from ..errors import Conflict, Forbidden, Invalid, NotAllowedInState, NotFound, StepRefused
 from ..masking import masked_names, restore_named
-from ..rules.finish_run import end_run
-from ..rules.stop_at_breakpoints import release_task
+from ..rules.advance import release_task
+from ..rules.finish import end_run
 from ..snapshot import Run, Task
 from ..states import PAUSED
-from ..step_types.named_objects import require_named_objects
-from ..step_types.sub_workflow import SubWorkflow
+from ..step_types.base import require_named_objects
+from ..step_types.sub_workflows import SubWorkflow
+from .lifecycle import set_variables
 from .rerun import Rerun
-from .update_state import set_variables
 
 CONTINUE, OVER, INTO, TO = ACTIONS = ("continue", "over", "into", "to")
 """How a stopped run continues: to the next breakpoint, to the next step, into a sub-workflow, or to a named step."""

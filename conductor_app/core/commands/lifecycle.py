@@ -1,16 +1,37 @@
-"""Pause, resume, terminate and release runs."""
+"""Pause, resume, terminate and release runs.
 
-from collections.abc import Iterator
+Make waiting tasks visible to workers at once.
+
+Change the priority, the delay or the queue of a pending attempt; take a leased one from its worker.
+
+Change the variables of a running workflow, and apply a report to one of its open tasks.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..decision_context import Command, DecisionContext, WithoutRules
-from ..effects import Effect, ResolveTask, TransitionRun, UpdateRun, UpdateTask, apply_effects
-from ..frozen import fast_replace
-from ..reasons import shorten_reason
-from ..rules.finish_run import end_run
-from ..rules.schedule_retry import give_up
+from ..effects import (
+    Effect,
+    RequeueAttempt,
+    ResolveTask,
+    SetVariables,
+    TransitionAttempt,
+    TransitionRun,
+    UpdateRun,
+    UpdateTask,
+    apply_effects,
+)
+from ..errors import Conflict, Invalid, NotAllowedInState, shorten_reason
+from ..masking import masked_names, restore_named
+from ..primitives import fast_replace
+from ..reports import Report, apply_report, require_open_task, return_to_queue
+from ..rules.failures import give_up
+from ..rules.finish import end_run
 from ..snapshot import Run
-from ..states import COMPLETED, PAUSED, RUN, TERMINATED
+from ..states import COMPLETED, LEASED, PAUSED, PENDING, RUN, TERMINATED
+from ..step_types.decisions import MAX_BYTES
 from ..timers import next_timer
 from .reopen import require_whole_run
 
@@ -117,3 +138,105 @@ def release_held_run(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effec
         facts: dict[str, Any] = {"visible_at": now + task.attempt.delay_ms, "pending_since": now}
         due_at = next_timer(task.step.policy, fast_replace(task.attempt, **facts), now)
         yield UpdateTask(task.key, attempt_facts={**facts, "due_at": due_at})
+
+
+def reset_callbacks(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+    """Yield the effects that end callback delays and retry delays of pending tasks (execution §7.2).
+
+    Raises:
+        NotAllowedInState: when the run has ended.
+    """
+    if not run.is_open:
+        raise NotAllowedInState(
+            f"Workflow {run.id} is {run.status}. Callbacks can only be reset while it is running or paused."
+        )
+    for task in run.open_tasks:
+        attempt = task.attempt
+        if attempt.status == PENDING and attempt.queue and attempt.callback_ms and attempt.visible_at > now:
+            facts: dict[str, Any] = {"visible_at": now, "pending_since": now, "callback_ms": 0}
+            due_at = next_timer(task.step.policy, fast_replace(attempt, **facts), now)
+            yield UpdateTask(task.key, attempt_facts={**facts, "due_at": due_at})
+
+
+def requeue_attempt(attempt_id: str, facts: Mapping[str, Any]) -> Command:
+    """Return the command that changes these fields of a pending attempt.
+
+    If it ends a delay, the poll timeout starts again.
+
+    Raises:
+        Conflict: when the command is applied and the attempt is not in a queue.
+    """
+
+    def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        task = require_open_task(run, attempt_id)
+        if task.attempt.status != PENDING or not task.attempt.queue:
+            raise Conflict(f"Task {attempt_id} is {task.attempt.status}. It is not waiting in a queue.")
+        fresh = dict(facts)
+        if task.attempt.visible_at > now and fresh.get("visible_at", task.attempt.visible_at) <= now:
+            fresh |= {"pending_since": now, "callback_ms": 0}
+        fresh["due_at"] = next_timer(task.step.policy, fast_replace(task.attempt, **fresh), now)
+        yield RequeueAttempt(task.key, fresh)
+
+    return command
+
+
+def release_lease(attempt_id: str) -> Command:
+    """Return the command that releases a leased attempt to its queue, as if its worker had done so; its number stays.
+
+    Raises:
+        Conflict: when the command is applied and no worker holds the attempt.
+    """
+
+    def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[TransitionAttempt]:
+        task = require_open_task(run, attempt_id)
+        if task.attempt.status != LEASED or not task.attempt.queue:
+            raise Conflict(f"Task {attempt_id} is {task.attempt.status}. No worker holds it.")
+        yield return_to_queue(task, 0, {}, now)
+
+    return command
+
+
+def set_variables(given: Mapping[str, Any], appends: bool = False) -> Command:
+    """Return the command that merges variables into those of the run, by name.
+
+    A masked variable given as `***` keeps its value. `appends`: values are appended to variables that are lists.
+
+    Raises:
+        NotAllowedInState: when the command is applied and the run has ended.
+        Invalid: when the command is applied and the variables exceed the size limit.
+    """
+
+    def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        if not run.is_open:
+            raise NotAllowedInState(f"Workflow {run.id} is {run.status}. Its variables can no longer be changed.")
+        known = ctx.variables()
+        fresh = (
+            {name: _append_value(known.get(name), value) for name, value in given.items()}
+            if appends
+            else restore_named(dict(given), known, masked_names(run.definition))
+        )
+        variables = {**known, **fresh}
+        size = len(json.dumps(variables, default=str))
+        if size > MAX_BYTES:
+            raise Invalid(f"The variables of the workflow have {size} bytes. The limit is {MAX_BYTES} bytes.")
+        yield SetVariables(variables)
+
+    return command
+
+
+def _append_value(known: Any, value: Any) -> Any:
+    if not isinstance(known, list):
+        return value
+    return [*known, *(value if isinstance(value, list) else [value])]
+
+
+def update_state(variables: Mapping[str, Any], attempt_id: str, report: Report | None) -> Command:
+    """Return the command that sets variables and applies a report to an attempt, both or neither."""
+
+    def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        if variables or report is None:
+            yield from set_variables(variables)(run, ctx, now)
+        if report is not None:
+            yield from apply_report(attempt_id, report)(run, ctx, now)
+
+    return command

@@ -9,13 +9,13 @@ from ..decision_context import DecisionContext
 from ..definition import Key
 from ..effects import CreateTask, Effect, TransitionRun, apply_effects
 from ..errors import Invalid, NotAllowedInState
-from ..failure_scopes import is_failure_handled
-from ..frozen import fast_replace
+from ..primitives import fast_replace
 from ..rules.advance import enter_step, enter_together, pending_entries
+from ..rules.finish import is_failure_handled
 from ..snapshot import Identity, Run, Task
 from ..step_types import step_type_of
-from .downstream import Downstream, waiting_keys
 from .reopen import (
+    Downstream,
     creation_order,
     delete_tasks,
     failed_tasks,
@@ -28,6 +28,7 @@ from .reopen import (
     require_whole_run,
     superseded_keys,
     terminate_tasks,
+    waiting_keys,
 )
 
 

@@ -5,21 +5,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..decision_context import Command, DecisionContext
-from ..definition import Definition, Key, Step
+from ..definition import Definition, Flow, Key, Step, StepLevel, path_to_step, phase_of, references_inside, structure_of
 from ..effects import Effect, SwitchDefinition, UpdateRun, UpdateTask, apply_effects
 from ..errors import Conflict, Invalid
-from ..frozen import fast_replace
 from ..masking import masked_names, restore_named
 from ..named_steps import restore_step
+from ..primitives import fast_replace
 from ..rules.advance import enter_step
 from ..snapshot import CONTROL_REMOVED, Run, Task
 from ..states import SKIPPED
-from ..step_structure import Flow, structure_of
-from ..step_tree import StepLevel, path_to_step, phase_of, references_inside
 from ..step_types import step_type_of
-from .jump import abandon_task, definition_step_of
-from .skip import skipped_task
-from .step_lookup import is_join, require_running, steps_skipped_together
+from .jump import abandon_task, definition_step_of, is_join, require_running, skipped_task, steps_skipped_together
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..step_structure import type_of
-from ..step_tree import StepSpot, walk
+from ..definition import StepSpot, type_of, walk
 
 ADDED, REMOVED, CHANGED, MOVED = "added", "removed", "changed", "moved"
 QUIET = frozenset(("createTime", "updateTime", "createdBy", "updatedBy", "version", "ownerApp"))

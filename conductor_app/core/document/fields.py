@@ -1,11 +1,25 @@
-"""Conversion of JSON values to expected types: numbers from text and text from numbers, and nothing more."""
+"""Fields of documents: their types, defaults and conversions.
+
+Conversion of JSON values to expected types: numbers from text and text from numbers, and nothing more.
+
+Read documents by a table of their fields: name, type, default.
+
+A field with a default is always present, others only if they have a value; unknown fields are kept.
+
+The fields of workflow and task definitions (api §3.2-3.4).
+
+Definitions as the API returns them: converted fields, defaults, unknown fields kept.
+
+Validation of schemas at registration (api §2.1).
+"""
 
 import math
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
-from ...errors import ValidationError
+from ..definition import DEFAULT_TYPE, MAX_DEPTH, structure_of
+from ..errors import ValidationError
 
 WHOLE_NUMBER = re.compile(r"\s*[+-]?\d{1,20}\s*")
 MAX_SECONDS = 10**12
@@ -217,3 +231,267 @@ class _Seconds(IntegerOf):
 
 seconds = _Seconds(64)
 texts = ListOf(read_text)
+
+
+class FieldSpec(NamedTuple):
+    """A field. `default`: a value, or `dict` or `list` for an empty one; None for no default."""
+
+    name: str
+    read: Reader
+    default: Any = None
+
+
+FieldTable = tuple[FieldSpec, ...]
+
+
+def read_document(document: dict[str, Any], table: FieldTable, place: DocumentPosition) -> dict[str, Any]:
+    """Return the document with every field of the table converted or set to its default. Other fields are kept."""
+    if not place.fills:
+        return document | {
+            name: read_at(place.at(name), read, document[name]) for name, read, _ in table if name in document
+        }
+    result = {name: value for name, value in document.items() if value is not None}
+    for name, reader, default in table:
+        value = read_at(place.at(name), reader, result[name]) if name in result else None
+        if value is None and default is not None:
+            value = default() if isinstance(default, type) else default
+        if value is None:
+            result.pop(name, None)
+        else:
+            result[name] = value
+    return result
+
+
+class ObjectOf:
+    """Reads an object with the fields of a table."""
+
+    def __init__(self, table: FieldTable) -> None:
+        self.table = table
+
+    def __call__(self, value: Any, place: DocumentPosition) -> dict[str, Any]:
+        return read_document(read_mapping(value, place), self.table, place)
+
+
+def read_step(value: Any, place: DocumentPosition) -> dict[str, Any]:
+    """Return a step with its nested steps. `workflowTaskType` is another name of `type`.
+
+    Raises:
+        ValueRefused: when steps are nested too deeply.
+    """
+    if place.depth > MAX_DEPTH:
+        raise ValueRefused(f"is nested more than {MAX_DEPTH} levels deep")
+    given = dict(read_mapping(value, place))
+    spelled = given.pop("workflowTaskType", None)
+    if spelled is not None:
+        given.setdefault("type", spelled)
+    given_type = given.get("type")
+    own = structure_of(given_type).fields if isinstance(given_type, str) else ()
+    return read_document(given, (*WORKFLOW_TASK, *own), place.nested())
+
+
+def read_sub_workflow(value: Any, place: DocumentPosition) -> Any:
+    if isinstance(value, dict) or (isinstance(value, str) and value.startswith("${") and value.endswith("}")):
+        return value
+    raise ValueRefused("must be a workflow definition, or an expression that gives one: ${…}")
+
+
+AUDIT: FieldTable = (
+    FieldSpec("ownerApp", read_text),
+    FieldSpec("createTime", IntegerOf(64), 0),
+    FieldSpec("updateTime", IntegerOf(64), 0),
+    FieldSpec("createdBy", read_text),
+    FieldSpec("updatedBy", read_text),
+)
+
+SCHEMA: FieldTable = (
+    *AUDIT,
+    FieldSpec("name", read_text),
+    FieldSpec("version", IntegerOf(), 1),
+    FieldSpec("type", ChoiceOf("JSON", "AVRO", "PROTOBUF")),
+    FieldSpec("data", read_mapping),
+    FieldSpec("externalRef", read_text),
+)
+
+CACHE: FieldTable = (FieldSpec("key", read_text), FieldSpec("ttlInSecond", IntegerOf(), 0))
+
+TASK_DEFINITION: FieldTable = (
+    *AUDIT,
+    FieldSpec("name", read_name),
+    FieldSpec("description", read_text),
+    FieldSpec("retryCount", IntegerOf(), 3),
+    FieldSpec("timeoutSeconds", seconds, 0),
+    FieldSpec("inputKeys", texts, list),
+    FieldSpec("outputKeys", texts, list),
+    FieldSpec("runtimeMetadata", texts, list),
+    FieldSpec("timeoutPolicy", ChoiceOf("RETRY", "TIME_OUT_WF", "ALERT_ONLY"), "TIME_OUT_WF"),
+    FieldSpec("retryLogic", ChoiceOf("FIXED", "EXPONENTIAL_BACKOFF", "LINEAR_BACKOFF"), "FIXED"),
+    FieldSpec("retryDelaySeconds", IntegerOf(), 60),
+    FieldSpec("responseTimeoutSeconds", seconds, 3600),
+    FieldSpec("concurrentExecLimit", IntegerOf()),
+    FieldSpec("inputTemplate", read_mapping, dict),
+    FieldSpec("rateLimitPerFrequency", IntegerOf(), 0),
+    FieldSpec("rateLimitFrequencyInSeconds", IntegerOf(), 1),
+    FieldSpec("isolationGroupId", read_queue_part),
+    FieldSpec("executionNameSpace", read_queue_part),
+    FieldSpec("baseType", read_text),
+    FieldSpec("ownerEmail", read_name),
+    FieldSpec("pollTimeoutSeconds", IntegerOf()),
+    FieldSpec("backoffScaleFactor", IntegerOf(), 1),
+    FieldSpec("maxRetryDelaySeconds", IntegerOf(), 0),
+    FieldSpec("backoffJitterMs", IntegerOf(), 0),
+    FieldSpec("totalTimeoutSeconds", seconds, 0),
+    FieldSpec("taskStatusListenerEnabled", read_boolean, True),
+    FieldSpec("inputSchema", ObjectOf(SCHEMA)),
+    FieldSpec("outputSchema", ObjectOf(SCHEMA)),
+    FieldSpec("enforceSchema", read_boolean, False),
+)
+
+SUB_WORKFLOW: FieldTable = (
+    FieldSpec("name", read_text),
+    FieldSpec("version", IntegerOf()),
+    FieldSpec("taskToDomain", MapOf(read_text)),
+    FieldSpec("workflowDefinition", read_sub_workflow),
+    FieldSpec("idempotencyKey", read_text),
+    FieldSpec("idempotencyStrategy", read_text),
+    FieldSpec("priority", read_any),
+)
+
+STATE_CHANGE: FieldTable = (FieldSpec("type", read_text), FieldSpec("payload", read_mapping))
+
+STEPS: Reader = ListOf(read_step)
+
+WORKFLOW_TASK: FieldTable = (
+    FieldSpec("name", read_name),
+    FieldSpec("taskReferenceName", read_name),
+    FieldSpec("description", read_text),
+    FieldSpec("dynamicTaskNameParam", read_text),
+    FieldSpec("caseValueParam", read_text),
+    FieldSpec("caseExpression", read_text),
+    FieldSpec("scriptExpression", read_text),
+    FieldSpec("dynamicForkJoinTasksParam", read_text),
+    FieldSpec("dynamicForkTasksParam", read_text),
+    FieldSpec("dynamicForkTasksInputParamName", read_text),
+    FieldSpec("sink", read_text),
+    FieldSpec("loopCondition", read_text),
+    FieldSpec("items", read_text),
+    FieldSpec("evaluatorType", read_text),
+    FieldSpec("expression", read_text),
+    FieldSpec("joinStatus", read_text),
+    FieldSpec("type", read_name, DEFAULT_TYPE),
+    FieldSpec("inputParameters", read_mapping, dict),
+    FieldSpec("metadata", read_mapping, dict),
+    FieldSpec("decisionCases", MapOf(STEPS), dict),
+    FieldSpec("defaultCase", STEPS, list),
+    FieldSpec("loopOver", STEPS, list),
+    FieldSpec("forkTasks", ListOf(STEPS), list),
+    FieldSpec("joinOn", texts, list),
+    FieldSpec("defaultExclusiveJoinTask", texts, list),
+    FieldSpec("startDelay", IntegerOf(), 0),
+    FieldSpec("optional", read_boolean, False),
+    FieldSpec("permissive", read_boolean, False),
+    FieldSpec("asyncComplete", read_boolean, False),
+    FieldSpec("rateLimited", read_boolean),
+    FieldSpec("retryCount", IntegerOf()),
+    FieldSpec("subWorkflowParam", ObjectOf(SUB_WORKFLOW)),
+    FieldSpec("taskDefinition", ObjectOf(TASK_DEFINITION)),
+    FieldSpec("onStateChange", MapOf(ListOf(ObjectOf(STATE_CHANGE))), dict),
+    FieldSpec("cacheConfig", ObjectOf(CACHE)),
+    FieldSpec("joinMode", ChoiceOf("SYNC", "ASYNC")),
+)
+
+RATE_LIMIT: FieldTable = (
+    FieldSpec("rateLimitKey", read_text),
+    FieldSpec("concurrentExecLimit", IntegerOf(), 0),
+    FieldSpec("policy", ChoiceOf("QUEUE", "REJECT"), "QUEUE"),
+)
+
+WORKFLOW_DEFINITION: FieldTable = (
+    *AUDIT,
+    FieldSpec("name", read_name),
+    FieldSpec("description", read_text),
+    FieldSpec("version", IntegerOf(), 1),
+    FieldSpec("tasks", STEPS, list),
+    FieldSpec("inputParameters", texts, list),
+    FieldSpec("outputParameters", read_mapping, dict),
+    FieldSpec("variables", read_mapping, dict),
+    FieldSpec("inputTemplate", read_mapping, dict),
+    FieldSpec("metadata", read_mapping, dict),
+    FieldSpec("failureWorkflow", read_name),
+    FieldSpec("failureWorkflowVersion", IntegerOf()),
+    FieldSpec("schemaVersion", IntegerOf(), 2),
+    FieldSpec("restartable", read_boolean, True),
+    FieldSpec("workflowStatusListenerEnabled", read_boolean, False),
+    FieldSpec("workflowStatusListenerSink", read_text),
+    FieldSpec("ownerEmail", read_name),
+    FieldSpec("timeoutPolicy", ChoiceOf("TIME_OUT_WF", "ALERT_ONLY"), "ALERT_ONLY"),
+    FieldSpec("timeoutSeconds", seconds, 0),
+    FieldSpec("rateLimitConfig", ObjectOf(RATE_LIMIT)),
+    FieldSpec("inputSchema", ObjectOf(SCHEMA)),
+    FieldSpec("outputSchema", ObjectOf(SCHEMA)),
+    FieldSpec("enforceSchema", read_boolean, True),
+    FieldSpec("cacheConfig", ObjectOf(CACHE)),
+    FieldSpec("maskedFields", texts, list),
+)
+
+
+def normalize_workflow(document: Any, place: DocumentPosition | None = None) -> dict[str, Any]:
+    """Return a normalized workflow definition. Invalid values are omitted and reported at `place`."""
+    return _normalize(ObjectOf(WORKFLOW_DEFINITION), document, place)
+
+
+def normalize_task(document: Any, place: DocumentPosition | None = None) -> dict[str, Any]:
+    """Return a normalized task definition. Invalid values are omitted and reported at `place`."""
+    return _normalize(ObjectOf(TASK_DEFINITION), document, place)
+
+
+def coerce_workflow(document: Any) -> Any:
+    """Return a workflow definition without defaults and with known fields converted. Invalid values stay."""
+    return read_at(DocumentPosition(fills=False), ObjectOf(WORKFLOW_DEFINITION), document)
+
+
+def coerce_task(document: Any) -> Any:
+    """Return a task definition without defaults and with known fields converted. Invalid values stay."""
+    return read_at(DocumentPosition(fills=False), ObjectOf(TASK_DEFINITION), document)
+
+
+def coerce_step(document: Any) -> tuple[Any, list[ValidationError]]:
+    """Return a dynamically created step with known fields converted, and its validation errors."""
+    place = DocumentPosition(fills=False)
+    return read_at(place, read_step, document), place.validation_errors
+
+
+def normalize_step(document: Any) -> dict[str, Any]:
+    """Return a normalized step with its nested steps."""
+    return _normalize(read_step, document, None)
+
+
+def _normalize(reader: Reader, document: Any, place: DocumentPosition | None) -> dict[str, Any]:
+    place = place or DocumentPosition()
+    read = read_at(place, reader, document)
+    if document is None:
+        place.add_error("The document must be an object")
+    return read if isinstance(read, dict) else {}
+
+
+MAX_NAME_LENGTH = 255
+
+
+def read_schema(document: dict[str, Any]) -> tuple[dict[str, Any], list[ValidationError]]:
+    """Return the schema with converted fields, and the validation errors except those of the JSON schema itself."""
+    place = DocumentPosition()
+    read = read_document(document, SCHEMA, place)
+    name = read.get("name") or ""
+    if not name.strip():
+        place.at("name").add_missing("Schema name cannot be null or empty", document.get("name"))
+    elif len(name) > MAX_NAME_LENGTH:
+        place.at("name").add_error(f"must have at most {MAX_NAME_LENGTH} characters", name)
+    if not read.get("type"):
+        place.at("type").add_missing("Schema type cannot be null: JSON, AVRO or PROTOBUF")
+    check_version(read, place)
+    return read, place.validation_errors
+
+
+def check_version(read: dict[str, Any], place: DocumentPosition) -> None:
+    """Check that a version is at least 1."""
+    if read["version"] < 1:
+        place.at("version").add_error("must be greater than or equal to 1", read["version"])

@@ -1,16 +1,131 @@
-"""Layout of a document: the steps with their successors."""
+"""The workflow document, read: a Definition with its steps laid out.
+
+The schemas that a definition holds payloads to.
+
+A task definition's document → the Policy of a step.
+
+Layout of a document: the steps with their successors.
+
+The workflow document → Definition.
+
+Workflow definitions that are written inside another document, at `subWorkflowParam.workflowDefinition`.
+
+The expressions in such a definition belong to the child run. Whatever resolves or checks the parent's expressions
+takes the definitions out first.
+
+The objects that a definition names: secrets, environment values, databases, integrations, prompts, workflows.
+"""
 
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..definition import Policy, Step
+from ..data_requests import SECRET_TARGET, VARIABLE_TARGET, WORKFLOW_TARGET
+from ..definition import (
+    DEFAULT_LIMITS,
+    DEFAULT_TYPE,
+    FIXED,
+    MAX_DEPTH,
+    TIME_OUT_RUN,
+    Definition,
+    Flow,
+    Policy,
+    RunLimits,
+    Schema,
+    Step,
+    named_uses,
+    structure_of,
+    structure_of_step,
+    type_of,
+    walk,
+    written_type,
+)
 from ..errors import ValidationError, ValidationFailed
-from ..frozen import fast_replace
-from ..step_structure import Flow, structure_of, type_of
-from ..step_tree import MAX_DEPTH
-from .policy import read_policy, read_whole_number
+from ..expressions import needed_references
+from ..expressions.json_text import expression_texts
+from ..primitives import fast_replace
+
+
+def enforced_schemas(document: Mapping[str, Any], *, by_default: bool) -> dict[str, Schema]:
+    """Return the enforced schemas of a definition by part. The resolved definition contains them."""
+    asked = document.get("enforceSchema")
+    if not (by_default if asked is None else asked):
+        return {}
+    given = {"input_schema": document.get("inputSchema"), "output_schema": document.get("outputSchema")}
+    return {part: schema for part, one in given.items() if isinstance(one, dict) and (schema := _read_schema(one))}
+
+
+def _read_schema(given: Mapping[str, Any]) -> Schema | None:
+    """Return a JSON schema; None for other languages, for external addresses, and for an empty one."""
+    if given.get("type") not in (None, "JSON"):
+        return None
+    name = ", version ".join(str(given[part]) for part in ("name", "version") if given.get(part))
+    if isinstance(given.get("data"), dict):
+        return Schema(name, json.dumps(given["data"], sort_keys=True))
+    return Schema(name, "") if given.get("name") and not given.get("externalRef") else None
+
+
+BUILT_IN_LEASE_SECONDS = 120
+"""The lease of built-in workers in seconds, longer than the maximum duration of their tasks."""
+MAX_VALUE = 2**31 - 1
+"""No span, count or limit is larger: in seconds it is 68 years."""
+AD_HOC = {"retryCount": 3, "retryDelaySeconds": 60, "responseTimeoutSeconds": 3600}
+"""The policy of a SIMPLE task without a task definition (execution §3)."""
+
+
+def read_policy(task: Mapping[str, Any], *, is_ad_hoc: bool = True) -> Policy:
+    """Return the policy of a step's document: its `taskDefinition`, overridden by the step's own `retryCount`.
+
+    `is_ad_hoc`: a SIMPLE step without a task definition gets the defaults of one.
+    """
+    document = task.get("taskDefinition") or {}
+    structure = structure_of_step(task)
+    is_simple = written_type(task) == DEFAULT_TYPE
+    defaults = AD_HOC if document or (is_ad_hoc and is_simple) else structure.policy_defaults
+    retries = task.get("retryCount")
+    lease = read_whole_number(document, "responseTimeoutSeconds", defaults.get("responseTimeoutSeconds", 0))
+    is_built_in, is_isolated = structure.is_built_in, structure.is_isolated
+    return Policy(
+        name=document.get("name") or task.get("name") or "",
+        retries=read_whole_number(document, "retryCount", defaults.get("retryCount", 0))
+        if retries is None
+        else read_whole_number(task, "retryCount", 0),
+        logic=document.get("retryLogic") or str(defaults.get("retryLogic") or FIXED),
+        delay_seconds=read_whole_number(document, "retryDelaySeconds", defaults.get("retryDelaySeconds", 60)),
+        scale=read_whole_number(document, "backoffScaleFactor", 1),
+        max_delay_seconds=read_whole_number(document, "maxRetryDelaySeconds", 0),
+        jitter_ms=read_whole_number(document, "backoffJitterMs", 0),
+        total_seconds=read_whole_number(document, "totalTimeoutSeconds", 0),
+        timeout_seconds=read_whole_number(document, "timeoutSeconds", 0),
+        lease_seconds=min(lease or BUILT_IN_LEASE_SECONDS, BUILT_IN_LEASE_SECONDS) if is_built_in else lease,
+        poll_seconds=read_whole_number(document, "pollTimeoutSeconds", 0),
+        timeout_policy=document.get("timeoutPolicy") or TIME_OUT_RUN,
+        concurrent_limit=read_whole_number(document, "concurrentExecLimit", 0),
+        rate_count=read_whole_number(document, "rateLimitPerFrequency", 0),
+        rate_seconds=read_whole_number(document, "rateLimitFrequencyInSeconds", 1),
+        input_template=document.get("inputTemplate") or {},
+        **enforced_schemas(document, by_default=False),
+        requeues_on_lost_lease=is_built_in,
+        isolation_group=read_stripped_text(document, "isolationGroupId") if is_isolated else "",
+        name_space=read_stripped_text(document, "executionNameSpace") if is_isolated else "",
+    )
+
+
+def read_stripped_text(document: Mapping[str, Any], name: str) -> str:
+    """Return a stripped text member, or ""."""
+    value = document.get(name)
+    return value.strip() if isinstance(value, str) else ""
+
+
+def read_whole_number(document: Mapping[str, Any], name: str, default: int) -> int:
+    """Return an integer member from 0 to MAX_VALUE, or the default."""
+    value = document.get(name)
+    try:
+        return default if value is None or value == "" else min(max(int(value), 0), MAX_VALUE)
+    except (TypeError, ValueError, OverflowError):
+        return default
+
 
 Document = Mapping[str, Any]
 
@@ -151,3 +266,164 @@ def add_joins(steps: dict[str, Step]) -> dict[str, Step]:
         if ref in steps:
             steps[ref] = fast_replace(steps[ref], joined_by=tuple(joins))
     return steps
+
+
+ALLOWED_SECRETS = "_allowedSecrets"
+"""Key in a resolved document: its steps may name only these secrets. Only the engine writes it; replies omit it."""
+
+
+def read_definition(
+    document: Mapping[str, Any],
+    *,
+    hash: str = "",
+    publishes_task_events: bool = False,
+    limits: RunLimits = DEFAULT_LIMITS,
+) -> Definition:
+    """Return the definition that the document describes. `limits`: those of its runs.
+
+    Raises:
+        ValidationFailed: when it cannot be laid out.
+    """
+    tasks = document.get("tasks") or ()
+    allowed = document.get(ALLOWED_SECRETS)
+    allowed_secrets = None if allowed is None else frozenset(allowed)
+    steps = layout_steps(tasks, allowed_secrets=allowed_secrets)
+    return Definition(
+        name=str(document.get("name") or ""),
+        version=read_whole_number(document, "version", 1),
+        document=document,
+        steps=steps,
+        first=str(tasks[0].get("taskReferenceName")) if tasks else None,
+        hash=hash,
+        timeout_seconds=read_whole_number(document, "timeoutSeconds", 0),
+        times_out=document.get("timeoutPolicy") == TIME_OUT_RUN,
+        **enforced_schemas(document, by_default=True),
+        output_parameters=document.get("outputParameters") or {},
+        # Steps of a dynamic fork may be permissive too; only its input says so.
+        has_permissive=any(step.permissive or makes_branches(step) for step in steps.values()),
+        publishes_task_events=publishes_task_events,
+        publishes_listener_events=publishes_task_events
+        or bool(document.get("workflowStatusListenerEnabled"))
+        or any(step.document.get("onStateChange") or makes_branches(step) for step in steps.values()),
+        limits=limits,
+        allowed_secrets=allowed_secrets,
+        breakpoints=(),
+    )
+
+
+def makes_branches(step: Step) -> bool:
+    """Return True if tasks of the step bring steps of their own, which the definition does not show."""
+    return structure_of(step.type).flow is Flow.DYNAMIC_FORK
+
+
+PARAM, DEFINITION = "subWorkflowParam", "workflowDefinition"
+Path = tuple[Any, ...]
+
+
+def extract_definitions(value: Any) -> tuple[Any, dict[Path, dict[str, Any]]]:
+    """Return the value with null in place of each inline definition, and the definitions by their paths.
+
+    The value itself stays as it is. A definition inside another one is part of that one.
+    """
+    definitions = dict(_find_definitions(value))
+    if not definitions:
+        return value, {}
+    without = value
+    for path in definitions:
+        without = _replace_at(without, path, None)
+    return without, definitions
+
+
+def restore_definitions(value: Any, definitions: Mapping[Path, dict[str, Any]]) -> Any:
+    """Return the value with the definitions that `extract_definitions` has removed."""
+    for path, definition in definitions.items():
+        value = _replace_at(value, path, definition)
+    return value
+
+
+def inputs_without_definitions(step: Mapping[str, Any]) -> Any:
+    """Return the step's `inputParameters` without the definitions whose expressions belong to a child run.
+
+    Only a dynamic fork makes steps of its inputs; in the inputs of other steps a definition is data like any other.
+    """
+    inputs = step.get("inputParameters")
+    makes_steps = structure_of_step(step).flow is Flow.DYNAMIC_FORK
+    return extract_definitions(inputs)[0] if makes_steps else inputs
+
+
+def param_without_definition(step: Mapping[str, Any]) -> Any:
+    """Return the step's `subWorkflowParam` without a definition given in place."""
+    return extract_definitions({PARAM: step.get(PARAM)})[0][PARAM]
+
+
+def _find_definitions(value: Any) -> Iterator[tuple[Path, dict[str, Any]]]:
+    pending: list[tuple[Path, Any]] = [((), value)]
+    while pending:
+        path, item = pending.pop()
+        if isinstance(item, dict):
+            if path[-1:] == (PARAM,) and isinstance(item.get(DEFINITION), dict):
+                yield (*path, DEFINITION), item[DEFINITION]
+                item = {key: inner for key, inner in item.items() if key != DEFINITION}
+            pending.extend(((*path, key), inner) for key, inner in item.items() if isinstance(inner, dict | list))
+        elif isinstance(item, list):
+            indexed = enumerate(item)
+            pending.extend(((*path, index), inner) for index, inner in indexed if isinstance(inner, dict | list))
+
+
+def _replace_at(value: Any, path: Path, item: Any) -> Any:
+    """Return a copy of the value, as deep as the path, with the item at the path."""
+    if not path:
+        return item
+    copied = value.copy()
+    copied[path[0]] = _replace_at(value[path[0]], path[1:], item)
+    return copied
+
+
+SECRET_NAME = re.compile(r"\$\{\s*workflow\.secrets\.([\w-]+)")
+VARIABLE_NAME = re.compile(r"\$\{\s*workflow\.env\.([\w-]+)")
+VARIABLES = ("workflow", "env")
+EVERY_VARIABLE = "*"
+"""Stands for all environment values: an expression refers to them without a plain name."""
+
+Use = tuple[str, str]
+"""(target type, name)"""
+
+
+def uses_of(document: Mapping[str, Any]) -> set[Use]:
+    """Return the objects that a workflow or task definition names. Names that expressions compute are not among them.
+
+    Inline definitions of sub-workflows are included. Tolerates invalid documents.
+    """
+    text = json.dumps(document, default=str)
+    uses = {(SECRET_TARGET, name) for name in SECRET_NAME.findall(text)}
+    uses |= {(VARIABLE_TARGET, name) for name in VARIABLE_NAME.findall(text)}
+    if any(_reads_other_variables(each) for each in expression_texts(document)):
+        uses.add((VARIABLE_TARGET, EVERY_VARIABLE))
+    for definition in (document, *extract_definitions(document)[1].values()):
+        uses |= set(_uses_of_steps(definition))
+    return uses
+
+
+def _reads_other_variables(text: str) -> bool:
+    """Return True if a text reads environment values in another way than by `${workflow.env.NAME}`."""
+    return VARIABLES in needed_references(VARIABLE_NAME.sub("${workflow.input.x", text))
+
+
+def _uses_of_steps(definition: Mapping[str, Any]) -> Iterator[Use]:
+    names: list[Use] = [(WORKFLOW_TARGET, definition.get("failureWorkflow") or "")]
+    for spot in walk(definition.get("tasks")):
+        names += [(WORKFLOW_TARGET, name) for name in structure_of_step(spot.step).named_workflows(spot.step)]
+        inputs = spot.step.get("inputParameters")
+        for task_type in _task_types(spot.step, inputs):
+            found = {*structure_of(task_type).named_objects(inputs), *named_uses(task_type, inputs)}
+            names += [(use.target_type, use.name) for use in found]
+    yield from ((target, name) for target, name in names if isinstance(name, str) and name and "$" not in name)
+
+
+def _task_types(step: Mapping[str, Any], inputs: Any) -> Iterator[str]:
+    """Yield the types that decide which worker executes a step: its own, and those that it names in another way."""
+    yield (type := type_of(step))
+    if type == DEFAULT_TYPE:
+        yield str(step.get("name") or "")
+    elif isinstance(inputs, Mapping) and isinstance(parameter := step.get("dynamicTaskNameParam"), str):
+        yield str(inputs.get(parameter) or "")

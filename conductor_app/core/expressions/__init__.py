@@ -4,16 +4,24 @@ from dataclasses import dataclass
 from types import ModuleType
 
 from . import value_param
-from .checking import ExpressionError, check_template, expression_roots
-from .java_text import field_text, java_text, quote_value
-from .javascript import NeedsQuickJS, evaluate_in_process
-from .jsonpath import ABSENT, BadPath, Path, compile_path
-from .parsing import ENVIRONMENT_OF_DATA
-from .provenance import Provenance, trace_expressions
-from .python_text import script_names, without_texts
-from .references import MISSING, Scope
-from .secret_references import resolve_secrets
-from .template import needed_references, resolve_template
+from .javascript import evaluate_in_process
+from .javascript_values import NeedsQuickJS
+from .json_text import field_text, java_text, quote_value, script_names, without_texts
+from .jsonpath import compile_path
+from .jsonpath_segments import ABSENT, BadPath, Path
+from .templates import (
+    ENVIRONMENT_OF_DATA,
+    MISSING,
+    ExpressionError,
+    Provenance,
+    Scope,
+    check_template,
+    expression_roots,
+    needed_references,
+    resolve_secrets,
+    resolve_template,
+    trace_expressions,
+)
 
 
 @dataclass(frozen=True)

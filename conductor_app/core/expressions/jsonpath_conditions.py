@@ -1,10 +1,19 @@
-"""Operators of filters. Each takes two values; ABSENT stands for a path without a result."""
+"""Operators of filters. Each takes two values; ABSENT stands for a path without a result.
+
+The conditions inside `[?(…)]` as a tree that evaluates a value.
+
+The functions that a path may call, as Jayway 2.4 has them.
+
+Values written into a path: texts in either quote, numbers, true, false, null, lists and maps.
+"""
 
 import re
-from typing import Any
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any, ClassVar
 
-from ..java_text import java_text
-from .reading import ABSENT
+from .json_text import java_text
+from .jsonpath_segments import ABSENT, Cursor, NoAnswer, Path, Reading
 
 _NUMERAL = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,4})?", re.ASCII)
 _MAX_NUMERAL_LENGTH = 400
@@ -130,3 +139,256 @@ OPERATORS = {
     "subsetof": is_subset,
     "all": never,
 }
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A value written into the path."""
+
+    written: Any
+
+    def value(self, item: Any, reading: Reading) -> Any:
+        """Return the literal."""
+        return self.written
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A path inside a path: from the tested value (`@`) or from the whole document (`$`)."""
+
+    path: Path
+    is_absolute: bool
+
+    def value(self, item: Any, reading: Reading) -> Any:
+        """Return the result of the path, or ABSENT."""
+        return reading.absolute(self.path) if self.is_absolute else self.path.find_within(item, reading)
+
+
+@dataclass(frozen=True)
+class PathExists:
+    """`[?(@.x)]`: the path has a value, which may be null.
+
+    Of an indefinite path, only the definite beginning is checked.
+    """
+
+    operand: Operand
+
+    def holds(self, item: Any, reading: Reading) -> bool:
+        return self.operand.value(item, reading) is not ABSENT
+
+
+@dataclass(frozen=True)
+class PathComparison:
+    """Two values and an operator between them."""
+
+    left: Literal | Operand
+    operator: str
+    right: Literal | Operand
+
+    def holds(self, item: Any, reading: Reading) -> bool:
+        left, right = self.left.value(item, reading), self.right.value(item, reading)
+        compare = OPERATORS[self.operator]
+        reading.visit(_size(left) * _size(right) if compare is is_subset else _size(left) + _size(right))
+        return compare(left, right)
+
+
+@dataclass(frozen=True)
+class PatternMatch:
+    """`=~ /…/`: the complete text matches. Values other than texts, numbers and booleans count as an empty text."""
+
+    operand: Literal | Operand
+    pattern: Any
+
+    def holds(self, item: Any, reading: Reading) -> bool:
+        value = self.operand.value(item, reading)
+        is_readable = isinstance(value, str | bool) or is_number(value)
+        return self.pattern.matches(java_text(value) if is_readable else "", reading.budget)
+
+
+@dataclass(frozen=True)
+class AllConditions:
+    """All of these hold."""
+
+    parts: tuple[Any, ...]
+
+    def holds(self, item: Any, reading: Reading) -> bool:
+        return all(part.holds(item, reading) for part in self.parts)
+
+
+@dataclass(frozen=True)
+class AnyCondition:
+    """One of these holds."""
+
+    parts: tuple[Any, ...]
+
+    def holds(self, item: Any, reading: Reading) -> bool:
+        return any(part.holds(item, reading) for part in self.parts)
+
+
+@dataclass(frozen=True)
+class Negation:
+    """The opposite."""
+
+    part: Any
+
+    def holds(self, item: Any, reading: Reading) -> bool:
+        return not self.part.holds(item, reading)
+
+
+def _size(value: Any) -> int:
+    return len(value) if isinstance(value, list) else 1
+
+
+@dataclass(frozen=True)
+class FunctionCall:
+    """`.name(arguments)`: a function of each value found."""
+
+    name: str
+    arguments: tuple[Any, ...] = ()
+    is_definite: ClassVar[bool] = True
+
+    def step(self, hits: list[Any], reading: Reading) -> list[Any]:
+        """Return the result of the function for every value.
+
+        Raises:
+            NoAnswer: when it has no result for one, which ends the evaluation.
+        """
+        if self.name not in FUNCTIONS:
+            raise NoAnswer
+        function = FUNCTIONS[self.name]
+        if len(hits) > 1:
+            reading.visit(sum(len(hit) for hit in hits if isinstance(hit, list)))
+        return [function(hit, [argument.value(hit, reading) for argument in self.arguments]) for hit in hits]
+
+
+def length(value: Any, arguments: list[Any]) -> int | None:
+    """Return the number of elements or members. Jayway 2.4 returns null for a text."""
+    return len(value) if isinstance(value, list | dict) else None
+
+
+def minimum(value: Any, arguments: list[Any]) -> float:
+    """Return the smallest number of a list."""
+    return min(_numbers(value))
+
+
+def maximum(value: Any, arguments: list[Any]) -> float:
+    """Return the greatest number of a list."""
+    return max(_numbers(value))
+
+
+def total(value: Any, arguments: list[Any]) -> float:
+    """Return the sum of the numbers of a list."""
+    return sum(_numbers(value), 0.0)
+
+
+def average(value: Any, arguments: list[Any]) -> float:
+    """Return the mean of the numbers of a list."""
+    numbers = _numbers(value)
+    return sum(numbers, 0.0) / len(numbers)
+
+
+def deviation(value: Any, arguments: list[Any]) -> float:
+    """Return the standard deviation of the numbers of a list."""
+    numbers = _numbers(value)
+    count, whole = len(numbers), sum(numbers)
+    # Jayway's own formula, whose last digits clients may have written down.
+    variance = sum(number * number for number in numbers) / count - whole * whole / count / count
+    return sqrt(max(variance, 0.0))
+
+
+def concat(value: Any, arguments: list[Any]) -> str:
+    """Return the texts of a list and the arguments as one text."""
+    own = [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
+    return "".join(own + [text for argument in arguments for text in _texts(argument)])
+
+
+def append(value: Any, arguments: list[Any]) -> Any:
+    """Return the list with the arguments appended."""
+    return value + [argument for argument in arguments if argument is not ABSENT] if isinstance(value, list) else value
+
+
+def _numbers(value: Any) -> list[float]:
+    numbers = [number for number in value if is_number(number)] if isinstance(value, list) else []
+    if not numbers:
+        raise NoAnswer
+    try:
+        return [float(number) for number in numbers]
+    except OverflowError:
+        raise NoAnswer from None
+
+
+def _texts(argument: Any) -> list[str]:
+    """Return the texts that concat takes of an argument: texts, and all elements of a list.
+
+    A number is ignored, as in Java.
+    """
+    if isinstance(argument, list):
+        return [java_text(item) for item in argument if item is not None]
+    return [argument] if isinstance(argument, str) else []
+
+
+FUNCTIONS = {
+    "min": minimum,
+    "max": maximum,
+    "sum": total,
+    "avg": average,
+    "stddev": deviation,
+    "length": length,
+    "size": length,
+    "concat": concat,
+    "append": append,
+}
+
+
+_WORD = re.compile(r"true|false|null|-?[\d.]+(?:[eE][+-]?\d+)?", re.ASCII)
+_WORDS: dict[str, Any] = {"true": True, "false": False, "null": None}
+
+
+def read_literal(cursor: Cursor) -> Any:
+    """Read the value at the cursor."""
+    cursor.skip_blanks()
+    if cursor.is_at("'", '"'):
+        return cursor.string()
+    if cursor.accept("["):
+        with cursor.nested():
+            return _read_list(cursor)
+    if cursor.accept("{"):
+        with cursor.nested():
+            return _read_map(cursor)
+    return _read_word(cursor)
+
+
+def _read_word(cursor: Cursor) -> Any:
+    found = cursor.match(_WORD)
+    if not found:
+        return cursor.refuse("expected a value")
+    if found[0] in _WORDS:
+        return _WORDS[found[0]]
+    number = number_in(found[0])
+    return cursor.refuse("expected a number") if number is None else number
+
+
+def _read_list(cursor: Cursor) -> list[Any]:
+    values: list[Any] = []
+    if cursor.skip_blanks().accept("]"):
+        return values
+    while True:
+        values.append(read_literal(cursor))
+        if cursor.skip_blanks().accept("]"):
+            return values
+        cursor.expect(",")
+
+
+def _read_map(cursor: Cursor) -> dict[str, Any]:
+    members: dict[str, Any] = {}
+    if cursor.skip_blanks().accept("}"):
+        return members
+    while True:
+        if not cursor.skip_blanks().is_at("'", '"'):
+            cursor.refuse("expected a quoted name")
+        name = cursor.string()
+        cursor.expect(":")
+        members[name] = read_literal(cursor)
+        if cursor.skip_blanks().accept("}"):
+            return members
+        cursor.expect(",")

@@ -1,13 +1,28 @@
-"""The target of the text between `${` and `}`: a root, a key, and a path from there."""
+"""The target of the text between `${` and `}`: a root, a key, and a path from there.
 
-from collections.abc import Callable
+From a text with `${…}` in it to its parts: read once, remembered for as long as it is in use.
+
+Where the values of a template came from: the answer to "why is this parameter null?".
+
+The language of `${…}`: inputs and outputs written as JSON with expressions in their texts.
+
+Validation of templates without evaluating them.
+
+Resolution of secrets, which happens when a worker claims the task.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
+from math import inf
 from typing import Any
 
-from .java_text import java_text, json_text
-from .jsonpath import ABSENT, BadPath, Path, compile_path
-from .jsonpath.reading import Reading
-from .jsonpath.segments import Property
+from ..errors import PayloadOverLimit
+from .json_text import expression_texts, expression_texts_by_path, java_text, json_length, json_text, replace_texts
+from .jsonpath import MAX_PATH_LENGTH, compile_path
+from .jsonpath_segments import ABSENT, BadPath, Path, Property, Reading
 
 
 class MissingReference:
@@ -161,3 +176,311 @@ def _find_absolute(path: Path, scope: Scope, reading: Reading) -> Any:
     root, key, rest = _split_reference(path)
     document = scope(root, key) if root and (root, key) != _SECRETS else MISSING
     return ABSENT if document is MISSING else rest.find_within(document, reading)
+
+
+MAX_CACHED_LENGTH = 4_096
+MAX_NESTING_DEPTH = 16
+
+ENVIRONMENT_OF_DATA = "env of data"
+"""The key, below `workflow`, of the environment values that a path from data can read."""
+
+_BRACE = re.compile(r"[{}]")
+_OPENING = re.compile(r"(?<!\$)\$\{")
+
+
+class TextTooLong(Exception):
+    """A text that expressions compose exceeds the room for it."""
+
+
+class Expression:
+    """One `${…}` of a text; its path is written out, or put together from expressions inside it."""
+
+    __slots__ = ("inner", "reference", "source")
+
+    def __init__(self, source: str, reference: Reference | None, inner: Any = ()):
+        self.source = source
+        self.reference = reference
+        self.inner = inner
+
+    def reference_in(self, scope: Scope) -> Reference:
+        """Return the target of the expression, after resolving the expressions inside it."""
+        if self.reference:
+            return self.reference
+        try:
+            return parse_reference(self.inner.text(scope, MAX_PATH_LENGTH))
+        except TextTooLong:
+            return UnreadableReference(self.source, f"a path may have {MAX_PATH_LENGTH:,} characters at most")
+
+    def value(self, scope: Scope) -> Any:
+        """Return the value with its type."""
+        if self.reference:
+            return self.reference.value(scope, self.source)
+        return self.reference_in(scope).value(data_scope(scope), self.source)
+
+    def text(self, scope: Scope) -> str:
+        """Return the value as text."""
+        reference = self.reference_in(scope)
+        return reference.text_of(reference.value(scope if self.reference else data_scope(scope), self.source))
+
+    def __iter__(self) -> Iterator["Expression"]:
+        """Yield the expressions inside, then this one."""
+        yield from self.inner
+        yield self
+
+
+def data_scope(scope: Scope) -> Scope:
+    """Return the scope for a path that is put together from data: it cannot name what its author may read."""
+    return lambda root, key: scope(root, ENVIRONMENT_OF_DATA if (root, key) == ("workflow", "env") else key)
+
+
+class Template:
+    """A text in parts: literal texts and expressions."""
+
+    __slots__ = ("_whole", "needs", "parts")
+
+    def __init__(self, parts: tuple[str | Expression, ...]):
+        self.parts = parts
+        self._whole = parts[0] if len(parts) == 1 and isinstance(parts[0], Expression) else None
+        written = [expression.reference for expression in self if expression.reference]
+        self.needs = frozenset().union(*(reference.needs for reference in written))
+
+    def value(self, scope: Scope, room: float = inf) -> Any:
+        """Return the value of the template. A template of a single expression has a value of any type.
+
+        Raises:
+            TextTooLong: when a text has more than `room` characters.
+        """
+        return self._whole.value(scope) if self._whole is not None else self.text(scope, room)
+
+    def text(self, scope: Scope, room: float = inf) -> str:
+        """Return the text with every expression inserted, and `$${` unescaped at the end, wherever it came from.
+
+        Raises:
+            TextTooLong: when it has more than `room` characters.
+        """
+        pieces = []
+        for part in self.parts:
+            piece = part if isinstance(part, str) else part.text(scope)
+            room -= len(piece)
+            if room < 0:
+                raise TextTooLong
+            pieces.append(piece)
+        text = "".join(pieces)
+        # A single expression is no finished text: Conductor hands its value on untouched.
+        return text if self._whole is not None else text.replace("$${", "${")
+
+    def __iter__(self) -> Iterator[Expression]:
+        """Yield every expression of the template, inner ones first."""
+        for part in self.parts:
+            if isinstance(part, Expression):
+                yield from part
+
+
+def parse_template(text: str) -> Template:
+    """Return the parsed template."""
+    return _parsing_remembered(text) if len(text) <= MAX_CACHED_LENGTH else _parse(text)
+
+
+def _parse(text: str, depth: int = 0) -> Template:
+    closings = _closings(text)
+    parts: list[str | Expression] = []
+    done = 0
+    for opening in _OPENING.finditer(text):
+        begin, closing = opening.start(), closings.get(opening.end() - 1)
+        if begin < done or closing is None:
+            continue
+        if begin > done:
+            parts.append(text[done:begin])
+        done = closing + 1
+        parts.append(_expression(text[begin:done], depth))
+    if done < len(text):
+        parts.append(text[done:])
+    return Template(tuple(parts))
+
+
+_parsing_remembered = lru_cache(maxsize=4_096)(_parse)
+
+
+def _expression(source: str, depth: int) -> Expression:
+    path = source[2:-1]
+    # A longer expression is never a path, so nothing inside it is read.
+    if "${" not in path or depth == MAX_NESTING_DEPTH or len(path) > MAX_PATH_LENGTH:
+        return Expression(source, parse_reference(path))
+    inner = _parse(path, depth + 1)
+    if any(isinstance(part, Expression) for part in inner.parts):
+        return Expression(source, None, inner)
+    return Expression(source, parse_reference(path.replace("$${", "${")))
+
+
+def _closings(text: str) -> dict[int, int]:
+    """Return the closing position of each opening brace, found in one pass. Unbalanced braces are missing."""
+    closings: dict[int, int] = {}
+    open_at: list[int] = []
+    for brace in _BRACE.finditer(text):
+        if brace[0] == "{":
+            open_at.append(brace.start())
+        elif open_at:
+            closings[open_at.pop()] = brace.start()
+    return closings
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """The target of one expression in one parameter, and its value.
+
+    `parameter`: the path in the template (`order.lines[0].sku`, empty for the template itself). `found`: separates an
+    existing null from a missing value. An expression that is no path has neither root nor key.
+    """
+
+    parameter: str
+    expression: str
+    root: str
+    key: str
+    path: str
+    found: bool
+    value: Any
+
+
+def trace_expressions(value: Any, scope: Scope) -> list[Provenance]:
+    """Return one entry for every expression in the template, inner expressions first."""
+    return [
+        _trace_expression(place, found, scope)
+        for place, text in expression_texts_by_path(value)
+        for found in parse_template(text)
+    ]
+
+
+def _trace_expression(parameter: str, expression: Expression, scope: Scope) -> Provenance:
+    reference = expression.reference_in(scope)
+    found = reference.find(scope, expression.source)
+    is_found = found is not ABSENT and (reference.path.is_definite or bool(found))
+    return Provenance(
+        parameter=parameter,
+        expression=expression.source,
+        root=reference.root,
+        key=reference.key,
+        path=reference.path.text,
+        found=is_found,
+        value=reference.path.nothing if found is ABSENT else found,
+    )
+
+
+UNMEASURED_VALUES = 8
+"""Objects and lists that are inserted without a look at their sizes. Each is a payload, or a part of one."""
+
+
+def resolve_template(value: Any, scope: Scope, max_bytes: int = 0, what: str = "The value of an expression") -> Any:
+    """Return the value with every expression replaced by its value.
+
+    A text that is one expression becomes the value itself, shared with the scope and not copied. Exceptions of the
+    scope propagate, so that it can request missing data.
+
+    Raises:
+        PayloadOverLimit: as soon as more than `max_bytes` are inserted, unless it is 0. `what`: the subject of the
+            message.
+    """
+    if not max_bytes:
+        return replace_texts(value, lambda text: parse_template(text).value(scope))
+    return replace_texts(value, _SizeCounter(scope, max_bytes, what).value_of)
+
+
+class _SizeCounter:
+    """The values of the texts of a template, until their sizes exceed the limit."""
+
+    __slots__ = ("containers", "max_bytes", "room", "scope", "sizes", "what")
+
+    def __init__(self, scope: Scope, max_bytes: int, what: str) -> None:
+        self.scope, self.max_bytes, self.what, self.room = scope, max_bytes, what, max_bytes
+        self.containers: list[Any] = []
+        self.sizes: dict[int, int] = {}
+
+    def value_of(self, text: str) -> Any:
+        try:
+            value = parse_template(text).value(self.scope, self.room)
+        except TextTooLong:
+            raise PayloadOverLimit(self.what, self.max_bytes) from None
+        if type(value) is str:
+            self.room -= len(value)
+        elif type(value) is dict or type(value) is list:
+            self.containers.append(value)
+            if len(self.containers) > UNMEASURED_VALUES:
+                self._measure()
+        if self.room < 0:
+            raise PayloadOverLimit(self.what, self.max_bytes)
+        return value
+
+    def _measure(self) -> None:
+        """Count the containers that are not counted yet. Each different one is read once."""
+        unmeasured = self.containers[-1:] if self.sizes else self.containers
+        for container in unmeasured:
+            if id(container) not in self.sizes:
+                self.sizes[id(container)] = json_length(container, self.max_bytes)
+            self.room -= self.sizes[id(container)]
+
+
+def needed_references(value: Any) -> frozenset[tuple[str, str]]:
+    """Return the (root, key) pairs of the literal expressions in a value."""
+    return frozenset().union(*(parse_template(text).needs for text in expression_texts(value)))
+
+
+@dataclass(frozen=True)
+class ExpressionError:
+    """An expression that will never have a value, where it stands, and why."""
+
+    parameter: str
+    expression: str
+    problem: str
+
+
+def check_template(value: Any) -> list[ExpressionError]:
+    """Return the expressions with an invalid path. Expressions that are composed at run time are not checked."""
+    return [
+        ExpressionError(place, expression.source, expression.reference.problem)
+        for place, text in expression_texts_by_path(value)
+        for expression in parse_template(text)
+        if expression.reference and expression.reference.problem
+    ]
+
+
+def expression_roots(value: Any) -> frozenset[str]:
+    """Return the names that expressions begin with: `workflow`, references of tasks, bare names."""
+    return frozenset(root for root, _ in needed_references(value))
+
+
+# Resolved texts may hold stray braces from anywhere, so this looks at each expression without braces by itself.
+_SECRET_CANDIDATE = re.compile(r"(?<!\$)\$\{([^{}]*)\}")
+
+
+def resolve_secrets(value: Any, secret: Callable[[str], str | None]) -> Any:
+    """Return the value with every `${workflow.secrets.NAME[.path]}` replaced.
+
+    A missing secret becomes null, or "" within a text.
+    """
+    return replace_texts(value, lambda text: _replace_secrets(text, secret))
+
+
+def _replace_secrets(text: str, secret: Callable[[str], str | None]) -> Any:
+    if "secrets" not in text:
+        return text
+    whole = _SECRET_CANDIDATE.fullmatch(text)
+    if whole and isinstance(reference := parse_reference(whole[1]), SecretReference):
+        return _read_secret(reference, secret)
+    return _SECRET_CANDIDATE.sub(lambda found: _splice(found, secret), text)
+
+
+def _splice(found: re.Match[str], secret: Callable[[str], str | None]) -> str:
+    reference = parse_reference(found[1])
+    if not isinstance(reference, SecretReference):
+        return found[0]
+    value = _read_secret(reference, secret)
+    return "" if value is None else java_text(value)
+
+
+def _read_secret(reference: SecretReference, secret: Callable[[str], str | None]) -> Any:
+    stored = secret(reference.name) if reference.name else None
+    if stored is None or reference.is_whole:
+        return stored
+    try:
+        return reference.read(json.loads(stored))
+    except (ValueError, RecursionError):
+        return None

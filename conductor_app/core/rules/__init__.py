@@ -1,14 +1,8 @@
 """Rules in order. The first one that fires wins, and all rules are evaluated again."""
 
-from .advance import advance
-from .catch_failure import catch_failure
-from .complete import abort, complete
-from .enforce_limits import enforce_limits
-from .progress import progress
-from .schedule_retry import retry
-from .stop_at_breakpoints import stop_at_breakpoints
-from .time_out import time_out
-from .use_cached_output import use_cached_output
+from .advance import advance, progress, stop_at_breakpoints, use_cached_output
+from .failures import catch_failure, retry, time_out
+from .finish import abort, complete, enforce_limits
 
 RULES = (
     stop_at_breakpoints,

@@ -1,19 +1,27 @@
-"""Schedule the next attempt after a failed one, or resolve the task."""
+"""Rules for failures: retries, handlers, timeouts.
+
+Schedule the next attempt after a failed one, or resolve the task.
+
+Pass a failure inside a TRY or a FOR_EACH to that step, and cancel the tasks beside it.
+
+Expire attempts and runs whose lease or timeout has passed.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ..data_requests import DataRequired, OpenTaskInside, WholeRun
 from ..decision_context import DecisionContext, conductor_task_type
-from ..effects import Effect, OpenAttempt, ResolveTask, UpdateTask
+from ..definition import ALERT_ONLY, RETRY, Key
+from ..effects import Effect, OpenAttempt, ResolveTask, SendMessage, TransitionAttempt, UpdateTask
 from ..errors import StepRefused
-from ..frozen import fast_replace
-from ..ids import stable_fraction
-from ..retry_backoff import delay_seconds, jitter_ms
+from ..primitives import fast_replace, stable_fraction
 from ..snapshot import FORMER_WORKERS, NEVER, UNKNOWN, Attempt, Run, Task
-from ..states import CANCELED, EXPIRED, FAILED, PENDING
+from ..states import CANCELED, EXPIRED, FAILED, PAUSED, PENDING
 from ..step_types import step_type_of
-from ..step_types.base import attempt_id, new_attempt
-from ..step_types.named_objects import require_named_objects
+from ..step_types.base import attempt_id, new_attempt, require_named_objects
+from ..timers import Timer, delay_seconds, is_due, jitter_ms, next_timer, run_ends_at, timers_of
+from .finish import cancel_task, enclosing_scopes, end_run, has_failure_handler, is_inside_scope
 
 FINAL_EVENTS = {EXPIRED: "time_out", CANCELED: "cancel"}
 """Event that resolves a task, by the status of its last attempt; `fail` for any other failure."""
@@ -129,3 +137,131 @@ def give_up(task: Task) -> ResolveTask:
     if task.step.optional:
         return ResolveTask(task.key, "complete_with_errors")
     return ResolveTask(task.key, FINAL_EVENTS.get(task.attempt.status, "fail"))
+
+
+def catch_failure(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+    """Yield the effects by which the innermost enclosing scope handles a failed task."""
+    failed = (task for task in run.tasks.values() if task.step.loops and task.failed_fatally)
+    for task in sorted(failed, key=lambda task: task.seq):
+        key, iteration = next(enclosing_scopes(run, task), (None, 0))
+        scope = run.tasks.get(key) if key else None
+        if scope is not None and _is_responsible(scope, iteration):
+            yield from _cancel_siblings(run, ctx, scope, iteration, task, now)
+            yield from step_type_of(scope.step.type).on_child_failure(scope, task, ctx, now)
+            return
+
+
+def _is_responsible(scope: Task, iteration: int) -> bool:
+    has_it = not step_type_of(scope.step.type).has_phases or scope.iteration == iteration
+    return has_it and scope.is_open and scope.attempt.is_open
+
+
+def _cancel_siblings(
+    run: Run, ctx: DecisionContext, scope: Task, iteration: int, failed: Task, now: int
+) -> Iterator[Effect]:
+    """Cancel the open tasks beside the failed one. Usually there are none, and the whole run need not be read."""
+    stops = None if step_type_of(scope.step.type).stops_all_iterations else iteration
+    if not run.is_whole and (stops is None or ctx.require(_open_task_inside(run, scope, stops))):
+        raise DataRequired({WholeRun()})
+    for sibling in run.open_tasks:
+        if is_inside_scope(sibling, scope.key, stops):
+            yield from cancel_task(sibling, now, f"Canceled because {failed.key} failed.")
+
+
+def _open_task_inside(run: Run, scope: Task, iteration: int) -> OpenTaskInside:
+    return OpenTaskInside(Key(*scope.key), iteration, scope.step.inside | {scope.key.ref}, frozenset(run.tasks))
+
+
+SENTENCES = {
+    "total": "Total timeout of {seconds} s for all attempts exceeded. Task: {task}, Task Definition: {name}",
+    "task": "Task timed out after {seconds} s. Timeout configured as {seconds} s. Policy: {policy}. Task: {task}, "
+    "Task Definition: {name}",
+    "poll": "Task poll timed out after {seconds} s: no worker polled it. Timeout configured as {seconds} s. "
+    "Policy: {policy}. Task: {task}, Task Definition: {name}",
+    "response": "responseTimeout: {seconds} exceeded for the taskId: {task} with Task Definition: {name}",
+}
+
+
+def time_out(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+    """Yield the effects of expired timers, as the policies define them (execution §4)."""
+    if run_ends_at(run) <= now:
+        yield from end_run(run, ctx, now, "time_out", _run_sentence(run, now))
+        return
+    due = [(task, _expired_timer(task, now)) for task in run.tasks.values() if is_due(task, now)]
+    if expired := next(((task, clock) for task, clock in due if clock and ends_run(run, task, clock)), None):
+        # Its other due attempts are canceled with the run, so they cannot time out as well.
+        yield from _end_run(run, ctx, *expired, now)
+        return
+    for task, clock in due:
+        if clock is not None:
+            yield from _timeout_effects(task, clock, now)
+        elif task.attempt.ends_at > now or run.status == PAUSED:
+            # A paused run starts or finishes such tasks when it is resumed.
+            yield UpdateTask(task.key, attempt_facts={"due_at": next_timer(task.step.policy, task.attempt, now)})
+
+
+def _expired_timer(task: Task, now: int) -> Timer | None:
+    """Return the timer that expires the attempt. In a policy that only alerts, an expired lease comes first."""
+    passed = [clock for clock in timers_of(task.step.policy, task.attempt) if clock.at <= now]
+    if task.step.policy.timeout_policy == ALERT_ONLY:
+        passed.sort(key=lambda clock: clock.name != "response")
+    return passed[0] if passed else None
+
+
+def ends_run(run: Run, task: Task, clock: Timer) -> bool:
+    """Return True if this timer ends the run together with the task."""
+    return ends_task(task, clock) and not has_failure_handler(run, task)
+
+
+def ends_task(task: Task, clock: Timer) -> bool:
+    """Return True if this timer ends the task even if attempts are left."""
+    return clock.name != "response" and task.step.policy.timeout_policy not in (RETRY, ALERT_ONLY)
+
+
+def _end_run(run: Run, ctx: DecisionContext, task: Task, clock: Timer, now: int) -> Iterator[Effect]:
+    why = timeout_sentence(task, clock)
+    yield from expire_attempt(task, now, why)
+    reason = f"Task {task.attempt.id} failed with status: TIMED_OUT and reason: '{why}'"
+    yield from end_run(run, ctx, now, "time_out", reason, failed=task, spared=task.key)
+
+
+def _timeout_effects(task: Task, clock: Timer, now: int) -> Iterator[Effect]:
+    policy = task.step.policy
+    if clock.name == "response" and policy.requeues_on_lost_lease:
+        yield TransitionAttempt(
+            task.key,
+            "hand_back",
+            now,
+            {"visible_at": now, "lease_ends_at": None, "worker": "", "due_at": next_timer(policy, task.attempt, now)},
+        )
+        return
+    if clock.name != "response" and policy.timeout_policy == ALERT_ONLY:
+        due = max(next_timer(policy, task.attempt, now), now + 1)
+        yield UpdateTask(task.key, attempt_facts={"due_at": due, "reason": timeout_sentence(task, clock)})
+        return
+    yield from expire_attempt(task, now, timeout_sentence(task, clock))
+    if ends_task(task, clock):
+        yield ResolveTask(task.key, "time_out")
+
+
+def expire_attempt(task: Task, now: int, reason: str) -> Iterator[Effect]:
+    """Expire an attempt, and terminate the child run that it waits for (execution §11 row 38)."""
+    yield TransitionAttempt(task.key, "expire", now, {"reason": reason})
+    if task.attempt.child_id:
+        yield SendMessage(task.attempt.child_id, "terminate", {"reason": f"The parent's task timed out: {reason}"})
+
+
+def timeout_sentence(task: Task, clock: Timer) -> str:
+    """Return why the attempt timed out."""
+    policy = task.step.policy
+    return SENTENCES[clock.name].format(
+        seconds=clock.seconds, task=task.attempt.id, policy=policy.timeout_policy, name=policy.name or task.step.name
+    )
+
+
+def _run_sentence(run: Run, now: int) -> str:
+    elapsed = (now - max(run.last_retried_at, run.created_at)) // 1000
+    return (
+        f"Workflow timed out after {elapsed} seconds. Timeout configured as {run.definition.timeout_seconds} seconds. "
+        "Timeout policy configured to TIME_OUT_WF"
+    )

@@ -3,52 +3,41 @@
 from collections.abc import Iterator
 
 from ..decision_context import DecisionContext
-from ..definition import Key, Step
+from ..definition import DEFAULT_TYPE, STEP_STRUCTURES, Key, Step
 from ..effects import Effect
 from ..snapshot import Task
-from ..step_structure import DEFAULT_TYPE, STEP_STRUCTURES
-from .ai_task import AiTask
+from .ai import (
+    AiTask,
+    CallMcpToolStep,
+    ListMcpToolsStep,
+    LlmChatComplete,
+    LlmGenerateEmbeddings,
+    LlmGetEmbeddings,
+    LlmIndexText,
+    LlmSearchEmbeddings,
+    LlmSearchIndex,
+    LlmStoreEmbeddings,
+    LlmTextComplete,
+)
 from .base import RunEnding, StepType
-from .call_mcp_tool import CallMcpToolStep
-from .decision import DecisionStep
-from .do_while import DoWhile
-from .dynamic import Dynamic
-from .event import EventStep
-from .exclusive_join import ExclusiveJoin
-from .for_each import ForEach
-from .for_each_item import ForEachItem
-from .fork_join import ForkJoin
-from .fork_join_dynamic import ForkJoinDynamic
-from .http import HttpStep
-from .http_poll import HttpPollStep
-from .human import Human
-from .inline import Inline
-from .jdbc import JdbcStep
-from .join import Join
-from .json_jq_transform import JsonJqTransform
-from .kafka_publish import KafkaPublishStep
-from .lambda_ import Lambda
-from .list_mcp_tools import ListMcpToolsStep
-from .llm_chat_complete import LlmChatComplete
-from .llm_generate_embeddings import LlmGenerateEmbeddings
-from .llm_get_embeddings import LlmGetEmbeddings
-from .llm_index_text import LlmIndexText
-from .llm_search_embeddings import LlmSearchEmbeddings
-from .llm_search_index import LlmSearchIndex
-from .llm_store_embeddings import LlmStoreEmbeddings
-from .llm_text_complete import LlmTextComplete
-from .noop import Noop
-from .pull_workflow_messages import PullWorkflowMessages
-from .set_variable import SetVariable
-from .simple import Simple
-from .start_workflow import StartWorkflow
-from .sub_workflow import SubWorkflow
-from .switch import Switch
-from .terminate import Terminate
+from .decisions import DecisionStep, Noop, SetVariable, Switch, Terminate
+from .forks import ExclusiveJoin, ForkJoin, ForkJoinDynamic, Join
+from .loops import DoWhile, ForEach, ForEachItem
+from .sub_workflows import StartWorkflow, SubWorkflow
 from .try_catch import TryCatch
-from .wait import Wait
-from .wait_for_webhook import WaitForWebhook
-from .yield_ import Yield
+from .waiting import Human, PullWorkflowMessages, Wait, WaitForWebhook, Yield
+from .worker_tasks import (
+    Dynamic,
+    EventStep,
+    HttpPollStep,
+    HttpStep,
+    Inline,
+    JdbcStep,
+    JsonJqTransform,
+    KafkaPublishStep,
+    Lambda,
+    Simple,
+)
 
 STEP_TYPES: dict[str, StepType] = {}
 """All step types by name."""

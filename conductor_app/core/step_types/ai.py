@@ -1,20 +1,85 @@
-"""The history of a conversation: earlier answers of a chat step, the results of its tools, and its participants.
+"""Steps that call a model or an MCP server.
+
+Common base of AI steps, whose tasks call a model or an MCP server.
+
+The history of a conversation: earlier answers of a chat step, the results of its tools, and its participants.
 
 Conductor's rules apply, with two improvements: the messages are in the order in which their tasks were created, and the
 result of a tool that a model called has the id of that call.
+
+LLM_CHAT_COMPLETE: continues a conversation with a model.
+
+LLM_TEXT_COMPLETE: completes a prompt.
+
+LLM_GENERATE_EMBEDDINGS: turns a text into a vector.
+
+LLM_GET_EMBEDDINGS: the deprecated name of LLM_SEARCH_EMBEDDINGS.
+
+LLM_INDEX_TEXT: stores a text with its embeddings.
+
+LLM_SEARCH_EMBEDDINGS: searches for the documents nearest to an embedding.
+
+LLM_SEARCH_INDEX: searches for the documents nearest to a text.
+
+LLM_STORE_EMBEDDINGS: stores an embedding.
+
+CALL_MCP_TOOL: calls a tool of an MCP server.
+
+LIST_MCP_TOOLS: lists the tools of an MCP server.
 """
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, ClassVar
 
 from ..data_requests import StepOutcomes, TaskOutcome
 from ..decision_context import DecisionContext, gather_values
-from ..definition import Key, Step
-from ..step_structure import Flow, structure_of
-from .task_outcomes import outcome_of
+from ..definition import INTEGRATION_INPUTS, MODEL_INPUTS, Document, Flow, Key, NamedUse, Step, named_uses, structure_of
+from .base import BuiltIn, is_expression, outcome_of, unknown_word_message
+
+
+class AiTask(BuiltIn):
+    """Executed by a built-in worker of the extra `ai`, in threads of its own."""
+
+    icon = "ai"
+    is_isolated = False
+    naming_inputs = (*INTEGRATION_INPUTS, *MODEL_INPUTS.values())
+    needed_inputs: ClassVar[tuple[str, ...]] = ()
+    """Inputs of which each is required."""
+    policy_defaults = {"retryCount": 3, "retryDelaySeconds": 2, "retryLogic": "LINEAR_BACKOFF"}
+
+    def named_objects(self, inputs: Any) -> Iterator[NamedUse]:
+        return named_uses(self.type, inputs)
+
+    def check(self, step: Document, template: Document) -> Iterator[str]:
+        yield from super().check(step, template)
+        for name in self.needed_inputs:
+            if not has_input(step, template, name):
+                yield f"inputParameters.{name}"
+
+
+class ModelCallStep(AiTask):
+    """Executed by a built-in worker, which calls a model. The reply is stored before the task is completed."""
+
+    calls_models = True
+    needed_inputs = ("llmProvider", "model")
+
+
+MODEL_OUTPUT: Mapping[str, Any] = dict.fromkeys(
+    (
+        *("result", "finishReason", "promptTokens", "completionTokens", "tokenUsed", "toolCalls", "media"),
+        *("responseId", "reasoning", "reasoningTokens"),
+    )
+)
+"""The members of the output of text and chat tasks."""
+
+
+def has_input(step: Document, template: Document, name: str) -> bool:
+    """Return True if the step or the input template of its task definition has a value for this input."""
+    return any(inputs.get(name) not in (None, "") for inputs in (step["inputParameters"], template))
+
 
 Message = dict[str, Any]
 TOOL_TYPES = frozenset({"HTTP", "SIMPLE", "MCP", "CALL_MCP_TOOL"})
@@ -142,3 +207,112 @@ def result_message(output: Mapping[str, Any], role: str) -> list[Message]:
     text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
     media = [each["location"] for each in output.get("media") or () if isinstance(each, dict) and each.get("location")]
     return [{"role": role, "message": text, **({"media": media} if media else {})}]
+
+
+ROLES = ("user", "assistant", "system", "tool_call", "tool")
+
+
+class LlmChatComplete(ModelCallStep):
+    """Calls a model with messages, among them the answers of earlier iterations and of the step's participants.
+
+    Executed by a built-in worker.
+    """
+
+    type = "LLM_CHAT_COMPLETE"
+    output_members = MODEL_OUTPUT
+    extended_input = "messages"
+
+    def check(self, step: Document, template: Document) -> Iterator[str]:
+        yield from super().check(step, template)
+        messages = step["inputParameters"].get("messages")
+        for number, message in enumerate(messages if isinstance(messages, list) else ()):
+            role = message.get("role") if isinstance(message, dict) else None
+            if isinstance(role, str) and role not in ROLES and not is_expression(role):
+                yield f"The role of messages[{number}] is wrong: {unknown_word_message(role, ROLES)}"
+
+    def extend_inputs(self, step: Step, key: Key, inputs: dict[str, Any], ctx: DecisionContext) -> dict[str, Any]:
+        """Return the inputs with the history of the conversation at the end of `messages`."""
+        history = history_of(step, key, inputs, ctx)
+        given = inputs.get("messages")
+        if not history or not isinstance(given, list | None):
+            return inputs
+        question = inputs.get("userInput")
+        first = given or ([{"role": "user", "message": question}] if question else [])
+        return {**inputs, "messages": [*first, *history]}
+
+
+class LlmTextComplete(ModelCallStep):
+    """Calls a model with a prompt. Executed by a built-in worker."""
+
+    type = "LLM_TEXT_COMPLETE"
+    output_members = MODEL_OUTPUT
+
+
+class LlmGenerateEmbeddings(ModelCallStep):
+    """Calls an embedding model. Executed by a built-in worker."""
+
+    type = "LLM_GENERATE_EMBEDDINGS"
+    output_members = {"result": None}
+
+
+class LlmGetEmbeddings(AiTask):
+    """Compares vectors. Executed by a built-in worker."""
+
+    type = "LLM_GET_EMBEDDINGS"
+    icon = "database"
+    needed_inputs = ("vectorDB", "index", "embeddings")
+    output_members = {"result": None}
+
+
+class LlmIndexText(AiTask):
+    """Calls an embedding model for the chunks of a text. Executed by a built-in worker."""
+
+    type = "LLM_INDEX_TEXT"
+    icon = "database"
+    needed_inputs = ("vectorDB", "index", "docId", "embeddingModelProvider", "embeddingModel")
+    output_members = {"result": None}
+
+
+class LlmSearchEmbeddings(AiTask):
+    """Compares vectors. Executed by a built-in worker."""
+
+    type = "LLM_SEARCH_EMBEDDINGS"
+    icon = "database"
+    needed_inputs = ("vectorDB", "index", "embeddings")
+    output_members = {"result": None}
+
+
+class LlmSearchIndex(AiTask):
+    """Calls an embedding model for the query. Executed by a built-in worker."""
+
+    type = "LLM_SEARCH_INDEX"
+    icon = "database"
+    needed_inputs = ("vectorDB", "index", "query", "embeddingModelProvider", "embeddingModel")
+    output_members = {"result": None}
+
+
+class LlmStoreEmbeddings(AiTask):
+    """Stores a vector under an id. Executed by a built-in worker."""
+
+    type = "LLM_STORE_EMBEDDINGS"
+    icon = "database"
+    needed_inputs = ("vectorDB", "index", "embeddings")
+    output_members = {"result": None}
+
+
+class CallMcpToolStep(AiTask):
+    """Executed by a built-in worker."""
+
+    type = "CALL_MCP_TOOL"
+    icon = "http"
+    needed_inputs = ("mcpServer", "method")
+    output_members = {"content": None, "isError": None, "structuredContent": None}
+
+
+class ListMcpToolsStep(AiTask):
+    """Executed by a built-in worker."""
+
+    type = "LIST_MCP_TOOLS"
+    icon = "http"
+    required_inputs = ("mcpServer",)
+    output_members = {"tools": None}

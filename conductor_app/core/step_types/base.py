@@ -1,18 +1,38 @@
-"""Base class of step types: how control enters a step, when it is finished, and where control goes next."""
+"""Base classes of step types.
 
-from collections.abc import Iterator, Mapping
+Base class of step types: how control enters a step, when it is finished, and where control goes next.
+
+Checks of single fields that several step types share.
+
+Permission to use the databases, integrations, models and prompts that the inputs of a task name.
+
+Tasks that wait in a queue for a worker.
+
+Common base of step types whose tasks are executed by built-in workers.
+
+Outcomes of finished tasks for joins and loops.
+
+Values of expressions in the expression languages.
+
+Idempotency keys of runs that a step starts: one run of a definition holds a key (api §3.9).
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, NamedTuple
 
+from ..data_requests import IdempotencyKeyHolder, IdempotencyLookup, ScriptResult, TaskOutcome
 from ..decision_context import DecisionContext
-from ..definition import Key, Step
-from ..document.inline_definitions import Path, extract_definitions, restore_definitions
+from ..definition import STEP_STRUCTURES, Definition, Key, Step, StepStructure
+from ..document.reading import Path, extract_definitions, restore_definitions
 from ..effects import CreateTask, Effect, ResolveTask, TransitionAttempt
-from ..frozen import fast_replace
-from ..ids import derived_id
-from ..snapshot import FIRST_NUMBER, FORMER_WORKERS, NEVER, Attempt, Run, Task
-from ..states import ACTIVE, ATTEMPT, COMPLETED, FAILED, FAILED_FOR_GOOD, LEASED
-from ..step_state import StepState, TaskState
-from ..step_structure import StepStructure
+from ..errors import StepRefused
+from ..expressions import ScriptLanguage, evaluator, field_text, quote_value
+from ..primitives import derived_id, fast_replace
+from ..snapshot import FIRST_NUMBER, FORMER_WORKERS, NEVER, Attempt, Run, StepState, Task, TaskState
+from ..states import ACTIVE, ATTEMPT, COMPLETED, FAILED, FAILED_FOR_GOOD, LEASED, PENDING, RUN
 from ..timers import next_timer, set_due_at
 
 TASK_END = {COMPLETED: COMPLETED, FAILED: ACTIVE, FAILED_FOR_GOOD: ACTIVE}
@@ -250,3 +270,218 @@ def resolve_inputs(
     if missing := {name: fallback for name, fallback in template.items() if resolved.get(name) is None}:
         resolved |= seen.resolve(missing, own, what)
     return resolved
+
+
+def is_expression(value: Any) -> bool:
+    """Return True if only a run knows the value."""
+    return isinstance(value, str) and "${" in value
+
+
+def is_whole_number(value: Any, least: int) -> bool:
+    """Return True if the value is a whole number of at least `least`, is missing, or is an expression."""
+    if value in (None, "") or is_expression(value):
+        return True
+    text = str(value)
+    return not isinstance(value, bool) and text.isascii() and text.isdigit() and int(text[:18]) >= least
+
+
+def whole_number(value: Any) -> int | None:
+    """Return the value as a whole number, without its fraction; None if it is not a number. A Boolean is none."""
+    try:
+        return None if isinstance(value, bool) else int(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def unknown_word_message(given: str, known: Iterable[str]) -> str:
+    """Return the message for an unknown word, with a similar known one."""
+    similar = get_close_matches(given, sorted(known), 1)
+    hint = f"Did you mean {similar[0]}?" if similar else f"Use one of {', '.join(sorted(known)[:20])}."
+    return f"{given[:100]!r} is not known. {hint}"
+
+
+QUEUE_SUFFIX = re.compile(r"[@-].*", re.DOTALL)
+"""The name space and the isolation group in the name of a queue."""
+
+
+def require_named_objects(step: Step, task_type: str, inputs: Mapping[str, Any], ctx: DecisionContext) -> None:
+    """Check that the run may use what the resolved inputs of a queued task name.
+
+    `task_type`: decides which worker claims the task, whatever the type of its step is.
+
+    Raises:
+        StepRefused: when it may not use an object, or a secret stands for its name.
+    """
+    structure = _structure_of_queue(task_type)
+    if structure is None:
+        return
+    for name in structure.naming_inputs:
+        if step.secrets and _has_secret(inputs.get(name)):
+            raise StepRefused(f"The input {name} must be a name; the value of a secret cannot be one.")
+    is_written = step.is_authored and not step.is_named_by_input and step.type == structure.type
+    written = set(structure.named_objects(step.inputs)) if is_written else set()
+    for use in structure.named_objects(inputs):
+        ctx.require_use(use.target_type, use.name, is_authored=use in written)
+
+
+def _structure_of_queue(task_type: str) -> StepStructure | None:
+    """Return the type whose built-in worker claims the tasks of a queue, or None."""
+    found = STEP_STRUCTURES.get(QUEUE_SUFFIX.sub("", task_type))
+    return found if found and found.is_built_in else None
+
+
+def _has_secret(value: Any) -> bool:
+    return isinstance(value, str) and "${" in value and "secrets" in value
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedWork:
+    """The work of a queued task: its task type, its resolved inputs, and the domain of its queue."""
+
+    task_type: str
+    inputs: dict[str, Any]
+    domain: str = ""
+
+
+def queued_task(step: Step, key: Key, ctx: DecisionContext, now: int, work: QueuedWork) -> CreateTask:
+    """Return a task in the queue of its type, and of its isolation group and name space if it has any.
+
+    Raises:
+        StepRefused: when the run may not use an object that the inputs name.
+    """
+    task_type = work.task_type
+    require_named_objects(step, task_type, work.inputs, ctx)
+    return CreateTask(
+        new_task(
+            step,
+            key,
+            ctx.run,
+            now,
+            status=PENDING,
+            input=work.inputs,
+            output={},
+            domain=work.domain,
+            queue=queue_name(task_type, work.domain, step.policy.name_space, step.policy.isolation_group),
+            delay_seconds=step.start_delay,
+        )
+    )
+
+
+def async_marker(step: Step) -> dict[str, bool]:
+    """Return the input by which a built-in worker knows that a client will complete the task."""
+    return {"asyncComplete": True} if step.async_complete else {}
+
+
+def type_of_queue(queue: str) -> str:
+    """Return the type of the tasks that wait in the queue of a built-in worker, which has no domain."""
+    return QUEUE_SUFFIX.sub("", queue)
+
+
+def queue_name(task_type: str, domain: str = "", name_space: str = "", group: str = "") -> str:
+    """Return the name of a queue: `[domain:]type[@name space][-isolation group]` (api §1.4)."""
+    named = f"{task_type}@{name_space}" if name_space else task_type
+    grouped = f"{named}-{group}" if group else named
+    return f"{domain}:{grouped}" if domain else grouped
+
+
+RESPONSE = dict.fromkeys(("headers", "statusCode", "body", "reasonPhrase"))
+"""The members of `response` in the output of HTTP tasks."""
+
+
+class BuiltIn(StepType):
+    """A task that waits in a queue for a built-in worker. It has no domain (execution §5.3)."""
+
+    is_queued = True
+    is_completed_externally = True
+    is_built_in = True
+    is_isolated = True
+    is_forked_by_type = True
+    result_comes_from_outside = True
+
+    def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        inputs = resolve_inputs(step, ctx, key, ctx.run, now)
+        if ctx.input_override(key) is None:
+            inputs = self.extend_inputs(step, key, inputs, ctx)
+        # The worker receives nothing of the step but its inputs.
+        yield queued_task(step, key, ctx, now, QueuedWork(self.type, inputs | async_marker(step)))
+
+
+def outcome_of(task: Task, ctx: DecisionContext) -> TaskOutcome:
+    """Return the outcome of a task in the snapshot."""
+    return TaskOutcome(
+        task.key,
+        task.seq,
+        task.status,
+        task.attempt.reason,
+        task.step.name,
+        task.attempt.id,
+        task.lets_control_pass,
+        ctx.attempt_payload(task, "output"),
+    )
+
+
+def value_of(
+    expression: Any, language: str, inputs: dict[str, Any], ctx: DecisionContext, field: str = "expression"
+) -> ScriptResult:
+    """Return the value of the expression, which reads the inputs as `$`, or, in Python, as variables.
+
+    `field`: where the step has the expression.
+    """
+    if not isinstance(expression, str) or not expression.strip():
+        return ScriptResult(error=f"The expression is empty. Set the '{field}' of the step.")
+    found = evaluator(language)
+    if found is None:
+        return ScriptResult(
+            error=f"Unknown evaluatorType '{language}'. Use javascript, graaljs, python or value-param."
+        )
+    if isinstance(found, ScriptLanguage):
+        return ctx.script(found.language, expression, inputs)
+    return ScriptResult(value=found.evaluate(expression, inputs))
+
+
+FAIL, RETURN_EXISTING, FAIL_ON_RUNNING = STRATEGIES = ("FAIL", "RETURN_EXISTING", "FAIL_ON_RUNNING")
+MAX_LENGTH = 255
+
+
+@dataclass(frozen=True, slots=True)
+class KeyClaim:
+    """Permission to start a run under a key (taken from `releases_key_of`), or the run that already holds the key."""
+
+    key: str = ""
+    releases_key_of: str = ""
+    holder: IdempotencyKeyHolder | None = None
+
+
+def claim_key(param: Mapping[str, Any], definition: Definition, ctx: DecisionContext, own: Key) -> KeyClaim:
+    """Return the claim of a step to the idempotency key that it names.
+
+    Raises:
+        StepRefused: when the key or the strategy is invalid, or another run holds the key.
+    """
+    given, strategy = param.get("idempotencyKey"), param.get("idempotencyStrategy") or FAIL
+    key = field_text(given).replace("\0", "")
+    if not key:
+        return KeyClaim()
+    if len(key) > MAX_LENGTH:
+        raise StepRefused(f"The idempotency key must have at most {MAX_LENGTH} characters.")
+    if strategy not in STRATEGIES:
+        raise StepRefused(f"idempotencyStrategy must be one of {', '.join(STRATEGIES)}, not {quote_value(strategy)}.")
+    holder = ctx.require(IdempotencyLookup(definition.name, key))
+    if holder is None:
+        return KeyClaim(key)
+    has_ended = holder.status in RUN.final
+    if (strategy == FAIL_ON_RUNNING and has_ended) or _is_from_earlier_attempt(holder, ctx, own):
+        return KeyClaim(key, releases_key_of=holder.id)
+    if strategy == RETURN_EXISTING:
+        return KeyClaim(key, holder=holder)
+    raise StepRefused(f"The idempotency key '{key}' of {definition.name} is already used by run {holder.id}.")
+
+
+def _is_from_earlier_attempt(holder: IdempotencyKeyHolder, ctx: DecisionContext, own: Key) -> bool:
+    """Return True if this step started the run, which then failed or lost its task, so that it may start another."""
+    if holder.parent_id != ctx.run.id:
+        return False
+    task = next((task for task in ctx.run.tasks.values() if task.id == holder.parent_task), None)
+    if task is None:
+        return ctx.run.is_whole or not holder.parent_task
+    return task.key == own and holder.status != COMPLETED

@@ -1,18 +1,201 @@
-"""Branches of a dynamic fork, from the four forms of its input (execution §8.6)."""
+"""Steps with parallel branches: FORK_JOIN, FORK_JOIN_DYNAMIC, JOIN, EXCLUSIVE_JOIN.
+
+JOIN: waits until every task that it joins has ended.
+
+EXCLUSIVE_JOIN: continues with the one branch that was taken.
+
+Branches of a dynamic fork, from the four forms of its input (execution §8.6).
+
+FORK_JOIN: starts several branches in parallel, and the join that waits for them.
+
+FORK_JOIN_DYNAMIC: starts the branches that its input lists.
+"""
 
 import json
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Collection, Iterator
+from functools import partial
+from typing import Any, cast
 
-from ..definition import Definition, Step
-from ..document.checks.normalization import coerce_step
-from ..errors import RunCannotContinue, StepRefused
+from ..data_requests import (
+    ABSENT,
+    DataRequired,
+    JoinedOutcomes,
+    ReferencesInUse,
+    TaskAt,
+    TaskDefinitionByName,
+    TaskOutcome,
+    WholeRun,
+)
+from ..decision_context import DecisionContext, gather_values
+from ..definition import DEFAULT_TYPE, Body, Definition, Document, Flow, Key, Step, as_steps, structure_of
+from ..document.fields import coerce_step
+from ..document.reading import extract_definitions, layout_branch, layout_steps
+from ..effects import Effect, ResolveTask, TransitionAttempt
+from ..errors import RunCannotContinue, StepRefused, ValidationFailed
 from ..expressions import field_text
 from ..masking import redact_for_listeners
-from ..snapshot import Run
-from ..step_structure import DEFAULT_TYPE, structure_of
-from .child_definition import version_of
-from .sub_workflow import SubWorkflow
+from ..snapshot import Run, StepState, Task, TaskState
+from ..states import CANCELED, COMPLETED_WITH_ERRORS, SKIPPED
+from .base import StepType, complete_task, completed_task, engine_held_task, fail_task, outcome_of, resolve_inputs
+from .decisions import is_choice
+from .sub_workflows import SubWorkflow, version_of
+
+
+class JoinState(TaskState, total=False):
+    """State of a JOIN. `expected`: number of tasks to join. `has_cases`: one of them is a step with cases."""
+
+    expected: int
+    has_cases: bool
+
+
+class Join(StepType):
+    """Completes with the outputs of the joined tasks, by reference (execution §8.7)."""
+
+    type = "JOIN"
+    flow = Flow.JOIN
+    ends_forks = True
+    forwards_failures = True
+    shows_isolation_group = True
+    waits_for_tasks = True
+    is_retried = False
+    is_reopened = True
+
+    def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        inputs = resolve_inputs(step, ctx, key, ctx.run, now)
+        fork = fork_of(ctx.run, step, key)
+        refs = list(step.joins) if fork is None else list(fork.step_state["forked"])
+        step_state: JoinState = {"expected": len(set(refs))}
+        if fork is not None and fork.step_state.get("has_cases"):
+            step_state["has_cases"] = True
+        yield engine_held_task(
+            step, key, ctx.run, now, step_state=step_state, input={**inputs, "joinOn": refs}, output={}
+        )
+
+    def progress(self, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        known = {t.key: t for t in ctx.run.tasks.values() if is_joined(t, task)}
+        if any(t.is_open for t in known.values()) or not ctx.run.has_changes_for(task, known):
+            return
+        state = cast(JoinState, task.step_state)
+        missing = state.get("expected", len(set(task.step.joins))) - len(known)
+        if state.get("has_cases"):
+            if not ctx.run.is_whole:
+                raise DataRequired({WholeRun()})
+            # A dynamic branch that is a switch continues in the chosen case, unless that is empty.
+            missing += sum(bool(is_choice(t.step) and t.step_state.get("head")) for t in known.values())
+        outcomes: Any
+        if ctx.run.is_whole:
+            outcomes = [] if missing <= 0 else None
+        elif missing > 0 and shares_tasks(task, ctx.run):
+            raise DataRequired({WholeRun()})
+        else:
+            outcomes = ctx.require(JoinedOutcomes(task.key, frozenset(known), missing)) if missing > 0 else []
+        if outcomes in (None, ABSENT):
+            return
+        yield from join_result(task, [*(outcome_of(t, ctx) for t in known.values()), *outcomes], now)
+
+    def upgraded_state(self, task: Task, old: Task | None, run: Run) -> StepState:
+        if "expected" not in task.step_state or not task.step.joins:
+            return task.step_state
+        return {**task.step_state, "expected": len(set(task.step.joins))}
+
+
+def shares_tasks(join: Task, run: Run) -> bool:
+    """Return True if another join waits for the same task. A task's row stores only one of its joins."""
+    steps = (run.step(ref, join) for ref in join.step.joins)
+    return any(step is not None and len(step.joined_by) > 1 for step in steps)
+
+
+def is_joined(task: Task, join: Task) -> bool:
+    """Return True if the join waits for this task."""
+    if task.key.iteration_path != join.key.iteration_path:
+        return False
+    return task.joined_by == join.key.ref or join.key.ref in task.step.joined_by
+
+
+def fork_of(run: Run, join: Step, key: Key) -> Task | None:
+    """Return the dynamic fork before this join in this iteration; None after a FORK_JOIN."""
+    forks = (
+        t
+        for t in run.tasks.values()
+        if t.key.iteration_path == key.iteration_path and t.step.follower == join.ref and "forked" in t.step_state
+    )
+    return next(forks, None)
+
+
+def join_result(task: Task, outcomes: list[TaskOutcome], now: int) -> Iterator[Effect]:
+    """Yield the effects that end the join once all joined tasks have ended."""
+    outcomes = sorted(outcomes, key=lambda outcome: outcome.seq)
+    output = {str(outcome.key): outcome.output for outcome in outcomes if outcome.output}
+    failures = [
+        outcome for outcome in outcomes if outcome.status not in ("COMPLETED", COMPLETED_WITH_ERRORS, "SKIPPED")
+    ]
+    with_errors = [outcome for outcome in outcomes if outcome.status == COMPLETED_WITH_ERRORS]
+    if failures and all(outcome.status == CANCELED for outcome in failures):
+        yield from fail_task(task, now, _reasons(failures), output, event="cancel")
+    elif failures:
+        yield from fail_task(task, now, _reasons(failures), output)
+    elif with_errors:
+        reason = " ".join(f"{outcome.name}/{outcome.attempt_id}" for outcome in with_errors)
+        yield TransitionAttempt(task.key, "complete", now, {"output": output, "reason": reason})
+        yield ResolveTask(task.key, "complete_with_errors")
+    else:
+        yield from complete_task(task, now, output)
+
+
+def _reasons(outcomes: list[TaskOutcome]) -> str:
+    return " ".join(outcome.reason for outcome in outcomes if outcome.reason) or "A joined task did not succeed."
+
+
+class ExclusiveJoin(StepType):
+    """Ends with the first joined task that has ended, or with the first of its default tasks (execution §8.8)."""
+
+    type = "EXCLUSIVE_JOIN"
+    flow = Flow.JOIN
+    forwards_failures = True
+    waits_for_tasks = True
+    is_retried = False
+    is_reopened = True
+
+    def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        inputs = resolve_inputs(step, ctx, key, ctx.run, now)
+        yield engine_held_task(step, key, ctx.run, now, input={**inputs, "joinOn": list(step.joins)}, output={})
+
+    def progress(self, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        chosen = find_deciding_task(task, ctx)
+        if chosen is None:
+            return
+        output = ctx.attempt_payload(chosen, "output")
+        if chosen.succeeded:
+            yield from complete_task(task, now, output)
+        else:
+            yield from fail_task(task, now, chosen.attempt.reason, output)
+
+    def on_deadlock(self, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        # The last task of the branch that was taken was skipped. Its given output is the output of the branch.
+        found = (find_run_task(ctx, Key(ref, task.key.iteration_path)) for ref in task.step.joins)
+        if skipped := next((each for each in found if each is not None and each.status == SKIPPED), None):
+            yield from complete_task(task, now, ctx.attempt_payload(skipped, "output"))
+
+
+def find_deciding_task(task: Task, ctx: DecisionContext) -> Task | None:
+    """Return the ended task that decides, or None."""
+    defaults = task.step.document.get("defaultExclusiveJoinTask") or []
+    if not ctx.run.has_changes_for(task, (Key(ref, task.key.iteration_path) for ref in (*task.step.joins, *defaults))):
+        return None
+    for refs in (task.step.joins, defaults):
+        tasks = gather_values(partial(find_run_task, ctx, Key(ref, task.key.iteration_path)) for ref in refs)
+        first = next((t for t in tasks if t is not None and t.status != SKIPPED), None)
+        if first is not None and not first.is_open:
+            return first
+    return None
+
+
+def find_run_task(ctx: DecisionContext, key: Key) -> Task | None:
+    """Return the task with this key, loading it if the snapshot does not hold it, or None."""
+    if key in ctx.run.tasks or ctx.run.is_whole:
+        return ctx.run.tasks.get(key)
+    return ctx.require(TaskAt(key))
+
 
 MAX_NAME_LENGTH = 255
 MAX_EXCERPT_LENGTH = 500
@@ -177,3 +360,180 @@ def require_join(fork: Step, run: Run) -> None:
     if (follower is not None and structure_of(follower.type).ends_forks) or fork.ref not in run.definition.steps:
         return
     raise RunCannotContinue(structure_of(fork.type).missing_join)
+
+
+class ForkJoin(StepType):
+    """Leads to the head of every branch and to its join; completes at once (execution §8.5)."""
+
+    type = "FORK_JOIN"
+    flow = Flow.FORK
+    required_fields = ("forkTasks",)
+    forwards_failures = True
+    shows_isolation_group = True
+    missing_join = "Fork task definition is not followed by a join task.  Check the blueprint"
+    is_retried = False
+
+    def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        require_join(step, ctx.run)
+        inputs = resolve_inputs(step, ctx, key, ctx.run, now)
+        yield completed_task(step, key, ctx.run, now, input=inputs, output={})
+
+    def bodies(self, step: Document) -> Iterator[Body]:
+        for number, branch in enumerate(as_steps(step.get("forkTasks"))):
+            place = f"forkTasks[{number}]"
+            yield Body(place, ("forkTasks", number), place, as_steps(branch))
+
+    def successors(self, task: Task) -> Iterator[Key]:
+        # An optional fork that could not be entered is skipped, because no join would wait for its branches.
+        heads = () if task.status == COMPLETED_WITH_ERRORS else task.step.heads
+        for head in (*heads, task.step.follower):
+            if head and task.lets_control_pass:
+                yield Key(head, task.key.iteration_path)
+
+
+FILLED_BY_FORK = ("dynamicForkTasksParam", "dynamicForkTasksInputParamName")
+
+
+class DynamicForkState(TaskState, total=False):
+    """State of a dynamic fork. `forked`: references of the branches. `has_cases`: one of them is a step with cases."""
+
+    forked: list[str]
+    has_cases: bool
+
+
+class ForkJoinDynamic(StepType):
+    """Creates one branch for each task in its input, then leads to its join (execution §8.6)."""
+
+    type = "FORK_JOIN_DYNAMIC"
+    flow = Flow.DYNAMIC_FORK
+    forwards_failures = True
+    shows_isolation_group = True
+    result_comes_from_outside = True
+    missing_join = "Dynamic join definition is not followed by a join task.  Check the workflow definition."
+    is_retried = False
+
+    def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        require_join(step, ctx.run)
+        inputs = resolve_inputs(step, ctx, key, ctx.run, now, holds_steps=True)
+        written = branch_documents(step, inputs, partial(has_forked, step, ctx), ctx.run.definition)
+        documents = add_policies(written, ctx)
+        branch_steps = build_branch_steps(step, documents)
+        refs = [document["taskReferenceName"] for document in documents]
+        if used := references_in_use(branch_steps.keys(), step, key, ctx):
+            raise StepRefused(f"The reference '{used[0]}' is already in use. Give each forked task a unique reference.")
+        state: DynamicForkState = {"forked": refs}
+        if any(is_choice(branch_steps[ref]) for ref in refs):
+            state["has_cases"] = True
+        fork_input = {name: value for name, value in inputs.items() if name not in fork_parameters(step)}
+        yield completed_task(
+            step,
+            key,
+            ctx.run,
+            now,
+            output={},
+            step_state=state,
+            branch_steps=branch_steps,
+            input={**fork_input, "forkedTasks": refs, "forkedTaskDefs": documents},
+        )
+
+    def check(self, step: Document, template: Document) -> Iterator[str]:
+        if "forkTaskInputs" in step["inputParameters"]:
+            return
+        pair = ("dynamicForkTasksParam", "dynamicForkTasksInputParamName")
+        if step.get("dynamicForkJoinTasksParam") is None:
+            yield from (name for name in pair if not step.get(name))
+        elif any(step.get(name) is not None for name in pair):
+            yield (
+                "dynamicForkJoinTasksParam or combination of dynamicForkTasksInputParamName and dynamicForkTasksParam "
+                f"cannot be used together for taskType: {self.type} taskName: {step.get('name', '')}"
+            )
+
+    def inline_definitions(self, step: Document) -> Iterator[tuple[str, Any]]:
+        for path, definition in extract_definitions(step.get("inputParameters"))[1].items():
+            steps = (f"[{key}]" if type(key) is int else f".{key}" for key in path)
+            yield "".join(("inputParameters", *steps)), definition
+
+    def forked_references(self, task: Task) -> tuple[str, ...]:
+        return tuple(cast(DynamicForkState, task.step_state).get("forked", ()))
+
+    def successors(self, task: Task) -> Iterator[Key]:
+        for ref in (*self.forked_references(task), task.step.follower):
+            if ref:
+                yield Key(ref, task.key.iteration_path)
+
+
+def may_have_forked(step: Step, run: Run) -> bool:
+    """Return True if the run may have forked dynamically before: at another step, or here in an earlier iteration."""
+    written = [other for other in run.definition.steps.values() if other.type == step.type]
+    return len(written) != 1 or bool(step.loops) or written[0].ref != step.ref
+
+
+def has_forked(step: Step, ctx: DecisionContext) -> bool:
+    """Return True if the run has forked dynamically before."""
+    run = ctx.run
+    if any("forked" in task.step_state for task in run.tasks.values()):
+        return True
+    if run.is_whole or not may_have_forked(step, run):
+        return False
+    # A branch of a dynamic fork may fork again, but the outermost dynamic fork is in the definition.
+    refs = frozenset(other.ref for other in run.definition.steps.values() if other.type == step.type)
+    return bool(ctx.require(ReferencesInUse(refs)))
+
+
+def references_in_use(refs: Collection[str], step: Step, key: Key, ctx: DecisionContext) -> list[str]:
+    """Return the references used by steps of the definition, or by tasks in this iteration, in the order given."""
+    run = ctx.run
+    used = {ref for ref in refs if ref in run.definition.steps or Key(ref, key.iteration_path) in run.tasks}
+    if not used and not run.is_whole and may_have_forked(step, run):
+        used = ctx.require(ReferencesInUse(frozenset(refs), key.iteration_path))
+    return [ref for ref in refs if ref in used]
+
+
+def fork_parameters(step: Step) -> set[str]:
+    """Return the inputs that only list the branches; the input of the fork's task omits them."""
+    return {str(step.document.get(name)) for name in FILLED_BY_FORK}
+
+
+def add_policies(documents: list[dict[str, Any]], ctx: DecisionContext) -> list[dict[str, Any]]:
+    """Return the documents with their registered task definitions."""
+    names = sorted({document["name"] for document in documents if not document.get("taskDefinition")})
+    found = dict(
+        zip(names, gather_values(partial(ctx.require, TaskDefinitionByName(name)) for name in names), strict=True)
+    )
+    return [
+        document
+        if document.get("taskDefinition") or not found.get(document["name"])
+        else {**document, "taskDefinition": found[document["name"]]}
+        for document in documents
+    ]
+
+
+def layout_branch_steps(document: dict[str, Any], fork: Step) -> dict[str, Step]:
+    """Return the steps of one branch.
+
+    Raises:
+        StepRefused: when the document of the branch is invalid; it was not validated before.
+    """
+    try:
+        return layout_steps([document], loops=fork.loops, is_authored=False)
+    except ValidationFailed as invalid:
+        raise StepRefused("; ".join(each.message for each in invalid.validation_errors)) from invalid
+    except (TypeError, ValueError, AttributeError, KeyError) as error:
+        raise StepRefused(f"The forked task '{document['taskReferenceName']}' is invalid: {error}.") from error
+
+
+def build_branch_steps(step: Step, documents: list[dict[str, Any]]) -> dict[str, Step]:
+    """Return the steps of all branches. The heads are joined by the step after the fork.
+
+    Raises:
+        StepRefused: when a document is invalid, or a reference occurs twice.
+    """
+    branch_steps: dict[str, Step] = {}
+    for document in documents:
+        branch = layout_branch_steps(document, step)
+        if duplicates := branch.keys() & branch_steps.keys():
+            raise StepRefused(
+                f"The reference '{min(duplicates)}' occurs twice. Give each forked task a unique reference."
+            )
+        branch_steps |= layout_branch(branch, document["taskReferenceName"], step.follower)
+    return branch_steps

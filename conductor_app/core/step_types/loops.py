@@ -1,4 +1,15 @@
-"""FOR_EACH: executes its body once for each item of a list, in sequence or in parallel. Not a type of Conductor.
+"""Steps that repeat a body: DO_WHILE, FOR_EACH, FOR_EACH_ITEM.
+
+Outcomes and items of the iterations of a step with a body.
+
+DO_WHILE: repeats its body while a condition holds or a list has items.
+
+`RunLimits.max_iterations` limits the iterations of a loop. The effects of one decision are limited as well
+(`core/decide.py`); a longer loop continues in the next decision.
+
+FOR_EACH_ITEM: executes the body of a FOR_EACH for one item. The engine creates it; documents never contain it.
+
+FOR_EACH: executes its body once for each item of a list, in sequence or in parallel. Not a type of Conductor.
 
     {"type": "FOR_EACH", "name": "each", "taskReferenceName": "each",
      "items": "${workflow.input.orders}",
@@ -17,24 +28,360 @@ failed one) and `errors` (`index`, `reason`). With `keepLastN`, only the tasks a
 last are kept; the other results are null.
 """
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
-from ..data_requests import StepOutcomes, TaskOutcome
+from ..data_requests import DataRequest, DataRequired, IterationOutcomes, ListItem, StepOutcomes, TaskOutcome
 from ..decision_context import DecisionContext, gather_values
-from ..definition import Key, Step
-from ..effects import Effect, PruneIteration, TransitionAttempt, UpdateTask
+from ..definition import Body, Document, Flow, Key, Step, body_at, references_inside
+from ..effects import Effect, PruneIteration, ResolveTask, TransitionAttempt, UpdateTask
 from ..errors import StepRefused
 from ..expressions import quote_value
-from ..snapshot import Task
-from ..step_state import TaskState
-from ..step_structure import Body, Document, Flow, body_at
-from .base import StepType, complete_task, completed_task, engine_held_task, resolve_inputs
-from .field_checks import is_expression, is_whole_number, unknown_word_message, whole_number
-from .for_each_item import ForEachItem
-from .iterations import COUNTED, ENDS_AS, is_null_list, items_of, kept_iterations
-from .task_outcomes import outcome_of
+from ..snapshot import GOOD_ENDS, UNKNOWN, Task, TaskState
+from .base import (
+    StepType,
+    complete_task,
+    completed_task,
+    engine_held_task,
+    fail_task,
+    is_expression,
+    is_whole_number,
+    outcome_of,
+    resolve_inputs,
+    unknown_word_message,
+    whole_number,
+)
+
+
+def outcomes_of_iteration(task: Task, ctx: DecisionContext) -> list[TaskOutcome] | None:
+    """Return the outcomes of the tasks of the current iteration; None while one is open."""
+    iteration_path = (*task.key.iteration_path, task.iteration)
+    known = {t.key: t for t in ctx.inside(task.key) if t.key.iteration_path == iteration_path}
+    if any(t.is_open for t in known.values()) or not ctx.run.has_changes_for(task, known):
+        return None
+    others = [] if ctx.run.is_whole else ctx.require(IterationOutcomes(task.key, task.iteration, frozenset(known)))
+    if others is None:
+        return None
+    return sorted([*(outcome_of(t, ctx) for t in known.values()), *others], key=lambda outcome: outcome.seq)
+
+
+def first_failure(outcomes: list[TaskOutcome]) -> TaskOutcome | None:
+    """Return the first outcome that is not successful, or None."""
+    return next((outcome for outcome in outcomes if outcome.status not in GOOD_ENDS), None)
+
+
+def outputs_by_ref(outcomes: list[TaskOutcome]) -> dict[str, object]:
+    """Return the outputs by reference."""
+    return {outcome.key.ref: outcome.output for outcome in outcomes}
+
+
+NEVER_TRUE = re.compile(
+    r"if\s*\(\s*\$\..+\.iteration\s*<\s*0\s*\)\s*\{\s*true;?\s*\}\s*else\s*\{\s*false;?\s*\}", re.DOTALL
+)
+"""The condition of a loop of the Python SDK's class `ForEachTask`."""
+COUNTED = "is_counted"
+"""Key in the step state of an item's task: the FOR_EACH has recorded its end."""
+ENDS_AS = {
+    "TIMED_OUT": "expire",
+    "EXPIRED": "expire",
+    "CANCELED": "cancel",
+    "FAILED_FOR_GOOD": "fail_for_good",
+    "FAILED_WITH_TERMINAL_ERROR": "fail_for_good",
+}
+"""Event that ends a step after the failure of a task inside it, by the status of that task; `fail` for any other."""
+
+
+def items_of(step: Step, inputs: dict[str, Any], ctx: DecisionContext) -> list[Any] | None:
+    """Return the list that the step iterates over; None if it has none.
+
+    It is the step's `items`, the input `_items`, or the input `items` of a loop that `iterates_over_input`.
+    """
+    written = step.document.get("items")
+    name = "items" if iterates_over_input(step.document) else "_items"
+    value = ctx.resolve(written) if written not in (None, "") else inputs.get(name)
+    if value is None:
+        return None if written in (None, "") and name not in inputs else []
+    return list(value) if isinstance(value, list) else [value]
+
+
+def is_null_list(step: Step, inputs: dict[str, Any], ctx: DecisionContext) -> bool:
+    """Return True if the expression of the list has no value."""
+    written = step.document.get("items")
+    return (ctx.resolve(written) if written not in (None, "") else inputs.get("_items")) is None
+
+
+def has_items(step: Document) -> bool:
+    """Return True if a step's document names a list to iterate over."""
+    return bool(step.get("items")) or "_items" in _inputs_of(step) or iterates_over_input(step)
+
+
+def iterates_over_input(step: Document) -> bool:
+    """Return True if the input `items` is the list, as in definitions of Orkes.
+
+    The loop has no condition then, or the one that the class `ForEachTask` of the Python SDK writes, which is never
+    true. With any other condition, `items` is an input that the condition may read.
+    """
+    if step.get("items") or "items" not in (inputs := _inputs_of(step)) or "_items" in inputs:
+        return False
+    condition = step.get("loopCondition")
+    return not isinstance(condition, str) or not condition.strip() or bool(NEVER_TRUE.fullmatch(condition.strip()))
+
+
+def _inputs_of(step: Document) -> Mapping[str, Any]:
+    inputs = step.get("inputParameters")
+    return inputs if isinstance(inputs, Mapping) else {}
+
+
+def kept_iterations(step: Step, inputs: dict[str, Any]) -> int:
+    """Return the number of iterations to keep, by `keepLastN`; 0 for all.
+
+    Raises:
+        StepRefused: when `keepLastN` is not a whole number.
+    """
+    keep = inputs.get("keepLastN")
+    number = 0 if keep in (None, "") else whole_number(keep)
+    if number is None:
+        raise StepRefused(f"keepLastN of {step.ref} must be a whole number, not {quote_value(keep)}.")
+    return max(number, 0)
+
+
+ITERATION_LIMIT = re.compile(r"iteration['\"]?\]?\s*<(=?)\s*(\d{1,9})\b")
+"""A comparison of the iteration with a number in a loop condition."""
+
+
+class DoWhile(StepType):
+    """Active while it iterates; leads to the head of its body in the current iteration (execution §8.9)."""
+
+    type = "DO_WHILE"
+    flow = Flow.LOOP
+    required_fields = ("loopOver",)
+    script_field = "loopCondition"
+    allows_python = True
+    checks_bodies = False
+    forwards_failures = True
+    waits_for_tasks = True
+    is_retried = False
+    is_reopened = True
+    counts_iterations = True
+
+    def bodies(self, step: Document) -> Iterator[Body]:
+        if step.get("loopOver"):
+            yield body_at(step, "loopOver")
+
+    def check(self, step: Document, template: Document) -> Iterator[str]:
+        # A list of items needs no condition. An empty condition alone is valid as well, as in Conductor.
+        if step.get("loopCondition") is None and not has_items(step):
+            yield "loopCondition"
+        yield from super().check(step, template)
+
+    def script_inputs(self, step: Document) -> set[str]:
+        own = step.get("taskReferenceName")
+        names = {own} if isinstance(own, str) else set()
+        return {"loopIndex", "loopItem", *names, *references_inside(step)}
+
+    def max_iterations(self, step: Document) -> int:
+        found = ITERATION_LIMIT.search(str(step.get("loopCondition") or ""))
+        return int(found[2]) + bool(found[1]) if found else 0
+
+    def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        if not step.heads:
+            raise StepRefused(f"The loop {step.ref} has an empty body: add steps to 'loopOver'.")
+        inputs = resolve_inputs(step, ctx, key, ctx.run, now)
+        items = items_of(step, inputs, ctx)
+        if items == []:
+            yield completed_task(step, key, ctx.run, now, input=inputs, output={"iteration": 0})
+            return
+        yield engine_held_task(
+            step, key, ctx.run, now, iteration=1, input=inputs, output=iteration_output(step, {}, 1, items)
+        )
+
+    def progress(self, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        try:
+            outcomes = outcomes_of_iteration(task, ctx)
+        except DataRequired as missing:
+            raise DataRequired(missing.data_requests | _requests_at_end(task, ctx, now)) from None
+        if outcomes is None or not outcomes:
+            return
+        failure = first_failure(outcomes)
+        output = add_iteration_output(ctx.attempt_payload(task, "output"), task.iteration, outcomes)
+        if failure:
+            yield from fail_task(task, now, failure.reason or f"{failure.key} did not succeed.", output)
+            return
+        yield from self._iterate_or_end(task, ctx, now, outcomes, output)
+
+    def _iterate_or_end(
+        self, task: Task, ctx: DecisionContext, now: int, outcomes: list[TaskOutcome], output: dict[str, Any]
+    ) -> Iterator[Effect]:
+        inputs = resolve_inputs(task.step, ctx, task.key, ctx.run, now)
+        items = items_of(task.step, inputs, ctx)
+        continues, error = should_continue(task, ctx, inputs, items, outcomes, output)
+        if error:
+            yield from fail_task(task, now, error, output, event="fail_for_good")
+            return
+        yield from prune_old_iterations(task, inputs, output)
+        limit = ctx.run.definition.limits.max_iterations
+        if continues and limit and task.iteration >= limit:
+            reason = f"The loop has run {limit} iterations, which is the maximum (MAX_LOOP_ITERATIONS)."
+            yield from fail_task(task, now, reason, output, event="fail_for_good")
+        elif continues:
+            iteration = task.iteration + 1
+            yield UpdateTask(
+                task.key,
+                {"iteration": iteration},
+                {"output": iteration_output(task.step, output, iteration, items), "updated_at": now},
+            )
+        else:
+            yield from complete_task(task, now, output)
+
+    def reopen(self, task: Task, ctx: DecisionContext, now: int, iteration: int | None = None) -> Iterator[Effect]:
+        yield from super().reopen(task, ctx, now)
+        if iteration is not None:
+            items = items_of(task.step, resolve_inputs(task.step, ctx, task.key, ctx.run, now), ctx)
+            former = drop_iterations_from(ctx.attempt_payload(task, "output"), iteration)
+            output = iteration_output(task.step, former, iteration, items)
+            yield UpdateTask(task.key, {"iteration": iteration}, {"output": output})
+
+    def successors(self, task: Task) -> Iterator[Key]:
+        if task.is_open:
+            yield Key(task.step.heads[0], (*task.key.iteration_path, task.iteration))
+        else:
+            yield from super().successors(task)
+
+
+def _requests_at_end(task: Task, ctx: DecisionContext, now: int) -> frozenset[DataRequest]:
+    """Return the requests for the output and the inputs of a loop, which are read when an iteration has ended."""
+    try:
+        gather_values(
+            [
+                partial(ctx.attempt_payload, task, "output"),
+                partial(resolve_inputs, task.step, ctx, task.key, ctx.run, now),
+            ]
+        )
+    except DataRequired as missing:
+        return missing.data_requests
+    return frozenset()
+
+
+def iteration_output(step: Step, output: dict[str, Any], iteration: int, items: list[Any] | None) -> dict[str, Any]:
+    """Return the loop's output as the tasks of this iteration see it."""
+    current = {**output, "iteration": iteration}
+    if items is not None and iteration <= len(items):
+        current |= {"loopIndex": iteration - 1, "loopItem": items[iteration - 1]}
+        if iterates_over_input(step.document):
+            # The names of Orkes, in whose definitions the list is the input `items`.
+            current |= {"index": iteration - 1, "item": items[iteration - 1]}
+    return current
+
+
+def drop_iterations_from(output: dict[str, Any], first: int) -> dict[str, Any]:
+    """Return the loop's output without the outputs of the iterations from `first` on."""
+    return {name: value for name, value in output.items() if not (name.isdecimal() and int(name) >= first)}
+
+
+def add_iteration_output(output: dict[str, Any], iteration: int, outcomes: list[TaskOutcome]) -> dict[str, Any]:
+    """Return the loop's output with the outputs of this iteration under its number."""
+    return {**output, str(iteration): outputs_by_ref(outcomes), "iteration": iteration}
+
+
+def should_continue(
+    task: Task,
+    ctx: DecisionContext,
+    inputs: dict[str, Any],
+    items: list[Any] | None,
+    outcomes: list[TaskOutcome],
+    output: dict[str, Any],
+) -> tuple[bool, str]:
+    """Return True if another iteration follows, and an error message if the condition fails."""
+    if items is not None and task.iteration >= len(items):
+        return False, ""
+    condition = task.step.document.get("loopCondition")
+    if not isinstance(condition, str) or not condition.strip() or iterates_over_input(task.step.document):
+        return items is not None, ""
+    script_inputs = {**inputs, **outputs_by_ref(outcomes), task.step.ref: output}
+    if items is not None:
+        script_inputs |= {"loopIndex": task.iteration - 1, "loopItem": items[task.iteration - 1]}
+    # Conductor ignores the evaluatorType of loops. Only Python, which cannot be meant there, is supported.
+    language = "python" if task.step.document.get("evaluatorType") == "python" else "javascript"
+    result = ctx.script(language, condition, script_inputs)
+    if result.error:
+        return False, f"The loop condition of {task.step.ref} failed: {result.error}"
+    return result.value is True or (isinstance(result.value, int | float) and result.value > 0), ""
+
+
+def prune_old_iterations(task: Task, inputs: dict[str, Any], output: dict[str, Any]) -> Iterator[Effect]:
+    """Yield the effect that deletes the outputs and tasks of older iterations, with `keepLastN`."""
+    keep = kept_iterations(task.step, inputs)
+    oldest = task.iteration - keep
+    if keep and oldest > 0:
+        output.pop(str(oldest), None)
+        yield PruneIteration(task.key, oldest)
+
+
+class ForEachItemState(TaskState, total=False):
+    """State of an item.
+
+    `goes_on`: continue with other items after a failure. `is_counted`: the FOR_EACH has recorded its end.
+    """
+
+    goes_on: bool
+    is_counted: bool
+
+
+class ForEachItem(StepType):
+    """Active while the body is executed for its item.
+
+    Its single iteration separates the body from those of other items.
+    """
+
+    type = "FOR_EACH_ITEM"
+    runs_by_name = False
+    waits_for_tasks = True
+    is_retried = False
+    is_reopened = True
+    handles_failures = True
+
+    def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        each, index = ctx.run.tasks[Key(step.loops[-1], key.iteration_path[:-1])], key.iteration_path[-1] - 1
+        payload = each.attempt.input
+        item = ctx.require(ListItem(each.attempt.id, index)) if payload is UNKNOWN else payload["items"][index]
+        item_input = {"item": item, "index": index}
+        step_state = ForEachItemState(goes_on=each.step_state["goes_on"])
+        yield engine_held_task(
+            step, key, ctx.run, now, iteration=1, step_state=step_state, input=item_input, output=item_input
+        )
+
+    def progress(self, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        outcomes = outcomes_of_iteration(task, ctx)
+        if not outcomes:
+            return
+        if failure := first_failure(outcomes):
+            yield from fail_item(task, failure.status, failure.reason, now)
+        else:
+            yield from complete_task(task, now, outputs_by_ref(outcomes))
+
+    def on_child_failure(self, task: Task, failed: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        """Fail the item after the failure of one of its tasks, when nothing else of it is open."""
+        yield from fail_item(task, failed.attempt.status, failed.attempt.reason, now)
+
+    def successors(self, task: Task) -> Iterator[Key]:
+        if task.is_open and task.attempt.is_open:
+            yield Key(task.step.heads[0], (*task.key.iteration_path, 1))
+
+    def reopen(self, task: Task, ctx: DecisionContext, now: int, iteration: int | None = None) -> Iterator[Effect]:
+        yield from super().reopen(task, ctx, now)
+        step_state = {name: value for name, value in task.step_state.items() if name != COUNTED}
+        yield UpdateTask(task.key, {"step_state": step_state}, {"output": ctx.attempt_payload(task, "input")})
+
+
+def fail_item(task: Task, status: str, reason: str, now: int) -> Iterator[Effect]:
+    """End the item like the task that failed. If other items continue, the item completes with errors."""
+    facts: dict[str, Any] = {"reason": reason, "output": {}}
+    yield TransitionAttempt(task.key, ENDS_AS.get(status, "fail"), now, facts)
+    if cast(ForEachItemState, task.step_state)["goes_on"]:
+        yield ResolveTask(task.key, "complete_with_errors")
+
 
 CONTINUE, FAIL = "CONTINUE", "FAIL"
 

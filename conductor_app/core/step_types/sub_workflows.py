@@ -1,19 +1,104 @@
-"""SUB_WORKFLOW: starts another run and waits for it."""
+"""Steps that start runs: SUB_WORKFLOW, START_WORKFLOW.
 
+Definition, priority and domains of the runs that a step starts.
+
+SUB_WORKFLOW: starts another run and waits for it.
+
+START_WORKFLOW: starts another run without waiting for it.
+"""
+
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..child_run import require_depth
+from ..child_runs import require_depth, require_depth_to_start
+from ..data_requests import WORKFLOW_TARGET, InlineDefinition
 from ..decision_context import DecisionContext
 from ..definition import Definition, Key, Step
-from ..document.inline_definitions import DEFINITION
+from ..document.reading import DEFINITION
 from ..effects import AttachChild, Effect, StartRun, UpdateTask
 from ..errors import StepRefused
-from ..ids import derived_id
+from ..expressions import field_text, quote_value
+from ..expressions.json_text import expression_texts
+from ..primitives import derived_id
+from ..schemas import schema_violation
 from ..snapshot import Task
-from .base import StepType, engine_held_task, resolve_inputs
-from .child_definition import definition_of, domains_of, priority_of, validate_child_input
-from .idempotency import claim_key
+from .base import StepType, claim_key, completed_task, engine_held_task, resolve_inputs, whole_number
+
+
+def definition_of(
+    param: Mapping[str, Any],
+    ctx: DecisionContext,
+    allowed_secrets: frozenset[str] | None,
+    *,
+    written_name: Any,
+    field: str = "subWorkflowParam",
+) -> Definition:
+    """Return the definition of the child: inline, or found by name and version.
+
+    `allowed_secrets`: the secrets that an inline definition may name; None for those of the author of the parent.
+    `written_name`: the name as the author of the step has written it, None if the step came from data. `field`: the
+    field of the step that contains `param`, for messages.
+
+    Raises:
+        StepRefused: when the inline definition is invalid, there is no such definition, or its name comes from data and
+            the starter of the run may not start it.
+    """
+    written = param.get("workflowDefinition")
+    if isinstance(written, dict):
+        found = ctx.require(InlineDefinition(json.dumps(written, sort_keys=True), allowed_secrets))
+        if isinstance(found, str):
+            raise StepRefused(f"The inline workflow definition is invalid: {found}")
+        return found
+    name, version = param.get("name"), version_of(param.get("version"), f"{field}.version")
+    if not isinstance(name, str) or not name:
+        raise StepRefused(f"`{field}.name` must be the name of a workflow, not {quote_value(name)}.")
+    ctx.require_use(WORKFLOW_TARGET, name, is_authored=written_name == name)
+    found = ctx.definition(name, version)
+    if found is None:
+        raise StepRefused(f"No such workflow definition: {name}, version {version or 'latest'}.")
+    return found
+
+
+def validate_child_input(definition: Definition, given: dict[str, Any], ctx: DecisionContext) -> dict[str, Any]:
+    """Return the input of the child.
+
+    Raises:
+        StepRefused: when it violates the schema of the child.
+    """
+    if reason := schema_violation(definition.input_schema, given, "input", ctx):
+        raise StepRefused(f"{definition.name} cannot be started: {reason}")
+    return given
+
+
+def version_of(value: Any, field: str) -> int | None:
+    """Return a version as a number; None for the newest.
+
+    Raises:
+        StepRefused: when it is not a whole number.
+    """
+    if value in (None, ""):
+        return None
+    if (number := whole_number(value)) is None:
+        raise StepRefused(f"`{field}` must be a whole number, not {quote_value(value)}.")
+    return number
+
+
+def priority_of(value: Any, parents: int) -> int:
+    """Return the priority of the child, from 0 to 99; that of the parent if the value is not a number."""
+    number = whole_number(value)
+    return parents if number is None else min(max(number, 0), 99)
+
+
+def domains_of(param: Mapping[str, Any], ctx: DecisionContext) -> dict[str, str]:
+    """Return the child's map from task type to domain: its own, or the parent's."""
+    own = param.get("taskToDomain")
+    return (
+        {name: field_text(each) for name, each in own.items()}
+        if isinstance(own, dict) and own
+        else dict(ctx.run.domains)
+    )
+
 
 METADATA = "_systemMetadata"
 
@@ -161,3 +246,71 @@ def _mark_inline(input: dict[str, Any], *, is_inline: bool) -> dict[str, Any]:
         return input
     metadata = input.get(METADATA)
     return {**input, METADATA: {**(metadata if isinstance(metadata, dict) else {}), "dynamic": True}}
+
+
+class StartWorkflow(StepType):
+    """Completes as soon as the other run is created (execution §8.11)."""
+
+    type = "START_WORKFLOW"
+    icon = "start"
+    output_members = {"workflowId": None}
+    is_forked_by_type = True
+
+    def named_workflows(self, step: Mapping[str, Any]) -> Iterator[Any]:
+        inputs = step.get("inputParameters")
+        request = inputs.get("startWorkflow") if isinstance(inputs, Mapping) else None
+        if isinstance(request, Mapping) and not isinstance(request.get("workflowDef"), Mapping):
+            yield request.get("name")
+
+    def inline_definitions(self, step: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+        inputs = step.get("inputParameters")
+        request = inputs.get("startWorkflow") if isinstance(inputs, Mapping) else None
+        definition = request.get("workflowDef") if isinstance(request, Mapping) else None
+        # Expressions in the request are those of the parent, and what they give is not known yet.
+        if isinstance(definition, Mapping) and not any(expression_texts(definition)):
+            yield "inputParameters.startWorkflow.workflowDef", definition
+
+    def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        require_depth_to_start(ctx.run, now)
+        inputs = resolve_inputs(step, ctx, key, ctx.run, now)
+        request = inputs.get("startWorkflow")
+        if not isinstance(request, dict):
+            raise StepRefused(
+                "START_WORKFLOW requires an input 'startWorkflow' with the name of the workflow to start."
+            )
+        # The request may contain data. The author of the step has named only the step's own secrets.
+        written_name = next(self.named_workflows({"inputParameters": step.inputs}), None)
+        definition = definition_of(
+            {**request, "workflowDefinition": request.get("workflowDef")},
+            ctx,
+            step.secrets,
+            written_name=written_name if step.is_authored and not step.is_named_by_input else None,
+            field="startWorkflow",
+        )
+        claim = claim_key(request, definition, ctx, key)
+        new_id = derived_id(now, ctx.run.id, ctx.run.revision, ctx.run.next_seq, key, "started")
+        run_id = claim.holder.id if claim.holder else new_id
+        yield completed_task(step, key, ctx.run, now, input=inputs, output={"workflowId": run_id})
+        if claim.holder:
+            return
+        yield StartRun(
+            run_id,
+            definition,
+            validate_child_input(definition, _input(request), ctx),
+            field_text(request.get("correlationId")).replace("\0", "") or ctx.run.correlation_id,
+            _priority(request.get("priority")),
+            domains_of(request, ctx),
+            idempotency_key=claim.key,
+            releases_key_of=claim.releases_key_of,
+        )
+
+
+def _priority(value: Any) -> int:
+    if value not in (None, "") and whole_number(value) is None:
+        raise StepRefused(f"`startWorkflow.priority` must be a whole number, not {quote_value(value)}.")
+    return priority_of(value, 0)
+
+
+def _input(request: dict[str, Any]) -> dict[str, Any]:
+    child_input = request.get("input")
+    return child_input if isinstance(child_input, dict) else {}

@@ -27,20 +27,14 @@ from typing import Any, cast
 
 from ..data_requests import DataRequired, WholeRun
 from ..decision_context import DecisionContext, conductor_status, conductor_task_type
-from ..definition import Key, Step
-from ..document.checks.document_fields import FieldSpec, ObjectOf
-from ..document.checks.field_specs import STEPS
-from ..document.checks.values import ListOf, read_mapping
+from ..definition import Body, Document, Flow, Key, Step, as_steps, body_at, body_with, walk
+from ..document.fields import STEPS, FieldSpec, ListOf, ObjectOf, read_mapping
 from ..effects import Effect, TransitionAttempt, UpdateTask
 from ..errors import StepRefused
 from ..expressions.patterns import BadPattern, PatternTooSlow, compile_pattern, full_match
-from ..snapshot import Run, Task
-from ..step_state import StepState, TaskState
-from ..step_structure import Body, Document, Flow, as_steps, body_at
-from ..step_tree import body_with, walk
-from .base import StepType, complete_task, engine_held_task, resolve_inputs
-from .field_checks import unknown_word_message
-from .iterations import ENDS_AS, first_failure, outcomes_of_iteration, outputs_by_ref
+from ..snapshot import Run, StepState, Task, TaskState
+from .base import StepType, complete_task, engine_held_task, resolve_inputs, unknown_word_message
+from .loops import ENDS_AS, first_failure, outcomes_of_iteration, outputs_by_ref
 
 TRY, CATCH, FINALLY = 1, 2, 3
 """Its phases. They are numbered like the iterations of a loop."""

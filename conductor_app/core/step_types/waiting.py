@@ -1,19 +1,31 @@
-"""WAIT: waits until a point in time, or for a report."""
+"""Steps that wait: WAIT, WAIT_FOR_WEBHOOK, HUMAN, YIELD, PULL_WORKFLOW_MESSAGES.
+
+WAIT: waits until a point in time, or for a report.
+
+WAIT_FOR_WEBHOOK: waits for an event that a webhook receives.
+
+HUMAN: waits for a person.
+
+YIELD: waits for a signal.
+
+PULL_WORKFLOW_MESSAGES: consumes messages that clients sent to the run.
+"""
 
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta, timezone
-from typing import Any
+from typing import Any, cast
 
+from ..data_requests import InboxMessages
 from ..decision_context import DecisionContext
-from ..definition import Key, Step
-from ..effects import Effect
+from ..definition import Document, Key, Step
+from ..effects import AwaitWebhook, ConsumeMessages, Effect, ResolveTask, TransitionAttempt
 from ..errors import StepRefused
+from ..events import match_digest, match_paths, parse_matches, path_error
 from ..expressions import quote_value
-from ..snapshot import NEVER, Run, Task
-from ..step_structure import Document
-from .base import StepType, complete_task, engine_held_task, resolve_inputs
-from .field_checks import is_expression
+from ..human_tasks import last_assignment_ends_at, parse_question
+from ..snapshot import NEVER, Run, Task, TaskState
+from .base import StepType, complete_task, engine_held_task, is_expression, resolve_inputs, whole_number
 
 SPAN = re.compile(
     r"^\s*(?:(\d+)\s*(?:days|day|d))?\s*(?:(\d+)\s*(?:hours|hour|hrs|hr|h))?\s*(?:(\d+)\s*(?:minutes|minute|mins|min|m))?"
@@ -153,3 +165,116 @@ def _zone(name: str, text: Any) -> timezone:
         raise StepRefused(f"Invalid time zone in {quote_value(text)}. Use the format GMT+01:00, +0100 or UTC.")
     sign, hours, minutes = found.groups()
     return timezone((1 if sign == "+" else -1) * timedelta(hours=int(hours), minutes=int(minutes or 0)))
+
+
+class WaitForWebhook(StepType):
+    """Stays open until a webhook with this workflow as a receiver gets a payload with all values in `matches`.
+
+    The output is the payload. A task update or a signal completes the task as well.
+    """
+
+    type = "WAIT_FOR_WEBHOOK"
+    icon = "message"
+    is_forked_by_type = True
+    result_comes_from_outside = True
+    is_completed_externally = True
+
+    def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        inputs = resolve_inputs(step, ctx, key, ctx.run, now)
+        try:
+            matches = parse_matches(inputs)
+        except ValueError as error:
+            raise StepRefused(str(error)) from None
+        for path in matches:
+            if problem := path_error(path):
+                raise StepRefused(f"Invalid path {quote_value(path)} in 'matches': {problem}.")
+        task = engine_held_task(step, key, ctx.run, now, input=inputs, output={})
+        yield task
+        yield AwaitWebhook(task.task.attempt.id, match_paths(matches), match_digest(matches))
+
+
+UNANSWERED_REASON = "The last assignment expired before the task was completed."
+
+
+class Human(StepType):
+    """Stays open until a person, a client or a worker reports on it (execution §8.14)."""
+
+    type = "HUMAN"
+    icon = "human"
+    is_forked_by_type = True
+    result_comes_from_outside = True
+    is_completed_externally = True
+
+    def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        inputs = resolve_inputs(step, ctx, key, ctx.run, now)
+        question = parse_question(inputs)
+        end = last_assignment_ends_at(question.assignees, now) if question.terminates else None
+        yield engine_held_task(step, key, ctx.run, now, input=inputs, output={}, ends_at=NEVER if end is None else end)
+
+    def progress(self, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        if task.attempt.is_open and task.attempt.ends_at <= now:
+            yield TransitionAttempt(task.key, "expire", now, {"reason": UNANSWERED_REASON})
+            yield ResolveTask(task.key, "time_out")
+
+
+class Yield(StepType):
+    """Stays open until a signal or a task update completes it (Orkes' step type)."""
+
+    type = "YIELD"
+    icon = "wait"
+    is_forked_by_type = True
+    result_comes_from_outside = True
+    is_completed_externally = True
+
+    def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        inputs = resolve_inputs(step, ctx, key, ctx.run, now)
+        yield engine_held_task(step, key, ctx.run, now, input=inputs, output={})
+
+
+MAX_AT_ONCE = 100
+
+
+class PullState(TaskState, total=False):
+    """State of a pull. `takes`: maximum number of messages. `blocks`: wait for a message if there is none."""
+
+    takes: int
+    blocks: bool
+
+
+class PullWorkflowMessages(StepType):
+    """Completes with the oldest messages; without any, it waits if it is blocking (execution §8.23).
+
+    Waiting tasks take turns, the earliest first. Each receives the messages that the one before it left.
+    """
+
+    type = "PULL_WORKFLOW_MESSAGES"
+    icon = "message"
+    result_comes_from_outside = True
+    is_completed_externally = True
+
+    def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        inputs = resolve_inputs(step, ctx, key, ctx.run, now)
+        blocks = str(inputs.get("blocking", True)).lower() != "false"
+        step_state: PullState = {"takes": batch_size(inputs.get("batchSize")), "blocks": blocks}
+        yield engine_held_task(step, key, ctx.run, now, input=inputs, output={}, step_state=step_state)
+
+    def progress(self, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        run, state = ctx.run, cast(PullState, task.step_state)
+        if not run.inbox:
+            if not state["blocks"]:
+                yield from complete_task(task, now, {"messages": [], "count": 0})
+            return
+        first = min(run.tasks_of_type(self.type), key=lambda other: other.seq)
+        if first.key != task.key:
+            return
+        batch = ctx.require(InboxMessages(state["takes"], run.inbox_taken))
+        yield ConsumeMessages(batch.up_to, batch.left)
+        if batch.messages:
+            messages = [dict(message) for message in batch.messages]
+            yield from complete_task(task, now, {"messages": messages, "count": len(messages)})
+
+
+def batch_size(value: Any) -> int:
+    """Return the maximum number of messages to consume; one if the input does not set it."""
+    number = whole_number(value)
+    return 1 if number is None else min(max(number, 1), MAX_AT_ONCE)

@@ -1,15 +1,107 @@
-"""EVENT: publishes an event to a sink."""
+"""Steps whose tasks workers execute: SIMPLE, DYNAMIC, and the built-in ones.
 
-from collections.abc import Iterator
+SIMPLE, and every type that is not registered: a task for workers.
 
-from ..decision_context import DecisionContext
-from ..definition import Key, Step
+DYNAMIC: an input names the task to execute.
+
+EVENT: publishes an event to a sink.
+
+HTTP: sends an HTTP request.
+
+HTTP_POLL: repeats an HTTP request until its response meets a condition.
+
+JDBC: executes an SQL statement.
+
+KAFKA_PUBLISH: publishes a message to Kafka.
+
+INLINE: evaluates an expression.
+
+LAMBDA: evaluates a script. Deprecated form of INLINE.
+
+JSON_JQ_TRANSFORM: transforms the step's input with a jq program.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..data_requests import CONNECTION_TARGET, ScriptResult
+from ..decision_context import DecisionContext, conductor_task_type
+from ..definition import DEFAULT_TYPE, Key, NamedUse, Step, is_name, is_reserved_name
 from ..effects import CreateTask, Effect, PublishEvent
 from ..errors import StepRefused
 from ..events import event_name, is_internal, run_event_facts
 from ..expressions import quote_value
-from .base import StepType, completed_task, engine_held_task, resolve_inputs
-from .queued import QueuedWork, queued_task
+from ..named_steps import name_step
+from ..states import COMPLETED, FAILED, FAILED_FOR_GOOD
+from .base import (
+    RESPONSE,
+    BuiltIn,
+    QueuedWork,
+    StepType,
+    completed_task,
+    engine_held_task,
+    queued_task,
+    resolve_inputs,
+    value_of,
+)
+
+
+class Simple(StepType):
+    """Waits in the queue of its task type until a worker claims it."""
+
+    type = DEFAULT_TYPE
+    names_task = True
+    result_comes_from_outside = True
+    is_queued = True
+    is_completed_externally = True
+
+    def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        if is_reserved_name(step.name):
+            raise StepRefused(
+                f"The task {step.name} cannot be executed by name: its branches are part of a step. "
+                f"Write a step of type {step.name}, or name another task."
+            )
+        task_type = conductor_task_type(step.type, step.name)
+        inputs = resolve_inputs(step, ctx, key, ctx.run, now)
+        yield queued_task(step, key, ctx, now, QueuedWork(task_type, inputs, ctx.domain(task_type)))
+
+    def conductor_type(self, name: str) -> str:
+        return name
+
+
+MAX_NAME_LENGTH = 255
+
+
+class Dynamic(StepType):
+    """A task with the name, and so of the type, that the input `dynamicTaskNameParam` names (execution §8.2).
+
+    The engine enters the step that `as_executed` returns, so no task has this type.
+    """
+
+    type = "DYNAMIC"
+    icon = "dynamic"
+    required_fields = ("dynamicTaskNameParam",)
+    names_task = True
+    result_comes_from_outside = True
+    is_completed_externally = True
+
+    def as_executed(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Step:
+        inputs = resolve_inputs(step, ctx, key, ctx.run, now)
+        parameter = step.document.get("dynamicTaskNameParam") or ""
+        name = inputs.get(parameter)
+        if not isinstance(name, str) or not name.strip():
+            raise StepRefused(
+                f"The input '{parameter}' of {step.ref} must be the name of a task, not {quote_value(name)}."
+            )
+        if len(name) > MAX_NAME_LENGTH or "\0" in name:
+            raise StepRefused(f"The name of the task must have at most {MAX_NAME_LENGTH} characters, none of them NUL.")
+        return name_step(step, name)
+
+    def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        raise NotImplementedError
+
+    def conductor_type(self, name: str) -> str:
+        return name
 
 
 class EventStep(StepType):
@@ -47,3 +139,113 @@ class EventStep(StepType):
             create = completed_task(step, key, run, now, input=inputs, output=payload)
         yield create
         yield PublishEvent(event, create.task.attempt.id, payload)
+
+
+class HttpStep(BuiltIn):
+    """Executed by a built-in worker."""
+
+    type = "HTTP"
+    icon = "http"
+    required_inputs = ("http_request", "uri", "method")
+    output_members = {"response": RESPONSE}
+
+
+class HttpPollStep(BuiltIn):
+    """Executed by a built-in worker."""
+
+    type = "HTTP_POLL"
+    icon = "http"
+    required_inputs = ("http_request", "uri", "method")
+    output_members = {"response": RESPONSE}
+
+
+class JdbcStep(BuiltIn):
+    """Executed by a built-in worker."""
+
+    type = "JDBC"
+    icon = "database"
+    required_inputs = ("statement",)
+    naming_inputs = ("connectionId", "integrationName")
+
+    def named_objects(self, inputs: Any) -> Iterator[NamedUse]:
+        name = inputs.get("connectionId") or inputs.get("integrationName") if isinstance(inputs, Mapping) else None
+        if is_name(name):
+            yield NamedUse(CONNECTION_TARGET, name, "connectionId")
+
+
+class KafkaPublishStep(BuiltIn):
+    """Executed by a built-in worker."""
+
+    type = "KAFKA_PUBLISH"
+    icon = "event"
+    required_inputs = ("kafka_request",)
+
+
+class Inline(StepType):
+    """Completes at once, with the value as `result` (execution §8.17)."""
+
+    type = "INLINE"
+    icon = "code"
+    output_members = {"result": None, "error": None}
+    script_field = "inputParameters.expression"
+    allows_python = True
+    shows_isolation_group = True
+    is_forked_by_type = True
+
+    def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        inputs = resolve_inputs(step, ctx, key, ctx.run, now)
+        result = value_of(inputs.get("expression"), inputs.get("evaluatorType") or "javascript", inputs, ctx)
+        status = COMPLETED if not result.error else FAILED if result.timed_out else FAILED_FOR_GOOD
+        output = {"error": result.error} if result.error else {"result": result.value}
+        yield completed_task(step, key, ctx.run, now, status, input=inputs, output=output, reason=result.error)
+
+
+class Lambda(StepType):
+    """Completes at once, with the return value as `result`; a script that fails has no output (execution §8.18)."""
+
+    type = "LAMBDA"
+    icon = "code"
+    output_members = {"result": None, "error": None}
+    script_field = "inputParameters.scriptExpression"
+    is_forked_by_type = True
+
+    def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        inputs = resolve_inputs(step, ctx, key, ctx.run, now)
+        script = inputs.get("scriptExpression") or step.document.get("scriptExpression")
+        result = value_of(wrap_as_function(script), "javascript", inputs, ctx, "scriptExpression")
+        output, status = ({}, FAILED) if result.error else ({"result": result.value}, COMPLETED)
+        yield completed_task(step, key, ctx.run, now, status, input=inputs, output=output, reason=result.error)
+
+
+def wrap_as_function(script: object) -> object:
+    """Return the script as the body of a function that is called, because it uses `return`."""
+    is_script = isinstance(script, str) and script.strip()
+    return f"(function () {{ {script}\n}})()" if is_script else script
+
+
+class JsonJqTransform(StepType):
+    """Completes at once, with the first value as `result` and all values as `resultList` (execution §8.19)."""
+
+    type = "JSON_JQ_TRANSFORM"
+    icon = "code"
+    required_inputs = ("queryExpression",)
+    output_members = {"result": None, "resultList": None, "error": None}
+    shows_isolation_group = True
+    is_forked_by_type = True
+
+    def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        inputs = resolve_inputs(step, ctx, key, ctx.run, now)
+        program = inputs.get("queryExpression")
+        if isinstance(program, str) and program.strip():
+            result = ctx.script("jq", program, inputs)
+        else:
+            result = ScriptResult(error="The jq program is missing. Set the input 'queryExpression'.")
+        output, status = jq_output(result), FAILED if result.error else COMPLETED
+        yield completed_task(step, key, ctx.run, now, status, input=inputs, output=output, reason=result.error)
+
+
+def jq_output(result: ScriptResult) -> dict[str, object]:
+    """Return the task's output: the values, or the error."""
+    if result.error:
+        return {"error": result.error}
+    return {"result": result.value[0] if result.value else None, "resultList": result.value}

@@ -1,17 +1,21 @@
-"""The scripts that a document contains, with their languages and places."""
+"""The scripts that a document contains, with their languages and places.
 
+Lint of scripts that no evaluator executes as they are meant: unknown evaluators, missing scripts, literal `${…}`.
+
+The names that a script reads from its inputs, as far as they can be seen without executing it.
+"""
+
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ..expressions import ScriptLanguage, evaluator
-from ..step_structure import structure_of_step, type_of
-from ..step_tree import walk
-from ..step_types.do_while import DoWhile
-from ..step_types.http_poll import HttpPollStep
-from ..step_types.json_jq_transform import JsonJqTransform
-from ..step_types.lambda_ import Lambda, wrap_as_function
-from ..step_types.switch import Switch
-from .inline_definitions import DEFINITION, PARAM
+from ..definition import StepSpot, structure_of_step, type_of, walk
+from ..document.reading import DEFINITION, PARAM
+from ..expressions import EVALUATORS, ScriptLanguage, evaluator, script_names, without_texts
+from ..step_types.decisions import DecisionStep, Switch
+from ..step_types.loops import DoWhile
+from ..step_types.worker_tasks import HttpPollStep, JsonJqTransform, Lambda, wrap_as_function
+from .lint_references import UNREADABLE, WARNING, LintFinding, closest_name, did_you_mean
 
 Document = Mapping[str, Any]
 
@@ -89,3 +93,86 @@ def _scripts_of_step(step: Document) -> Iterator[tuple[str, str, Any]]:
     elif field and (language := script_language(step)):
         holder = inputs if is_template(field) else step
         yield field, language, holder.get(field.rpartition(".")[2])
+
+
+TEMPLATE_LITERAL = re.compile(r"`(?:[^`\\]|\\.)*`", re.DOTALL)
+EXPRESSION = re.compile(r"\$\{[^}]*\}?")
+
+
+def lint_evaluator(spot: StepSpot) -> Iterator[LintFinding]:
+    """Yield findings on the evaluator of a step's script, on a missing script, and on expressions in it."""
+    step, structure = spot.step, structure_of_step(spot.step)
+    field = "inputParameters.queryExpression" if type_of(step) == JsonJqTransform.type else structure.script_field
+    if not field:
+        return
+    given = step.get("inputParameters")
+    inputs = given if isinstance(given, Mapping) else {}
+    holder, path = (inputs if is_template(field) else step), f"{spot.path}.{field}"
+    script = holder.get(field.rpartition(".")[2])
+    if structure.allows_python:
+        yield from _lint_language(type_of(step), holder.get("evaluatorType"), script, path)
+    if not isinstance(script, str) or not script.strip():
+        yield from _lint_missing(step, script, path)
+    elif not is_template(field) and holder.get("evaluatorType") != "value-param":
+        yield from _lint_expressions(script, path)
+
+
+def _lint_language(type: str, name: Any, script: Any, path: str) -> Iterator[LintFinding]:
+    place = f"{path.rpartition('.')[0]}.evaluatorType"
+    if not isinstance(name, str) or not name or "${" in name:
+        return
+    if type == DoWhile.type and name == "value-param" and isinstance(script, str) and script.strip():
+        message = "Loops ignore `value-param`, as in Conductor: the condition is evaluated as JavaScript."
+        yield LintFinding(WARNING, UNREADABLE, place, message, name)
+    elif name not in EVALUATORS and type != DoWhile.type:
+        near = closest_name(name, EVALUATORS)
+        hint = did_you_mean(near) or f" Use {', '.join(f'`{each}`' for each in EVALUATORS)}."
+        message = f"There is no evaluator `{name}`: a run fails at this step.{hint}"
+        yield LintFinding(WARNING, UNREADABLE, place, message, name, near)
+
+
+def _lint_missing(step: Mapping[str, Any], script: Any, path: str) -> Iterator[LintFinding]:
+    """A script that is required is missing. Loops over a list need none, and a DECISION can name an input."""
+    name = path.rpartition(".")[2]
+    if type_of(step) in (DoWhile.type, DecisionStep.type) or (script is None and step.get(name)):
+        return
+    if script is None or isinstance(script, str):
+        message = f"`{name}` is empty: a run fails at this step. Write the script there."
+    else:
+        message = f"`{name}` must be text."
+    yield LintFinding(WARNING, UNREADABLE, path, message)
+
+
+def _lint_expressions(script: str, path: str) -> Iterator[LintFinding]:
+    """Yield a finding on `${…}` in a script that is no input. In template literals of JavaScript it has a meaning."""
+    if found := EXPRESSION.search(TEMPLATE_LITERAL.sub("", script)):
+        message = f"`{found[0]}` is not replaced here and stays as text. Give the value as an input, and read `$.name`."
+        yield LintFinding(WARNING, UNREADABLE, path, message, found[0])
+
+
+READ = re.compile(r"(?<![\w$.])\$\.(\w+)|(?<![\w$.])\$\[\s*['\"](\w+)['\"]\s*\]")
+QUOTED = re.compile(r"'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\"|//[^\n]*|/\*.*?\*/", re.DOTALL)
+JAVASCRIPT_READ = re.compile(r"\$\s*[.\[]")
+WRITTEN = re.compile(r"\$\.(\w+)\s*=(?!=)")
+
+
+def names_read(script: str) -> set[str]:
+    """Return the names of `$.name` and `$['name']`. Texts, comments and names that the script assigns are ignored."""
+    bare = QUOTED.sub(_drop_unless_key, script)
+    return {dotted or bracketed for dotted, bracketed in READ.findall(bare)} - set(WRITTEN.findall(bare))
+
+
+def reads_as_javascript(script: str) -> bool:
+    """Return True if a script in Python reads `$.name` or `$['name']`."""
+    return bool(JAVASCRIPT_READ.search(without_texts(script)))
+
+
+def returns_nothing(script: str) -> bool:
+    """Return True if a script in Python has no `return`. One that only raises, or an empty one, returns False."""
+    return bool(script.strip()) and not {"return", "raise"}.intersection(script_names(script))
+
+
+def _drop_unless_key(found: re.Match[str]) -> str:
+    """Remove a quoted text unless it is the key of `$['…']`."""
+    before = found.string[: found.start()].rstrip()
+    return found.group() if before.endswith("$[") else "''"

@@ -3,13 +3,20 @@
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from ...step_structure import STEP_STRUCTURES, structure_of_step, type_of
-from ...step_tree import StepSpot
-from ...step_types.wait import Wait
-from ..checks.document_fields import FieldTable, ObjectOf
-from ..checks.field_specs import STEPS, TASK_DEFINITION, WORKFLOW_DEFINITION, WORKFLOW_TASK
-from ..checks.values import ListOf, MapOf, Reader
-from .findings import HINT, UNKNOWN_FIELD, WARNING, LintFinding, closest_name, did_you_mean
+from ..definition import STEP_STRUCTURES, StepSpot, structure_of_step, type_of
+from ..document.fields import (
+    STEPS,
+    TASK_DEFINITION,
+    WORKFLOW_DEFINITION,
+    WORKFLOW_TASK,
+    FieldTable,
+    ListOf,
+    MapOf,
+    ObjectOf,
+    Reader,
+)
+from ..step_types.waiting import Wait
+from .lint_references import HINT, UNKNOWN_FIELD, WARNING, LintFinding, closest_name, did_you_mean
 
 OTHER_NAMES = frozenset(("workflowTaskType", "callbackFromWorker", "createdBy", "tags", "overwriteTags"))
 """Fields beside those of the tables: another name of `type`, tags, and some that clients send without an effect."""

@@ -1,8 +1,7 @@
 """List the fields that a step can have, those of single step types included."""
 
-from ...step_structure import STEP_STRUCTURES
-from .document_fields import FieldTable
-from .field_specs import WORKFLOW_TASK
+from ..definition import STEP_STRUCTURES
+from ..document.fields import WORKFLOW_TASK, FieldTable
 
 STEP_FIELDS: FieldTable = (
     *WORKFLOW_TASK,

@@ -1,4 +1,11 @@
-"""Views of workflow definitions."""
+"""Views of workflow definitions.
+
+Views of task definitions.
+
+Views of schemas.
+
+View that executes a test workflow without workers. Its result can be read like a run for a day.
+"""
 
 from dataclasses import replace
 from itertools import groupby
@@ -6,28 +13,55 @@ from itertools import groupby
 from django.db.models import QuerySet
 from django.http import HttpResponse
 
-from ....access.access_types import WORKFLOW_DEF
-from ....access.conductor_auth import Actor
-from ....access.permissions import filter_readable
-from ....core.document.checks import coerce_workflow
-from ....core.document.checks.field_specs import WORKFLOW_DEFINITION
-from ....core.document.checks.values import texts
-from ....core.errors import NotFound, ValidationError, ValidationFailed
-from ....engine.definitions import definition_commands
-from ....models import WorkflowDefinition
-from .. import request_body
-from ..api_operation import EMPTY_REPLY, ApiOperation, ArrayOf, ArraysByKey
-from ..findings import add_findings, finding_document
-from ..openapi import tables as shapes
-from ..permission_rules import ALLOW_ALL
-from ..permissions import can_delete_workflow, can_save_workflows, can_validate_workflows, can_view_workflow
-from ..query_parameters import parse_integer
-from ..replies import EmptyOk, Json
-from ..request_fields import errors_under
-from ..view import ConductorRequest, ConductorView
-from .definition_serializers import classifier_of, definition_summary, workflow_definition_document
-from .tag_serializers import take_tags
-from .tag_views import requested_tags, save_given_tags
+from ...access.authentication import Actor, filter_readable
+from ...access.permissions import SCHEMA, TASK_DEF, WORKFLOW_DEF
+from ...core.document.fields import SCHEMA as SCHEMA_FIELDS
+from ...core.document.fields import TASK_DEFINITION, WORKFLOW_DEFINITION, coerce_task, coerce_workflow, texts
+from ...core.errors import Invalid, NotFound, ValidationError, ValidationFailed
+from ...web.api import documents as shapes
+from ...web.api import requests as request_body
+from ...web.api.documents import take_tags
+from ...web.api.operations import (
+    EMPTY_REPLY,
+    ApiOperation,
+    ArrayOf,
+    ArraysByKey,
+    EmptyOk,
+    Json,
+    add_findings,
+    finding_document,
+)
+from ...web.api.permissions import (
+    ALLOW_ALL,
+    can_delete_schema,
+    can_delete_task_definition,
+    can_delete_workflow,
+    can_save_schemas,
+    can_save_task_definitions,
+    can_save_workflows,
+    can_start_workflow,
+    can_validate_workflows,
+    can_view_schema,
+    can_view_task_definition,
+    can_view_workflow,
+)
+from ...web.api.requests import errors_under, parse_integer
+from ...web.api.view import ConductorRequest, ConductorView
+from .. import commands as definition_commands
+from .. import resolved_definitions as schemas
+from ..models import SchemaDefinition, TaskDefinition, WorkflowDefinition
+from ..simulation.commands import test_workflow
+from .serializers import (
+    TEST_REQUEST,
+    classifier_of,
+    definition_summary,
+    parse_test_request,
+    schema_document,
+    short_schema_document,
+    task_definition_document,
+    workflow_definition_document,
+)
+from .tags import requested_tags, save_given_tags
 
 
 class WorkflowDefinitions(ConductorView):
@@ -219,3 +253,171 @@ class Versions(ConductorView):
 def definitions_in_order(actor: Actor) -> QuerySet[WorkflowDefinition]:
     """Return all definitions that the actor may read, by name and version."""
     return filter_readable(actor, WorkflowDefinition.objects.order_by("name", "version"), WORKFLOW_DEF)
+
+
+class TaskDefinitions(ConductorView):
+    """GET, POST, PUT /api/metadata/taskdefs: list all definitions, save several, or update one."""
+
+    operations = {
+        "get": ApiOperation("List all task definitions", permission=ALLOW_ALL, reply=ArrayOf(TASK_DEFINITION)),
+        "post": ApiOperation(
+            "Create task definitions",
+            permission=can_save_task_definitions,
+            reply=EMPTY_REPLY,
+            body=ArrayOf(TASK_DEFINITION),
+            reports_findings=True,
+        ),
+        "put": ApiOperation(
+            "Update a task definition",
+            permission=can_save_task_definitions,
+            reply=EMPTY_REPLY,
+            body=TASK_DEFINITION,
+            reports_findings=True,
+        ),
+    }
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        rows = filter_readable(request.actor, TaskDefinition.objects.order_by("name"), TASK_DEF)
+        return Json([task_definition_document(row) for row in rows])
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        documents = request_body.read_objects(request)
+        if not documents:
+            raise ValidationFailed([ValidationError("registerTaskDef.taskDefinitions", "TaskDefList is empty")])
+        with errors_under("registerTaskDef.taskDefinitions"):
+            documents = [coerce_task(each) for each in documents]
+            tags = [take_tags(document) for document in documents]
+            definition_commands.save_tasks(documents, request.actor.name)
+            for document, given in zip(documents, tags, strict=True):
+                save_given_tags(TASK_DEF, document, given, request.actor.name)
+        found = [
+            replace(finding, path=f"[{number}].{finding.path}")
+            for number, document in enumerate(documents)
+            for finding in definition_commands.lint_task(document)
+        ]
+        return add_findings(EmptyOk(), found)
+
+    def put(self, request: ConductorRequest) -> HttpResponse:
+        # One client registers its workers' definitions only by this call, so a missing definition is created.
+        with errors_under("updateTaskDef.taskDefinition"):
+            document = coerce_task(request_body.read_object(request))
+            given = take_tags(document)
+            definition_commands.save_task(document, request.actor.name)
+            save_given_tags(TASK_DEF, document, given, request.actor.name)
+        return add_findings(EmptyOk(), definition_commands.lint_task(document))
+
+
+class TaskDefinitionOne(ConductorView):
+    """GET, DELETE /api/metadata/taskdefs/{name}: get or delete a definition."""
+
+    operations = {
+        "get": ApiOperation(
+            "Get a task definition, with its tags if `metadata` is true",
+            permission=can_view_task_definition,
+            reply=shapes.TAGGED_TASK_DEFINITION,
+            query={"metadata": bool},
+        ),
+        "delete": ApiOperation("Delete a task definition", permission=can_delete_task_definition, reply=EMPTY_REPLY),
+    }
+
+    def get(self, request: ConductorRequest, name: str) -> HttpResponse:
+        row = TaskDefinition.objects.filter(name=name).first()
+        if row is None:
+            raise NotFound(f"No such taskType found by name: {name}")
+        return Json(task_definition_document(row) | requested_tags(request, TASK_DEF, name))
+
+    def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
+        definition_commands.delete_task(name, request.actor.name)
+        return EmptyOk()
+
+
+class Schemas(ConductorView):
+    """GET, POST /api/schema: list all schemas (`short` omits their data), or save schemas.
+
+    One client sends an object, others a list.
+    """
+
+    operations = {
+        "get": ApiOperation(
+            "List all schemas", permission=ALLOW_ALL, reply=ArrayOf(SCHEMA_FIELDS), query={"short": bool}
+        ),
+        "post": ApiOperation(
+            "Create or update schemas",
+            permission=can_save_schemas,
+            reply=EMPTY_REPLY,
+            body=ArrayOf(SCHEMA_FIELDS),
+            query={"newVersion": bool},
+        ),
+    }
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        rows = filter_readable(request.actor, SchemaDefinition.objects.order_by("name", "version"), SCHEMA)
+        is_short = request.query.flag("short", default=False)
+        return Json([short_schema_document(row) if is_short else schema_document(row) for row in rows])
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        sent = request_body.read_json(request)
+        documents = sent if isinstance(sent, list) else [sent]
+        if not all(isinstance(each, dict) for each in documents):
+            raise Invalid("The request body must be a schema or a list of schemas.")
+        if not documents:
+            raise ValidationFailed([ValidationError("saveSchema.schemas", "The list of schemas is empty")])
+        with errors_under("saveSchema.schemas"):
+            schemas.save_schemas(
+                documents, request.actor.name, new_version=request.query.flag("newVersion", default=False)
+            )
+        return EmptyOk()
+
+
+class SchemaNewest(ConductorView):
+    """GET, DELETE /api/schema/{name}: get the newest version, or delete all versions."""
+
+    operations = {
+        "get": ApiOperation("Get the latest version of a schema", permission=can_view_schema, reply=SCHEMA_FIELDS),
+        "delete": ApiOperation("Delete all versions of a schema", permission=can_delete_schema, reply=EMPTY_REPLY),
+    }
+
+    def get(self, request: ConductorRequest, name: str) -> HttpResponse:
+        return Json(schema_document(schemas.find_schema(name)))
+
+    def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
+        schemas.delete_schema(name, None, request.actor.name)
+        return EmptyOk()
+
+
+class SchemaOne(ConductorView):
+    """GET, DELETE /api/schema/{name}/{version}: get or delete one version."""
+
+    operations = {
+        "get": ApiOperation("Get a schema", permission=can_view_schema, reply=SCHEMA_FIELDS),
+        "delete": ApiOperation("Delete a version of a schema", permission=can_delete_schema, reply=EMPTY_REPLY),
+    }
+
+    def get(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
+        return Json(schema_document(schemas.find_schema(name, parse_integer(version, "version"))))
+
+    def delete(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
+        schemas.delete_schema(name, parse_integer(version, "version"), request.actor.name)
+        return EmptyOk()
+
+
+class TestWorkflow(ConductorView):
+    """POST /api/workflow/test: execute a workflow with the mock results of the request.
+
+    A list for a task has the results of its attempts, in order, in all iterations of a loop; a list for `ref__2` is for
+    that iteration. The test ends with the workflow, or at the first task without a mock result.
+    """
+
+    operations = {
+        "post": ApiOperation(
+            "Simulate a workflow with mocked task results",
+            permission=can_start_workflow,
+            reply=shapes.WORKFLOW,
+            body=TEST_REQUEST,
+        ),
+    }
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        start_request, script = parse_test_request(request_body.read_object(request))
+        with errors_under("testWorkflow.request.workflowDef"):
+            return Json(test_workflow(start_request, script, request.actor.name))

@@ -5,15 +5,14 @@ from typing import Any
 
 from django.http import HttpResponse
 
-from ....access.access_types import APPLICATION, TASK_DEF, WORKFLOW_DEF
-from ....core.document.checks.field_specs import RATE_LIMIT
-from ....core.errors import NotFound
-from ....engine.definitions import tags
-from ....engine.definitions.tags import Tags
-from .. import request_body
-from ..api_operation import EMPTY_REPLY, ApiOperation, ArrayOf
-from ..permission_rules import ALLOW_ALL
-from ..permissions import (
+from ...access.permissions import APPLICATION, TASK_DEF, WORKFLOW_DEF
+from ...core.document.fields import RATE_LIMIT
+from ...core.errors import NotFound
+from ...web.api import requests as request_body
+from ...web.api.documents import TAG, read_tags, subtract_tags
+from ...web.api.operations import EMPTY_REPLY, ApiOperation, ArrayOf, EmptyOk, Json
+from ...web.api.permissions import (
+    ALLOW_ALL,
     can_update_application,
     can_update_task,
     can_update_workflow,
@@ -21,10 +20,10 @@ from ..permissions import (
     can_view_task_definition,
     can_view_workflow,
 )
-from ..replies import EmptyOk, Json
-from ..request_fields import errors_under, read_request
-from ..view import ConductorRequest, ConductorView
-from .tag_serializers import TAG, read_tags, subtract_tags
+from ...web.api.requests import errors_under, read_request
+from ...web.api.view import ConductorRequest, ConductorView
+from .. import tags
+from ..tags import Tags
 
 
 def save_given_tags(target: str, document: dict[str, Any], given: tuple[Tags, bool] | None, by: str) -> None:

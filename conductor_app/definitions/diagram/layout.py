@@ -2,19 +2,46 @@
 
 Every block knows its size before it is drawn, so that the block around it can reserve the space. The cost is linear in
 the number of steps.
+
+Boxes of a diagram: a single step, and a dynamic fork with the branches it creates at runtime.
+
+Framed blocks: a loop with its body, and a TRY_CATCH step with its body and handlers.
+
+Diagrams of workflow definitions: boxes and lines with computed positions, optionally with the state of a run.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from urllib.parse import urlencode
 
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from ....core.step_structure import Body, Flow, as_steps, structure_of, structure_of_step
-from ....core.step_tree import bodies_of, references_inside, walk
-from .boxes import DynamicForkBox, StepBox, folded_branch_box, remaining_branches_box, steps_text
+from ...core.definition import (
+    Body,
+    Flow,
+    as_steps,
+    bodies_of,
+    references_inside,
+    structure_of,
+    structure_of_step,
+    type_of,
+    walk,
+)
+from ...core.step_types.sub_workflows import SubWorkflow
+from ...core.step_types.waiting import Human, Wait, WaitForWebhook, Yield
+from ...runs.timeline.diagram_marks import (
+    NO_MARKS,
+    DiagramFolding,
+    IterationChoice,
+    IterationPicker,
+    StepMark,
+    StepMarks,
+    tree_id,
+)
 from .canvas import (
     BOX_HEIGHT,
+    BOX_WIDTH,
     FOOT,
     GAP,
     INSERTION_ABOVE,
@@ -23,13 +50,230 @@ from .canvas import (
     ROW_GAP,
     Block,
     Canvas,
+    Diagram,
+    DiagramFrame,
     DiagramNode,
+    EdgeLabel,
     InsertionPoint,
     case_label,
+    text_width,
 )
-from .folding import DiagramFolding, tree_id
-from .frames import GuardedBlock, LoopBlock
-from .text_fit import text_width
+
+WORST_FIRST = ("FAILED", "TIMED_OUT", "CANCELED", "ACTIVE", "COMPLETED_WITH_ERRORS", "SKIPPED", "COMPLETED")
+"""Order of statuses in a box that stands for many tasks. The box has the color of the first one that occurs."""
+
+
+class StepBox:
+    """Box of a single step."""
+
+    left = right = BOX_WIDTH // 2
+    height = BOX_HEIGHT
+
+    def __init__(self, step: Mapping[str, Any], path: str, canvas: Canvas) -> None:
+        ref, kind = str(step.get("taskReferenceName") or ""), type_of(step)
+        mark = canvas.step_marks.get(ref) if ref else None
+        self.node = DiagramNode(
+            ref, str(step.get("name") or ref), kind, path, canvas.link(ref, path), _node_shape(step)
+        )
+        self.node.mark, self.node.is_faint = mark, canvas.is_faint(mark is not None)
+        self.node.is_chosen = bool(ref) and ref == canvas.chosen
+        self.node.note = _node_note(step, mark)
+        self.was_entered, self.was_exited = mark is not None, mark is not None and mark.has_passed
+        self.has_exit = structure_of_step(step).flow is not Flow.END
+
+    def draw(self, canvas: Canvas, axis: int, top: int) -> None:
+        self.node.x, self.node.y = axis - self.left, top
+        canvas.nodes.append(self.node)
+
+
+def _node_shape(step: Mapping[str, Any]) -> str:
+    """Return the shape name that determines the outline of the box."""
+    return SHAPE_BY_TYPE.get(type_of(step)) or SHAPE_BY_FLOW[structure_of_step(step).flow]
+
+
+SHAPE_BY_FLOW = {
+    Flow.LEAF: "leaf",
+    Flow.CHOICE: "split",
+    Flow.FORK: "split",
+    Flow.DYNAMIC_FORK: "grows",
+    Flow.JOIN: "join",
+    Flow.LOOP: "loop",
+    Flow.PHASES: "guard",
+    Flow.END: "terminate",
+}
+SHAPE_BY_TYPE = {
+    SubWorkflow.type: "sub_workflow",
+    Human.type: "human",
+    Wait.type: "wait",
+    WaitForWebhook.type: "wait",
+    Yield.type: "wait",
+}
+
+
+def _node_note(step: Mapping[str, Any], mark: StepMark | None) -> str:
+    """Return the note of a step: its iterations, or the workflow that it starts."""
+    structure = structure_of_step(step)
+    if structure.flow is Flow.LOOP:
+        return _loop_note(mark, mark.total if mark and mark.total else structure.max_iterations(step))
+    if structure.type == SubWorkflow.type and mark is None:
+        param = step.get("subWorkflowParam")
+        name, version = (param.get("name"), param.get("version")) if isinstance(param, Mapping) else ("", "")
+        return " ".join(filter(None, (str(name or ""), f"v{version}" if version else "")))
+    return ""
+
+
+def _loop_note(mark: StepMark | None, total: int) -> str:
+    if mark and mark.last_iteration:
+        if total < mark.last_iteration:
+            return _("iteration %(number)s") % {"number": mark.last_iteration}
+        return _("%(number)s/%(total)s iterations") % {"number": mark.last_iteration, "total": total}
+    return ngettext("max %(total)s iteration", "max %(total)s iterations", total) % {"total": total} if total else ""
+
+
+class DynamicForkBox:
+    """A dynamic fork, with one box for all of its branches, counted by status."""
+
+    left = right = BOX_WIDTH // 2 + 4
+    height = 2 * BOX_HEIGHT + ROW_GAP + 4
+
+    def __init__(self, box: StepBox, forked: Mapping[str, int], canvas: Canvas) -> None:
+        self.box, self.was_entered = box, box.was_entered
+        self.branch_steps = _branches_box(forked, box.node)
+        self.branch_steps.is_faint = canvas.is_faint(bool(forked))
+        self.was_exited, self.has_exit = box.was_exited, True
+
+    def draw(self, canvas: Canvas, axis: int, top: int) -> None:
+        self.box.draw(canvas, axis, top)
+        below = top + BOX_HEIGHT + ROW_GAP
+        canvas.draw_line([(axis, top + BOX_HEIGHT), (axis, below)], not self.branch_steps.is_faint, arrow=True)
+        self.branch_steps.x, self.branch_steps.y = axis - BOX_WIDTH // 2, below
+        canvas.nodes.append(self.branch_steps)
+
+
+def remaining_branches_box(count: int, path: str, canvas: Canvas) -> StepBox:
+    """Return one box that stands for the branches that are not drawn."""
+    box = StepBox({"type": _("not shown")}, path, canvas)
+    more = ngettext("%(count)s more branch", "%(count)s more branches", count) % {"count": f"{count:,}"}
+    box.node.shape, box.node.caption = "many", more
+    return box
+
+
+def folded_branch_box(number: int, count: int, path: str, href: str, canvas: Canvas) -> StepBox:
+    """Return one box that stands for the steps of a collapsed branch. Its address opens the branch."""
+    box = StepBox({"type": _("collapsed")}, path, canvas)
+    box.node.shape, box.node.href = "many", href
+    box.node.caption = _("Branch %(number)s") % {"number": number}
+    box.node.note = steps_text(count)
+    return box
+
+
+def steps_text(count: int) -> str:
+    """Return the number of steps inside a collapsed box."""
+    return ngettext("%(count)s step", "%(count)s steps", count) % {"count": f"{count:,}"}
+
+
+def _branches_box(forked: Mapping[str, int], fork: DiagramNode) -> DiagramNode:
+    """Return one box for all dynamic branches, with their number and statuses. It belongs to the step of the fork."""
+    count = sum(forked.values())
+    node = DiagramNode(fork.ref, fork.ref, "" if forked else _("created at runtime"), fork.path, fork.href, "many")
+    title = ngettext("%(count)s branch", "%(count)s branches", count) % {"count": f"{count:,}"}
+    node.caption = title if forked else _("dynamic branches")
+    if forked:
+        ranked = sorted(forked, key=lambda status: WORST_FIRST.index(status) if status in WORST_FIRST else 0)
+        node.mark, node.counts = StepMark(ranked[0]), {status: forked[status] for status in ranked}
+    return node
+
+
+PAD = 16
+LANE = 26
+"""Width of the lane for the line back to the start of a loop."""
+LABEL_HEIGHT = 22
+PICKER_HEIGHT = 38
+"""Height above a loop that has links to its iterations."""
+BACK = 22
+"""Height between the body of a loop and the line back to its start."""
+
+
+class LoopBlock:
+    """A loop step with its body and a line back to the start."""
+
+    def __init__(self, box: StepBox, body: Any, picker: IterationPicker | None) -> None:
+        self.box, self.body, self.picker = box, body, picker
+        self.head = PICKER_HEIGHT if picker else PAD
+        self.left = max(body.left, BOX_WIDTH // 2) + PAD
+        self.right = max(body.right, BOX_WIDTH // 2) + PAD + LANE
+        self.height = self.head + BOX_HEIGHT + ROW_GAP + body.height + ROW_GAP + PAD
+        self.was_entered, self.was_exited, self.has_exit = box.was_entered, box.was_exited, True
+
+    def draw(self, canvas: Canvas, axis: int, top: int) -> None:
+        faint = canvas.is_faint(self.was_entered)
+        extent = (axis - self.left, top, self.left + self.right, self.height)
+        canvas.frames.append(DiagramFrame(*extent, faint, self.picker, axis))
+        canvas.draw_line([(axis, top), (axis, top + self.head)], self.was_entered)
+        self.box.draw(canvas, axis, top + self.head)
+        head = top + self.head + BOX_HEIGHT
+        canvas.draw_line([(axis, head), (axis, head + ROW_GAP)], self.body.was_entered, arrow=bool(self.body.height))
+        canvas.add_insertion(self.body.entry, axis, head + ROW_GAP // 2)
+        self.body.draw(canvas, axis, head + ROW_GAP)
+        end = head + ROW_GAP + self.body.height
+        bottom, lane = top + self.height, axis + self.right - LANE + 6
+        middle = head - BOX_HEIGHT // 2
+        back = [(axis, end + BACK), (lane, end + BACK), (lane, middle), (axis + BOX_WIDTH // 2, middle)]
+        canvas.draw_line(back, bool(self.box.node.mark and self.box.node.mark.last_iteration > 1), arrow=True)
+        canvas.draw_line([(axis, end), (axis, bottom)], self.was_exited)
+        canvas.add_insertion(self.body.exit, axis, end + BACK // 2)
+
+
+class GuardedBlock:
+    """A TRY_CATCH step: its body and handlers side by side, and its final tasks below."""
+
+    def __init__(self, box: StepBox, columns: list[tuple[str, Any]], last: Any | None) -> None:
+        self.box, self.columns, self.last = box, columns, last
+        inner = sum(column.left + column.right for _label, column in columns) + GAP * (len(columns) - 1)
+        ends: list[Block] = [box, *([last] if last else [])]
+        self.inner = inner
+        self.left = max(inner - inner // 2, *(end.left for end in ends)) + PAD
+        self.right = max(inner // 2, *(end.right for end in ends)) + PAD
+        self.body = max(column.height for _label, column in columns)
+        tail = LABEL_HEIGHT + ROW_GAP + last.height if last else 0
+        self.height = PAD + BOX_HEIGHT + ROW_GAP + LABEL_HEIGHT + self.body + FOOT - 14 + ROW_GAP + tail + PAD
+        self.was_entered, self.was_exited, self.has_exit = box.was_entered, box.was_exited, True
+
+    def draw(self, canvas: Canvas, axis: int, top: int) -> None:
+        faint = canvas.is_faint(self.was_entered)
+        canvas.frames.append(DiagramFrame(axis - self.left, top, self.left + self.right, self.height, faint))
+        canvas.draw_line([(axis, top), (axis, top + PAD)], self.was_entered)
+        self.box.draw(canvas, axis, top + PAD)
+        fork = top + PAD + BOX_HEIGHT + 14
+        head = top + PAD + BOX_HEIGHT + ROW_GAP + LABEL_HEIGHT
+        foot = head + self.body + FOOT
+        x = axis - self.inner // 2
+        for label, column in self.columns:
+            own = x + column.left
+            begin = [(axis, fork - 14), (axis, fork), (own, fork), (own, head)]
+            arrow, is_faint = bool(column.height), column.is_absent or canvas.is_faint(column.was_entered)
+            canvas.draw_line(begin, column.was_entered, arrow, is_absent=column.is_absent)
+            canvas.add_insertion(column.entry, own, head - INSERTION_ABOVE)
+            canvas.labels.append(case_label(own + 12, head - 11, label, "", is_faint))
+            column.draw(canvas, own, head)
+            if column.has_exit:
+                end = [(own, head + column.height), (own, foot), (axis, foot)]
+                canvas.draw_line(end, column.was_exited, is_absent=column.is_absent)
+                canvas.add_insertion(column.exit, own, head + column.height + INSERTION_BELOW)
+            x = own + column.right + GAP
+        below = foot + ROW_GAP - 14
+        if self.last:
+            below += LABEL_HEIGHT
+            is_faint = self.last.is_absent or canvas.is_faint(self.last.was_entered)
+            canvas.labels.append(EdgeLabel(axis + 12, below - 10, "finally", is_faint))
+            canvas.draw_line([(axis, foot), (axis, below)], self.last.was_entered, arrow=bool(self.last.height))
+            canvas.add_insertion(self.last.entry, axis, below - 14)
+            self.last.draw(canvas, axis, below)
+            below += self.last.height
+        canvas.draw_line([(axis, below if self.last else foot), (axis, top + self.height)], self.was_exited)
+        if self.last:
+            canvas.add_insertion(self.last.exit, axis, below + ROW_GAP // 2)
+
 
 MAX_DEPTH = 60
 FOLDABLE_FLOWS = (Flow.FORK, Flow.LOOP, Flow.PHASES)
@@ -247,3 +491,32 @@ def _is_touched(part: Body, canvas: Canvas) -> bool:
     head = part.steps[0] if part.steps and isinstance(part.steps[0], Mapping) else {}
     mark = canvas.step_marks.get(str(head.get("taskReferenceName")))
     return mark is not None and not mark.has_passed
+
+
+Link = Callable[[str, str], str]
+
+
+def diagram(
+    document: Mapping[str, Any],
+    step_marks: StepMarks = NO_MARKS,
+    *,
+    chosen: str = "",
+    link: Link | None = None,
+    iterations: IterationChoice | None = None,
+    folding: DiagramFolding | None = None,
+    shows_absent_bodies: bool = False,
+) -> Diagram:
+    """Return the diagram of a workflow document, which need not be valid.
+
+    `step_marks`: states of the steps in a run; `chosen`: reference of the selected step; `link`: returns the address
+    behind the box of a step, from its reference and its path in the document; `iterations`: the chosen iterations of
+    loops, for diagrams in which they can be changed; `folding`: the collapsed steps, likewise; `shows_absent_bodies`:
+    draw optional bodies that the document leaves out.
+    """
+    canvas = Canvas(step_marks, chosen, link or _chosen_by_address, iterations, folding, shows_absent_bodies)
+    canvas.draw(layout_sequence(document.get("tasks"), "tasks", canvas))
+    return canvas.build()
+
+
+def _chosen_by_address(ref: str, path: str) -> str:
+    return "?" + urlencode({"task": ref})

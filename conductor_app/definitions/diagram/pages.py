@@ -1,4 +1,4 @@
-"""Diagrams as the template `ops/diagram.html` renders them, with colors, icons and labels of statuses and step types.
+"""Diagrams as the template `ops/definitions/diagram.html` renders them, with colors, icons and labels of statuses and step types.
 
 Scripts can rely on these attributes of the SVG. A path is one of the document: `tasks[2].loopOver[0]`.
 
@@ -13,10 +13,12 @@ from typing import Any
 
 from django.utils.translation import gettext_lazy
 
-from ..core.document.semantic_diff import ADDED, CHANGED, MOVED, REMOVED, SemanticChange
-from ..core.step_structure import Flow, structure_of
-from ..insight.definitions.diagram import Diagram, DiagramNode, StepMarks, diagram
-from .badges import ACTIVE, FAILED, PAUSED, STATUS_ICONS, SUCCEEDED, format_count, format_status, status_tone
+from ...core.definition import Flow, structure_of
+from ...core.document.differences import ADDED, CHANGED, MOVED, REMOVED, SemanticChange
+from ...runs.timeline.diagram_marks import StepMarks
+from ...web.badges import ACTIVE, FAILED, PAUSED, STATUS_ICONS, SUCCEEDED, format_count, format_status, status_tone
+from .canvas import Diagram, DiagramNode
+from .layout import diagram
 
 ICON_BY_FLOW = {
     Flow.LEAF: "step-task",

@@ -2,6 +2,8 @@
 
 A button is named `canvas`; its value is an action and its argument, such as `wrap:loop`. A script sends the form to
 `CanvasPages.canvas_view` and applies the returned text. Without a script the editor's page handles the same form.
+
+Pages of the canvas: the endpoint for the script, and the editor's page without it.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,10 +11,15 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, JsonResponse
+from django.template.loader import render_to_string
+from django.urls import URLPattern, path
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from ...core.document.edits import (
+from ...core.definition import type_of, walk
+from ...core.errors import Invalid, RequestRefused
+from ...core.step_edits import (
     WRAPPERS,
     StepEdit,
     StepPlace,
@@ -23,18 +30,15 @@ from ...core.document.edits import (
     places_of,
     wrap_step,
 )
-from ...core.document.lint.step_positions import BEFORE, compare_order
-from ...core.errors import Invalid, RequestRefused
-from ...core.step_structure import type_of
-from ...core.step_tree import walk
-from ...models import TaskDefinition
-from ..json_editor import format_json
-from .assignee_rows import USER_TYPE_LABELS
-from .definition_checks import CheckResult, findings_of_step, parse_text
-from .form_designer import KINDS
+from ...core.validation.lint_references import BEFORE, compare_order
+from ...human_tasks.pages.form_templates import KINDS
+from ...web.forms import format_json
+from ..models import TaskDefinition
+from .pages import CheckResult, check_text, checks_report, findings_of_step, parse_text
 from .step_catalog import BY_TYPE, CATALOG, STATIC_OPTIONS
 from .step_form import SettingsForm, StepForm
-from .task_drawings import task_drawings
+from .step_rows import USER_TYPE_LABELS
+from .task_form import task_drawings
 
 MAX_OPTIONS = 200
 MAX_VALUE_DEPTH = 250
@@ -285,3 +289,56 @@ def _paths(tree: Mapping[str, Any], depth: int = 0) -> list[str]:
         for name, inner in tree.items()
         for path in (name, *(f"{name}.{rest}" for rest in (_paths(inner, depth + 1) if depth < 2 else ())))
     ]
+
+
+class CanvasPages:
+    """Endpoint and panel of the canvas."""
+
+    def canvas_urls(self) -> list[URLPattern]:
+        return [path("canvas/", self.admin_site.admin_view(self.canvas_view), name="workflowdefinition_canvas")]
+
+    def canvas_view(self, request: HttpRequest) -> HttpResponse:
+        """Apply an action to the submitted text. Return the new text, the diagram and the panel."""
+        self._require_edit_permission(request)
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        text = request.POST.get("document", "")
+        try:
+            state = handle_canvas(text, request.POST)
+        except Invalid as refused:
+            return JsonResponse({"message": refused.message}, status=422)
+        result = check_text(self.kind, state.text)
+        panel = render_to_string("ops/definitions/step_panel.html", panel_context(state, result, request.POST), request)
+        return JsonResponse(
+            {
+                **checks_report(result, self.kind),
+                **({} if state.text == text else {"document": state.text}),
+                "panel": panel,
+                "at": state.at,
+                "message": state.message,
+                "is_refused": state.is_refused,
+            }
+        )
+
+    def render_canvas(self, request: HttpRequest, row: Any, editing_start: Any) -> HttpResponse:
+        """Apply an action without a script, and show the editor with the new text, which is saved as the draft."""
+        data = request.POST.copy()
+        try:
+            state = handle_canvas(data.get("document", ""), data)
+        except Invalid as refused:
+            form, message = self.get_edit_form(row, data, editing_start), refused.message
+            return self._render_editor(request, form, row, editing_start, canvas_message=message, is_refused=True)
+        data["document"] = state.text
+        request.POST = data
+        self._keep_draft(request, row)
+        form = self.get_edit_form(row, data, editing_start)
+        form.checked = check_text(self.kind, state.text)
+        panel = panel_context(state, form.checked, data)
+        messages = {"canvas_message": state.message, "is_refused": state.is_refused}
+        return self._render_editor(request, form, row, editing_start, **panel, **messages)
+
+    def get_panel(self, request: HttpRequest, row: Any, result: CheckResult) -> dict[str, Any]:
+        """Return the form of the workflow, which the panel shows first."""
+        if result.document is None or is_too_deep(result.document) or "canvas" in request.POST:
+            return {}
+        return panel_context(CanvasState(result.document, ""), result, {"is_named": "yes" if row else ""})

@@ -1,4 +1,7 @@
-"""Step types that authors can add, each with its sample, and the members of each type that a form edits."""
+"""Step types that authors can add, each with its sample, and the members of each type that a form edits.
+
+Sample documents for new definitions: the smallest that work, with the most common fields.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -6,35 +9,19 @@ from typing import Any
 
 from django.utils.translation import gettext_lazy
 
-from ...core.document.edits.wrappers import DEFAULT_ITERATIONS, loop_condition, step_of
-from ...core.human_task import ANSWER_SCHEMA_KEY
-from ...core.schema_form import CHOICE, LONG, TEXT, WHOLE
-from ...core.step_types.call_mcp_tool import CallMcpToolStep
-from ...core.step_types.decision import DecisionStep
-from ...core.step_types.do_while import DoWhile
-from ...core.step_types.dynamic import Dynamic
-from ...core.step_types.event import EventStep
-from ...core.step_types.exclusive_join import ExclusiveJoin
-from ...core.step_types.for_each import ForEach
-from ...core.step_types.fork_join import ForkJoin
-from ...core.step_types.fork_join_dynamic import ForkJoinDynamic
-from ...core.step_types.http import HttpStep
-from ...core.step_types.human import Human
-from ...core.step_types.inline import Inline
-from ...core.step_types.join import Join
-from ...core.step_types.json_jq_transform import JsonJqTransform
-from ...core.step_types.llm_chat_complete import LlmChatComplete
-from ...core.step_types.llm_text_complete import LlmTextComplete
-from ...core.step_types.noop import Noop
-from ...core.step_types.set_variable import SetVariable
-from ...core.step_types.simple import Simple
-from ...core.step_types.start_workflow import StartWorkflow
-from ...core.step_types.sub_workflow import SubWorkflow
-from ...core.step_types.switch import Switch
-from ...core.step_types.terminate import Terminate
+from ...core.definition import DEFAULT_TYPE
+from ...core.human_tasks import ANSWER_SCHEMA_KEY
+from ...core.schemas import CHOICE, LONG, TEXT, WHOLE
+from ...core.step_edits import DEFAULT_ITERATIONS, loop_condition, step_of
+from ...core.step_types.ai import CallMcpToolStep, LlmChatComplete, LlmTextComplete
+from ...core.step_types.decisions import DecisionStep, Noop, SetVariable, Switch, Terminate
+from ...core.step_types.forks import ExclusiveJoin, ForkJoin, ForkJoinDynamic, Join
+from ...core.step_types.loops import DoWhile, ForEach
+from ...core.step_types.sub_workflows import StartWorkflow, SubWorkflow
 from ...core.step_types.try_catch import TryCatch
-from ...core.step_types.wait import Wait
-from .form_templates import SAMPLE as FORM_TEMPLATE
+from ...core.step_types.waiting import Human, Wait
+from ...core.step_types.worker_tasks import Dynamic, EventStep, HttpStep, Inline, JsonJqTransform, Simple
+from ...human_tasks.pages.form_templates import SAMPLE as FORM_TEMPLATE
 
 TYPED, LONG_TYPED, NAMES = "typed", "long typed", "names"
 """Kinds of members: any JSON value as text, on one line or several, and a list of names separated by commas."""
@@ -363,3 +350,33 @@ STATIC_OPTIONS = {
 def members_of(type: str) -> tuple[StepMember, ...]:
     """Return the members that only this type has."""
     return BY_TYPE[type].members if type in BY_TYPE else OTHER_MEMBERS.get(type, ())
+
+
+NEW_WORKFLOW = {
+    "name": "my_workflow",
+    "version": 1,
+    "description": "",
+    "ownerEmail": "",
+    "tasks": [
+        {
+            "name": "my_task",
+            "taskReferenceName": "first",
+            "type": DEFAULT_TYPE,
+            "inputParameters": {"order": "${workflow.input.order}"},
+        }
+    ],
+    "outputParameters": {"result": "${first.output.result}"},
+    "timeoutSeconds": 0,
+    "timeoutPolicy": "ALERT_ONLY",
+}
+NEW_TASK = {
+    "name": "my_task",
+    "description": "",
+    "ownerEmail": "",
+    "retryCount": 3,
+    "retryLogic": "FIXED",
+    "retryDelaySeconds": 60,
+    "timeoutSeconds": 3600,
+    "responseTimeoutSeconds": 600,
+    "timeoutPolicy": "TIME_OUT_WF",
+}

@@ -7,28 +7,31 @@ from typing import Any
 from django.utils.functional import cached_property
 from django.utils.translation import gettext as _
 
-from ...core.document.edits import StepEdit, find_step, rename_step, replace_step
-from ...core.document.edits.wrappers import loop_condition
+from ...core.definition import DEFAULT_TYPE, Flow, as_steps, structure_of_step, type_of
 from ...core.errors import Invalid
-from ...core.human_task import ANSWER_SCHEMA_KEY
-from ...core.schema_form import CHOICE, LONG, TEXT, WHOLE, YES_NO, SchemaField, format_value
-from ...core.step_structure import DEFAULT_TYPE, Flow, as_steps, structure_of_step, type_of
+from ...core.human_tasks import ANSWER_SCHEMA_KEY
+from ...core.schemas import CHOICE, LONG, TEXT, WHOLE, YES_NO, SchemaField, format_value
+from ...core.step_edits import StepEdit, find_step, loop_condition, rename_step, replace_step
 from ...core.step_types import STEP_TYPES
-from ...core.step_types.do_while import DoWhile
-from ...core.step_types.dynamic import Dynamic
-from ...core.step_types.http import HttpStep
-from ...core.step_types.human import Human
-from ...core.step_types.simple import Simple
-from ...core.step_types.sub_workflow import SubWorkflow
+from ...core.step_types.loops import DoWhile
+from ...core.step_types.sub_workflows import SubWorkflow
 from ...core.step_types.try_catch import TryCatch
-from ..document_form import RenderedField
-from .assignee_rows import AssigneeRow, assign, rows_of_assignees, submitted_assignees
-from .form_designer import DesignedField, design_schema, designed_fields, submitted_fields
-from .form_rows import FormRow, parse_rows, rows_of, submitted_rows
-from .handler_rows import HandlerRow, apply_handlers, rows_of_handlers, submitted_handlers
+from ...core.step_types.waiting import Human
+from ...core.step_types.worker_tasks import Dynamic, HttpStep, Simple
+from ...human_tasks.pages.form_templates import DesignedField, design_schema, designed_fields, submitted_fields
+from ...web.forms import FormRow, RenderedField, format_typed, parse_rows, parse_typed, rows_of, submitted_rows
 from .step_catalog import LONG_TYPED, NAMES, TASKS, TYPED, StepMember, members_of
+from .step_rows import (
+    AssigneeRow,
+    HandlerRow,
+    apply_handlers,
+    assign,
+    rows_of_assignees,
+    rows_of_handlers,
+    submitted_assignees,
+    submitted_handlers,
+)
 from .task_form import CHOICE_DEFAULTS, RETRY_LOGICS, TIMEOUT_POLICIES, TaskForm
-from .typed_text import format_typed, parse_typed
 
 INPUTS, CASES, BRANCHES, TIMES, REF = "input", "case", "step.branches", "step.times", "step.taskReferenceName"
 MAX_BRANCHES = 200

@@ -11,18 +11,16 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ...access.access_types import TASK_DEF
-from ...engine.definitions import definition_commands
-from ...insight.definitions.definition_usage import workflows_using_task
-from ...models import TaskDefinition
-from ..badges import format_count
-from ..json_editor import format_json
-from .definition_admin import DefinitionAdmin, require_same_name
-from .definition_checks import CheckResult, place_findings
-from .definition_list import ArchiveFilter, CatalogTaskList, render_flags
-from .sample_documents import NEW_TASK
-from .task_drawings import task_drawings
-from .task_form import TaskFormPages
+from ...access.permissions import TASK_DEF
+from ...web.badges import format_count
+from ...web.forms import format_json
+from .. import commands as definition_commands
+from ..editor.pages import CheckResult, place_findings
+from ..editor.step_catalog import NEW_TASK
+from ..editor.task_form import TaskFormPages, task_drawings
+from ..models import TaskDefinition
+from ..queries import workflows_using_task
+from .workflows import ArchiveFilter, CatalogTaskList, DefinitionAdmin, render_flags, require_same_name
 
 
 class TaskDefinitionAdmin(TaskFormPages, DefinitionAdmin):

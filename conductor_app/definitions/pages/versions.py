@@ -1,23 +1,42 @@
-"""The history of a workflow on its page: runs over time, and the states of its steps in the newest runs."""
+"""Versions, history and breakpoints of a definition.
+
+The history of a workflow on its page: runs over time, and the states of its steps in the newest runs.
+
+Versions of a workflow definition: compare two of them, restore an old one.
+
+Breakpoints of a definition on its page. They stop the runs that start after they are set.
+"""
 
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import urlencode
 
-from django.http import HttpRequest
-from django.urls import reverse
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 
-from ... import clock
-from ...core.errors import NotFound
-from ...insight.definitions.definition_activity import MAX_COUNTED, runs_by_result
-from ...insight.definitions.step_history import StepCell, StepGrid, step_grid
-from ...insight.runs.recent_runs import RecentRun, recent_runs_of_workflows
-from ...insight.time_ranges import TimeRange
-from ...models import WorkflowDefinition
-from ..badges import format_count, format_status, status_tone
-from ..charts import MAX_MARKERS, ChartMarker, ChartSeries, TrendChart, chosen_range, range_links
-from ..object_pages import ObjectPage
-from ..runs.history_strip import bar_height, describe_run, longest_duration
+from ...core.definition import walk
+from ...core.document.differences import SemanticChange, semantic_changes
+from ...core.errors import NotFound, RequestRefused, ValidationFailed
+from ...explanations.breakpoints import live_breakpoints_of
+from ...runs.commands import debugging
+from ...runs.pages.debugger import DEBUG_PERMISSION, breakpoints_context, parse_breakpoint_form
+from ...runs.pages.start import PERMISSION
+from ...runs.pages.view_model import bar_height, describe_run, longest_duration
+from ...runs.queries.recent import RecentRun, recent_runs_of_workflows
+from ...utils import clock
+from ...utils.differences import diff_hunks
+from ...utils.formatting import TimeRange
+from ...web.badges import format_count, format_status, status_tone
+from ...web.charts import MAX_MARKERS, ChartMarker, ChartSeries, TrendChart, chosen_range, range_links
+from ...web.forms import format_json
+from ...web.pages import ObjectPage, require_permission, show_refusal
+from .. import commands as definition_commands
+from ..diagram.canvas import Diagram
+from ..diagram.pages import draw_version
+from ..models import WorkflowDefinition
+from ..queries import MAX_COUNTED, StepCell, StepGrid, runs_by_result, step_grid
 
 HEAD_HEIGHT = 40
 
@@ -26,7 +45,7 @@ class DefinitionHistoryPage(ObjectPage):
     """History of a workflow. The page of the definition loads it after its own content."""
 
     name, permission = "definition_history", "conductor.view_workflowdefinition"
-    template, live_template = "ops/definition/history_page.html", "ops/definition/history.html"
+    template, live_template = "ops/definitions/history_page.html", "ops/definitions/history.html"
     route = "workflows/<int:pk>/history/"
 
     def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
@@ -118,3 +137,103 @@ def _cell_context(cell: StepCell, head: dict[str, Any]) -> dict[str, Any]:
         "task": cell.task,
         "is_first": head["version"] is not None,
     }
+
+
+MAX_VERSIONS = 200
+
+
+class VersionPages:
+    """Pages about versions."""
+
+    def version_urls(self) -> list[URLPattern]:
+        name, site = self.opts.model_name, self.admin_site
+        return [
+            path("<int:pk>/compare/", site.admin_view(self.compare), name=f"{name}_compare"),
+            path("<int:pk>/restore/", site.admin_view(self.restore), name=f"{name}_restore"),
+        ]
+
+    def compare(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Compare two versions, as summary and as diff. `?with=` is the old one, `?to=` the new one."""
+        row = self.find_row(request, pk)
+        versions = list(WorkflowDefinition.objects.filter(name=row.name).order_by("-version")[:MAX_VERSIONS])
+        by_pk = {str(version.pk): version for version in versions}
+        new = by_pk.get(request.GET.get("to", ""), row)
+        older = next((version for version in versions if version.version < new.version), new)
+        old = by_pk.get(request.GET.get("with", ""), older)
+        context: dict[str, Any] = {"row": row, "old": old, "new": new, "versions": versions}
+        changes = semantic_changes(old.document, new.document)
+        context |= {"changes": changes, "pictures": [_draw_version(version, changes) for version in (old, new)]}
+        context |= {"hunks": diff_hunks(format_json(old.document), format_json(new.document))}
+        facts = {"name": row.name, "old": old.version, "new": new.version}
+        title = _("%(name)s: versions %(old)s and %(new)s") % facts
+        return self.render_page(request, "compare", title, **context)
+
+    def restore(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Save an old version's document as a new version."""
+        require_permission(request, self.change_permission)
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        row, by = self.find_row(request, pk), request.user.get_username()
+        reason = request.POST.get("reason", "").strip() or f"Restored version {row.version}."
+        try:
+            version = definition_commands.restore_workflow(row.name, row.version, by, reason)
+        except ValidationFailed as failed:
+            reasons = "; ".join(each.message for each in failed.validation_errors[:3])
+            messages.error(
+                request,
+                _("Version %(version)s is no longer valid: %(reasons)s") % {"version": row.version, "reasons": reasons},
+            )
+        except RequestRefused as refused:
+            show_refusal(request, refused)
+        else:
+            messages.success(
+                request, _("Restored version %(old)s as version %(new)s.") % {"new": version, "old": row.version}
+            )
+            row = WorkflowDefinition.objects.get(name=row.name, version=version)
+        return HttpResponseRedirect(reverse("admin:conductor_workflowdefinition_change", args=[row.pk]))
+
+
+def _draw_version(version: WorkflowDefinition, changes: list[SemanticChange]) -> tuple[WorkflowDefinition, Diagram]:
+    """Return a version and its diagram. A step leads to its details on the page of the version."""
+    page = reverse("admin:conductor_workflowdefinition_change", args=[version.pk])
+    return version, draw_version(version.document, changes, lambda ref, path: f"{page}?{urlencode({'task': ref})}")
+
+
+class BreakpointPages:
+    """List and forms of the breakpoints of a definition."""
+
+    def breakpoint_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.change_breakpoints)
+        return [path("<int:pk>/breakpoints/", view, name="definition_breakpoints")]
+
+    def breakpoints_of(self, request: HttpRequest, row: WorkflowDefinition) -> dict[str, Any]:
+        """Return the context of the breakpoints, or nothing if the user may not set them."""
+        if not (request.user.has_perm(DEBUG_PERMISSION) and request.user.has_perm(PERMISSION)):
+            return {}
+        found = live_breakpoints_of({"breakpoints": row.breakpoints}, clock.now())
+        steps = [spot.ref for spot in walk(row.document.get("tasks")) if spot.ref]
+        address = reverse("admin:definition_breakpoints", args=[row.pk])
+        return {"may_debug": True, "is_open": True, **breakpoints_context(found, steps, address)}
+
+    def change_breakpoints(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Set or remove a breakpoint."""
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        require_permission(request, DEBUG_PERMISSION)
+        require_permission(request, PERMISSION)
+        row = self.find_row(request, pk)
+        try:
+            messages.success(request, _change_breakpoint(request, row))
+        except RequestRefused as refused:
+            show_refusal(request, refused)
+        return HttpResponseRedirect(f"{reverse('admin:conductor_workflowdefinition_change', args=[pk])}#breakpoints")
+
+
+def _change_breakpoint(request: HttpRequest, row: WorkflowDefinition) -> str:
+    """Execute the command that the form names, and return what was done."""
+    form, by = request.POST, request.user.get_username()
+    if form.get("do") == "remove":
+        debugging.remove_definition_breakpoint(row.name, row.version, form.get("breakpoint", ""), by)
+        return _("Breakpoint removed.")
+    debugging.set_definition_breakpoint(row.name, row.version, parse_breakpoint_form(form), by)
+    return _("Breakpoint set. It applies to runs that start from now on.")

@@ -1,26 +1,71 @@
-"""Shared parts of the admins of workflow, task and event handler definitions: list, page, raw document."""
+"""Shared parts of the admins of workflow, task and event handler definitions: list, page, raw document.
 
+The list of workflow definitions: newest versions, usage, failure rates and warnings.
+
+Workflow definitions. Saving creates a new version unless the user chooses to overwrite.
+"""
+
+from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import admin, messages
+from django.db.models import Max, QuerySet
 from django.forms import Form
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from ...access.permissions import WORKFLOW_DEF
+from ...ai.pages.usage import model_use_of_workflow
+from ...core.definition import type_of, walk
+from ...core.document.differences import HOLDS_STEPS
 from ...core.errors import RequestRefused
-from ...engine.definitions import definition_commands
-from ..badges import exact_time, relative_time
-from ..documents import json_file_response
-from ..error_messages import require_permission
-from ..json_tree import render_tree
-from ..read_only import ReadOnlyAdmin
-from .definition_editor import EditingStart, EditorPages
-from .definition_forms import DefinitionForm
+from ...core.validation.lint_references import LintFinding
+from ...runs.pages.start import StartPages
+from ...runs.pages.view_model import history_strip
+from ...runs.queries.recent import recent_runs_of_workflows
+from ...utils import clock
+from ...utils.formatting import format_duration
+from ...web.badges import exact_time, format_count, relative_time, render_pill
+from ...web.documents import json_file_response, render_tree
+from ...web.forms import format_json
+from ...web.pages import BoundedChangeList, ReadOnlyAdmin, require_permission
+from .. import commands as definition_commands
+from ..diagram.pages import draw_definition
+from ..editor.canvas import CanvasPages
+from ..editor.pages import (
+    NEW_VERSION,
+    OVERWRITE,
+    CheckResult,
+    DefinitionForm,
+    EditingStart,
+    EditorPages,
+    WorkflowEditForm,
+    draw_checked,
+    place_findings,
+)
+from ..editor.queries import definition_context
+from ..editor.step_catalog import NEW_WORKFLOW
+from ..models import SaveRequirement, SimulationCase, WorkflowDefinition
+from ..queries import (
+    SAMPLE,
+    CatalogWorkflow,
+    catalog_tasks,
+    catalog_workflows,
+    newest_definitions,
+    open_runs,
+    version_history,
+)
+from ..simulation import commands as simulation_cases
+from ..simulation.pages import PERMISSIONS as TRIED_BY
+from ..simulation.pages import SimulatorPages
+from ..sources.pages import BundlePages
+from .versions import BreakpointPages, VersionPages
 
 
 class DefinitionAdmin(EditorPages, ReadOnlyAdmin):
@@ -166,7 +211,7 @@ class DefinitionAdmin(EditorPages, ReadOnlyAdmin):
             **{f"{verb}_url": f"{urls}_{verb}" for verb in ("edit", "raw", "check", "archive", "unarchive")},
             **extra_context,
         }
-        return TemplateResponse(request, f"ops/definition/{name}.html", context)
+        return TemplateResponse(request, f"ops/definitions/{name}.html", context)
 
     @admin.display(description=gettext_lazy("updated"))
     def updated(self, row: Any) -> SafeString:
@@ -207,3 +252,261 @@ def require_same_name(document: dict[str, Any], row: Any) -> None:
     if document.get("name") != row.name:
         message = _("The name %(name)s cannot be changed. Create a new definition instead.")
         raise RequestRefused(message % {"name": row.name})
+
+
+FLAG_TONES = {"broken reference": "failed", "no timeout": "waiting", "no worker": "waiting", "unused": "stopped"}
+FLAG_LABELS = {
+    "broken reference": gettext_lazy("broken reference"),
+    "no timeout": gettext_lazy("no timeout"),
+    "no worker": gettext_lazy("no worker"),
+    "unused": gettext_lazy("unused"),
+}
+FLAG_ICONS = {"broken reference": "failed", "unused": "skipped"}
+
+
+class CatalogList(BoundedChangeList):
+    """A page of workflow definitions with their catalog entries, which are loaded together."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        self.result_list = list(self.result_list)
+        now = clock.now()
+        found = catalog_workflows(self.result_list, now)
+        runs = recent_runs_of_workflows([row.name for row in self.result_list])
+        for row in self.result_list:
+            row.catalog_entry = found.get(row.pk, CatalogWorkflow())
+            row.strip = history_strip(runs.get(row.name, []), now)
+
+
+class VersionsFilter(admin.SimpleListFilter):
+    """Show only the newest version of each definition by default."""
+
+    title, parameter_name = gettext_lazy("versions"), "versions"
+
+    def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin) -> list[tuple[str, str]]:
+        return [("all", _("All versions")), ("archived", _("Archived"))]
+
+    def choices(self, changelist: BoundedChangeList):
+        for choice in super().choices(changelist):
+            yield choice | ({"display": _("Newest only")} if choice["query_string"].find("versions=") < 0 else {})
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:
+        if self.value() == "all":
+            return queryset
+        return queryset.filter(pk__in=newest_definitions().values("pk"), archived_at__isnull=self.value() != "archived")
+
+
+class ArchiveFilter(admin.SimpleListFilter):
+    """Hide archived definitions by default."""
+
+    title, parameter_name = gettext_lazy("status"), "status"
+
+    def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin) -> list[tuple[str, str]]:
+        return [("archived", _("Archived"))]
+
+    def choices(self, changelist: BoundedChangeList):
+        for choice in super().choices(changelist):
+            yield choice | ({"display": _("Active")} if choice["query_string"].find("status=") < 0 else {})
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:
+        return queryset.filter(archived_at__isnull=self.value() != "archived")
+
+
+class CatalogTaskList(BoundedChangeList):
+    """A page of task definitions with their catalog entries."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        self.result_list = list(self.result_list)
+        found = catalog_tasks(self.result_list)
+        for row in self.result_list:
+            row.catalog_entry = found[row.pk]
+
+
+def render_flags(flags: Mapping[str, str]) -> SafeString:
+    """Return the warnings of a definition, each with its explanation as tooltip."""
+    marks = (
+        (why.replace("`", ""), render_pill(FLAG_TONES[flag], str(FLAG_LABELS[flag]), FLAG_ICONS.get(flag, "warning")))
+        for flag, why in flags.items()
+    )
+    return format_html('<span class="flags">{}</span>', format_html_join(" ", '<span title="{}">{}</span>', marks))
+
+
+class CatalogColumns:
+    """The columns of the list of workflow definitions."""
+
+    @admin.display(description=gettext_lazy("name"))
+    def title(self, row: WorkflowDefinition) -> SafeString:
+        name = format_html('<strong>{}</strong> <span class="version">v{}</span>', row.name, row.version)
+        return format_html('<a href="{}/change/">{}</a> {}', row.pk, name, render_flags(row.catalog_entry.flags))
+
+    @admin.display(description=gettext_lazy("used by"))
+    def used_by(self, row: WorkflowDefinition) -> str:
+        return format_count(row.catalog_entry.used_by) if row.catalog_entry.used_by else "–"
+
+    @admin.display(description=gettext_lazy("runs 24 h"))
+    def runs(self, row: WorkflowDefinition) -> str:
+        count = row.catalog_entry.health.runs
+        return f"{format_count(count)}{'+' if row.catalog_entry.is_capped else ''}" if count else "–"
+
+    @admin.display(description=gettext_lazy("failed"))
+    def failed(self, row: WorkflowDefinition) -> SafeString | str:
+        percent = row.catalog_entry.health.failure_percent
+        if percent is None:
+            return "–"
+        return format_html('<span class="{}">{} %</span>', "late" if percent else "", percent)
+
+    @admin.display(description=gettext_lazy("last runs"))
+    def history(self, row: WorkflowDefinition) -> SafeString:
+        return row.strip
+
+    @admin.display(description=gettext_lazy("p95"))
+    def p95(self, row: WorkflowDefinition) -> str:
+        return "–" if row.catalog_entry.health.p95_ms is None else format_duration(row.catalog_entry.health.p95_ms)
+
+    @admin.display(description=gettext_lazy("change note"))
+    def why(self, row: WorkflowDefinition) -> str:
+        return row.catalog_entry.reason or "–"
+
+
+class WorkflowDefinitionAdmin(
+    BreakpointPages,
+    CanvasPages,
+    CatalogColumns,
+    BundlePages,
+    StartPages,
+    SimulatorPages,
+    VersionPages,
+    DefinitionAdmin,
+):
+    """Workflow definitions, newest version first."""
+
+    kind, sample, page_template = "workflow", NEW_WORKFLOW, "workflow"
+    target_type = WORKFLOW_DEF
+    new_title, saved_message = (
+        gettext_lazy("New workflow definition"),
+        gettext_lazy("Workflow definition saved."),
+    )
+    list_display = (
+        "title",
+        "description",
+        "owner_email",
+        "used_by",
+        "runs",
+        "failed",
+        "history",
+        "p95",
+        "updated",
+        "changed_by",
+        "why",
+    )
+    list_filter = (VersionsFilter,)
+    ordering = ("name", "-version")
+
+    def get_changelist(self, request: HttpRequest, **kwargs: object) -> type[CatalogList]:
+        return CatalogList
+
+    def get_urls(self) -> list[URLPattern]:
+        return [
+            *self.version_urls(),
+            *self.start_urls(),
+            *self.simulator_urls(),
+            *self.bundle_urls(),
+            *self.canvas_urls(),
+            *self.breakpoint_urls(),
+            *super().get_urls(),
+        ]
+
+    def get_extra_context(self, request: HttpRequest, row: WorkflowDefinition) -> dict[str, Any]:
+        selected_ref, versions = request.GET.get("step", ""), version_history(row.name)
+        newest = versions[0].row if versions else row
+        others = [version for version in versions if version.row.version < row.version]
+        return {
+            "picture": draw_definition(
+                row.document, chosen=selected_ref, link=lambda ref, path: f"?{urlencode({'step': ref})}#step"
+            ),
+            "checked": CheckResult(row.document, place_findings(*self._lint(row))),
+            "step": _step_context(row.document, selected_ref) if selected_ref else None,
+            "versions": versions,
+            "sample": SAMPLE,
+            "newest": newest,
+            "is_newest": newest.pk == row.pk,
+            "next_version": newest.version + 1,
+            "behind": [version for version in others if version.open_runs] if newest.pk == row.pk else [],
+            "may_move": request.user.has_perm("conductor.change_run"),
+            "other_pk": others[0].row.pk if others else None,
+            "may_try": any(map(request.user.has_perm, TRIED_BY)),
+            "model_usage": model_use_of_workflow(row.name, clock.now())
+            if request.user.has_perm("conductor.view_modelusage")
+            else "",
+            "may_start": request.user.has_perm("conductor.execute_workflowdefinition"),
+            **self.breakpoints_of(request, row),
+        }
+
+    @staticmethod
+    def _lint(row: WorkflowDefinition) -> tuple[list[LintFinding], str]:
+        errors = definition_commands.validate_workflow(row.document)
+        findings = definition_commands.lint_workflow(row.document, definition_context([row.document]), errors)
+        return findings, format_json(row.document)
+
+    def get_drawings(self, result: Any) -> dict[str, Any]:
+        return draw_checked(result) if result.document is not None else {}
+
+    def get_impact(self, row: WorkflowDefinition | None, document: dict[str, Any]) -> dict[str, Any]:
+        if row is None:
+            return {}
+        cases = SimulationCase.objects.filter(workflow=row.name).order_by("name")[: simulation_cases.MAX_AT_ONCE]
+        verdicts = simulation_cases.run_cases({**document, "name": row.name}, cases)
+        holds = SaveRequirement.objects.filter(workflow=row.name, holds=True).exists()
+        is_held = holds and any(verdict.differs for verdict in verdicts)
+        return {"open_runs": open_runs(row.name).get(row.version, 0), "cases": verdicts, "is_held": is_held}
+
+    def get_edit_form(self, row: WorkflowDefinition | None, data: Any, editing_start: EditingStart) -> DefinitionForm:
+        if row is None:
+            return super().get_edit_form(row, data, editing_start)
+        initial = {"document": editing_start.text, "save_as": NEW_VERSION, "base": editing_start.base}
+        return WorkflowEditForm(data, initial=initial, version=row.version, next_version=next_version(row.name))
+
+    def base_revision(self, row: WorkflowDefinition) -> str:
+        return f"r{row.revision}n{next_version(row.name) - 1}"
+
+    def load_latest(self, row: WorkflowDefinition) -> WorkflowDefinition:
+        versions = WorkflowDefinition.objects.filter(name=row.name)
+        return max(versions, key=lambda version: (version.updated_at or version.created_at, version.version))
+
+    def copy_document(self, row: WorkflowDefinition) -> dict[str, Any]:
+        return {**super().copy_document(row), "version": 1}
+
+    def save_document(self, form: Form, row: WorkflowDefinition | None, by: str) -> None:
+        document, reason = form.cleaned_data["document"], form.cleaned_data["reason"]
+        overwrite = row is not None and form.cleaned_data["save_as"] == OVERWRITE
+        if row is not None:
+            require_same_name(document, row)
+            version = row.version if overwrite else next_version(row.name)
+            document = form.cleaned_data["document"] = {**document, "version": version}
+        definition_commands.save_workflow(document, by, overwrite=overwrite, reason=reason)
+
+
+def _step_context(document: dict[str, Any], ref: str) -> dict[str, Any] | None:
+    """Return the facts of one step beside the diagram."""
+    spot = next((spot for spot in walk(document.get("tasks")) if spot.ref == ref), None)
+    if spot is None:
+        return None
+    facts = [(_("Type"), type_of(spot.step)), (_("Task"), spot.name), (_("Path"), spot.path)]
+    return {
+        "ref": ref,
+        "facts": facts,
+        "tree": render_tree({k: v for k, v in spot.step.items() if k not in HOLDS_STEPS}),
+    }
+
+
+def next_version(name: str) -> int:
+    """Return the number of the next version of a workflow.
+
+    Raises:
+        RequestRefused: when the workflow no longer exists.
+    """
+    newest = WorkflowDefinition.objects.filter(name=name).aggregate(newest=Max("version"))["newest"]
+    if newest is None:
+        raise RequestRefused(_("%(name)s has been deleted in the meantime.") % {"name": name})
+    return newest + 1

@@ -1,14 +1,19 @@
-"""Simulation of a workflow in memory: definitions are read and scripts run, but nothing is saved."""
+"""Simulation of a workflow in memory: definitions are read and scripts run, but nothing is saved.
+
+Simulation cases of workflows: simulate a document and compare the results with the saved ones.
+
+Workflow tests: simulations whose executions are saved, so that clients can read them by id.
+"""
 
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Any
 
-from ... import clock, randomness
-from ...access.current_actor import current_user_id
-from ...access.uses import readable_variables, require_uses, starter_refusal
+from ...access.authentication import current_user_id
+from ...access.grants import readable_variables, require_uses, starter_refusal
+from ...access.secrets import all_variables
 from ...core.data_requests import (
     ActiveDomains,
     CachedRunOutput,
@@ -23,15 +28,17 @@ from ...core.data_requests import (
     TaskDefinitionByName,
     UsePermission,
 )
-from ...core.errors import Invalid, RequestRefused
-from ...core.simulation import SimulatedRun, Simulation
+from ...core.errors import Conflict, Invalid, NotFound, RequestRefused
+from ...core.simulation import SimulatedOutcome, SimulatedRun, Simulation, SimulationScript, build_script
 from ...core.simulation import SimulationScript as Written
-from ...insight.runs.execution import simulated_document
-from ...store.environment_variables import all_variables
-from ..runs.data_loading import run_script
-from ..runs.run_commands import StartRequest, new_run, with_input
-from . import resolved_definitions
-from .json_schema import check_against_schema
+from ...db.fields import dumps, loads
+from ...runs.commands.decision import run_script
+from ...runs.commands.lifecycle import StartRequest, new_run, with_input
+from ...runs.documents.workflows import simulated_document
+from ...utils import clock, randomness
+from .. import resolved_definitions
+from ..models import SaveRequirement, SimulationCase, WorkflowTest
+from ..resolved_definitions import check_against_schema
 
 log = logging.getLogger(__name__)
 
@@ -106,3 +113,134 @@ def _load_one(question: DataRequest) -> Any:
         case UsePermission():
             return starter_refusal(current_user_id(), question.target_type, question.name)
     raise Invalid(f"A simulation cannot provide {type(question).__name__}, which this workflow needs.")
+
+
+MAX_AT_ONCE = 20
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """Result of one case. `differs`: what differs from the saved result; empty if nothing does."""
+
+    case: SimulationCase
+    differs: str = ""
+
+
+def simulate_document(
+    document: dict[str, Any], input: dict[str, Any], outcomes: dict[str, SimulatedOutcome]
+) -> dict[str, Any]:
+    """Return the execution that a workflow document would have.
+
+    Raises:
+        ValidationFailed, Invalid: as `simulate_workflow`.
+    """
+    return simulate_with_children(document, input, outcomes)[0]
+
+
+def simulate_with_children(
+    document: dict[str, Any], input: dict[str, Any], outcomes: dict[str, SimulatedOutcome]
+) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """Return the execution that a workflow document would have, and its child executions by id.
+
+    Raises:
+        ValidationFailed, Invalid: as `simulate_workflow`.
+    """
+    request = StartRequest(name=str(document.get("name")), input=input, document=document)
+    return simulate_workflow(request, build_script(outcomes))
+
+
+def require_passing_cases(document: dict[str, Any]) -> None:
+    """Refuse to save a document if one of its cases fails and the workflow requires passing cases.
+
+    Raises:
+        Conflict: when a case has another result than the saved one.
+    """
+    name = str(document.get("name") or "")
+    if not SaveRequirement.objects.filter(workflow=name, holds=True).exists():
+        return
+    cases = SimulationCase.objects.filter(workflow=name).order_by("name")[:MAX_AT_ONCE]
+    differing = [verdict for verdict in run_cases(document, cases) if verdict.differs]
+    if differing:
+        first = differing[0]
+        raise Conflict(f"{name} cannot be saved while its case '{first.case.name}' fails: {first.differs}.")
+
+
+def run_cases(document: dict[str, Any], cases: Iterable[SimulationCase]) -> list[CaseResult]:
+    """Simulate each case with a document, and return the results."""
+    return [_run_case(document, case) for case in cases]
+
+
+def _run_case(document: dict[str, Any], case: SimulationCase) -> CaseResult:
+    outcomes = {ref: SimulatedOutcome(*values) for ref, values in case.outcomes.items()}
+    try:
+        actual = case_outcome(simulate_document(document, case.input, outcomes))
+    except RequestRefused as refused:
+        return CaseResult(case, f"the simulation is refused: {refused.message}")
+    expected = case.expected
+    if actual["status"] != expected.get("status"):
+        return CaseResult(case, f"status {actual['status']} instead of {expected.get('status')}")
+    if actual["path"] != expected.get("path"):
+        paths = _path_taken(actual["path"]), _path_taken(expected.get("path") or [])
+        return CaseResult(case, f"path {paths[0]} instead of {paths[1]}")
+    return CaseResult(case, "" if actual["output"] == expected.get("output") else "the output differs")
+
+
+def case_outcome(execution: dict[str, Any]) -> dict[str, Any]:
+    """Return the parts of an execution that a case compares: status, path and output."""
+    path = list(dict.fromkeys(task["referenceTaskName"] for task in execution["tasks"]))
+    return {"status": execution["status"], "path": path, "output": _replace_ids(execution)}
+
+
+def _replace_ids(execution: dict[str, Any]) -> Any:
+    """Return the output with constants in place of run ids, which differ between simulations."""
+    ids = dict.fromkeys(task["subWorkflowId"] for task in execution["tasks"] if task.get("subWorkflowId"))
+    text = dumps(execution.get("output")) or "null"
+    for number, id in enumerate([execution.get("workflowId"), *ids]):
+        text = text.replace(id, f"id {number}") if id else text
+    return loads(text)
+
+
+def _path_taken(path: list[str]) -> str:
+    refs = path if len(path) <= 8 else [*path[:7], "…"]
+    return " → ".join(refs) or "(empty)"
+
+
+RETENTION_MS = 86_400_000
+
+
+def test_workflow(request: StartRequest, script: SimulationScript, by: str) -> dict[str, Any]:
+    """Simulate a workflow, save its execution and those of its children, and return it as a Workflow document.
+
+    The executions are saved as documents, separate from runs: workers cannot poll their tasks.
+
+    Raises:
+        NotFound: when there is no such definition.
+        ValidationFailed: when the inline definition or the input violates a check or schema.
+        Invalid: when the simulation takes too long, or the engine cannot decide it.
+    """
+    document, children = simulate_workflow(request, script)
+    now = clock.now()
+    WorkflowTest.objects.bulk_create(
+        [
+            WorkflowTest(id=each["workflowId"], name=each["workflowName"], document=each, created_at=now, created_by=by)
+            for each in (document, *children.values())
+        ]
+    )
+    return document
+
+
+def find_test(id: str) -> dict[str, Any]:
+    """Return the saved execution of a test as a Workflow document.
+
+    Raises:
+        NotFound: when there is no such test.
+    """
+    test = WorkflowTest.objects.filter(pk=id).first()
+    if test is None:
+        raise NotFound(f"No such workflow found by id: {id}")
+    return test.document
+
+
+def delete_old_tests(now: int) -> None:
+    """Delete the tests that are older than RETENTION_MS."""
+    WorkflowTest.objects.filter(created_at__lt=now - RETENTION_MS).delete()

@@ -1,16 +1,89 @@
-"""Report on a simulated run: its attempts in order, the steps it did not reach, and the marks for its diagram."""
+"""Report on a simulated run, and what a simulation begins with.
+
+Recent outputs of the steps of a workflow, as mock results of a simulation.
+
+Sub-workflows of a definition, recursively, for its simulation.
+
+Report on a simulated run: its attempts in order, the steps it did not reach, and the marks for its diagram.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...core.simulation.mock_outcomes import INSIDE
-from ...core.step_structure import types_where
-from ...core.step_tree import walk
-from ...core.step_types.join import Join
-from ...core.step_types.sub_workflow import SubWorkflow
-from .diagram import StepMark, StepMarks
+from ...core.definition import type_of, types_where, walk
+from ...core.simulation import INSIDE
+from ...core.step_types.forks import Join
+from ...core.step_types.sub_workflows import SubWorkflow
+from ...runs.models import Attempt
+from ...runs.timeline.diagram_marks import StepMark, StepMarks
+from ..editor.queries import MAX_EXAMPLE_SIZE, newest_run_ids
+from ..models import WorkflowDefinition
+
+LIMIT = 400
+
+
+def recorded_outputs(name: str) -> dict[str, Any]:
+    """Return the newest output of each step, from the newest runs."""
+    attempts = Attempt.objects.filter(
+        run__in=newest_run_ids(name), status="COMPLETED", output_size__lte=MAX_EXAMPLE_SIZE, output_path=""
+    ).order_by("run__created_at", "seq")
+    return dict(attempts.values_list("task__ref", "output")[:LIMIT])
+
+
+MAX_DEPTH = 3
+MAX_SUB_WORKFLOWS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class InnerWorkflow:
+    """One sub-workflow: its definition, and the recent outputs of its steps."""
+
+    document: Mapping[str, Any]
+    recorded: Mapping[str, Any]
+
+
+def inner_workflows(document: Mapping[str, Any]) -> dict[str, InnerWorkflow]:
+    """Return the sub-workflows with a known definition, by the path to their steps, such as `first>second`."""
+    found: dict[str, InnerWorkflow] = {}
+    level = [("", document)]
+    for _depth in range(MAX_DEPTH):
+        level_references = [(path, *reference) for path, around in level for reference in _named_sub_workflows(around)]
+        level = []
+        for path, ref, named, inline_document in level_references[: MAX_SUB_WORKFLOWS - len(found)]:
+            inner = inline_document if inline_document is not None else _newest_document(*named)
+            if inner is None:
+                continue
+            found[f"{path}{ref}"] = InnerWorkflow(inner, recorded_outputs(str(inner.get("name") or "")))
+            level.append((f"{path}{ref}{INSIDE}", inner))
+    return found
+
+
+def _named_sub_workflows(
+    document: Mapping[str, Any],
+) -> Iterator[tuple[str, tuple[str, Any], Mapping[str, Any] | None]]:
+    """Yield reference, name and version, and inline definition of each sub-workflow in a definition."""
+    for spot in walk(document.get("tasks")):
+        param = spot.step.get("subWorkflowParam")
+        if type_of(spot.step) != SubWorkflow.type or not spot.ref or not isinstance(param, Mapping):
+            continue
+        inline_document = param.get("workflowDefinition")
+        if isinstance(inline_document, Mapping):
+            yield spot.ref, ("", None), inline_document
+        elif inline_document:
+            continue  # An expression has a value only in a run.
+        elif isinstance(name := param.get("name"), str) and "${" not in name:
+            yield spot.ref, (name, param.get("version")), None
+
+
+def _newest_document(name: str, version: Any) -> Mapping[str, Any] | None:
+    rows = WorkflowDefinition.objects.filter(name=name)
+    if isinstance(version, int) and not isinstance(version, bool):
+        rows = rows.filter(version=version)
+    row = rows.order_by("-version").first()
+    return row.document if row else None
+
 
 STATUS_WORDS = {
     "SCHEDULED": "ACTIVE",
@@ -21,7 +94,7 @@ CONTAINER_TYPES = types_where("waits_for_tasks") | {SubWorkflow.type}
 """Step types that are open only because other tasks are."""
 MAX_SHOWN = 300
 MAX_NAMED = 10
-MAX_DEPTH = 4
+SIMULATION_REPORT_MAX_DEPTH = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +182,7 @@ def _walk_children(
     tasks: Iterable[dict[str, Any]], children: Mapping[str, Any], before: str, depth: int
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for task in tasks:
-        child = children.get(task.get("subWorkflowId") or "") if depth < MAX_DEPTH else None
+        child = children.get(task.get("subWorkflowId") or "") if depth < SIMULATION_REPORT_MAX_DEPTH else None
         if child is not None:
             path = f"{before}{_ref(task)}"
             yield path, child
@@ -160,7 +233,7 @@ def _simulated_attempts(
 ) -> list[SimulatedAttempt]:
     found = []
     for number, task in enumerate(tasks[:MAX_SHOWN], 1):
-        child = children.get(task.get("subWorkflowId") or "") if depth < MAX_DEPTH else None
+        child = children.get(task.get("subWorkflowId") or "") if depth < SIMULATION_REPORT_MAX_DEPTH else None
         inner = _simulated_attempts(child["tasks"], started_at, children, depth + 1) if child else []
         found.append(_simulated_attempt(number, task, started_at, inner))
     return found

@@ -1,14 +1,31 @@
-"""Parsing of a folder of definitions, and documents of its plan, results and drift."""
+"""Parsing of a folder of definitions, and documents of its plan, results and drift.
+
+Views that plan and apply a folder of definitions, and report what was edited here since.
+"""
 
 from typing import Any
 
-from ....core.document.checks.document_fields import FieldSpec, FieldTable
-from ....core.document.checks.values import DocumentPosition, ListOf, read_boolean, read_mapping, read_text
-from ....engine.definitions.source_apply import AppliedItem
-from ....engine.definitions.source_drift import DriftItem, exported_document
-from ....engine.definitions.source_kinds import NAME_BY_PLURAL
-from ....engine.definitions.source_plan import InvalidDocument, SourceFolder, SourceItem, SourcePlan
-from ..request_fields import read_request
+from django.http import HttpResponse
+
+from ...core.document.fields import (
+    DocumentPosition,
+    FieldSpec,
+    FieldTable,
+    ListOf,
+    read_boolean,
+    read_mapping,
+    read_text,
+)
+from ...schedules.serializers import parse_schedule
+from ...web.api import documents as insight_tables
+from ...web.api import requests as request_body
+from ...web.api.operations import ApiOperation, Json
+from ...web.api.permissions import ALLOW_ALL
+from ...web.api.requests import read_request
+from ...web.api.view import ConductorRequest, ConductorView
+from .commands import AppliedItem, DriftItem, apply_plan, exported_document, find_drift
+from .operator_kinds import NAME_BY_PLURAL, source_kinds
+from .plan import InvalidDocument, SourceFolder, SourceItem, SourcePlan, plan_source
 
 Document = dict[str, Any]
 SOURCE_FOLDER: FieldTable = (
@@ -95,3 +112,68 @@ def drift_document(item: DriftItem) -> Document:
         found |= {"changedBy": item.changed_by, "changedAt": item.changed_at, "edits": list(item.edits)}
         found |= {"current": exported_document(item)} if not item.is_deleted else {}
     return found
+
+
+KINDS = source_kinds(parse_schedule)
+
+
+class SourcePlanView(ConductorView):
+    """POST /api/definitions/plan: return what applying the documents would change. Nothing is saved.
+
+    Each item requires the right that its change requires; an item without it has the missing right as its problem.
+    """
+
+    operations = {
+        "post": ApiOperation(
+            "Plan the definitions of a folder",
+            permission=ALLOW_ALL,
+            reply=insight_tables.SOURCE_PLAN,
+            body=SOURCE_FOLDER,
+        ),
+    }
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        folder, _ = parse_source(request_body.read_object(request))
+        return Json(plan_document(plan_source(folder, KINDS, request.actor.name)))
+
+
+class SourceApplication(ConductorView):
+    """POST /api/definitions/apply: create, change and delete definitions, each in a transaction of its own.
+
+    `planDigest`: of the confirmed plan; the request is refused if the plan is another one by now.
+    """
+
+    operations = {
+        "post": ApiOperation(
+            "Apply the definitions of a folder",
+            permission=ALLOW_ALL,
+            reply=insight_tables.INSIGHT_TABLES_APPLICATION,
+            body=SOURCE_FOLDER,
+        ),
+    }
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        folder, digest = parse_source(request_body.read_object(request))
+        plan = plan_source(folder, KINDS, request.actor.name)
+        items = [applied_document(each) for each in apply_plan(plan, digest)]
+        return Json({"label": folder.label, "items": items, "failed": sum("error" in each for each in items)})
+
+
+class SourceDrift(ConductorView):
+    """GET /api/definitions/drift: list the definitions that were applied from folders, and later edits.
+
+    `label`: those of one source.
+    """
+
+    operations = {
+        "get": ApiOperation(
+            "Compare applied definitions with what is stored",
+            permission=ALLOW_ALL,
+            reply=insight_tables.DRIFTS,
+            query={"label": str},
+        ),
+    }
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        found = find_drift(request.query.text("label"))
+        return Json({"definitions": [drift_document(item) for item in found]})

@@ -1,16 +1,278 @@
-"""Export definitions as one JSON bundle, preview an import, and import."""
+"""Commands on folders of definitions: apply, drift, bundles.
 
-from collections.abc import Iterable
+Apply the plan of a folder of definitions: one transaction per definition, which also remembers what was applied.
+
+Drift: definitions that were edited or deleted here since a source has applied them.
+
+Export definitions as one JSON bundle, preview an import, and import.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from ...core.document.semantic_diff import SemanticChange, semantic_changes
-from ...core.errors import Invalid, NotFound, RequestRefused, ValidationError, ValidationFailed
-from ...core.step_tree import walk
-from ...insight.definitions.definition_context import named_workflows
-from ...insight.definitions.form_templates import find_template, named_templates
-from ...models import FormTemplate, TaskDefinition, WorkflowDefinition
-from . import definition_commands, form_templates
+from django.db import DatabaseError, transaction
+from django.db.models import Q
+
+from ...access.authentication import acting_as, actor_of_user, current_actor
+from ...access.commands.users import grant_to_current_actor
+from ...access.models import AuditEntry
+from ...core.definition import walk
+from ...core.document.differences import SemanticChange, semantic_changes
+from ...core.errors import Conflict, Invalid, NotFound, RequestRefused, ValidationError, ValidationFailed
+from ...db.transient_errors import describe_transient, discard_broken_connection, is_transient
+from ...human_tasks import commands as form_templates
+from ...human_tasks.models import FormTemplate
+from ...human_tasks.waiting_queries import find_template, named_templates
+from ...utils import clock
+from .. import commands as definition_commands
+from ..editor.queries import named_workflows
+from ..models import NEWEST, AppliedDefinition, TaskDefinition, WorkflowDefinition
+from .kinds import DefinitionKind, StoredDefinition, load_stored
+from .operator_kinds import source_kinds
+from .plan import Action, SourceItem, SourcePlan, find_edits, may_read
+
+SAVING = (Action.CREATE, Action.UPDATE, Action.NEW_VERSION)
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedItem:
+    """An item that was applied. `error`: why it was not. `version`: the one that was saved, or 0."""
+
+    item: SourceItem
+    version: int
+    error: str = ""
+
+
+def apply_plan(plan: SourcePlan, expected_digest: str = "") -> Iterator[AppliedItem]:
+    """Apply a plan item by item. An item that is refused does not hold up the others; applying again continues.
+
+    `expected_digest`: that of the plan which the caller has confirmed.
+
+    Raises:
+        Conflict: when the plan has a problem, or is not the confirmed one. Nothing is applied then.
+    """
+    if plan.is_refused:
+        raise Conflict("The plan has problems, so nothing was applied.")
+    if expected_digest and expected_digest != plan.digest:
+        raise Conflict("Definitions have changed since the plan was made, so nothing was applied. Plan again.")
+    return _apply_items(plan)
+
+
+def _apply_items(plan: SourcePlan) -> Iterator[AppliedItem]:
+    actor = current_actor()
+    for item in plan.items:
+        if not item.changes_something:
+            continue
+        # An item may use a definition that an earlier one has created, to which its creator has got the accesses.
+        user_id = actor.user_id if actor else None
+        with nullcontext() if user_id is None else acting_as(partial(actor_of_user, user_id)):
+            yield _apply_item(plan, item)
+
+
+def _apply_item(plan: SourcePlan, item: SourceItem) -> AppliedItem:
+    try:
+        with transaction.atomic():
+            _require_unchanged(item)
+            if item.action is Action.DELETE:
+                _delete(plan, item)
+                return AppliedItem(item, item.version)
+            if item.action is Action.DISCARD:
+                if item.applied is not None:
+                    item.applied.delete()
+                return AppliedItem(item, item.version)
+            _save(plan, item)
+            return AppliedItem(item, _remember(plan, item))
+    except Exception as refused:
+        return AppliedItem(item, item.version, _refusal_text(refused))
+
+
+def _refusal_text(refused: Exception) -> str:
+    """Return why an item was not applied. Other exceptions are raised again."""
+    if is_transient(refused):
+        discard_broken_connection()
+        return f"{describe_transient(refused)} Apply the definitions again."
+    if isinstance(refused, RequestRefused):
+        return refused.message
+    if isinstance(refused, DatabaseError | ValueError):
+        return "The database refuses the definition."
+    raise refused
+
+
+def _require_unchanged(item: SourceItem) -> None:
+    """Lock a definition, and check that it is still as the plan has found it.
+
+    Raises:
+        Conflict: when it was changed since.
+    """
+    item.kind.lock(item.name)
+    newest = item.name, NEWEST
+    if _load(item) != item.stored or (item.is_new and load_stored(item.kind, [newest])):
+        raise Conflict("It was changed while the plan was applied. Plan again.")
+
+
+def _load(item: SourceItem) -> StoredDefinition | None:
+    key = item.name, item.stated_version
+    return load_stored(item.kind, [key]).get(key)
+
+
+def _save(plan: SourcePlan, item: SourceItem) -> None:
+    if item.action not in SAVING or item.wanted is None:
+        return
+    item.kind.save(
+        item.wanted,
+        plan.context,
+        replaces=item.action is Action.UPDATE,
+        new_version=item.action is Action.NEW_VERSION,
+    )
+    if item.is_new and item.kind.target_type:
+        grant_to_current_actor([(item.kind.target_type, item.name)])
+
+
+def _remember(plan: SourcePlan, item: SourceItem) -> int:
+    """Record what was applied, and return the version that was saved."""
+    stored, source = _load(item), plan.source
+    if stored is None:
+        raise Conflict("It was deleted while the plan was applied. Plan again.")
+    rows = AppliedDefinition.objects.filter(kind=item.kind.plural, name=item.name)
+    if item.stated_version == NEWEST:
+        # The document stated a version before: the source keeps the versions that it has saved.
+        former = [version for row in rows.filter(label=source.label) for version in row.versions]
+        rows.exclude(stated_version=NEWEST).delete()
+    else:
+        former = []
+        rows.filter(stated_version=NEWEST).delete()
+    versions = sorted({*former, stored.version}) if item.kind.has_versions else []
+    AppliedDefinition.objects.update_or_create(
+        kind=item.kind.plural,
+        name=item.name,
+        stated_version=item.stated_version,
+        defaults={
+            "label": source.label,
+            "version": stored.version,
+            "versions": versions,
+            "document": stored.document,
+            "commit": source.commit,
+            "applied_at": clock.now(),
+            "applied_by": plan.context.by[:255],
+        },
+    )
+    return stored.version
+
+
+def _delete(plan: SourcePlan, item: SourceItem) -> None:
+    """Delete what the source has applied. Versions that others have saved stay."""
+    if item.applied is None:
+        return
+    for version in item.applied.versions if item.kind.has_versions else [None]:
+        if version is None or load_stored(item.kind, [(item.name, version)]):
+            item.kind.delete(item.name, version, plan.context)
+    item.applied.delete()
+
+
+MAX_ROWS = 2_000
+KINDS = source_kinds(dict)
+"""The kinds. Drift compares stored documents and parses none."""
+
+
+@dataclass(frozen=True, slots=True)
+class DriftItem:
+    """An applied definition. `document`: what is here, None if it was deleted. `edits`: sentences.
+
+    `changed_by`, `changed_at`: of the last edit or of the deletion. `newer_version`: one that was saved here; or 0.
+    """
+
+    kind: DefinitionKind
+    applied: AppliedDefinition
+    document: dict[str, Any] | None
+    edits: Sequence[str]
+    changed_by: str = ""
+    changed_at: int = 0
+    newer_version: int = 0
+
+    @property
+    def is_drifted(self) -> bool:
+        return self.document is None or bool(self.edits)
+
+    @property
+    def is_deleted(self) -> bool:
+        return self.document is None
+
+
+def find_drift(label: str = "") -> list[DriftItem]:
+    """Return the applied definitions that the current actor may read, compared with what is here.
+
+    `label`: of one source; empty for all.
+    """
+    rows = AppliedDefinition.objects.order_by("label", "kind", "name", "stated_version")
+    by_kind: dict[str, list[AppliedDefinition]] = defaultdict(list)
+    for row in (rows.filter(label=label) if label else rows)[:MAX_ROWS]:
+        by_kind[row.kind].append(row)
+    found = [item for kind in KINDS if by_kind[kind.plural] for item in _drift_of_kind(kind, by_kind[kind.plural])]
+    return _with_deletions(sorted(found, key=lambda item: (item.applied.label, item.kind.plural, item.applied.name)))
+
+
+def find_drift_of(pk: int) -> DriftItem | None:
+    """Return one applied definition; None if there is none that the current actor may read."""
+    row = AppliedDefinition.objects.filter(pk=min(pk, 2**62)).first()
+    kind = next((kind for kind in KINDS if row and kind.plural == row.kind), None)
+    found = _drift_of_kind(kind, [row]) if row and kind else []
+    return found[0] if found else None
+
+
+def _drift_of_kind(kind: DefinitionKind, rows: Sequence[AppliedDefinition]) -> list[DriftItem]:
+    rows = [row for row in rows if may_read(kind, row.name)]
+    stored = load_stored(kind, {(row.name, row.stated_version) for row in rows})
+    return [_compare(kind, row, stored.get((row.name, row.stated_version))) for row in rows]
+
+
+def _compare(kind: DefinitionKind, row: AppliedDefinition, stored: StoredDefinition | None) -> DriftItem:
+    if stored is None:
+        return DriftItem(kind, row, None, ())
+    newer = stored.version if row.stated_version == NEWEST and stored.version > row.version else 0
+    edits = find_edits(kind, row, stored)
+    return DriftItem(kind, row, stored.document, edits, stored.changed_by, stored.changed_at, newer)
+
+
+def _with_deletions(items: list[DriftItem]) -> list[DriftItem]:
+    """Return the items with who has deleted those that are missing, from the audit log."""
+    missing = {_audit_key(item): item for item in items if item.is_deleted}
+    if not missing:
+        return items
+    of_objects = Q(pk__in=[])
+    for type in {type for type, _ in missing}:
+        of_objects |= Q(object_type=type, object_id__in=[id for each, id in missing if each == type])
+    entries = AuditEntry.objects.filter(of_objects, action="delete").order_by("at")
+    deleted = {(entry.object_type, entry.object_id): entry for entry in entries}
+    result = []
+    for item in items:
+        entry = deleted.get(_audit_key(item)) if item.is_deleted else None
+        result.append(
+            DriftItem(item.kind, item.applied, None, (), entry.actor, entry.at) if entry is not None else item
+        )
+    return result
+
+
+def _audit_key(item: DriftItem) -> tuple[str, str]:
+    version = f":{item.applied.version}" if item.kind.has_versions else ""
+    return item.kind.audit_type, f"{item.applied.name}{version}"
+
+
+def exported_document(item: DriftItem) -> dict[str, Any] | None:
+    """Return what is here as a document for the folder: without fields that the server fills in; None if deleted.
+
+    A document that follows the newest version has no version.
+    """
+    if item.document is None:
+        return None
+    left_out = {"createTime", "updateTime", "createdBy", "updatedBy", "ownerApp"}
+    if item.kind.has_versions and item.applied.stated_version == NEWEST:
+        left_out.add("version")
+    return {name: value for name, value in item.document.items() if name not in left_out}
+
 
 FORMAT = "conductor-app definitions"
 MAX_ITEMS = 2_000

@@ -1,39 +1,35 @@
-"""Kinds of definitions that are planned against what is here: how each is parsed, compared, saved and deleted."""
+"""Kinds of definitions that are planned against what is here: how each is parsed, compared, saved and deleted.
+
+Definitions of several kinds as they are stored, with who changed them last.
+"""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ...access.access_types import EVENT_HANDLER, FORM_TEMPLATE, SCHEDULE, SCHEMA, TASK_DEF, WORKFLOW_DEF
-from ...access.conductor_auth import Actor
-from ...access.permissions import is_allowed, missing_permission_error
-from ...core.document.checks import (
-    coerce_task,
-    coerce_workflow,
-    normalize_task,
-    normalize_workflow,
-    read_handler,
-)
-from ...core.document.checks.schema import read_schema
-from ...core.document.semantic_diff import semantic_changes
+from django.db.models import Max, OuterRef, Q, Subquery
+
+from ...access.authentication import Actor, is_allowed, missing_permission_error
+from ...access.permissions import EVENT_HANDLER, FORM_TEMPLATE, SCHEDULE, SCHEMA, TASK_DEF, WORKFLOW_DEF
+from ...core.cron import parse_timetable
+from ...core.document.differences import semantic_changes
+from ...core.document.fields import coerce_task, coerce_workflow, normalize_task, normalize_workflow, read_schema
 from ...core.errors import Forbidden, ValidationError, ValidationFailed
-from ...core.form_templates import read_form_template
+from ...core.human_tasks import read_form_template
 from ...core.masking import REDACTED
-from ...core.timetable import parse_timetable
-from ...insight.differences import MISSING, find_differences
-from ...models import (
-    EventHandler,
-    FormTemplate,
-    Schedule,
-    SchemaDefinition,
-    TaskDefinition,
-    WorkflowDefinition,
-)
-from .. import schedules
-from ..events import event_handlers
-from ..schedules.saving import OWN_FIELDS
-from . import definition_commands, form_templates, schemas
-from .script_syntax import check_handler
+from ...core.validation.checks import read_handler
+from ...events.commands import handlers as event_handlers
+from ...events.models import EventHandler
+from ...human_tasks import commands as form_templates
+from ...human_tasks.models import FormTemplate
+from ...schedules import commands as schedules
+from ...schedules.commands import OWN_FIELDS
+from ...schedules.models import Schedule
+from ...utils.differences import MISSING, find_differences
+from .. import commands as definition_commands
+from .. import resolved_definitions as schemas
+from ..models import NEWEST, SchemaDefinition, TaskDefinition, WorkflowDefinition
+from ..resolved_definitions import check_handler
 
 Document = dict[str, Any]
 AUDIT_FIELDS = frozenset({"createTime", "updateTime", "createdBy", "updatedBy"})
@@ -395,3 +391,63 @@ def describe_difference(path: str, before: Any, after: Any) -> str:
 def _shorten(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= MAX_VALUE_LENGTH else f"{text[:MAX_VALUE_LENGTH]}…"
+
+
+CHUNK = 200
+StoredKey = tuple[str, int]
+"""The name of a definition, and its version or NEWEST."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDefinition:
+    """A definition. `version`: 0 if its kind has none. `changed_at`: of the last change, in epoch milliseconds."""
+
+    document: dict[str, Any]
+    version: int
+    changed_by: str
+    changed_at: int
+
+
+def load_stored(kind: DefinitionKind, wanted: Iterable[StoredKey]) -> dict[StoredKey, StoredDefinition]:
+    """Return the definitions of one kind that exist, with one query for 200 of them."""
+    found: dict[StoredKey, StoredDefinition] = {}
+    keys = sorted(set(wanted))
+    for start in range(0, len(keys), CHUNK):
+        found |= _load_chunk(kind, set(keys[start : start + CHUNK]))
+    return found
+
+
+def _load_chunk(kind: DefinitionKind, wanted: set[StoredKey]) -> dict[StoredKey, StoredDefinition]:
+    names = {name for name, _ in wanted}
+    if not kind.has_versions:
+        return {
+            (name, NEWEST): StoredDefinition(document, 0, changed_by, changed_at)
+            for name, document, changed_by, changed_at in kind.load(names)
+        }
+    rows = kind.model.objects.filter(name__in=names)
+    of_name = kind.model.objects.filter(name=OuterRef("name")).order_by().values("name")
+    newest = Subquery(of_name.annotate(newest=Max("version")).values("newest"))
+    is_stated = Q(version__in={version for _, version in wanted if version != NEWEST})
+    found: dict[StoredKey, StoredDefinition] = {}
+    for row in rows.annotate(newest_version=newest).filter(is_stated | Q(version=newest)):
+        author, at = row.updated_by or row.created_by, row.updated_at or row.created_at
+        stored = StoredDefinition(kind.stored(row), row.version, author, at)
+        found[row.name, row.version] = stored
+        if row.version == row.newest_version:
+            found[row.name, NEWEST] = stored
+    return found
+
+
+def differences(kind: DefinitionKind, before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    """Return the differences between two documents of a kind as sentences, without those of the version and of tags.
+
+    Tags count only where both documents have them: other tools set them too.
+    """
+    before, after = kind.comparable(before), kind.comparable(after)
+    skipped = {"version"} if kind.has_versions else set()
+    if not before.get("tags") or not after.get("tags"):
+        skipped.add("tags")
+    before, after = (
+        {name: value for name, value in document.items() if name not in skipped} for document in (before, after)
+    )
+    return [] if before == after else kind.changes(before, after)

@@ -1,15 +1,26 @@
-"""Kinds of what operators set up: limits of queues, alerts and roles."""
+"""Kinds of what operators set up: limits of queues, alerts and roles.
 
-from collections.abc import Collection, Iterable, Iterator
+The kinds of definitions that a folder can contain.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from django.contrib.auth.models import Group
 
-from ...access.access_types import READ, RIGHT_BY_PERMISSION, SYSTEM_ROLES, TASK_DEF, UPDATE, WORKFLOW
-from ...access.conductor_auth import Actor
-from ...access.permissions import missing_permission_error
-from ...core.document.checks import normalize_task
-from ...core.document.checks.operator_documents import (
+from ...access.authentication import Actor, missing_permission_error
+from ...access.commands import users as roles
+from ...access.models import AuditEntry
+from ...access.permissions import READ, RIGHT_BY_PERMISSION, SYSTEM_ROLES, TASK_DEF, UPDATE, WORKFLOW
+from ...ai.models import ModelBudget
+from ...alerts import commands as alerts
+from ...alerts.models import Alert, AlertTarget, SavedView
+from ...alerts.queries import rule_of
+from ...bulk import selections
+from ...core.document.fields import normalize_task
+from ...core.document.json_positions import KIND_NAMES, recognize_kind
+from ...core.errors import Forbidden, Invalid
+from ...core.validation.checks import (
     LIMIT_FIELDS,
     quiet_hours_document,
     quiet_hours_of,
@@ -17,23 +28,23 @@ from ...core.document.checks.operator_documents import (
     read_queue_limit,
     read_role,
 )
-from ...core.errors import Forbidden, Invalid
-from ...insight.bulk import selections
-from ...insight.failures.alerts import rule_of
-from ...models import Alert, AlertTarget, AppliedDefinition, AuditEntry, ModelBudget, SavedView, TaskDefinition
-from ..access import roles
-from ..failures import alerts
-from . import definition_commands
-from .definition_kinds import (
+from .. import commands as definition_commands
+from ..models import AppliedDefinition, TaskDefinition
+from .kinds import (
     DefinitionKind,
-    Document,
+    FormTemplateKind,
+    HandlerKind,
     LoadedObject,
     PlanContext,
     PlannedObject,
+    ScheduleKind,
+    SchemaKind,
     TaskKind,
+    WorkflowKind,
     describe_elements,
     require_none,
 )
+from .kinds import Document as OperatorKindsDocument
 
 VIEW_OWNER = "Git"
 """The owner of the views of alerts from folders."""
@@ -47,12 +58,12 @@ class QueueLimitKind(DefinitionKind):
     label, plural, audit_type = "queue limit", "queue-limits", "task_definition"
     target_type, model = TASK_DEF, TaskDefinition
 
-    def parse(self, given: Document, context: PlanContext) -> PlannedObject:
+    def parse(self, given: OperatorKindsDocument, context: PlanContext) -> PlannedObject:
         document, validation_errors = read_queue_limit(given)
         require_none(validation_errors)
         return PlannedObject(document["name"], document)
 
-    def stored(self, row: TaskDefinition) -> Document:
+    def stored(self, row: TaskDefinition) -> OperatorKindsDocument:
         read = normalize_task(row.document)
         return {"name": row.name, **{name: read.get(name) or 0 for name in LIMIT_FIELDS}}
 
@@ -75,7 +86,7 @@ class QueueLimitKind(DefinitionKind):
         if not _is_applied(TaskKind.plural, name):
             self._save_limits(name, read_queue_limit({"name": name})[0], context)
 
-    def _save_limits(self, name: str, limits: Document, context: PlanContext) -> None:
+    def _save_limits(self, name: str, limits: OperatorKindsDocument, context: PlanContext) -> None:
         row = TaskDefinition.objects.filter(name=name).first()
         if row is None:
             raise Invalid(f"There is no task definition {name}.")
@@ -92,7 +103,7 @@ class AlertKind(DefinitionKind):
 
     label, plural, audit_type, model = "alert", "alerts", "view", SavedView
 
-    def parse(self, given: Document, context: PlanContext) -> PlannedObject:
+    def parse(self, given: OperatorKindsDocument, context: PlanContext) -> PlannedObject:
         document, validation_errors = read_alert(given)
         require_none(validation_errors)
         document["selection"] = selections.clean_selection(document["selection"])
@@ -109,11 +120,11 @@ class AlertKind(DefinitionKind):
             entries.append(removals.get(row.name))
             yield LoadedObject(row.name, self.stored(row), *_newest(entries))
 
-    def stored(self, row: SavedView) -> Document:
+    def stored(self, row: SavedView) -> OperatorKindsDocument:
         found = sorted(row.alerts.all(), key=lambda alert: alert.pk)
         return {"name": row.name, "selection": row.selection, "conditions": [_condition(alert) for alert in found]}
 
-    def comparable(self, document: Document) -> Document:
+    def comparable(self, document: OperatorKindsDocument) -> OperatorKindsDocument:
         conditions = [{**each, "targets": sorted(each["targets"])} for each in document["conditions"]]
         return {**document, "conditions": sorted(conditions, key=repr)}
 
@@ -170,7 +181,7 @@ def _last_removals() -> dict[str, AuditEntry]:
     return {entry.facts["view"]: entry for entry in reversed(entries) if "view" in entry.facts}
 
 
-def _condition(alert: Alert) -> Document:
+def _condition(alert: Alert) -> OperatorKindsDocument:
     return {
         "type": alert.kind,
         "threshold": alert.threshold,
@@ -182,7 +193,7 @@ def _condition(alert: Alert) -> Document:
     }
 
 
-def _save_condition(view: SavedView, condition: Document, context: PlanContext) -> None:
+def _save_condition(view: SavedView, condition: OperatorKindsDocument, context: PlanContext) -> None:
     targets = AlertTarget.objects.filter(name__in=condition["targets"]).values_list("pk", flat=True)
     alerts.save_alert(
         view,
@@ -203,7 +214,7 @@ class CustomRoleKind(DefinitionKind):
 
     label, plural, audit_type, model = "role", "roles", "role", Group
 
-    def parse(self, given: Document, context: PlanContext) -> PlannedObject:
+    def parse(self, given: OperatorKindsDocument, context: PlanContext) -> PlannedObject:
         document, validation_errors = read_role(given)
         require_none(validation_errors)
         name = document["name"] = document["name"].strip()
@@ -219,12 +230,12 @@ class CustomRoleKind(DefinitionKind):
             document = self.stored(row)
             yield LoadedObject(document["name"], document, *_newest([changes.get(document["name"])]))
 
-    def stored(self, row: Group) -> Document:
+    def stored(self, row: Group) -> OperatorKindsDocument:
         permissions = (f"{each.content_type.app_label}.{each.codename}" for each in row.permissions.all())
         rights = (RIGHT_BY_PERMISSION[each] for each in permissions if each in RIGHT_BY_PERMISSION)
         return {"name": row.profile.role, "permissions": sorted("_".join(right) for right in rights)}
 
-    def changes(self, current: Document, wanted: Document) -> list[str]:
+    def changes(self, current: OperatorKindsDocument, wanted: OperatorKindsDocument) -> list[str]:
         return describe_elements("permission", current["permissions"], wanted["permissions"])
 
     def lock(self, name: str) -> None:
@@ -254,3 +265,30 @@ def _newest(entries: Iterable[AuditEntry | None]) -> tuple[str, int]:
     known = [entry for entry in entries if entry is not None]
     newest = max(known, key=lambda entry: (entry.at, entry.pk), default=None)
     return (newest.actor, newest.at) if newest else ("", 0)
+
+
+Document = dict[str, Any]
+NAME_BY_PLURAL = {plural: name for name, plural in KIND_NAMES.items()}
+
+
+def source_kinds(parse_schedule: Callable[[Document], Document]) -> tuple[DefinitionKind, ...]:
+    """Return the kinds in the order in which they are applied: what a definition uses comes before it."""
+    return (
+        SchemaKind(), TaskKind(), QueueLimitKind(), FormTemplateKind(), WorkflowKind(), HandlerKind(),
+        ScheduleKind(parse_schedule), AlertKind(), CustomRoleKind(),
+    )  # fmt: skip
+
+
+def find_kind(document: Document, kinds: Sequence[DefinitionKind]) -> tuple[DefinitionKind, Document]:
+    """Return the kind of a document, stated or recognized, and the document without the field `kind`.
+
+    Raises:
+        Invalid: when the kind is unknown, or cannot be recognized.
+    """
+    name, given = recognize_kind(document), document.get("kind")
+    if name not in KIND_NAMES:
+        known = ", ".join(KIND_NAMES)
+        what = f"The kind {given!r:.60} is unknown" if given is not None else "The kind of the document is unclear"
+        raise Invalid(f"{what}. State one of them as `kind`: {known}.")
+    fields = {name: value for name, value in document.items() if name != "kind"}
+    return next(kind for kind in kinds if kind.plural == KIND_NAMES[name]), fields

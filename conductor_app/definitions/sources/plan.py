@@ -11,16 +11,14 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from ...access.access_types import CREATE, DELETE, READ, TASK_DEF, UPDATE, WORKFLOW_DEF
-from ...access.current_actor import current_actor
-from ...access.uses import require_starts, require_uses
+from ...access.authentication import current_actor
+from ...access.grants import require_starts, require_uses
+from ...access.permissions import CREATE, DELETE, READ, TASK_DEF, UPDATE, WORKFLOW_DEF
 from ...core.errors import Forbidden, Invalid, RequestRefused, ValidationError, ValidationFailed
-from ...models import AppliedDefinition
-from ...models.applied_definitions import MAX_COMMIT_LENGTH, MAX_LABEL_LENGTH, NEWEST
-from ...models.fields import dumps
-from .definition_kinds import DefinitionKind, PlanContext, PlannedObject
-from .source_kinds import find_kind
-from .stored_definitions import StoredDefinition, StoredKey, differences, load_stored
+from ...db.fields import dumps
+from ..models import MAX_COMMIT_LENGTH, MAX_LABEL_LENGTH, NEWEST, AppliedDefinition
+from .kinds import DefinitionKind, PlanContext, PlannedObject, StoredDefinition, StoredKey, differences, load_stored
+from .operator_kinds import find_kind
 
 MAX_DOCUMENTS = 1_000
 MAX_CHANGES = 50

@@ -5,12 +5,12 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 
-from ... import clock
-from ...access.current_actor import current_user_id
-from ...access.uses import require_starts
+from ...access import audit
+from ...access.authentication import current_user_id
+from ...access.grants import require_starts
 from ...core.errors import Conflict, NotFound
-from ...models import EventHandler
-from .. import audit
+from ...utils import clock
+from ..models import EventHandler
 
 Document = dict[str, Any]
 

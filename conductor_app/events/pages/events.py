@@ -1,24 +1,309 @@
-"""Received events: the list, and the page of one event, which explains why it did or did not start a run."""
+"""Received events: the list, and the page of one event, which explains why it did or did not start a run.
+
+Labels and colors of event results.
+
+Filters of the event list, as query parameters.
+
+Previews of the results of events, without executing any action.
+
+Replay of an event: a preview of the result for each handler, and the replay itself.
+
+Sources of events: what handlers wait for, and the state of connections to other systems.
+"""
 
 import json
 import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from django.contrib import messages
 from django.contrib.admin import AdminSite
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
 
-from ...access.client_address import server_address
-from ...core.errors import Invalid, NotFound
-from ...insight.events import event_search
-from ...models import EventDelivery, EventHandler
-from ..documents import annotate_documents, json_file_response, payload_documents
-from ..fragments import fragment_response
-from ..object_pages import ObjectPage, get_or_404
-from ..pages import Page
-from . import event_formatting
-from .event_filters import address_without, filter_bar, parse_filter
+from ...access.authentication import server_address
+from ...core.errors import Invalid, NotFound, RequestRefused
+from ...core.events import INTERNAL
+from ...core.failure_grouping import informative_line
+from ...db.fields import dumps
+from ...schedules.pages.form import parse_time
+from ...utils import clock
+from ...web.badges import render_pill
+from ...web.documents import annotate_documents, json_file_response, payload_documents
+from ...web.links import render_run_link
+from ...web.pages import ObjectPage, Page, fragment_response, get_or_404, show_refusal
+from .. import queries as event_search
+from ..commands import actions as event_replays
+from ..commands.actions import HandlerPreview, HandlerTrial
+from ..models import (
+    COMPLETED,
+    FAILED,
+    MATCHED,
+    NOT_MATCHED,
+    EventAction,
+    EventDelivery,
+    EventHandler,
+    HandlerEvaluation,
+)
+from ..queries import (
+    ACTION_FAILED,
+    DUPLICATE,
+    OUTCOMES,
+    UNHANDLED,
+    DeliveredEvent,
+    EventFilter,
+    EventSource,
+    event_sources,
+)
+
+VERDICT_LABELS = {
+    MATCHED: ("succeeded", gettext_lazy("matched")),
+    NOT_MATCHED: ("stopped", gettext_lazy("condition false")),
+    FAILED: ("failed", gettext_lazy("condition failed")),
+}
+"""The color and the label of each verdict."""
+OUTCOME_LABELS = {
+    MATCHED: gettext_lazy("A handler matched"),
+    NOT_MATCHED: gettext_lazy("A condition was false"),
+    FAILED: gettext_lazy("A condition failed"),
+    ACTION_FAILED: gettext_lazy("An action failed"),
+    UNHANDLED: gettext_lazy("No handler"),
+    DUPLICATE: gettext_lazy("Received more than once"),
+}
+REPLAY, WEBHOOK, API = "replay", "webhook", "api"
+SOURCE_LABELS = {
+    INTERNAL: gettext_lazy("a run of this server"),
+    API: gettext_lazy("the API"),
+    WEBHOOK: gettext_lazy("a webhook"),
+    REPLAY: gettext_lazy("a replay"),
+    "amqp_queue": "AMQP",
+    "amqp_exchange": "AMQP",
+    "redis": "Redis",
+    "kafka": "Kafka",
+    "nats": "NATS",
+}
+"""The sources of events."""
+ACTION_LABELS = {
+    "start_workflow": gettext_lazy("started run {run}"),
+    "complete_task": gettext_lazy("completed a task of run {run}"),
+    "fail_task": gettext_lazy("failed a task of run {run}"),
+    "terminate_workflow": gettext_lazy("terminated run {run}"),
+    "update_workflow_variables": gettext_lazy("set variables of run {run}"),
+}
+MAX_SHOWN_VALUES = 3
+MAX_VALUE_LENGTH = 60
+
+
+def source_label(name: str) -> str:
+    """Return the label of an event's source."""
+    return str(SOURCE_LABELS.get(name, name)) or "–"
+
+
+def verdict_label(row: HandlerEvaluation) -> SafeString:
+    """Return the result of a handler's condition."""
+    group, word = VERDICT_LABELS.get(row.outcome, ("waiting", row.outcome))
+    return render_pill(group, str(word))
+
+
+def observed_values_text(row: HandlerEvaluation) -> str:
+    """Return the values that the condition compared, on one line."""
+    if row.outcome == MATCHED or not row.seen:
+        return ""
+    return "; ".join(f"{place} = {short_json(value)}" for place, value in list(row.seen.items())[:MAX_SHOWN_VALUES])
+
+
+def short_json(value: Any) -> str:
+    """Return a value as shortened JSON."""
+    text = dumps(value) or "null"
+    return text if len(text) <= MAX_VALUE_LENGTH else f"{text[:MAX_VALUE_LENGTH]}…"
+
+
+def is_input_invalid(action: EventAction) -> bool:
+    """Return True if no run was started because its input does not match the schema."""
+    return isinstance(action.output, Mapping) and bool(action.output.get("refused"))
+
+
+def action_result(action: EventAction) -> SafeString:
+    """Return the result of an action, with a link to its run."""
+    if action.status == FAILED:
+        label = _("invalid input") if is_input_invalid(action) else _("action failed")
+        return format_html("{} {}", render_pill("failed", label), informative_line(action.error, 160))
+    if action.status != COMPLETED:
+        return render_pill("active", _("in progress"))
+    run = render_run_link(action.run_id, None) if action.run_id else ""
+    words = ACTION_LABELS.get(action.action)
+    return format_html(str(words), run=run) if words else format_html("{}", action.action)
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerOutcome:
+    """View of the result of one handler."""
+
+    handler: str
+    verdict: SafeString
+    observed_values: str
+    error: str
+    actions: Sequence[SafeString]
+    row: HandlerEvaluation
+
+
+def handler_outcomes(delivered: DeliveredEvent) -> list[HandlerOutcome]:
+    """Return the result of each handler."""
+    return [
+        HandlerOutcome(
+            each.verdict.handler,
+            verdict_label(each.verdict),
+            observed_values_text(each.verdict),
+            informative_line(each.verdict.error, 160),
+            [action_result(action) for action in each.actions],
+            each.verdict,
+        )
+        for each in delivered.results
+    ]
+
+
+def repeat_note(count: int) -> str:
+    """Return how often the same message was received again."""
+    return ngettext(
+        "received once more, ignored as duplicate", "received %(count)s more times, ignored as duplicates", count
+    ) % {"count": f"{count:,}"}
+
+
+FILTER_FIELDS = ("event", "handler", "outcome", "source", "since", "until")
+MAX_LENGTH = 255
+MAX_NAMES = 500
+
+
+def parse_filter(query: QueryDict) -> EventFilter:
+    """Parse the filter of an address.
+
+    Raises:
+        Invalid: when a time is invalid.
+    """
+    values = {name: query.get(name, "").strip().replace("\0", "")[:MAX_LENGTH] for name in FILTER_FIELDS}
+    outcome = values["outcome"] if values["outcome"] in OUTCOMES else ""
+    return EventFilter(
+        values["event"],
+        values["handler"],
+        outcome,
+        values["source"],
+        parse_time(values["since"]),
+        parse_time(values["until"]),
+    )
+
+
+def filter_bar(query: QueryDict) -> dict[str, Any]:
+    """Return the context of the filter form."""
+    handlers = list(EventHandler.objects.order_by("name").values_list("name", "event")[:MAX_NAMES])
+    return {
+        **{name: query.get(name, "") for name in FILTER_FIELDS},
+        "handlers": [name for name, _event in handlers],
+        "events": sorted({event for _name, event in handlers}),
+        "outcomes": OUTCOME_LABELS.items(),
+        "sources": SOURCE_LABELS.items(),
+        "chips": list(_filter_chips(query)),
+    }
+
+
+def _filter_chips(query: QueryDict) -> Iterator[tuple[str, str, str]]:
+    """Yield each active filter: its label, its value, and the address without it."""
+    names = {
+        "event": _("Event"),
+        "handler": _("Handler"),
+        "outcome": _("Outcome"),
+        "source": _("Source"),
+        "since": _("Received after"),
+        "until": _("Received before"),
+    }
+    labels = {"outcome": OUTCOME_LABELS, "source": SOURCE_LABELS}
+    for name in FILTER_FIELDS:
+        if value := query.get(name, "").strip():
+            yield names[name], str(labels.get(name, {}).get(value, value)), address_without(query, name)
+
+
+def address_without(query: QueryDict, *names: str, **other: str) -> str:
+    """Return the address with the other filters and with additional parameters."""
+    parameters = QueryDict(mutable=True)
+    for name in FILTER_FIELDS:
+        if query.get(name) and name not in names:
+            parameters[name] = query[name]
+    for name, value in other.items():
+        parameters[name] = value
+    return f"?{parameters.urlencode()}"
+
+
+MAX_PARAMS_LENGTH = 400
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerPreviewView:
+    """View of the preview of one handler."""
+
+    handler: str
+    verdict: SafeString
+    matches: bool
+    condition: str
+    seen: dict[str, Any]
+    value: Any
+    error: str
+    acts: Sequence[tuple[str, str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class TriedEvent:
+    """One past event: the handler's result now, and its past result if that differs."""
+
+    event: EventDelivery
+    preview: HandlerPreviewView
+    before: SafeString | None
+
+
+def preview_view(preview: HandlerPreview) -> HandlerPreviewView:
+    """Return the view of a preview."""
+    verdict = preview.verdict
+    group, word = VERDICT_LABELS[verdict.outcome]
+    return HandlerPreviewView(
+        verdict.handler.name,
+        render_pill(group, str(word)),
+        verdict.outcome == MATCHED,
+        str(verdict.handler.document.get("condition") or ""),
+        verdict.seen,
+        verdict.answer.value,
+        verdict.answer.error,
+        [(act.name, _short_params(act.params), act.trouble) for act in preview.acts],
+    )
+
+
+def _short_params(params: Any) -> str:
+    text = dumps(params) or ""
+    return text if len(text) <= MAX_PARAMS_LENGTH else f"{text[:MAX_PARAMS_LENGTH]}…"
+
+
+def trial_view(trial: HandlerTrial) -> dict[str, Any]:
+    """Return the tested events, and the number of events per result."""
+    rows = [TriedEvent(event, preview_view(each), _past_verdict(event, each)) for event, each in trial.tried]
+    kinds = [each.verdict.outcome for _event, each in trial.tried]
+    return {
+        "rows": rows,
+        "large": trial.large,
+        "left": trial.left,
+        "counts": [(*VERDICT_LABELS[kind], kinds.count(kind)) for kind in (MATCHED, NOT_MATCHED, FAILED)],
+        "changed": sum(row.before is not None for row in rows),
+    }
+
+
+def _past_verdict(event: EventDelivery, each: HandlerPreview) -> SafeString | None:
+    name, outcome = each.verdict.handler.name, each.verdict.outcome
+    then = next((row for row in event.verdicts.all() if row.handler == name), None)
+    if then is None:
+        return render_pill("stopped", _("was not enabled"))
+    return None if then.outcome == outcome else verdict_label(then)
+
 
 VIEW_PERMISSION = "conductor.view_event_handler"
 MAX_REPLAYS = 20
@@ -43,8 +328,8 @@ class EventsPage(Page):
             "rows": [
                 (
                     delivered.delivery,
-                    event_formatting.source_label(delivered.delivery.source),
-                    event_formatting.handler_outcomes(delivered),
+                    source_label(delivered.delivery.source),
+                    handler_outcomes(delivered),
                 )
                 for delivered in found.delivered
             ]
@@ -103,9 +388,9 @@ class EventPage(ObjectPage):
         return {
             "title": row.event,
             "row": row,
-            "made": event_formatting.handler_outcomes(delivered),
-            "again": event_formatting.repeat_note(row.duplicates) if row.duplicates else "",
-            "source": event_formatting.source_label(row.source),
+            "made": handler_outcomes(delivered),
+            "again": repeat_note(row.duplicates) if row.duplicates else "",
+            "source": source_label(row.source),
             "payload": payload_documents(row, ("payload",))[0],
             "replays": list(row.replays.defer("payload").order_by("-pk")[:MAX_REPLAYS]),
             "tab": "received",
@@ -138,3 +423,61 @@ def find_event(event_id: int, rows: Any = None) -> EventDelivery:
 def event_address(event_id: int) -> str:
     """Return the address of an event's page."""
     return reverse("admin:event", args=[event_id])
+
+
+REPLAY_PERMISSION = "conductor.execute_event_handler"
+
+
+class ReplayPage(ObjectPage):
+    """Page that replays an event."""
+
+    name, template, permission = "event_replay", "ops/events/replay.html", REPLAY_PERMISSION
+    route = "events/<int:event_id>/replay/"
+
+    def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
+        row = find_event(url_kwargs["event_id"])
+        context = {"title": _("Replay %(event)s") % {"event": row.event}, "row": row}
+        try:
+            return context | {"plan": [preview_view(each) for each in event_replays.plan_replay(row)]}
+        except RequestRefused as refused:
+            return context | {"plan": [], "refused": refused.message}
+
+    def handle_post(self, request: HttpRequest, **url_kwargs: Any) -> HttpResponse:
+        row, by = find_event(url_kwargs["event_id"]), request.user.get_username()
+        names, reason = request.POST.getlist("handler"), request.POST.get("reason", "").strip()
+        address = reverse("admin:event_replay", args=[row.pk])
+        if not names or not reason:
+            message = _("Select at least one handler.") if reason else _("Enter a reason.")
+            messages.error(request, message)
+            return HttpResponseRedirect(address)
+        try:
+            fresh = event_replays.replay(row.pk, names, by, reason)
+        except RequestRefused as refused:
+            show_refusal(request, refused)
+            return HttpResponseRedirect(address)
+        messages.success(request, _("Replayed. The result is below."))
+        return HttpResponseRedirect(event_address(fresh.pk))
+
+
+class SourcesPage(Page):
+    """List of event sources."""
+
+    name, title, template, permission = "event_sources", "Events", "ops/events/sources.html", VIEW_PERMISSION
+    live_template = "ops/events/source_rows.html"
+
+    def get_context(self, request: HttpRequest) -> dict[str, Any]:
+        rows = [(source, source_state(source)) for source in event_sources(clock.now())]
+        return {"rows": rows, "tab": "sources"}
+
+
+def source_state(source: EventSource) -> SafeString:
+    """Return the state of a source."""
+    if source.is_heard_here:
+        return render_pill("succeeded", _("Direct (API)"))
+    if source.setting:
+        return render_pill("failed", _("not configured"))
+    if source.connected:
+        return render_pill("succeeded", _("connected"))
+    if source.failing:
+        return render_pill("failed", _("not connected"))
+    return render_pill("waiting", _("connecting")) if source.listeners else render_pill("failed", _("no subscriber"))

@@ -12,23 +12,22 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ...access.access_types import EVENT_HANDLER
-from ...core.document.checks import read_handler
+from ...access.permissions import EVENT_HANDLER
 from ...core.errors import RequestRefused, ValidationFailed
-from ...engine.definitions.script_syntax import check_handler
-from ...engine.events import event_handlers
-from ...engine.events.event_replays import TRIED, try_on_past_events
-from ...insight.events import event_search
-from ...insight.events.event_search import EventFilter
-from ...insight.events.handler_findings import lint_handler, with_last_verdict
-from ...models import EventHandler
-from ..badges import relative_time, render_pill
-from ..definitions.definition_admin import DefinitionAdmin, require_same_name
-from ..definitions.definition_checks import HANDLER, CheckResult, place_findings
-from ..error_messages import require_permission, show_refusal
-from ..json_editor import format_json
-from . import event_formatting
-from .event_trials import trial_view
+from ...core.validation.checks import read_handler
+from ...definitions.editor.pages import HANDLER, CheckResult, place_findings
+from ...definitions.pages.workflows import DefinitionAdmin, require_same_name
+from ...definitions.resolved_definitions import check_handler
+from ...web.badges import relative_time, render_pill
+from ...web.forms import format_json
+from ...web.pages import require_permission, show_refusal
+from .. import queries as event_search
+from ..commands import handlers as event_handlers
+from ..commands.actions import TRIED, try_on_past_events
+from ..models import EventHandler
+from ..queries import EventFilter, lint_handler, with_last_verdict
+from . import events as event_formatting
+from .events import trial_view
 
 SAMPLE = {
     "name": "start_when_paid",

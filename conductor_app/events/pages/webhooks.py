@@ -1,11 +1,25 @@
-"""The form of a webhook: the authentication of its sender, and the workflows that it starts."""
+"""The form of a webhook: the authentication of its sender, and the workflows that it starts.
 
+Webhooks: addresses to which other systems send events, and the secrets that authenticate them.
+"""
+
+import secrets
 from collections.abc import Mapping
 from typing import Any
 
 from django import forms
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
+
+from ...access.authentication import server_address
+from ...core.errors import RequestRefused, ValidationFailed
+from ...web.pages import ObjectPage, Page, require_permission, show_refusal
+from ..commands import webhooks
+from ..models import Webhook
+from ..queries import newest_by_event, waiting_tasks
 
 VERIFIERS = (
     ("HMAC_BASED", gettext_lazy("HMAC-SHA256 signature of the body in a header (GitHub and most others)")),
@@ -163,3 +177,145 @@ def _parse_version(text: str) -> int | str:
     if not text.isdecimal() or len(text) > 9:
         raise forms.ValidationError(_("Not a valid version: %(text)s.") % {"text": text[:40]})
     return int(text)
+
+
+VIEW_PERMISSION, CHANGE_PERMISSION = "conductor.view_webhook", "conductor.change_webhook"
+MAX_LISTED = 500
+SECRET_GRACE_SECONDS = {"0": 0, "hour": 3_600, "day": 86_400, "week": 604_800}
+"""How long a former secret stays valid after a rotation, in seconds."""
+
+
+class WebhooksPage(Page):
+    """List of all webhooks."""
+
+    name, title, template, permission = "webhooks", "Events", "ops/events/webhooks.html", VIEW_PERMISSION
+
+    def get_context(self, request: HttpRequest) -> dict[str, Any]:
+        rows = list(Webhook.objects.order_by("name")[:MAX_LISTED])
+        last = newest_by_event([f"webhook:{row.name}" for row in rows])
+        return {
+            "rows": [(row, webhook_address(request, row), last.get(f"webhook:{row.name}")) for row in rows],
+            "may_edit": request.user.has_perm(CHANGE_PERMISSION),
+            "tab": "webhooks",
+        }
+
+
+class _WebhookFormPage(ObjectPage):
+    """Form for a new or an existing webhook."""
+
+    template = "ops/events/webhook.html"
+
+    def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
+        row = webhooks.find_webhook(url_kwargs["webhook_id"]) if url_kwargs else None
+        initial = initial_values(row.name, row.document) if row else {"verifier": "HMAC_BASED"}
+        return self._page_context(request, row, WebhookForm(initial=initial))
+
+    def handle_post(self, request: HttpRequest, **url_kwargs: Any) -> HttpResponse | dict[str, Any]:
+        require_permission(request, CHANGE_PERMISSION)
+        row = webhooks.find_webhook(url_kwargs["webhook_id"]) if url_kwargs else None
+        act = request.POST.get("do", "save")
+        if row is not None and act in ("rotate", "delete"):
+            return (self._rotate_secret if act == "rotate" else self._delete)(request, row)
+        form = WebhookForm(request.POST)
+        if form.is_valid():
+            generated_secret = "" if row or not is_generated(form.cleaned_data) else secrets.token_urlsafe(32)
+            if generated_secret:
+                form.cleaned_data["secret"] = generated_secret
+            if saved := self._save(request, form, row):
+                return self._saved_response(request, saved, generated_secret)
+        return self._page_context(request, row, form)
+
+    def _save(self, request: HttpRequest, form: WebhookForm, row: Webhook | None) -> Webhook | None:
+        by, reason = request.user.get_username(), form.cleaned_data["reason"]
+        try:
+            if row is None:
+                return webhooks.create_webhook(form.document({}), by, reason)
+            return webhooks.update_webhook(row.pk, form.document(row.document), by, reason)
+        except ValidationFailed as failed:
+            for each in failed.validation_errors:
+                form.add_error(FORM_FIELDS.get(each.path), each.message)
+        except RequestRefused as refused:
+            form.add_error(None, refused.message)
+        return None
+
+    def _saved_response(
+        self, request: HttpRequest, row: Webhook, generated_secret: str
+    ) -> HttpResponse | dict[str, Any]:
+        """Redirect to the webhook's page, or first show a generated secret, which is displayed once."""
+        if not generated_secret:
+            messages.success(request, _("Webhook saved."))
+            return HttpResponseRedirect(reverse("admin:webhook", args=[row.pk]))
+        # This answers a POST, so browsers do not cache the secret.
+        form = WebhookForm(initial=initial_values(row.name, row.document))
+        return self._page_context(request, row, form) | {"drawn": generated_secret}
+
+    def _rotate_secret(self, request: HttpRequest, row: Webhook) -> HttpResponse | dict[str, Any]:
+        form, by = WebhookSecretForm(request.POST), request.user.get_username()
+        if not form.is_valid():
+            messages.error(request, " ".join(str(each) for errors in form.errors.values() for each in errors))
+            return HttpResponseRedirect(reverse("admin:webhook", args=[row.pk]))
+        cleaned, generated_secret = form.cleaned_data, ""
+        if is_generated({**cleaned, "verifier": row.document.get("verifier")}):
+            generated_secret = cleaned["secret"] = secrets.token_urlsafe(32)
+        keep = SECRET_GRACE_SECONDS.get(request.POST.get("keep", ""), SECRET_GRACE_SECONDS["day"])
+        credentials = {"secretValue": cleaned["secret"], "headers": cleaned["headers"]}
+        try:
+            webhooks.rotate_secret(row.pk, credentials, keep, by, cleaned["reason"])
+            messages.success(request, _("Secret rotated."))
+        except RequestRefused as refused:
+            show_refusal(request, refused)
+            generated_secret = ""
+        return self._saved_response(request, webhooks.find_webhook(row.pk), generated_secret)
+
+    def _delete(self, request: HttpRequest, row: Webhook) -> HttpResponse:
+        webhooks.delete_webhook(row.pk, request.user.get_username(), request.POST.get("reason", "").strip())
+        messages.success(request, _("%(name)s deleted. Its address no longer accepts events.") % {"name": row.name})
+        return HttpResponseRedirect(reverse("admin:webhooks"))
+
+    def _page_context(self, request: HttpRequest, row: Webhook | None, form: WebhookForm) -> dict[str, Any]:
+        verifier = row.document.get("verifier") if row else ""
+        return {
+            "title": row.name if row else _("New webhook"),
+            "row": row,
+            "form": form,
+            "address": webhook_address(request, row) if row else "",
+            "former_until": webhooks.former_secret_valid_until(row) if row else None,
+            "header_example": "X-Key: …",
+            "needs_headers": verifier == "HEADER_BASED",
+            "is_issued": verifier in SENDER_ISSUED,
+            "may_edit": request.user.has_perm(CHANGE_PERMISSION),
+            "waiting": waiting_tasks(webhooks.receiving_workflows(row)) if row else [],
+            "tab": "webhooks",
+        }
+
+
+class NewWebhookPage(_WebhookFormPage):
+    """Page that creates a webhook."""
+
+    name, permission, route = "webhook_new", CHANGE_PERMISSION, "webhooks/new/"
+
+
+class WebhookPage(_WebhookFormPage):
+    """Page of one webhook: its address, its settings, and the rotation of its secret."""
+
+    name, permission, route = "webhook", VIEW_PERMISSION, "webhooks/<str:webhook_id>/"
+
+
+FORM_FIELDS = {
+    "name": "name",
+    "verifier": "verifier",
+    "headers": "headers",
+    "secretValue": "secret",
+    "headerKey": "header_key",
+}
+"""The form field that shows an error of each field of the document."""
+
+
+def is_generated(cleaned: dict[str, Any]) -> bool:
+    """Return True if the server generates the secret: none was entered, and the sender does not issue it."""
+    return not cleaned["secret"] and cleaned["verifier"] not in ("HEADER_BASED", *SENDER_ISSUED)
+
+
+def webhook_address(request: HttpRequest, row: Webhook) -> str:
+    """Return the address to which the other system sends events."""
+    return f"{server_address(request)}/api/webhook/{row.pk}"

@@ -9,13 +9,14 @@ from time import monotonic
 
 from django.db import connection, connections
 
-from .. import clock
-from ..core.errors import PayloadTooLarge
-from ..core.events import INTERNAL
-from ..engine.events import event_intake, event_listeners
+from ...core.errors import PayloadTooLarge
+from ...core.events import INTERNAL
+from ...db.transient_errors import discard_broken_connection
+from ...utils import clock
+from ..commands import intake as event_intake
+from ..commands import intake as event_listeners
 from ..models import EventHandler, EventListener
-from ..transient_errors import discard_broken_connection
-from .sinks import PROVIDERS, Provider, SinkFailed
+from ..sinks import PROVIDERS, Provider, SinkFailed
 
 log = logging.getLogger(__name__)
 

@@ -7,17 +7,16 @@ from functools import partial
 from django.core.mail import send_mail
 from django.urls import reverse
 
-from .. import clock, conf, fault_points
-from ..core.alert_messages import AlertNotice
-from ..core.step_types.http import HttpStep
-from ..engine.events import outbox
-from ..engine.transient_faults import FaultTolerance
-from ..models import Message
-from ..models.outbox import ALERT, LISTENER, TASK_LISTENER
-from ..transient_errors import discard_broken_connection
-from . import WORKERS
-from .alert_notifier import NotificationDropped, TargetFailed, notify_target
-from .sinks import SinkFailed, publish
+from ...alerts.notifier import NotificationDropped, TargetFailed, notify_target
+from ...core.alerts import AlertNotice
+from ...core.step_types.worker_tasks import HttpStep
+from ...db.transient_errors import FaultTolerance, discard_broken_connection
+from ...runs.models import ALERT, LISTENER, TASK_LISTENER, Message
+from ...settings import conf
+from ...system_tasks.registry import WORKERS
+from ...utils import clock, fault_points
+from ..commands import intake as outbox
+from ..sinks import SinkFailed, publish
 
 log = logging.getLogger(__name__)
 

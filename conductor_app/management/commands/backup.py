@@ -6,8 +6,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
 
-from conductor_app.management.backup.backup_run import BackupOptions, create_backup
-from conductor_app.management.backup.errors import BackupRefused
+from conductor_app.tools.backup.archive import BackupRefused
+from conductor_app.tools.backup.commands import BackupOptions, create_backup
 
 
 class Command(BaseCommand):

@@ -8,9 +8,13 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, connection
 
-from conductor_app.management.definition_check import check_definitions
-from conductor_app.management.disk_check import check_disks
-from conductor_app.management.upgrade_check import check_installation, check_migrations, check_variables
+from conductor_app.processes.upgrade_check import (
+    check_definitions,
+    check_disks,
+    check_installation,
+    check_migrations,
+    check_variables,
+)
 
 
 class Command(BaseCommand):

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from conductor_app.access.access_keys import create_key
+from conductor_app.access.tokens import create_key
 
 
 class Command(BaseCommand):

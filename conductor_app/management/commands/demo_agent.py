@@ -27,7 +27,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, url: str, yes: bool, **options: Any) -> None:
         try:
-            from conductor_app.demo import agent, server
+            from conductor_app.tools.demo import agent, server
         except ModuleNotFoundError as missing:
             raise CommandError(NO_PACKAGES) from missing
 

@@ -4,9 +4,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from conductor_app.engine.standalone import artifacts
-from conductor_app.engine.standalone.expiry import delete_expired_tasks
-from conductor_app.engine.sweeps import SWEEP_BATCH
+from conductor_app.processes.sweeps import SWEEP_BATCH
+from conductor_app.taskcluster.commands import artifacts
+from conductor_app.taskcluster.commands.artifacts import delete_expired_tasks
 
 
 class Command(BaseCommand):

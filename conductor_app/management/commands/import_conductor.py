@@ -8,15 +8,11 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from conductor_app.engine.definitions.definition_kinds import PlanContext
-from conductor_app.importers.conductor_import import ConductorImport
-from conductor_app.importers.http_source import TOKEN_HEADER, HttpSource, SourceError, SourceOptions
-from conductor_app.importers.import_plan import ImportPlan
-from conductor_app.importers.import_report import source_lines
-from conductor_app.importers.imported_kinds import KINDS
-from conductor_app.importers.planned_item import OnConflict
-from conductor_app.importers.spool import Spool
-from conductor_app.management.import_command import EXIT_STATUS, ImportCommand, acting_as_user, author, variable
+from conductor_app.definitions.sources.kinds import PlanContext
+from conductor_app.tools.importers.command import EXIT_STATUS, ImportCommand, acting_as_user, author, variable
+from conductor_app.tools.importers.conductor import ConductorImport, source_lines
+from conductor_app.tools.importers.plan import KINDS, ImportPlan, OnConflict
+from conductor_app.tools.importers.source import TOKEN_HEADER, HttpSource, SourceError, SourceOptions, Spool
 
 TOKEN, KEY, SECRET = "IMPORT_TOKEN", "IMPORT_AUTH_KEY", "IMPORT_AUTH_SECRET"
 

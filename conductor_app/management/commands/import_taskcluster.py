@@ -7,16 +7,18 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from conductor_app.engine.definitions.definition_kinds import PlanContext
-from conductor_app.importers.http_source import SourceError
-from conductor_app.importers.import_plan import ImportPlan
-from conductor_app.importers.import_report import clean_text
-from conductor_app.importers.planned_item import OnConflict
-from conductor_app.importers.spool import Spool
-from conductor_app.importers.taskcluster_import import TaskclusterImport
-from conductor_app.importers.taskcluster_kinds import ClientKind, RoleKind, TokenFile
-from conductor_app.importers.taskcluster_source import TaskclusterSource
-from conductor_app.management.import_command import EXIT_STATUS, ImportCommand, author
+from conductor_app.definitions.sources.kinds import PlanContext
+from conductor_app.tools.importers.command import EXIT_STATUS, ImportCommand, author
+from conductor_app.tools.importers.conductor import clean_text
+from conductor_app.tools.importers.plan import ImportPlan, OnConflict
+from conductor_app.tools.importers.source import SourceError, Spool
+from conductor_app.tools.importers.taskcluster import (
+    ClientKind,
+    RoleKind,
+    TaskclusterImport,
+    TaskclusterSource,
+    TokenFile,
+)
 
 CREDENTIALS = {
     "clientId": "TASKCLUSTER_CLIENT_ID",

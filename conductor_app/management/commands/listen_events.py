@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from conductor_app.workers.event_consumer import consume_events
+from conductor_app.events.workers.consumer import consume_events
 
 
 class Command(BaseCommand):

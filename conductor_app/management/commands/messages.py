@@ -8,9 +8,9 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 from django.db.models import Q
 
-from conductor_app.api.taskcluster.slugid import SLUGID_PATTERN
-from conductor_app.engine.standalone.pulse_messages import to_wire
-from conductor_app.models import PulseMessage
+from conductor_app.runs.models import PulseMessage
+from conductor_app.taskcluster.api.schemas import SLUGID_PATTERN
+from conductor_app.taskcluster.commands.rows import to_wire
 
 
 class Command(BaseCommand):

@@ -7,8 +7,7 @@ from django.core.management.commands import migrate
 from django.db import connections
 from django.db.migrations.loader import MigrationLoader
 
-from conductor_app.management.migration_locks import LockPolicy, repeat_until_unlocked
-from conductor_app.management.upgrade_check import describe_outdated
+from conductor_app.processes.upgrade_check import LockPolicy, describe_outdated, repeat_until_unlocked
 
 
 class Command(migrate.Command):

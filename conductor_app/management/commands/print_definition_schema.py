@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from conductor_app.importers.definition_schema import folder_schema
+from conductor_app.tools.importers.folders import folder_schema
 
 
 class Command(BaseCommand):

@@ -4,13 +4,13 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from conductor_app.access.vault import DecryptionFailed
-from conductor_app.engine.access.client_maintenance import reencrypt_access_tokens as reseal_tokens
-from conductor_app.engine.access.second_factors import reencrypt_second_factors
-from conductor_app.engine.access.secrets_and_variables import reencrypt_secrets
-from conductor_app.engine.ai.integrations import reencrypt_integrations
-from conductor_app.engine.events.webhooks import reencrypt_webhooks
-from conductor_app.engine.failures.alert_targets import reencrypt_targets
+from conductor_app.access.commands.secrets import reencrypt_secrets
+from conductor_app.access.secrets import DecryptionFailed
+from conductor_app.access.sign_in.commands import reencrypt_second_factors
+from conductor_app.ai.commands.integrations import reencrypt_integrations
+from conductor_app.alerts.commands import reencrypt_targets
+from conductor_app.events.commands.webhooks import reencrypt_webhooks
+from conductor_app.taskcluster.auth.commands import reencrypt_access_tokens as reseal_tokens
 
 
 class Command(BaseCommand):

@@ -6,9 +6,9 @@ from typing import Any
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
 
-from conductor_app.access.session_limits import end_other_sessions
-from conductor_app.admin.sign_in.throttle import reset_failures
-from conductor_app.engine.access.second_factors import remove_second_factor
+from conductor_app.access.sign_in.commands import remove_second_factor
+from conductor_app.access.sign_in.throttle import reset_failures
+from conductor_app.access.tokens import end_other_sessions
 
 
 class Command(BaseCommand):

@@ -6,8 +6,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
 
-from conductor_app.management.backup.errors import BackupRefused, RestoreIncomplete
-from conductor_app.management.backup.restore_run import RestoreOptions, restore_backup
+from conductor_app.tools.backup.archive import BackupRefused, RestoreIncomplete
+from conductor_app.tools.backup.commands import RestoreOptions, restore_backup
 
 
 class Command(BaseCommand):

@@ -9,14 +9,12 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.db import connections
 
-from conductor_app import conf, memory_tuning
-from conductor_app.management import process_roles
-from conductor_app.management.first_run import prepare_server
-from conductor_app.management.forked_call import ForkedCall
-from conductor_app.management.managed_process import ManagedProcess
-from conductor_app.management.startup_banner import StartupBanner, listening_socket
-from conductor_app.management.supervisor import Supervisor
-from conductor_app.workers.event_consumer import has_configured_system
+from conductor_app.events.workers.consumer import has_configured_system
+from conductor_app.processes import serving as process_roles
+from conductor_app.processes.serving import StartupBanner, listening_socket, prepare_server
+from conductor_app.processes.supervisor import ForkedCall, ManagedProcess, Supervisor
+from conductor_app.settings import conf
+from conductor_app.utils import memory_tuning
 
 
 class Command(BaseCommand):

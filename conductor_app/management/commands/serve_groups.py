@@ -6,8 +6,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from conductor_app import conf
-from conductor_app.workers.isolation_groups import queues_of_groups, serve_groups
+from conductor_app.settings import conf
+from conductor_app.system_tasks.runner import queues_of_groups, serve_groups
 
 
 class Command(BaseCommand):

@@ -13,9 +13,9 @@ from django.apps import apps
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 
-from conductor_app.importers.folder_tests import TestResult, execute_test, save_folder
-from conductor_app.importers.import_report import clean_text
-from conductor_app.remote.definition_files import FolderDocument, FolderError, read_folder
+from conductor_app.tools.importers.conductor import clean_text
+from conductor_app.tools.importers.folders import TestResult, execute_test, save_folder
+from conductor_app.tools.remote.files import FolderDocument, FolderError, read_folder
 
 ILLEGAL_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 Executed = list[tuple[FolderDocument, TestResult]]

@@ -10,7 +10,7 @@ from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 
-from conductor_app.access.session_limits import end_other_sessions
+from conductor_app.access.tokens import end_other_sessions
 
 VARIABLE = "DJANGO_SUPERUSER_PASSWORD"
 

@@ -1,33 +1,357 @@
-"""The overview: key figures and everything that needs attention. Each tile may fail without affecting the others."""
+"""The overview: key figures, everything that needs attention, and first steps.
 
+Tiles: parts of a page that may fail without affecting the other parts.
+
+A sample workflow, and workers for it with the official SDKs. `SERVER` stands for the address of the API.
+
+The first steps on an empty server: a sample workflow, a worker of the user's own, and a first run.
+
+Activity tiles of the overview: runs over time compared with a week ago, slow definitions, oldest tasks.
+
+The overview: key figures and everything that needs attention. Each tile may fail without affecting the others.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from django.http import HttpRequest
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ... import clock
-from ...core.informative_lines import informative_line
-from ...insight.durations import DAY, format_duration
-from ...insight.failures.failure_impact import runs_by_definition
-from ...insight.failures.failure_inbox import ListedFailureGroup, most_harmful_groups
-from ...insight.monitoring.health import EngineHealth, is_sweep_late
-from ...insight.monitoring.open_work import OpenWork, count_open_work
-from ...insight.queues.queue_states import QueueState, count_blocked_runs, list_queues
-from ...insight.runs.cause import failure_reasons
-from ...insight.tasks.waiting_for_people import count_overdue
-from ...models import BulkOperation, QueueHold, Run
-from ..badges import format_lower_bound, relative_time, render_badge
-from ..charts import sparkline
-from ..failures.failure_groups import failure_group_address, render_failure_message
-from ..pages import Page
-from ..paginator import MAX_COUNTED
-from ..queues.queue_list import queue_address
-from ..runs.run_page import run_address
-from ..status_bar import health_for
-from ..tiles import build_tile
-from .first_steps import first_steps
+from ...bulk.models import BulkOperation
+from ...core.definition import structure_of
+from ...core.errors import Invalid, RequestRefused
+from ...core.failure_grouping import informative_line
+from ...core.step_types.worker_tasks import Simple
+from ...definitions import commands as definition_commands
+from ...definitions.models import WorkflowDefinition
+from ...definitions.queries import SlowDefinition, slowest_definitions
+from ...explanations.cause import failure_reasons
+from ...failures.pages import failure_group_address, render_failure_message
+from ...failures.queries import ListedFailureGroup, most_harmful_groups, runs_by_definition
+from ...human_tasks.waiting_queries import count_overdue
+from ...runs.models import Run
+from ...runs.pages.run import run_address
+from ...site.sidebar import health_for
+from ...tasks.models import QueueHold
+from ...tasks.pages.queues import queue_address
+from ...tasks.queries.waiting import QueueState, count_blocked_runs, list_queues
+from ...telemetry import log_context
+from ...utils import clock
+from ...utils.formatting import DAY, HOUR, TimeRange, format_decimal, format_duration
+from ...web.badges import format_count, format_lower_bound, relative_time, render_badge
+from ...web.charts import LOW_PLOT_HEIGHT, ChartSeries, TrendChart, chosen_range, range_links, sparkline
+from ...web.pages import MAX_COUNTED, Page, require_permission, show_refusal
+from ..queries.health import EngineHealth, OpenWork, count_open_work, is_sweep_late
+from ..queries.overview import WEEK, ActivityLine, RunActivity, overdue_runs, overview_metrics, run_activity
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class OverviewTile:
+    """One tile: its label, its template and the context of the template."""
+
+    name: str
+    template: str
+    context: dict[str, Any] = field(default_factory=dict)
+    is_broken: bool = False
+
+
+def build_tile(name: str, template: str, build_context: Callable[[], dict[str, Any]]) -> OverviewTile:
+    """Return the tile. If its context cannot be built, the tile shows an error with the request id."""
+    try:
+        return OverviewTile(name, template, build_context())
+    except Exception:
+        log.exception("tile_failed", extra={"tile": template})
+        error_context = {"what": name, "request_id": log_context.request_id(), "retry": reverse("admin:index")}
+        return OverviewTile(name, "ops/web/states/error.html", error_context, is_broken=True)
+
+
+SAMPLE_NAME, TASK_NAME = "hello_world", "greet"
+SAMPLE_TASK = {
+    "name": TASK_NAME,
+    "description": "Returns a greeting.",
+    "retryCount": 3,
+    "timeoutSeconds": 3600,
+    "responseTimeoutSeconds": 60,
+    "ownerEmail": "team@example.com",
+}
+SAMPLE_WORKFLOW = {
+    "name": SAMPLE_NAME,
+    "description": "Greets a person by name.",
+    "version": 1,
+    "schemaVersion": 2,
+    "ownerEmail": "team@example.com",
+    "timeoutSeconds": 86_400,
+    "timeoutPolicy": "TIME_OUT_WF",
+    "inputParameters": ["name"],
+    "tasks": [
+        {
+            "name": TASK_NAME,
+            "taskReferenceName": TASK_NAME,
+            "type": Simple.type,
+            "inputParameters": {"name": "${workflow.input.name}"},
+        }
+    ],
+    "outputParameters": {"greeting": "${greet.output.greeting}"},
+}
+PYTHON = """\
+from conductor.client.automator.task_handler import TaskHandler
+from conductor.client.configuration.configuration import Configuration
+from conductor.client.worker.worker_task import worker_task
+
+
+@worker_task(task_definition_name="greet")
+def greet(name: str) -> dict:
+    return {"greeting": f"Hello, {name}!"}
+
+
+if __name__ == "__main__":
+    configuration = Configuration(server_api_url="SERVER")
+    with TaskHandler(configuration=configuration, scan_for_annotated_workers=True) as handler:
+        handler.start_processes()
+        handler.join_processes()
+"""
+JAVASCRIPT = """\
+import { OrkesClients, TaskManager } from "@io-orkes/conductor-javascript";
+
+const clients = await OrkesClients.from({ serverUrl: "SERVER" });
+const greet = {
+  taskDefName: "greet",
+  execute: async ({ inputData }) => ({
+    status: "COMPLETED",
+    outputData: { greeting: `Hello, ${inputData.name}!` },
+  }),
+};
+
+new TaskManager(clients.getClient(), [greet]).startPolling();
+"""
+JAVA = """\
+import com.netflix.conductor.client.automator.TaskRunnerConfigurer;
+import com.netflix.conductor.client.http.ConductorClient;
+import com.netflix.conductor.client.http.TaskClient;
+import com.netflix.conductor.client.worker.Worker;
+import com.netflix.conductor.common.metadata.tasks.TaskResult;
+import java.util.List;
+
+public final class Greeter {
+    public static void main(String[] args) {
+        ConductorClient client = ConductorClient.builder().basePath("SERVER").build();
+        Worker greet = Worker.create("greet", task -> {
+            TaskResult result = new TaskResult(task);
+            result.addOutputData("greeting", "Hello, " + task.getInputData().get("name") + "!");
+            result.setStatus(TaskResult.Status.COMPLETED);
+            return result;
+        });
+        new TaskRunnerConfigurer.Builder(new TaskClient(client), List.of(greet)).build().init();
+    }
+}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSample:
+    """A worker in one language: how its SDK is installed, its file, its code and how it is started."""
+
+    language: str
+    install: str
+    file: str
+    code: str
+    start: str
+
+    def code_for(self, server: str) -> str:
+        """Return the code for the API at this address."""
+        return self.code.replace("SERVER", server)
+
+
+WORKER_SAMPLES = (
+    WorkerSample("Python", "pip install conductor-python", "greeter.py", PYTHON, "python greeter.py"),
+    WorkerSample(
+        "JavaScript", "npm install @io-orkes/conductor-javascript", "greeter.mjs", JAVASCRIPT, "node greeter.mjs"
+    ),
+    WorkerSample("Java", "org.conductoross:conductor-client", "Greeter.java", JAVA, "java Greeter"),
+)
+
+
+PERMISSION = "conductor.add_workflowdefinition"
+REASON = "sample workflow"
+
+
+class FirstStepsPage(Page):
+    """The first steps, which follow what the user does: a definition, a poll, a run."""
+
+    name, permission, template = "first_steps", "conductor.view_run", "ops/monitoring/overview/first_steps_page.html"
+    title = gettext_lazy("Get started")
+    live_template = "ops/monitoring/overview/first_steps.html"
+
+    def get_context(self, request: HttpRequest) -> dict[str, Any]:
+        return {"shown": first_steps(list_queues(), counts_runs=False)}
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        """Create the sample workflow.
+
+        Raises:
+            PermissionDenied: when the user may not create definitions.
+        """
+        require_permission(request, PERMISSION)
+        try:
+            if request.POST.get("do") != "create_sample":
+                raise Invalid(_("Missing or unknown action."))
+            by = request.user.get_username()
+            definition_commands.save_task(SAMPLE_TASK, by, overwrite=False, reason=REASON)
+            definition_commands.save_workflow(SAMPLE_WORKFLOW, by, overwrite=False, reason=REASON)
+            messages.success(request, _("Sample workflow created. Start the worker, then start a run."))
+        except RequestRefused as refused:
+            show_refusal(request, refused)
+        return HttpResponseRedirect(reverse("admin:index"))
+
+
+def first_steps(states: list[QueueState], counts_runs: bool) -> dict[str, Any]:
+    """Return which of the first steps a new user has done. `counts_runs`: True if there are runs for certain.
+
+    The pollers of the built-in workers do not count.
+    """
+    newest = WorkflowDefinition.objects.order_by("-pk").only("pk", "name").first()
+    polled = [queue for queue in states if queue.polled_at and not _is_built_in(queue.name)]
+    return {
+        "has_definitions": counts_runs or newest is not None,
+        "definition": newest,
+        "has_workers": bool(polled),
+        "polled": max(polled, key=lambda queue: queue.polled_at or 0, default=None),
+        "has_runs": counts_runs or (newest is not None and Run.objects.exists()),
+        "samples": WORKER_SAMPLES,
+    }
+
+
+def _is_built_in(queue: str) -> bool:
+    return structure_of(queue.rpartition(":")[2]).is_built_in
+
+
+MAX_QUEUES = 8
+ACTIVITY_KINDS = {
+    "started": (gettext_lazy("Started"), "started", {}, "started"),
+    "finished": (gettext_lazy("Finished"), "ended", {}, "succeeded"),
+    "failed": (gettext_lazy("Failed"), "ended", {"status": "FAILED"}, "failed"),
+}
+"""The lines of the activity: label, the timestamp of a run that it counts, the filter that lists these runs, color."""
+
+
+class OverviewActivityPage(Page):
+    """Fragment of the overview that loads after the page. Each of its tiles may fail without affecting the others."""
+
+    name, permission, template = (
+        "overview_activity",
+        "conductor.view_run",
+        "ops/monitoring/overview/tile_columns_page.html",
+    )
+    title = gettext_lazy("Activity")
+    live_template = "ops/monitoring/overview/tile_columns.html"
+
+    def get_context(self, request: HttpRequest) -> dict[str, Any]:
+        now = clock.now()
+        chosen = chosen_range(request)
+        return {
+            "columns": [
+                [
+                    build_tile(
+                        _("Activity"),
+                        "ops/monitoring/overview/activity.html",
+                        lambda: _activity_context(
+                            run_activity(TimeRange.aligned(chosen, now)), range_links(request, chosen)
+                        ),
+                    ),
+                    build_tile(
+                        _("Slow workflows"),
+                        "ops/monitoring/overview/slow_workflows.html",
+                        lambda: _slow_definitions_context(now),
+                    ),
+                ],
+                [
+                    build_tile(
+                        _("Last hour"),
+                        "ops/monitoring/overview/last_hour.html",
+                        lambda: _last_hour_context(now),
+                    ),
+                    build_tile(
+                        _("Oldest queued tasks"),
+                        "ops/monitoring/overview/oldest_tasks.html",
+                        lambda: {"rows": _oldest_queue_rows(now)},
+                    ),
+                ],
+            ]
+        }
+
+
+def filtered_runs_address(**filters: str) -> str:
+    """Return the address of the list of runs with these filters."""
+    return reverse("admin:conductor_run_changelist", query=filters)
+
+
+def _last_hour_context(now: int) -> dict[str, Any]:
+    return {
+        "beats": [(beat, filtered_runs_address(**beat.asked)) for beat in overview_metrics(now)],
+        "late": [{"run": run, "usual": usual, "address": run_address(run.pk)} for run, usual in overdue_runs(now)],
+    }
+
+
+def _activity_context(activity: RunActivity, ranges: list[dict[str, Any]]) -> dict[str, Any]:
+    lines = [_activity_line(line, activity) for line in activity.lines if line.kind in ACTIVITY_KINDS]
+    return {"is_silent": activity.is_silent, "lines": lines, "ranges": ranges, "is_cut": activity.is_cut}
+
+
+def _activity_line(line: ActivityLine, activity: RunActivity) -> dict[str, Any]:
+    label, moment, filters, tone = ACTIVITY_KINDS[line.kind]
+    time_range = activity.time_range
+    links = [
+        filtered_runs_address(**_time_filter(moment, begin, begin + time_range.step), **filters)
+        for begin in time_range.starts()
+    ]
+    chart = TrendChart(
+        str(label),
+        time_range,
+        [ChartSeries(str(label), tone, line.now)],
+        before=ChartSeries(_format_shift(activity.shift_ms), "before", line.earlier),
+        links=links,
+        plot_height=LOW_PLOT_HEIGHT,
+    )
+    address = filtered_runs_address(**{f"{moment}_since": str(time_range.since)}, **filters)
+    return {"chart": chart, "address": address}
+
+
+def _format_shift(shift_ms: int) -> str:
+    return _("a week earlier") if shift_ms == WEEK else _("30 days earlier")
+
+
+def _time_filter(moment: str, since: int, before: int) -> dict[str, str]:
+    return {f"{moment}_since": str(since), f"{moment}_before": str(before)}
+
+
+def _slow_definitions_context(now: int) -> dict[str, Any]:
+    return {"rows": [_slow_definition_row(each, now) for each in slowest_definitions(now)]}
+
+
+def _slow_definition_row(each: SlowDefinition, now: int) -> dict[str, Any]:
+    filters = {"name": each.name, "version": str(each.version), "status": "COMPLETED"}
+    return {
+        "slow": each,
+        "address": filtered_runs_address(**filters, ended_since=str(now - HOUR)),
+        "factor": format_decimal(each.factor) if each.factor < 10 else format_count(round(each.factor)),
+    }
+
+
+def _oldest_queue_rows(now: int) -> list[dict[str, Any]]:
+    waiting = [queue for queue in list_queues() if queue.oldest_at is not None]
+    return [
+        {"queue": queue, "address": queue_address(queue.name), "age": format_duration(now - (queue.oldest_at or now))}
+        for queue in waiting[:MAX_QUEUES]
+    ]
+
 
 MAX_FAILURES = 8
 MAX_WAITING_TASKS = 100
@@ -36,9 +360,13 @@ MAX_WAITING_TASKS = 100
 class AttentionPage(Page):
     """The list of what needs attention, which the overview refreshes."""
 
-    name, permission, template = "overview_attention", "conductor.view_run", "ops/overview/attention_page.html"
+    name, permission, template = (
+        "overview_attention",
+        "conductor.view_run",
+        "ops/monitoring/overview/attention_page.html",
+    )
     title = gettext_lazy("Needs attention")
-    live_template = "ops/overview/attention.html"
+    live_template = "ops/monitoring/overview/attention.html"
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
         return overview_context(health_for(request))
@@ -51,23 +379,35 @@ def overview_context(health: EngineHealth) -> dict[str, Any]:
     states: list[QueueState] = queue_tile.context.get("states", [])
     open_work = cache(lambda: count_open_work(MAX_COUNTED + 1))
     numbers = build_tile(
-        _("Key figures"), "ops/overview/key_figures.html", lambda: _numbers_context(states, open_work())
+        _("Key figures"), "ops/monitoring/overview/key_figures.html", lambda: _numbers_context(states, open_work())
     )
     concerns = [
         build_tile(
-            _("Background jobs"), "ops/overview/failing_sweeps.html", lambda: {"rows": _sweep_rows(health, now)}
+            _("Background jobs"),
+            "ops/monitoring/overview/failing_sweeps.html",
+            lambda: {"rows": _sweep_rows(health, now)},
         ),
-        build_tile(_("Failures"), "ops/overview/failures.html", lambda: _failure_section(now, numbers.context)),
+        build_tile(
+            _("Failures"), "ops/monitoring/overview/failures.html", lambda: _failure_section(now, numbers.context)
+        ),
         build_tile(
             _("Undelivered messages"),
-            "ops/overview/undelivered_messages.html",
+            "ops/monitoring/overview/undelivered_messages.html",
             lambda: {"count": health.undelivered},
         ),
         build_tile(
-            _("Queues"), "ops/overview/queues_without_workers.html", lambda: {"rows": _unpolled_queues(states, now)}
+            _("Queues"),
+            "ops/monitoring/overview/queues_without_workers.html",
+            lambda: {"rows": _unpolled_queues(states, now)},
         ),
-        build_tile(_("Human tasks"), "ops/overview/human_tasks.html", lambda: _waiting_tasks_context(open_work(), now)),
-        build_tile(_("Pending approvals"), "ops/overview/approvals.html", lambda: _pending_operations(open_work())),
+        build_tile(
+            _("Human tasks"),
+            "ops/monitoring/overview/human_tasks.html",
+            lambda: _waiting_tasks_context(open_work(), now),
+        ),
+        build_tile(
+            _("Pending approvals"), "ops/monitoring/overview/approvals.html", lambda: _pending_operations(open_work())
+        ),
     ]
     if queue_tile.is_broken:
         concerns[3] = queue_tile
@@ -77,7 +417,7 @@ def overview_context(health: EngineHealth) -> dict[str, Any]:
         "is_all_clear": not any(each.is_broken or any(each.context.values()) for each in concerns),
         "steps": build_tile(
             _("Get started"),
-            "ops/overview/first_steps.html",
+            "ops/monitoring/overview/first_steps.html",
             lambda: first_steps(states, _counts_runs(numbers.context)),
         ),
     }

@@ -1,4 +1,7 @@
-"""The engine: sweeps and their lag, database, configuration, and recommendations. Reads only the database."""
+"""The engine: sweeps and their lag, database, configuration, and recommendations. Reads only the database.
+
+Background jobs: the last pass of each sweep, its result and lag, and the periodic tasks that trigger sweeps.
+"""
 
 import platform
 from importlib.metadata import PackageNotFoundError, version
@@ -9,15 +12,53 @@ from django.core import checks
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
+from django_celery_beat.models import PeriodicTask
 
-from ... import clock
-from ...access.client_address import server_address
-from ...engine.script_isolation import script_isolation
-from ...insight.monitoring.database import database_status
-from ...insight.monitoring.system import configuration, operator_advice, server_clocks, sweep_statuses
-from ...models import replica
-from ..badges import mark_names, render_pill
-from ..pages import Page
+from ...access.authentication import server_address
+from ...db import replica
+from ...db.size import database_status
+from ...schedules.pages.schedules import format_interval
+from ...tasks.models import SweepPass
+from ...utils import clock
+from ...utils.formatting import format_duration
+from ...web.badges import mark_names, relative_time, render_pill
+from ...web.pages import Page
+from ..commands import script_isolation
+from ..queries.health import has_sweep_failed, is_sweep_late
+from ..queries.system import configuration, operator_advice, server_clocks, sweep_statuses
+
+
+class BackgroundJobsPage(Page):
+    """List of sweeps and periodic tasks."""
+
+    name, title, template = "background_jobs", gettext_lazy("Background jobs"), "ops/monitoring/background_jobs.html"
+    permission = "conductor.view_sweeppass"
+
+    def get_context(self, request: HttpRequest) -> dict[str, Any]:
+        now = clock.now()
+        return {
+            "sweeps": [_sweep_row(sweep, now) for sweep in SweepPass.objects.order_by("name")],
+            "jobs": [_job_row(job, now) for job in PeriodicTask.objects.select_related().order_by("name")],
+        }
+
+
+def _sweep_row(sweep: SweepPass, now: int) -> dict[str, Any]:
+    return {
+        "sweep": sweep,
+        "began": relative_time(sweep.began_at, now),
+        "duration": format_duration(sweep.ended_at - sweep.began_at),
+        "worked": relative_time(sweep.worked_at, now),
+        "lag": format_duration(sweep.lag_ms),
+        "failed": relative_time(sweep.failed_at, now),
+        "is_late": is_sweep_late(sweep, now),
+        "has_failed": has_sweep_failed(sweep),
+    }
+
+
+def _job_row(job: PeriodicTask, now: int) -> dict[str, Any]:
+    last = int(job.last_run_at.timestamp() * 1000) if job.last_run_at else None
+    return {"job": job, "schedule": format_interval(job), "last": relative_time(last, now)}
+
 
 LOOP_LABELS = {
     "failing": gettext_lazy("failing"),
@@ -30,7 +71,12 @@ LOOP_LABELS = {
 class SystemPage(Page):
     """Page about the engine."""
 
-    name, title, template, permission = "system", gettext_lazy("System"), "ops/system.html", "conductor.view_sweeppass"
+    name, title, template, permission = (
+        "system",
+        gettext_lazy("System"),
+        "ops/monitoring/system.html",
+        "conductor.view_sweeppass",
+    )
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
         now = clock.now()

@@ -1,15 +1,158 @@
-"""Health of the engine, computed from the sweeps and from overdue rows, for the status bar of every page."""
+"""Health, load and database of the server.
 
+Liveness of background processes, observed by this process: a process lives while its heartbeat changes.
+
+What is open, counted up to a limit by one statement.
+
+Load of the engine for monitoring: queue lengths, waiting times, outbox and sweeps.
+
+Health of the engine, computed from the sweeps and from overdue rows, for the status bar of every page.
+"""
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from time import monotonic
 
-from django.db.models import Count, QuerySet, Subquery
+from django.db import connection
+from django.db.models import Count, Min, Q, QuerySet, Subquery
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from ...bulk.models import BulkOperation
 from ...core.snapshot import NEVER
-from ...models import Attempt, Message, SweepPass
-from ...models.outbox import PUBLISH
-from ..durations import HOUR, MINUTE, SECOND, format_duration
+from ...human_tasks.waiting_queries import waiting_attempts
+from ...runs.models import PUBLISH, Attempt, Message, Run
+from ...runs.queries.messages import RECEIVER_KINDS, receiver_kind
+from ...tasks.models import SweepPass
+from ...utils import process_state
+from ...utils.formatting import HOUR, MINUTE, SECOND, format_duration
+
+BEAT, SWEEPS = "beat", "sweeps"
+"""The heartbeats: Celery beat, and whichever process sweeps."""
+
+
+class Liveness:
+    """The last change of each heartbeat. Times are this process's own, so clocks of other hosts have no effect."""
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._clock = clock
+        self._seen: dict[str, tuple[int, float]] = {}
+
+    def observe(self, name: str, revision: int) -> float:
+        """Record the revision of a heartbeat. Returns the seconds since its last change."""
+        now = self._clock()
+        seen, changed_at = self._seen.get(name, (None, now))
+        if seen != revision:
+            changed_at = now
+        self._seen[name] = (revision, changed_at)
+        return now - changed_at
+
+    def seconds_since_change(self, name: str) -> float | None:
+        """Return the seconds since the last change of a heartbeat, or None if this process does not observe it."""
+        return self._clock() - self._seen[name][1] if name in self._seen else None
+
+
+liveness = process_state.slot(Liveness)
+"""The heartbeats that this process observes."""
+
+
+COUNTED_STATUSES = ("RUNNING", "PAUSED", "FAILED")
+
+
+@dataclass(frozen=True, slots=True)
+class OpenWork:
+    """Numbers of runs by status, of open human tasks, and of bulk operations that wait for approval."""
+
+    runs: dict[str, int]
+    human_tasks: int
+    approvals: int
+
+
+def count_open_work(limit: int) -> OpenWork:
+    """Count each kind up to `limit`. Runs one query."""
+    runs = [Run.objects.filter(status=status) for status in COUNTED_STATUSES]
+    *by_status, human_tasks, approvals = _count_up_to(
+        limit, *runs, waiting_attempts().select_related(None), BulkOperation.objects.waiting_for_approval()
+    )
+    return OpenWork(dict(zip(COUNTED_STATUSES, by_status, strict=True)), human_tasks, approvals)
+
+
+def _count_up_to(limit: int, *rows: QuerySet) -> tuple[int, ...]:
+    parts = [each.order_by().values("pk")[:limit].query.sql_with_params() for each in rows]
+    counts = ", ".join(f"(SELECT COUNT(*) FROM ({sql}) AS counted)" for sql, _ in parts)
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {counts}", [param for _, params in parts for param in params])
+        return cursor.fetchone()
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingLoad:
+    """Number of waiting items, and since when the oldest of them has been due."""
+
+    count: int = 0
+    since: int | None = None
+
+    def age_seconds(self, now: int) -> float:
+        return max(now - self.since, 0) / 1000 if self.since is not None else 0.0
+
+    def __add__(self, other: "WaitingLoad") -> "WaitingLoad":
+        moments = [moment for moment in (self.since, other.since) if moment is not None]
+        return WaitingLoad(self.count + other.count, min(moments, default=None))
+
+
+@dataclass(frozen=True, slots=True)
+class EngineLoad:
+    """Load of queues, outbox and sweeps at one time. `undelivered`: messages by the kind of their receivers."""
+
+    queues: dict[str, WaitingLoad]
+    outbox: WaitingLoad
+    undelivered: dict[str, int]
+    sweeps: Sequence[SweepPass]
+
+
+def measure_load(max_queues: int, others: str) -> EngineLoad:
+    """Return the current load. Beyond the `max_queues` longest queues, all others count under the name `others`."""
+    outbox, undelivered = _outbox_load()
+    return EngineLoad(_queue_load(max_queues, others), outbox, undelivered, list(SweepPass.objects.order_by("name")))
+
+
+def _outbox_load() -> tuple[WaitingLoad, dict[str, int]]:
+    """Return the messages on their way, and the number of undelivered ones by the kind of their receivers."""
+    is_undelivered = Q(due_at=NEVER)
+    rows = (
+        Message.objects.order_by()
+        .values_list("subject")
+        .annotate(
+            count=Count("pk", filter=~is_undelivered),
+            since=Min("sent_at", filter=~is_undelivered),
+            undelivered=Count("pk", filter=is_undelivered),
+        )
+    )
+    outbox, undelivered = WaitingLoad(), dict.fromkeys(RECEIVER_KINDS.values(), 0)
+    for subject, count, since, failed in rows:
+        outbox += WaitingLoad(count, since)
+        kind = receiver_kind(subject) or "other"
+        undelivered[kind] = undelivered.get(kind, 0) + failed
+    return outbox, undelivered
+
+
+def waiting_by_queue():
+    """Return pending count and earliest due time of each queue. Reads only the index that claims use."""
+    return (
+        Attempt.objects.pending()
+        .values_list("queue")
+        .annotate(count=Count("pk"), since=Min("visible_at"))
+        .order_by("-count", "queue")
+    )
+
+
+def _queue_load(most: int, others: str) -> dict[str, WaitingLoad]:
+    found: dict[str, WaitingLoad] = {}
+    for queue, count, since in waiting_by_queue():
+        name = queue if len(found) < most else others
+        found[name] = found.get(name, WaitingLoad()) + WaitingLoad(count, since)
+    return found
+
 
 LATE_AFTER_MS = MINUTE
 """A sweep without a pass for this long is late. An idle sweep records a pass every ten seconds."""

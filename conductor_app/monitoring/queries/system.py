@@ -10,13 +10,16 @@ from django.db.models import Q
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from ... import conf
-from ...models import Failure, Message, ServerClock, SweepPass
-from ...models.outbox import PUBLISH
-from ..durations import MINUTE, format_duration
-from .database import DatabaseStatus
+from ...db.size import DatabaseStatus
+from ...failures.models import Failure
+from ...runs.models import PUBLISH, Message
+from ...runs.queries.messages import count_undelivered
+from ...settings import conf
+from ...settings import table as conf_table
+from ...tasks.models import SweepPass
+from ...utils.formatting import MINUTE, format_duration
+from ..models import ServerClock
 from .health import LEVELS, has_sweep_failed, is_sweep_late
-from .undelivered_messages import count_undelivered
 
 PRIVATE = ("key", "keys", "token", "tokens", "secret", "secrets", "url", "urls", "connections", "password")
 """Settings whose name ends in one of these words may contain credentials: their values are not shown."""
@@ -65,7 +68,7 @@ def _sweep_word(sweep: SweepPass, now: int) -> tuple[str, str]:
 
 def configuration() -> list[SettingView]:
     """Return every setting of this application with its current value."""
-    return [_setting_view(name) for name in sorted(conf.DEFAULTS)]
+    return [_setting_view(name) for name in sorted(conf_table.DEFAULTS)]
 
 
 def _setting_view(name: str) -> SettingView:
@@ -79,7 +82,7 @@ def _setting_source(name: str, value: Any) -> str:
     """Return the source of a value: environment variable, default or settings file."""
     if name.upper() in os.environ:
         return _("environment")
-    is_default = value == conf.DEFAULTS[name] or (not value and not conf.DEFAULTS[name])
+    is_default = value == conf_table.DEFAULTS[name] or (not value and not conf_table.DEFAULTS[name])
     return _("default") if is_default else _("settings")
 
 

@@ -1,30 +1,169 @@
-"""Views that change the course of a running workflow, or its state."""
+"""Views that control runs: pause, resume, terminate, retry, rerun, skip, jump.
+
+Views that control a running workflow.
+
+Views that continue an ended workflow.
+
+Views that change the course of a running workflow, or its state.
+"""
 
 from django.http import HttpResponse
 
-from ....core.document.checks.values import read_mapping
-from ....engine.runs import removals, skip_and_jump
-from ....engine.runs.run_waits import WaitOutcome, begin_run_wait
-from ....insight.runs.execution import wire_run
-from ...waiting_replies import reply_after, waiting_client
-from .. import request_body
-from ..api_operation import EMPTY_REPLY, NO_CONTENT, REASON_QUERY, REMOVAL_QUERY, WAIT_QUERY, ApiOperation
-from ..openapi import tables as shapes
-from ..permissions import can_control_run, can_remove_run
-from ..replies import EmptyOk, Json, NoContent
-from ..request_fields import read_request
-from ..view import ConductorRequest, ConductorView
-from .execution_views import parse_wait
-from .skip_jump_serializers import (
+from ...core.document.fields import read_mapping
+from ...core.errors import NotFound
+from ...core.states import RUN
+from ...tasks.commands.waits import WaitOutcome, begin_run_wait
+from ...web.api import documents as shapes
+from ...web.api import requests as request_body
+from ...web.api.operations import (
+    EMPTY_REPLY,
+    NO_CONTENT,
+    PLAIN_TEXT,
+    REASON_QUERY,
+    REMOVAL_QUERY,
+    WAIT_QUERY,
+    ApiOperation,
+    EmptyOk,
+    Json,
+    NoContent,
+    PlainText,
+)
+from ...web.api.permissions import can_control_run, can_remove_run
+from ...web.api.requests import read_request
+from ...web.api.view import ConductorRequest, ConductorView
+from ...web.client_views import reply_after, waiting_client
+from ..commands import lifecycle as run_commands
+from ..commands import removal as removals
+from ..commands import repair as run_commands_repair
+from ..commands import repair as skip_and_jump
+from ..documents.workflows import find_run, wire_run
+from .executions import none_to_empty, parse_wait, signal_response
+from .serializers import (
+    RERUN_REQUEST,
     SKIP_REQUEST,
     STATE_UPDATE,
     UPGRADE,
     check_upgrade,
+    parse_rerun_request,
     parse_skip_request,
     parse_state_update,
     step_reference,
 )
-from .wait_serializers import none_to_empty, signal_response
+
+
+class Decide(ConductorView):
+    """PUT /api/workflow/decide/{workflowId}: evaluate the workflow now."""
+
+    operations = {
+        "put": ApiOperation("Reevaluate a workflow", permission=can_control_run, reply=EMPTY_REPLY),
+    }
+
+    def put(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+        skip_and_jump.reevaluate_run(workflow, request.actor.name)
+        return EmptyOk()
+
+
+class Pause(ConductorView):
+    """PUT /api/workflow/{workflowId}/pause: pause the workflow, so that no new task is scheduled."""
+
+    operations = {
+        "put": ApiOperation("Pause a workflow", permission=can_control_run, reply=EMPTY_REPLY),
+    }
+
+    def put(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+        run_commands.pause_run(workflow, request.actor.name)
+        return EmptyOk()
+
+
+class Resume(ConductorView):
+    """PUT /api/workflow/{workflowId}/resume: resume the paused workflow."""
+
+    operations = {
+        "put": ApiOperation("Resume a workflow", permission=can_control_run, reply=EMPTY_REPLY),
+    }
+
+    def put(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+        run_commands.resume_run(workflow, request.actor.name)
+        return EmptyOk()
+
+
+class Remove(ConductorView):
+    """DELETE /api/workflow/{workflowId}/remove: delete the workflow.
+
+    Its sub-workflows are deleted only with `cascade`.
+    """
+
+    operations = {
+        "delete": ApiOperation("Remove a workflow", permission=can_remove_run, reply=EMPTY_REPLY, query=REMOVAL_QUERY),
+    }
+
+    def delete(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+        archive, cascade = request.query.flag("archiveWorkflow", True), request.query.flag("cascade", False)
+        removals.remove_with_descendants(workflow, request.actor.name, archive=archive, cascade=cascade)
+        return EmptyOk()
+
+
+class RetryWorkflow(ConductorView):
+    """POST /api/workflow/{workflowId}/retry: retry the failed tasks."""
+
+    operations = {
+        "post": ApiOperation(
+            "Retry the failed tasks of a workflow",
+            permission=can_control_run,
+            reply=NO_CONTENT,
+            query={"resumeSubworkflowTasks": bool},
+        ),
+    }
+
+    def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+        require_ended(workflow)
+        with_children = request.query.flag("resumeSubworkflowTasks", False)
+        run_commands_repair.retry(workflow, request.actor.name, resume_children=with_children)
+        return NoContent()
+
+
+class Restart(ConductorView):
+    """POST /api/workflow/{workflowId}/restart: restart from the beginning, optionally with the newest definition."""
+
+    operations = {
+        "post": ApiOperation(
+            "Restart a workflow", permission=can_control_run, reply=NO_CONTENT, query={"useLatestDefinitions": bool}
+        ),
+    }
+
+    def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+        with_latest = request.query.flag("useLatestDefinitions", False)
+        run_commands_repair.restart(workflow, request.actor.name, latest_definitions=with_latest)
+        return NoContent()
+
+
+class RerunWorkflow(ConductorView):
+    """POST /api/workflow/{workflowId}/rerun: rerun from one of the tasks, or from the start."""
+
+    operations = {
+        "post": ApiOperation(
+            "Rerun a workflow from a task or from its start",
+            permission=can_control_run,
+            reply=PLAIN_TEXT,
+            body=RERUN_REQUEST,
+        ),
+    }
+
+    def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+        rerun_request = parse_rerun_request(request_body.read_object(request))
+        run_commands_repair.rerun(workflow, request.actor.name, **rerun_request)
+        return PlainText(workflow)
+
+
+def require_ended(workflow: str) -> None:
+    """Refuse to retry an open workflow with 404, as the original does (api §1.2).
+
+    Raises:
+        NotFound: when the workflow is open.
+    """
+    status = find_run(workflow).status
+    if status in RUN.open:
+        raise NotFound(f"Workflow {workflow} is {status} and cannot be retried before it has ended.")
 
 
 class Skip(ConductorView):

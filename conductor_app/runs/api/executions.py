@@ -1,33 +1,140 @@
-"""Views that start a workflow and wait for its result."""
+"""Views that start a workflow and wait for it, and signals.
 
-from dataclasses import replace
+Parameters of waiting requests, and the SignalResponse: a workflow or a task, as the client chooses (api §3.16).
+
+Views that start a workflow and wait for its result.
+
+Views of signals, which complete the WAIT task of a workflow.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import uuid4
 
 from django.http import HttpResponse
 
-from ....core.document.checks.values import read_mapping
-from ....engine.payloads.payload_storage import load_payload
-from ....engine.runs import run_commands
-from ....engine.runs.run_waits import WaitOutcome, begin_run_wait
-from ....insight.runs.execution import find_run
-from ...waiting_replies import reply_after, waiting_client
-from .. import request_body
-from ..api_operation import VERSION_QUERY, WAIT_QUERY, ApiOperation
-from ..openapi import tables as shapes
-from ..permissions import can_start_named_workflow, can_start_workflow
-from ..query_parameters import QueryParameters, parse_integer
-from ..replies import Json
-from ..request_fields import errors_under
-from ..view import ConductorRequest, ConductorView
-from .wait_serializers import (
-    DEFAULT_SECONDS,
-    WaitRequest,
-    none_to_empty,
-    parse_refs,
-    parse_request_id,
-    parse_return_strategy,
-    signal_response,
-)
-from .workflow_serializers import START_REQUEST, parse_start_by_name, parse_start_request
+from ...core.document.fields import read_mapping
+from ...core.errors import Invalid, NotFound
+from ...core.reports import Report
+from ...db.replica import read_snapshot
+from ...payloads.commands import load_payload
+from ...tasks.api.serializers import parse_outcome
+from ...tasks.commands.waits import WaitOutcome, begin_run_wait, signal_run
+from ...web.api import documents as shapes
+from ...web.api import requests as request_body
+from ...web.api.operations import EMPTY_REPLY, VERSION_QUERY, WAIT_QUERY, ApiOperation, EmptyOk, Json
+from ...web.api.permissions import can_signal, can_start_named_workflow, can_start_workflow
+from ...web.api.requests import QueryParameters, errors_under, parse_integer
+from ...web.api.view import ConductorRequest, ConductorView
+from ...web.client_views import reply_after, waiting_client
+from ..commands import lifecycle as run_commands
+from ..documents.tasks import wire_task
+from ..documents.workflows import find_attempt, find_run, wire_run
+from .serializers import START_REQUEST, parse_start_by_name, parse_start_request
+
+RETURN_STRATEGIES = ("TARGET_WORKFLOW", "BLOCKING_WORKFLOW", "BLOCKING_TASK", "BLOCKING_TASK_INPUT")
+MAX_REQUEST_ID_LENGTH = 255
+DEFAULT_SECONDS = 10
+TASK_FIELDS = ("taskType", "taskId", "referenceTaskName", "retryCount", "taskDefName", "status")
+OPTIONAL_TASK_FIELDS = ("correlationId", "retriedTaskId", "workflowType", "reasonForIncompletion")
+RUN_FIELDS = ("input", "output", "priority", "variables", "tasks", "createTime", "updateTime", "status")
+OPTIONAL_RUN_FIELDS = ("correlationId", "createdBy", "reasonForIncompletion")
+
+
+@dataclass(frozen=True, slots=True)
+class WaitRequest:
+    """The condition that a client waits for. `request_id` is empty if the client sent none."""
+
+    seconds: float
+    refs: tuple[str, ...]
+    strategy: str = RETURN_STRATEGIES[0]
+    request_id: str = ""
+
+
+def none_to_empty(text: str) -> str:
+    """Return a parameter's text. One client sends `None` for an absent value (api §8.3)."""
+    return "" if text == "None" else text
+
+
+def parse_refs(text: str) -> tuple[str, ...]:
+    """Return comma-separated reference names."""
+    return tuple(ref.strip() for ref in none_to_empty(text).split(",") if ref.strip())
+
+
+def parse_request_id(text: str) -> str:
+    """Return the id that a client gave its request.
+
+    Raises:
+        Invalid: when it is too long.
+    """
+    trimmed = none_to_empty(text.strip()).replace("\0", "")
+    if len(trimmed) > MAX_REQUEST_ID_LENGTH:
+        raise Invalid(f"requestId must have at most {MAX_REQUEST_ID_LENGTH} characters.")
+    return trimmed
+
+
+def parse_return_strategy(text: str) -> str:
+    """Return the strategy that selects the response.
+
+    Raises:
+        Invalid: when it is unknown.
+    """
+    chosen = none_to_empty(text) or RETURN_STRATEGIES[0]
+    if chosen not in RETURN_STRATEGIES:
+        raise Invalid(f"returnStrategy must be one of {', '.join(RETURN_STRATEGIES)}; it is '{chosen[:100]}'.")
+    return chosen
+
+
+@read_snapshot()
+def signal_response(target_id: str, stop: WaitOutcome, wait_request: WaitRequest) -> dict[str, Any]:
+    """Return the response of the chosen strategy; the target workflow if no task blocks it."""
+    chosen = (
+        wait_request.strategy
+        if stop.attempt_id or wait_request.strategy == "BLOCKING_WORKFLOW"
+        else RETURN_STRATEGIES[0]
+    )
+    target = wire_run(target_id)
+    common = {
+        "responseType": chosen,
+        "targetWorkflowId": target_id,
+        "targetWorkflowStatus": target["status"],
+        "requestId": wait_request.request_id or str(uuid4()),
+        "signalTimeout": stop.timed_out,
+    }
+    return common | DOCUMENT_BY_STRATEGY[chosen](target, stop)
+
+
+def _workflow_document(target: dict[str, Any], stop: WaitOutcome) -> dict[str, Any]:
+    document = {"workflowId": target["workflowId"]} | {name: target[name] for name in RUN_FIELDS}
+    return document | {name: target[name] for name in OPTIONAL_RUN_FIELDS if name in target}
+
+
+def _blocking_workflow_document(target: dict[str, Any], stop: WaitOutcome) -> dict[str, Any]:
+    return _workflow_document(target if stop.run_id == target["workflowId"] else wire_run(stop.run_id), stop)
+
+
+def _blocking_task_document(target: dict[str, Any], stop: WaitOutcome) -> dict[str, Any]:
+    task = wire_task(find_attempt(stop.attempt_id))
+    document = {name: task[name] for name in TASK_FIELDS}
+    document |= {
+        "workflowId": task["workflowInstanceId"],
+        "input": task["inputData"],
+        "output": task["outputData"],
+        "priority": task["workflowPriority"],
+        "createTime": task["startTime"],
+        "updateTime": task["updateTime"],
+    }
+    document |= {"createdBy": task["workerId"]} if "workerId" in task else {}
+    return document | {name: task[name] for name in OPTIONAL_TASK_FIELDS if name in task}
+
+
+DOCUMENT_BY_STRATEGY: dict[str, Callable[[dict[str, Any], WaitOutcome], dict[str, Any]]] = {
+    "TARGET_WORKFLOW": _workflow_document,
+    "BLOCKING_WORKFLOW": _blocking_workflow_document,
+    "BLOCKING_TASK": _blocking_task_document,
+    "BLOCKING_TASK_INPUT": _blocking_task_document,
+}
 
 
 class Execution(ConductorView):
@@ -132,3 +239,53 @@ def output_reply(run_id: str, stop: WaitOutcome) -> HttpResponse:
     reply.headers["X-Workflow-Id"], reply.headers["X-Workflow-Status"] = run.id, run.status
     reply.headers["X-Signal-Timeout"] = str(stop.timed_out).lower()
     return reply
+
+
+DEFAULT_WAIT_MS = 5000
+
+
+class Signal(ConductorView):
+    """POST /api/tasks/{workflowId}/{status}/signal: end the WAIT at which a workflow, or a child of it, stands."""
+
+    operations = {
+        "post": ApiOperation(
+            "Signal the task at which a workflow waits", permission=can_signal, reply=EMPTY_REPLY, body=read_mapping
+        ),
+    }
+
+    def post(self, request: ConductorRequest, workflow_id: str, status: str) -> HttpResponse:
+        send_signal(request, workflow_id, status)
+        return EmptyOk()
+
+
+class SignalAndWait(ConductorView):
+    """POST /api/tasks/{workflowId}/{status}/signal/sync: send a signal and wait for the workflow's next stop."""
+
+    operations = {
+        "post": ApiOperation(
+            "Signal the waiting task of a workflow, and wait for its next stop",
+            permission=can_signal,
+            reply=shapes.SIGNAL_RESPONSE,
+            body=read_mapping,
+            query={"returnStrategy": str, "timeoutMillis": int},
+        ),
+    }
+
+    def post(self, request: ConductorRequest, workflow_id: str, status: str) -> HttpResponse:
+        query = request.query
+        seconds = max(query.integer("timeoutMillis", DEFAULT_WAIT_MS, bits=64), 0) / 1000
+        wait_request = WaitRequest(
+            seconds=seconds, refs=(), strategy=parse_return_strategy(query.text("returnStrategy"))
+        )
+        if send_signal(request, workflow_id, status) is None:
+            raise NotFound(f"No task of workflow {workflow_id} is waiting for a signal.")
+        wait = begin_run_wait(workflow_id, wait_request.seconds, client=waiting_client(request))
+        return reply_after(request, wait, lambda stop: Json(signal_response(workflow_id, stop, wait_request)))
+
+
+def send_signal(request: ConductorRequest, workflow_id: str, status: str) -> str | None:
+    """Merge the body into the output of the first open WAIT task and report its status. Returns the id of the task."""
+    output = request_body.read_object(request) if request_body.read_bytes(request) else {}
+    return signal_run(
+        workflow_id, Report(outcome=parse_outcome(status), output=output, merges=True), request.actor.name
+    )

@@ -1,17 +1,35 @@
-"""Parsing of a StartWorkflowRequest, and documents of a WorkflowStatus (api §3.8, §3.9)."""
+"""Documents of runs: requests to start, rerun and skip, and replies to waiting requests.
 
+SkipTaskRequest as some clients put it into a query parameter: as Python or as Go prints it (api §8.3).
+
+Parsing of a StartWorkflowRequest, and documents of a WorkflowStatus (api §3.8, §3.9).
+
+Parsing of a RerunWorkflowRequest (api §3.8).
+
+SkipTaskRequest, WorkflowStateUpdate and the ids of bulk requests, as clients send them (api §1.3, §2.1, §3.8).
+"""
+
+import ast
+import json
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
+from urllib.parse import parse_qsl
 
-from ....core.document.checks import coerce_workflow
-from ....core.document.checks.document_fields import FieldSpec, FieldTable, ObjectOf
-from ....core.document.checks.values import (
+from django.http import HttpRequest
+
+from ...core.document.fields import (
     ChoiceOf,
     DocumentPosition,
+    FieldSpec,
+    FieldTable,
     IntegerOf,
     ListOf,
     MapOf,
+    ObjectOf,
     ValueRefused,
+    coerce_workflow,
     read_any,
     read_at,
     read_mapping,
@@ -19,12 +37,102 @@ from ....core.document.checks.values import (
     read_text,
     texts,
 )
-from ....core.errors import Invalid, ValidationFailed
-from ....engine.runs.run_commands import StartRequest
-from ....models import Run
-from ..query_parameters import QueryParameters
-from ..request_fields import read_request
-from .debug_serializers import BREAKPOINT, build_request
+from ...core.errors import Invalid, ValidationFailed
+from ...core.reports import Report
+from ...tasks.api.serializers import TASK_RESULT, build_report
+from ...utils.json_values import is_deeper
+from ...web.api import requests as request_body
+from ...web.api.requests import QueryParameters, read_request
+from ..commands.lifecycle import StartRequest
+from ..models import Run
+from .debugger import BREAKPOINT, build_request
+
+MAX_LENGTH = 65_536
+GO_REQUEST = re.compile(r"\{map\[.*\] map\[.*\]\}", re.DOTALL)
+GO_ENTRY = re.compile(r"(?:^| )([^\s:\[\]]+):")
+GO_WORDS = {"true": True, "false": False, "<nil>": None}
+
+
+def parse_query_document(text: str) -> dict[str, Any]:
+    """Return the request that a text represents.
+
+    Raises:
+        Invalid: when the text is in none of the known formats.
+    """
+    text = text.strip()
+    if len(text) > MAX_LENGTH:
+        raise Invalid(f"skipTaskRequest may have at most {MAX_LENGTH} characters. Send it as the JSON body.")
+    if text in ("", "{}", "None", "null", "{map[] map[]}"):
+        return {}
+    if GO_REQUEST.fullmatch(text):
+        return _parse_go_request(text)
+    try:
+        # Encode and parse as JSON: keys become texts, and values that JSON cannot represent are refused.
+        parsed = json.loads(json.dumps(_parse_python_value(text), allow_nan=False))
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+        raise Invalid("Invalid skipTaskRequest. Send it as the JSON body.") from None
+    if not isinstance(parsed, dict):
+        raise Invalid("skipTaskRequest must be an object with taskInput and taskOutput.")
+    return parsed
+
+
+def _parse_python_value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return ast.literal_eval(text)
+
+
+def _parse_go_request(text: str) -> dict[str, Any]:
+    """Parse `{map[a:1] map[b:two words]}`, which is input and output. Types are guessed because the text has none."""
+    first, position = _parse_brackets(text, text.find("["))
+    second, _ = _parse_brackets(text, text.find("[", position))
+    return {"taskInput": _parse_go_map(first), "taskOutput": _parse_go_map(second)}
+
+
+def _parse_brackets(text: str, start: int) -> tuple[str, int]:
+    """Return the text between the bracket at `start` and its closing bracket, and the position after that.
+
+    Raises:
+        Invalid: when the brackets are not balanced.
+    """
+    depth = 0
+    for position in range(start, len(text)) if start >= 0 else ():
+        depth += {"[": 1, "]": -1}.get(text[position], 0)
+        if depth == 0:
+            return text[start + 1 : position], position + 1
+    raise Invalid("Invalid skipTaskRequest: unbalanced brackets. Send it as the JSON body.")
+
+
+def _parse_go_map(inner: str, level: int = 0) -> dict[str, Any]:
+    depths = _bracket_depths(inner)
+    entries = [found for found in GO_ENTRY.finditer(inner) if depths[found.start(1)] == 0]
+    ends = [*(found.start() for found in entries), len(inner)][1:]
+    return {
+        found[1]: _parse_go_value(inner[found.end() : end], level) for found, end in zip(entries, ends, strict=True)
+    }
+
+
+def _bracket_depths(text: str) -> list[int]:
+    depths, depth = [], 0
+    for letter in text:
+        depth += {"[": 1, "]": -1}.get(letter, 0)
+        depths.append(depth)
+    return depths
+
+
+def _parse_go_value(text: str, level: int) -> Any:
+    if text.startswith("map[") and text.endswith("]") and level < 50:
+        return _parse_go_map(text[4:-1], level + 1)
+    if text.startswith("[") and text.endswith("]") and "[" not in text[1:]:
+        return [_parse_go_value(each, level) for each in text[1:-1].split(" ") if each]
+    if text in GO_WORDS:
+        return GO_WORDS[text]
+    try:
+        return json.loads(text) if re.fullmatch(r"-?\d+(\.\d+)?(e[+-]?\d{1,2})?", text) else text
+    except ValueError:
+        return text
+
 
 MAX_DOMAIN_LENGTH = 128
 IDEMPOTENCY_STRATEGIES = ("FAIL", "RETURN_EXISTING", "FAIL_ON_RUNNING")
@@ -157,3 +265,161 @@ def parse_idempotency(headers: Mapping[str, str]) -> tuple[str | None, str]:
     if position.validation_errors:
         raise ValidationFailed(position.validation_errors)
     return key, strategy or "FAIL"
+
+
+RERUN_REQUEST: FieldTable = (
+    FieldSpec("reRunFromWorkflowId", read_text),
+    FieldSpec("workflowInput", read_mapping),
+    FieldSpec("reRunFromTaskId", read_text, ""),
+    FieldSpec("taskInput", read_mapping),
+    FieldSpec("correlationId", read_text),
+)
+"""The workflow's id is ignored: the address names it."""
+
+
+def parse_rerun_request(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a rerun.
+
+    Raises:
+        ValidationFailed: when fields are invalid
+        Invalid: when the id of the task is invalid.
+    """
+    fields = read_request(document, RERUN_REQUEST, "rerunWorkflow.request", lambda _read, _place: None)
+    if document.get("reRunFromTaskId") and not fields["reRunFromTaskId"]:
+        # Only NUL characters: neither a task nor the whole workflow was meant.
+        raise Invalid("Invalid reRunFromTaskId.")
+    return {
+        "attempt_id": fields["reRunFromTaskId"],
+        "task_input": fields.get("taskInput"),
+        "input": fields.get("workflowInput"),
+        "correlation_id": fields.get("correlationId"),
+    }
+
+
+SKIP_REQUEST: FieldTable = (FieldSpec("taskInput", read_mapping, dict), FieldSpec("taskOutput", read_mapping, dict))
+STATE_UPDATE: FieldTable = (
+    FieldSpec("taskReferenceName", read_text, ""),
+    FieldSpec("taskResult", ObjectOf(TASK_RESULT)),
+    FieldSpec("variables", read_mapping, dict),
+)
+CORRELATION: FieldTable = (FieldSpec("correlationIds", texts, list), FieldSpec("workflowNames", texts, list))
+UPGRADE: FieldTable = (
+    FieldSpec("name", read_name, ""),
+    FieldSpec("version", IntegerOf()),
+    FieldSpec("taskOutput", read_mapping, dict),
+    FieldSpec("workflowInput", read_mapping, dict),
+)
+NAMED_VALUE_PATTERN = re.compile(r"(taskInput|taskOutput)\[([^\[\]]+)\]")
+UNFILLED_REFERENCE = "{taskReferenceName}"
+"""The placeholder that two clients send instead of a reference, which they put into the query (api §2.1)."""
+
+
+def parse_skip_request(request: HttpRequest, query: QueryParameters) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return input and output of a task to skip, from a JSON body, a form, or the query.
+
+    Raises:
+        Invalid: when the request is nested too deeply.
+    """
+    request_document = _parse_body(request)
+    if not request_document and query.text("skipTaskRequest"):
+        request_document = parse_query_document(query.text("skipTaskRequest"))
+    if not request_document:
+        request_document = _parse_pairs((name, value) for name, values in query.values.items() for value in values)
+    if is_deeper(request_document, request_body.MAX_DEPTH):
+        raise Invalid(f"The request is nested more than {request_body.MAX_DEPTH} levels deep.")
+    fields = read_request(request_document, SKIP_REQUEST, "skipTaskFromWorkflow.skipTaskRequest", no_check)
+    return fields["taskInput"], fields["taskOutput"]
+
+
+def no_check(fields: dict[str, Any], position: DocumentPosition) -> None:
+    """Check nothing beyond the fields."""
+
+
+def _parse_body(request: HttpRequest) -> dict[str, Any]:
+    body = request_body.read_bytes(request)
+    if request.META.get("CONTENT_TYPE", "").startswith("application/x-www-form-urlencoded"):
+        return _parse_pairs(parse_qsl(body.decode(errors="replace"), keep_blank_values=True))
+    return request_body.read_object(request) if body.strip() else {}
+
+
+def _parse_pairs(pairs) -> dict[str, Any]:
+    """Parse `taskInput[name]=value`, or `taskInput={…}` as JSON."""
+    request_document: dict[str, Any] = {}
+    for name, value in pairs:
+        if found := NAMED_VALUE_PATTERN.fullmatch(name):
+            request_document.setdefault(found[1], {})[found[2]] = value
+        elif name in ("taskInput", "taskOutput") and value:
+            request_document[name] = {**request_document.get(name, {}), **_parse_value(name, value)}
+    return request_document
+
+
+def _parse_value(name: str, value: str) -> dict[str, Any]:
+    fields = request_body.parse_json(value.encode())
+    if not isinstance(fields, dict):
+        raise Invalid(f"Query parameter '{name}' must be a JSON object.")
+    return fields
+
+
+def step_reference(path: str, query: QueryParameters) -> str:
+    """Return the reference in the path, or in the query if a client left the path's placeholder unfilled."""
+    return query.required("taskReferenceName") if path == UNFILLED_REFERENCE else path
+
+
+@dataclass(frozen=True, slots=True)
+class StateUpdate:
+    """A state update of a workflow: variables, and a report on a task that its reference or its id names."""
+
+    variables: dict[str, Any]
+    report: Report | None
+    ref: str
+    attempt_id: str
+
+
+def parse_state_update(document: dict[str, Any]) -> StateUpdate:
+    """Return a WorkflowStateUpdate.
+
+    Raises:
+        ValidationFailed: when fields are invalid.
+    """
+    fields = read_request(document, STATE_UPDATE, "updateWorkflowState.updateRequest", _check_state)
+    result = fields.get("taskResult")
+    return StateUpdate(
+        variables=fields["variables"],
+        report=build_report(result) if result else None,
+        ref=fields["taskReferenceName"],
+        attempt_id=result["taskId"] if result else "",
+    )
+
+
+def _check_state(fields: dict[str, Any], position: DocumentPosition) -> None:
+    result = fields.get("taskResult")
+    if not result:
+        return
+    # The Java SDK leaves the status out to complete the task.
+    result.setdefault("status", "COMPLETED")
+    if not (fields["taskReferenceName"] or result["taskId"]):
+        position.at("taskReferenceName").add_missing("Task reference name cannot be null or empty")
+
+
+def check_upgrade(fields: dict[str, Any], position: DocumentPosition) -> None:
+    """Check that an upgrade names a workflow. Without a version, the newest is meant."""
+    if not fields["name"].strip():
+        position.at("name").add_missing("Workflow name cannot be null or empty")
+
+
+def parse_bulk_ids(body: Any, path: str, max_ids: int) -> list[str]:
+    """Return the one to `max_ids` ids of a bulk request.
+
+    Raises:
+        ValidationFailed: when there are none or too many.
+    """
+    position = DocumentPosition(path)
+    if not isinstance(body, list) or not body:
+        position.add_error("WorkflowIds list cannot be null or empty")
+    elif len(body) > max_ids:
+        position.add_error(f"Cannot process more than {max_ids} workflows in one request; it names {len(body)}")
+    elif not all(isinstance(each, str) for each in body):
+        position.add_error("WorkflowIds must be texts")
+    if position.validation_errors:
+        raise ValidationFailed(position.validation_errors)
+    return [each.replace("\0", "") for each in body]

@@ -1,31 +1,65 @@
-"""Views that start, read and terminate workflows."""
+"""Views that start, read, find and label workflows.
+
+Views that start, read and terminate workflows.
+
+Views that find workflows by their correlation ids.
+
+Views of labels on workflows, an extension of Conductor's API.
+
+A start request sets `labels`; these views add and remove them.
+
+Messages that clients send to a running workflow.
+"""
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import Any
 
 from django.http import HttpResponse
 
-from ....core.document.checks.values import read_mapping, texts
-from ....core.document.lint import lint_document
-from ....core.errors import NotFound
-from ....engine.definitions.workflow_tests import find_test
-from ....engine.runs import run_commands
-from ....insight.runs.execution import attempts_of, find_run, load_rows, run_facts_of, task_documents, wire_run
-from ....models import Run
-from ....models.snapshots import read_snapshot
-from .. import request_body
-from ..api_operation import EMPTY_REPLY, PLAIN_TEXT, ApiOperation
-from ..findings import add_findings
-from ..openapi import tables as shapes
-from ..permissions import (
+from ...core.document.fields import read_mapping, texts
+from ...core.errors import NotFound
+from ...core.validation.lint_unknown_fields import lint_document
+from ...db.replica import read_snapshot
+from ...definitions.simulation.commands import find_test
+from ...web.api import documents as shapes
+from ...web.api import requests as request_body
+from ...web.api.operations import (
+    EMPTY_REPLY,
+    INCLUDE_QUERY,
+    PLAIN_TEXT,
+    ApiOperation,
+    ArrayOf,
+    ArraysByKey,
+    EmptyOk,
+    Json,
+    PlainText,
+    add_findings,
+)
+from ...web.api.permissions import (
     can_control_run,
     can_start_workflow,
     can_start_workflow_in_address,
+    can_view_correlated_workflows,
     can_view_run,
     can_view_runs_of_workflow,
 )
-from ..query_parameters import parse_integer
-from ..replies import EmptyOk, Json, PlainText
-from ..request_fields import errors_under
-from ..view import ConductorRequest, ConductorView
-from .workflow_serializers import START_REQUEST, parse_start_by_name, parse_start_request, workflow_status_document
+from ...web.api.requests import errors_under, parse_integer, read_object, read_request
+from ...web.api.view import ConductorRequest, ConductorView
+from ..commands import labels_and_messages as inbox
+from ..commands import labels_and_messages as labels
+from ..commands import lifecycle as run_commands
+from ..documents.tasks import attempts_of, load_rows, run_facts_of, task_documents
+from ..documents.workflows import find_run, wire_run, wire_runs
+from ..models import Run, RunLabel
+from .serializers import (
+    CORRELATION,
+    START_REQUEST,
+    no_check,
+    parse_start_by_name,
+    parse_start_request,
+    workflow_status_document,
+)
 
 
 class Workflows(ConductorView):
@@ -173,3 +207,136 @@ class Running(ConductorView):
         else:
             found = found.open()
         return Json(list(found.order_by("created_at", "id").values_list("id", flat=True)))
+
+
+CHUNK_SIZE = 500
+"""Correlation ids that one query looks for."""
+
+
+class Correlated(ConductorView):
+    """GET /api/workflow/{name}/correlated/{correlationId}: list the workflows of a name with a correlation id."""
+
+    operations = {
+        "get": ApiOperation(
+            "List workflows with a correlation id",
+            permission=can_view_runs_of_workflow,
+            reply=ArrayOf(shapes.WORKFLOW),
+            query=INCLUDE_QUERY,
+        ),
+    }
+
+    def get(self, request: ConductorRequest, workflow: str, correlation_id: str) -> HttpResponse:
+        return Json(running_by_correlation_id(request, [workflow], [correlation_id])[correlation_id])
+
+
+class CorrelatedMany(ConductorView):
+    """POST, GET /api/workflow/{name}/correlated: list the workflows of a name by correlation id."""
+
+    operations = {
+        "post": ApiOperation(
+            "List workflows with any of several correlation ids",
+            permission=can_view_runs_of_workflow,
+            reply=ArraysByKey(shapes.WORKFLOW),
+            body=texts,
+            query=INCLUDE_QUERY,
+        ),
+        "get": ApiOperation(
+            "List workflows with any of several correlation ids, given in the query",
+            permission=can_view_runs_of_workflow,
+            reply=ArraysByKey(shapes.WORKFLOW),
+            query=INCLUDE_QUERY | {"correlationIds": str},
+        ),
+    }
+
+    def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+        return Json(running_by_correlation_id(request, [workflow], request_body.read_texts(request)))
+
+    def get(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+        # One client asks so, and repeats the ids in the query or sends them as a body.
+        requested = request.query.texts("correlationIds") or request.query.texts("correlationId")
+        if not requested and request_body.read_bytes(request):
+            requested = request_body.read_texts(request)
+        return Json(running_by_correlation_id(request, [workflow], requested))
+
+
+class CorrelatedBatch(ConductorView):
+    """POST /api/workflow/correlated/batch: list the workflows of several names by correlation id."""
+
+    operations = {
+        "post": ApiOperation(
+            "List workflows with any of several names and correlation ids",
+            permission=can_view_correlated_workflows,
+            reply=ArraysByKey(shapes.WORKFLOW),
+            body=shapes.CORRELATION,
+            query=INCLUDE_QUERY,
+        ),
+    }
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        requested = read_request(
+            request_body.read_object(request), CORRELATION, "getWorkflows.correlationIdsSearchRequest", no_check
+        )
+        return Json(running_by_correlation_id(request, requested["workflowNames"], requested["correlationIds"]))
+
+
+def running_by_correlation_id(
+    request: ConductorRequest, names: Iterable[str], ids: Iterable[str]
+) -> dict[str, list[dict[str, Any]]]:
+    """Return the running workflows with these names by correlation id, and the ended ones too if requested.
+
+    An empty id finds no workflow: it would match every workflow without a correlation id.
+    """
+    runs, wanted = Run.objects.all(), {name.replace("\0", "") for name in names}
+    if not request.query.flag("includeClosed", False):
+        runs = runs.filter(status="RUNNING")
+    with_tasks = request.query.flag("includeTasks", False)
+    found: dict[str, list[dict[str, Any]]] = {id: [] for id in ids}
+    remaining = iter(filter(None, found))
+    while chunk := list(islice(remaining, CHUNK_SIZE)):
+        # Looked up without their names: SQLite would read all runs of a name instead.
+        correlated = runs.filter(correlation_id__in=chunk).exclude(correlation_id="").values_list("id", "name")
+        chosen = Run.objects.filter(pk__in=[id for id, name in correlated if name in wanted])
+        for run in wire_runs(chosen.order_by("created_at", "id"), with_tasks):
+            found[run["correlationId"]].append(run)
+    return found
+
+
+class WorkflowLabels(ConductorView):
+    """GET, PUT, DELETE /api/workflow/{workflowId}/labels: get, add or remove labels. The reply has all labels."""
+
+    operations = {
+        "get": ApiOperation("List the labels of a workflow", permission=can_view_run, reply=texts),
+        "put": ApiOperation("Add labels to a workflow", permission=can_control_run, reply=texts, body=texts),
+        "delete": ApiOperation("Remove labels from a workflow", permission=can_control_run, reply=texts, body=texts),
+    }
+
+    def get(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+        return _labels_of(find_run(workflow).pk)
+
+    def put(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+        labels.add_labels(workflow, request_body.read_texts(request), request.actor.name)
+        return _labels_of(workflow)
+
+    def delete(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+        labels.remove_labels(workflow, request_body.read_texts(request), request.actor.name)
+        return _labels_of(workflow)
+
+
+def _labels_of(run_id: str) -> Json:
+    return Json(list(RunLabel.objects.filter(run_id=run_id).order_by("name").values_list("name", flat=True)))
+
+
+class WorkflowMessages(ConductorView):
+    """POST /api/workflow/{workflowId}/messages: keep a message until a PULL_WORKFLOW_MESSAGES task takes it.
+
+    A refusal has the shape of all others, where the original answers bare text (api §1.2): clients read its message.
+    """
+
+    operations = {
+        "post": ApiOperation(
+            "Send a message to a running workflow", permission=can_control_run, reply=PLAIN_TEXT, body=read_mapping
+        ),
+    }
+
+    def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
+        return PlainText(inbox.send_inbox_message(workflow, read_object(request)))

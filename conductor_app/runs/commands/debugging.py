@@ -6,19 +6,20 @@ from typing import Any
 
 from django.db import transaction
 
-from ... import clock, conf, randomness
+from ...access import audit
 from ...core import commands
 from ...core.breakpoints import BEFORE, Breakpoint, breakpoints_of, require_valid
 from ...core.commands.debug import add_breakpoint
 from ...core.errors import Conflict, Invalid, NotFound
-from ...models import Attempt, WorkflowDefinition
-from .. import audit
-from ..definitions.definition_audit import bump_definitions_revision
-from ..definitions.resolved_definitions import read_unsaved
-from ..payloads.size_limits import refuse_large
+from ...definitions.models import WorkflowDefinition
+from ...definitions.resolved_definitions import bump_definitions_revision, read_unsaved
+from ...payloads.commands import refuse_large
+from ...settings import conf
+from ...utils import clock, randomness
+from ..models import Attempt
 from .change import Audit, RunCommand, change_run
 from .decision import DecisionFailed
-from .retry_rerun_restart import Asked, locate_attempt
+from .repair import Asked, locate_attempt
 
 MINUTE_MS = 60_000
 

@@ -1,4 +1,7 @@
-"""Commands on runs: start, pause, resume, terminate and remove. `retry_rerun_restart` has those that reopen runs."""
+"""Commands on runs: start, pause, resume, terminate and remove. `retry_rerun_restart` has those that reopen runs.
+
+Start of a run by an operator, with an audit entry.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -6,58 +9,43 @@ from typing import Any
 
 from django.db import transaction
 
-from ... import clock, conf, fault_points, randomness
-from ...access.current_actor import current_actor, current_user_id
-from ...access.uses import require_debug, require_inline_definition, require_starts
+from ...access import audit
+from ...access import quotas as quota_checks
+from ...access.authentication import current_actor, current_user_id
+from ...access.grants import require_debug, require_inline_definition, require_starts
 from ...core import commands
 from ...core.breakpoints import live_breakpoints, require_valid, with_breakpoints
-from ...core.child_run import set_first_timer
+from ...core.child_runs import set_first_timer
 from ...core.commands.debug import add_breakpoint
 from ...core.decide import Decision, RevisionInfo, no_command
 from ...core.definition import Definition
 from ...core.effects import Effect
 from ...core.errors import Busy, Conflict, InputInvalid, Invalid, NotFound, PayloadOverLimit, ValidationError
-from ...core.ids import derived_id
-from ...core.schema_check import schema_question
+from ...core.primitives import derived_id
+from ...core.schemas import schema_question
 from ...core.snapshot import Run
 from ...core.states import RUN, RUNNING
-from ...models import Failure
-from ...models import Run as RunRow
-from ...models.fields import dumps
-from ...store import removal
-from ...store import runs as store
-from ...store.child_runs_and_messages import RunOrigin
-from ...store.payloads import release_payloads
-from ...store.statement_batch import StaleRow, StatementBatch
-from ...store.statements import is_in_transaction
+from ...db.fields import dumps
+from ...db.statements import is_in_transaction
+from ...definitions import resolved_definitions
+from ...definitions.resolved_definitions import check_against_schema
+from ...failures.models import Failure
+from ...payloads import commands as payload_storage
+from ...payloads import files
+from ...payloads.store import release_payloads
+from ...settings import conf
 from ...telemetry.log_context import log_context
-from .. import audit
-from ..access import quota_checks
-from ..definitions import resolved_definitions
-from ..definitions.json_schema import check_against_schema
-from ..payloads import file_handles as files
-from ..payloads import payload_storage
-from . import labels, workflow_rate_limits
-from .change import Audit, RunCommand, change_run, wake_run
-from .data_loading import LoadedData
+from ...utils import clock, fault_points, randomness
+from ..models import Run as RunRow
+from ..store import due as removal
+from ..store import loading as store
+from ..store.batch import StaleRow, StatementBatch
+from ..store.writing import RunOrigin
+from . import labels_and_messages as labels
+from . import rate_limits as workflow_rate_limits
+from .change import Audit, RunCommand, TransactionLoop, change_run, wake_run
 from .debugging import BreakpointRequest, build_breakpoint
-from .decision import DecisionFailed, decide_from_rows, new_batch, save_decision
-from .retry_rerun_restart import rerun, restart, retry
-from .transaction_loop import TransactionLoop
-
-__all__ = [
-    "StartRequest",
-    "pause_run",
-    "remove_run",
-    "rerun",
-    "restart",
-    "resume_run",
-    "retry",
-    "start",
-    "terminate_run",
-    "wake_run",
-]
-
+from .decision import DecisionFailed, LoadedData, decide_from_rows, new_batch, save_decision
 
 FARTHEST_MS = 366 * 86_400_000
 """The farthest time of a delayed start."""
@@ -366,3 +354,15 @@ def remove_run(run_id: str, by: str, reason: str = "", archive: bool = True) -> 
         release_payloads(run_id, clock.now())
         removal.delete_run(run_id)
         audit.record("run", run_id, "remove", by, reason=reason)
+
+
+def start_by_hand(request: StartRequest, by: str, reason: str = "") -> tuple[str, bool]:
+    """Start a run. Returns its id, and False if its idempotency key belongs to an existing run."""
+    created: list[str] = []
+
+    def note(run_id: str) -> None:
+        audit.record("run", run_id, "start", by, reason=reason)
+        created.append(run_id)
+
+    run_id = start(request, by, within_transaction=note)
+    return run_id, run_id in created

@@ -1,6 +1,8 @@
 """Delivery of messages between runs: right after the commit that wrote them, or by the sweep.
 
 This module is a leaf of the engine: `message_handlers` registers what each message does.
+
+Commands of operators on undelivered messages: try them again, or discard them.
 """
 
 import logging
@@ -9,23 +11,28 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from threading import local
 
+from django.db import transaction
 from django.db.models import TextField
 from django.db.models.functions import Cast
 
-from .. import clock, fault_points, process_state
-from ..access.current_actor import acting_as
-from ..access.masking import decrypt_masked
-from ..core.errors import AlreadyResolved, Conflict, Forbidden, Invalid, NotFound, RequestRefused, StepRefused
-from ..core.masking import MARK
-from ..core.snapshot import NEVER
-from ..core.states import RUN
-from ..models import Message, Run
-from ..models.fields import loads_encrypted
-from ..process_state import Wiring
-from ..store import outbox_messages, task_groups
-from ..store.due_rows import due_messages
-from ..telemetry.log_context import log_context
-from ..transient_errors import discard_broken_connection
+from ...access import audit
+from ...access.authentication import acting_as
+from ...access.secrets import decrypt_masked
+from ...core.errors import AlreadyResolved, Conflict, Forbidden, Invalid, NotFound, RequestRefused, StepRefused
+from ...core.masking import MARK
+from ...core.snapshot import NEVER
+from ...core.states import RUN
+from ...db.fields import loads_encrypted
+from ...db.transient_errors import discard_broken_connection
+from ...taskcluster import store as task_groups
+from ...telemetry.log_context import log_context
+from ...utils import clock, fault_points, process_state
+from ...utils.process_state import Wiring
+from ..models import PUBLISH, Message, Run
+from ..queries.messages import GROUP, TASK, receiver_kind
+from ..queries.messages import RUN as UNDELIVERED_MESSAGES_RUN
+from ..store import due as outbox_messages
+from ..store.due import due_messages
 
 Handler = Callable[[Message], None]
 
@@ -181,3 +188,52 @@ def _deliver_again(id: int) -> bool:
         error = message.error or INTERRUPTED
         outbox_messages.update_messages([id], tries=message.tries + 1, due_at=_next_try_at(message), error=error)
     return _deliver(message)
+
+
+AUDITED_RECEIVERS = {UNDELIVERED_MESSAGES_RUN: "run", TASK: "task", GROUP: "task_group"}
+"""Receivers whose pages show the audit entries about their messages. Other entries are about the message itself."""
+
+
+def retry_messages(ids: Iterable[int], by: str, reason: str) -> int:
+    """Try undelivered messages again, the first ones at once. Returns how many; the others are delivered already.
+
+    Raises:
+        Invalid: when the reason is missing.
+    """
+    with transaction.atomic():
+        found = _lock_and_audit(ids, "retry_message", by, reason)
+        outbox_messages.retry_undelivered([message.pk for message in found], clock.now())
+        internal = tuple(message.pk for message in found if message.subject != PUBLISH)
+        # Publishers find messages to other systems within a second.
+        transaction.on_commit(partial(deliver_after_commit, internal))
+    return len(found)
+
+
+def discard_messages(ids: Iterable[int], by: str, reason: str) -> int:
+    """Delete undelivered messages. Returns how many. A run that waits for one of them waits until it is terminated.
+
+    Raises:
+        Invalid: when the reason is missing.
+    """
+    with transaction.atomic():
+        found = _lock_and_audit(ids, "discard_message", by, reason)
+        outbox_messages.discard_undelivered([message.pk for message in found])
+    return len(found)
+
+
+def _lock_and_audit(ids: Iterable[int], action: str, by: str, reason: str) -> Sequence[Message]:
+    if not reason.strip():
+        raise Invalid("Enter a reason.")
+    rows = Message.objects.undelivered().defer("facts").filter(pk__in=list(ids)).order_by("pk")
+    found = list(rows.select_for_update())
+    for message in found:
+        kind = AUDITED_RECEIVERS.get(receiver_kind(message.subject))
+        facts = {
+            "message": message.pk,
+            "subject": message.subject,
+            "receiver": message.to,
+            "tries": message.tries,
+            "error": message.error,
+        }
+        audit.record(kind or "message", message.to if kind else message.pk, action, by, reason=reason, facts=facts)
+    return found

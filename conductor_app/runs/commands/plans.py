@@ -1,28 +1,170 @@
-"""Preview of a command: it is decided like the command itself, but without locks, and nothing is saved."""
+"""Plans of operations: decided without saving, and described.
 
-from collections import deque
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+Operations that operators apply to runs, as values that can be planned or applied.
+
+Preview of a command: it is decided like the command itself, but without locks, and nothing is saved.
+
+Plan of an operation: its command is decided without saving, and each task of each affected run is classified.
+"""
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ... import clock
 from ...core import commands, reports
-from ...core.child_run import new_child_run
+from ...core.child_runs import new_child_run
 from ...core.data_requests import DataRequest, DefinitionByName, InlineDefinition
-from ...core.decide import Decision, no_command
+from ...core.decide import Decision, DecisionLoop, no_command
 from ...core.decision_context import Command
-from ...core.decision_loop import DecisionLoop
 from ...core.definition import Definition
 from ...core.effects import Effect, SendMessage, StartRun
 from ...core.errors import Busy, Conflict, Invalid, NotFound, PayloadOverLimit
-from ...core.frozen import fast_replace
+from ...core.primitives import fast_replace
 from ...core.snapshot import UNKNOWN, Run
-from ...models import Attempt
-from ...store import runs as store
-from ..definitions import resolved_definitions
-from ..payloads import payload_storage
-from .data_loading import LoadedData
-from .decision import DecisionFailed, decide_from_rows
+from ...core.task_impact import AGAIN, IMPACTS, TaskImpact, task_impacts
+from ...definitions import resolved_definitions
+from ...payloads import commands as payload_storage
+from ...payloads.commands import refuse_large
+from ...settings import conf
+from ...utils import clock
+from ..models import Attempt
+from ..store import loading as store
+from .change import Audit, RunCommand, change_run
+from .debugging import rewind_command
+from .decision import DecisionFailed, LoadedData, decide_from_rows
+from .repair import (
+    Asked,
+    Find,
+    move_to_version_command,
+    rerun_command,
+    resolve_and_save,
+    restart_command,
+    retry_command,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """An operation on a run. Values that are None or empty stay unchanged.
+
+    `attempt_id`: an attempt of the task from which a rerun continues. `ref`: the step to skip or to jump to. `version`:
+    the version of the definition to follow.
+    """
+
+    name: str
+    attempt_id: str = ""
+    ref: str = ""
+    task_input: dict[str, Any] | None = None
+    task_output: dict[str, Any] | None = None
+    input: dict[str, Any] | None = None
+    version: int | None = None
+    latest: bool = False
+    resume_children: bool = False
+    with_failure: bool = False
+    reason: str = ""
+
+
+def _retry_command(run_id: str, operation: Operation, find: Find) -> Asked:
+    return retry_command(run_id, operation.resume_children)
+
+
+def _rerun_command(run_id: str, operation: Operation, find: Find) -> Asked:
+    return rerun_command(run_id, operation.attempt_id, operation.task_input, operation.input)
+
+
+def _restart_command(run_id: str, operation: Operation, find: Find) -> Asked:
+    return restart_command(run_id, operation.latest, operation.version, find=find)
+
+
+def _upgrade_command(run_id: str, operation: Operation, find: Find) -> Asked:
+    return move_to_version_command(run_id, operation.version, find=find)
+
+
+def _skip_command(run_id: str, operation: Operation, find: Find) -> Asked:
+    return run_id, commands.skip_step(operation.ref, operation.task_input, operation.task_output)
+
+
+def _rewind_command(run_id: str, operation: Operation, find: Find) -> Asked:
+    return rewind_command(run_id, operation.attempt_id, operation.task_input)
+
+
+def _jump_command(run_id: str, operation: Operation, find: Find) -> Asked:
+    return run_id, commands.jump_to_step(operation.ref, operation.task_input)
+
+
+OPERATIONS: dict[str, Callable[[str, Operation, Find], Asked]] = {
+    "retry": _retry_command,
+    "rerun": _rerun_command,
+    "rewind": _rewind_command,
+    "restart": _restart_command,
+    "skip": _skip_command,
+    "jump": _jump_command,
+    "upgrade": _upgrade_command,
+    "pause": lambda run_id, operation, find: (run_id, commands.pause_run),
+    "resume": lambda run_id, operation, find: (run_id, commands.resume_run),
+    "terminate": lambda run_id, operation, find: (
+        run_id,
+        commands.terminate_run(operation.reason, operation.with_failure),
+    ),
+}
+FORWARD_OPERATIONS = ("skip", "jump", "upgrade")
+"""Operations that require a running run and do not change its status."""
+
+
+def operation_command(run_id: str, operation: Operation, find: Find = resolved_definitions.read_unsaved) -> Asked:
+    """Return the id of the run to change, and the command for it.
+
+    `find`: loads the resolved definition that the run would follow; the default does not save it.
+
+    Raises:
+        NotFound: when there is no such run or definition.
+        Conflict: when the run's state does not allow the operation.
+        Invalid: when the operation is unknown, or one of its values is invalid.
+        PayloadTooLarge: when an input or an output is larger than the limit.
+    """
+    if operation.name not in OPERATIONS:
+        raise Invalid(f"Unknown operation {operation.name[:64]!r}. Use one of: {', '.join(OPERATIONS)}.")
+    refuse_large(operation.task_input, conf.task_payload_max_bytes)
+    refuse_large(operation.task_output, conf.task_payload_max_bytes, "The output")
+    refuse_large(operation.input, conf.workflow_payload_max_bytes)
+    return OPERATIONS[operation.name](run_id, operation, find)
+
+
+def apply_operation(
+    run_id: str,
+    operation: Operation,
+    by: str,
+    *,
+    revision: int | None = None,
+    within_transaction: Callable[[int], None] | None = None,
+) -> None:
+    """Apply an operation to a run. `within_transaction` writes in the same transaction.
+
+    Raises:
+        RevisionChanged: when the run is not in this revision any more.
+        NotFound: when there is no such run or definition.
+        Conflict: when the run's state does not allow the operation, or the decision after it fails.
+        Invalid: when the operation is unknown, or one of its values is invalid.
+    """
+    target, command = operation_command(run_id, operation, resolve_and_save)
+    try:
+        change_run(
+            RunCommand(
+                target,
+                command,
+                by,
+                operation.reason,
+                audit=Audit(operation.name),
+                within_transaction=within_transaction,
+                expected_revision=revision,
+            )
+        )
+    except DecisionFailed as fault:
+        raise Conflict(
+            f"The operation would leave run {target} in a state that the engine cannot continue from: {fault}"[:500]
+        ) from fault
+
 
 MAX_MESSAGES = 200
 """The maximum number of messages between runs that a preview follows."""
@@ -210,3 +352,100 @@ PREVIEW_HANDLERS: dict[str, Callable[[PreviewWorld, str, dict[str, Any]], None]]
     "child_ended": _handle_child_ended,
 }
 """Handlers of messages in a preview. Rate limits, and messages to other systems, are ignored."""
+
+
+MAX_REPLACED = 50
+"""The maximum number of replaced child runs that a plan reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRun:
+    """The part of a plan for one run. `is_replaced`: a new run repeats its work, and it stays unchanged."""
+
+    run_id: str
+    definition: str
+    version: int
+    status: str
+    then: str
+    impacts: tuple[TaskImpact, ...]
+    is_new: bool = False
+    is_replaced: bool = False
+
+
+@dataclass(frozen=True)
+class OperationPlan:
+    """Result that an operation would have.
+
+    `target`: the run that the operation changes. `revision`: the revision of `target`; the confirmation sends it back.
+    `is_cut`: the plan is incomplete, because too many runs are affected.
+    """
+
+    run_id: str
+    target: str
+    revision: int
+    operation: Operation
+    runs: tuple[PlannedRun, ...]
+    is_cut: bool = False
+    counts: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def external(self) -> list[tuple[PlannedRun, TaskImpact]]:
+        """Tasks whose external effects the operation would repeat, with their runs."""
+        return [(run, impact) for run in self.runs for impact in run.impacts if impact.repeats_effects]
+
+
+def plan_operation(run_id: str, operation: Operation) -> OperationPlan:
+    """Return the plan of an operation.
+
+    Raises:
+        NotFound, Conflict, Invalid: as `apply_operation`.
+    """
+    target, command = operation_command(run_id, operation)
+    seen = preview(target, command)
+    affected = [(foreseen, _plan_run(foreseen)) for foreseen in _in_order(seen)]
+    replaced, is_cut = _superseded_children(child for pair in affected for child in _replaced_children_of(*pair))
+    runs = [run for _, run in affected]
+    counted = Counter(impact.name for run in runs for impact in run.impacts)
+    counts = {name: counted[name] for name in IMPACTS if counted[name]}
+    return OperationPlan(run_id, target, seen.revision, operation, (*runs, *replaced), seen.is_cut or is_cut, counts)
+
+
+def _in_order(seen: Preview) -> Iterator[RunPreview]:
+    """Yield the target first, then the other runs that the operation would change."""
+    for foreseen in seen.runs.values():
+        if foreseen.effects or foreseen.before.id == seen.run_id:
+            yield foreseen
+
+
+def _plan_run(foreseen: RunPreview) -> PlannedRun:
+    before, after = foreseen.before, foreseen.after
+    impacts = tuple(task_impacts(before, foreseen.effects, after))
+    is_new = not before.has_begun and before.revision == 0
+    name, version = after.definition.name, after.definition.version
+    return PlannedRun(before.id, name, version, before.status, after.status, impacts, is_new)
+
+
+def _replaced_children_of(foreseen: RunPreview, planned: PlannedRun) -> Iterator[str]:
+    """Yield the child runs that new child runs replace."""
+    for impact in planned.impacts:
+        task = foreseen.after.tasks.get(impact.key)
+        if impact.name == AGAIN and impact.child_id and (task is None or task.attempt.child_id != impact.child_id):
+            yield impact.child_id
+
+
+def _superseded_children(children: Iterable[str]) -> tuple[list[PlannedRun], bool]:
+    """Return the plans of replaced child runs and their descendants, and True if there are more."""
+    left = deque(children)
+    found: list[PlannedRun] = []
+    while left and len(found) < MAX_REPLACED:
+        try:
+            child = store.load_run(left.popleft())
+        except NotFound:
+            continue
+        impacts = tuple(
+            replace(impact, name=AGAIN, is_later=True) for impact in task_impacts(child, (), child) if impact.has_begun
+        )
+        left.extend(impact.child_id for impact in impacts if impact.child_id)
+        name, version = child.definition.name, child.definition.version
+        found.append(PlannedRun(child.id, name, version, child.status, child.status, impacts, is_replaced=True))
+    return found, bool(left)

@@ -1,28 +1,241 @@
-"""Attempts as Conductor's Task documents (api §3.6)."""
+"""Attempts as Conductor's Task documents (api §3.6).
 
-from collections.abc import Sequence
-from typing import Any
+Definition documents in API replies: the workflow definition and its steps. Cached per resolved definition.
+
+Rows of attempts with the columns of their tasks and runs that API replies need.
+
+Steps of dynamic forks. The head task of a branch stores the document of its step in its step state.
+"""
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property, lru_cache
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
 
 import orjson
+from django.db.models import QuerySet, TextField, Value
+from django.db.models.functions import Cast
 
-from .... import clock
-from ....core.decision_context import conductor_status, conductor_task_type
-from ....core.masking import redact_text
-from ....core.reasons import CONDUCTOR_LENGTH
-from ....core.retry_backoff import MAX_SECONDS
-from ....core.states import COMPLETED, COMPLETED_WITH_ERRORS, SKIPPED
-from ....core.step_structure import FORK
-from ....core.step_types.decision import DecisionStep
-from ....core.step_types.join import Join
-from ....core.step_types.sub_workflow import SubWorkflow
-from ....core.step_types.switch import Switch
-from ....core.step_types.wait import Wait
-from ....models import Attempt
-from ....models.claimed_attempts import ClaimedAttempt
-from ....models.fields import loads
-from . import definition_documents
-from .attempt_rows import Row, RunFacts, claimed_row, load_rows, run_facts, run_facts_of, to_row
-from .branches import dynamic_branches, dynamic_branches_by_run
+from ...core.decision_context import conductor_status, conductor_task_type
+from ...core.definition import DEFAULT_TYPE, FORK, bodies_of, structure_of_step
+from ...core.document.fields import normalize_step, normalize_task, normalize_workflow
+from ...core.document.reading import ALLOWED_SECRETS
+from ...core.errors import CONDUCTOR_LENGTH
+from ...core.masking import redact_text
+from ...core.states import COMPLETED, COMPLETED_WITH_ERRORS, SKIPPED
+from ...core.step_types.decisions import DecisionStep, Switch
+from ...core.step_types.forks import Join
+from ...core.step_types.sub_workflows import SubWorkflow
+from ...core.step_types.waiting import Wait
+from ...core.step_types.worker_tasks import Dynamic
+from ...core.timers import MAX_SECONDS
+from ...db.fields import dumps, loads
+from ...db.keyset_pages import row_type
+from ...definitions.models import ResolvedDefinition
+from ...tasks.store import ClaimedAttempt
+from ...utils import clock
+from ..models import Attempt, Run, Task
+
+Document = dict[str, Any]
+
+
+class StepDocument:
+    """A document with its cached JSON, so that replies need not serialize it again."""
+
+    def __init__(self, document: Document | None) -> None:
+        self.document = document
+
+    @cached_property
+    def json(self) -> orjson.Fragment:
+        return orjson.Fragment(dumps(self.document) or "null")
+
+    @cached_property
+    def task_definition(self) -> "StepDocument":
+        """Return the task definition that is embedded in the step, or an empty document."""
+        return StepDocument((self.document or {}).get("taskDefinition"))
+
+    def named(self, name: str) -> "StepDocument":
+        """Return the document of a DYNAMIC step with the name of its task, as Conductor shows it."""
+        document = self.document or {}
+        if document.get("type") != Dynamic.type or document.get("name") == name:
+            return self
+        own = document.get("taskDefinition")
+        definition = own if own is not default_definition(document) else default_definition({**document, "name": name})
+        return StepDocument({**document, "name": name, "taskDefinition": definition})
+
+    @cached_property
+    def has_rate_limit(self) -> bool:
+        """Return True if the tasks of the step show a rate limit window: those with a task definition or a worker."""
+        document = self.document or {}
+        return document.get("type") == DEFAULT_TYPE or document.get("taskDefinition") is not default_definition(
+            document
+        )
+
+    @cached_property
+    def isolation_fields(self) -> tuple[tuple[str, str], ...]:
+        """Return the isolation group and the execution namespace of the step's tasks."""
+        structure, definition = structure_of_step(self.document or {}), self.task_definition.document or {}
+        has_group = structure.is_isolated or structure.shows_isolation_group
+        group = definition.get("isolationGroupId") if has_group else None
+        name_space = definition.get("executionNameSpace") if structure.is_isolated else None
+        return (("isolationGroupId", group or ""), ("executionNameSpace", name_space or ""))
+
+
+Steps = dict[str, StepDocument]
+
+
+class DefinitionDocuments:
+    """Documents of a resolved definition."""
+
+    def __init__(self, document: Document) -> None:
+        normalized = normalize_workflow({key: value for key, value in document.items() if key != ALLOWED_SECRETS})
+        self.steps = steps_within(normalized["tasks"])
+        self.workflow = StepDocument(normalized)
+
+
+@lru_cache(maxsize=500)
+def definition_documents(resolved_definition_id: str) -> DefinitionDocuments:
+    """Return the documents of a resolved definition. They are cached: a resolved definition never changes."""
+    return DefinitionDocuments(ResolvedDefinition.objects.get(pk=resolved_definition_id).document)
+
+
+def branch_documents(document: Document) -> Steps:
+    """Return the steps of one dynamic branch, by reference."""
+    return steps_within([normalize_step(document)])
+
+
+def steps_within(steps: list[Document]) -> Steps:
+    """Return the steps and their nested steps, by reference. Adds missing default task definitions."""
+    found: Steps = {}
+    waiting = list(steps)
+    while waiting:
+        if step := waiting.pop():
+            if not step.get("taskDefinition"):
+                step["taskDefinition"] = default_definition(step)
+            found[step.get("taskReferenceName") or ""] = StepDocument(step)
+            waiting.extend(each for body in bodies_of(step) for each in body.steps)
+    return found
+
+
+def unknown_step(ref: str, name: str) -> StepDocument:
+    """Return a step for a task that is missing in its definition: name and reference only, never null (api §3.6)."""
+    return steps_within([normalize_step({"name": name, "taskReferenceName": ref})])[ref]
+
+
+def default_definition(step: Document) -> Document:
+    """Return the task definition that Conductor shows for a step without one."""
+    return _default_definition(step.get("name") or "", step.get("type") == DEFAULT_TYPE)
+
+
+@lru_cache(maxsize=5_000)
+def _default_definition(name: str, is_simple: bool) -> Document:
+    limits = {} if is_simple else {"retryCount": 0, "responseTimeoutSeconds": 0}
+    return {**normalize_task({"name": name, **limits})}
+
+
+ROW_COLUMNS = (
+    "id", "number", "seq", "status", "domain", "scheduled_at", "started_at", "updated_at", "ended_at", "lease_ms",
+    "delay_ms", "callback_ms", "rate_count", "rate_seconds", "poll_count", "worker", "reason", "previous_id",
+    "child_id", "name", "run_id", "ends_at", "task__ref", "task__iteration_path", "task__type", "task__status",
+    "task__attempt_id", "task__iteration", "task__branch_head", "input_path", "output_path",
+)  # fmt: skip
+RUN_FACTS = ("id", "name", "correlation_id", "priority", "resolved_definition_id")
+
+if TYPE_CHECKING:
+    Row = Any
+    RunFacts = Any
+else:
+    Row = row_type("Row", [name.replace("task__", "task_") for name in ROW_COLUMNS] + ["input", "output", "step_state"])
+    RunFacts = row_type("RunFacts", RUN_FACTS)
+
+_column_values = attrgetter(*(name.replace("__", ".") for name in ROW_COLUMNS))
+_attempt_values = attrgetter(*(name.replace("__", ".") for name in ROW_COLUMNS), "input", "output", "task.step_state")
+_run_values = attrgetter(*RUN_FACTS)
+_TEXT_COLUMNS = {"input_text": "input", "output_text": "output", "step_state_text": "task__step_state"}
+
+
+def to_row(attempt: Attempt) -> Row:
+    """Return the row of an attempt that was loaded as an object."""
+    return Row._make(_attempt_values(attempt))
+
+
+def claimed_row(attempt: ClaimedAttempt) -> Row:
+    """Return the row of a claimed attempt. Its payloads are serialized JSON."""
+    input, output = orjson.Fragment(attempt.input_text), orjson.Fragment(attempt.output_text)
+    return Row._make((*_column_values(attempt), input, output, attempt.task.step_state_text))
+
+
+def load_rows(attempts: "QuerySet[Attempt]", *, with_payloads: bool = True) -> list[Row]:
+    """Load the rows of a query in one statement. Payloads remain JSON text; without them, they are empty objects."""
+    texts = {
+        name: Cast(path, TextField()) if with_payloads else Value("{}", TextField())
+        for name, path in _TEXT_COLUMNS.items()
+    }
+    return list(map(Row._make, attempts.annotate(**texts).values_list(*ROW_COLUMNS, *texts)))
+
+
+def attempts_of(run_ids: Iterable[str]) -> "QuerySet[Attempt]":
+    """Return the attempts of these runs in the order of their creation."""
+    return Attempt.objects.filter(run_id__in=list(run_ids)).order_by("run_id", "seq")
+
+
+def run_facts_of(run: Any) -> RunFacts:
+    """Return the fields of a run that the documents of its tasks contain."""
+    return RunFacts._make(_run_values(run))
+
+
+def run_facts(run_ids: Iterable[str]) -> list[RunFacts]:
+    """Load the fields of several runs that the documents of their tasks contain."""
+    return list(map(RunFacts._make, Run.objects.filter(pk__in=list(run_ids)).values_list(*RUN_FACTS)))
+
+
+def dynamic_branches_by_run(rows: list[Row]) -> dict[str, dict[str, Steps]]:
+    """Return the dynamic branches of the rows of several runs, by run id. Runs one statement."""
+    wanted = {(row.run_id, row.task_branch_head) for row in rows if row.task_branch_head}
+    found: dict[str, dict[str, Steps]] = {row.run_id: {} for row in rows}
+    if not wanted:
+        return found
+    refs = {branch_head.rpartition("@")[0] for _, branch_head in wanted}
+    heads = Task.objects.filter(run_id__in={run_id for run_id, _ in wanted}, ref__in=refs)
+    for run_id, ref, iteration_path, step_state in heads.values_list("run_id", "ref", "iteration_path", "step_state"):
+        if (run_id, branch_head := f"{ref}@{iteration_path}") in wanted:
+            found[run_id][branch_head] = branch_documents(_branch_document(step_state))
+    for run_id, branch_head in wanted:
+        found[run_id].setdefault(branch_head, {})
+    return found
+
+
+def dynamic_branches(rows: list[Row]) -> dict[str, Steps]:
+    """Return the steps of the dynamic branches that the rows of one run belong to, by branch head."""
+    branch_heads = {row.task_branch_head for row in rows if row.task_branch_head}
+    if not branch_heads:
+        return {}
+    step_states = {
+        row.task_branch_head: row.step_state
+        for row in rows
+        if row.task_branch_head == f"{row.task_ref}@{row.task_iteration_path}"
+    }
+    step_states |= {
+        branch_head: _load_step_state(rows[0].run_id, branch_head) for branch_head in branch_heads - step_states.keys()
+    }
+    return {
+        branch_head: branch_documents(_branch_document(step_state)) for branch_head, step_state in step_states.items()
+    }
+
+
+def _load_step_state(run_id: str, branch_head: str) -> Any:
+    ref, _, iteration_path = branch_head.rpartition("@")
+    return (
+        Task.objects.filter(run_id=run_id, ref=ref, iteration_path=iteration_path)
+        .values_list("step_state", flat=True)
+        .first()
+    )
+
+
+def _branch_document(step_state: Any) -> dict[str, Any]:
+    step_state = loads(step_state) if isinstance(step_state, str) else step_state
+    return (step_state or {}).get("document") or {}
+
 
 EXECUTED_STATUSES = frozenset((COMPLETED, COMPLETED_WITH_ERRORS, SKIPPED))
 """Task statuses for which Conductor sets `executed`: the run continues after them."""
@@ -67,7 +280,7 @@ def task_documents(rows: list[Row], run: RunFacts, is_wire: bool) -> list[dict[s
     return [build_document(row, run, step_of(row, run, branch_steps), now) for row in rows]
 
 
-def wire_row(row: Row, run: RunFacts, step: definition_documents.StepDocument, now: int) -> dict[str, Any]:
+def wire_row(row: Row, run: RunFacts, step: StepDocument, now: int) -> dict[str, Any]:
     """Return a row for an API reply. Payloads are sent as the stored JSON text, without parsing."""
     document = task_fields(row, run, step, now, as_json=True)
     input, output = redact_text(row.input), redact_text(row.output)
@@ -75,27 +288,23 @@ def wire_row(row: Row, run: RunFacts, step: definition_documents.StepDocument, n
     return document
 
 
-def plain_row(row: Row, run: RunFacts, step: definition_documents.StepDocument, now: int) -> dict[str, Any]:
+def plain_row(row: Row, run: RunFacts, step: StepDocument, now: int) -> dict[str, Any]:
     """Return a row with JSON texts as a document of plain values."""
     return task_fields(row._replace(input=loads(row.input), output=loads(row.output)), run, step, now)
 
 
-def step_of(
-    row: Row, run: RunFacts, branch_steps: dict[str, definition_documents.Steps]
-) -> definition_documents.StepDocument:
+def step_of(row: Row, run: RunFacts, branch_steps: dict[str, Steps]) -> StepDocument:
     """Return the step of an attempt."""
     steps = (
         branch_steps[row.task_branch_head]
         if row.task_branch_head
-        else definition_documents.definition_documents(run.resolved_definition_id).steps
+        else definition_documents(run.resolved_definition_id).steps
     )
     step = steps.get(row.task_ref)
-    return step.named(row.name) if step else definition_documents.unknown_step(row.task_ref, row.name)
+    return step.named(row.name) if step else unknown_step(row.task_ref, row.name)
 
 
-def task_fields(
-    row: Row, run: RunFacts, step: definition_documents.StepDocument, now: int, *, as_json: bool = False
-) -> dict[str, Any]:
+def task_fields(row: Row, run: RunFacts, step: StepDocument, now: int, *, as_json: bool = False) -> dict[str, Any]:
     """Return the fields of Task. Optional fields without a value are omitted. `as_json`: the step is JSON text."""
     is_newest = row.id == row.task_attempt_id
     iterations = row.task_iteration_path.split(".") if row.task_iteration_path else []

@@ -1,23 +1,84 @@
-"""Runs as Conductor's Workflow documents (api §3.5)."""
+"""Runs as Conductor's Workflow documents (api §3.5).
 
-from collections.abc import Iterable
+Lookups of runs and attempts for API replies. Errors use Conductor's texts.
+
+The failed execution in the input of a failure workflow, within the maximum size of an input.
+
+Simulated runs as Conductor's Workflow documents.
+"""
+
+from collections.abc import Collection, Iterable
 from contextlib import nullcontext
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import orjson
-from django.db.models import QuerySet, TextField
+from django.db.models import Count, Q, QuerySet, Sum, TextField
 from django.db.models.functions import Cast
 
-from ....core.masking import redact_text
-from ....models import Run
-from ....models.snapshots import read_snapshot
-from ...row_types import row_type
-from . import definition_documents
-from .attempt_rows import attempts_of, load_rows, run_facts_of
-from .lookups import PAYLOADS, raise_run_not_found
-from .task_documents import task_documents
+from ...core.errors import NotFound
+from ...core.masking import redact_text
+from ...core.snapshot import UNKNOWN, Task
+from ...core.snapshot import Attempt as SimulatedDocumentsAttempt
+from ...core.snapshot import Run as SimulatedDocumentsRun
+from ...db.keyset_pages import row_type
+from ...db.replica import read_snapshot
+from ...settings import conf
+from ..models import Attempt, Run, TaskLog
+from . import tasks as definition_documents
+from .tasks import (
+    RUN_FACTS,
+    Row,
+    RunFacts,
+    attempts_of,
+    dynamic_branches,
+    load_rows,
+    run_facts_of,
+    task_documents,
+    task_fields,
+)
+
+PAYLOADS = ("input", "output", "variables")
+
+
+def find_run(run_id: str, payloads: Collection[str] = ()) -> Run:
+    """Return a run with the named payloads (`input`, `output`, `variables`). Runs one statement.
+
+    Raises:
+        NotFound: when no run has this id.
+    """
+    runs = Run.objects.defer(*(name for name in PAYLOADS if name not in payloads))
+    return runs.filter(pk=run_id).first() or raise_run_not_found(run_id)
+
+
+def raise_run_not_found(run_id: str) -> NoReturn:
+    """Raise the error for an unknown run, in Conductor's words.
+
+    Raises:
+        NotFound: always.
+    """
+    raise NotFound(f"No such workflow found by id: {run_id}")
+
+
+def find_attempt(attempt_id: str) -> Attempt:
+    """Return an attempt with its task and run.
+
+    Raises:
+        NotFound: when no attempt of a run has this id.
+    """
+    found = Attempt.objects.of_runs().filter(pk=attempt_id).select_related("task", "run")
+    attempt = found.defer("run__input", "run__output", "run__variables").first()
+    if attempt is None:
+        raise NotFound(f"Task not found for taskId: {attempt_id}")
+    return attempt
+
+
+def load_logs(attempt_id: str) -> list[dict[str, object]]:
+    """Return the log of an attempt as Conductor's TaskExecLog, oldest line first (api §3.8)."""
+    lines = TaskLog.objects.filter(attempt_id=attempt_id).order_by("at", "id").values_list("line", "at")
+    return [{"log": line, "taskId": attempt_id, "createdTime": at} for line, at in lines]
+
 
 RUN_COLUMNS = (
     "id", "name", "version", "resolved_definition_id", "status", "reason", "correlation_id", "priority",
@@ -137,3 +198,100 @@ def optional_fields(row: RunRow) -> tuple[tuple[str, str | None], ...]:
         ("externalInputPayloadStoragePath", row.input_path),
         ("externalOutputPayloadStoragePath", row.output_path),
     )
+
+
+PAYLOADS_OMITTED = "conductor.payloadsOmitted"
+TASK_DOCUMENT_BYTES = 2_000
+"""The approximate size of the document of a task without its payloads."""
+
+
+def failed_execution_document(run_id: str) -> dict[str, Any] | None:
+    """Return a run with its tasks, or None if it was deleted.
+
+    Payloads are omitted if the document would exceed the maximum size of an input, and so are the tasks if there are
+    too many. The document then says where to read them.
+    """
+    payload_bytes, task_count = _measure(run_id)
+    if payload_bytes is None:
+        return None
+    limit = conf.workflow_payload_max_bytes
+    if payload_bytes + task_count * TASK_DOCUMENT_BYTES <= limit:
+        failed = Run.objects.filter(pk=run_id).first()
+        return run_document(failed, with_tasks=True) if failed else None
+    document = run_document_without_payloads(run_id, with_tasks=task_count * TASK_DOCUMENT_BYTES <= limit)
+    omitted = "The payloads" if document["tasks"] else "The payloads and tasks"
+    note = f"{omitted} exceed {limit} bytes. Read them with GET /api/workflow/{run_id}."
+    return document | {PAYLOADS_OMITTED: note}
+
+
+def _measure(run_id: str) -> tuple[int | None, int]:
+    """Return the total size of the payloads in the rows of a run in bytes, and the number of its attempts.
+
+    The input of the run counts twice, because the input of the failure workflow contains it as well.
+    """
+    columns = ("input_size", "input_path", "output_size", "output_path", "variables_size")
+    own = Run.objects.filter(pk=run_id).values_list(*columns).first()
+    if own is None:
+        return None, 0
+    input_size, input_path, output_size, output_path, variables_size = own
+    size = 2 * input_size * (not input_path) + output_size * (not output_path) + variables_size
+    found = Attempt.objects.filter(run_id=run_id).aggregate(
+        inputs=Sum("input_size", filter=Q(input_path="")),
+        outputs=Sum("output_size", filter=Q(output_path="")),
+        count=Count("pk"),
+    )
+    return size + (found["inputs"] or 0) + (found["outputs"] or 0), found["count"]
+
+
+def simulated_document(
+    run: SimulatedDocumentsRun, attempts: Iterable[tuple[SimulatedDocumentsAttempt, Task]], now: int
+) -> dict[str, Any]:
+    """Return a simulated run as it is at `now`, with these attempts in their order."""
+    row = _run_row(run)
+    documents = definition_documents.DefinitionDocuments(dict(run.definition.document))
+    facts = RunFacts._make(getattr(row, name) for name in RUN_FACTS)
+    rows = [_attempt_row(attempt, task, run) for attempt, task in attempts]
+    branch_steps = dynamic_branches(rows)
+    tasks = []
+    for each in rows:
+        steps = branch_steps[each.task_branch_head] if each.task_branch_head else documents.steps
+        step = steps.get(each.task_ref) or definition_documents.unknown_step(each.task_ref, each.name)
+        tasks.append(task_fields(each, facts, step, now))
+    return workflow_fields(row, tasks, documents.workflow.document)
+
+
+def _run_row(run: SimulatedDocumentsRun) -> RunRow:
+    others = {"name": run.definition.name, "version": run.definition.version, "resolved_definition_id": ""}
+    others |= {"failed_refs": list(run.failed_refs), "failed_names": list(run.failed_names), "domains": {**run.domains}}
+    others |= {part: _known_payload(getattr(run, part)) for part in ("input", "output", "variables")}
+    return RunRow._make(others.get(name, getattr(run, name, "")) for name in RunRow._fields)
+
+
+def _attempt_row(attempt: SimulatedDocumentsAttempt, task: Task, run: SimulatedDocumentsRun) -> Row:
+    branch_head = (
+        f"{task.branch_head.ref}@{'.'.join(map(str, task.branch_head.iteration_path))}" if task.branch_head else ""
+    )
+    policy = task.step.policy
+    others: dict[str, Any] = {
+        "name": task.step.name,
+        "run_id": run.id,
+        "rate_count": policy.rate_count,
+        "rate_seconds": policy.rate_seconds,
+        "task_ref": task.key.ref,
+        "task_iteration_path": ".".join(map(str, task.key.iteration_path)),
+        "task_type": task.step.type,
+        "task_status": task.status,
+        "task_attempt_id": task.attempt.id,
+        "task_iteration": task.iteration,
+        "task_branch_head": branch_head,
+        "step_state": dict(task.step_state),
+        "input_path": "",
+        "output_path": "",
+        "input": _known_payload(attempt.input),
+        "output": _known_payload(attempt.output),
+    }
+    return Row._make(others[name] if name in others else getattr(attempt, name) for name in Row._fields)
+
+
+def _known_payload(payload: Any) -> Any:
+    return {} if payload is UNKNOWN or payload is None else payload

@@ -1,15 +1,57 @@
-"""Actions on a run or from one of its tasks, as a table that the list and the pages share."""
+"""Actions on a run, and its labels.
+
+Labels of a run on its page: add, remove, and links to other runs with the same label.
+
+Actions on a run or from one of its tasks, as a table that the list and the pages share.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 
-from ...core.errors import Invalid
+from ...core.errors import Invalid, RequestRefused
 from ...core.states import RUN
-from ...engine.runs import run_commands
+from ...tasks.pages.actions import PERMISSION
+from ...web.pages import require_permission, show_refusal
+from ..commands import labels_and_messages as labels
+from ..commands import lifecycle as run_commands
+from ..commands import repair as run_commands_repair
+from ..models import Run
+from .view_model import run_address
+
+
+def label_context(run: Run) -> dict[str, Any]:
+    """Return the labels of the run with links to the list of runs. The run was loaded with its labels."""
+    runs = reverse("admin:conductor_run_changelist")
+    names = sorted(run.label_names.split(",")) if run.label_names else []
+    return {"labels": [(name, f"{runs}?{urlencode({'label': name})}") for name in names], "most": labels.MAX_LABELS}
+
+
+def change_labels(request: HttpRequest, run_id: str) -> HttpResponse:
+    """Add labels, or remove one."""
+    if request.method != "POST":
+        return HttpResponseNotAllowed(["POST"])
+    require_permission(request, PERMISSION)
+    by, reason = request.user.get_username(), request.POST.get("reason", "").strip()
+    try:
+        if removed := request.POST.getlist("remove"):
+            labels.remove_labels(run_id, removed, by, reason)
+            messages.success(request, _("Label removed."))
+        else:
+            new_labels = [label for label in request.POST.get("labels", "").split(",") if label.strip()]
+            count = len(labels.add_labels(run_id, new_labels, by, reason))
+            message = ngettext("%(count)s label added.", "%(count)s labels added.", count) % {"count": count}
+            messages.success(request, message)
+    except RequestRefused as refused:
+        show_refusal(request, refused)
+    return HttpResponseRedirect(run_address(run_id))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +106,7 @@ RUN_ACTIONS: dict[str, RunAction] = {
         RunAction(
             "retry",
             "retry",
-            run_commands.retry,
+            run_commands_repair.retry,
             gettext_lazy("Retry"),
             gettext_lazy("Retry started."),
             gettext_lazy("Retries failed, timed-out and canceled tasks; completed tasks keep their results."),
@@ -75,7 +117,7 @@ RUN_ACTIONS: dict[str, RunAction] = {
         RunAction(
             "restart",
             "restart",
-            run_commands.restart,
+            run_commands_repair.restart,
             gettext_lazy("Restart"),
             gettext_lazy("Restarted."),
             gettext_lazy("Restarts from the beginning with the same id and input. All task results are discarded."),
@@ -87,7 +129,7 @@ RUN_ACTIONS: dict[str, RunAction] = {
         RunAction(
             "rerun",
             "rerun",
-            run_commands.rerun,
+            run_commands_repair.rerun,
             gettext_lazy("Rerun from this task"),
             gettext_lazy("Rerun started."),
             gettext_lazy("Re-executes this task and everything after it. Other branches keep their results."),

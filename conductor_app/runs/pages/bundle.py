@@ -13,19 +13,19 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ... import clock
 from ...core.errors import Invalid, RequestRefused
-from ...engine.definitions.definition_commands import validate_workflow
-from ...insight.definitions.diagram import Diagram, StepMarks
-from ...insight.runs.run_bundle import BundledAttempt, RunBundle, export_run, parse_bundle
-from ...models import Run
-from ..badges import relative_time, render_badge, render_icon, running_time, status_tone
-from ..documents import MAX_INLINE_BYTES, json_file_response, payload_label
-from ..error_messages import show_refusal
-from ..json_tree import render_tree
-from ..pictures import draw_definition
-from .effects import describe_effects
-from .run_view_model import DOCUMENTS, find_readable_run, run_address
+from ...definitions.commands import validate_workflow
+from ...definitions.diagram.canvas import Diagram
+from ...definitions.diagram.pages import draw_definition
+from ...utils import clock
+from ...web.badges import relative_time, render_badge, render_icon, running_time, status_tone
+from ...web.documents import MAX_INLINE_BYTES, json_file_response, payload_label, render_tree
+from ...web.pages import show_refusal
+from ..models import Run
+from ..queries.bundle import BundledAttempt, RunBundle, export_run, parse_bundle
+from ..timeline.diagram_marks import StepMarks
+from .history import describe_effects
+from .view_model import DOCUMENTS, find_readable_run, run_address
 
 MAX_BYTES = 50_000_000
 MAX_DRAWN_BYTES = 1_000_000
@@ -81,7 +81,7 @@ def inspect_bundle(model_admin: admin.ModelAdmin, request: HttpRequest) -> HttpR
     is_read = request.method == "POST" and form.is_valid()
     return TemplateResponse(
         request,
-        "ops/run/bundle.html",
+        "ops/runs/bundle.html",
         {
             **model_admin.admin_site.each_context(request),
             "title": _("Open run bundle"),

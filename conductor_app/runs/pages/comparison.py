@@ -9,17 +9,18 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...core.errors import NotFound
-from ...core.informative_lines import informative_line
-from ...insight.differences import MISSING, Difference
-from ...insight.durations import format_duration
-from ...insight.runs.cause import failure_reasons
-from ...insight.runs.compare import ComparedRow, RunComparison, compare_runs, comparison_candidates, find_run_id
-from ...insight.runs.run_keys import run_keys
-from ...insight.runs.run_tree import FAILED_STATUSES
-from ...models import Run, WorkflowDefinition
-from ..badges import machine_time, render_badge
-from ..documents import json_file_response, payload_label
-from ..object_pages import ObjectPage
+from ...core.failure_grouping import informative_line
+from ...definitions.models import WorkflowDefinition
+from ...explanations.cause import failure_reasons
+from ...utils.differences import MISSING, Difference
+from ...utils.formatting import format_duration
+from ...web.badges import machine_time, render_badge
+from ...web.documents import json_file_response, payload_label
+from ...web.pages import ObjectPage
+from ..models import Run
+from ..queries.comparison import ComparedRow, RunComparison, compare_runs, comparison_candidates, find_run_id
+from ..queries.recent import run_keys
+from ..timeline.tree import FAILED_STATUSES
 
 CANDIDATE_LABELS = {
     "last success": gettext_lazy("last success"),
@@ -32,7 +33,7 @@ CANDIDATE_LABELS = {
 class ComparePage(ObjectPage):
     """Page that compares two runs."""
 
-    name, template, permission = "compare", "ops/compare.html", "conductor.view_run"
+    name, template, permission = "compare", "ops/runs/compare.html", "conductor.view_run"
     route = "runs/<str:run_id>/compare/"
 
     def get_context(self, request: HttpRequest, **url_kwargs: Any) -> HttpResponse | dict[str, Any]:

@@ -1,25 +1,61 @@
-"""The debugger on a run's page: where the run stands, its breakpoints, and the commands on a stopped task."""
+"""The debugger on a run's page: where the run stands, its breakpoints, and the commands on a stopped task.
+
+Breakpoints in lists and forms, for the page of a run and for that of a definition.
+"""
 
 import json
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
+from ...access.permissions import DEBUG, EXECUTE, PERMISSION_BY_RIGHT
+from ...core.breakpoints import Breakpoint
 from ...core.errors import Invalid, RequestRefused
-from ...engine.runs import debugging
-from ...engine.runs.debugging import ContinueRequest
-from ...insight.definitions.parsed_definitions import parsed_definition
-from ...insight.runs.debugger import StopDetails, evaluate_expression, live_breakpoints_of, stops_of_run
-from ..documents import MAX_INLINE_BYTES, payload_label
-from ..error_messages import require_permission, show_refusal
-from ..form_parsing import parse_json_object
-from ..json_tree import render_tree
-from ..tasks.task_actions import PERMISSION
-from .breakpoint_forms import DEBUG_PERMISSION, breakpoints_context, parse_breakpoint_form
-from .run_view_model import RunViewModel, run_address
+from ...definitions.store import parsed_definition
+from ...explanations.breakpoints import StopDetails, evaluate_expression, live_breakpoints_of, stops_of_run
+from ...tasks.pages.actions import PERMISSION
+from ...web.badges import relative_time
+from ...web.documents import MAX_INLINE_BYTES, payload_label, render_tree
+from ...web.forms import parse_json_object, parse_number
+from ...web.pages import require_permission, show_refusal
+from ..commands import debugging
+from ..commands.debugging import BreakpointRequest, ContinueRequest
+from .view_model import RunViewModel, run_address
+
+DEBUG_PERMISSION = PERMISSION_BY_RIGHT[EXECUTE, DEBUG]
+PLACE_LABELS = {
+    "before": gettext_lazy("before the step"),
+    "after": gettext_lazy("after its completion"),
+    "failure": gettext_lazy("after a failure"),
+}
+MAX_STEPS = 500
+
+
+def breakpoints_context(found: Iterable[Breakpoint], steps: Iterable[str], address: str) -> dict[str, Any]:
+    """Return the context of `ops/runs/breakpoints.html`. `address`: where its forms are sent; `steps`: to choose from."""
+    return {
+        "breakpoints": [
+            {"found": each, "place": PLACE_LABELS[each.place], "until": relative_time(each.until)} for each in found
+        ],
+        "places": PLACE_LABELS.items(),
+        "steps": list(steps)[:MAX_STEPS],
+        "debug_address": address,
+    }
+
+
+def parse_breakpoint_form(form: Mapping[str, str]) -> BreakpointRequest:
+    """Return the breakpoint of a submitted form.
+
+    Raises:
+        Invalid: when the number of minutes is no number.
+    """
+    minutes = parse_number(form["minutes"], _("number of minutes")) if form.get("minutes", "").strip() else 0
+    return BreakpointRequest(form.get("ref", ""), form.get("place", ""), form.get("condition", ""), minutes)
 
 
 def debugger_tab(view_model: RunViewModel) -> dict[str, Any]:

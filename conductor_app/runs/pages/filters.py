@@ -1,21 +1,37 @@
-"""Filters of the list of runs: the fields of its bar, parsed into a selection that bulk operations share."""
+"""Filters of the list of runs, and its export.
 
-from collections.abc import Callable, Mapping
+Filters of the list of runs: the fields of its bar, parsed into a selection that bulk operations share.
+
+Notes about filters without an index that searched only the newest runs, with links to search further or faster.
+
+Export of the list of runs: streamed as CSV or JSON, with the filters of the list.
+"""
+
+import csv
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.http import QueryDict
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, QueryDict, StreamingHttpResponse
+from django.urls import reverse
 from django.utils.timezone import get_current_timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ... import clock
+from ...bulk.selections import ScanNote
 from ...core.errors import Invalid
 from ...core.states import RUN
-from ...insight.durations import DAY, HOUR, MINUTE, SECOND
-from ...models import WorkflowDefinition
-from ..badges import exact_time
+from ...db.fields import dumps
+from ...db.keyset_pages import SortColumn, iterate_pages
+from ...db.replica import read_snapshot
+from ...definitions.models import WorkflowDefinition
+from ...explanations.cause import failure_reasons
+from ...utils import clock
+from ...utils.formatting import DAY, HOUR, MINUTE, SECOND
+from ...web.badges import exact_time, machine_time
+from ..models import Run
 
 MAX_DEFINITIONS = 200
 STATUSES = ("RUNNING", "PAUSED", "FAILED", "TIMED_OUT", "TERMINATED", "COMPLETED")
@@ -257,3 +273,117 @@ def filter_bar(query: QueryDict) -> Mapping[str, Any]:
         "chips": active_filters(query),
         "sort": query.get("sort", ""),
     }
+
+
+FILTER_LABELS = {field.selection_key: field.label for field in FILTER_FIELDS}
+FASTER_SEARCHES = {
+    "error": (gettext_lazy("Search all failures for this error"), "admin:failures"),
+    "task": (gettext_lazy("Search all failures of this task"), "admin:failures"),
+}
+"""Pages whose search uses an index and answers nearly the same question."""
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageNote:
+    """Note about one filter. `since`: start of the searched period. `older`: address that continues the search."""
+
+    label: str
+    number: int
+    since: int
+    older: str
+    faster_search: tuple[str, str] | None
+
+
+def coverage_notes(notes: Iterable[ScanNote], parameters: QueryDict) -> list[CoverageNote]:
+    """Return the notes about the filters of an address."""
+    return [
+        CoverageNote(
+            FILTER_LABELS[note.filter],
+            note.number,
+            note.since,
+            address_with(parameters, started_before=str(note.since)),
+            _faster_search(note.filter, parameters),
+        )
+        for note in notes
+    ]
+
+
+def _faster_search(name: str, parameters: QueryDict) -> tuple[str, str] | None:
+    if name not in FASTER_SEARCHES:
+        return None
+    label, page = FASTER_SEARCHES[name]
+    query = {"view": "all", "q": parameters.get(name, "").partition(":")[0]}
+    return _(label), reverse(page, query=query | ({"definition": parameters["name"]} if parameters.get("name") else {}))
+
+
+EXPORT_COLUMNS = (
+    "id", "definition", "version", "status", "correlation_id", "started_at", "ended_at", "duration_ms", "started_by",
+    "parent_id", "failed_task", "reason",
+)  # fmt: skip
+CONTENT_TYPES = {"csv": "text/csv; charset=utf-8", "json": "application/json"}
+FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r")
+"""First characters that make a spreadsheet evaluate a cell as a formula."""
+
+
+class CsvBuffer:
+    """File that returns the written text, for `csv.writer`."""
+
+    def write(self, text: str) -> str:
+        return text
+
+
+def export_runs(request: HttpRequest, runs: QuerySet[Run], sort: SortColumn, format: str) -> StreamingHttpResponse:
+    """Stream the runs as `csv` or `json`.
+
+    Raises:
+        Http404: when the format is unknown.
+    """
+    if format not in CONTENT_TYPES:
+        raise Http404
+    lines = _json_lines(runs, sort) if format == "json" else _csv_lines(runs, sort)
+    kind = CONTENT_TYPES[format]
+    headers = {"Content-Disposition": f'attachment; filename="runs.{format}"', "Cache-Control": "no-store"}
+    return StreamingHttpResponse(lines, content_type=kind, headers=headers)
+
+
+def _export_rows(runs: QuerySet[Run], sort: SortColumn) -> Iterator[dict[str, Any]]:
+    pages = iterate_pages(runs, sort)
+    while True:
+        # One snapshot per page: the client decides how long the download takes.
+        with read_snapshot():
+            page = next(pages, [])
+            failed = failure_reasons(page)
+        if not page:
+            return
+        for run in page:
+            yield _export_row(run, *failed.get(run.pk, ("", run.reason)))
+
+
+def _export_row(run: Run, task: str, reason: str) -> dict[str, Any]:
+    took = None if run.ended_at is None else run.ended_at - run.created_at
+    values = (
+        run.pk, run.name, run.version, run.status, run.correlation_id, machine_time(run.created_at),
+        machine_time(run.ended_at),
+        took, run.started_by, run.parent_id, task, reason,
+    )  # fmt: skip
+    return dict(zip(EXPORT_COLUMNS, values, strict=True))
+
+
+def _csv_lines(runs: QuerySet[Run], sort: SortColumn) -> Iterator[str]:
+    writer = csv.writer(CsvBuffer())
+    yield writer.writerow(EXPORT_COLUMNS)
+    for row in _export_rows(runs, sort):
+        yield writer.writerow([escape_formula(value) for value in row.values()])
+
+
+def escape_formula(value: Any) -> Any:
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_PREFIXES) else value
+
+
+def _json_lines(runs: QuerySet[Run], sort: SortColumn) -> Iterator[str]:
+    """Yield a JSON list, one run per line."""
+    separator = "[\n"
+    for row in _export_rows(runs, sort):
+        yield separator + dumps(row)
+        separator = ",\n"
+    yield "\n]\n" if separator == ",\n" else "[]\n"

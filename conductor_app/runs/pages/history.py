@@ -1,15 +1,34 @@
-"""The history of a run as text: one short sentence per effect of a decision."""
+"""The history of a run: its decisions in words, its lives, and its state at a revision.
+
+The history of a run as text: one short sentence per effect of a decision.
+
+The slider over the revisions of a run: links to the neighbors, the decision of the selected one.
+
+The strip above a run's timeline: its whole life with all reruns, its load, failures and the visible part.
+
+The history of a run, decision by decision, and the state of the run after each decision.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from math import ceil
 from typing import Any
 
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from ...core.informative_lines import informative_line
-from ..badges import format_status, mark_names
+from ...core.failure_grouping import informative_line
+from ...core.states import TASK
+from ...utils.formatting import TimeScale, format_duration
+from ...web.badges import exact_time, format_status, mark_names, relative_time, render_badge, status_tone
+from ...web.charts import axis_points
+from ..models import HistoryEntry
+from ..queries.history import RunAtRevision, RunLife, run_at_revision
+from ..timeline.tree import FAILED, LoadedTree, TaskSpan, is_held_type, state_of
+from .view_model import RunViewModel
 
 MAX_SENTENCES = 12
 EffectLine = dict[str, Any]
@@ -133,3 +152,189 @@ EFFECT_SENTENCES: dict[str, Callable[[EffectLine], str]] = {
     ),
 }
 """The sentence of each effect of core/effects.py. Other effects are shown by their name."""
+
+
+def revision_slider(view_model: RunViewModel, past: RunAtRevision | None) -> dict[str, Any]:
+    """Return the context of the slider. `past`: the run at the selected revision; None if it is the newest one."""
+    newest, query = view_model.run.revision, view_model.query
+    wanted = query.number("revision")
+    revision = newest if wanted is None else min(max(wanted, 1), newest)
+    ways = {"oldest": 1, "older": revision - 1, "newer": revision + 1, "newest_revision": newest}
+    return {
+        "past": past,
+        "revision": revision,
+        "last_revision": newest,
+        "revision_at": exact_time(past.at) if past else "",
+        "revision_badge": render_badge(past.status) if past else "",
+        "is_lost": past is None and revision < newest,
+        "parameters": query.current_choices("revision", "before", "page").items(),
+        "close_address": query.address(revision=None),
+        "navigation": {
+            name: query.address(revision=number) if 1 <= number <= newest and number != revision else ""
+            for name, number in ways.items()
+        },
+    }
+
+
+COLUMNS = 120
+"""Columns of the load."""
+HEIGHT = 26
+"""Height of the highest column in pixels."""
+LIFE_NAMES = {
+    "": gettext_lazy("First execution"),
+    "retry": gettext_lazy("Retry"),
+    "rerun": gettext_lazy("Rerun"),
+    "restart": gettext_lazy("Restart"),
+    "reopen": gettext_lazy("Reopened"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LifeBand:
+    """One life of the run on the strip."""
+
+    left: str
+    width: str
+    text: str
+    title: str
+    tone: str
+    address: str
+    is_shown: bool
+
+
+def life_strip(tree: LoadedTree, full: TimeScale, part: TimeScale | None, view_model: RunViewModel) -> dict[str, Any]:
+    """Return the strip. `part`: the visible part of the scale, if the timeline is zoomed."""
+    working = [span for span in tree.spans if not is_held_type(span.type)]
+    failed = [span for span in working if state_of(span.status) == FAILED]
+    return {
+        "bands": [_life_band(life, full, view_model, tree) for life in view_model.lives if life.begin <= full.end],
+        "columns": _load_columns(working, full),
+        "failures": sorted({f"{full.percent_of(span.end):.1f}%" for span in failed}),
+        "gaps": full.axis_gaps(),
+        "part": full.extent(part.begin, part.end) if part else None,
+        "points": axis_points(full, full.begin),
+        "is_useful": len(view_model.lives) > 1 or len(tree.spans) > 1,
+    }
+
+
+def _life_band(life: RunLife, full: TimeScale, view_model: RunViewModel, tree: LoadedTree) -> LifeBand:
+    end = min(life.end, full.end)
+    left, width = full.extent(life.begin, end)
+    name, duration = str(LIFE_NAMES.get(life.event, life.event)), format_duration(end - life.begin)
+    by = _("by %(user)s") % {"user": life.by} if life.by and life.event else ""
+    is_last = life is view_model.lives[-1]
+    shown = tree.past.revision if tree.past else view_model.run.revision
+    address = view_model.query.address(revision=None if is_last else life.last_revision, **{"from": None, "to": None})
+    return LifeBand(
+        left,
+        width,
+        f"{name} · {duration}" if len(view_model.lives) > 1 else "",
+        " · ".join(filter(None, (name, by, format_status(life.status), duration))),
+        status_tone(life.status),
+        address if len(view_model.lives) > 1 else "",
+        shown == life.last_revision,
+    )
+
+
+def _load_columns(spans: list[TaskSpan], scale: TimeScale) -> list[tuple[str, str, int, int]]:
+    """Return the number of open tasks over time as columns: left edge, width, top and height."""
+    changes = [0] * (COLUMNS + 1)
+    for span in spans:
+        # A column counts the tasks that are open at its middle. A shorter task counts in the column of its start.
+        begin, end = (scale.percent_of(moment) * COLUMNS / 100 for moment in (span.begin, span.end))
+        first = min(ceil(begin - 0.5), COLUMNS - 1)
+        last = min(max(ceil(end - 0.5) - 1, first), COLUMNS - 1)
+        changes[first] += 1
+        changes[last + 1] -= 1
+    loads, load = [], 0
+    for change in changes[:-1]:
+        load += change
+        loads.append(load)
+    most = max([*loads, 1])
+    found = []
+    begin = 0
+    for number in range(1, COLUMNS + 1):
+        if number < COLUMNS and loads[number] == loads[begin]:
+            continue
+        if loads[begin]:
+            height = max(round(HEIGHT * loads[begin] / most), 3)
+            left, width = 100 * begin / COLUMNS, 100 * (number - begin) / COLUMNS
+            found.append((f"{left:.2f}%", f"{width:.2f}%", HEIGHT - height, height))
+        begin = number
+    return found
+
+
+MAX_HISTORY = 100
+MAX_PAST_TASKS = 100
+"""Number of tasks of an old revision that the page lists."""
+
+
+def run_events(view_model: RunViewModel) -> dict[str, Any]:
+    """Return the history: each decision with its actor and its reason."""
+    before = view_model.query.number("before")
+    entries = HistoryEntry.objects.filter(run_id=view_model.run.pk).order_by("-revision")
+    entries = list((entries.filter(revision__lt=before) if before else entries)[: MAX_HISTORY + 1])
+    visible = entries[:MAX_HISTORY]
+    return {
+        **_past_context(view_model),
+        "history": [_history_row(entry, view_model) for entry in visible],
+        "earlier": view_model.query.address(before=visible[-1].revision) if len(entries) > MAX_HISTORY else "",
+        "newest": view_model.query.address() if before else "",
+    }
+
+
+def _history_row(entry: HistoryEntry, view_model: RunViewModel) -> dict[str, Any]:
+    """Return one decision with a link to the run as it was after it."""
+    return {
+        "entry": entry,
+        "at": relative_time(entry.at),
+        "effects": describe_effects(entry.effects) or [_no_effect_sentence(entry, view_model)],
+        "address": view_model.query.address(revision=entry.revision),
+        "is_chosen": view_model.query.number("revision") == entry.revision,
+    }
+
+
+def _no_effect_sentence(entry: HistoryEntry, view_model: RunViewModel) -> SafeString:
+    """Return the sentence for a decision without effects on tasks: a delayed start, or an early check."""
+    if entry.revision == 1 and view_model.run.created_at > entry.at:
+        return format_html(_("start requested, begins {}"), relative_time(view_model.run.created_at))
+    return format_html(_("checked, nothing to do yet"))
+
+
+def _past_context(view_model: RunViewModel) -> dict[str, Any]:
+    """Return the run as of the revision in the address, and links to other revisions."""
+    revision, newest = view_model.query.number("revision"), view_model.run.revision
+    if revision is None or not newest:
+        return {"history_address": view_model.query.address(revision=newest) if newest else ""}
+    revision = min(max(revision, 1), newest)
+    past = run_at_revision(view_model.run.pk, revision)
+    counted = Counter(task.status for task in past.tasks) if past else {}
+    ways = {"oldest": 1, "older": revision - 1, "newer": revision + 1, "newest_revision": newest}
+    return {
+        "past": past,
+        "revision": revision,
+        "last_revision": newest,
+        "revision_badge": render_badge(past.status) if past else "",
+        "past_counts": [(render_badge(status), count) for status, count in sorted(counted.items())],
+        "past_tasks": _past_task_rows(past, view_model) if past else [],
+        "more_then": max(len(past.tasks) - MAX_PAST_TASKS, 0) if past else 0,
+        "parameters": view_model.query.current_choices("revision", "before").items(),
+        "close_address": view_model.query.address(revision=None),
+        "navigation": {
+            name: view_model.query.address(revision=number) if 1 <= number <= newest and number != revision else ""
+            for name, number in ways.items()
+        },
+    }
+
+
+def _past_task_rows(past: RunAtRevision, view_model: RunViewModel) -> list[dict[str, Any]]:
+    """Return the tasks: changed ones first, then open ones, then the others."""
+    ordered = sorted(past.tasks, key=lambda task: (not task.has_changed, task.status not in TASK.open))
+    return [
+        {
+            "task": task,
+            "badge": render_badge(task.status),
+            "address": view_model.query.address(task=task.key, attempt=None),
+        }
+        for task in ordered[:MAX_PAST_TASKS]
+    ]

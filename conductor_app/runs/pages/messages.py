@@ -10,11 +10,16 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from ...access.redaction import redact_all
+from ...access.secrets import redact_all
 from ...core.errors import Invalid, NotFound, RequestRefused
-from ...engine import undelivered_messages as engine
-from ...insight import keyset_pages
-from ...insight.monitoring.undelivered_messages import (
+from ...db import keyset_pages
+from ...taskcluster.pages.artifacts import group_address, standalone_task_address
+from ...web.badges import format_lower_bound, format_size
+from ...web.documents import MAX_INLINE_BYTES, render_tree
+from ...web.pages import ObjectPage, Page, show_refusal
+from ..commands import messages as engine
+from ..models import Message
+from ..queries.messages import (
     EVENT,
     GROUP,
     LIMIT,
@@ -27,15 +32,7 @@ from ...insight.monitoring.undelivered_messages import (
     undelivered_messages,
     undelivered_page,
 )
-from ...models import Message
-from ..badges import format_lower_bound, format_size
-from ..documents import MAX_INLINE_BYTES
-from ..error_messages import show_refusal
-from ..json_tree import render_tree
-from ..object_pages import ObjectPage
-from ..pages import Page
-from ..runs.run_page import run_address
-from ..standalone.page_addresses import group_address, standalone_task_address
+from .run import run_address
 
 VIEW_PERMISSION = "conductor.view_message"
 KIND_LABELS = {
@@ -117,7 +114,7 @@ class UndeliveredMessagesPage(Page):
     """List of undelivered messages."""
 
     name, title = "undelivered_messages", gettext_lazy("Undelivered messages")
-    template, permission = "ops/undelivered_messages.html", VIEW_PERMISSION
+    template, permission = "ops/runs/undelivered_messages.html", VIEW_PERMISSION
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
         query = request.GET
@@ -187,7 +184,7 @@ def _act(request: HttpRequest, ids: Iterable[int]) -> None:
 class UndeliveredMessagePage(ObjectPage):
     """Page of one undelivered message, with its payload."""
 
-    name, template, permission = "undelivered_message", "ops/undelivered_message.html", VIEW_PERMISSION
+    name, template, permission = "undelivered_message", "ops/runs/undelivered_message.html", VIEW_PERMISSION
     route = "undelivered-messages/<int:message_id>/"
 
     def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:

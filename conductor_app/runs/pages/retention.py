@@ -8,13 +8,12 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ... import clock
 from ...core.errors import Invalid, RequestRefused
-from ...engine.runs import retention as engine
-from ...insight.runs.retention import database_growth, growth_by_definition, preview_removal, retention_policies
-from ...models import SweepPass
-from ..error_messages import require_permission, show_refusal
-from ..pages import Page
+from ...tasks.models import SweepPass
+from ...utils import clock
+from ...web.pages import Page, require_permission, show_refusal
+from ..commands import removal as engine
+from ..queries.retention import database_growth, growth_by_definition, preview_removal, retention_policies
 
 PERMISSION = "conductor.change_retentionpolicy"
 MAX_PREVIEWS = 6
@@ -24,7 +23,7 @@ MAX_PREVIEWS = 6
 class RetentionPage(Page):
     """Page of retention policies."""
 
-    name, title, template = "retention", gettext_lazy("Retention"), "ops/retention.html"
+    name, title, template = "retention", gettext_lazy("Retention"), "ops/runs/retention.html"
     permission = "conductor.view_retentionpolicy"
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:

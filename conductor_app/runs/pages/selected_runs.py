@@ -15,14 +15,14 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from ...bulk.commands import needs_approval
+from ...bulk.pages.operations import ACTION_LABELS, list_parameters
 from ...core.errors import RequestRefused
-from ...engine.bulk import needs_approval
-from ...insight.runs.run_keys import keys_of
-from ...models import Run
-from ..badges import render_badge
-from ..error_messages import show_refusal
-from ..runs.run_actions import RunAction
-from .bulk_plan import ACTION_LABELS, list_parameters
+from ...web.badges import render_badge
+from ...web.pages import show_refusal
+from ..models import Run
+from ..queries.recent import keys_of
+from .actions import RunAction
 
 log = logging.getLogger(__name__)
 

@@ -1,23 +1,114 @@
-"""The form that starts a run: its input as form or JSON, and the other options of a start."""
+"""Page that starts a run.
 
+The API call that equals a form, as curl command and as Python code.
+
+The form that starts a run: its input as form or JSON, and the other options of a start.
+
+Page that starts a run: the form, the same API call, and the errors of the engine.
+"""
+
+import json
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
 from django import forms
+from django.contrib import messages
 from django.forms.widgets import DateTimeInput
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import URLPattern, path, reverse
+from django.utils.timezone import get_current_timezone_name
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ... import clock
-from ...core.errors import Invalid
-from ...core.step_tree import walk
-from ...engine.definitions.schemas import fill_in_schemas
-from ...engine.runs.debugging import BreakpointRequest
-from ...engine.runs.labels import clean_labels
-from ...engine.runs.run_commands import StartRequest
-from ...models import WorkflowDefinition
-from ..document_form import AS_FORM, DocumentForm
-from ..runs.breakpoint_forms import MAX_STEPS
+from ...access.authentication import server_address
+from ...core.definition import walk
+from ...core.errors import InputInvalid, Invalid, RequestRefused, ValidationFailed
+from ...core.masking import REDACTED
+from ...db.fields import dumps
+from ...definitions.models import WorkflowDefinition
+from ...definitions.resolved_definitions import fill_in_schemas
+from ...utils import clock
+from ...web.forms import AS_FORM, DocumentForm
+from ...web.pages import require_permission
+from ..commands.debugging import BreakpointRequest
+from ..commands.labels_and_messages import clean_labels
+from ..commands.lifecycle import StartRequest, start_by_hand
+from ..queries.recent import recent_starts, start_to_repeat
+from .debugger import DEBUG_PERMISSION, MAX_STEPS
+
+EXTRA_FIELDS = {
+    "labels": ("labels", "list[str]"),
+    "startAt": ("start_at", "int"),
+    "breakpoints": ("breakpoints", "list[object]"),
+}
+"""API fields that the Python package's request class lacks, with the attribute and the type that the code adds."""
+
+
+def request_body(request: StartRequest) -> dict[str, Any]:
+    """Return the request body of the API call, without empty fields."""
+    body: dict[str, Any] = {
+        "name": request.name,
+        "version": request.version,
+        "input": request.input,
+        "correlationId": request.correlation_id,
+        "priority": request.priority,
+        "taskToDomain": request.domains,
+        "idempotencyKey": request.idempotency_key,
+        "labels": list(request.labels),
+        "startAt": request.starts_at,
+        "breakpoints": [{"taskReferenceName": each.ref, "place": each.place} for each in request.breakpoints],
+    }
+    if request.idempotency_key:
+        body["idempotencyStrategy"] = request.idempotency_strategy
+    return {name: value for name, value in body.items() if value not in (None, "", {}, 0, [])}
+
+
+def curl_command(request: StartRequest, server: str) -> str:
+    """Return the call as a shell command."""
+    text = json.dumps(request_body(request), indent=2, ensure_ascii=False)
+    return f"curl -X POST {server}/api/workflow -H 'Content-Type: application/json' \\\n  -d {shlex.quote(text)}"
+
+
+def python_snippet(request: StartRequest, server: str) -> str:
+    """Return the call as Python code that uses the official package."""
+    names = {
+        "name": "name",
+        "version": "version",
+        "input": "input",
+        "correlationId": "correlation_id",
+        "priority": "priority",
+        "taskToDomain": "task_to_domain",
+        "idempotencyKey": "idempotency_key",
+    }
+    body = request_body(request)
+    arguments = "".join(f"    {names[name]}={body[name]!r},\n" for name in names if name in body)
+    imports = [
+        "from conductor.client.configuration.configuration import Configuration",
+        "from conductor.client.http.models.start_workflow_request import StartWorkflowRequest",
+        "from conductor.client.orkes_clients import OrkesClients",
+    ]
+    if request.idempotency_key:
+        imports.insert(2, "from conductor.client.http.models.idempotency_strategy import IdempotencyStrategy")
+        arguments += f"    idempotency_strategy=IdempotencyStrategy.{request.idempotency_strategy},\n"
+    client = f'client = OrkesClients(Configuration(server_api_url="{server}/api")).get_workflow_client()'
+    request_lines = [f"request = StartWorkflowRequest(\n{arguments})", *_extra_fields(body)]
+    return "\n".join([*imports, "", client, *request_lines, "run_id = client.start_workflow(request)"])
+
+
+def _extra_fields(body: Mapping[str, Any]) -> list[str]:
+    """Return the lines that add missing fields to the package's request, through its two tables of attributes."""
+    extra = {wire: names for wire, names in EXTRA_FIELDS.items() if wire in body}
+    if not extra:
+        return []
+    types = dict(extra.values())
+    wires = {name: wire for wire, (name, _type) in extra.items()}
+    return [
+        f"request.swagger_types = request.swagger_types | {types!r}",
+        f"request.attribute_map = request.attribute_map | {wires!r}",
+        *(f"request.{name} = {body[wire]!r}" for name, wire in wires.items()),
+    ]
+
 
 IDEMPOTENCY_STRATEGIES = (
     ("FAIL", gettext_lazy("Reject always")),
@@ -139,3 +230,95 @@ def _blank_input(row: WorkflowDefinition) -> dict[str, Any]:
     template = row.document.get("inputTemplate")
     defaults = template if isinstance(template, Mapping) else {}
     return {str(name): defaults.get(name, "") for name in names} if isinstance(names, list) else {}
+
+
+PERMISSION = "conductor.execute_workflowdefinition"
+MAX_VERSIONS = 100
+
+
+class StartPages:
+    """Page that starts a run of a definition."""
+
+    def start_urls(self) -> list[URLPattern]:
+        return [path("<int:pk>/start/", self.admin_site.admin_view(self.start), name="start_run")]
+
+    def start(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Show the form, or start a run. A rejected form is shown again with the errors at their fields."""
+        require_permission(request, PERMISSION)
+        row = self.find_row(request, pk)
+        if request.method != "POST":
+            initial, notes = _initial_values(request, row)
+            return self._render_form(request, row, StartInput(row, None, initial), notes)
+        if request.POST.get("stop_before"):
+            require_permission(request, DEBUG_PERMISSION)
+        start = StartInput(row, request.POST, {})
+        if start.is_valid() and request.POST.get("step") != "show":
+            run_id = self._start_run(request, start)
+            if run_id:
+                return HttpResponseRedirect(reverse("admin:conductor_run_change", args=[run_id]))
+        return self._render_form(request, row, start, [])
+
+    def _start_run(self, request: HttpRequest, start: StartInput) -> str:
+        """Start the run and return its id. Return an empty string if the engine rejected the request."""
+        by, reason = request.user.get_username(), start.form.cleaned_data["reason"]
+        try:
+            run_id, is_new = start_by_hand(start.request(), by, reason)
+        except InputInvalid as refused:
+            for each in refused.validation_errors:
+                start.add_error(each.path, each.message)
+        except ValidationFailed as refused:
+            for each in refused.validation_errors:
+                start.add_error("", each.message)
+        except RequestRefused as refused:
+            start.add_error("", refused.message)
+        else:
+            message = _("Run started.") if is_new else _("This key was used before. This is the existing run.")
+            messages.success(request, message)
+            return run_id
+        return ""
+
+    def _render_form(
+        self, request: HttpRequest, row: WorkflowDefinition, start: StartInput, notes: list[str]
+    ) -> HttpResponse:
+        versions = WorkflowDefinition.objects.filter(name=row.name).order_by("-version").only("pk", "version")
+        server, call = server_address(request), start.request() if _is_complete(start) else None
+        context: dict[str, Any] = {
+            "row": row,
+            "start": start,
+            "fields": start.rendered_fields(),
+            "above": start.form_errors,
+            "notes": notes,
+            "versions": versions[:MAX_VERSIONS],
+            "last": recent_starts(row.name),
+            "like": request.GET.get("like", ""),
+            "strategies": IDEMPOTENCY_STRATEGIES,
+            "may_debug": request.user.has_perm(DEBUG_PERMISSION),
+            "zone": get_current_timezone_name(),
+            "curl": curl_command(call, server) if call else "",
+            "python": python_snippet(call, server) if call else "",
+        }
+        return self.render_page(request, "start", _("Start %(name)s") % {"name": row.name}, **context)
+
+
+def _is_complete(start: StartInput) -> bool:
+    return not start.form.is_bound or start.form.is_valid()
+
+
+def _initial_values(request: HttpRequest, row: WorkflowDefinition) -> tuple[dict[str, Any], list[str]]:
+    """Return the initial values, those of another run if the address names one, and notes for the page."""
+    initial: dict[str, Any] = {"mode": request.GET.get("mode", "form")}
+    like = request.GET.get("like", "").strip()
+    if not like:
+        return initial, []
+    found = start_to_repeat(row.name, like)
+    if found is None:
+        return initial, [_("No such run of %(name)s: %(id)s.") % {"id": like[:64], "name": row.name}]
+    run = found.run
+    domains = "\n".join(f"{task} = {domain}" for task, domain in (run.domains or {}).items())
+    initial |= {"correlation_id": run.correlation_id, "priority": run.priority, "domains": domains}
+    initial["labels"] = ", ".join(run.labels.order_by("name").values_list("name", flat=True))
+    if not found.has_input:
+        return initial, [_("The input of that run is too large for a form. Copy it from the run's page.")]
+    is_masked = f'"{REDACTED}"' in (dumps(found.input) or "")
+    notes = [_("Masked values were not copied. Replace each *** with a value.")] if is_masked else []
+    return initial | {"input": found.input}, notes

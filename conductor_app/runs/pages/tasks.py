@@ -15,23 +15,21 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ... import clock
+from ...bulk.selections import LAST
 from ...core.errors import RequestRefused
-from ...core.informative_lines import informative_line
+from ...core.failure_grouping import informative_line
 from ...core.states import ATTEMPT
-from ...insight import keyset_pages
-from ...insight.bulk.selections import LAST
-from ...models import Attempt
-from ..badges import relative_time, render_badge
-from ..documents import json_file_response
-from ..error_messages import require_permission, show_refusal
-from ..read_only import ReadOnlyAdmin, ServerAwareChangeList
-from ..runs.run_actions import available_actions
-from ..runs.run_page import run_address
-from ..runs.run_page_query import RunPageQuery
-from .attempt_log import log_text_response
-from .task_actions import PERMISSION, TASK_ACTIONS, task_actions
-from .task_panel import DOCUMENTS, attempt_panel, attempts_for_panel
+from ...db import keyset_pages
+from ...tasks.pages.actions import PERMISSION, TASK_ACTIONS, task_actions
+from ...tasks.pages.task_panel import DOCUMENTS, attempt_panel, attempts_for_panel, log_text_response
+from ...utils import clock
+from ...web.badges import relative_time, render_badge
+from ...web.documents import json_file_response
+from ...web.links import RunPageQuery
+from ...web.pages import ReadOnlyAdmin, ServerAwareChangeList, require_permission, show_refusal
+from ..models import Attempt
+from .actions import available_actions
+from .run import run_address
 
 
 class AttemptStateFilter(admin.SimpleListFilter):

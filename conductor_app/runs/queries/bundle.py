@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...core.errors import Conflict, Invalid
-from ...models import Attempt, HistoryEntry, Run
-from .execution import run_document
+from ..documents.workflows import run_document
+from ..models import Attempt, HistoryEntry, Run
 
 KIND, FORMAT = "run", 1
 MAX_ATTEMPTS, MAX_HISTORY = 20_000, 5_000

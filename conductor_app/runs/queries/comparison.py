@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice
 
-from ...core.fingerprints import build_of
-from ...models import Attempt, Run, Task
-from ..bulk.selections import LAST
-from ..differences import Difference, find_differences
+from ...bulk.selections import LAST
+from ...core.failure_grouping import build_of
+from ...utils.differences import Difference, find_differences
+from ..models import Attempt, Run, Task
 
 MAX_TASKS = 2_000
 MAX_ROWS = 500

@@ -8,10 +8,9 @@ from django.db.models import QuerySet, TextField
 from django.db.models.functions import Cast, Length
 
 from ...core.commands import RESUME
-from ...models import Message
-from ...models.outbox import ABOUT_GROUP, OVERDUE_RUN, OVERDUE_TASK, PUBLISH
-from .. import keyset_pages
-from ..keyset_pages import KeysetPage, SortById
+from ...db import keyset_pages
+from ...db.keyset_pages import KeysetPage, SortById
+from ..models import ABOUT_GROUP, OVERDUE_RUN, OVERDUE_TASK, PUBLISH, Message
 
 RUN, TASK, GROUP, SINK, EVENT, LIMIT = "run", "task", "group", "sink", "event", "limit"
 RECEIVER_KINDS = {

@@ -1,14 +1,24 @@
-"""Human-readable keys of runs: lists show them in place of ids."""
+"""Recent runs of a workflow, their keys, inputs and transitions.
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+Human-readable keys of runs: lists show them in place of ids.
+
+The newest runs of several workflows or schedules, for history strips.
+
+Recent runs of a workflow, whose input can be copied to start another run.
+
+Lookup of the last decision in a run's history that changed its status by an event.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.db import connection
 from django.db.models import Case, F, Q, QuerySet, When
 
 from ...core.masking import REDACTED
-from ...models import Run
-from ...models.fields import DocumentField
+from ...db.fields import DocumentField
+from ..models import HistoryEntry, Run
 
 MAX_KEY_LENGTH = 60
 MAX_INPUT_BYTES = 4_000
@@ -88,3 +98,97 @@ def _scalar_text(name: str, value: Any) -> str:
 
 def _shorten(text: str) -> str:
     return text if len(text) <= MAX_KEY_LENGTH else f"{text[: MAX_KEY_LENGTH - 1]}…"
+
+
+STRIP_LENGTH = 30
+COLUMNS = ("id", "version", "status", "created_at", "ended_at", "next_seq")
+
+
+@dataclass(frozen=True, slots=True)
+class RecentRun:
+    """One run of a strip. `next_seq`: a bound of the number of its attempts."""
+
+    id: str
+    version: int
+    status: str
+    created_at: int
+    ended_at: int | None
+    next_seq: int
+
+    def duration_ms(self, now: int) -> int:
+        """Return the time from start to end, or until now if the run is open."""
+        return max((now if self.ended_at is None else self.ended_at) - self.created_at, 0)
+
+
+def recent_runs_of_workflows(names: Sequence[str]) -> dict[str, list[RecentRun]]:
+    """Return the newest runs of each workflow, oldest first. Runs one query, with one index look-up per name."""
+    return _recent_runs("name", names)
+
+
+def recent_runs_of_schedules(names: Sequence[str]) -> dict[str, list[RecentRun]]:
+    """Return the newest runs of each schedule, oldest first. Runs one query, with one index look-up per name."""
+    return _recent_runs("schedule", names)
+
+
+def _recent_runs(column: str, names: Sequence[str]) -> dict[str, list[RecentRun]]:
+    """Combine one limited query per name: a compound query may not contain limits, but subqueries of its parts may."""
+    parts: list[str] = []
+    params: list[str | int] = []
+    for name in dict.fromkeys(filter(None, names)):
+        # The second condition is that of the index.
+        rows = Run.objects.filter(Q(**{column: name}) & ~Q(**{column: ""})).order_by("-created_at")
+        sql, values = rows.values_list(column, *COLUMNS)[:STRIP_LENGTH].query.sql_with_params()
+        parts.append(f"SELECT * FROM ({sql}) AS newest")
+        params += values
+    found: dict[str, list[RecentRun]] = {}
+    if parts:
+        with connection.cursor() as cursor:
+            cursor.execute(" UNION ALL ".join(parts), params)
+            for name, *values in cursor.fetchall():
+                found.setdefault(name, []).append(RecentRun(*values))
+    return {name: sorted(runs, key=lambda run: (run.created_at, run.id)) for name, runs in found.items()}
+
+
+MAX_RECENT = 5
+LAST_INPUTS_MAX_INPUT_BYTES = 64_000
+
+
+@dataclass(frozen=True, slots=True)
+class RecentStart:
+    """A run whose start can be repeated."""
+
+    run: Run
+    input: Any
+
+    @property
+    def has_input(self) -> bool:
+        return self.input is not None
+
+
+def recent_starts(name: str) -> list[Run]:
+    """Return the newest runs of a workflow, without their payloads, and with the inputs that their keys need."""
+    runs = annotate_key_inputs(Run.objects.of_definition(name).defer_payloads())
+    return list(runs.order_by("-created_at")[:MAX_RECENT])
+
+
+def start_to_repeat(name: str, run_id: str) -> RecentStart | None:
+    """Return a run with its input, or None if there is no such run. An input too large for a form is None."""
+    run = Run.objects.of_definition(name).defer_payloads().filter(pk=run_id).first()
+    if run is None:
+        return None
+    is_small = run.input_size <= LAST_INPUTS_MAX_INPUT_BYTES and not run.input_path
+    return RecentStart(run, Run.objects.values_list("input", flat=True).get(pk=run_id) if is_small else None)
+
+
+SEARCHED_ROWS = 20
+"""Decisions that are searched, newest first."""
+
+
+def last_transition(run_id: str, event: str) -> HistoryEntry | None:
+    """Return the newest decision that applied this event to the run, or None."""
+    entries = HistoryEntry.objects.filter(run_id=run_id).order_by("-revision")[:SEARCHED_ROWS]
+    return next((entry for entry in entries if _has_transition(entry, event)), None)
+
+
+def _has_transition(entry: HistoryEntry, event: str) -> bool:
+    return any(line.get("effect") == "TransitionRun" and line.get("event") == event for line in entry.effects)

@@ -1,14 +1,19 @@
-"""Preview of retention: runs that each policy removes next, and the growth of the database."""
+"""Preview of retention: runs that each policy removes next, and the growth of the database.
+
+Explanation for a missing run: an operator removed it, or retention removes runs of its age.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.db.models import Count, Min, Q, QuerySet, Sum
+from django.utils.translation import gettext as _
 
-from ... import conf
-from ...models import DailyStorage, RetentionPolicy, Run
-from ..durations import DAY
-from ..monitoring.database import size_limit_in_bytes
+from ...access.models import AuditEntry
+from ...db.size import size_limit_in_bytes
+from ...settings import conf
+from ...utils.formatting import DAY, format_duration
+from ..models import DailyStorage, RetentionPolicy, Run
 
 MAX_COUNTED = 10_000
 SAMPLED = 10_000
@@ -118,3 +123,30 @@ def database_growth() -> DatabaseGrowth:
     days = list(DailyStorage.objects.order_by("-day_at")[:DISPLAYED_DAYS])
     span = (days[0].day_at - days[-1].day_at) / DAY if days else 0
     return DatabaseGrowth(days, (days[0].bytes - days[-1].bytes) / span if span else 0.0, size_limit_in_bytes())
+
+
+def explain_missing_run(run_id: str, now: int) -> str:
+    """Return why a run is missing, or an empty text if the id does not look like that of a removed run.
+
+    Runs two queries.
+    """
+    removed = AuditEntry.objects.filter(object_type="run", object_id=run_id, action="remove").order_by("-pk").first()
+    if removed is not None:
+        facts = {"by": removed.actor, "reason": removed.reason or _("no reason given")}
+        return _("Removed by %(by)s: %(reason)s.") % facts
+    began = time_of_id(run_id)
+    if began is None or began > now:
+        return ""
+    others = retention_policies()[-1]
+    days = [each for each in (others.days, others.failed_days) if each > 0]
+    if not days or began > now - min(days) * DAY:
+        return ""
+    sentence = _("By its id, the run started %(age)s ago. Finished runs are removed after %(kept)s.")
+    return sentence % {"age": format_duration(now - began), "kept": format_duration(min(days) * DAY)}
+
+
+def time_of_id(run_id: str) -> int | None:
+    """Return the creation time encoded in a run id, or None if the id is not a UUID of version 7."""
+    digits = run_id.replace("-", "")
+    is_ours = len(digits) == 32 and digits.isascii() and digits[12] == "7" and not set(digits) - set("0123456789abcdef")
+    return int(digits[:12], 16) if is_ours else None

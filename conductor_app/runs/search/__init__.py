@@ -14,11 +14,9 @@ bounded search of documents and patterns, up to 200 ms for free text. PostgreSQL
 5 to 35 ms, and 30 to 135 ms for bounded searches.
 """
 
-from .page_ends import PageEnds
-from .query_compiler import SearchQuery
-from .query_parser import Clause, QueryValue
-from .result_pages import Search, SearchPage
-from .run_fields import RUNS
-from .task_fields import TASKS
+from .compiler import SearchQuery
+from .parser import Clause, QueryValue
+from .results import PageEnds, Search, SearchPage
+from .tables import RUNS, TASKS
 
 __all__ = ["RUNS", "TASKS", "Clause", "PageEnds", "QueryValue", "Search", "SearchPage", "SearchQuery"]

@@ -13,12 +13,9 @@ from operator import and_
 
 from django.db.models import F, Q
 
-from .choice_fields import ChoiceField
-from .field_types import EVERYTHING, NOTHING, InvalidSearchValue, RareTextField, SearchField
-from .free_text import parse_free_text
-from .query_parser import And, Clause, Condition, Not, Or, parse_query, syntax_error
-from .search_language import SearchLanguage
-from .search_sql import contains_words
+from .fields import EVERYTHING, NOTHING, ChoiceField, InvalidSearchValue, RareTextField, SearchField, contains_words
+from .free_text import SearchLanguage, parse_free_text
+from .parser import And, Clause, Condition, Not, Or, parse_query, syntax_error
 
 FREE_TEXT_SCAN_LIMIT = 5_000
 """Maximum number of rows whose texts are searched for free text."""

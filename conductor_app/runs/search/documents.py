@@ -2,15 +2,19 @@
 
 Documents are stored as text. A row whose text does not contain the required words is skipped without parsing it as
 JSON. A document that the database cannot parse as JSON (PostgreSQL: a NUL character in a text) has no values.
+
+Search fields for documents: input, output and variables.
 """
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import BooleanField, Expression, F
+from django.db.models import BooleanField, Expression, F, Q
 
-from .search_sql import to_like_pattern
+from .fields import NOTHING, SearchField, check_pattern, to_like_pattern
+from .parser import Clause
 
 STEP = re.compile(r"""\.([\w$@-]+)|\[(\d+)\]|\["([^"]*)"\]|\['([^']*)'\]""")
 NUMBER = re.compile(r"-?\d{1,18}(?:\.\d{1,18})?")
@@ -172,3 +176,33 @@ class PostgresqlDocumentSql(SqliteDocumentSql):
 TYPE = {"text": "string", "integer": "number", "real": "number", "true": "boolean", "false": "boolean"}
 """PostgreSQL's names of JSON types, by SQLite's names."""
 LIKE = {SqliteDocumentSql: "LIKE %s ESCAPE '\\'", PostgresqlDocumentSql: "ILIKE %s ESCAPE '\\'"}
+
+
+DOCUMENT_SCAN_LIMIT = 20_000
+"""Maximum number of rows whose documents are read."""
+
+
+@dataclass(frozen=True)
+class DocumentSearchField(SearchField):
+    """An input, an output or the variables: its whole text with wildcards, or the value at a path."""
+
+    scan_limit: int = DOCUMENT_SCAN_LIMIT
+
+    def condition(self, clause: Clause, without_index: bool) -> Q:
+        path = parse_document_path(clause.field[len(clause.field.split(".")[0].split("[")[0]) :])
+        if not path:
+            return super().condition(clause, without_index)
+        match clause.operator:
+            case "IN":
+                found = NOTHING
+                for value in clause.values:
+                    found |= Q(DocumentCondition(self.column, path, "=", check_pattern(value, value.text)))
+                return found
+            case "BETWEEN":
+                lower, upper = (check_pattern(value, value.text) for value in clause.values)
+                return Q(DocumentCondition(self.column, path, ">=", lower)) & Q(
+                    DocumentCondition(self.column, path, "<=", upper)
+                )
+        return Q(
+            DocumentCondition(self.column, path, clause.operator, *(check_pattern(v, v.text) for v in clause.values))
+        )

@@ -2,17 +2,141 @@
 
 `rank` states how selective the index of a field is: 0 finds a few rows, higher ranks find more. None means that no
 index helps, so that a search by this field alone scans a bounded number of rows (`pages.py`).
+
+SQL expressions of the search for SQLite and PostgreSQL that Django does not provide.
+
+Search fields for choices, constants and lists of names.
+
+Search fields for numbers and times.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
-from django.db.models import Q
+from django.db import connection
+from django.db.models import BigIntegerField, BooleanField, Expression, F, Func, Q, Value
+from django.db.models.lookups import Exact, GreaterThan, GreaterThanOrEqual, In, LessThan, LessThanOrEqual
 
-from ....core.errors import Invalid
-from .query_parser import Clause, QueryValue
-from .search_sql import MAX_PATTERN_LENGTH, MAX_STARS, column_expression, compare_any, compare_column, matches_pattern
+from ...core.errors import Invalid
+from ...db.replica import read_snapshot
+from .parser import Clause, QueryValue
+
+COMPARED = {"=": Exact, ">": GreaterThan, ">=": GreaterThanOrEqual, "<": LessThan, "<=": LessThanOrEqual}
+MAX_STARS, MAX_PATTERN_LENGTH = 5, 1_000
+
+
+BULK_JOIN_SETTINGS = ("enable_hashjoin", "enable_mergejoin", "max_parallel_workers_per_gather")
+
+
+@contextmanager
+def disable_bulk_joins() -> Iterator[None]:
+    """Make PostgreSQL look up joined rows by their key.
+
+    It estimates a bounded search as one over all rows, and would read the whole joined table in parallel.
+    """
+    if connection.vendor != "postgresql":
+        yield
+        return
+    # In one transaction, because the next may have another connection of a pooler.
+    with read_snapshot(), connection.cursor() as cursor:
+        cursor.execute("; ".join(f"SET LOCAL {way} = 0" for way in BULK_JOIN_SETTINGS))
+        yield
+        cursor.execute("; ".join(f"SET LOCAL {way} = DEFAULT" for way in BULK_JOIN_SETTINGS))
+
+
+class UnindexedColumn(Func):
+    """A column that SQLite must not look up in an index.
+
+    SQLite has no statistics on values: given two indexes, it may use the one that finds a million rows. Therefore one
+    field leads, and the indexes of the others are hidden. PostgreSQL has statistics and chooses by itself.
+    """
+
+    template = "+%(expressions)s"
+
+    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> tuple[str, Any]:
+        return compiler.compile(self.source_expressions[0])
+
+
+class IsNotNull(Func):
+    """IS NOT NULL that SQLite must not look up in an index."""
+
+    template = "+%(expressions)s IS NOT NULL"
+    output_field = BooleanField()
+
+    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> tuple[str, Any]:
+        return super().as_sql(compiler, connection, template="%(expressions)s IS NOT NULL", **context)
+
+
+class Unordered(Func):
+    """A column to sort by that hides its index, so that the database first finds the few rows and then sorts them."""
+
+    template = "+%(expressions)s"
+
+    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> tuple[str, Any]:
+        is_text = self.output_field.get_internal_type() in ("CharField", "TextField", "IdField")
+        template = "(%(expressions)s || '')" if is_text else "(%(expressions)s + 0)"
+        return super().as_sql(compiler, connection, template=template, **context)
+
+
+class MatchesPattern(Func):
+    """Case-insensitive match with a LIKE pattern."""
+
+    template = "(%(expressions)s ESCAPE '\\')"
+    output_field = BooleanField()
+
+    def as_sql(self, compiler: Any, connection: Any, **context: Any) -> tuple[str, Any]:
+        return super().as_sql(compiler, connection, **{"arg_joiner": " LIKE ", **context})
+
+    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> tuple[str, Any]:
+        return self.as_sql(compiler, connection, arg_joiner=" ILIKE ", **context)
+
+
+def column_expression(name: str, without_index: bool) -> Expression | F:
+    """Return a column expression, with its index hidden if `without_index`."""
+    return UnindexedColumn(F(name)) if without_index else F(name)
+
+
+def compare_column(left: Any, operator: str, value: Any) -> Expression:
+    """Return a comparison expression."""
+    return COMPARED[operator](left, typed_number(value))
+
+
+def compare_any(left: Any, values: list[Any]) -> Expression:
+    """Return an IN expression, or = for a single value."""
+    return (
+        Exact(left, typed_number(values[0]))
+        if len(values) == 1
+        else In(left, [typed_number(value) for value in values])
+    )
+
+
+def typed_number(value: Any) -> Any:
+    """Return an integer as a 64-bit parameter, since PostgreSQL would otherwise receive a smaller type."""
+    return Value(value, output_field=BigIntegerField()) if isinstance(value, int) else value
+
+
+def matches_pattern(left: Any, pattern: str) -> Expression:
+    """Return the match with a pattern in which `*` stands for any text."""
+    return MatchesPattern(left, Value(to_like_pattern(pattern)))
+
+
+def contains_words(left: Any, words: str) -> Expression:
+    """Return the case-insensitive search for a text."""
+    return MatchesPattern(left, Value(f"%{escape_like(words)}%"))
+
+
+def to_like_pattern(pattern: str) -> str:
+    """Convert a pattern with `*` to a LIKE pattern."""
+    return escape_like(pattern).replace("*", "%")
+
+
+def escape_like(text: str) -> str:
+    """Escape the special characters of LIKE."""
+    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+
 
 EVERYTHING, NOTHING = ~Q(pk__in=[]), Q(pk__in=[])
 COLUMN_SCAN_LIMIT, RARE_SCAN_LIMIT = 200_000, 50_000
@@ -173,3 +297,187 @@ def check_pattern(value: QueryValue, pattern: str) -> str:
     if pattern.count("*") > MAX_STARS:
         raise InvalidSearchValue(value.position, f"a pattern may have at most {MAX_STARS} wildcards (*)")
     return pattern
+
+
+@dataclass(frozen=True)
+class ChoiceField(SearchField):
+    """A column with a fixed set of values, `choices`."""
+
+    choices: tuple[str, ...] = ()
+
+    def rewrite_for_index(self, clause: Clause) -> Clause:
+        """Replace patterns by the choices that match them."""
+        if clause.operator not in ("=", "IN", "STARTS_WITH"):
+            return clause
+        self.check_choices(clause)
+        return Clause(
+            clause.field,
+            "IN",
+            tuple(QueryValue(word, clause.position) for word in self.matching_choices(clause)),
+            clause.position,
+        )
+
+    def rank_of(self, clause: Clause) -> int | None:
+        return self.rank if clause.operator in ("=", "IN", "STARTS_WITH") else None
+
+    def condition(self, clause: Clause, without_index: bool) -> Q:
+        if clause.operator not in ("=", "IN", "STARTS_WITH"):
+            return super().condition(clause, without_index)
+        found = self.matching_choices(clause)
+        return self.choices_condition(found, without_index) if found else NOTHING
+
+    def matching_choices(self, clause: Clause) -> list[str]:
+        """Return the choices that match the clause."""
+        more = "*" if clause.operator == "STARTS_WITH" else ""
+        return [word for word in self.choices if any(matches_word(word, value.text + more) for value in clause.values)]
+
+    def negate_clause(self, clause: Clause) -> Clause:
+        """Return the clause that selects all other choices, which an index supports too."""
+        self.check_choices(clause)
+        others = [word for word in self.choices if not any(matches_word(word, value.text) for value in clause.values)]
+        return Clause(clause.field, "IN", tuple(QueryValue(word, clause.position) for word in others), clause.position)
+
+    def check_choices(self, clause: Clause) -> None:
+        """Check that the clause names at least one choice: a list may contain statuses of workflows and of tasks.
+
+        Raises:
+            InvalidSearchValue: when no value is a choice, a pattern or empty.
+        """
+        texts = [value.text.strip().upper() for value in clause.values]
+        if clause.operator != "STARTS_WITH" and not any(not t or "*" in t or t in self.choices for t in texts):
+            found = ", ".join(texts)[:50]
+            raise InvalidSearchValue(
+                clause.values[0].position, f"{clause.field} is never {found}; use one of: {', '.join(self.choices)}"
+            )
+
+    def choices_condition(self, found: list[str], without_index: bool) -> Q:
+        return Q(compare_any(column_expression(self.column, without_index), found))
+
+
+def matches_word(word: str, pattern: str) -> bool:
+    """Return True if a choice equals the pattern or matches its `*`, ignoring case."""
+    pieces = pattern.strip().upper().split("*")
+    if len(pieces) == 1:
+        return word == pieces[0]
+    first, *middle, last = pieces
+    at = len(first)
+    for piece in middle:
+        at = word.find(piece, at)
+        if at < 0:
+            return False
+        at += len(piece)
+    return word.startswith(first) and word.endswith(last) and at <= len(word) - len(last)
+
+
+@dataclass(frozen=True)
+class ConstantField(SearchField):
+    """A field with the same value for all rows."""
+
+    constant: str = ""
+
+    def rank_of(self, clause: Clause) -> int | None:
+        return None
+
+    def condition(self, clause: Clause, without_index: bool) -> Q:
+        is_true = clause.operator in ("=", "IN") and any(
+            matches_word(self.constant.upper(), v.text) for v in clause.values
+        )
+        return EVERYTHING if is_true else NOTHING
+
+
+@dataclass(frozen=True)
+class NameListField(RareTextField):
+    """A JSON list of names, such as the failed references."""
+
+    def index_condition(self, clause: Clause) -> Q:
+        return ~Q(**{self.column: []})
+
+    def null_condition(self, left: Any) -> Q:
+        return Q(compare_column(left, "=", "[]"))
+
+    def condition(self, clause: Clause, without_index: bool) -> Q:
+        """Build the condition on a list of names.
+
+        Raises:
+            InvalidSearchValue: when the operator is not =, !=, IN or IS NULL.
+        """
+        if clause.operator not in ("=", "IN", "NULL"):
+            raise InvalidSearchValue(clause.position, f"{clause.field} supports only =, !=, IN and IS NULL")
+        return super().condition(clause, without_index)
+
+    def equals_any(self, left: Any, values: Sequence[QueryValue]) -> Q:
+        found = NOTHING
+        for value in values:
+            text = check_pattern(value, value.text)
+            found |= Q(matches_pattern(left, f"*{text}*") if "*" in text else contains_words(left, f'"{text}"'))
+        return found
+
+
+MIN_VALUE, MAX_VALUE = -(2**63), 2**63 - 1
+
+
+@dataclass(frozen=True)
+class IntegerField(SearchField):
+    """An integer column."""
+
+    def value(self, value: QueryValue) -> int:
+        """Parse an integer, limited to 64 bits.
+
+        Raises:
+            InvalidSearchValue: when the text is not an integer.
+        """
+        text = value.text.strip()
+        if not text.removeprefix("-").isdecimal() or not text.isascii():
+            raise InvalidSearchValue(value.position, "expected an integer")
+        return max(MIN_VALUE, min(MAX_VALUE, int(text[:40])))
+
+    def comparison(self, clause: Clause, left: Any) -> Q:
+        """Build the comparison of a number.
+
+        Raises:
+            InvalidSearchValue: when the operator is STARTS_WITH, or a value is not a number.
+        """
+        if clause.operator == "STARTS_WITH":
+            raise InvalidSearchValue(clause.position, f"{clause.field} is a number and does not support STARTS_WITH")
+        return super().comparison(clause, left)
+
+    def equals_any(self, left: Any, values: Sequence[QueryValue]) -> Q:
+        return Q(compare_any(left, [self.value(value) for value in values]))
+
+    def null_condition(self, left: Any) -> Q:
+        return NOTHING
+
+
+@dataclass(frozen=True)
+class TimeField(IntegerField):
+    """A time column. Values are epoch milliseconds or ISO 8601, such as 2026-11-21T07:00Z."""
+
+    is_ordered: bool = False
+    started_by_time: Callable[[int], Q] | None = None
+    """Returns the condition for rows that were created by a given time: no row ends before its creation."""
+
+    def rank_of(self, clause: Clause) -> int | None:
+        return None if clause.operator == "NULL" else self.rank
+
+    def bounds(self, clause: Clause) -> Q | None:
+        if self.started_by_time is None or clause.operator not in ("=", "<", "<=", "BETWEEN"):
+            return None
+        return self.started_by_time(self.value(clause.values[-1]))
+
+    def value(self, value: QueryValue) -> int:
+        """Parse a time into epoch milliseconds. ISO 8601 without an offset is UTC.
+
+        Raises:
+            InvalidSearchValue: when the text is not a time.
+        """
+        text = value.text.strip()
+        if text.removeprefix("-").isdecimal():
+            return super().value(value)
+        try:
+            moment = datetime.fromisoformat(text)
+            aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+            return round(aware.timestamp() * 1000)
+        except (ValueError, OverflowError, OSError):
+            raise InvalidSearchValue(
+                value.position, "expected a time in epoch milliseconds or ISO 8601, such as 2026-11-21T07:00:00Z"
+            ) from None

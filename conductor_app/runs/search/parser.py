@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from typing import NoReturn
 
-from ....core.errors import Invalid
+from ...core.errors import Invalid
 
 MAX_QUERY_LENGTH, MAX_CLAUSES, MAX_VALUES, MAX_DEPTH = 100_000, 200, 2_000, 30
 

@@ -2,17 +2,144 @@
 
 The total is exact up to 10,000. Above that, it is a lower bound that always exceeds the end of the requested page while
 there are more hits, so that a client that continues while `start < totalHits` sees everything.
+
+Ends of pages: a client that reads a long result page by page continues there, instead of skipping all rows before.
+
+Each process remembers the ends for a minute. A client that returns its `queryId` does not depend on that.
+
+Rows of search results: the columns that a list shows, with shortened payloads.
+
+Search for runs by their tasks: distinct runs, ordered by their newest matching task.
+
+Search for a value whose path is unknown, and suggestions for a path that no recent run has.
 """
 
+import base64
+import binascii
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import Any
+from difflib import get_close_matches
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
 
-from django.db.models import F, OrderBy, Q, QuerySet
+import orjson
+from django.db.models import Case, CharField, F, OrderBy, Q, QuerySet, TextField, Value, When
+from django.db.models.functions import Cast, Concat, Substr
 
-from .page_ends import PageEnd, PageEnds
-from .query_compiler import SearchQuery
-from .search_sql import Unordered, disable_bulk_joins
+from ...core.errors import Invalid
+from ...db.fields import dumps
+from ...db.keyset_pages import row_type
+from ...utils import clock, process_state
+from ...utils.process_state import Slot
+from ..models import Attempt, Run
+from .compiler import SearchQuery
+from .documents import parse_document_path
+from .fields import Unordered, disable_bulk_joins
+from .parser import Clause, Condition, Not, parse_query
+from .tables import RUNS
+
+MAX_REMEMBERED, REMEMBER_MS = 2_000, 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class PageEnd:
+    """End of a page: number of rows up to its last row, creation time and id of that row."""
+
+    start: int
+    moment: Any
+    id: str
+
+
+class PageEnds:
+    """Ends of the pages of one query."""
+
+    def __init__(self, query: object, kind: type, query_id: str = "", skips_memory: bool = False) -> None:
+        self.kind = kind
+        self.digest = blake2b(orjson.dumps(query), digest_size=12).hexdigest()
+        self.client_page_end, self.skips_memory = self.decode_query_id(query_id), skips_memory
+
+    def find(self, start: int) -> PageEnd | None:
+        """Return the end of the page before `start`, if it is known."""
+        if self.client_page_end and self.client_page_end.start == start:
+            return self.client_page_end
+        entry = None if self.skips_memory else _page_ends.value.get((self.digest, start))
+        return entry[1] if entry and entry[0] > clock.now() else None
+
+    def remember(self, page_end: PageEnd) -> None:
+        """Remember the end of a page for the next request."""
+        page_ends = _page_ends.value
+        page_ends.pop((self.digest, page_end.start), None)
+        page_ends[self.digest, page_end.start] = (clock.now() + REMEMBER_MS, page_end)
+        while len(page_ends) > MAX_REMEMBERED:
+            page_ends.popitem(last=False)
+
+    def query_id(self, page_end: PageEnd) -> str:
+        """Encode the end of a page as the `queryId` of a client."""
+        return base64.urlsafe_b64encode(
+            orjson.dumps([self.digest, page_end.start, page_end.moment, page_end.id])
+        ).decode()
+
+    def decode_query_id(self, query_id: str) -> PageEnd | None:
+        """Decode the `queryId` of a client, or return None if it is invalid or belongs to another query."""
+        try:
+            digest, start, moment, id = orjson.loads(base64.urlsafe_b64decode(query_id.encode()))
+        except (ValueError, TypeError, binascii.Error):
+            return None
+        is_ours = digest == self.digest and isinstance(start, int) and isinstance(id, str)
+        return PageEnd(start, moment, id) if is_ours and isinstance(moment, self.kind) else None
+
+
+_page_ends: Slot[OrderedDict[tuple[str, int], tuple[int, PageEnd]]] = process_state.slot(OrderedDict)
+
+
+MAX_SHOWN_LENGTH, MAX_SHOWN = 10_000, 10_000_000
+"""Maximum characters of one payload, and of all payloads of a page."""
+
+RUN_COLUMNS = (
+    "id", "name", "version", "status", "reason", "correlation_id", "priority", "created_at", "updated_at", "ended_at",
+    "parent_id", "failed_refs", "failed_names", "domains", "started_by", "event", "idempotency_key", "input_size",
+    "output_size", "input_path", "output_path",
+)  # fmt: skip
+ATTEMPT_COLUMNS = (
+    "id", "run_id", "name", "status", "reason", "domain", "scheduled_at", "started_at", "updated_at", "ended_at",
+    "callback_ms", "number", "worker", "run__name", "run__correlation_id", "run__priority", "task__type",
+    "task__status", "task__attempt_id", "input_size", "output_size", "input_path", "output_path",
+)  # fmt: skip
+if TYPE_CHECKING:
+    RunLine = Any
+else:
+    RunLine = row_type("RunLine", [*RUN_COLUMNS, "input", "output"])
+AttemptLine = row_type("AttemptLine", [*(name.replace("__", "_") for name in ATTEMPT_COLUMNS), "input", "output"])
+
+
+def run_lines(ids: Sequence[str]) -> list[RunLine]:
+    """Return the runs with these ids, in their order."""
+    return _load_lines(Run.objects.all(), RUN_COLUMNS, RunLine, ids)
+
+
+def attempt_lines(ids: Sequence[str]) -> list[AttemptLine]:
+    """Return the attempts with these ids, in their order."""
+    return _load_lines(Attempt.objects.all(), ATTEMPT_COLUMNS, AttemptLine, ids)
+
+
+def _load_lines(rows: QuerySet, columns: Sequence[str], kind: Any, ids: Sequence[str]) -> list[Any]:
+    if not ids:
+        return []
+    most = min(MAX_SHOWN_LENGTH, MAX_SHOWN // len(ids))
+    excerpts = {f"{name}_shown": _payload_excerpt(name, most) for name in ("input", "output")}
+    found = rows.filter(pk__in=list(ids)).annotate(**excerpts).values_list(*columns, *excerpts)
+    by_id = {values[0]: kind._make(values) for values in found}
+    return [by_id[id] for id in ids if id in by_id]
+
+
+def _payload_excerpt(name: str, most: int) -> Case:
+    """Return the text of a payload. Of a long one, return only the beginning, which is not valid JSON."""
+    text = Cast(F(name), TextField())
+    beginning = Concat(Value("…"), Substr(text, 1, most), output_field=CharField())
+    return Case(When(**{f"{name}_size__lte": most}, then=text), default=beginning, output_field=TextField())
+
 
 MAX_COUNTED = 10_000
 """Maximum number of hits that are counted."""
@@ -203,3 +330,97 @@ class Search:
 
 def reversed_order(order: list[OrderBy]) -> list[OrderBy]:
     return [OrderBy(each.expression, descending=not each.descending) for each in order]
+
+
+MAX_HITS = 400_000
+
+
+def runs_of_tasks(search: Search, start: int, size: int) -> SearchPage:
+    """Return a page of distinct runs.
+
+    `search` returns the run id of each matching task. Only as many hits are read as the page needs.
+    """
+    wanted, hits = start + size, min(MAX_COUNTED, 4 * (start + size) + 100)
+    while True:
+        found = search.page(0, hits)
+        runs = list(dict.fromkeys(found.ids))
+        is_all = len(found.ids) < hits
+        if is_all or hits >= MAX_HITS or (len(runs) > wanted and hits >= MAX_COUNTED):
+            return SearchPage(runs[start:wanted], len(runs), is_all and found.is_exact, found.since)
+        hits = max(MAX_COUNTED, 4 * hits)
+
+
+DOCUMENTS = ("input", "output", "variables")
+RECENT_RUNS, MAX_DOCUMENT_BYTES, MAX_PATHS = 50, 16_000, 2_000
+"""Limits of a suggestion: the newest runs that are read, the size of a document, and the paths that are compared."""
+
+
+def query_for_value(value: str) -> str:
+    """Return a query for runs whose input contains a value at any path. Inputs are stored as JSON."""
+    escaped = (dumps(value) or "")[1:-1].replace("\\", "\\\\").replace('"', '\\"')
+    return f'input = "*{escaped}*"'
+
+
+def suggest_query(query: str, runs: QuerySet[Run]) -> tuple[str, str, str] | None:
+    """Return the path of a query that none of the newest runs has, the most similar path, and the query with that path.
+
+    None if the runs have the path, or no similar one. Runs one query, or none without a path.
+    """
+    for clause in _document_clauses(query):
+        column = clause.field.replace("[", ".").split(".")[0].lower()
+        known = dict.fromkeys(_paths_of_documents(column, runs))
+        if not known or clause.field in known or _without_positions(clause.field) in known:
+            return None
+        for similar in get_close_matches(clause.field, list(known), n=1, cutoff=0.7):
+            end = clause.position + len(clause.field)
+            return clause.field, similar, f"{query[: clause.position]}{similar}{query[end:]}"
+        return None
+    return None
+
+
+def _document_clauses(query: str) -> Iterator[Clause]:
+    """Yield the comparisons of a query with a value at a path of a document."""
+    try:
+        condition = parse_query(query) if RUNS.is_query(query) else None
+    except Invalid:
+        return
+    for clause in _clauses(condition) if condition else ():
+        column = clause.field.replace("[", ".").split(".")[0]
+        if column.lower() in DOCUMENTS and parse_document_path(clause.field[len(column) :]):
+            yield clause
+
+
+def _clauses(condition: Condition) -> Iterator[Clause]:
+    if isinstance(condition, Clause):
+        yield condition
+    elif isinstance(condition, Not):
+        yield from _clauses(condition.part)
+    else:
+        for part in condition.parts:
+            yield from _clauses(part)
+
+
+def _paths_of_documents(column: str, runs: QuerySet[Run]) -> list[str]:
+    small = runs.filter(**{f"{column}_size__lte": MAX_DOCUMENT_BYTES}).order_by("-created_at")
+    paths: list[str] = []
+    for document in small.values_list(column, flat=True)[:RECENT_RUNS]:
+        paths += _paths(document, column)
+        if len(paths) > MAX_PATHS:
+            break
+    return paths
+
+
+def _paths(value: Any, path: str) -> Iterator[str]:
+    """Yield the paths of a value and of the values below it. The first item of a list stands for all."""
+    yield path
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _paths(inner, f"{path}.{name}")
+    elif isinstance(value, list) and value:
+        yield from _paths(value[0], f"{path}[0]")
+
+
+def _without_positions(path: str) -> str:
+    """Return a path with the position 0 in place of each position."""
+    parts = parse_document_path(f".{path}")
+    return "".join("[0]" if isinstance(part, int) else f".{part}" for part in parts)[1:]

@@ -1,4 +1,7 @@
-"""Searchable fields of tasks: those of the attempts and those of their runs."""
+"""Searchable fields of tasks: those of the attempts and those of their runs.
+
+Searchable fields of runs.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -6,22 +9,127 @@ from typing import Any
 
 from django.db.models import BooleanField, F, Func, Q, QuerySet
 
-from ....core.decision_context import WIRE_STATUS
-from ....core.definition import possible_keys
-from ....core.ids import derived_id
-from ....core.states import ATTEMPT
-from ....core.step_structure import FORK
-from ....core.step_types import STEP_TYPES
-from ....core.step_types.fork_join import ForkJoin
-from ....core.step_types.fork_join_dynamic import ForkJoinDynamic
-from ....models import Attempt, Run
-from .choice_fields import ChoiceField
-from .field_types import NOTHING, IdSearchField, SearchField, check_pattern
-from .number_fields import IntegerField, TimeField
-from .payload_fields import DocumentSearchField
-from .query_parser import Clause, QueryValue
-from .search_language import SearchLanguage
-from .search_sql import IsNotNull, column_expression, compare_any, matches_pattern
+from ...core.decision_context import WIRE_STATUS
+from ...core.definition import FORK, possible_keys
+from ...core.primitives import derived_id
+from ...core.states import ATTEMPT, RUN
+from ...core.step_types import STEP_TYPES
+from ...core.step_types.forks import ForkJoin, ForkJoinDynamic
+from ...definitions.models import ResolvedDefinition
+from ..models import Attempt, Run
+from .documents import DocumentSearchField
+from .fields import (
+    NOTHING,
+    ChoiceField,
+    ConstantField,
+    IdSearchField,
+    IntegerField,
+    IsNotNull,
+    NameListField,
+    RareTextField,
+    SearchField,
+    TimeField,
+    check_pattern,
+    column_expression,
+    compare_any,
+    matches_pattern,
+)
+from .free_text import SearchLanguage
+from .parser import Clause, QueryValue
+
+MAX_NAMES = 1_000
+CHANGES_AFTER_END_MS = 300_000
+"""Tolerance in milliseconds for changes to a run after its end."""
+
+
+@dataclass(frozen=True)
+class DefinitionNameField(SearchField):
+    """Name of a definition. Patterns are resolved to names by the definitions, which are few."""
+
+    def rewrite_for_index(self, clause: Clause) -> Clause:
+        texts = [value.text for value in clause.values]
+        if clause.operator == "STARTS_WITH":
+            texts = [texts[0].replace("*", "") + "*"]
+        elif clause.operator not in ("=", "IN") or not any("*" in text for text in texts):
+            return clause
+        for value in clause.values:
+            check_pattern(value, value.text)
+        names = [name for text in texts for name in (definition_names_like(text) if "*" in text else [text])]
+        return Clause(clause.field, "IN", tuple(QueryValue(name, clause.position) for name in names), clause.position)
+
+
+def definition_names_like(pattern: str) -> list[str]:
+    """Return the definition names that match a pattern."""
+    found = ResolvedDefinition.objects.filter(matches_pattern(F("name"), pattern)).order_by("name")
+    return list(found.values_list("name", flat=True).distinct()[:MAX_NAMES])
+
+
+@dataclass(frozen=True)
+class UpdatedField(TimeField):
+    """Time of the last change of a run. It has no index, because it changes too often.
+
+    The indexes on end and status narrow the rows: a run changes only while it is open, or around its end.
+    """
+
+    def rank_of(self, clause: Clause) -> int | None:
+        return self.rank if clause.operator in (">", ">=", "=", "BETWEEN") else None
+
+    def condition(self, clause: Clause, without_index: bool) -> Q:
+        found = super().condition(clause, without_index)
+        if without_index or self.rank_of(clause) is None:
+            return found
+        since = self.value(clause.values[0]) - CHANGES_AFTER_END_MS
+        return found & (Q(ended_at__gte=since) | Q(status__in=sorted(RUN.open)))
+
+
+def started_by_time(moment: int) -> Q:
+    """Return the condition for runs created by a given time."""
+    return Q(created_at__lte=moment)
+
+
+COVERED_BY_ALL_ROWS = frozenset([""])
+NAME = DefinitionNameField("name", rank=2)
+UPDATED = UpdatedField("updated_at", rank=5, started_by_time=started_by_time)
+
+FIELDS: dict[str, SearchField] = {
+    "workflowId": IdSearchField("id", rank=0),
+    "workflowType": NAME,
+    "workflowName": NAME,
+    "version": IntegerField("version", covered_by=frozenset(["", "workflowType", "workflowName"])),
+    "status": ChoiceField("status", rank=3, covered_by=frozenset(["workflowType", "workflowName"]),
+                    choices=tuple(sorted(RUN.statuses))),
+    "correlationId": SearchField("correlation_id", rank=1, has_partial_index=True),
+    "idempotencyKey": SearchField("idempotency_key", rank=1, is_nullable=True, is_ordered=False),
+    "parentWorkflowId": SearchField("parent_id", rank=1, has_partial_index=True, covered_by=COVERED_BY_ALL_ROWS),
+    "startTime": TimeField("created_at", is_order_column=True),
+    "createTime": TimeField("created_at", is_order_column=True),
+    "endTime": TimeField("ended_at", rank=4, is_nullable=True, started_by_time=started_by_time),
+    "updateTime": UPDATED,
+    "modifiedTime": UPDATED,
+    "priority": IntegerField("priority", covered_by=COVERED_BY_ALL_ROWS),
+    "createdBy": SearchField("started_by", rank=5, covered_by=COVERED_BY_ALL_ROWS),
+    "event": SearchField("event", rank=1, has_partial_index=True),
+    "rateLimitKey": SearchField("limit_key", rank=1, has_partial_index=True),
+    "failedReferenceTaskNames": NameListField("failed_refs", rank=6),
+    "failedTaskNames": NameListField("failed_names"),
+    "reasonForIncompletion": RareTextField("reason", rank=6),
+    "classifier": ConstantField("", constant="workflow", covered_by=COVERED_BY_ALL_ROWS),
+    "input": DocumentSearchField("input"),
+    "output": DocumentSearchField("output"),
+    "variables": DocumentSearchField("variables"),
+}  # fmt: skip
+
+RUNS = SearchLanguage(
+    plural_name="workflows",
+    fields=FIELDS,
+    newest="created_at",
+    texts=("id", "name", "correlation_id", "reason", "input", "output", "failed_refs", "idempotency_key", "status"),
+    exact=("id", "correlation_id", "idempotency_key"),
+    sorts={name: field.column for name, field in FIELDS.items()
+           if field.column not in ("", "input", "output", "variables")} | {"createTime": "created_at"},
+    sorts_by_index=frozenset(("name", "status", "id", "ended_at")),
+)  # fmt: skip
+
 
 MAX_RUNS = 1_000
 JOINED_SCAN_LIMIT = 50_000
@@ -133,10 +241,10 @@ class ScheduledField(TimeField):
         return Q(id__gte=moment_of_id(self.value(value)))
 
     def until(self, value: QueryValue) -> Q:
-        return started_by_time(self.value(value))
+        return started_by_time_task_fields(self.value(value))
 
 
-def started_by_time(moment: int) -> Q:
+def started_by_time_task_fields(moment: int) -> Q:
     """Return the condition for attempts that were scheduled by a given time."""
     return Q(id__lt=moment_of_id(moment + 1))
 
@@ -189,27 +297,27 @@ def by_reference(text: str) -> Q:
     return found
 
 
-NAME = RunField("run__name")
+TASK_FIELDS_NAME = RunField("run__name")
 TASK_NAME = TaskName("name", rank=2, scan_limit=JOINED_SCAN_LIMIT)
 REASON = SearchField("reason")
 
-FIELDS: dict[str, SearchField] = {
+TASK_FIELDS_FIELDS: dict[str, SearchField] = {
     "taskId": IdSearchField("id", rank=0),
     "workflowId": SearchField("run_id", rank=1, is_ordered=False),
     "workflowInstanceId": SearchField("run_id", rank=1, is_ordered=False),
     "taskType": TASK_NAME,
     "taskDefName": TASK_NAME,
     "referenceTaskName": LookupField("task__ref", scan_limit=JOINED_SCAN_LIMIT, lookup=by_reference),
-    "workflowType": NAME,
-    "workflowName": NAME,
+    "workflowType": TASK_FIELDS_NAME,
+    "workflowName": TASK_FIELDS_NAME,
     "correlationId": RunField("run__correlation_id"),
     "status": TaskStatus("status", rank=3, is_ordered=False, choices=tuple(sorted({*OWN_STATUS, *TASK_ONLY_STATUSES}))),
     "workerId": SearchField("worker"),
     "domain": SearchField("domain", rank=2, has_partial_index=True),
     "scheduledTime": ScheduledField("scheduled_at", is_order_column=True),
-    "startTime": TimeField("started_at", is_nullable=True, started_by_time=started_by_time),
-    "endTime": TimeField("ended_at", is_nullable=True, started_by_time=started_by_time),
-    "updateTime": TimeField("updated_at", is_nullable=True, started_by_time=started_by_time),
+    "startTime": TimeField("started_at", is_nullable=True, started_by_time=started_by_time_task_fields),
+    "endTime": TimeField("ended_at", is_nullable=True, started_by_time=started_by_time_task_fields),
+    "updateTime": TimeField("updated_at", is_nullable=True, started_by_time=started_by_time_task_fields),
     "retryCount": IntegerField("number"),
     "pollCount": IntegerField("poll_count"),
     "workflowPriority": IntegerField("run__priority", scan_limit=JOINED_SCAN_LIMIT),
@@ -224,11 +332,11 @@ FIELDS: dict[str, SearchField] = {
 
 TASKS = SearchLanguage(
     plural_name="tasks",
-    fields=FIELDS,
+    fields=TASK_FIELDS_FIELDS,
     newest="id",
     texts=("id", "run_id", "name", "reason", "worker", "input", "output", "status"),
     exact=("id", "run_id"),
-    sorts={name: field.column for name, field in FIELDS.items() if field.column not in ("input", "output")}
+    sorts={name: field.column for name, field in TASK_FIELDS_FIELDS.items() if field.column not in ("input", "output")}
     | {"scheduledTime": "id"},
     sorts_by_index=frozenset(("id", "run_id")),
     is_joined=True,

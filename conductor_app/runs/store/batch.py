@@ -1,14 +1,18 @@
-"""The statements of one decision, collected, sent and checked together."""
+"""The statements of one decision, and the repetition of stale ones.
 
-from collections.abc import Sequence
-from typing import Any
+The statements of one decision, collected, sent and checked together.
+
+Repeat transactions that met rows changed by another process, or a transient error.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from django.db import DataError, connection, models
 
-from ..models import Message
-from ..models.fields import dumps
-from .payload_placement import PayloadPlacement
-from .statements import (
+from ...core.errors import Busy
+from ...db.fields import dumps
+from ...db.statements import (
     MAX_BATCH_ROWS,
     StatementResult,
     execute_batch,
@@ -16,6 +20,9 @@ from .statements import (
     supports_commit_in_batch,
     update_statements,
 )
+from ...db.transient_errors import FaultTolerance
+from ...payloads.store import PayloadPlacement
+from ..models import Message
 
 
 class StaleRow(Exception):
@@ -127,3 +134,23 @@ def _copy_rows(table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]
     with connection.cursor() as cursor, cursor.copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN") as copy:
         for row in rows:
             copy.write_row(row)
+
+
+MAX_STALE_ATTEMPTS = 5
+"""Attempts that meet rows changed by another process before the request is refused as Busy."""
+Result = TypeVar("Result")
+
+
+def repeat_while_stale(attempt: Callable[[], Result], **subject: str) -> Result:
+    """Call `attempt` until it meets no row that another process changed, and return its result.
+
+    Raises:
+        Busy: when each of MAX_STALE_ATTEMPTS attempts met such a row. `subject` names the object in the error.
+    """
+    faults = FaultTolerance()
+    for _ in range(MAX_STALE_ATTEMPTS):
+        try:
+            return faults.repeat(attempt)
+        except StaleRow:
+            continue
+    raise Busy(**subject)

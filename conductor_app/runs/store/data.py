@@ -1,10 +1,21 @@
-"""Load the data that decisions request, from rows."""
+"""Load the data that decisions request, from rows.
 
+Storage and lookup of cached results.
+
+Results of child runs, for the tasks that wait for them.
+
+Cache of the lists of FOR_EACH steps. Without it, each item would load the whole list.
+"""
+
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from threading import Lock
+from typing import Any, NamedTuple
 
-from ..core.data_requests import (
+from ...access.secrets import all_variables
+from ...core.caching import CacheRunOutput, CacheTaskResult
+from ...core.data_requests import (
     ABSENT,
     ActiveDomains,
     AttemptPayload,
@@ -30,20 +41,122 @@ from ..core.data_requests import (
     TaskOutcome,
     TaskPart,
 )
-from ..core.decision_context import TASK_FACTS
-from ..core.definition import Key
-from ..core.masking import MARK
-from ..core.snapshot import Run, Task
-from ..core.states import ATTEMPT
-from ..core.step_types import STEP_TYPES
-from ..models.fields import loads, loads_encrypted
-from .cached_results import find_cached_run_output, find_cached_task_output
-from .environment_variables import all_variables
-from .foreach_item_cache import item_lists
-from .inbox import oldest_messages
+from ...core.decision_context import TASK_FACTS
+from ...core.definition import Key
+from ...core.effects import Effect
+from ...core.masking import MARK
+from ...core.snapshot import Run, Task
+from ...core.states import ATTEMPT
+from ...core.step_types import STEP_TYPES
+from ...db.fields import loads, loads_encrypted
+from ...db.statements import fetch, placeholders
+from ...utils import process_state
+from .batch import StatementBatch
+from .loading import fetch_tasks, is_rate_limit_reached, load_tasks, load_tasks_at, oldest_messages
 from .rows import format_iteration_path, parse_iteration_path
-from .runs import fetch_tasks, is_rate_limit_reached, load_tasks, load_tasks_at
-from .statements import fetch, placeholders
+
+INSERT_TASK_RESULT = (
+    "INSERT INTO conductor_cachedresult (name, digest, attempt_id, expires_at) VALUES (%s, %s, %s, %s) "
+    "ON CONFLICT (digest, name) DO UPDATE SET attempt_id = excluded.attempt_id, expires_at = excluded.expires_at"
+)
+INSERT_RUN_RESULT = (
+    "INSERT INTO conductor_cachedresult (name, digest, attempt_id, run_id, expires_at) VALUES (%s, %s, '', %s, %s) "
+    "ON CONFLICT (digest, name) DO UPDATE SET run_id = excluded.run_id, expires_at = excluded.expires_at"
+)
+FIND_TASK_OUTPUT = (
+    "SELECT a.output, a.output_path FROM conductor_cachedresult c JOIN conductor_attempt a ON a.id = c.attempt_id "
+    "WHERE c.digest = %s AND c.name = %s AND c.expires_at > %s AND a.status = 'COMPLETED'"
+)
+
+FIND_RUN_OUTPUT = (
+    "SELECT r.id, r.output, r.output_path FROM conductor_cachedresult c JOIN conductor_run r ON r.id = c.run_id "
+    "WHERE c.digest = %s AND c.name = %s AND c.expires_at > %s AND r.status = 'COMPLETED'"
+)
+
+
+def write_cached_results(writes: StatementBatch, effects: Iterable[Effect]) -> None:
+    """Write the results that later tasks and runs can reuse."""
+    for effect in effects:
+        if isinstance(effect, CacheTaskResult):
+            writes.run(INSERT_TASK_RESULT, [effect.name[:255], effect.digest, effect.attempt_id, effect.until])
+        elif isinstance(effect, CacheRunOutput):
+            writes.run(INSERT_RUN_RESULT, [effect.name[:255], effect.digest, effect.run_id, effect.until])
+
+
+def find_cached_task_output(request: CachedTaskOutput, now: int) -> tuple[Any, ...] | None:
+    """Return the columns of a cached output, or None if there is no valid one."""
+    return next(iter(fetch(FIND_TASK_OUTPUT, [request.digest, request.name[:255], now])), None)
+
+
+def find_cached_run_output(request: CachedRunOutput, now: int) -> tuple[Any, ...] | None:
+    """Return the id of a cached run and the columns of its output, or None if there is no valid one."""
+    return next(iter(fetch(FIND_RUN_OUTPUT, [request.digest, request.name[:255], now])), None)
+
+
+SQL = (
+    "SELECT r.name, r.version, r.status, r.reason, r.output, r.output_path, "
+    "EXISTS (SELECT 1 FROM conductor_attempt a WHERE a.id = %s) FROM (SELECT 1) AS one "
+    "LEFT JOIN conductor_run r ON r.id = %s"
+)
+
+
+class ChildResult(NamedTuple):
+    """The end of a child run. Its output is as stored: the text, or a path in blob storage.
+
+    `is_awaited`: the attempt that waits for it exists. A removed child counts as terminated.
+    """
+
+    id: str
+    name: str
+    version: int
+    status: str
+    reason: str
+    output: str
+    output_path: str
+    is_awaited: bool
+
+
+def load_child_result(run_id: str, attempt_id: str) -> ChildResult:
+    """Return the result of a child run for an attempt."""
+    [(name, *columns, is_awaited)] = fetch(SQL, [attempt_id, run_id])
+    if name is None:
+        return ChildResult(run_id, "?", 1, "TERMINATED", "The child workflow was removed.", "{}", "", bool(is_awaited))
+    version, status, reason, output, output_path = columns
+    return ChildResult(run_id, name, version, status, reason, output, output_path, bool(is_awaited))
+
+
+MAX_ITEMS = 500_000
+"""The maximum number of cached items per process, over all lists."""
+
+
+class ItemListCache:
+    """Lists, by the attempt with the list in its input. Inputs never change, so entries never expire."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._lists: OrderedDict[str, list[Any]] = OrderedDict()
+
+    def keys(self) -> set[str]:
+        """Return the attempts whose lists are cached."""
+        with self._lock:
+            return set(self._lists)
+
+    def put(self, attempt_id: str, items: list[Any]) -> None:
+        """Cache a list. Evicts the least recently used lists, but never this one."""
+        with self._lock:
+            self._lists[attempt_id] = items
+            self._lists.move_to_end(attempt_id)
+            while len(self._lists) > 1 and sum(map(len, self._lists.values())) > MAX_ITEMS:
+                self._lists.popitem(last=False)
+
+    def item(self, attempt_id: str, index: int) -> Any:
+        """Return one item of a cached list."""
+        with self._lock:
+            self._lists.move_to_end(attempt_id)
+            return self._lists[attempt_id][index]
+
+
+item_lists = process_state.slot(ItemListCache)
 
 
 def load_requested(run: Run, requests: Iterable[DataRequest], now: int) -> dict[DataRequest, Any]:

@@ -1,13 +1,24 @@
-"""Queries for due rows, each over an index."""
+"""Due rows, outgoing messages and the removal of rows.
 
-from collections.abc import Sequence
+Queries for due rows, each over an index.
+
+Writes of outbox messages to runs, tasks and other systems.
+
+Delete runs, standalone tasks and expired rows with everything that belongs to them.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from ..core.snapshot import NEVER
-from ..core.states import BULK
-from ..models.named_statements import load_statements
-from .statements import execute, fetch
+from ...ai.models import ModelCall
+from ...core.snapshot import NEVER
+from ...core.states import BULK
+from ...db.named_statements import load_statements
+from ...db.statements import execute, fetch
+from ...taskcluster.models import Dependency
+from ..models import PUBLISH, Attempt, CachedResult, Message, PulseMessage, Run, Task, TaskLog
+from .batch import StatementBatch
 
 DUE_ROWS_SQL = load_statements("due_rows", never=str(NEVER), open_bulk_states=", ".join(map(repr, sorted(BULK.open))))
 
@@ -108,3 +119,82 @@ def claim_to_publish(now: int, held_until: int, count: int) -> list[int]:
     statement = DUE_ROWS_SQL["claim_to_publish"]
     claimed = fetch(*statement.bind(now=now, held_until=held_until, count=count))
     return sorted(id for (id,) in claimed)
+
+
+MESSAGES_SQL = load_statements("messages", never=str(NEVER))
+
+
+def send(subject: str, now: int, *, to: str = "", facts: Mapping[str, Any] | None = None) -> Message:
+    """Write one message, to be delivered after the commit."""
+    return Message.objects.create(to=to, subject=subject, facts=dict(facts or {}), sent_at=now, due_at=now)
+
+
+def send_all(messages: Sequence[Message]) -> list[Message]:
+    """Write several messages."""
+    return Message.objects.bulk_create(messages, batch_size=500) if messages else []
+
+
+def consume(id: int) -> bool:
+    """Delete a handled message. Returns False if another process has handled it."""
+    return bool(execute(*MESSAGES_SQL["consume_message"].bind(id=id)))
+
+
+def consume_with(writes: StatementBatch, id: int) -> None:
+    """Delete a handled message together with other statements, which fail if another process has handled it."""
+    writes.run(*MESSAGES_SQL["consume_message"].bind(id=id), expected=1)
+
+
+def delete_messages_to(address: str) -> None:
+    """Delete the messages to a deleted run or task."""
+    Message.objects.filter(to=address).delete()
+
+
+def update_messages(ids: Iterable[int], **fields: Any) -> None:
+    """Change fields of messages, such as `due_at`, `tries` and `error`."""
+    Message.objects.filter(pk__in=list(ids)).update(**fields)
+
+
+def delay_sink(sink: str, now: int, due_at: int) -> None:
+    """Delay all due messages to the same sink."""
+    Message.objects.filter(subject=PUBLISH, to=sink, due_at__lte=now).update(due_at=due_at)
+
+
+def retry_undelivered(ids: Iterable[int], now: int) -> None:
+    """Make undelivered messages due, with all their tries. They retain the last error."""
+    Message.objects.undelivered().filter(pk__in=list(ids)).update(due_at=now, tries=0)
+
+
+def discard_undelivered(ids: Iterable[int]) -> None:
+    """Delete undelivered messages."""
+    Message.objects.undelivered().filter(pk__in=list(ids)).delete()
+
+
+def prune_undelivered(before: int) -> int:
+    """Delete undelivered messages that were sent before a time, and return how many. Open runs keep theirs."""
+    return execute(*MESSAGES_SQL["prune_undelivered"].bind(before=before))
+
+
+def delete_run(run_id: str) -> None:
+    """Delete a run with its tasks, attempts, logs, calls of models and messages. The caller has locked it."""
+    TaskLog.objects.filter(attempt_id__in=Attempt.objects.filter(run_id=run_id).values("id")).delete()
+    ModelCall.objects.filter(run_id=run_id).delete()
+    delete_messages_to(run_id)
+    Run.objects.filter(pk=run_id).delete()
+
+
+def delete_standalone_task(task_id: str) -> None:
+    """Delete a standalone task with its attempts, dependencies and messages. The caller has locked it."""
+    Dependency.objects.filter(task_id=task_id).delete()
+    PulseMessage.objects.filter(task_id=task_id).delete()
+    delete_messages_to(task_id)
+    Task.objects.filter(pk=task_id, standalone__isnull=False).delete()
+
+
+def delete_group_messages(group_ids: Collection[str]) -> None:
+    """Delete the Pulse messages about groups themselves."""
+    PulseMessage.objects.filter(group_id__in=group_ids, task_id="").delete()
+
+
+def delete_expired_results(now: int) -> None:
+    """Delete the cached results whose lifetime is over."""
+    CachedResult.objects.filter(expires_at__lte=now).delete()

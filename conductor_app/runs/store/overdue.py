@@ -1,4 +1,7 @@
-"""The loop of a sweep: each item is handled by itself, and a failure does not stop the others."""
+"""The loop of a sweep: each item is handled by itself, and a failure does not stop the others.
+
+Due timers that could not be handled: they are put off, and a message has their error for operators.
+"""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -6,13 +9,57 @@ from typing import Any, TypeVar
 
 from django.db import close_old_connections
 
-from .. import clock, conf, fault_points, process_state
-from ..core.errors import NotFound
-from ..process_state import Slot
-from ..store.overdue_items import growing_delay_ms
-from ..store.statements import is_in_transaction
-from ..telemetry.log_context import log_context
-from ..transient_errors import is_transient
+from ...core.errors import NotFound
+from ...db.statements import execute, fetch, is_in_transaction
+from ...db.transient_errors import is_transient
+from ...settings import conf
+from ...telemetry.log_context import log_context
+from ...utils import clock, fault_points, process_state
+from ...utils.process_state import Slot
+from ..models import IS_OVERDUE, OVERDUE_RUN, OVERDUE_TASK, Message
+from .due import DUE_ROWS_SQL
+
+MAX_DELAY_MS = 3_600_000
+KEPT_MS = 60_000
+"""The time after the next try at which a message is deleted, unless that try has failed."""
+TIMERS = {
+    OVERDUE_RUN: (DUE_ROWS_SQL["set_timers_of_run"], DUE_ROWS_SQL["set_timer_of_run"]),
+    OVERDUE_TASK: (DUE_ROWS_SQL["set_timers_of_task"], DUE_ROWS_SQL["set_timer_of_task"]),
+}
+"""The statements that set the due timers of a run, or of a standalone task."""
+FIND_MESSAGE = f'SELECT id, tries FROM conductor_message WHERE "to" = %s AND subject = %s AND {IS_OVERDUE}'
+
+
+def growing_delay_ms(tries: int) -> int:
+    """Return the delay after this number of failed tries. The first failure is repeated by the next sweep."""
+    return 0 if tries < 2 else min(1000 * 2 ** min(tries - 2, 20), MAX_DELAY_MS)
+
+
+def put_off_timers(subject: str, to: str, error: str, now: int) -> None:
+    """Put off the due timers of a run or a standalone task, longer after each failure, and store the error.
+
+    In a transaction of the caller.
+    """
+    found = fetch(FIND_MESSAGE, [to, subject])
+    id, tries = found[0] if found else (None, 0)
+    until = now + growing_delay_ms(tries + 1)
+    fields = {"facts": {"until": until}, "due_at": until + KEPT_MS, "tries": tries + 1, "error": error[:2000]}
+    if id is None:
+        Message.objects.create(to=to, subject=subject, sent_at=now, **fields)
+    else:
+        Message.objects.filter(pk=id).update(**fields)
+    _set_timers(subject, to, until, now)
+
+
+def bring_timers_forward(message: Message, now: int) -> None:
+    """Make the timers due that were put off when this message was written."""
+    _set_timers(message.subject, message.to, now, message.facts["until"])
+
+
+def _set_timers(subject: str, to: str, moment: int, due_before: int) -> None:
+    for statement in TIMERS[subject]:
+        execute(*statement.bind(moment=moment, to=to, due_before=due_before))
+
 
 log = logging.getLogger(__name__)
 

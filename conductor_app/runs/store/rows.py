@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..core.definition import Key, Step
-from ..core.listener_events import publishes_start
-from ..core.named_steps import restore_step
-from ..core.reasons import MAX_ATTEMPT_REASON_LENGTH, shorten_reason
-from ..core.snapshot import UNKNOWN, Attempt, Run, Task
-from ..models.fields import dumps, loads_decrypted
+from ...core.definition import Key, Step
+from ...core.errors import MAX_ATTEMPT_REASON_LENGTH, shorten_reason
+from ...core.listener_events import publishes_start
+from ...core.named_steps import restore_step
+from ...core.snapshot import UNKNOWN, Attempt, Run, Task
+from ...db.fields import dumps, loads_decrypted
 
 ATTEMPT_COLUMNS = (
     "id",

@@ -1,19 +1,41 @@
-"""Pages of a schedule: upcoming and past slots, pause, immediate run, backfill, editor."""
+"""Pages of a schedule: upcoming and past slots, pause, immediate run, backfill, editor.
+
+Celery's periodic tasks as its tables store them. Read-only: the server writes them from its own beat schedule.
+
+Lists of schedules and of their executed slots.
+"""
 
 from typing import Any
 
-from django.contrib import messages
+from django.contrib import admin, messages
+from django.contrib.admin import display
+from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString, mark_safe
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
+from django_celery_beat.models import CrontabSchedule, IntervalSchedule, PeriodicTask
 
-from ... import clock
 from ...core.errors import Invalid, RequestRefused
-from ...engine import schedules
-from ...insight.runs.recent_runs import recent_runs_of_schedules
-from ...insight.schedules.schedule_forecast import (
+from ...core.failure_grouping import informative_line
+from ...runs.pages.run import run_address
+from ...runs.pages.view_model import history_strip
+from ...runs.queries.recent import recent_runs_of_schedules, run_keys
+from ...utils import clock
+from ...utils.formatting import format_duration
+from ...web.badges import format_count, relative_time, render_badge, render_pill
+from ...web.documents import render_tree
+from ...web.links import render_run_link
+from ...web.pages import BoundedChangeList, ReadOnlyAdmin, require_permission, show_refusal
+from ...web.preferences import all_zones
+from .. import commands as schedules_commands
+from .. import firing as schedules_firing
+from ..models import Schedule, ScheduleExecution
+from ..queries import (
     LATE_MS,
     UpcomingSlot,
     handled_slots,
@@ -23,21 +45,79 @@ from ...insight.schedules.schedule_forecast import (
     past_slots,
     upcoming_slots,
 )
-from ...models import Schedule
-from ..error_messages import require_permission, show_refusal
-from ..json_tree import render_tree
-from ..runs.history_strip import history_strip
-from ..runs.run_page import run_address
-from ..user_locale import all_zones
-from .schedule_clocks import PRESETS, ScheduleClock, apply_preset, posted_clocks, schedule_clocks
-from .schedule_form import (
+from .form import (
+    PRESETS,
+    ScheduleClock,
     ScheduleForm,
+    apply_preset,
     format_overlap,
     initial_values,
     parse_time,
+    posted_clocks,
     posted_values,
+    schedule_clocks,
     workflow_names,
 )
+
+
+class PeriodicTaskAdmin(ReadOnlyAdmin):
+    """Periodic tasks with their intervals."""
+
+    list_display = ("name", "state", "interval_text", "last", "times", "job")
+    list_select_related = ("interval", "crontab", "solar", "clocked")
+    ordering = ("name",)
+    search_fields = ("name", "task")
+    search_help_text = gettext_lazy("Part of a name")
+
+    @display(description=gettext_lazy("state"))
+    def state(self, row: PeriodicTask) -> SafeString:
+        return render_pill("succeeded", _("on")) if row.enabled else render_pill("paused", _("off"))
+
+    @display(description=gettext_lazy("interval"))
+    def interval_text(self, row: PeriodicTask) -> str:
+        return format_interval(row)
+
+    @display(description=gettext_lazy("last triggered"))
+    def last(self, row: PeriodicTask) -> SafeString:
+        return relative_time(row.last_run_at and round(row.last_run_at.timestamp() * 1000))
+
+    @display(description=gettext_lazy("count"))
+    def times(self, row: PeriodicTask) -> str:
+        return format_count(row.total_run_count)
+
+    @display(description=gettext_lazy("task"))
+    def job(self, row: PeriodicTask) -> str:
+        return row.task
+
+
+def format_interval(row: PeriodicTask) -> str:
+    """Return the interval of a periodic task as text."""
+    return str(row.scheduler) if row.interval is None else _format_span(row.interval)
+
+
+def _format_span(interval: IntervalSchedule) -> str:
+    seconds = interval.schedule.run_every.total_seconds()
+    return _("every %(span)s") % {"span": format_duration(round(seconds * 1000))}
+
+
+class IntervalAdmin(ReadOnlyAdmin):
+    """Schedules that are intervals."""
+
+    list_display = ("interval_text",)
+
+    @display(description=gettext_lazy("interval"))
+    def interval_text(self, row: IntervalSchedule) -> str:
+        return _format_span(row)
+
+
+class CrontabAdmin(ReadOnlyAdmin):
+    """Schedules that are crontab expressions."""
+
+    list_display = ("__str__",)
+
+
+SCHEDULES = {PeriodicTask: PeriodicTaskAdmin, IntervalSchedule: IntervalAdmin, CrontabSchedule: CrontabAdmin}
+
 
 CHANGE_PERMISSION, RUN_PERMISSION = "conductor.change_schedule", "conductor.execute_schedule"
 MAX_SHOWN = 12
@@ -127,7 +207,9 @@ class SchedulePages:
             return False
         pause = {"paused": row.is_paused, "pausedReason": row.paused_reason} if row else {}
         try:
-            schedules.save_schedule({**document, **pause}, request.user.get_username(), form.cleaned_data["reason"])
+            schedules_commands.save_schedule(
+                {**document, **pause}, request.user.get_username(), form.cleaned_data["reason"]
+            )
         except RequestRefused as refused:
             form.add_error(None, refused.message)
             return False
@@ -150,7 +232,7 @@ class SchedulePages:
         )
         try:
             if act == "run":
-                run_id = schedules.run_now(row.name, by, reason)
+                run_id = schedules_commands.run_now(row.name, by, reason)
                 messages.success(request, _("Run started."))
                 return HttpResponseRedirect(run_address(run_id))
             if act not in ACTIONS:
@@ -173,7 +255,7 @@ class SchedulePages:
                 begin, end = _parse_span(first, last)
                 if request.POST.get("step") == "run":
                     by, reason = request.user.get_username(), request.POST.get("reason", "").strip()
-                    count = schedules.backfill(row.name, begin, end, by, reason)
+                    count = schedules_commands.backfill(row.name, begin, end, by, reason)
                     message = ngettext("%(count)s run scheduled.", "%(count)s runs scheduled.", count)
                     messages.success(request, message % {"count": count})
                     return HttpResponseRedirect(reverse("admin:conductor_schedule_change", args=[pk]))
@@ -225,14 +307,18 @@ class SchedulePages:
     def _render_page(self, request: HttpRequest, name: str, title: str, **extra_context: Any) -> TemplateResponse:
         context = {**self.admin_site.each_context(request), "title": title, "opts": self.opts, **extra_context}
         context["csp_nonce"] = request.csp_nonce
-        return TemplateResponse(request, f"ops/schedule/{name}.html", context)
+        return TemplateResponse(request, f"ops/schedules/{name}.html", context)
 
 
 def _resume_schedule(name: str, by: str, reason: str) -> None:
-    schedules.resume_schedule(name, by)
+    schedules_firing.resume_schedule(name, by)
 
 
-ACTIONS = {"pause": schedules.pause_schedule, "resume": _resume_schedule, "delete": schedules.delete_schedule}
+ACTIONS = {
+    "pause": schedules_firing.pause_schedule,
+    "resume": _resume_schedule,
+    "delete": schedules_commands.delete_schedule,
+}
 """Commands behind the buttons, except running the schedule now."""
 
 
@@ -249,3 +335,132 @@ def _parse_span(first: str, last: str) -> tuple[int, int]:
     if begin is None or end is None or begin > end:
         raise Invalid(_("Enter a start and an end; the start must be before the end."))
     return begin, end
+
+
+MAX_CLOCKS = 3
+"""The times of a schedule that the list shows."""
+EXECUTION_STATUSES = {"EXECUTED": "COMPLETED", "POLLED": "PENDING", "FAILED": "FAILED"}
+
+
+class ScheduleList(BoundedChangeList):
+    """A page of schedules with the history strips of their runs."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        self.result_list, now = list(self.result_list), clock.now()
+        runs = recent_runs_of_schedules([row.name for row in self.result_list])
+        for row in self.result_list:
+            row.strip = history_strip(runs.get(row.name, []), now)
+
+
+class ScheduleAdmin(SchedulePages, ReadOnlyAdmin):
+    """Admin of schedules."""
+
+    list_display = ("schedule", "workflow_name", "cron", "state", "next_run", "last", "history", "overlaps")
+    list_display_links = None
+    ordering = ("name",)
+    search_fields = ("name", "workflow_name")
+    search_help_text = gettext_lazy("Part of the name of a schedule or definition")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm(CHANGE_PERMISSION)
+
+    def get_changelist(self, request: HttpRequest, **kwargs: object) -> type[ScheduleList]:
+        return ScheduleList
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Schedule]:
+        slots = ScheduleExecution.objects.filter(schedule_name=OuterRef("name")).order_by("-slot_at")
+        last = {
+            "last_slot_at": Subquery(slots.values("slot_at")[:1]),
+            "last_state": Subquery(slots.values("state")[:1]),
+        }
+        return super().get_queryset(request).annotate(**last)
+
+    @admin.display(description=gettext_lazy("name"))
+    def schedule(self, row: Schedule) -> SafeString:
+        return format_html('<a href="{}/change/"><strong>{}</strong></a>', row.pk, row.name)
+
+    @admin.display(description=gettext_lazy("times"))
+    def cron(self, row: Schedule) -> SafeString:
+        clocks = schedule_clocks(row.document)
+        lines = format_html_join(mark_safe("<br>"), "{}", ((_render_clock(each),) for each in clocks[:MAX_CLOCKS]))
+        return format_html("{}<br>…", lines) if len(clocks) > MAX_CLOCKS else lines
+
+    @admin.display(description=gettext_lazy("state"))
+    def state(self, row: Schedule) -> SafeString:
+        return render_badge("PAUSED") if row.is_paused else render_pill("succeeded", _("Active"))
+
+    @admin.display(description=gettext_lazy("next run"))
+    def next_run(self, row: Schedule) -> SafeString:
+        if row.next_run_at is None or clock.now() - row.next_run_at < LATE_MS:
+            return relative_time(row.next_run_at)
+        return format_html("{} {}", relative_time(row.next_run_at), render_pill("failed", _("late"), "late"))
+
+    @admin.display(description=gettext_lazy("last run"))
+    def last(self, row: Schedule) -> SafeString:
+        if row.last_slot_at is None:
+            return relative_time(None)
+        if row.last_state == "EXECUTED":
+            return relative_time(row.last_slot_at)
+        return format_html("{} {}", relative_time(row.last_slot_at), render_badge(EXECUTION_STATUSES[row.last_state]))
+
+    @admin.display(description=gettext_lazy("last runs"))
+    def history(self, row: Schedule) -> SafeString:
+        return row.strip
+
+    @admin.display(description=gettext_lazy("overlap policy"))
+    def overlaps(self, row: Schedule) -> str:
+        return format_overlap(row)
+
+
+def _render_clock(clock: ScheduleClock) -> SafeString:
+    words = clock.words
+    text = capfirst(words) if words else format_html("<code>{}</code>", informative_line(clock.expression, 200))
+    return format_html(
+        '<span title="{}">{}</span> <span class="muted">{}</span>', clock.expression, text, clock.zone_id
+    )
+
+
+class ScheduleExecutionList(BoundedChangeList):
+    """The list of executed slots, with the keys of their runs."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        self.result_list = list(self.result_list)
+        keys = run_keys(row.run_id for row in self.result_list)
+        for row in self.result_list:
+            row.run_keys = keys
+
+
+class ScheduleExecutionAdmin(ReadOnlyAdmin):
+    """Executed slots and the runs that they started."""
+
+    list_display = ("schedule_name", "slot", "state_badge", "run", "error")
+    list_display_links = None
+    ordering = ("-slot_at", "id")
+    search_fields = ("=schedule_name",)
+    search_help_text = gettext_lazy("Exact name of a schedule")
+
+    def get_changelist(self, request: HttpRequest, **kwargs: object) -> type[ScheduleExecutionList]:
+        return ScheduleExecutionList
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[ScheduleExecution]:
+        return super().get_queryset(request).defer("request", "trace")
+
+    @admin.display(description=gettext_lazy("slot"))
+    def slot(self, row: ScheduleExecution) -> SafeString:
+        return relative_time(row.slot_at)
+
+    @admin.display(description=gettext_lazy("state"))
+    def state_badge(self, row: ScheduleExecution) -> SafeString:
+        return render_badge(EXECUTION_STATUSES.get(row.state, row.state))
+
+    @admin.display(description=gettext_lazy("run"))
+    def run(self, row: ScheduleExecution) -> SafeString | str:
+        if not row.run_id:
+            return ""
+        return render_run_link(row.run_id, row.run_keys)
+
+    @admin.display(description=gettext_lazy("reason"))
+    def error(self, row: ScheduleExecution) -> str:
+        return informative_line(row.reason, 160)

@@ -10,11 +10,10 @@ from django.http import HttpRequest, HttpResponse
 from django.templatetags.static import static
 from django.urls import reverse
 
-from .... import conf
-from ..api_operation import ApiOperation
-from ..permission_rules import ALLOW_ALL
-from ..replies import Json
-from ..view import ConductorRequest, ConductorView
+from ...settings import conf
+from ...web.api.operations import ApiOperation, Json
+from ...web.api.permissions import ALLOW_ALL
+from ...web.api.view import ConductorRequest, ConductorView
 
 API_INFO = {
     "TITLE": "Conductor workflows and tasks",

@@ -1,22 +1,170 @@
-"""Views of artifacts: create, find by name, list. Signed addresses transfer their content (content_views.py)."""
+"""Views of artifacts: create, find by name, list. Signed addresses transfer their content (content_views.py).
 
-from django.http import HttpResponse
+Parsing and documents of artifacts, with the addresses of their content.
 
-from .... import clock
-from ....access.signed_links import DOT_SEGMENTS
-from ....core.errors import Expired, Invalid, NotFound
-from ....core.standalone.artifacts import ERROR, LINK, OBJECT, S3
-from ....engine.standalone import artifacts, task_commands
-from ....models import Artifact as Row
-from ....models import Attempt
-from ....models.snapshots import read_snapshot
-from ..errors import InvalidRequestArguments
-from ..method_scopes import GET_ARTIFACT_SCOPES, ApiMethod
-from ..pagination import PAGE_QUERY_OPTIONS, parse_page
-from ..replies import Json, NoContent
-from ..view import TaskclusterRequest, TaskclusterView
-from .artifact_serializers import download_url, parse_artifact, upload_reply
-from .object_serializers import creation_reply, download_reply
+Documents of artifacts in the format of the Object service.
+
+Views that upload and download the content of artifacts at signed addresses.
+
+Views of the Object service, as far as clients need them to upload and download artifacts.
+"""
+
+import base64
+import binascii
+import re
+from typing import Any
+
+from django.core.files.base import ContentFile
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, StreamingHttpResponse
+from django.utils.decorators import classonlymethod
+from django.views import View
+
+from ...access.tokens import (
+    DOT_SEGMENTS,
+    DOWNLOAD,
+    DOWNLOAD_VALID_MS,
+    UPLOAD,
+    UPLOAD_VALID_MS,
+    artifact_address,
+    artifact_path,
+    is_artifact_host,
+    verify_link,
+)
+from ...core.errors import Busy, Expired, Invalid, NotFound
+from ...db.replica import read_snapshot
+from ...runs.models import Attempt
+from ...settings import conf
+from ...utils import clock
+from ..commands import artifacts
+from ..commands import artifacts as artifact_contents
+from ..commands import artifacts as artifact_objects
+from ..commands import tasks as task_commands
+from ..core.decisions import ERROR, LINK, OBJECT, REFERENCE, S3, ArtifactValue
+from ..models import Artifact
+from ..models import Artifact as Row
+from ..queries.tasks import format_timestamp, worker_facts
+from .base import (
+    PAGE_QUERY_OPTIONS,
+    InvalidRequestArguments,
+    Json,
+    NoContent,
+    NoMatchingMethod,
+    check_params,
+    error_response,
+    parse_page,
+    parse_range,
+    parse_timestamp,
+    receive_upload,
+)
+from .view import GET_ARTIFACT_SCOPES, ApiMethod, TaskclusterRequest, TaskclusterView, task_credentials
+
+UNKNOWN_TYPE = "application/binary"
+DETAIL_FIELDS = {REFERENCE: ("url",), "link": ("artifact",), ERROR: ("reason", "message")}
+
+
+def parse_artifact(document: dict[str, Any]) -> ArtifactValue:
+    """Return the artifact that a document describes."""
+    kind = document["storageType"]
+    return ArtifactValue(
+        kind,
+        document.get("contentType", UNKNOWN_TYPE),
+        parse_timestamp(document["expires"], "expires"),
+        {name: document[name] for name in DETAIL_FIELDS.get(kind, ())},
+        document.get("contentLength"),
+    )
+
+
+def upload_reply(request: HttpRequest, row: Row) -> dict[str, Any]:
+    """Return the response to a worker that uploads the content next."""
+    return {
+        "storageType": row.kind,
+        "putUrl": content_address(request, row, UPLOAD),
+        "expires": format_timestamp(clock.now() + UPLOAD_VALID_MS),
+        "contentType": row.content_type,
+    }
+
+
+def content_address(request: HttpRequest, row: Row, purpose: str) -> str:
+    """Return an address of this server that allows one purpose for a limited time."""
+    return request.build_absolute_uri(artifact_address(row.task_id, row.number, row.name, purpose))
+
+
+def download_url(request: HttpRequest, row: Row) -> str:
+    """Return the address of the content: on this server, or the target of a reference."""
+    return row.details["url"] if row.kind == REFERENCE else content_address(request, row, DOWNLOAD)
+
+
+HOUR_MS = 3_600_000
+OBJECT_NAME_PATTERN = re.compile(r"t/([A-Za-z0-9_-]{22})/([0-9]{1,9})/(.{1,1024})")
+
+
+def object_name(row: Artifact) -> str:
+    """Return the name of an artifact in the Object service."""
+    return f"t/{row.task_id}/{row.number}/{row.name}"
+
+
+def parse_object_name(name: str) -> tuple[str, int, str]:
+    """Return the artifact of a name in the Object service.
+
+    Raises:
+        NotFound: when the name has another format.
+    """
+    found = OBJECT_NAME_PATTERN.fullmatch(name)
+    if found is None:
+        raise NotFound("There is no such object. Objects are artifacts, named t/<taskId>/<runId>/<name>.")
+    return found[1], int(found[2]), found[3]
+
+
+def creation_reply(row: Artifact) -> dict[str, Any]:
+    """Return the response to a worker that uploads the content through the Object service next."""
+    worker = worker_facts(Attempt.objects.values_list("worker", flat=True).get(task_id=row.task_id, number=row.number))
+    client_id = f"artifact-upload/{row.task_id}/{row.number}/on/{worker['workerGroup']}/{worker['workerId']}"
+    project_id, name = row.details["projectId"], object_name(row)
+    until = min(clock.now() + 24 * HOUR_MS, row.expires_at)
+    return {
+        "storageType": row.kind,
+        "name": name,
+        "projectId": project_id,
+        "uploadId": row.details["uploadId"],
+        "expires": format_timestamp(row.expires_at),
+        "credentials": task_credentials(client_id, [f"object:upload:{project_id}:{name}"], until),
+    }
+
+
+def download_reply(row: Artifact) -> dict[str, Any]:
+    """Return how the content can be downloaded through the Object service."""
+    name = object_name(row)
+    client_id = f"artifact-download/{row.task_id}/{row.number}"
+    granted_scopes = [f"object:download:{name}"]
+    return {
+        "storageType": row.kind,
+        "name": name,
+        "credentials": task_credentials(client_id, granted_scopes, clock.now() + HOUR_MS),
+    }
+
+
+def upload_method(request: HttpRequest, row: Artifact, proposed: dict[str, Any]) -> dict[str, Any]:
+    """Return the address for the upload, or an empty document if the client proposes no method."""
+    if "putUrl" not in proposed:
+        return {}
+    headers = {"Content-Type": row.content_type, "Content-Length": str(proposed["putUrl"]["contentLength"])}
+    url, expires = content_address(request, row, UPLOAD), format_timestamp(clock.now() + UPLOAD_VALID_MS)
+    return {"putUrl": {"url": url, "expires": expires, "headers": headers}}
+
+
+def download_method(request: HttpRequest, row: Artifact, accepted: dict[str, Any]) -> dict[str, Any] | None:
+    """Return a download method that the client accepts, or None."""
+    url = content_address(request, row, DOWNLOAD)
+    if accepted.get("getUrl"):
+        hashes = row.details.get("hashes", {})
+        return {
+            "method": "getUrl",
+            "url": url,
+            "expires": format_timestamp(clock.now() + DOWNLOAD_VALID_MS),
+            "hashes": hashes,
+        }
+    return {"method": "simple", "url": url} if accepted.get("simple") else None
+
 
 TYPE_HEADER = "x-taskcluster-artifact-storage-type"
 
@@ -179,3 +327,184 @@ class LatestArtifacts(NamedArtifact):
     methods = {"GET": ApiMethod("listLatestArtifacts", scopes="queue:list-artifacts:<taskId>")}
     known_options = PAGE_QUERY_OPTIONS
     get = NamedArtifact.list_reply
+
+
+SANDBOX_POLICY = "default-src 'none'; img-src 'self' data:; media-src 'self'; style-src 'unsafe-inline'; sandbox"
+"""The policy of downloads: an artifact may be a web page and must not act on behalf of its viewer."""
+MAX_ENCODING_LENGTH = 64
+
+
+class ArtifactBytes(View):
+    """/api/artifacts/v1/{taskId}/{runId}/{name}: upload or download the content of an artifact."""
+
+    http_method_names = ("get", "head", "put")
+
+    @classonlymethod
+    def as_view(cls, **initkwargs: Any):
+        view = super().as_view(**initkwargs)
+        view.csrf_exempt = True
+        return view
+
+    def dispatch(self, request: HttpRequest, **params: str) -> HttpResponse:
+        method = {"PUT": "putArtifact"}.get(str(request.method), "fetchArtifact")
+        try:
+            check_params(params)
+            return super().dispatch(request, params["taskId"], int(params["runId"]), params["name"])
+        except Exception as error:
+            return error_response(error, request, method, params, None)
+
+    def put(self, request: HttpRequest, *key: Any) -> HttpResponse:
+        verify_link(artifact_path(*key), UPLOAD, request.GET.dict())
+        encoding = request.headers.get("Content-Encoding", "")
+        if len(encoding) > MAX_ENCODING_LENGTH or not encoding.isascii() or not encoding.isprintable():
+            raise Invalid("Unsupported Content-Encoding.")
+        upload = receive_upload(request, conf.artifact_max_bytes)
+        try:
+            artifact_contents.store_content(*key, upload, encoding)
+        except Busy as away:
+            # A storage reports a request body that cannot be read as its own failure.
+            raise upload.body.read_error or away from None
+        return HttpResponse(status=200)
+
+    def get(self, request: HttpRequest, *key: Any) -> HttpResponse:
+        verify_link(artifact_path(*key), DOWNLOAD, request.GET.dict())
+        if conf.artifact_url and not is_artifact_host(request.get_host()):
+            # The signature of a link does not include the host, so the link could be changed to that of the pages.
+            return HttpResponseRedirect(conf.artifact_url + request.get_full_path())
+        row = artifact_contents.find_present(*key)
+        part = requested_range(request, row)
+        if part is not None and not part:
+            return HttpResponse(status=416, headers={"Content-Range": f"bytes */{row.size}"})
+        status, content_type = 200 if part is None else 206, row.content_type or "application/binary"
+        reply = StreamingHttpResponse(
+            artifact_contents.stream_content(row, part), status=status, content_type=content_type
+        )
+        for name, value in content_headers(row, part).items():
+            reply.headers[name] = value
+        return reply
+
+
+def requested_range(request: HttpRequest, row: Artifact) -> range | None:
+    """Return the requested bytes, or None for all.
+
+    All bytes are sent without a range, and if the content has changed since the client began.
+    """
+    is_the_same = request.headers.get("If-Range", entity_tag(row)) == entity_tag(row)
+    is_read = request.method == "GET" and is_the_same
+    return parse_range(request.headers.get("Range", ""), row.size) if is_read else None
+
+
+def entity_tag(row: Artifact) -> str:
+    """Return the entity tag of the content, which changes when the content is replaced."""
+    return f'"{row.path.rpartition("/")[2]}"'
+
+
+def content_headers(row: Artifact, part: range | None) -> dict[str, str]:
+    """Return the headers of the content, without its type."""
+    headers = {
+        "Content-Length": str(row.size if part is None else len(part)),
+        "Accept-Ranges": "bytes",
+        "ETag": entity_tag(row),
+        "Cache-Control": "private, max-age=0",
+        "Content-Security-Policy": SANDBOX_POLICY,
+        "Access-Control-Allow-Origin": "*",
+    }
+    if row.content_encoding:
+        headers["Content-Encoding"] = row.content_encoding
+    if part is not None:
+        headers["Content-Range"] = f"bytes {part.start}-{part.stop - 1}/{row.size}"
+    return headers
+
+
+class ObjectUpload(TaskclusterView):
+    """/upload/{name}: start an upload. The request can contain the content if it is small."""
+
+    methods = {"PUT": ApiMethod("createUpload", scopes_of_facts="object:upload:<projectId>:<objectName>")}
+
+    def put(self, request: TaskclusterRequest) -> HttpResponse:
+        document, key = request.document, parse_object_name(request.params["objectName"])
+        request.require(projectId=document["projectId"])
+        row = artifact_objects.begin_upload(
+            key, document["uploadId"], document["projectId"], document.get("hashes", {})
+        )
+        proposed = document["proposedUploadMethods"]
+        if "dataInline" in proposed:
+            artifact_contents.store_content(*key, ContentFile(decode_content(proposed["dataInline"]["objectData"])))
+            method = {"dataInline": True}
+        else:
+            method = upload_method(request, row, proposed)
+        facts = {
+            "projectId": document["projectId"],
+            "uploadId": document["uploadId"],
+            "expires": format_timestamp(row.expires_at),
+        }
+        return Json({**facts, "uploadMethod": method})
+
+
+def decode_content(text: str) -> bytes:
+    """Return the content that a request contains.
+
+    Raises:
+        Invalid: when it is not base64.
+    """
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise Invalid("objectData must be base64.") from None
+
+
+class FinishUpload(TaskclusterView):
+    """/finish-upload/{name}: complete an upload."""
+
+    methods = {"POST": ApiMethod("finishUpload", scopes_of_facts="object:upload:<projectId>:<objectName>")}
+
+    def post(self, request: TaskclusterRequest) -> HttpResponse:
+        document, key = request.document, parse_object_name(request.params["objectName"])
+        request.require(projectId=document["projectId"])
+        artifact_objects.finish_upload(key, document["uploadId"], document["projectId"], document.get("hashes", {}))
+        return Json({})
+
+
+class FinishedObject(TaskclusterView):
+    """Base class of the views of a completely uploaded object."""
+
+    def find_finished(self, request: TaskclusterRequest) -> Artifact:
+        row = artifact_objects.find_object(parse_object_name(request.params["objectName"]))
+        if not row.details.get("isFinished"):
+            raise NotFound("The upload of this object is not finished.")
+        return row
+
+
+class StartDownload(FinishedObject):
+    """/start-download/{name}: get how the content can be downloaded."""
+
+    methods = {"PUT": ApiMethod("startDownload", scopes="object:download:<objectName>")}
+
+    def put(self, request: TaskclusterRequest) -> HttpResponse:
+        method = download_method(request, self.find_finished(request), request.document["acceptDownloadMethods"])
+        if method is None:
+            raise NoMatchingMethod
+        return Json(method)
+
+
+class ObjectDownload(FinishedObject):
+    """/download/{name}: redirect to the content."""
+
+    methods = {"GET": ApiMethod("download", scopes="object:download:<objectName>")}
+
+    def get(self, request: TaskclusterRequest) -> HttpResponse:
+        url = (download_method(request, self.find_finished(request), {"simple": True}) or {})["url"]
+        reply = Json({"url": url}, 303)
+        reply.headers["Location"] = url
+        return reply
+
+
+class ObjectMetadata(FinishedObject):
+    """/metadata/{name}: return the metadata of an object."""
+
+    methods = {"GET": ApiMethod("object", scopes="object:download:<objectName>")}
+
+    def get(self, request: TaskclusterRequest) -> HttpResponse:
+        row = self.find_finished(request)
+        facts = {"projectId": row.details["projectId"], "expires": format_timestamp(row.expires_at)}
+        return Json({**facts, "hashes": row.details.get("hashes", {})})

@@ -1,20 +1,79 @@
-"""Views of clients. A caller can only give scopes that it has."""
+"""Views of clients. A caller can only give scopes that it has.
+
+Clients and roles as Taskcluster's documents. Only the response to a creation or a reset has an access token.
+
+Views of roles. A caller can only give scopes that it has.
+
+Views of scopes: expand them, list those of the caller, and authenticate requests for other services.
+"""
+
+from typing import Any
 
 from django.db.models import F
 from django.db.models.functions import Left
 from django.db.models.lookups import Exact
 from django.http import HttpResponse
 
-from ....access.clients import expand_scopes
-from ....access.scopes import scope_set
-from ....engine.access import clients
-from ....engine.access.clients import ClientSettings
-from ....models import Client
-from ..method_scopes import CREATE_CLIENT_SCOPES, UPDATE_CLIENT_SCOPES, ApiMethod
-from ..pagination import PAGE_QUERY_OPTIONS, parse_page
-from ..replies import Json, NoContent
-from ..view import TaskclusterRequest, TaskclusterView
-from .access_serializers import client_document, client_with_token, parse_client
+from ...core.errors import Unauthenticated
+from ..auth import commands as clients
+from ..auth import commands as scope_roles
+from ..auth.commands import ClientSettings
+from ..auth.scopes import expand_scopes_clients as expand_scopes
+from ..auth.scopes import scope_set
+from ..auth.signatures import HawkRequest, identify_caller
+from ..models import Client, ScopeRole
+from ..queries.tasks import format_timestamp
+from .base import PAGE_QUERY_OPTIONS, Json, NoContent, PageOptions, parse_page, parse_timestamp
+from .view import (
+    CREATE_CLIENT_SCOPES,
+    CREATE_ROLE_SCOPES,
+    UPDATE_CLIENT_SCOPES,
+    UPDATE_ROLE_SCOPES,
+    ApiMethod,
+    TaskclusterRequest,
+    TaskclusterView,
+)
+
+
+def client_document(row: Client) -> dict[str, Any]:
+    """Return a client without its access token."""
+    return {
+        "clientId": row.id,
+        "expires": format_timestamp(row.expires_at),
+        "created": format_timestamp(row.created_at),
+        "lastModified": format_timestamp(row.updated_at),
+        # A client that was never used has a time too.
+        "lastDateUsed": format_timestamp(row.used_at or row.created_at),
+        "lastRotated": format_timestamp(row.rotated_at),
+        "description": row.description,
+        "scopes": row.scopes,
+        "expandedScopes": expand_scopes(row.scopes),
+        "disabled": row.is_disabled,
+        "deleteOnExpiration": row.is_deleted_when_expired,
+    }
+
+
+def client_with_token(row: Client, token: str) -> dict[str, Any]:
+    """Return a client with its access token."""
+    return {**client_document(row), "accessToken": token}
+
+
+def parse_client(document: dict[str, Any], scopes: list[str]) -> ClientSettings:
+    """Return the settings in a client's document."""
+    expires_at = parse_timestamp(document["expires"], "expires")
+    return ClientSettings(scopes, expires_at, document["description"], document["deleteOnExpiration"])
+
+
+def role_document(row: ScopeRole) -> dict[str, Any]:
+    """Return a role."""
+    return {
+        "roleId": row.id,
+        "scopes": row.scopes,
+        "description": row.description,
+        "created": format_timestamp(row.created_at),
+        "lastModified": format_timestamp(row.updated_at),
+        "expandedScopes": expand_scopes(row.scopes),
+    }
 
 
 class ClientList(TaskclusterView):
@@ -99,3 +158,115 @@ class DisableClient(TaskclusterView):
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
         return Json(client_document(clients.set_disabled(request.params["clientId"], True, request.caller.client_id)))
+
+
+def roles_of_page(page: PageOptions):
+    """Return the roles of a page, and one more if there is one."""
+    rows = ScopeRole.objects.order_by("id")
+    return list((rows.filter(id__gt=page.after[0]) if page.after else rows)[: page.size + 1])
+
+
+class ScopeRoleList(TaskclusterView):
+    """/roles: list all roles."""
+
+    methods = {"GET": ApiMethod("listRoles", scopes="auth:list-roles")}
+
+    def get(self, request: TaskclusterRequest) -> HttpResponse:
+        return Json([role_document(row) for row in ScopeRole.objects.order_by("id")])
+
+
+class ScopeRolePages(TaskclusterView):
+    """/roles2: list a page of roles."""
+
+    methods = {"GET": ApiMethod("listRoles2", scopes="auth:list-roles")}
+    known_options = PAGE_QUERY_OPTIONS
+
+    def get(self, request: TaskclusterRequest) -> HttpResponse:
+        page = parse_page(request.options, str)
+        return Json(page.reply("roles", roles_of_page(page), lambda row: [row.id], role_document))
+
+
+class ScopeRoleIds(TaskclusterView):
+    """/roleids: list a page of the ids of roles."""
+
+    methods = {"GET": ApiMethod("listRoleIds", scopes="auth:list-roles")}
+    known_options = PAGE_QUERY_OPTIONS
+
+    def get(self, request: TaskclusterRequest) -> HttpResponse:
+        page = parse_page(request.options, str)
+        return Json(page.reply("roleIds", roles_of_page(page), lambda row: [row.id], lambda row: row.id))
+
+
+class ScopeRoleOne(TaskclusterView):
+    """/roles/{roleId}: get, create, update or delete a role."""
+
+    methods = {
+        "GET": ApiMethod("role", scopes="auth:get-role:<roleId>"),
+        "PUT": ApiMethod("createRole", scopes_of_facts=CREATE_ROLE_SCOPES),
+        "POST": ApiMethod("updateRole", scopes_of_facts=UPDATE_ROLE_SCOPES),
+        "DELETE": ApiMethod("deleteRole", scopes="auth:delete-role:<roleId>"),
+    }
+
+    def get(self, request: TaskclusterRequest) -> HttpResponse:
+        return Json(role_document(scope_roles.find_role(request.params["roleId"])))
+
+    def put(self, request: TaskclusterRequest) -> HttpResponse:
+        scopes = request.document["scopes"]
+        request.require(scopes=scope_roles.expand_role_scopes(request.params["roleId"], scopes))
+        by = request.caller.client_id
+        created = scope_roles.create_role(request.params["roleId"], scopes, request.document["description"], by)
+        return Json(role_document(created))
+
+    def post(self, request: TaskclusterRequest) -> HttpResponse:
+        document = request.document
+
+        def authorize(row: ScopeRole) -> None:
+            added = added_scopes(document["scopes"], row.scopes)
+            request.require(scopes=scope_roles.expand_role_scopes(row.id, added))
+
+        by = request.caller.client_id
+        changed = scope_roles.update_role(
+            request.params["roleId"], document["scopes"], document["description"], by, authorize=authorize
+        )
+        return Json(role_document(changed))
+
+    def delete(self, request: TaskclusterRequest) -> HttpResponse:
+        scope_roles.delete_role(request.params["roleId"], request.caller.client_id)
+        return NoContent()
+
+
+class ExpandScopes(TaskclusterView):
+    """/scopes/expand: expand scopes with those that their roles grant."""
+
+    methods = {"POST": ApiMethod("expandScopes", scopes="auth:expand-scopes")}
+
+    def post(self, request: TaskclusterRequest) -> HttpResponse:
+        return Json({"scopes": expand_scopes(request.document["scopes"])})
+
+
+class CurrentScopes(TaskclusterView):
+    """/scopes/current: list the scopes of the caller."""
+
+    methods = {"GET": ApiMethod("currentScopes", scopes="auth:current-scopes")}
+
+    def get(self, request: TaskclusterRequest) -> HttpResponse:
+        return Json({"scopes": list(request.caller.scope_list)})
+
+
+class AuthenticateHawk(TaskclusterView):
+    """/authenticate-hawk: authenticate a signed request for a service that cannot do so itself."""
+
+    methods = {"POST": ApiMethod("authenticateHawk", is_public=True)}
+
+    def post(self, request: TaskclusterRequest) -> HttpResponse:
+        document = request.document
+        hawk_request = HawkRequest(document["method"], document["resource"], document["host"], str(document["port"]))
+        try:
+            caller = identify_caller(hawk_request, document.get("authorization", ""))
+        except Unauthenticated as refused:
+            return Json({"status": "auth-failed", "message": refused.message})
+        if caller.signature is None:
+            return Json({"status": "no-auth", "scheme": "none", "scopes": list(caller.scope_list)})
+        reply = {"status": "auth-success", "scheme": "hawk", "clientId": caller.client_id}
+        reply |= {"scopes": list(caller.scope_list), "expires": format_timestamp(caller.expires_at or 0)}
+        return Json(reply | ({"hash": caller.signature.hash} if caller.signature.hash else {}))

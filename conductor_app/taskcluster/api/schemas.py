@@ -1,4 +1,7 @@
-"""JSON schemas of request bodies, one per method (taskcluster §1.4, §1.5)."""
+"""JSON schemas of request bodies, one per method (taskcluster §1.4, §1.5).
+
+Slug ids: a UUID of version 4 in URL-safe base64, as Taskcluster names tasks and groups.
+"""
 
 from functools import cache
 from itertools import islice
@@ -6,10 +9,12 @@ from typing import Any
 
 import jsonschema_rs
 
-from ...core.standalone.resolutions import EXCEPTIONS
-from ...insight.standalone.task_status import PRIORITIES
-from ...json_values import schema_message
-from .slugid import SLUGID_PATTERN
+from ...utils.json_values import schema_message
+from ..core.snapshot import EXCEPTIONS
+from ..queries.tasks import PRIORITIES
+
+SLUGID_PATTERN = r"^[A-Za-z0-9_-]{8}[Q-T][A-Za-z0-9_-][CGKOSWaeimquy26-][A-Za-z0-9_-]{10}[AQgw]$"
+
 
 MAX_ERRORS = 20
 MAX_TARGET_LENGTH = 65_536

@@ -1,31 +1,175 @@
-"""Views of tasks: create, read and control them."""
+"""Views of tasks: create, read and control them.
+
+Task definitions as requests to the engine, and tasks with their status as Taskcluster's documents.
+
+Responses to claims: the task with temporary credentials for its attempt.
+
+Views of attempts, which Taskcluster calls runs: claim, reclaim and report.
+
+Views of task groups.
+"""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from django.http import HttpResponse
 
-from .... import clock
-from ....core.errors import NotFound
-from ....core.standalone.snapshot import StandaloneTask as OneTask
-from ....engine.standalone import task_commands
-from ....engine.standalone.task_actions import PRIORITIZE, apply_action
-from ....insight.standalone.task_status import NAMES_OF_PRIORITIES, PRIORITIES, queue_facts
-from ....models import StandaloneTask
-from ....models.snapshots import read_snapshot
-from ..method_scopes import (
+from ...core.errors import Conflict, Invalid, NotFound
+from ...core.snapshot import Attempt
+from ...db.replica import read_snapshot
+from ...utils import clock
+from ...web.client_views import reply_after, waiting_client
+from ..commands import groups as group_commands
+from ..commands import tasks as claims
+from ..commands import tasks as task_actions
+from ..commands import tasks as task_commands
+from ..commands.rows import find_group
+from ..commands.tasks import PRIORITIZE, ClaimedTask, NewTask, apply_action
+from ..core.snapshot import COMPLETED, FAILED
+from ..core.snapshot import StandaloneTask as ClaimSerializersStandaloneTask
+from ..core.snapshot import StandaloneTask as OneTask
+from ..models import StandaloneTask
+from ..queries.tasks import (
+    NAMES_OF_PRIORITIES,
+    PRIORITIES,
+    format_timestamp,
+    group_document,
+    group_rows,
+    queue_facts,
+    status_document,
+    worker_facts,
+)
+from .base import PAGE_QUERY_OPTIONS, Json, add_one_year, parse_page, parse_success, parse_timestamp
+from .view import (
     CANCEL_TASK_SCOPES,
     CHANGE_TASK_PRIORITY_SCOPES,
+    CLAIM_TASK_SCOPES,
+    CLAIM_WORK_SCOPES,
     CREATE_TASK_SCOPES,
     RERUN_TASK_SCOPES,
     SCHEDULE_TASK_SCOPES,
     STATUSES_SCOPES,
     TASKS_SCOPES,
     ApiMethod,
+    TaskclusterRequest,
+    TaskclusterView,
+    task_credentials,
 )
-from ..pagination import PAGE_QUERY_OPTIONS, parse_page
-from ..replies import Json
-from ..view import TaskclusterRequest, TaskclusterView
-from .task_serializers import list_entry, parse_task, queue_name, status_reply, task_document
+
+MINUTE_MS, DAY_MS = 60_000, 86_400_000
+MAX_SKEW_MS = 15 * MINUTE_MS
+MAX_LIFETIME_MS = 5 * DAY_MS
+
+
+def parse_task(task_id: str, document: dict[str, Any], now: int) -> NewTask:
+    """Return the new task that a definition describes.
+
+    Raises:
+        Invalid: when the definition is inconsistent (taskcluster §1.6).
+    """
+    queue = queue_name(document)
+    created, deadline = (parse_timestamp(document[name], name) for name in ("created", "deadline"))
+    expires = parse_timestamp(document["expires"], "expires") if "expires" in document else add_one_year(deadline)
+    _check_times(created, deadline, expires, now)
+    if any(scope.endswith("**") for scope in document["scopes"]):
+        raise Invalid("Scopes may not end in '**'.")
+    group_id = document.get("taskGroupId", task_id)
+    times = {
+        "created": format_timestamp(created),
+        "deadline": format_timestamp(deadline),
+        "expires": format_timestamp(expires),
+    }
+    full_document = {**document, **queue_facts(queue), "taskGroupId": group_id, **times}
+    return NewTask(
+        id=task_id,
+        group_id=group_id,
+        scheduler_id=document["schedulerId"],
+        project_id=document["projectId"],
+        queue=queue,
+        priority=PRIORITIES[document["priority"]],
+        retries=int(document["retries"]),
+        deadline_at=deadline,
+        expires_at=expires,
+        requires=document["dependencies"],
+        accepts_failure=document["requires"] == "all-resolved",
+        tags=document["tags"],
+        routes=document["routes"],
+        name=document["metadata"]["name"],
+        definition={name: value for name, value in full_document.items() if name != "priority"},
+    )
+
+
+def queue_name(document: dict[str, Any]) -> str:
+    """Return the queue, which `taskQueueId` or `provisionerId` and `workerType` name.
+
+    Raises:
+        Invalid: when the queue is missing or the two differ.
+    """
+    parts = [document[name] for name in ("provisionerId", "workerType") if name in document]
+    queue = document.get("taskQueueId", "/".join(parts))
+    facts = queue_facts(queue)
+    if "/" not in queue or any(document.get(name, value) != value for name, value in facts.items()):
+        raise Invalid("A task must name one queue: by taskQueueId, by provisionerId and workerType, or by both.")
+    return queue
+
+
+def _check_times(created: int, deadline: int, expires: int, now: int) -> None:
+    rules = {
+        "Created timestamp must be within 15 minutes of now.": abs(created - now) <= MAX_SKEW_MS,
+        "Deadline must not be before created.": created <= deadline,
+        "Deadline must not be in the past.": deadline >= now,
+        "Deadline must be within 5 days of now.": deadline <= now + MAX_LIFETIME_MS + MAX_SKEW_MS,
+        "Expires must not be before deadline.": expires >= deadline,
+    }
+    if broken := [sentence for sentence, holds in rules.items() if not holds]:
+        raise Invalid(" ".join(broken))
+
+
+def definition_document(definition: dict[str, Any], priority: int) -> dict[str, Any]:
+    """Return the definition of a task as its author wrote it, with the current priority."""
+    return {**definition, "priority": NAMES_OF_PRIORITIES[priority]}
+
+
+def task_document(row: StandaloneTask) -> dict[str, Any]:
+    """Return the definition of a loaded task."""
+    return definition_document(row.definition, row.priority)
+
+
+def status_reply(standalone: Any) -> dict[str, Any]:
+    """Return the status of a task, which is the response of most methods."""
+    return {"status": status_document(standalone)}
+
+
+def list_entry(row: StandaloneTask) -> dict[str, Any]:
+    """Return a task as an entry of a list."""
+    return {"status": status_document(row), "task": task_document(row)}
+
+
+def claim_reply(claimed: ClaimedTask) -> dict[str, Any]:
+    """Return the response to a claim."""
+    return {**reclaim_reply(claimed), "task": definition_document(claimed.definition, claimed.standalone.priority)}
+
+
+def reclaim_reply(claimed: ClaimedTask) -> dict[str, Any]:
+    """Return the response to a reclaim, without the definition, which the worker has already."""
+    standalone, attempt, definition = claimed
+    ends_at = attempt.lease_ends_at or 0
+    return {
+        "status": status_document(standalone),
+        "runId": attempt.number,
+        **worker_facts(attempt.worker),
+        "takenUntil": format_timestamp(ends_at),
+        "credentials": _credentials(standalone, attempt, definition["scopes"], ends_at),
+    }
+
+
+def _credentials(
+    standalone: ClaimSerializersStandaloneTask, attempt: Attempt, scopes: list[str], ends_at: int
+) -> dict[str, str]:
+    run = f"{standalone.id}/{attempt.number}"
+    attempt_scopes = [f"queue:{right}:{run}" for right in ("reclaim-task", "resolve-task", "create-artifact")]
+    client_id = f"task-client/{run}/on/{attempt.worker}/until/{ends_at // 1000}"
+    return task_credentials(client_id, [*attempt_scopes, *scopes], ends_at)
 
 
 def _find_task(rows, task_id: str) -> StandaloneTask:
@@ -167,3 +311,143 @@ class ChangeTaskPriority(TaskclusterView):
         require_task_action(request, task_commands.find_task(request.params["taskId"]))
         task_id, priority = request.params["taskId"], PRIORITIES[request.document["newPriority"]]
         return Json(status_reply(apply_action(PRIORITIZE, task_id, request.caller.client_id, priority=priority)))
+
+
+class ClaimWork(TaskclusterView):
+    """/claim-work/{taskQueueId}: claim tasks, and wait up to 20 s if there are none."""
+
+    methods = {"POST": ApiMethod("claimWork", scopes_of_facts=CLAIM_WORK_SCOPES)}
+
+    def post(self, request: TaskclusterRequest) -> HttpResponse:
+        document, queue = request.document, request.params["taskQueueId"]
+        group, name = document["workerGroup"], document["workerId"]
+        request.require(workerGroup=group, workerId=name)
+        claim = claims.begin_claim(queue, group, name, int(document["tasks"]), waiting_client(request))
+        render = claims.render_delivered(lambda claimed: Json({"tasks": [claim_reply(each) for each in claimed]}))
+        return reply_after(request, claim, render)
+
+
+class ClaimTask(TaskclusterView):
+    """/task/{taskId}/runs/{runId}/claim: claim one run."""
+
+    methods = {"POST": ApiMethod("claimTask", scopes_of_facts=CLAIM_TASK_SCOPES)}
+
+    def post(self, request: TaskclusterRequest) -> HttpResponse:
+        document, task_id = request.document, request.params["taskId"]
+        request.require(**document, **queue_facts(task_commands.find_task(task_id).queue))
+        return Json(
+            claim_reply(claims.claim_one(task_id, run_number(request), document["workerGroup"], document["workerId"]))
+        )
+
+
+class ReclaimTask(TaskclusterView):
+    """/task/{taskId}/runs/{runId}/reclaim: extend the lease."""
+
+    methods = {"POST": ApiMethod("reclaimTask", scopes="queue:reclaim-task:<taskId>/<runId>")}
+
+    def post(self, request: TaskclusterRequest) -> HttpResponse:
+        return Json(reclaim_reply(task_commands.renew_lease(request.params["taskId"], run_number(request))))
+
+
+class ReportCompleted(TaskclusterView):
+    """/task/{taskId}/runs/{runId}/completed: report success. A body of older workers can report a failure."""
+
+    methods = {"POST": ApiMethod("reportCompleted", scopes="queue:resolve-task:<taskId>/<runId>")}
+
+    def post(self, request: TaskclusterRequest) -> HttpResponse:
+        return resolve_run(request, COMPLETED if parse_success(request) else FAILED)
+
+
+class ReportFailed(TaskclusterView):
+    """/task/{taskId}/runs/{runId}/failed: report a failure that a new attempt would repeat."""
+
+    methods = {"POST": ApiMethod("reportFailed", scopes="queue:resolve-task:<taskId>/<runId>")}
+
+    def post(self, request: TaskclusterRequest) -> HttpResponse:
+        return resolve_run(request, FAILED)
+
+
+class ReportException(TaskclusterView):
+    """/task/{taskId}/runs/{runId}/exception: report that the task could not be executed, with a reason."""
+
+    methods = {"POST": ApiMethod("reportException", scopes="queue:resolve-task:<taskId>/<runId>")}
+
+    def post(self, request: TaskclusterRequest) -> HttpResponse:
+        return resolve_run(request, request.document["reason"])
+
+
+def resolve_run(request: TaskclusterRequest, reason: str) -> HttpResponse:
+    """Resolve a run, and return the status of the task."""
+    return Json(status_reply(task_commands.report_task(request.params["taskId"], run_number(request), reason)))
+
+
+def run_number(request: TaskclusterRequest) -> int:
+    """Return the number of the run in the path."""
+    return int(request.params["runId"])
+
+
+class TaskGroupView(TaskclusterView):
+    """/task-group/{taskGroupId}: get a group."""
+
+    methods = {"GET": ApiMethod("getTaskGroup", scopes="queue:list-task-group:<taskGroupId>")}
+
+    def get(self, request: TaskclusterRequest) -> HttpResponse:
+        return Json(group_document(find_group(request.params["taskGroupId"])))
+
+
+class TaskGroupList(TaskclusterView):
+    """/task-group/{taskGroupId}/list: get a group and a page of its tasks."""
+
+    methods = {"GET": ApiMethod("listTaskGroup", scopes="queue:list-task-group:<taskGroupId>")}
+    known_options = PAGE_QUERY_OPTIONS
+
+    @read_snapshot()
+    def get(self, request: TaskclusterRequest) -> HttpResponse:
+        group, page = find_group(request.params["taskGroupId"]), parse_page(request.options, str)
+        rows = list(group_rows(group.id).starting_after(page.after)[: page.size + 1])
+        return Json({**group_document(group), **page.reply("tasks", rows, lambda row: [row.pk], list_entry)})
+
+
+class SealTaskGroup(TaskclusterView):
+    """/task-group/{taskGroupId}/seal: seal a group, which then accepts no more tasks."""
+
+    methods = {"POST": ApiMethod("sealTaskGroup", scopes_of_facts="queue:seal-task-group:<schedulerId>/<taskGroupId>")}
+
+    def post(self, request: TaskclusterRequest) -> HttpResponse:
+        group = find_group(request.params["taskGroupId"])
+        request.require(schedulerId=group.scheduler_id)
+        return Json(group_document(task_actions.seal_group_task_actions(group.id, request.caller.client_id)))
+
+
+class CancelTaskGroup(TaskclusterView):
+    """/task-group/{taskGroupId}/cancel: cancel the open tasks of a group."""
+
+    methods = {
+        "POST": ApiMethod("cancelTaskGroup", scopes_of_facts="queue:cancel-task-group:<schedulerId>/<taskGroupId>")
+    }
+
+    def post(self, request: TaskclusterRequest) -> HttpResponse:
+        group = find_group(request.params["taskGroupId"])
+        if group.sealed_at is None:
+            raise Conflict(f"Task group {group.id} is not sealed. Seal it before you cancel it.")
+        request.require(schedulerId=group.scheduler_id)
+        ids = group_commands.cancel_group(group.id, request.caller.client_id)
+        size = StandaloneTask.objects.filter(group_id=group.id).count()
+        return Json({"taskGroupId": group.id, "taskGroupSize": size, "cancelledCount": len(ids), "taskIds": ids})
+
+
+class TaskGroupPriority(TaskclusterView):
+    """/task-group/{taskGroupId}/priority: change the priority of the unresolved tasks of a group."""
+
+    methods = {
+        "POST": ApiMethod(
+            "changeTaskGroupPriority", scopes_of_facts="queue:change-task-group-priority:<schedulerId>/<taskGroupId>"
+        )
+    }
+
+    def post(self, request: TaskclusterRequest) -> HttpResponse:
+        found, new_priority = find_group(request.params["taskGroupId"]), request.document["newPriority"]
+        request.require(schedulerId=found.scheduler_id)
+        group, ids = group_commands.prioritize_group(found.id, PRIORITIES[new_priority], request.caller.client_id)
+        facts = {"newPriority": new_priority, "tasksAffected": len(ids), "taskIds": ids}
+        return Json({"taskGroupId": group.id, "schedulerId": group.scheduler_id, **facts})

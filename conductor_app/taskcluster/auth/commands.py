@@ -1,18 +1,26 @@
-"""Commands on clients and their access tokens. A token is returned once, to the caller that creates or resets it."""
+"""Commands on clients and their access tokens. A token is returned once, to the caller that creates or resets it.
+
+Commands on Taskcluster roles, which are sets of scopes.
+
+Maintenance of clients: record their use, delete expired ones, and encrypt their tokens with a new key.
+"""
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.db import IntegrityError, transaction
 
-from ... import clock
-from ...access import clients as known_clients
-from ...access.scopes import SCOPE_PATTERN
-from ...access.taskcluster_auth import CLIENT_ID_PATTERN
-from ...core.errors import Conflict, Invalid, NotFound
-from ...models import Client
-from .access_audit import record_access_change
+from ...access import audit as change_signals
+from ...access import secrets as vault
+from ...access.audit import record_access_change
+from ...core.errors import Conflict, Forbidden, Invalid, NotFound
+from ...utils import clock
+from ..models import Client, ScopeRole
+from . import scopes as known_clients
+from .scopes import ALL_SCOPES, ASSUME_PREFIX, SCOPE_PATTERN, assumes_itself, expand_scopes, fill_in_star
+from .scopes import MAX_ID_LENGTH as SCOPE_ROLES_MAX_ID_LENGTH
+from .signatures import CLIENT_ID_PATTERN
 
 KIND = "client"
 SAME_REQUEST_MS = 15 * 60 * 1000
@@ -194,3 +202,149 @@ def _save_client(row: Client, wanted: ClientSettings, by: str, now: int, is_new:
 
 def _sort_scopes(scopes: Sequence[str]) -> list[str]:
     return sorted(set(scopes))
+
+
+SCOPE_ROLES_KIND = "scope_role"
+
+
+def find_role(id: str) -> ScopeRole:
+    """Return a role by id.
+
+    Raises:
+        NotFound: when there is no such role.
+    """
+    found = ScopeRole.objects.filter(pk=id).first()
+    if found is None:
+        raise NotFound(f"There is no role {id}.")
+    return found
+
+
+def create_role(id: str, scopes: Sequence[str], description: str, by: str, reason: str = "") -> ScopeRole:
+    """Create a role. An existing role with the same scopes and description is returned.
+
+    Raises:
+        Invalid: when the id, a scope or the description is invalid.
+        Conflict: when a different role has this id.
+    """
+    with transaction.atomic():
+        _lock_access_revision()
+        check_role(id, scopes, description)
+        found = ScopeRole.objects.filter(pk=id).first()
+        if found is not None:
+            if (found.scopes, found.description) != (sorted(set(scopes)), description):
+                raise Conflict(f"The role {id} already exists.")
+            return found
+        now = clock.now()
+        row = ScopeRole(id=id, created_at=now, created_by=by[:255])
+        _save_role(row, scopes, description, by)
+        record_access_change(SCOPE_ROLES_KIND, id, "create", by, reason, scopes=list(scopes))
+    return row
+
+
+def update_role(
+    id: str,
+    scopes: Sequence[str],
+    description: str,
+    by: str,
+    reason: str = "",
+    *,
+    authorize: Callable[[ScopeRole], None] = lambda row: None,
+) -> ScopeRole:
+    """Replace the scopes and the description of a role, after `authorize` has accepted its locked row.
+
+    Raises:
+        Invalid: when a scope or the description is invalid.
+        NotFound: when there is no such role.
+    """
+    with transaction.atomic():
+        _lock_access_revision()
+        check_role(id, scopes, description)
+        row = find_role(id)
+        authorize(row)
+        _save_role(row, scopes, description, by)
+        record_access_change(SCOPE_ROLES_KIND, id, "change", by, reason, scopes=list(scopes))
+    return row
+
+
+def delete_role(id: str, by: str, reason: str = "") -> None:
+    """Delete a role, if it exists."""
+    with transaction.atomic():
+        if ScopeRole.objects.filter(pk=id).delete()[0]:
+            record_access_change(SCOPE_ROLES_KIND, id, "delete", by, reason)
+
+
+def _lock_access_revision() -> None:
+    """Serialize changes of roles by a write: two roles saved at the same time could assume each other."""
+    change_signals.record_access_change_change_signals()
+
+
+def check_role(
+    id: str, scopes: Sequence[str], description: str, planned_roles: Mapping[str, Sequence[str]] | None = None
+) -> None:
+    """Check the id, the scopes and the description of a role.
+
+    `planned_roles`: roles that are not saved yet, with their scopes.
+
+    Raises:
+        Invalid: when one of them is invalid, the role would assume itself, or it expands to too many scopes.
+    """
+    if not id or not SCOPE_PATTERN.match(id) or len(id) > SCOPE_ROLES_MAX_ID_LENGTH:
+        raise Invalid(
+            f"A role id must have 1 to {SCOPE_ROLES_MAX_ID_LENGTH} printable ASCII characters (got {id[:300]!r})."
+        )
+    if len(description) > MAX_DESCRIPTION_LENGTH or "\0" in description:
+        raise Invalid(f"A description must have at most {MAX_DESCRIPTION_LENGTH} characters and no NUL.")
+    check_scopes(scopes)
+    saved = dict(ScopeRole.objects.values_list("id", "scopes"))
+    roles = {**saved, **(planned_roles or {}), id: list(scopes)}
+    if assumes_itself(id, roles):
+        raise Invalid(f"The role {id} would assume itself, directly or through other roles.")
+    try:
+        expand_scopes([f"{ASSUME_PREFIX}{id}"], roles)
+    except Forbidden as refused:
+        raise Invalid(f"The role {id} cannot be saved. {refused.message}") from None
+
+
+def expand_role_scopes(id: str, scopes: Sequence[str]) -> list[str]:
+    """Return the scopes that a role grants at most: a star in the id of the role can stand for anything."""
+    return [fill_in_star(scope, ALL_SCOPES) if id.endswith(ALL_SCOPES) else scope for scope in scopes]
+
+
+def _save_role(row: ScopeRole, scopes: Sequence[str], description: str, by: str) -> None:
+    row.scopes, row.description = sorted(set(scopes)), description
+    row.updated_at, row.updated_by = clock.now(), by[:255]
+    row.save()
+
+
+NOTED_EVERY_MS = 60 * 60 * 1000
+
+
+def record_client_use(id: str) -> None:
+    """Record the use of a client, at most once per NOTED_EVERY_MS."""
+    holder, now = known_clients.find_client_key(id), clock.now()
+    if holder is not None and now - holder.used_at > NOTED_EVERY_MS:
+        known_clients.remember_use(holder, now)
+        Client.objects.filter(pk=id).update(used_at=now)
+
+
+def delete_expired_clients(limit: int) -> int:
+    """Delete up to `limit` expired clients that are set to be deleted on expiry. Returns how many."""
+    due = Client.objects.filter(is_deleted_when_expired=True, expires_at__lte=clock.now())
+    ids = list(due.order_by("expires_at").values_list("id", flat=True)[:limit])
+    for id in ids:
+        delete_client(id, "clock", "The client has expired.")
+    return len(ids)
+
+
+def reencrypt_access_tokens() -> int:
+    """Encrypt every access token with the newest key. Returns how many were encrypted with another one.
+
+    Raises:
+        vault.DecryptionFailed: when a token cannot be decrypted with any configured key.
+    """
+    count = 0
+    for row in Client.objects.order_by("id"):
+        if not vault.is_current(row.sealed):
+            again = known_clients.encrypt_token(row.id, known_clients.decrypt_token(row.id, row.sealed))
+            count += Client.objects.filter(pk=row.id, sealed=row.sealed).update(sealed=again)
+    return count

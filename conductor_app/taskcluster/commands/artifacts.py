@@ -1,23 +1,119 @@
-"""Commands on the entries of artifacts: create, finish and expire."""
+"""Commands on artifacts and their content, and the deletion of expired rows.
 
+Artifacts of the type object, whose content is uploaded through the Object service with its hashes.
+
+Commands on the entries of artifacts: create, finish and expire.
+
+Content of artifacts: uploaded and downloaded in chunks, and stored in blob storage.
+
+Pages of text artifacts, from the end, for the admin pages.
+
+Deletion of expired standalone tasks, task groups, queues and workers.
+"""
+
+import base64
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
+from uuid import uuid4
 
+from django.core.files.base import File
 from django.db import transaction
 
-from ... import blob_storage, clock, conf, notifications
-from ...core.errors import Invalid, NotFound
-from ...core.standalone import artifacts as core
-from ...core.standalone.artifacts import OBJECT, S3, ArtifactValue
-from ...core.standalone.effects import PublishMessage
-from ...core.standalone.snapshot import StandaloneTask
-from ...insight.standalone.task_status import format_timestamp
-from ...models import Artifact as Row
-from ...store import standalone_tasks, stored_payloads
-from ...store.statement_batch import StatementBatch
-from ..payloads.payload_storage import delete_expired_payloads
-from .artifact_objects import new_upload
-from .pulse_messages import ARTIFACT_CREATED, PUBLISHERS, pulse_message
+from ... import notifications
+from ...core.errors import Conflict, Invalid, NotFound
+from ...failures.models import Failure
+from ...payloads import blob_storage
+from ...payloads import store as stored_payloads
+from ...payloads.commands import delete_expired_payloads, release_content, save_content, storage_errors
+from ...runs.store import due as removal
+from ...runs.store.batch import StatementBatch
+from ...settings import conf
+from ...tasks.models import Queue, Worker
+from ...utils import clock
+from .. import store as standalone_tasks
+from ..core import decisions as core
+from ..core.decisions import LINK, OBJECT, S3, ArtifactValue
+from ..core.snapshot import PublishMessage, StandaloneTask
+from ..models import Artifact, GroupWatch, PendingApproval, TaskGroup
+from ..models import Artifact as Row
+from ..models import StandaloneTask as ExpiryStandaloneTask
+from ..queries.tasks import format_timestamp
+from .rows import ARTIFACT_CREATED, PUBLISHERS, pulse_message
+
+Hashes = Mapping[str, str]
+Key = tuple[str, int, str]
+"""Task id, number of the attempt, name."""
+
+
+def new_upload(project_id: str) -> dict[str, str]:
+    """Return the details of a new object artifact for its upload."""
+    upload_id = base64.urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
+    return {"uploadId": upload_id, "projectId": project_id}
+
+
+def find_object(key: Key) -> Artifact:
+    """Return an object artifact.
+
+    Raises:
+        NotFound: when there is no such artifact, or it is not an object.
+    """
+    task_id, number, name = key
+    row = Artifact.objects.of(task_id, number).filter(name=name, kind=OBJECT).first()
+    if row is None:
+        raise NotFound("There is no such object.")
+    return row
+
+
+def begin_upload(key: Key, upload_id: str, project_id: str, hashes: Hashes) -> Artifact:
+    """Start the upload of an object.
+
+    Raises:
+        NotFound: when there is no such object.
+        Conflict: when the upload is finished, or the upload id, project or hashes do not match.
+    """
+    with transaction.atomic():
+        row = _lock_object(key, upload_id, project_id)
+        if row.details.get("isFinished"):
+            raise Conflict("The upload of this object is already finished.")
+        _record_hashes(row, hashes)
+    return row
+
+
+def finish_upload(key: Key, upload_id: str, project_id: str, hashes: Hashes) -> None:
+    """Finish the upload of an object. A repeated request changes nothing.
+
+    Raises:
+        NotFound: when there is no such object.
+        Invalid: when the object has no content.
+        Conflict: when the upload id, project or hashes do not match.
+    """
+    with transaction.atomic():
+        row = _lock_object(key, upload_id, project_id)
+        if row.details.get("isFinished"):
+            if not hashes.items() <= row.details["hashes"].items():
+                raise Conflict("The upload of this object is already finished with other hashes.")
+            return
+        if not row.path:
+            raise Invalid("The object has no content. Upload it first.")
+        _record_hashes(row, hashes, isFinished=True)
+
+
+def _lock_object(key: Key, upload_id: str, project_id: str) -> Artifact:
+    row = Artifact.objects.select_for_update().filter(pk=find_object(key).pk).get()
+    if (row.details["uploadId"], row.details["projectId"]) != (upload_id, project_id):
+        raise Conflict("The object belongs to another upload or project.")
+    return row
+
+
+def _record_hashes(row: Artifact, hashes: Hashes, **facts: bool) -> None:
+    known = row.details.get("hashes", {})
+    if any(known.get(name, value) != value for name, value in hashes.items()):
+        raise Conflict("The hashes differ from those given before.")
+    row.details = {**row.details, "hashes": {**known, **hashes}, **facts}
+    row.save(update_fields=["details"])
 
 
 def create(task_id: str, number: int, name: str, new: ArtifactValue) -> Row:
@@ -134,3 +230,178 @@ def expire(limit: int) -> int:
     while delete_expired_payloads(limit) == limit:
         pass
     return count
+
+
+def store_content(task_id: str, number: int, name: str, content: "File[bytes]", encoding: str = "") -> Artifact:
+    """Store the content of an artifact. It replaces earlier content.
+
+    Raises:
+        NotFound: when there is no such artifact.
+        Busy: when the storage cannot be reached.
+    """
+    row = find(task_id, number, name)
+    path = save_content("artifacts", content, content_deleted_at(row))
+    with transaction.atomic():
+        locked = Artifact.objects.select_for_update().filter(pk=row.pk).first()
+        if locked is None:
+            raise NotFound(f"Artifact {name} of task {task_id} was deleted during the upload.")
+        release_content(row.path)
+        row.path, row.size, row.content_encoding = path, content.size, encoding
+        row.save(update_fields=["path", "size", "content_encoding"])
+    return row
+
+
+def find_present(task_id: str, number: int, name: str) -> Artifact:
+    """Return an artifact whose content is stored on this server.
+
+    Raises:
+        NotFound: when there is no such artifact, or it has no content.
+    """
+    row = find(task_id, number, name)
+    if not row.path:
+        raise NotFound(f"Artifact {name} has no content yet.")
+    return row
+
+
+def stream_content(row: Artifact, part: range | None = None) -> Iterator[bytes]:
+    """Return the content of an artifact, or a range of it, in chunks.
+
+    Raises:
+        PayloadMissing: when the file is missing in the storage.
+        Busy: when the storage cannot be reached.
+    """
+    with storage_errors(row.path):
+        return blob_storage.stream_payload(row.path, part)
+
+
+PAGE = 64 * 1024
+MAX_UNPACKED = 32 * 1024 * 1024
+"""The limit up to which compressed logs are decompressed. Users must download the others to see their ends."""
+MAX_LINKS = 5
+GZIP = 31
+"""The `wbits` of zlib for the gzip format."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextPage:
+    """A part of a text with its position in bytes. `is_cut`: the text continues after the decompressed part."""
+
+    content: bytes
+    begin: int
+    end: int
+    total: int
+    is_cut: bool = False
+
+
+def resolve_link(task_id: str, number: int, name: str) -> Artifact:
+    """Return the artifact of a name, following links.
+
+    Raises:
+        NotFound: when there is no such artifact, or there are too many links.
+    """
+    for _ in range(MAX_LINKS):
+        row = find(task_id, number, name)
+        if row.kind != LINK:
+            return row
+        name = row.details["artifact"]
+    raise NotFound(f"The links of artifact {name} do not lead to an artifact.")
+
+
+def read_page(row: Artifact, until: int | None = None) -> TextPage:
+    """Return the last page of an artifact's content, or the page that ends at the byte `until`.
+
+    Raises:
+        NotFound: when the content is not stored on this server.
+        Invalid: when the content has an unknown encoding, or is corrupt.
+        Busy: when the storage cannot be reached.
+    """
+    if not row.path:
+        raise NotFound(f"The content of artifact {row.name} is not stored on this server.")
+    if row.content_encoding not in ("", "identity", "gzip"):
+        raise Invalid(f"Artifact {row.name} has the encoding {row.content_encoding}, which cannot be shown.")
+    with storage_errors(row.path):
+        return _read_compressed_page(row, until) if row.content_encoding == "gzip" else _read_plain_page(row, until)
+
+
+def _read_plain_page(row: Artifact, until: int | None) -> TextPage:
+    end = row.size if until is None else min(until, row.size)
+    begin = max(end - PAGE, 0)
+    return _text_page(blob_storage.read_payload_range(row.path, begin, end - begin), end, row.size)
+
+
+def _read_compressed_page(row: Artifact, until: int | None) -> TextPage:
+    """Decompress the content from its start, keeping only one page in memory.
+
+    Raises:
+        Invalid: when the content is not valid gzip data.
+    """
+    tail, total = bytearray(), 0
+    stop = MAX_UNPACKED if until is None else min(until, MAX_UNPACKED)
+    try:
+        for some in _decompress(blob_storage.stream_payload(row.path)):
+            some = some[: stop - total]
+            total += len(some)
+            tail += some
+            del tail[:-PAGE]
+            if total >= stop:
+                break
+    except zlib.error as broken:
+        raise Invalid(f"Artifact {row.name} is not valid gzip data.") from broken
+    is_cut = until is None and total >= MAX_UNPACKED
+    return _text_page(bytes(tail), total, total, is_cut)
+
+
+def _text_page(content: bytes, end: int, total: int, is_cut: bool = False) -> TextPage:
+    """Return a page that starts with a complete line, if it has one. The previous page has the rest of a cut line."""
+    if len(content) < end:
+        content = content.partition(b"\n")[2] or content
+    return TextPage(content, end - len(content), end, total, is_cut)
+
+
+def _decompress(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the decompressed content in chunks of at most PAGE bytes. Concatenated gzip members are one text."""
+    unpacker = zlib.decompressobj(wbits=GZIP)
+    for chunk in chunks:
+        while chunk:
+            if unpacker.eof:
+                unpacker = zlib.decompressobj(wbits=GZIP)
+            yield unpacker.decompress(chunk, PAGE)
+            chunk = unpacker.unused_data or unpacker.unconsumed_tail
+
+
+def delete_expired_tasks(limit: int) -> int:
+    """Delete up to `limit` tasks whose retention after expiry is over. Returns how many.
+
+    If there are fewer, expired groups, workers and queues are deleted too.
+    """
+    before = clock.now() - conf.taskcluster_expiration_delay * 1000
+    ids = list(
+        ExpiryStandaloneTask.objects.filter(expires_at__lt=before)
+        .order_by("expires_at")
+        .values_list("pk", flat=True)[:limit]
+    )
+    for id in ids:
+        delete_task(id)
+    if len(ids) < limit:
+        # A group outlives its tasks: it is deleted when none of them is left.
+        _delete_empty_groups(list(TaskGroup.objects.filter(expires_at__lt=before).values_list("pk", flat=True)[:limit]))
+        Worker.objects.filter(expires_at__lt=before, quarantine_until__lt=before).delete()
+        Queue.objects.filter(expires_at__lt=before).delete()
+    return len(ids)
+
+
+def delete_task(task_id: str) -> None:
+    """Delete a task with its attempts, dependencies and messages."""
+    with transaction.atomic():
+        # Concurrent changes finish before the lock is granted, so that they leave no orphaned rows.
+        standalone_tasks.lock_row(task_id)
+        Failure.objects.filter(task_id=task_id).exclude(task_id="").delete()
+        removal.delete_standalone_task(task_id)
+
+
+def _delete_empty_groups(ids: list[str]) -> None:
+    with transaction.atomic():
+        removal.delete_group_messages(ids)
+        GroupWatch.objects.filter(group_id__in=ids).delete()
+        PendingApproval.objects.filter(group_id__in=ids).delete()
+        TaskGroup.objects.filter(pk__in=ids).delete()

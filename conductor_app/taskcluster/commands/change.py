@@ -1,23 +1,79 @@
-"""Change a standalone task: lock it, apply a command, decide what follows, and save it."""
+"""Change a standalone task, and the consequences of its resolution.
 
-from collections.abc import Sequence
+Consequences of the resolution of a standalone task: Pulse messages about its group, and messages to dependents.
+
+Change a standalone task: lock it, apply a command, decide what follows, and save it.
+
+Handler of the message that a standalone task is resolved: it updates the tasks that depend on it.
+"""
+
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 from django.db import transaction
 
-from ... import clock, notifications
-from ...core.standalone.decide import Command, apply_command, no_command
-from ...core.standalone.effects import Effect
-from ...core.standalone.snapshot import StandaloneTask
+from ... import notifications
+from ...core.errors import NotFound
 from ...core.states import PENDING
-from ...store import standalone_tasks
-from ...store.statement_batch import StatementBatch
+from ...runs.commands.decision import count_standalone
+from ...runs.commands.messages import deliver_after_commit
+from ...runs.models import Message
+from ...runs.store import due as outbox_messages
+from ...runs.store.batch import StatementBatch, repeat_while_stale
+from ...tasks.commands.pollers import standalone_queue
 from ...telemetry.log_context import log_context
-from ..queues.queue_lookups import standalone_queue
-from ..runs.counting import count_standalone
-from ..stale_rows import repeat_while_stale
-from . import resolution
-from .pulse_messages import PUBLISHERS, pulse_messages_of
+from ...utils import clock
+from .. import store as dependencies
+from .. import store as standalone_tasks
+from .. import store as task_groups
+from ..core.decisions import Command, apply_command, no_command, satisfy_dependency
+from ..core.snapshot import Effect, PublishResolution, StandaloneTask
+from ..store import NewPulseMessage
+from .rows import PUBLISHERS, group_message, pulse_messages_of
+
+GROUP_RESOLVED = "task-group-resolved"
+
+
+def publish_group_resolved(
+    writes: StatementBatch, before: StandaloneTask, effects: Iterable[Effect], now: int
+) -> list[NewPulseMessage]:
+    """Return the message that the group is resolved, if this task was its last one.
+
+    If other tasks are open, a check of the group is enqueued instead, because they may be resolved concurrently.
+    """
+    if not _resolutions(effects):
+        return []
+    if before.group_has_unresolved:
+        task_groups.insert_check_message(writes, before.group_id, now)
+        return []
+    return _publish_resolved(writes, before.group_id, now)
+
+
+def _publish_resolved(writes: StatementBatch, group_id: str, now: int) -> list[NewPulseMessage]:
+    task_groups.delete_check_messages(writes, group_id)
+    group = task_groups.load_group(group_id)
+    return [group_message(group, GROUP_RESOLVED, now)] if group is not None else []
+
+
+def handle_group_check(message: Message) -> None:
+    """Publish that a group is resolved, if it is: its last tasks were resolved concurrently."""
+    with transaction.atomic():
+        if outbox_messages.consume(message.pk) and task_groups.is_resolved(message.to):
+            writes = StatementBatch()
+            standalone_tasks.insert_pulse_messages(writes, _publish_resolved(writes, message.to, clock.now()))
+            writes.send()
+
+
+def enqueue_resolution(before: StandaloneTask, effects: Iterable[Effect]) -> None:
+    """Enqueue the message to the tasks that depend on a resolved task. It is delivered after the commit."""
+    if before.is_awaited and (resolutions := _resolutions(effects)):
+        now = clock.now()
+        ids = [dependencies.insert_resolved_message(before.id, {"reason": each.reason}, now) for each in resolutions]
+        transaction.on_commit(partial(deliver_after_commit, tuple(ids)))
+
+
+def _resolutions(effects: Iterable[Effect]) -> Sequence[PublishResolution]:
+    return [effect for effect in effects if isinstance(effect, PublishResolution)]
 
 
 def change_task(task_id: str, command: Command, *, required_id: str = "") -> StandaloneTask:
@@ -58,10 +114,10 @@ def save_decision(
     """
     notices = [
         *pulse_messages_of(before, effects, now),
-        *resolution.publish_group_resolved(writes, before, effects, now),
+        *publish_group_resolved(writes, before, effects, now),
     ]
     standalone_tasks.save_task(writes, before, effects, after, notices, now, is_new)
-    resolution.enqueue_resolution(before, effects)
+    enqueue_resolution(before, effects)
     transaction.on_commit(partial(count_standalone, before, effects))
     queues = [standalone_queue(after.queue)] if after.attempt is not None and after.attempt.status == PENDING else []
     queues += [PUBLISHERS] if any(notice.due_at <= now for notice in notices) else []
@@ -77,3 +133,22 @@ def wake_task(task_id: str) -> StandaloneTask:
         Busy: when other processes keep changing the task.
     """
     return change_task(task_id, no_command)
+
+
+PAGE = 50
+"""Dependent tasks that one delivery updates. The sweep continues with the others, so that no caller waits for all."""
+
+
+def handle_dependency_resolved(message: Message) -> None:
+    """Satisfy the dependency in one page of the tasks that wait for it."""
+    completed = message.facts["reason"] == "completed"
+    page = dependencies.dependents_of(message.to, completed, PAGE)
+    for task_id in page:
+        try:
+            change_task(task_id, satisfy_dependency(message.to), required_id=message.to)
+        except NotFound:
+            continue
+    if len(page) == PAGE:
+        outbox_messages.update_messages([message.pk], due_at=clock.now(), tries=0)
+    else:
+        outbox_messages.consume(message.pk)

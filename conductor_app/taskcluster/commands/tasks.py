@@ -1,24 +1,183 @@
-"""Commands on standalone tasks: create, report and renew. `task_actions` has those of operators."""
+"""Commands on standalone tasks: create, claim, report, clone.
 
-from collections.abc import Sequence
+Commands on task groups. `group_commands` has those on all tasks of a group.
+
+Claims of standalone tasks, and the Pulse messages that go with them.
+
+Commands on standalone tasks: create, report and renew. `task_actions` has those of operators.
+
+Actions of operators and clients on standalone tasks and groups. Each writes an audit entry.
+
+Command that clones a standalone task: the same work under a new id.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 from django.db import transaction
 
-from ... import clock, conf
-from ...core.errors import Conflict, Invalid
-from ...core.standalone import commands, reports
-from ...core.standalone.decide import apply_command
-from ...core.standalone.snapshot import StandaloneTask
-from ...store import dependencies, standalone_tasks
-from ...store.statement_batch import StatementBatch
+from ... import notifications
+from ...access import audit
+from ...core.errors import Conflict, Invalid, NotFound
+from ...core.primitives import slug_id
+from ...core.snapshot import NEVER, Attempt
+from ...core.states import LEASED, PENDING
+from ...notifications import LOCAL_CALLER, WaitingClient, WaitSteps, wait_in_thread
+from ...runs.store.batch import StatementBatch, repeat_while_stale
+from ...settings import conf
+from ...tasks.commands.pollers import record_poll, standalone_queue
+from ...tasks.commands.reports import LongPoll, begin_poll, release_again, releasing_undelivered
+from ...tasks.throughput import record_claims
 from ...telemetry import metrics
-from ..stale_rows import repeat_while_stale
-from . import standalone_rows
+from ...utils import clock, randomness
+from .. import store as dependencies
+from .. import store as standalone_claims
+from .. import store as standalone_tasks
+from ..core import decisions as commands
+from ..core import decisions as reports
+from ..core.decisions import Command, apply_command
+from ..core.snapshot import PublishMessage, StandaloneTask
+from ..models import Dependency, TaskGroup
+from ..models import StandaloneTask as CloneTaskStandaloneTask
+from ..queries.tasks import NAMES_OF_PRIORITIES, format_timestamp
+from . import rows as standalone_rows
 from .change import change_task, save_decision
-from .claims import ClaimedTask
+from .rows import PUBLISHERS, group_message, is_quarantined, pulse_message, record_worker
+
+
+def seal_group(id: str) -> TaskGroup:
+    """Seal a group: it accepts no more tasks. A repeated seal keeps the first time.
+
+    Raises:
+        NotFound: when there is no such group.
+    """
+    with transaction.atomic():
+        now = clock.now()
+        TaskGroup.objects.filter(pk=id, sealed_at=None).update(sealed_at=now)
+        group = standalone_rows.find_group(id)
+        publish_group_message(group, "task-group-sealed", now)
+    return group
+
+
+def publish_group_message(group: TaskGroup, name: str, now: int, **facts: object) -> None:
+    """Save a Pulse message about a group."""
+    writes = StatementBatch()
+    standalone_tasks.insert_pulse_messages(writes, [group_message(group, name, now, **facts)], repeats=True)
+    writes.send()
+
+
+CLAIM_WAIT_SECONDS = 20.0
+"""The time that a claim waits for work. Clients time out after 30 s."""
+
+Rendered = TypeVar("Rendered")
+
+
+class ClaimedTask(NamedTuple):
+    """An attempt that a worker has claimed, with its task."""
+
+    standalone: StandaloneTask
+    attempt: Attempt
+    definition: dict[str, Any]
+
+
+def claim_tasks(queue: str, group: str, name: str, count: int) -> list[ClaimedTask]:
+    """Claim up to `count` attempts for a worker, with a long poll. A quarantined worker receives none."""
+    return wait_in_thread(begin_claim(queue, group, name, count))
+
+
+def begin_claim(
+    queue: str, group: str, name: str, count: int, client: WaitingClient = LOCAL_CALLER
+) -> WaitSteps[list[ClaimedTask]]:
+    """Return the steps of a claim of up to `count` attempts."""
+    record_poll(queue, "", f"{group}/{name}")
+    record_worker(queue, group, name, clock.now())
+    wait_ms = round(CLAIM_WAIT_SECONDS * 1000)
+    return _claim_steps(LongPoll(standalone_queue(queue), wait_ms, count, client), queue, group, name)
+
+
+def _claim_steps(poll: LongPoll, queue: str, group: str, name: str) -> WaitSteps[list[ClaimedTask]]:
+    ids: list[str] = []
+
+    def take() -> list[ClaimedTask]:
+        claimed = _claim_now(queue, group, name, poll.count)
+        ids.extend(each.attempt.id for each in claimed)
+        return claimed
+
+    with releasing_undelivered(ids, f"{group}/{name}"):
+        return (yield from begin_poll(poll, take))
+
+
+def render_delivered(render: Callable[[list[ClaimedTask]], Rendered]) -> Callable[[list[ClaimedTask]], Rendered]:
+    """Return the function that renders the reply to a claim, and releases the attempts if that raises an exception."""
+
+    def render_or_release(claimed: list[ClaimedTask]) -> Rendered:
+        worker = claimed[0].attempt.worker if claimed else ""
+        with releasing_undelivered([each.attempt.id for each in claimed], worker):
+            return render(claimed)
+
+    return render_or_release
+
+
+@metrics.CLAIM_SECONDS.of
+def _claim_now(queue: str, group: str, name: str, count: int) -> list[ClaimedTask]:
+    release_again()
+    now = clock.now()
+    if not standalone_claims.is_any_waiting(queue, group, name, now):
+        return []
+    ids: list[str] = []
+    with releasing_undelivered(ids, f"{group}/{name}"):
+        with transaction.atomic():
+            ids += standalone_claims.claim_attempts(queue, group, name, now, count)
+            claimed = _load_and_publish(ids, now) if ids else []
+        record_claims(each.attempt for each in claimed)
+        return claimed
+
+
+def claim_one(task_id: str, number: int, group: str, name: str) -> ClaimedTask:
+    """Claim one attempt by its number. A repeated claim of the same worker returns the attempt again.
+
+    Raises:
+        NotFound: when there is no such task or attempt.
+        Conflict: when the worker is quarantined, the deadline has passed, or the attempt is not pending.
+    """
+    worker, now = f"{group}/{name}", clock.now()
+    standalone = standalone_tasks.load_task(task_id)
+    record_worker(standalone.queue, group, name, now)
+    attempt = reports.find_attempt(standalone, number)
+    if is_quarantined(standalone.queue, group, name, now):
+        raise Conflict(f"Worker {worker} is quarantined.")
+    if standalone.is_late(now):
+        raise Conflict(f"The deadline of task {task_id} has passed.")
+    if attempt.status == LEASED and attempt.worker == worker:
+        return ClaimedTask(standalone, attempt, standalone_tasks.load_definition(task_id))
+    with transaction.atomic():
+        if attempt.status != PENDING or not standalone_claims.claim_attempt(attempt.id, worker, now):
+            raise Conflict(f"Run {number} of task {task_id} cannot be claimed: it is not pending.")
+        [claimed] = _load_and_publish([attempt.id], now)
+    record_claims([claimed.attempt])
+    return claimed
+
+
+def _load_and_publish(ids: Sequence[str], now: int) -> list[ClaimedTask]:
+    """Load the claimed attempts in this order, and save their Pulse messages."""
+    claimed = [
+        ClaimedTask(standalone, standalone.attempts[-1], definition)
+        for standalone, definition in standalone_claims.load_claimed(ids)
+    ]
+    writes = StatementBatch()
+    standalone_tasks.insert_pulse_messages(
+        writes,
+        [
+            pulse_message(each.standalone, "task-running", PublishMessage("running", each.attempt.number), now)
+            for each in claimed
+        ],
+    )
+    writes.send()
+    if conf.taskcluster_amqp_url:
+        transaction.on_commit(partial(notifications.announce, [PUBLISHERS]))
+    return claimed
 
 
 @dataclass(frozen=True)
@@ -144,3 +303,113 @@ def renew_lease(task_id: str, number: int) -> ClaimedTask:
     standalone = change_task(task_id, reports.renew_lease(number))
     standalone_rows.record_queue_use(standalone.queue, clock.now())
     return ClaimedTask(standalone, standalone.attempts[number], standalone_tasks.load_definition(task_id))
+
+
+ACTS: Mapping[str, Command] = {
+    "schedule": commands.schedule_task,
+    "rerun": commands.rerun_task,
+    "cancel": commands.cancel_task,
+}
+PRIORITIZE = "prioritize"
+"""The action that needs a priority."""
+
+
+def parse_command(verb: str, priority: int = 0) -> Command:
+    """Return the command of an action.
+
+    Raises:
+        Invalid: when the action or the priority is unknown.
+    """
+    if verb == PRIORITIZE and priority in NAMES_OF_PRIORITIES:
+        return commands.prioritize(priority)
+    if verb not in ACTS:
+        raise Invalid(f"Missing or unknown action {verb[:64]!r}. Use one of: {', '.join((*ACTS, PRIORITIZE))}.")
+    return ACTS[verb]
+
+
+def apply_action(
+    verb: str, task_id: str, by: str, reason: str = "", priority: int = 0, asked_at: int = NEVER
+) -> StandaloneTask:
+    """Apply an action to a task, and return the task after it.
+
+    `asked_at`: the time of the request. The action is skipped if the task was rerun since.
+
+    Raises:
+        Invalid: when the action or the priority is unknown.
+        NotFound: when there is no such task.
+        Conflict: when the state of the task does not allow the action.
+    """
+    command = commands.unless_rerun_since(asked_at, parse_command(verb, priority))
+    with transaction.atomic():
+        after = change_task(task_id, command)
+        facts = {"priority": NAMES_OF_PRIORITIES[priority]} if priority else {}
+        audit.record("task", task_id, verb, by, reason=reason, facts=facts)
+    return after
+
+
+def seal_group_task_actions(group_id: str, by: str, reason: str = "") -> TaskGroup:
+    """Seal a group: it accepts no more tasks.
+
+    Raises:
+        NotFound: when there is no such group.
+    """
+    with transaction.atomic():
+        group = seal_group(group_id)
+        audit.record("task_group", group_id, "seal", by, reason=reason)
+    return group
+
+
+def clone_task(task_id: str, by: str, reason: str = "") -> str:
+    """Clone a task into its group, or into a new group if that is sealed or named after the task. Returns the new id.
+
+    Raises:
+        NotFound: when there is no such task.
+    """
+    old = CloneTaskStandaloneTask.objects.select_related("task").filter(pk=task_id).first()
+    if old is None:
+        raise NotFound(f"Task {task_id} does not exist.")
+    with transaction.atomic():
+        new = _copy_of(old, slug_id(randomness.random_hex() + randomness.random_hex()), clock.now())
+        create_task(new)
+        audit.record("task", new.id, "create", by, reason=reason, facts={"like": task_id})
+    return new.id
+
+
+def _copy_of(old: CloneTaskStandaloneTask, id: str, now: int) -> NewTask:
+    """Return the new task. Its periods have the same lengths; dependencies that do not exist any more are dropped."""
+    deadline_at, expires_at = (now + at - old.task.created_at for at in (old.deadline_at, old.expires_at))
+    group_id, requires = _target_group(old, id), _open_requirements(old, deadline_at)
+    moments = {
+        "created": format_timestamp(now),
+        "deadline": format_timestamp(deadline_at),
+        "expires": format_timestamp(expires_at),
+    }
+    definition: dict[str, Any] = {**old.definition, **moments, "taskGroupId": group_id, "dependencies": requires}
+    return NewTask(
+        id=id,
+        group_id=group_id,
+        scheduler_id=old.scheduler_id,
+        project_id=old.project_id,
+        queue=old.queue,
+        priority=old.priority,
+        retries=old.retries,
+        deadline_at=deadline_at,
+        expires_at=expires_at,
+        requires=requires,
+        accepts_failure=old.accepts_failure,
+        tags=old.tags,
+        routes=old.routes,
+        name=old.task.name,
+        definition=definition,
+    )
+
+
+def _target_group(old: CloneTaskStandaloneTask, id: str) -> str:
+    is_open = TaskGroup.objects.filter(pk=old.group_id, sealed_at=None).exists()
+    return old.group_id if is_open and old.group_id != old.pk else id
+
+
+def _open_requirements(old: CloneTaskStandaloneTask, deadline_at: int) -> list[str]:
+    needed = Dependency.objects.filter(task_id=old.pk).exclude(required_id=old.pk).values("required_id")
+    there = CloneTaskStandaloneTask.objects.filter(pk__in=needed, expires_at__gte=deadline_at)
+    return list(there.order_by("pk").values_list("pk", flat=True))

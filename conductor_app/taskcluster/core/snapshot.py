@@ -1,13 +1,105 @@
-"""Effects of decisions on standalone tasks. Each knows how it changes the snapshot."""
+"""Snapshot of a standalone task, resolutions, and effects.
 
-from collections.abc import Iterable
+Snapshot of a standalone task with all its attempts, as frozen values.
+
+Resolutions of attempts at standalone tasks: one row per reason.
+
+Effects of decisions on standalone tasks. Each knows how it changes the snapshot.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from ..frozen import fast_replace
-from ..snapshot import NEVER, Attempt
-from ..states import ATTEMPT, TASK
-from .snapshot import StandaloneTask
+from ...core.primitives import fast_replace
+from ...core.snapshot import NEVER, Attempt
+from ...core.states import ATTEMPT, BLOCKED, TASK
+
+
+@dataclass(frozen=True)
+class StandaloneTask:
+    """A standalone task. Times are epoch milliseconds.
+
+    `waits`: a dependency is not satisfied. `is_awaited`: another task depends on it. `group_has_unresolved`: another
+    task of its group was never resolved.
+    """
+
+    id: str
+    group_id: str
+    queue: str
+    deadline_at: int
+    expires_at: int
+    created_at: int
+    name: str = ""
+    status: str = BLOCKED
+    scheduler_id: str = "-"
+    project_id: str = "none"
+    priority: int = 1
+    retries: int = 0
+    retries_left: int = 0
+    wake_at: int = NEVER  # when it is ended, because its deadline has passed
+    grace_ms: int = 0  # from the deadline until then
+    lease_ms: int = 0
+    accepts_failure: bool = False  # of its dependencies
+    ever_resolved: bool = False
+    waits: bool = False
+    is_awaited: bool = False
+    group_has_unresolved: bool = False
+    revision: int = 0
+    tags: Mapping[str, str] = field(default_factory=dict)
+    routes: Sequence[str] = ()
+    attempts: tuple[Attempt, ...] = ()
+
+    @property
+    def attempt(self) -> Attempt | None:
+        """Return the newest attempt."""
+        return self.attempts[-1] if self.attempts else None
+
+    @property
+    def is_open(self) -> bool:
+        return self.status in TASK.open
+
+    def is_late(self, now: int) -> bool:
+        """Return True if the deadline has passed."""
+        return now > self.deadline_at
+
+
+class AttemptResolution(NamedTuple):
+    """The events of a resolution for the attempt and for its task, and the reason of the next attempt, if any."""
+
+    event: str
+    resolves: str
+    retried_as: str = ""
+
+
+COMPLETED, FAILED = "completed", "failed"
+CLAIM_EXPIRED, CANCELED, DEADLINE = "claim-expired", "canceled", "deadline-exceeded"
+
+ATTEMPT_RESOLUTIONS = {
+    COMPLETED: AttemptResolution("complete", "complete"),
+    FAILED: AttemptResolution("fail_for_good", "fail"),
+    "worker-shutdown": AttemptResolution("fail", "fail", "retry"),
+    "intermittent-task": AttemptResolution("fail", "fail", "task-retry"),
+    "malformed-payload": AttemptResolution("fail_for_good", "fail"),
+    "resource-unavailable": AttemptResolution("fail_for_good", "fail"),
+    "internal-error": AttemptResolution("fail_for_good", "fail"),
+    CLAIM_EXPIRED: AttemptResolution("expire", "time_out", "retry"),
+    CANCELED: AttemptResolution("cancel", "cancel"),
+    DEADLINE: AttemptResolution("expire", "time_out"),
+}
+
+EXCEPTIONS = (
+    "worker-shutdown", "malformed-payload", "resource-unavailable", "internal-error", "intermittent-task",
+)  # fmt: skip
+"""Reasons that a worker may report besides completed and failed."""
+
+SCHEDULED, RERUN, PLACEHOLDER = "scheduled", "rerun", "exception"
+"""Causes of attempts besides retries.
+
+A placeholder ends when it starts: it records how a task ended that never became pending.
+"""
+
+MAX_ATTEMPTS = 50
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,34 +1,67 @@
-"""View model of a standalone task: its state and the reason, its attempts, its dependencies and artifacts."""
+"""Pages of standalone tasks.
 
-from collections.abc import Mapping
+View model of a standalone task: its state and the reason, its attempts, its dependencies and artifacts.
+
+The log of an attempt on the page of its task: the end first, always as plain text.
+
+Page of one standalone task: its fragments that refresh, the log of an attempt, and its actions.
+
+The list of standalone tasks: search by id, group or queue, and filter by state.
+
+Standalone tasks and task groups in the command palette, by id.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from django.contrib import admin, messages
+from django.contrib.admin import AdminSite
 from django.contrib.auth.models import AnonymousUser, User
-from django.utils.safestring import SafeString
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.loader import render_to_string
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 
-from ... import clock
+from ...access.models import AuditEntry
+from ...access.tokens import DOWNLOAD, artifact_address
+from ...core.errors import RequestRefused
 from ...core.states import TASK
-from ...insight.durations import format_duration
-from ...insight.failures import failure_inbox
-from ...insight.standalone.standalone_queues import messages_of
-from ...insight.standalone.standalone_waits import (
+from ...failures import queries as failure_inbox
+from ...failures.models import FailureGroup
+from ...runs.models import Attempt
+from ...tasks.pages.queues import queue_address
+from ...utils import clock
+from ...utils.formatting import format_duration
+from ...web.badges import ACTIVE, mark_names, relative_time, render_badge, status_tone
+from ...web.documents import StyledPiece, render_piece, render_tree, split_lines
+from ...web.pages import ReadOnlyAdmin, fragment_response, html_revision, require_permission, show_refusal
+from ..commands import artifacts as artifact_logs
+from ..commands.tasks import PRIORITIZE, apply_action, clone_task
+from ..core.decisions import REFERENCE
+from ..models import Artifact, StandaloneTask, TaskGroup
+from ..queries.tasks import (
+    NAMES_OF_PRIORITIES,
+    PRIORITIES,
     RequiredTaskView,
     dependents_of,
+    displayed_state,
     explain_wait,
+    messages_of,
     requirements_of,
     waits_for_schedule,
 )
-from ...insight.standalone.task_status import NAMES_OF_PRIORITIES, displayed_state
-from ...models import Artifact, Attempt, FailureGroup, StandaloneTask
-from ..badges import ACTIVE, mark_names, render_badge, status_tone
-from ..queues.queue_list import queue_address
-from . import artifact_links
-from .group_actions import priority_names
-from .page_addresses import group_address, standalone_task_address
+from . import artifacts as artifact_links
+from .artifacts import VIEW_ALL_PERMISSION, group_address, is_readable_by, is_text, standalone_task_address
+from .groups import priority_names
 
 MAX_ARTIFACTS = 200
 VIEW_FAILURES_PERMISSION = "conductor.view_failuregroup"
@@ -158,3 +191,307 @@ def _attempt_row(attempt: Attempt, view_model: TaskViewModel) -> dict[str, Any]:
 
 def _requirement_row(each: RequiredTaskView) -> tuple[RequiredTaskView, SafeString | str, str]:
     return each, render_badge(each.status) if each.status else "", standalone_task_address(each.id)
+
+
+ERROR_PATTERN = re.compile(r"\b(?:ERROR|FATAL|CRITICAL|FAILED|Traceback)\b")
+MAX_LINE_LENGTH = 4_000
+LOG_NAMES = ("public/logs/live_backing.log", "public/logs/live.log", "public/logs/task.log")
+"""Names under which Taskcluster's workers store the log of a task."""
+
+
+def select_log(view_model: TaskViewModel) -> Artifact | None:
+    """Return the artifact in the address, otherwise the one that is most likely the log."""
+    by_name = {row.name: row for row in view_model.artifacts}
+    if requested := by_name.get(view_model.query.get("artifact", "")):
+        return requested
+    found = [by_name[name] for name in LOG_NAMES if name in by_name]
+    found += [row for row in view_model.artifacts if row.name.endswith(".log")]
+    readable = [row for row in found if is_text(row)]
+    return next(iter(readable), next(iter(found), None))
+
+
+def log_revision(view_model: TaskViewModel, row: Artifact | None) -> str:
+    """Return a value that changes with the log, without reading it: new content is stored under a new path."""
+    if row is None:
+        return "none"
+    try:
+        target = artifact_logs.resolve_link(row.task_id, row.number, row.name)
+    except RequestRefused:
+        target = row
+    has_ended = view_model.attempt is not None and view_model.attempt.ended_at is not None
+    return f"{target.pk}-{target.path}-{has_ended}"
+
+
+def log_context(view_model: TaskViewModel, row: Artifact | None, user: User | AnonymousUser) -> dict[str, Any]:
+    """Return one page of the log, or the reason why it cannot be shown."""
+    is_running = view_model.attempt is not None and view_model.attempt.ended_at is None
+    context: dict[str, Any] = {"row": row, "is_final": not is_running, "has_begun": view_model.attempt is not None}
+    if row is None:
+        return context
+    context |= {"name": row.name, "at": artifact_links.artifact_context(row, view_model.now, user)}
+    if not is_readable_by(row, user):
+        return context | {"refusal": _("Required permission: conductor.view_artifact")}
+    if row.expires_at <= view_model.now:
+        return context | {"refusal": _("The artifact has expired.")}
+    try:
+        target = artifact_logs.resolve_link(row.task_id, row.number, row.name)
+        if not is_readable_by(target, user):
+            return context | {"refusal": _("Required permission: conductor.view_artifact")}
+        if target.kind == REFERENCE:
+            return context | {"refusal": _("The log is still on its worker. Open it there until it is uploaded.")}
+        return context | _log_page(view_model, target)
+    except RequestRefused as refused:
+        return context | {"refusal": refused.message}
+
+
+def _log_page(view_model: TaskViewModel, row: Artifact) -> dict[str, Any]:
+    query = view_model.query.get("until", "")
+    until = int(query) if query.isascii() and query.isdecimal() and len(query) < 15 else None
+    page = artifact_logs.read_page(row, until)
+    text = page.content.decode("utf-8", "replace")
+    return {"page": page, "lines": render_log_lines(text), "is_end": until is None}
+
+
+def render_log_lines(text: str) -> SafeString:
+    """Return the lines as list items, with error lines marked."""
+    return mark_safe("".join(map(_render_line, split_lines(text))))
+
+
+def _render_line(line: list[StyledPiece]) -> str:
+    text = "".join(part for part, _ in line)
+    spans = "".join(render_piece(*piece) for piece in _truncate_line(line))
+    more = f'<i class="muted">… {len(text) - MAX_LINE_LENGTH:,}</i>' if len(text) > MAX_LINE_LENGTH else ""
+    bad = ' class="error"' if ERROR_PATTERN.search(text) else ""
+    return f'<li{bad}><span class="text">{spans}{more}</span></li>'
+
+
+def _truncate_line(line: list[StyledPiece]) -> Iterator[StyledPiece]:
+    left = MAX_LINE_LENGTH
+    for part, style_names in line:
+        if part and left:
+            yield part[:left], style_names
+            left = max(left - len(part), 0)
+
+
+PERMISSION = "conductor.change_standalonetask"
+ACTION_MESSAGES = {
+    "schedule": gettext_lazy("Scheduled."),
+    "rerun": gettext_lazy("Rerun started."),
+    "cancel": gettext_lazy("Canceled."),
+    PRIORITIZE: gettext_lazy("Priority changed."),
+}
+PARTS_TEMPLATE, LOG_TEMPLATE = "ops/taskcluster/task_parts.html", "ops/taskcluster/log.html"
+MAX_AUDIT_ENTRIES = 50
+
+
+def task_page(site: AdminSite, request: HttpRequest, task_id: str) -> HttpResponse:
+    """Render the page of a task."""
+    if request.method == "POST":
+        return _handle_action(request, _find_task(request, task_id).pk)
+    view_model = _load_view_model(request, task_id)
+    context = {
+        **site.each_context(request),
+        "title": view_model.name,
+        "opts": StandaloneTask._meta,
+        **_page_context(view_model, request),
+    }
+    context |= {"parts": render_to_string(PARTS_TEMPLATE, context, request)}
+    context |= {
+        "live_revision": html_revision(context["parts"]),
+        **_log_section(view_model, request),
+        **_static_context(view_model, request),
+    }
+    return TemplateResponse(request, "admin/conductor/standalonetask/page.html", context)
+
+
+def task_fragment(request: HttpRequest, task_id: str) -> HttpResponse:
+    """Return the parts that change with the task, or 204 if the page already shows them."""
+    return fragment_response(request, PARTS_TEMPLATE, _page_context(_load_view_model(request, task_id), request))
+
+
+def log_fragment(request: HttpRequest, task_id: str) -> HttpResponse:
+    """Return the end of the log, or 204 if nothing was added."""
+    view_model = _load_view_model(request, task_id)
+    artifact = select_log(view_model)
+    revision = log_revision(view_model, artifact)
+    if request.GET.get("rev") == revision:
+        return HttpResponse(status=204)
+    html = render_to_string(LOG_TEMPLATE, {"log": log_context(view_model, artifact, request.user)}, request)
+    return HttpResponse(html, headers={"X-Revision": revision, "Cache-Control": "no-store"})
+
+
+def artifact_redirect(request: HttpRequest, task_id: str) -> HttpResponse:
+    """Redirect to the content of an artifact. This link does not expire, unlike the signed address.
+
+    Raises:
+        Http404: when there is no such artifact.
+        PermissionDenied: when the user may not read it.
+    """
+    view_model = _load_view_model(request, task_id)
+    row = next((each for each in view_model.artifacts if each.name == request.GET.get("artifact", "")), None)
+    if row is None:
+        raise Http404(_("No such artifact."))
+    if not is_readable_by(row, request.user):
+        raise PermissionDenied(VIEW_ALL_PERMISSION)
+    return HttpResponseRedirect(artifact_address(row.task_id, row.number, row.name, DOWNLOAD))
+
+
+def _page_context(view_model: TaskViewModel, request: HttpRequest) -> dict[str, Any]:
+    return {**parts_context(view_model, request.user), "may_act": request.user.has_perm(PERMISSION)}
+
+
+def _log_section(view_model: TaskViewModel, request: HttpRequest) -> dict[str, Any]:
+    """Return the log, and the address that polls its end."""
+    artifact = select_log(view_model)
+    context = {"log": log_context(view_model, artifact, request.user)}
+    query = {"attempt": view_model.number, "artifact": artifact.name if artifact else ""}
+    html = render_to_string(LOG_TEMPLATE, context, request)
+    live = reverse("admin:standalone_log", args=[view_model.standalone.pk], query=query)
+    return {**context, "log_html": html, "log_live": live, "log_revision": log_revision(view_model, artifact)}
+
+
+def _static_context(view_model: TaskViewModel, request: HttpRequest) -> dict[str, Any]:
+    """Return the parts that do not change while the page is open."""
+    entries = AuditEntry.objects.filter(object_type="task", object_id=view_model.standalone.pk).order_by("-at", "-id")
+    may_see = request.user.has_perm("conductor.view_auditentry")
+    return {
+        "definition": render_tree(view_model.standalone.definition),
+        "scopes": view_model.standalone.definition.get("scopes") or [],
+        "audit": [(entry, relative_time(entry.at)) for entry in entries[:MAX_AUDIT_ENTRIES]] if may_see else [],
+    }
+
+
+def _handle_action(request: HttpRequest, task_id: str) -> HttpResponse:
+    require_permission(request, PERMISSION)
+    verb, reason = request.POST.get("do", ""), request.POST.get("reason", "").strip()[:500]
+    by = request.user.get_username()
+    try:
+        if verb == "again":
+            new = clone_task(task_id, by, reason)
+            messages.success(request, _("Task created."))
+            return HttpResponseRedirect(standalone_task_address(new))
+        apply_action(
+            verb, task_id, by, reason, PRIORITIES.get(request.POST.get("priority", ""), 0) if verb == PRIORITIZE else 0
+        )
+        messages.success(request, ACTION_MESSAGES[verb])
+    except RequestRefused as refused:
+        show_refusal(request, refused)
+    return HttpResponseRedirect(standalone_task_address(task_id))
+
+
+def _load_view_model(request: HttpRequest, task_id: str) -> TaskViewModel:
+    return task_view_model(_find_task(request, task_id), request.GET)
+
+
+def _find_task(request: HttpRequest, task_id: str) -> StandaloneTask:
+    if not request.user.has_perm("conductor.view_standalonetask"):
+        raise PermissionDenied("conductor.view_standalonetask")
+    standalone = StandaloneTask.objects.with_attempts().filter(pk=task_id.replace("\0", "")).first()
+    if standalone is None:
+        raise Http404(_("No such task: %(id)s. It may have expired and been deleted.") % {"id": task_id[:64]})
+    return standalone
+
+
+class TaskStateFilter(admin.SimpleListFilter):
+    """Filter by state."""
+
+    title, parameter_name = gettext_lazy("state"), "state"
+
+    def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin) -> list[tuple[str, Any]]:
+        return [
+            ("open", gettext_lazy("Open")),
+            ("blocked", gettext_lazy("Unscheduled")),
+            ("over", gettext_lazy("Resolved")),
+        ]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:
+        statuses = {"open": sorted(TASK.open), "blocked": ["BLOCKED"], "over": sorted(TASK.final)}.get(
+            self.value() or ""
+        )
+        return queryset.filter(task__status__in=statuses) if statuses else queryset
+
+
+class StandaloneTaskAdmin(ReadOnlyAdmin):
+    """Admin of standalone tasks."""
+
+    list_display = ("state", "name", "queue_link", "priority_name", "created", "deadline")
+    list_display_links = None
+    list_filter = (TaskStateFilter,)
+    list_select_related = ("task",)
+    # New tasks usually expire last, and this order has an index.
+    ordering = ("-expires_at",)
+    search_fields = ("pk",)
+    search_help_text = gettext_lazy("Id of a task or of its group, or the name of a queue")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[StandaloneTask]:
+        return StandaloneTask.objects.defer_payloads()
+
+    def get_search_results(self, request: HttpRequest, queryset: QuerySet, search_term: str) -> tuple[QuerySet, bool]:
+        term = search_term.strip().replace("\0", "")
+        if not term:
+            return queryset, False
+        if "/" in term:
+            return queryset.filter(task__attempts__in=_open_attempts(term)).distinct(), False
+        return queryset.filter(pk=term) | queryset.filter(group_id=term), False
+
+    def get_urls(self) -> list[URLPattern]:
+        def line(route: str, view: Any, name: str) -> URLPattern:
+            return path(route, self.admin_site.admin_view(view), name=name)
+
+        return [
+            line("<path:task_id>/parts/", task_fragment, "standalone_parts"),
+            line("<path:task_id>/log/", log_fragment, "standalone_log"),
+            line("<path:task_id>/file/", artifact_redirect, "standalone_file"),
+            *super().get_urls(),
+        ]
+
+    def change_view(self, request: HttpRequest, object_id: str, *args: object, **kwargs: object) -> HttpResponse:
+        return task_page(self.admin_site, request, object_id)
+
+    @admin.display(description=gettext_lazy("status"))
+    def state(self, standalone: StandaloneTask) -> SafeString:
+        return render_badge(standalone.task.status)
+
+    @admin.display(description=gettext_lazy("task"))
+    def name(self, standalone: StandaloneTask) -> SafeString:
+        link = '<a href="{}"><strong>{}</strong></a><br><code class="id">{}</code>'
+        return format_html(
+            link, standalone_task_address(standalone.pk), standalone.task.name or _("unnamed"), standalone.pk
+        )
+
+    @admin.display(description=gettext_lazy("queue"))
+    def queue_link(self, standalone: StandaloneTask) -> SafeString:
+        return format_html('<a href="{}">{}</a>', queue_address(standalone.queue), standalone.queue)
+
+    @admin.display(description=gettext_lazy("priority"))
+    def priority_name(self, standalone: StandaloneTask) -> str:
+        return NAMES_OF_PRIORITIES[standalone.priority]
+
+    @admin.display(description=gettext_lazy("created"))
+    def created(self, standalone: StandaloneTask) -> SafeString:
+        return relative_time(standalone.task.created_at)
+
+    @admin.display(description=gettext_lazy("deadline"))
+    def deadline(self, standalone: StandaloneTask) -> SafeString:
+        return relative_time(standalone.deadline_at)
+
+
+def _open_attempts(queue: str) -> QuerySet:
+    return Attempt.objects.open().filter(queue=queue, run__isnull=True)
+
+
+MIN_ID_LENGTH = 20
+"""Minimum length of a search term. Shorter terms are never ids."""
+
+
+def find_by_id(request: HttpRequest, term: str) -> Iterator[tuple[str, str, str, str]]:
+    """Yield kind, name, address and secondary text of the group and of the task with this id."""
+    if len(term) < MIN_ID_LENGTH:
+        return
+    if request.user.has_perm("conductor.view_taskgroup") and TaskGroup.objects.filter(pk=term).exists():
+        yield _("Group"), term, group_address(term), _("task group")
+    if request.user.has_perm("conductor.view_standalonetask"):
+        for standalone in (
+            StandaloneTask.objects.select_related("task").only("pk", "task__name", "task__status").filter(pk=term)
+        ):
+            yield _("Task"), standalone.task.name or term, standalone_task_address(term), standalone.task.status

@@ -1,16 +1,115 @@
-"""Explanation of why a standalone task is waiting: deadline, dependencies, gates of its queue, quarantined workers."""
+"""Standalone tasks in Taskcluster's format, their queues and their waits.
 
-from collections.abc import Iterator
+Standalone tasks in Taskcluster's format: task status, runs and task groups.
+
+API replies and Pulse messages share these documents. The functions accept core values and rows alike: both have the
+same attribute names.
+
+Explanation of why a standalone task is waiting: deadline, dependencies, gates of its queue, quarantined workers.
+
+Queues and workers of standalone tasks: pending and claimed attempts, provisioners, workers.
+
+Whether clients of Taskcluster use this server: pages about it are shown only then.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
 
-from django.db.models import Count, OuterRef, Q, Subquery
+from django.db.models import Count, Max, OuterRef, Q, QuerySet, Subquery, Value
+from django.db.models.functions import Concat, Left, StrIndex
+from django.db.models.lookups import Exact
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from ...models import Attempt, Dependency, StandaloneTask, Worker
-from ..queues.gate_verdicts import closed_gates, gate_facts, verdicts_on
-from ..queues.queue_position import queue_position
-from .task_status import displayed_state
+from ...core.errors import NotFound
+from ...db.replica import read_snapshot
+from ...runs.models import Attempt, PulseMessage
+from ...tasks.models import Queue, Worker
+from ...tasks.queries.queues import queue_position
+from ...tasks.queries.waiting import closed_gates, gate_facts, verdicts_on
+from ...utils import clock, process_state
+from ...utils.formatting import MINUTE
+from ..core.decisions import attempt_state
+from ..models import Dependency, StandaloneTask, TaskGroup
+
+PRIORITIES = {
+    "highest": 7, "very-high": 6, "high": 5, "medium": 4, "low": 3, "very-low": 2, "lowest": 1,
+}  # fmt: skip
+NAMES_OF_PRIORITIES = {number: name for name, number in PRIORITIES.items()}
+
+
+@lru_cache(maxsize=10_000)
+def format_timestamp(ms: int) -> str:
+    """Format epoch milliseconds as RFC 3339 in UTC, with exactly three decimals."""
+    seconds, rest = divmod(ms, 1000)
+    return f"{datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat()}.{rest:03d}Z"
+
+
+def displayed_state(task_status: str, attempt_status: str | None) -> str:
+    """Return the status of the last attempt while the task is active, because it is more specific."""
+    return attempt_status if task_status == "ACTIVE" and attempt_status else task_status
+
+
+def queue_facts(queue: str) -> dict[str, str]:
+    """Return the three identifiers of a queue."""
+    provisioner_id, _, worker_type = queue.partition("/")
+    return {"provisionerId": provisioner_id, "workerType": worker_type, "taskQueueId": queue}
+
+
+def worker_facts(worker: str) -> dict[str, str]:
+    """Return the two identifiers of a worker, or an empty mapping without a worker."""
+    group, _, id = worker.partition("/")
+    return {"workerGroup": group, "workerId": id} if worker else {}
+
+
+def status_document(standalone: Any) -> dict[str, Any]:
+    """Return the status of a task with its runs."""
+    runs = [run_document(attempt) for attempt in standalone.attempts]
+    return {
+        "taskId": standalone.id,
+        **queue_facts(standalone.queue),
+        "schedulerId": standalone.scheduler_id,
+        "projectId": standalone.project_id,
+        "taskGroupId": standalone.group_id,
+        "priority": NAMES_OF_PRIORITIES[standalone.priority],
+        "deadline": format_timestamp(standalone.deadline_at),
+        "expires": format_timestamp(standalone.expires_at),
+        "retriesLeft": standalone.retries_left,
+        "state": runs[-1]["state"] if runs else "unscheduled",
+        "runs": runs,
+    }
+
+
+def run_document(attempt: Any) -> dict[str, Any]:
+    """Return an attempt as one of Taskcluster's runs."""
+    document = {
+        "runId": attempt.number,
+        "state": attempt_state(attempt),
+        "reasonCreated": attempt.cause,
+        "scheduled": format_timestamp(attempt.scheduled_at),
+        **worker_facts(attempt.worker),
+    }
+    if attempt.started_at is not None:
+        document["started"] = format_timestamp(attempt.started_at)
+    if attempt.lease_ends_at is not None:
+        document["takenUntil"] = format_timestamp(attempt.lease_ends_at)
+    if attempt.ended_at is not None:
+        document |= {"reasonResolved": attempt.reason, "resolved": format_timestamp(attempt.ended_at)}
+    return document
+
+
+def group_document(group: Any) -> dict[str, Any]:
+    """Return a task group."""
+    document = {
+        "taskGroupId": group.id,
+        "schedulerId": group.scheduler_id,
+        "expires": format_timestamp(group.expires_at),
+    }
+    return document | ({"sealed": format_timestamp(group.sealed_at)} if group.sealed_at is not None else {})
+
 
 MAX_NAMED = 200
 
@@ -121,3 +220,128 @@ def _quarantine(queue: str, now: int) -> list[str]:
         counted["all"],
     )
     return [sentence % {"queue": queue, "count": counted["all"]}]
+
+
+MAX_SHOWN = 200
+"""Pulse messages that a page shows."""
+RECENT = 20
+"""Attempts that a worker page shows."""
+
+
+def standalone_attempts(status: str, queues: Iterable[str]) -> QuerySet[Attempt]:
+    """Return the attempts of standalone tasks in a status."""
+    return Attempt.objects.defer_payloads().filter(run__isnull=True, status=status, queue__in=list(queues))
+
+
+def pending_attempts(queues: Iterable[str], now: int) -> QuerySet[Attempt]:
+    """Return the pending attempts whose deadline has not passed."""
+    return standalone_attempts("PENDING", queues).filter(ends_at__gt=now)
+
+
+@read_snapshot()
+def queue_counts(queues: Sequence[str], now: int) -> list[tuple[str, int, int]]:
+    """Return the number of pending and of claimed attempts of each queue."""
+    waiting, out = (
+        dict(rows.order_by().values_list("queue").annotate(Count("pk")))
+        for rows in (pending_attempts(queues, now), standalone_attempts("LEASED", queues))
+    )
+    return [(queue, waiting.get(queue, 0), out.get(queue, 0)) for queue in queues]
+
+
+def oldest_first(rows: QuerySet[Attempt], moment: str, after: Sequence, count: int) -> list[Attempt]:
+    """Return `count` attempts with their tasks, ordered by a time column, after a position."""
+    if after:
+        rows = rows.filter(Q(**{f"{moment}__gt": after[0]}) | Q(**{moment: after[0], "id__gt": after[1]}))
+    return list(rows.order_by(moment, "id").select_related("task__standalone")[:count])
+
+
+def queues_of(provisioner: str) -> QuerySet[Queue]:
+    """Return the queues of a provisioner. Their names start with its name and a slash."""
+    prefix = f"{provisioner}/"
+    # Not `startswith`: it ignores case on SQLite.
+    return Queue.objects.filter(Exact(Left("name", len(prefix)), prefix))
+
+
+def provisioners(after: Sequence[str] = (), only: str = "") -> QuerySet:
+    """Return (name, expires_at, last_active_at) of each provisioner, derived from its queues: there is no table."""
+    rows = queues_of(only) if only else Queue.objects.all()
+    named = rows.annotate(provisioner=Left("name", StrIndex("name", Value("/")) - 1))
+    if after:
+        named = named.filter(provisioner__gt=after[0])
+    grouped = named.values("provisioner").annotate(Max("expires_at"), Max("last_active_at"))
+    return grouped.order_by("provisioner").values_list("provisioner", "expires_at__max", "last_active_at__max")
+
+
+def find_queue(name: str) -> Queue:
+    """Return a queue.
+
+    Raises:
+        NotFound: when there is no such queue.
+    """
+    return Queue.objects.filter(pk=name).first() or _not_found(f"Task queue {name} does not exist.")
+
+
+def workers(queue: str, now: int) -> QuerySet[Worker]:
+    """Return the workers of a queue, each with the id of its `latest` attempt.
+
+    An expired worker is included only while it is quarantined.
+    """
+    latest = Attempt.objects.filter(run__isnull=True, queue=OuterRef("queue"), worker=OuterRef("full_name"))
+    latest = latest.exclude(worker="").order_by("-claimed_at", "-id").values("id")[:1]
+    seen = Worker.objects.filter(Q(expires_at__gt=now) | Q(quarantine_until__gt=now), queue=queue)
+    return seen.annotate(full_name=Concat("group", Value("/"), "name")).annotate(latest=Subquery(latest))
+
+
+def find_worker(queue: str, group: str, name: str, now: int) -> Worker:
+    """Return a worker of a queue.
+
+    Raises:
+        NotFound: when there is no such queue or worker.
+    """
+    find_queue(queue)
+    found = workers(queue, now).filter(group=group, name=name).first()
+    return found or _not_found(f"Worker {group}/{name} of {queue} does not exist.")
+
+
+def recent_attempts(worker: Worker) -> list[tuple[str, int]]:
+    """Return task id and number of the attempts that a worker claimed last, newest at the end."""
+    rows = Attempt.objects.filter(run__isnull=True, queue=worker.queue, worker=str(worker)).exclude(worker="")
+    return list(rows.order_by("-claimed_at", "-id").values_list("task_id", "number")[:RECENT])[::-1]
+
+
+def latest_of(found: Iterable[Worker]) -> dict[str, Attempt]:
+    """Return the latest attempts of workers, by attempt id."""
+    return Attempt.objects.only("task_id", "number").in_bulk([each.latest for each in found if each.latest])
+
+
+def group_rows(group_id: str) -> QuerySet[StandaloneTask]:
+    """Return the tasks of a group with their attempts."""
+    return StandaloneTask.objects.filter(group_id=group_id).with_attempts()
+
+
+def messages_of(task_id: str) -> list[PulseMessage]:
+    """Return the Pulse messages about a task, oldest first."""
+    return list(PulseMessage.objects.filter(task_id=task_id).order_by("id").only("name", "sent_at", "key")[:MAX_SHOWN])
+
+
+def _not_found(message: str):
+    raise NotFound(message)
+
+
+class TaskclusterUse:
+    """What this process knows about the use. It is checked at most once a minute, until there is some."""
+
+    def __init__(self) -> None:
+        self.checked_at = -MINUTE
+        self.is_used = False
+
+
+_use = process_state.slot(TaskclusterUse)
+
+
+def is_taskcluster_used() -> bool:
+    """Return True if there was a task group within the life of this process."""
+    now, use = clock.now(), _use.value
+    if not use.is_used and not 0 <= now - use.checked_at < MINUTE:
+        use.checked_at, use.is_used = now, TaskGroup.objects.exists()
+    return use.is_used

@@ -2,8 +2,8 @@
 
 from django.urls import re_path
 
-from .payloads.content_views import ArtifactBytes
-from .view import not_found
+from ..api.artifacts import ArtifactBytes
+from ..api.view import not_found
 
 urlpatterns = [
     re_path(r"^(?P<taskId>[^/]+)/(?P<runId>[0-9]{1,9})/(?P<name>.+)$", ArtifactBytes.as_view()),

@@ -2,9 +2,11 @@
 
 from django.urls import re_path
 
-from .access import client_views, scope_role_views, scope_views
-from .monitoring import server_views
-from .view import not_found
+from ..api import auth as client_views
+from ..api import auth as scope_role_views
+from ..api import auth as scope_views
+from ..api import queues as server_views
+from ..api.view import not_found
 
 CLIENT_PATTERN = r"^clients/(?P<clientId>.+)"
 

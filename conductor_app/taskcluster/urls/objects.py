@@ -2,9 +2,9 @@
 
 from django.urls import re_path
 
-from .monitoring import server_views
-from .payloads import object_views
-from .view import not_found
+from ..api import artifacts as object_views
+from ..api import queues as server_views
+from ..api.view import not_found
 
 NAME_PATTERN = r"/(?P<objectName>.+)$"
 

@@ -2,11 +2,14 @@
 
 from django.urls import re_path
 
-from .monitoring import server_views
-from .payloads import artifact_views
-from .queues import task_queue_views, worker_views
-from .tasks import task_group_views, task_run_views, task_views
-from .view import not_found
+from ..api import artifacts as artifact_views
+from ..api import queues as server_views
+from ..api import queues as task_queue_views
+from ..api import queues as worker_views
+from ..api import tasks as task_group_views
+from ..api import tasks as task_run_views
+from ..api import tasks as task_views
+from ..api.view import not_found
 
 TASK = r"^task/(?P<taskId>[^/]+)"
 GROUP = r"^task-group/(?P<taskGroupId>[^/]+)"

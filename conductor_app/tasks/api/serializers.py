@@ -6,26 +6,27 @@ from typing import Any
 
 from django.http import HttpResponse
 
-from ....access.redaction import runtime_metadata, substitute_secrets
-from ....core.document.checks.document_fields import FieldSpec, FieldTable, ObjectOf
-from ....core.document.checks.values import (
+from ...access.secrets import runtime_metadata, substitute_secrets
+from ...core.document.fields import (
     ChoiceOf,
     DocumentPosition,
+    FieldSpec,
+    FieldTable,
     IntegerOf,
     ListOf,
+    ObjectOf,
     read_boolean,
     read_mapping,
     read_text,
     seconds,
 )
-from ....core.errors import Invalid
-from ....core.expressions.json_walk import expression_texts as texts_in
-from ....core.reasons import MAX_ATTEMPT_REASON_LENGTH, shorten_reason
-from ....core.reports import Report
-from ....insight.runs.execution import wire_claimed_task
-from ....models.claimed_attempts import ClaimedAttempt
-from ..replies import Json, NoContent
-from ..request_fields import read_request
+from ...core.errors import MAX_ATTEMPT_REASON_LENGTH, Invalid, shorten_reason
+from ...core.expressions.json_text import expression_texts as texts_in
+from ...core.reports import Report
+from ...runs.documents.tasks import wire_claimed_task
+from ...web.api.operations import Json, NoContent
+from ...web.api.requests import read_request
+from ..store import ClaimedAttempt
 
 OUTCOME_BY_STATUS = {
     "IN_PROGRESS": "IN_PROGRESS",

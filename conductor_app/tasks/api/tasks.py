@@ -1,42 +1,133 @@
-"""Views of tasks: update by id and by reference name, and read."""
+"""Views of tasks: update by id and by reference name, and read.
+
+Views of polls, the most frequent request of workers.
+
+Views of task logs.
+
+View that explains where the input of a task came from.
+"""
 
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+import orjson
 from django.http import HttpResponse
 
-from ....access.access_types import EXECUTE, TASK_DEF
-from ....access.conductor_auth import Actor
-from ....access.permissions import is_allowed, require_permission, task_target
-from ....core.document.checks.values import read_mapping
-from ....core.errors import Conflict, Forbidden, Invalid, NotFound
-from ....core.reports import Report
-from ....engine.tasks.task_commands import (
+from ...access.authentication import Actor, is_allowed, require_permission, task_target
+from ...access.permissions import EXECUTE, TASK_DEF
+from ...access.quotas import POLLS
+from ...core.document.fields import read_mapping
+from ...core.errors import Conflict, Forbidden, Invalid, NotFound
+from ...core.reports import Report
+from ...definitions.store import parsed_definition
+from ...runs.documents.tasks import wire_task
+from ...runs.documents.workflows import find_attempt, find_run, load_logs, wire_runs
+from ...runs.models import Attempt, Run
+from ...web.api import documents as insight_tables
+from ...web.api import documents as shapes
+from ...web.api import requests as request_body
+from ...web.api.operations import (
+    EMPTY_REPLY,
+    PLAIN_TEXT,
+    POLL_QUERY,
+    ApiOperation,
+    ArrayOf,
+    EmptyOk,
+    Json,
+    NoContent,
+    PlainText,
+)
+from ...web.api.permissions import (
+    TASK_REPORT_RIGHTS,
+    WORKER_RIGHTS,
+    can_log_task,
+    can_poll,
+    can_report_by_reference,
+    can_report_loaded_task,
+    can_view_task,
+)
+from ...web.api.view import ConductorRequest, ConductorView
+from ...web.client_views import reply_after, waiting_client
+from ..commands.reports import (
     Guard,
     ReportOptions,
+    add_log,
     begin_claim,
     render_delivered,
     renew_lease,
     report_by_ref,
     report_task,
 )
-from ....insight.runs.execution import find_attempt, find_run, wire_runs, wire_task
-from ....models import Attempt, Run
-from ...waiting_replies import reply_after, waiting_client
-from .. import request_body
-from ..api_operation import PLAIN_TEXT, ApiOperation
-from ..openapi import tables as shapes
-from ..permissions import (
-    TASK_REPORT_RIGHTS,
-    WORKER_RIGHTS,
-    can_report_by_reference,
-    can_report_loaded_task,
-    can_view_task,
+from ..queries.tasks import InputOrigin, input_origins
+from .serializers import (
+    TASK_RESULT,
+    TaskResult,
+    claimed_task_documents,
+    first_task_reply,
+    parse_outcome,
+    parse_task_result,
 )
-from ..replies import EmptyOk, Json, NoContent, PlainText
-from ..view import ConductorRequest, ConductorView
-from .task_serializers import TASK_RESULT, TaskResult, first_task_reply, parse_outcome, parse_task_result
+
+MAX_WAIT_MS = 5000
+MAX_TYPE_LENGTH, MAX_DOMAIN_LENGTH = 512, 128
+"""Longer names have no queue: they are cut, so that the poll can be remembered."""
+MAX_TASKS = 1000
+"""The maximum number of tasks of one poll."""
+
+
+class BatchPoll(ConductorView):
+    """GET /api/tasks/poll/batch/{taskType}: claim tasks for a worker; `[]` if there are none."""
+
+    operations = {
+        "get": ApiOperation(
+            "Poll for several tasks",
+            permission=can_poll,
+            reply=ArrayOf(shapes.TASK),
+            query=POLL_QUERY | {"count": int, "timeout": int},
+            changes_state=True,
+            rate=POLLS,
+        ),
+    }
+
+    def get(self, request: ConductorRequest, task_type: str) -> HttpResponse:
+        query = request.query
+        count, wait_ms = query.integer("count", 1), query.integer("timeout", 100)
+        if wait_ms > MAX_WAIT_MS:
+            raise Invalid("Long Poll Timeout value cannot be more than 5 seconds")
+        if count <= 0:
+            return Json([])
+        claim = begin_claim(
+            task_type[:MAX_TYPE_LENGTH],
+            worker=query.text("workerid"),
+            domain=query.text("domain")[:MAX_DOMAIN_LENGTH],
+            count=min(count, MAX_TASKS),
+            wait_ms=max(wait_ms, 0),
+            client=waiting_client(request),
+        )
+        render = render_delivered(lambda attempts: Json(claimed_task_documents(attempts)))
+        return reply_after(request, claim, render)
+
+
+class Poll(ConductorView):
+    """GET /api/tasks/poll/{taskType}: claim one task for a worker; 204 if there is none."""
+
+    operations = {
+        "get": ApiOperation(
+            "Poll for one task",
+            permission=can_poll,
+            reply=shapes.TASK,
+            query=POLL_QUERY,
+            can_be_empty=True,
+            changes_state=True,
+            rate=POLLS,
+        ),
+    }
+
+    def get(self, request: ConductorRequest, task_type: str) -> HttpResponse:
+        worker, domain = request.query.text("workerid"), request.query.text("domain")[:MAX_DOMAIN_LENGTH]
+        claim = begin_claim(task_type[:MAX_TYPE_LENGTH], worker=worker, domain=domain, client=waiting_client(request))
+        return reply_after(request, claim, render_delivered(first_task_reply))
 
 
 def read_report(request: ConductorRequest) -> dict[str, Any]:
@@ -225,3 +316,59 @@ def resolve_by_reference(request: ConductorRequest, workflow_id: str, ref: str, 
         raise
     report = Report(outcome=outcome, output=output, worker=worker, merges=True)
     return report_by_ref(workflow_id, ref, report, request.actor.name)
+
+
+class TaskLogs(ConductorView):
+    """GET, POST /api/tasks/{taskId}/log: get the log, or add a line."""
+
+    operations = {
+        "get": ApiOperation(
+            "Get the log of a task", permission=can_view_task, reply=ArrayOf(shapes.SENT_LOG), can_be_empty=True
+        ),
+        "post": ApiOperation(
+            "Add a line to the log of a task", permission=can_log_task, reply=EMPTY_REPLY, body=PLAIN_TEXT
+        ),
+    }
+
+    def get(self, request: ConductorRequest, task_id: str) -> HttpResponse:
+        lines = load_logs(task_id)
+        return Json(lines) if lines else NoContent()
+
+    def post(self, request: ConductorRequest, task_id: str) -> HttpResponse:
+        add_log(task_id, parse_line(request_body.read_text(request)))
+        return EmptyOk()
+
+
+def parse_line(sent: bytes) -> str:
+    """Return a log line: some clients send it as it is, one as a JSON string (api §8.3)."""
+    try:
+        value = orjson.loads(sent)
+    except ValueError:
+        value = None
+    return value if isinstance(value, str) else sent.decode(errors="replace")
+
+
+class InputProvenance(ConductorView):
+    """GET /api/insight/tasks/{taskId}/provenance: list where each expression of a task's input got its value."""
+
+    operations = {
+        "get": ApiOperation("Explain the input of a task", permission=can_view_task, reply=insight_tables.PROVENANCE),
+    }
+
+    def get(self, request: ConductorRequest, task_id: str) -> HttpResponse:
+        attempt = find_attempt(task_id)
+        definition = parsed_definition(attempt.run.resolved_definition_id) if attempt.run else None
+        origins = input_origins(attempt, definition.step(attempt.task.ref) if definition else None)
+        return Json({"taskId": attempt.pk, "inputs": [_origin_document(origin) for origin in origins]})
+
+
+def _origin_document(origin: InputOrigin) -> dict[str, Any]:
+    facts = {
+        "parameter": origin.parameter,
+        "expression": origin.expression,
+        "source": origin.source,
+        "taskReferenceName": origin.task,
+        "hint": origin.hint,
+    }
+    known = {name: value for name, value in facts.items() if value}
+    return {**known, "isFound": origin.is_found, "value": origin.value if origin.is_found else None}

@@ -5,17 +5,20 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Count, Max, Min
 
-from ... import clock, conf, notifications
+from ... import notifications
+from ...access import audit
 from ...core import commands, reports
 from ...core.errors import Conflict, Invalid, NotFound
 from ...core.reports import Report
 from ...core.snapshot import NEVER
-from ...core.step_types.queued import queue_name
-from ...models import Attempt, Poller, QueueHold, WorkerHold
-from ...store.rows import strip_nul
-from .. import audit
-from ..runs.change import Audit, RunCommand, change_run
-from ..tasks.task_commands import report_task
+from ...core.step_types.base import queue_name
+from ...runs.commands.change import Audit, RunCommand, change_run
+from ...runs.models import Attempt
+from ...runs.store.rows import strip_nul
+from ...settings import conf
+from ...utils import clock
+from ..models import Poller, QueueHold, WorkerHold
+from .reports import report_task
 
 MAX_RELEASED = 500
 HIGHEST = 99

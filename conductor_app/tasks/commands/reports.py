@@ -1,19 +1,25 @@
-"""Commands on attempts: claim, report and renew."""
+"""Commands on attempts: claim, report and renew; long polls.
+
+Long polls: claims that wait for work without a database connection.
+
+Commands on attempts: claim, report and renew.
+"""
 
 import logging
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from random import random
+from time import monotonic
 from typing import TypeVar
 
 from django.db import transaction
 
-from ... import clock, conf, fault_points, process_state
-from ...access.masking import decrypt_masked, masked_texts
-from ...access.permissions import Target, task_target
-from ...access.redaction import load_secrets, redact_verbatim
+from ... import notifications
+from ...access.authentication import Target, task_target
+from ...access.secrets import decrypt_masked, load_secrets, masked_texts, redact_verbatim
 from ...core import commands, reports
 from ...core.data_requests import SecretValues
 from ...core.decision_context import Command, DecisionContext
@@ -21,25 +27,85 @@ from ...core.effects import Effect
 from ...core.errors import AlreadyResolved, Conflict, NotFound, PayloadMissing, RequestRefused
 from ...core.reports import Report
 from ...core.snapshot import Run
-from ...core.standalone import reports as standalone_reports
 from ...core.states import LEASED
-from ...models import Attempt, Task
-from ...models.claimed_attempts import ClaimedAttempt
-from ...models.fields import dumps
-from ...notifications import LOCAL_CALLER, WaitingClient, WaitSteps, wait_in_thread
-from ...process_state import Slot
-from ...store import claims, task_logs
-from ...store.claims import load_claimed
-from ...store.rows import strip_nul
+from ...db.fields import dumps
+from ...db.transient_errors import FaultTolerance
+from ...notifications import LOCAL_CALLER, PendingWait, Waiter, WaitingClient, WaitSteps, wait_in_thread
+from ...payloads import commands as payload_storage
+from ...runs.commands.change import RunCommand, change_run
+from ...runs.commands.messages import deliver_after_commit
+from ...runs.models import Attempt, Task
+from ...runs.store.rows import strip_nul
+from ...settings import conf
+from ...taskcluster.commands.change import change_task
+from ...taskcluster.core import decisions as standalone_reports
 from ...telemetry import metrics
-from ..delivery import deliver_after_commit
-from ..payloads import payload_storage
-from ..queues import throughput
-from ..queues.pollers import record_poll
-from ..runs.change import RunCommand, change_run
-from ..standalone.change import change_task
-from ..transient_faults import FaultTolerance
-from .long_polls import LongPoll, begin_poll
+from ...utils import clock, fault_points, process_state
+from ...utils.process_state import Slot
+from .. import store as claims
+from .. import store as task_logs
+from .. import throughput
+from ..store import ClaimedAttempt, load_claimed
+from .pollers import LOOKUPS, record_poll, release_connection
+
+SHORT_WAIT_MS = 200
+"""The maximum wait of a poll whose queue is not looked up in the meantime. It claims again at its end instead."""
+MOST_EARLY = 0.1
+"""The share of its wait by which a poll may end early."""
+Taken = TypeVar("Taken")
+
+
+@dataclass(frozen=True, slots=True)
+class LongPoll:
+    """A poll of a queue, for up to `count` attempts, that waits up to `wait_ms` milliseconds for the first."""
+
+    queue: str
+    wait_ms: int
+    count: int = 1
+    client: WaitingClient = LOCAL_CALLER
+
+
+def begin_poll(poll: LongPoll, take: Callable[[], list[Taken]]) -> WaitSteps[list[Taken]]:
+    """Return what `take` claims from the queue, at once or when the poll is woken.
+
+    Returns earlier if too many requests are waiting. Nothing is claimed for a client that has disconnected: the attempt
+    would be blocked until its lease expires.
+    """
+    if poll.client.has_left():
+        return []
+    seconds = notifications.limit_wait(poll.client, poll.wait_ms / 1000)
+    if seconds <= 0:
+        return take()
+    # Polls that begin together, such as after a restart, would end and begin together for a long time.
+    ends_at = monotonic() + seconds * (1 - random() * MOST_EARLY)
+    with notifications.subscribe(poll.queue, most=poll.count, client=poll.client) as waiter:
+        taken = [] if _is_known_to_be_empty(poll) else take()
+        waiter.finish_claim(len(taken))
+        while not taken and (yield from _wait(poll, waiter, ends_at)):
+            taken = take()
+            if waiter.finish_claim(len(taken)):
+                LOOKUPS.value.repeat(poll.queue)
+        return taken
+
+
+def _is_known_to_be_empty(poll: LongPoll) -> bool:
+    """Return True if a lookup for other polls has found nothing, and this poll waits for the next one."""
+    return poll.wait_ms > SHORT_WAIT_MS and notifications.WAITERS.value.is_empty(poll.queue, monotonic())
+
+
+def _wait(poll: LongPoll, waiter: Waiter, ends_at: float) -> Generator[PendingWait, bool, bool]:
+    """Wait for a notification without a database connection. Returns True if the poll must claim again."""
+    left, is_short = ends_at - monotonic(), poll.wait_ms <= SHORT_WAIT_MS
+    if left <= 0 or notifications.is_closing():
+        return False
+    if not is_short:
+        LOOKUPS.value.watch(poll.queue)
+    release_connection()
+    with metrics.gauge_waiting():
+        is_woken = yield PendingWait(waiter, left)
+    # A poll that does not claim passes its notification on when it unsubscribes.
+    return (is_woken or is_short) and not (poll.client.has_left() or notifications.is_closing())
+
 
 log = logging.getLogger(__name__)
 

@@ -5,14 +5,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from time import monotonic
 
-from ... import clock, notifications
-from ...access.uses import may_control_run
+from ... import notifications
+from ...access.grants import may_control_run
 from ...core.reports import Report
 from ...core.states import RUN
 from ...notifications import LOCAL_CALLER, PendingWait, Waiter, WaitingClient, WaitSteps
-from ...store import run_tree
-from ..queues.queue_lookups import release_connection
-from ..tasks.task_commands import report_task
+from ...runs.store import loading as run_tree
+from ...utils import clock
+from .pollers import release_connection
+from .reports import report_task
 
 MAX_WAIT_SECONDS = 120
 """The maximum time that a request waits for a run."""

@@ -8,14 +8,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...core.states import ATTEMPT, RUN
-from ...core.step_types.wait import Wait
-from ...core.step_types.wait_for_webhook import WaitForWebhook
-from ...core.step_types.yield_ import Yield
-from ...engine.queues import queue_commands
-from ...engine.tasks import human_tasks
-from ...insight.definitions.parsed_definitions import step_after
-from ...models import Attempt
-from ..form_parsing import parse_json_object, parse_number
+from ...core.step_types.waiting import Wait, WaitForWebhook, Yield
+from ...definitions.store import step_after
+from ...human_tasks import commands as human_tasks
+from ...runs.models import Attempt
+from ...web.forms import parse_json_object, parse_number
+from ..commands import queues as queue_commands
 
 PERMISSION = "conductor.change_run"
 OUTCOME_LABELS = {

@@ -1,35 +1,150 @@
-"""Page of one queue: pending attempts, pollers, limits, rates, and actions on the queue and its attempts."""
+"""Page of one queue: pending attempts, pollers, limits, rates, and actions on the queue and its attempts.
 
-from collections.abc import Callable, Iterator, Mapping
+The chart of the attempts of a queue or a worker over time.
+
+The list of queues: pending attempts, age, rates, and pollers.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 
-from ... import clock
 from ...core.errors import Invalid, NotFound, RequestRefused
 from ...core.snapshot import NEVER
-from ...engine.queues import queue_commands as engine
-from ...insight.durations import MINUTE, format_duration
-from ...insight.queues.queue_detail import QueueDetail, is_polling, queue_detail
-from ...insight.queues.queue_position import format_rate
-from ...insight.queues.throughput import first_uses_of_builds
-from ...insight.runs.run_keys import run_keys
-from ...models import MinuteCount, QueueHold
-from ..badges import exact_time, format_count
-from ..error_messages import require_permission, show_refusal
-from ..object_pages import ObjectPage
-from .queue_list import PERMISSION, queue_address
-from .throughput_chart import throughput_chart
+from ...runs.queries.recent import run_keys
+from ...utils import clock
+from ...utils.formatting import HOUR_RANGE, MINUTE, TimeRange, format_duration
+from ...web.badges import exact_time, format_count, relative_time, render_pill
+from ...web.charts import ChartMarker, ChartSeries, TrendChart, chosen_range, range_links, sparkline
+from ...web.pages import ObjectPage, Page, require_permission, show_refusal
+from ..commands import queues as engine
+from ..models import MinuteCount, QueueHold
+from ..queries.queues import QueueDetail, format_rate, is_polling, queue_detail, queue_rates
+from ..queries.waiting import QueueState, limits_used, list_queues, rate_limits
+from ..queries.workers import HourOfMinutes, counts_in_range, first_uses_of_builds, last_hour
+
+COUNT_LABELS = {
+    "scheduled": gettext_lazy("Scheduled"),
+    "started": gettext_lazy("Dispatched"),
+    "done": gettext_lazy("Completed"),
+    "failed": gettext_lazy("Failed"),
+}
+
+
+def throughput_chart(
+    request: HttpRequest, kind: str, name: str, now: int, builds: Mapping[str, int] | None = None
+) -> dict[str, Any]:
+    """Return the chart of the attempts that ended, and the totals of the range.
+
+    `builds`: when each build was used first. It becomes a marker.
+    """
+    chosen = chosen_range(request, HOUR_RANGE)
+    time_range = TimeRange.aligned(chosen, now)
+    counts, busy_ms = counts_in_range(kind, name, time_range)
+    ended = sum(counts["done"]) + sum(counts["failed"])
+    chart = TrendChart(
+        _("Attempts"),
+        time_range,
+        [ChartSeries(str(COUNT_LABELS[field]), field, counts[field]) for field in ("done", "failed")],
+        markers=build_markers(builds or {}),
+        ranges=range_links(request, chosen),
+    )
+    return {
+        "chart": chart,
+        "totals": [(COUNT_LABELS[field], sum(counts[field])) for field in ("scheduled", "started")],
+        "mean_ms": busy_ms // ended if ended else None,
+    }
+
+
+def build_markers(builds: Mapping[str, int]) -> Sequence[ChartMarker]:
+    """Return the first use of each build, except for the oldest builds: what was used before them is not known."""
+    oldest = min(builds.values(), default=0)
+    return [ChartMarker(at, _("build %(build)s") % {"build": build}) for build, at in builds.items() if at > oldest]
+
+
+PERMISSION = "conductor.change_run"
+
+
+class QueuesPage(Page):
+    """List of all queues."""
+
+    name, title, template, permission = (
+        "queues",
+        gettext_lazy("Queues"),
+        "ops/tasks/queues.html",
+        "conductor.view_attempt",
+    )
+    live_template = "ops/tasks/queues/rows.html"
+
+    def get_context(self, request: HttpRequest) -> dict[str, Any]:
+        now = clock.now()
+        found = list_queues()
+        names = [queue.name for queue in found]
+        hours, fastest = last_hour(MinuteCount.QUEUE, names, now), rate_limits(found)
+        speeds = {name: min(rate, fastest.get(name, rate)) for name, rate in queue_rates(names, now).items()}
+        holds, limits = QueueHold.objects.filter(until_at__gt=now).in_bulk(), limits_used(found)
+        return {
+            "queues": [
+                _queue_row(each, hours.get(each.name, HourOfMinutes()), speeds.get(each.name), now)
+                | {"state": _state_pill(each, holds.get(each.name), limits.get(each.name), now)}
+                | {
+                    "limit": limits.get(each.name),
+                    "eta": _format_eta(each, speeds.get(each.name), holds.get(each.name), now),
+                }
+                for each in found
+            ]
+        }
+
+
+def _queue_row(queue: QueueState, hour: HourOfMinutes, speed: float | None, now: int) -> dict[str, Any]:
+    coming = hour.rate("scheduled")
+    return {
+        "queue": queue,
+        "address": queue_address(queue.name),
+        "oldest": format_duration(now - queue.oldest_at) if queue.oldest_at else "–",
+        "polled": relative_time(queue.polled_at, now),
+        "in": format_rate(coming) if coming else "–",
+        "rate": format_rate(speed) if speed else "–",
+        "spark": sparkline(
+            hour.bars("started"), _("Dispatched by %(queue)s, five minutes per bar") % {"queue": queue.name}
+        ),
+    }
+
+
+def _format_eta(queue: QueueState, speed: float | None, hold: QueueHold | None, now: int) -> str:
+    """Return when the queue will be empty at its rate of the last minutes."""
+    if not (speed and queue.pending and hold is None and queue.is_polled(now)):
+        return "–"
+    needs = format_duration(round(queue.counted / speed * 1000))
+    return _("more than %(span)s") % {"span": needs} if queue.has_more else needs
+
+
+def _state_pill(queue: QueueState, hold: QueueHold | None, limit: tuple[int, int] | None, now: int) -> SafeString:
+    if hold is not None:
+        return render_pill("paused", _("Paused"), "paused")
+    if queue.is_neglected(now):
+        return render_pill("failed", _("No workers"), "warning")
+    if limit is not None and limit[0] >= limit[1] and queue.pending:
+        return render_pill("waiting", _("Throttled"), "warning")
+    return render_pill("succeeded", _("Active")) if queue.is_polled(now) else render_pill("stopped", _("Idle"))
+
+
+def queue_address(name: str) -> str:
+    """Return the address of the page of a queue."""
+    return reverse("admin:queue", query={"name": name})
 
 
 class QueuePage(ObjectPage):
     """Page of one queue."""
 
-    name, template, permission = "queue", "ops/queue.html", "conductor.view_attempt"
-    live_template = "ops/queues/detail.html"
+    name, template, permission = "queue", "ops/tasks/queue.html", "conductor.view_attempt"
+    live_template = "ops/tasks/queues/detail.html"
     route = "queue/"
 
     def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:

@@ -10,18 +10,19 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from ... import clock
 from ...core.errors import NotFound
-from ...insight.queues.gate_verdicts import GateVerdict, closed_gates, gate_facts, verdicts_on
-from ...insight.queues.queue_position import attempts_ahead, queue_position
-from ...insight.runs.run_keys import run_keys
-from ...models import Attempt, TaskDefinition
-from ..badges import mark_names, render_badge
-from ..object_pages import ObjectPage
-from ..runs.run_view_model import run_address
-from ..tasks.task_actions import task_actions
-from ..tasks.task_panel import attempts_for_panel
-from .queue_list import queue_address
+from ...definitions.models import TaskDefinition
+from ...runs.models import Attempt
+from ...runs.pages.view_model import run_address
+from ...runs.queries.recent import run_keys
+from ...utils import clock
+from ...web.badges import mark_names, render_badge
+from ...web.pages import ObjectPage
+from ..queries.queues import attempts_ahead, queue_position
+from ..queries.waiting import GateVerdict, closed_gates, gate_facts, verdicts_on
+from .actions import task_actions
+from .queues import queue_address
+from .task_panel import attempts_for_panel
 
 MAX_AHEAD = 10
 """Number of attempts ahead in the queue that the page lists."""
@@ -30,8 +31,8 @@ MAX_AHEAD = 10
 class WhyWaitingPage(ObjectPage):
     """Page about one pending task."""
 
-    name, template, permission = "why_waiting", "ops/why_waiting.html", "conductor.view_attempt"
-    live_template = "ops/why_waiting/gates.html"
+    name, template, permission = "why_waiting", "ops/tasks/why_waiting.html", "conductor.view_attempt"
+    live_template = "ops/tasks/why_waiting_gates.html"
     route = "why-waiting/<str:attempt_id>/"
 
     def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:

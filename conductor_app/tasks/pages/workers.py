@@ -1,4 +1,9 @@
-"""The list of workers: which are online, and what each is working on."""
+"""The list of workers: which are online, and what each is working on.
+
+The state of a worker as a label.
+
+Page of one worker: its state, its queues, and its attempts over time.
+"""
 
 from typing import Any
 
@@ -9,19 +14,60 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ... import clock
-from ...access.client_address import server_address
-from ...core.errors import Invalid, RequestRefused
-from ...engine.queues import queue_commands
-from ...insight.durations import format_duration
-from ...insight.queues.clock_skew import clock_skews
-from ...insight.queues.workers import WorkerSummary, workforce
-from ..badges import format_count, render_pill
-from ..error_messages import require_permission, show_refusal
-from ..pages import Page
-from .queue_list import queue_address
-from .worker_page import worker_address
-from .worker_states import render_worker_state
+from ...access.authentication import server_address
+from ...core.errors import Invalid, NotFound, RequestRefused
+from ...core.failure_grouping import build_of
+from ...utils import clock
+from ...utils.formatting import format_duration
+from ...web.badges import format_count, render_pill
+from ...web.pages import ObjectPage, Page, require_permission, show_refusal
+from ..commands import queues as queue_commands
+from ..models import MinuteCount
+from ..queries.workers import WorkerSummary, clock_skews, find_worker, workforce
+from .queues import queue_address, throughput_chart
+
+STATE_PILLS = {
+    "alive": ("succeeded", gettext_lazy("Online")),
+    "quiet": ("waiting", gettext_lazy("Not polling")),
+    "gone": ("stopped", gettext_lazy("Offline")),
+}
+
+
+def render_worker_state(worker: WorkerSummary, now: int) -> SafeString:
+    """Return the state of a worker as icon, label and color."""
+    if worker.hold is not None:
+        return render_pill("paused", _("Draining"), "paused")
+    tone, label = STATE_PILLS[worker.state(now)]
+    return render_pill(tone, str(label))
+
+
+class WorkerPage(ObjectPage):
+    """Page of one worker."""
+
+    name, template, permission = "worker", "ops/tasks/worker.html", "conductor.view_poller"
+    live_template = "ops/tasks/workers/detail.html"
+    route = "worker/"
+
+    def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
+        now, name = clock.now(), request.GET.get("name", "")
+        if not name or "\0" in name or len(name) > 255:
+            raise NotFound(_("No such worker."))
+        worker = find_worker(name, now)
+        return {
+            "title": name,
+            "worker": worker,
+            "build": build_of(name),
+            "state": render_worker_state(worker, now) if worker else "",
+            "queues": [(queue, queue_address(queue)) for queue in worker.queues] if worker else [],
+            "actions": reverse("admin:workers", query={"q": name}),
+            **throughput_chart(request, MinuteCount.WORKER, name, now),
+        }
+
+
+def worker_address(name: str) -> str:
+    """Return the address of the page of a worker."""
+    return reverse("admin:worker", query={"name": name})
+
 
 PERMISSION = "conductor.change_run"
 ACTION_MESSAGES = {
@@ -35,8 +81,13 @@ MAX_QUEUES = 6
 class WorkersPage(Page):
     """List of all workers."""
 
-    name, title, template, permission = "workers", gettext_lazy("Workers"), "ops/workers.html", "conductor.view_poller"
-    live_template = "ops/workers/rows.html"
+    name, title, template, permission = (
+        "workers",
+        gettext_lazy("Workers"),
+        "ops/tasks/workers.html",
+        "conductor.view_poller",
+    )
+    live_template = "ops/tasks/workers/rows.html"
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
         now, text = clock.now(), _search_text(request)

@@ -1,4 +1,4 @@
-"""What operators read about the gates of `models/gates.py`: a sentence on each open and each closed gate."""
+"""What operators read about the gates of `tasks/gates.py`: a sentence on each open and each closed gate."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext
 
 from ...core.snapshot import NEVER
-from ...models.gates import GateFacts
+from ..gates import GateFacts
 
 
 @dataclass(frozen=True, slots=True)

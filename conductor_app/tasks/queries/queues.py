@@ -1,30 +1,245 @@
-"""One-sentence descriptions of what an open attempt is waiting for."""
+"""Queues: details, positions, and what attempts wait for.
+
+Position of an attempt in its queue, and the dispatch rate of queues.
+
+Details of one queue: pending attempts in dispatch order, attempts in progress, pollers and limits.
+
+One-sentence descriptions of what an open attempt is waiting for.
+"""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+from django.db.models import Count, Min, Q, QuerySet, Sum
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ...core.informative_lines import informative_line
+from ...core.definition import types_where
+from ...core.failure_grouping import informative_line
 from ...core.snapshot import NEVER
-from ...core.step_structure import types_where
-from ...core.step_types.do_while import DoWhile
-from ...core.step_types.exclusive_join import ExclusiveJoin
-from ...core.step_types.for_each import ForEach
-from ...core.step_types.for_each_item import ForEachItem
-from ...core.step_types.human import Human
-from ...core.step_types.join import Join
-from ...core.step_types.pull_workflow_messages import PullWorkflowMessages
-from ...core.step_types.sub_workflow import SubWorkflow
+from ...core.step_types.forks import ExclusiveJoin, Join
+from ...core.step_types.loops import DoWhile, ForEach, ForEachItem
+from ...core.step_types.sub_workflows import SubWorkflow
 from ...core.step_types.try_catch import TryCatch
-from ...core.step_types.wait import Wait
-from ...core.step_types.wait_for_webhook import WaitForWebhook
-from ...core.step_types.yield_ import Yield
-from ...models import Attempt
-from ...models.gates import BUDGET
-from ..durations import format_duration
-from ..queues.gate_verdicts import GateVerdict, closed_gates
+from ...core.step_types.waiting import Human, PullWorkflowMessages, Wait, WaitForWebhook, Yield
+from ...definitions.models import TaskDefinition
+from ...runs.models import Attempt
+from ...utils.formatting import MINUTE, format_decimal, format_duration
+from ..gates import BUDGET, GateFacts
+from ..models import MinuteCount, Poller, QueueHold
+from .waiting import (
+    QUIET_AFTER_MS,
+    GateVerdict,
+    LimitHolder,
+    cap_rate,
+    closed_gates,
+    earliest_dispatch_ms,
+    estimate_dispatch_ms,
+    gate_facts,
+    is_queued,
+    limit_holders,
+    limits_from,
+    list_pollers,
+)
+
+WINDOW_MS = 5 * MINUTE
+MAX_COUNTED = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class QueuePosition:
+    """Position of an attempt among those that can be claimed now.
+
+    `ahead`: attempts before it, counted up to MAX_COUNTED. `rate`: claims per second, None without recent claims.
+    `earliest_ms`: how long its gates keep it waiting, None if that is unknown. `eta_ms`: the estimated remaining wait,
+    None if it is unknown.
+    """
+
+    ahead: int
+    rate: float | None
+    earliest_ms: int | None
+    eta_ms: int | None
+
+    @property
+    def is_capped(self) -> bool:
+        return self.ahead >= MAX_COUNTED
+
+    @property
+    def place(self) -> str:
+        return f"{MAX_COUNTED:,}+" if self.is_capped else f"{self.ahead + 1:,}"
+
+    @property
+    def sentence(self) -> str:
+        parts = [_("Position %(place)s") % {"place": self.place}]
+        if self.rate is not None:
+            parts.append(format_rate(self.rate))
+        elif not self.earliest_ms:
+            parts.append(_("no dispatches in the last five minutes"))
+        if self.eta_ms is not None:
+            parts.append(_("ETA ~%(span)s") % {"span": format_duration(self.eta_ms)})
+        elif self.earliest_ms:
+            parts.append(_("no earlier than in %(span)s") % {"span": format_duration(self.earliest_ms)})
+        return " · ".join(parts)
+
+
+def queue_position(
+    attempt: Attempt, now: int, facts: GateFacts | None = None, *, is_polled: bool = True
+) -> QueuePosition | None:
+    """Return the position of a pending attempt, or None if it is not in a queue.
+
+    `facts`: of the attempt, if they have been loaded. `is_polled`: False if no worker would claim it now.
+    """
+    if not is_queued(attempt):
+        return None
+    facts = facts or gate_facts(attempt, now)
+    ahead = attempts_ahead(attempt, now).order_by()[:MAX_COUNTED].count()
+    rate = cap_rate(queue_rate(attempt.queue, now), facts)
+    eta = estimate_dispatch_ms(ahead + 1, rate, facts) if is_polled else None
+    return QueuePosition(ahead, rate, earliest_dispatch_ms(ahead + 1, facts), eta)
+
+
+def attempts_ahead(attempt: Attempt, now: int) -> QuerySet[Attempt]:
+    """Return the attempts that workers claim before this one, in claim order."""
+    visible_at = max(attempt.visible_at, now)
+    same = Q(priority=attempt.priority)
+    earlier = Q(priority__gt=attempt.priority, visible_at__lte=visible_at)
+    earlier |= same & Q(visible_at__lt=attempt.visible_at) | same & Q(visible_at=attempt.visible_at, id__lt=attempt.pk)
+    rows = Attempt.objects.pending(attempt.queue).filter(earlier)
+    return rows.order_by("-priority", "visible_at", "id")
+
+
+def queue_rate(queue: str, now: int) -> float | None:
+    """Return the recent dispatch rate of a queue in attempts per second, or None if it dispatched nothing."""
+    return queue_rates([queue], now).get(queue)
+
+
+def queue_rates(queues: list[str], now: int, field: str = "started") -> dict[str, float]:
+    """Return the recent rates of several queues, per second, without those that were inactive.
+
+    `field`: the counter to measure. The rate covers the time since the first count, at least one minute: an empty
+    queue before that does not reduce the rate.
+    """
+    since = now - WINDOW_MS
+    since -= since % MINUTE
+    rows = MinuteCount.objects.filter(kind=MinuteCount.QUEUE, name__in=queues, at__gte=since, **{f"{field}__gt": 0})
+    counted = rows.order_by().values_list("name").annotate(Sum(field), Min("at"))
+    return {name: count * 1000 / max(now - first_at, MINUTE) for name, count, first_at in counted}
+
+
+def format_rate(rate: float) -> str:
+    """Format a rate per second, minute or hour: the smallest unit in which it is at least 1."""
+    if rate >= 1:
+        return _("%(rate)s/s") % {"rate": format_decimal(rate)}
+    if rate * 60 >= 1:
+        return _("%(rate)s/min") % {"rate": format_decimal(rate * 60)}
+    return _("%(rate)s/h") % {"rate": format_decimal(rate * 3600)}
+
+
+MAX_WAITING, MAX_RUNNING, MAX_POLLERS = 50, 50, 50
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLimit:
+    """One limit of the queue's task definition, with its usage and its holders."""
+
+    sentence: str
+    used: int
+    allowed: int
+    reopens_at: int = 0
+    holders: tuple[LimitHolder, ...] = ()
+
+    @property
+    def is_reached(self) -> bool:
+        return self.used >= self.allowed
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingAttempt:
+    """One pending attempt with its position. `eta_ms`: the estimated remaining wait, None if it is unknown."""
+
+    attempt: Attempt
+    place: int
+    eta_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueDetail:
+    """Details of one queue. `drains_in_ms`: the estimated time until it is empty, None if that is unknown."""
+
+    name: str
+    hold: QueueHold | None
+    rate: float | None
+    pending: int
+    delayed: int
+    waiting: list[WaitingAttempt]
+    running: list[Attempt]
+    leased: int
+    pollers: list[Poller]
+    limits: list[QueueLimit] = field(default_factory=list)
+    definition: TaskDefinition | None = None
+    drains_in_ms: int | None = None
+
+
+def queue_detail(name: str, now: int) -> QueueDetail:
+    """Return the current details of a queue."""
+    pending, leased, speed = Attempt.objects.pending(name), Attempt.objects.leased(name), queue_rate(name, now)
+    counted = pending.aggregate(
+        ready=Count("pk", filter=Q(visible_at__lte=now)), delayed=Count("pk", filter=Q(visible_at__gt=now))
+    )
+    ready = _without_payloads(pending).filter(visible_at__lte=now)
+    waiting = list(ready.order_by("-priority", "visible_at", "id")[:MAX_WAITING])
+    running = list(_without_payloads(leased).order_by("claimed_at", "id")[:MAX_RUNNING])
+    hold = QueueHold.objects.filter(pk=name, until_at__gt=now).first()
+    sample = waiting[0] if waiting else running[0] if running else None
+    definition = TaskDefinition.objects.filter(name=sample.name if sample else name).first()
+    facts = gate_facts(sample, now, limits_from(sample, definition, hold)) if sample else None
+    pollers = list_pollers(name)
+    is_polled = any(is_polling(poller, now) for poller in pollers)
+    drains_in_ms = estimate_dispatch_ms(counted["ready"], speed, facts) if waiting and facts and is_polled else None
+    return QueueDetail(
+        name,
+        hold,
+        cap_rate(speed, facts) if facts else speed,
+        counted["ready"],
+        counted["delayed"],
+        [
+            WaitingAttempt(each, place, estimate_dispatch_ms(place, speed, facts) if facts and is_polled else None)
+            for place, each in enumerate(waiting, 1)
+        ],
+        running,
+        leased.count() if len(running) == MAX_RUNNING else len(running),
+        pollers[:MAX_POLLERS],
+        _limits(sample, facts) if sample and facts else [],
+        definition,
+        drains_in_ms,
+    )
+
+
+def _without_payloads(attempts: QuerySet[Attempt]) -> QuerySet[Attempt]:
+    """Load attempts with their tasks and runs, without payloads."""
+    payloads = [f"run__{part}" for part in ("input", "output", "variables")]
+    return attempts.select_related("task", "run").defer("input", "output", "task__step_state", *payloads)
+
+
+def _limits(sample: Attempt, facts: GateFacts) -> list[QueueLimit]:
+    """Return the limits that apply to the attempts of the queue."""
+    found = []
+    if facts.concurrent_limit:
+        holders = limit_holders("concurrency", sample)
+        found.append(
+            QueueLimit(_("in progress (concurrentExecLimit)"), facts.leased, facts.concurrent_limit, 0, holders)
+        )
+    if facts.rate_count:
+        sentence = _("starts per %(seconds)s s (rateLimitPerFrequency)") % {"seconds": facts.rate_seconds}
+        found.append(QueueLimit(sentence, facts.starts, facts.rate_count, facts.rate_reopens_at))
+    return found
+
+
+def is_polling(poller: Poller, now: int) -> bool:
+    """Return True if the worker has polled recently."""
+    return now - poller.polled_at < QUIET_AFTER_MS
+
 
 CONTAINER_STEP_TYPES = types_where("waits_for_tasks") | types_where("forks")
 """Step types that only wait for other tasks of the same run. Those other tasks explain the wait better."""

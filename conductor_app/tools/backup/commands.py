@@ -1,38 +1,146 @@
-"""Restore an archive. Until the last step, the former database stays as it is."""
+"""Create a backup, and restore one.
 
-from collections.abc import Callable, Mapping
+Create a backup while the server works.
+
+Restore an archive. Until the last step, the former database stays as it is.
+"""
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
+import orjson
 from django.core.management import call_command
 from django.db import transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.loader import MigrationLoader
 
-from conductor_app import blob_storage, clock
-from conductor_app.engine import audit
-
-from .archive_keys import fingerprints, require_keys
-from .archive_reader import Archive, open_archive
-from .errors import ArchiveDamaged, BackupRefused, KeysMissing, RestoreIncomplete
-from .manifest import PAYLOADS, Manifest, TableContent
-from .payload_contents import (
-    PayloadReader,
-    RestoredPayloads,
-    find_damaged_payloads,
-    replace_payloads,
-    restore_payloads,
+from ...access import audit
+from ...payloads import blob_storage
+from ...utils import clock
+from .archive import (
+    PAYLOADS,
+    Archive,
+    ArchiveDamaged,
+    ArchiveWriter,
+    BackupRefused,
+    KeysMissing,
+    KeyUses,
+    Manifest,
+    PayloadInventory,
+    RestoreIncomplete,
+    TableContent,
+    create_archive,
+    fingerprints,
+    open_archive,
+    require_keys,
 )
-from .postgresql_target import PostgresqlTarget
-from .restore_target import RestoreTarget, first_used_table
-from .schema_state import ProductTable, apply_migrations, product_tables, require_known
-from .sqlite_target import SqliteTarget
-from .table_rows import empty_tables, load_rows, set_next_id
+from .contents import (
+    PayloadReader,
+    PayloadRow,
+    ProductTable,
+    RestoredPayloads,
+    apply_migrations,
+    consistent_snapshot,
+    dump_payloads,
+    dump_rows,
+    empty_tables,
+    find_damaged_payloads,
+    load_rows,
+    product_tables,
+    read_migrations,
+    read_next_id,
+    read_rows,
+    replace_payloads,
+    require_known,
+    restore_payloads,
+    set_next_id,
+)
+from .targets import PostgresqlTarget, RestoreTarget, SqliteTarget, first_used_table
 
+PAYLOAD_TABLE = "conductor_storedpayload"
 Log = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class BackupOptions:
+    """What to write into the archive, and where."""
+
+    path: Path
+    with_payload_contents: bool = True
+
+
+def create_backup(connection: BaseDatabaseWrapper, options: BackupOptions, log: Log) -> Manifest:
+    """Write the database as of this moment, and the payloads that it refers to.
+
+    Raises:
+        BackupRefused: when the archive cannot be written, or the database or the payloads cannot be read.
+    """
+    uses = KeyUses()
+    with create_archive(options.path) as archive, tempfile.TemporaryFile() as payload_list:
+        with consistent_snapshot(connection):
+            created_at = clock.now()
+            migrations = read_migrations(connection)
+            if "conductor" not in migrations:
+                raise BackupRefused("The database has no tables of this server. `conductor-app migrate` creates them.")
+            log("Reading the tables ...")
+            tables = [_dump_table(connection, table, archive, uses) for table in product_tables(migrations)]
+            _list_payloads(connection, payload_list)
+        payloads = _dump_payload_contents(payload_list, archive, uses, options, log)
+        manifest = Manifest(
+            version=version("conductor-app"),
+            created_at=created_at,
+            database=connection.vendor,
+            migrations=migrations,
+            available_keys=fingerprints(),
+            tables=tables,
+            payloads=payloads,
+            used_keys=dict(uses.counts),
+            members=archive.members,
+        )
+        archive.finish(manifest)
+    return manifest
+
+
+def _dump_table(
+    connection: BaseDatabaseWrapper, table: ProductTable, archive: ArchiveWriter, uses: KeyUses
+) -> TableContent:
+    member = TableContent(table.name, table.columns, 0).member
+    with archive.member(member) as writer:
+        rows = dump_rows(connection, table, writer, uses)
+    return TableContent(table.name, table.columns, rows, read_next_id(connection, table))
+
+
+def _list_payloads(connection: BaseDatabaseWrapper, file: IO[bytes]) -> None:
+    """Write the paths of the complete payloads into a file. The snapshot ends before their contents are read."""
+    for path, size, expires_at in read_rows(connection, PAYLOAD_TABLE, ["path", "size", "expires_at"]):
+        if size is not None:
+            file.write(orjson.dumps([path, expires_at is None], option=orjson.OPT_APPEND_NEWLINE))
+    file.seek(0)
+
+
+def _dump_payload_contents(
+    payload_list: IO[bytes], archive: ArchiveWriter, uses: KeyUses, options: BackupOptions, log: Log
+) -> PayloadInventory:
+    with archive.member(PAYLOADS) as writer:
+        if not blob_storage.is_storage_configured():
+            return PayloadInventory(has_contents=options.with_payload_contents)
+        log("Reading the payloads ...")
+        return dump_payloads(_payload_rows(payload_list), writer, uses, options.with_payload_contents)
+
+
+def _payload_rows(payload_list: IO[bytes]) -> Iterator[PayloadRow]:
+    for line in payload_list:
+        path, is_used = orjson.loads(line)
+        yield PayloadRow(path, is_used)
+
+
+RestoreRunLog = Callable[[str], None]
 DAY_MS = 86_400_000
 MAX_LISTED = 5
 
@@ -47,7 +155,7 @@ class RestoreOptions:
     only_checks: bool = False
 
 
-def restore_backup(connection: BaseDatabaseWrapper, options: RestoreOptions, log: Log) -> Manifest:
+def restore_backup(connection: BaseDatabaseWrapper, options: RestoreOptions, log: RestoreRunLog) -> Manifest:
     """Verify an archive, and replace the database by its content.
 
     Raises:
@@ -61,7 +169,7 @@ def restore_backup(connection: BaseDatabaseWrapper, options: RestoreOptions, log
     return archive.manifest
 
 
-def _verify(archive: Archive, options: RestoreOptions, log: Log) -> None:
+def _verify(archive: Archive, options: RestoreOptions, log: RestoreRunLog) -> None:
     for check in (archive.verify_signature, lambda: require_keys(archive.manifest.used_keys)):
         try:
             check()
@@ -88,7 +196,7 @@ def _require_listed_payloads(archive: Archive) -> None:
             )
 
 
-def _restore(connection: BaseDatabaseWrapper, archive: Archive, options: RestoreOptions, log: Log) -> None:
+def _restore(connection: BaseDatabaseWrapper, archive: Archive, options: RestoreOptions, log: RestoreRunLog) -> None:
     if not options.replaces and (table := first_used_table(connection)):
         raise BackupRefused(
             f"The database is not empty: {table} has rows. Choose an empty one, or replace its content with --replace."
@@ -125,7 +233,7 @@ def _replace_payloads(archive: Archive, paths: set[str]) -> None:
         raise RestoreIncomplete(f"The database is restored, but {error} Repeat the restore with --replace.") from error
 
 
-def _fill(connection: BaseDatabaseWrapper, archive: Archive, log: Log) -> None:
+def _fill(connection: BaseDatabaseWrapper, archive: Archive, log: RestoreRunLog) -> None:
     """Create the tables of the archived version, insert the rows, and migrate to this version."""
     manifest = archive.manifest
     log("Creating the tables ...")

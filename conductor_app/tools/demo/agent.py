@@ -26,8 +26,8 @@ from conductor.client.workflow.task.task import TaskInterface
 
 from .agent_model import running_model
 from .agent_tools import running_tools
-from .policies import OWNER
 from .server import ServerUnavailable, admin_page, configuration_for, explain_refusal, require_server
+from .workflows import OWNER
 
 AGENT, INTEGRATION, MODEL = "refund_agent", "demo_model", "script"
 APPROVAL = "approve_refund"

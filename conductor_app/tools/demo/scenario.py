@@ -10,14 +10,11 @@ from conductor.client.http.rest import ApiException
 from conductor.client.orkes_clients import OrkesClients
 from conductor.client.workflow_client import WorkflowClient
 
-from . import show
-from .orders import ORDERS, Order
-from .policies import task_definitions
-from .server import ServerUnavailable, configuration_for, explain_refusal, require_server
-from .watching import WatchedOrder
-from .workflows import ORDER, workflow_definitions
+from . import server as show
+from .server import ServerUnavailable, WatchedOrder, configuration_for, explain_refusal, require_server
+from .workflows import ORDER, ORDERS, Order, task_definitions, workflow_definitions
 
-WORKERS = "conductor_app.demo.workers"
+WORKERS = "conductor_app.tools.demo.workers"
 LIMIT_SECONDS = 50
 LOOK_EVERY_SECONDS = 0.3
 

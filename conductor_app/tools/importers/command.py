@@ -13,13 +13,18 @@ from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
 
-from conductor_app.access.current_actor import acting_as_owner
-from conductor_app.engine import audit
-from conductor_app.engine.definitions.definition_kinds import DefinitionKind
-from conductor_app.importers.conductor_import import SourceReport
-from conductor_app.importers.import_plan import ImportPlan
-from conductor_app.importers.import_report import clean_text, finding_lines, plan_lines, report_document, summary_line
-from conductor_app.importers.planned_item import OnConflict, Outcome
+from conductor_app.access import audit
+from conductor_app.access.authentication import acting_as_owner
+from conductor_app.definitions.sources.kinds import DefinitionKind
+from conductor_app.tools.importers.conductor import (
+    SourceReport,
+    clean_text,
+    finding_lines,
+    plan_lines,
+    report_document,
+    summary_line,
+)
+from conductor_app.tools.importers.plan import ImportPlan, OnConflict, Outcome
 
 DONE, PENDING, INCOMPLETE = 0, 3, 4
 EXIT_STATUS = """\

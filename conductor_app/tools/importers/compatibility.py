@@ -1,6 +1,8 @@
 """What this server does differently with a workflow definition of a Conductor server, or cannot execute.
 
 The documentation of each difference is docs/how-to/migrate-from-conductor.md.
+
+Checks of scripts by the engines that would evaluate them here: they parse a script and do not execute it.
 """
 
 import json
@@ -10,21 +12,27 @@ from ipaddress import ip_address, ip_network
 from typing import Any
 from urllib.parse import urlsplit
 
-from conductor_app import conf
-from conductor_app.core.document.uses import SECRET_NAME, VARIABLE_NAME
-from conductor_app.core.events import INTERNAL
-from conductor_app.core.step_structure import STEP_STRUCTURES, structure_of_step, type_of
-from conductor_app.core.step_tree import bodies_of, walk
-from conductor_app.core.step_types.event import EventStep
-from conductor_app.core.step_types.http import HttpStep
-from conductor_app.core.step_types.http_poll import HttpPollStep
-from conductor_app.core.step_types.inline import Inline
-from conductor_app.core.step_types.jdbc import JdbcStep
-from conductor_app.core.step_types.json_jq_transform import JsonJqTransform
-from conductor_app.insight.events.event_sources import SETTINGS, missing_setting, provider_of
+from ...core.definition import STEP_STRUCTURES, bodies_of, structure_of_step, type_of, walk
+from ...core.document.reading import SECRET_NAME, VARIABLE_NAME
+from ...core.events import INTERNAL
+from ...core.step_types.worker_tasks import EventStep, HttpPollStep, HttpStep, Inline, JdbcStep, JsonJqTransform
+from ...events.queries import SETTINGS, missing_setting, provider_of
+from ...scripts.syntax import ScriptText, syntax_faults
+from ...settings import conf
+from .plan import CompatibilityFinding
 
-from .planned_item import CompatibilityFinding
-from .script_checks import script_error
+
+def script_error(language: str, source: str) -> str:
+    """Return why the engine of a language refuses a script, or an empty text.
+
+    A refusal that only an execution shows is not found.
+    """
+    if not source.strip() or "${" in source:
+        return ""
+    script = ScriptText(language, source)
+    fault = syntax_faults([script]).get(script)
+    return str(fault) if fault else ""
+
 
 FOREIGN_TYPES = frozenset(
     (

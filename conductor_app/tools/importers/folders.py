@@ -1,23 +1,102 @@
-"""Tests of the workflows of a folder: simulated with mock results by the same core, and compared with expectations."""
+"""Folders of definitions: their JSON Schema and their tests.
 
-from collections.abc import Iterator, Mapping, Sequence
+A JSON Schema of the documents in a folder, generated from the tables of fields, for completion in editors.
+
+Tests of the workflows of a folder: simulated with mock results by the same core, and compared with expectations.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
-from conductor_app.api.conductor.definitions.simulation_serializers import parse_test_request
-from conductor_app.api.conductor.schedules.schedule_serializers import parse_schedule
-from conductor_app.core.errors import Invalid, RequestRefused
-from conductor_app.core.simulation.mock_outcomes import ENOUGH
-from conductor_app.engine.definitions.definition_kinds import describe_difference
-from conductor_app.engine.definitions.simulation import simulate_workflow
-from conductor_app.engine.definitions.simulation_cases import case_outcome
-from conductor_app.engine.definitions.source_apply import apply_plan
-from conductor_app.engine.definitions.source_kinds import source_kinds
-from conductor_app.engine.definitions.source_plan import InvalidDocument, SourceFolder, plan_source
-from conductor_app.insight.differences import find_differences
+from ...core.definition import STEP_STRUCTURES
+from ...core.document.fields import SCHEMA, TASK_DEFINITION, WORKFLOW_DEFINITION, FieldTable, ObjectOf
+from ...core.errors import Invalid, RequestRefused
+from ...core.human_tasks import FORM_TEMPLATE
+from ...core.simulation import ENOUGH
+from ...core.validation.checks import ALERT, EVENT_HANDLER, QUEUE_LIMIT, ROLE
+from ...core.validation.step_fields import STEP_FIELDS
+from ...definitions.api.serializers import parse_test_request
+from ...definitions.simulation.commands import case_outcome, simulate_workflow
+from ...definitions.sources.commands import apply_plan
+from ...definitions.sources.kinds import describe_difference
+from ...definitions.sources.operator_kinds import source_kinds
+from ...definitions.sources.plan import InvalidDocument, SourceFolder, plan_source
+from ...schedules.serializers import SCHEDULE, parse_schedule
+from ...site.openapi.schema import STEP_REFERENCE, schema_of
+from ...utils.differences import find_differences
+from .plan import describe_refusal
 
-from .import_plan import describe_refusal
+SERVER_FIELDS = frozenset(("createTime", "updateTime", "createdBy", "updatedBy"))
+KINDS: dict[str, tuple[FieldTable, tuple[str, ...]]] = {
+    "workflow": (WORKFLOW_DEFINITION, ("name", "tasks")),
+    "task": (TASK_DEFINITION, ("name",)),
+    "schedule": (SCHEDULE, ("name", "startWorkflowRequest")),
+    "event-handler": (EVENT_HANDLER, ("name", "event", "actions")),
+    "form-template": (FORM_TEMPLATE, ("name",)),
+    "schema": (SCHEMA, ("name",)),
+    # Its other fields are also those of a task definition.
+    "queue-limit": (QUEUE_LIMIT, ("kind", "name")),
+    "alert": (ALERT, ("name", "conditions")),
+    "role": (ROLE, ("name", "permissions")),
+}
+"""The fields of each kind, and those that a document must have."""
+
+
+def folder_schema() -> dict[str, Any]:
+    """Return the JSON Schema of a file: one definition or a list of definitions."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Definitions of Conductor",
+        "anyOf": [
+            {"$ref": "#/$defs/definition"},
+            {"type": "array", "items": {"$ref": "#/$defs/definition"}},
+        ],
+        "$defs": {
+            "definition": _definition(),
+            **{name: _object(table, required) for name, (table, required) in KINDS.items()},
+        },
+        "components": {
+            "schemas": {
+                STEP_REFERENCE["$ref"].rpartition("/")[2]: _step(),
+                # The definition of a sub-workflow that is written in place.
+                "WorkflowDef": {"$ref": "#/$defs/workflow"},
+            }
+        },
+    }
+
+
+def _definition() -> dict[str, Any]:
+    """Return the schema of a definition of any kind: that of its `kind`, or of the fields that it must have."""
+    stated = [
+        {
+            "if": {"properties": {"kind": {"const": name}}, "required": ["kind"]},
+            "then": {"$ref": f"#/$defs/{name}"},
+        }
+        for name in KINDS
+    ]
+    any_kind = {"anyOf": [{"$ref": f"#/$defs/{name}"} for name in KINDS]}
+    return {
+        "type": "object",
+        "properties": {"kind": {"enum": [*KINDS]}},
+        "allOf": [*stated, {"if": {"not": {"required": ["kind"]}}, "then": any_kind}],
+    }
+
+
+def _step() -> dict[str, Any]:
+    own = {spec.name: spec for structure in STEP_STRUCTURES.values() for spec in structure.fields}
+    step = _object((*STEP_FIELDS, *own.values()), ("name", "taskReferenceName"))
+    # A worker's task can have any type.
+    step["properties"]["type"] = {"anyOf": [{"enum": sorted(STEP_STRUCTURES)}, {"type": "string"}]}
+    return step
+
+
+def _object(table: FieldTable, required: Iterable[str]) -> dict[str, Any]:
+    schema = schema_of(ObjectOf(table))
+    schema["properties"] = {name: found for name, found in schema["properties"].items() if name not in SERVER_FIELDS}
+    return {**schema, "required": [*required]}
+
 
 Document = dict[str, Any]
 FIELDS = frozenset(("name", "workflow", "version", "input", "mocks", "subWorkflows", "expected"))

@@ -1,19 +1,180 @@
 """The plan of an import, and its execution.
 
+One definition of the source, and what the import does with it.
+
+The kinds of objects that are imported. Documents are parsed and saved by the functions that the API uses.
+
+The plan of an import, and its execution.
+
 Each object has a transaction of its own, so a second import continues an interrupted one.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
 
 from django.db import DatabaseError
 
-from conductor_app.core.errors import RequestRefused, ValidationFailed
-from conductor_app.engine.definitions.definition_kinds import DefinitionKind, Document, PlanContext, PlannedObject
+from ...access.commands import secrets as secrets_and_variables
+from ...access.permissions import EVENT_HANDLER, TASK_DEF, WORKFLOW_DEF
+from ...core.document.fields import DocumentPosition
+from ...core.errors import Invalid, RequestRefused, ValidationFailed
+from ...db.transient_errors import describe_transient, discard_broken_connection, is_transient
+from ...definitions import tags
+from ...definitions.sources.kinds import (
+    DefinitionKind,
+    FormTemplateKind,
+    HandlerKind,
+    PlanContext,
+    PlannedObject,
+    ScheduleKind,
+    SchemaKind,
+    TaskKind,
+    WorkflowKind,
+    require_none,
+)
+from ...definitions.sources.kinds import Document as ImportPlanDocument
+from ...schedules.serializers import parse_schedule
+from ...web.api.documents import parse_tags
+from .source import Spool
 
-from ..transient_errors import describe_transient, discard_broken_connection, is_transient
-from .planned_item import CompatibilityFinding, OnConflict, Outcome, PlannedItem, Verdict
-from .spool import Spool
+
+@dataclass(frozen=True, slots=True)
+class CompatibilityFinding:
+    """A difference between the source and this server. `path`: the step or field.
+
+    `is_blocking`: it cannot work here before something is done.
+    """
+
+    path: str
+    text: str
+    is_blocking: bool = False
+
+    def __str__(self) -> str:
+        place = f"{self.path}: " if self.path else ""
+        return f"{'!' if self.is_blocking else '-'} {place}{self.text}"
+
+
+class Verdict(StrEnum):
+    """How a definition of the source compares with what is here."""
+
+    NEW = "new"
+    UNCHANGED = "unchanged"
+    DIFFERENT = "different"
+    INVALID = "invalid"
+
+
+class OnConflict(StrEnum):
+    """What is done with a definition that differs from the one of the same name that is here."""
+
+    SKIP = "skip"
+    REPLACE = "replace"
+    NEW_VERSION = "new-version"
+    FAIL = "fail"
+
+
+class Outcome(StrEnum):
+    """What the import has done with a definition."""
+
+    CREATED = "created"
+    REPLACED = "replaced"
+    NEW_VERSION = "saved as a new version"
+    SKIPPED = "skipped"
+    FAILED = "failed"
+    UNCHANGED = "unchanged"
+
+
+@dataclass(slots=True)
+class PlannedItem:
+    """One definition. `changes`: what would change here. `reason`: why it is invalid, or could not be saved.
+
+    `position`: of its document in the spool. `planned`: the outcome that the plan announces.
+    """
+
+    kind: str
+    name: str
+    version: int | None
+    verdict: Verdict
+    planned: Outcome
+    position: int
+    changes: tuple[str, ...] = ()
+    reason: str = ""
+    findings: tuple[CompatibilityFinding, ...] = ()
+    outcome: Outcome | None = None
+
+    @property
+    def title(self) -> str:
+        return self.name if self.version is None else f"{self.name}, version {self.version}"
+
+    @property
+    def changes_something(self) -> bool:
+        return self.planned in (Outcome.CREATED, Outcome.REPLACED, Outcome.NEW_VERSION)
+
+    @property
+    def is_left_out(self) -> bool:
+        """Return True if this server does not have what the source has, also after the import."""
+        return (self.outcome or self.planned) in (Outcome.SKIPPED, Outcome.FAILED)
+
+
+Document = dict[str, Any]
+
+
+class VariableKind(DefinitionKind):
+    label, plural = "environment variable", "variables"
+
+    def parse(self, given: Document, context: PlanContext) -> PlannedObject:
+        name, value = given.get("name"), given.get("value")
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise Invalid("An environment variable must have a name and a value, which are texts.")
+        secrets_and_variables.check_name_and_value(name, value)
+        return PlannedObject(name, {"value": value.replace("\0", "")})
+
+    def current(self, wanted: PlannedObject) -> Document | None:
+        values = secrets_and_variables.list_variables()
+        return {"value": values[wanted.name]} if wanted.name in values else None
+
+    def changes(self, current: Document, wanted: Document) -> list[str]:
+        """Return that the value differs, without the value."""
+        return ["value differs"]
+
+    def save(self, wanted: PlannedObject, context: PlanContext, *, replaces: bool, new_version: bool) -> None:
+        secrets_and_variables.put_variable(wanted.name, wanted.document["value"], context.by, context.reason)
+
+
+TAGGED = {"workflow": WORKFLOW_DEF, "task": TASK_DEF, "event handler": EVENT_HANDLER}
+
+
+class TagKind(DefinitionKind):
+    """The tags of one definition. Missing tags are added; others stay."""
+
+    label, plural = "tags", "tags"
+
+    def parse(self, given: Document, context: PlanContext) -> PlannedObject:
+        position = DocumentPosition("tags")
+        found = parse_tags(given.get("tags"), position)
+        require_none(position.validation_errors)
+        wanted = [tag for tag in found if tag["type"] == tags.METADATA]
+        return PlannedObject(f"{given['of']} {given['name']}", {**given, "tags": wanted})
+
+    def current(self, wanted: PlannedObject) -> Document | None:
+        document = wanted.document
+        present = tags.metadata_tags(TAGGED[document["of"]], document["name"])
+        missing = [tag for tag in document["tags"] if tag not in present]
+        return None if missing else document
+
+    def save(self, wanted: PlannedObject, context: PlanContext, *, replaces: bool, new_version: bool) -> None:
+        document = wanted.document
+        tags.add_tags(TAGGED[document["of"]], document["name"], document["tags"], context.by)
+
+
+KINDS: tuple[DefinitionKind, ...] = (
+    SchemaKind(), TaskKind(), FormTemplateKind(), WorkflowKind(), VariableKind(), HandlerKind(),
+    ScheduleKind(parse_schedule),
+    TagKind(),
+)  # fmt: skip
+"""All kinds, in the order of the import: what a definition uses comes before it."""
+
 
 MAX_CHANGES = 30
 MAX_ERRORS = 10
@@ -39,7 +200,7 @@ class ImportPlan:
 
     def add(self, kind: DefinitionKind, position: int, examine: Examine = lambda kind, wanted: ()) -> None:
         """Compare the object at a position of the spool with what is here, and add it to the plan."""
-        given: Document = {}
+        given: ImportPlanDocument = {}
         try:
             given = self.spool.read(position)
             wanted = kind.parse(given, self.context)
@@ -112,13 +273,13 @@ def describe_refusal(refused: Exception) -> str:
     return refused.message if isinstance(refused, RequestRefused) else " ".join(str(refused).split())
 
 
-def _has_version_like(kind: DefinitionKind, wanted: PlannedObject, there: Document) -> bool:
+def _has_version_like(kind: DefinitionKind, wanted: PlannedObject, there: ImportPlanDocument) -> bool:
     """Return True if any version here has the contents of the wanted one: a former import has saved it."""
     contents = _without_version(there)
     return any(_without_version(kind.comparable(each)) == contents for each in kind.other_versions(wanted.name))
 
 
-def _without_version(document: Document) -> Document:
+def _without_version(document: ImportPlanDocument) -> ImportPlanDocument:
     return {name: value for name, value in document.items() if name != "version"}
 
 
@@ -128,7 +289,7 @@ def _item(
     return PlannedItem(kind.label, wanted.name, wanted.version, verdict, planned, position)
 
 
-def _invalid_item(kind: DefinitionKind, given: Document, position: int, reason: str) -> PlannedItem:
+def _invalid_item(kind: DefinitionKind, given: ImportPlanDocument, position: int, reason: str) -> PlannedItem:
     name, version = given.get(kind.name_field), given.get("version") if kind.has_versions else None
     shown = name if isinstance(name, str) and name else "without a name"
     number = version if isinstance(version, int) else None

@@ -1,4 +1,10 @@
-"""Requests to the server that is imported from: authentication, TLS, retries, and limits of time and size.
+"""Requests to the server that is imported from.
+
+A temporary file for the documents of a source, so that what is saved is what the plan has shown.
+
+Splitting of a JSON array into the texts of its items while it is received, so that a long list needs no memory.
+
+Requests to the server that is imported from: authentication, TLS, retries, and limits of time and size.
 
 The operator names the address, so private networks are allowed. Redirects are not followed: they could lead the
 credentials, or the server that executes this command, to another host.
@@ -6,11 +12,15 @@ credentials, or the server that executes this command, to another host.
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from codecs import getincrementaldecoder
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.cookiejar import DefaultCookiePolicy
-from typing import Any
+from itertools import chain
+from json import JSONDecodeError, JSONDecoder
+from tempfile import TemporaryFile
+from typing import IO, Any
 from urllib.parse import urlsplit
 
 import requests
@@ -20,9 +30,111 @@ from requests.auth import AuthBase
 from urllib3.exceptions import InsecureRequestWarning
 from urllib3.util import Retry
 
-from conductor_app.json_values import loads_repaired
+from ...core.errors import Invalid
+from ...utils.json_values import MAX_DEPTH, is_too_deep, loads_repaired
 
-from .json_array import ArrayMalformed, split_array
+
+class Spool:
+    """JSON texts by their position in a file that only this process can open."""
+
+    def __init__(self) -> None:
+        self._file: IO[bytes] = TemporaryFile(prefix="conductor-import-")  # noqa: SIM115
+
+    def append(self, text: bytes) -> int:
+        """Store a text, and return its position."""
+        position = self._file.seek(0, 2)
+        self._file.write(len(text).to_bytes(8, "big"))
+        self._file.write(text)
+        return position
+
+    def read(self, position: int) -> dict:
+        """Return the document at a position.
+
+        Raises:
+            Invalid: when it is malformed, is not an object, or is nested too deeply.
+        """
+        self._file.seek(position)
+        text = self._file.read(int.from_bytes(self._file.read(8), "big"))
+        try:
+            document = loads_repaired(text)
+        except (ValueError, RecursionError) as error:
+            raise Invalid(f"The document is not valid JSON: {str(error)[:200]}") from None
+        if not isinstance(document, dict):
+            raise Invalid(f"The document must be an object (got {text[:40].decode(errors='replace')}).")
+        if is_too_deep(document, text, MAX_DEPTH):
+            raise Invalid(f"The document is nested more than {MAX_DEPTH} levels deep.")
+        return document
+
+    def close(self) -> None:
+        """Delete the file."""
+        self._file.close()
+
+
+SPACE = " \t\r\n"
+BYTE_ORDER_MARK = "\ufeff"
+_decoder = JSONDecoder()
+
+
+class ArrayMalformed(Exception):
+    """The text is not a JSON array. The message says what it is instead."""
+
+
+def split_array(chunks: Iterable[bytes], max_item_length: int) -> Iterator[bytes]:
+    """Yield the texts of the items. What follows the array is ignored.
+
+    Raises:
+        ArrayMalformed: when the text is not a complete JSON array, or an item is longer than the limit.
+    """
+    decode = getincrementaldecoder("utf-8")(errors="replace").decode
+    text, needed, count, has_begun = "", 0, 0, False
+    for chunk in chain(chunks, (None,)):
+        text += decode(chunk or b"")
+        # An item that is still incomplete is tried again when twice as much is received: otherwise the time would grow
+        # with the square of its length.
+        if len(text) < needed and chunk is not None:
+            continue
+        if not has_begun:
+            text = text.lstrip(SPACE + BYTE_ORDER_MARK)
+            if not text:
+                continue
+            if text[0] != "[":
+                raise ArrayMalformed(f"a text that begins with {text[:40]!r}")
+            text, has_begun = text[1:], True
+        place = 0
+        while (start := _skip_space(text, place)) < len(text):
+            if text[start] == "]":
+                return
+            if count and text[start] != ",":
+                raise ArrayMalformed(f"a malformed list: ',' is missing after item {count}")
+            start = _skip_space(text, start + 1) if count else start
+            end = _end_of_item(text, start)
+            # A number could continue in the next chunk.
+            if end is None or end == len(text):
+                break
+            yield text[start:end].encode("utf-8", "surrogatepass")
+            count, place = count + 1, end
+        text = text[place:]
+        needed = 2 * len(text)
+        if len(text) > max_item_length:
+            raise ArrayMalformed(f"a list with an item of more than {max_item_length >> 20} MiB")
+    raise ArrayMalformed(f"a list that breaks off, or is malformed, after item {count}" if has_begun else "nothing")
+
+
+def _skip_space(text: str, place: int) -> int:
+    while place < len(text) and text[place] in SPACE:
+        place += 1
+    return place
+
+
+def _end_of_item(text: str, start: int) -> int | None:
+    """Return where an item ends, or None if it is not complete."""
+    try:
+        return _decoder.raw_decode(text, start)[1]
+    except JSONDecodeError:
+        return None
+    except RecursionError:
+        raise ArrayMalformed("a list with an item that is nested too deeply") from None
+
 
 CONNECT_SECONDS = 10
 MAX_RETRY_AFTER_SECONDS = 30

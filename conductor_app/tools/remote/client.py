@@ -1,9 +1,24 @@
-"""Client of a server's API, with the variables of the official SDKs: address, key and secret, or token."""
+"""The client of remote commands, its options and its output.
 
+Client of a server's API, with the variables of the official SDKs: address, key and secret, or token.
+
+Output of commands: tables for people, JSON for programs.
+
+Options that all commands share, and the client that they create.
+"""
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import wraps
 from typing import Any
 from urllib.parse import quote
 
+import click
 import requests
 
 CONNECT_SECONDS, READ_SECONDS = 10, 60
@@ -121,3 +136,113 @@ REASONS = {
     "CERTIFICATE_VERIFY_FAILED": "its certificate cannot be verified. Set REQUESTS_CA_BUNDLE for a private authority.",
     "WRONG_VERSION_NUMBER": "it does not use TLS. Does its address begin with http://?",
 }
+
+
+TABLE, JSON = "table", "json"
+MAX_WIDTH = 60
+MINUTE, HOUR, DAY = 60, 3_600, 86_400
+STATUS_COLORS = {"COMPLETED": "green", "RUNNING": "blue", "PAUSED": "yellow", "FAILED": "red", "TIMED_OUT": "red"}
+
+
+def print_json(document: Any) -> None:
+    """Print a document as indented JSON."""
+    click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], nothing: str = "Nothing found.") -> None:
+    """Print rows below their column names, or the sentence `nothing`.
+
+    The last column is shortened to the width of a terminal, and printed whole into a pipe.
+    """
+    texts = [[clean_text(cell) for cell in row] for row in rows]
+    if not texts:
+        click.echo(nothing)
+        return
+    widths = [max(len(row[place]) for row in [list(columns), *texts]) for place in range(len(columns))]
+    left = shutil.get_terminal_size().columns - sum(widths[:-1]) - 2 * (len(columns) - 1)
+    last = max(left, 20) if sys.stdout.isatty() else max(widths[-1], 1)
+    for number, row in enumerate([list(columns), *texts]):
+        cells = [cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=False)]
+        line = "  ".join([*cells, shorten(row[-1], last)]).rstrip()
+        click.echo(click.style(line, bold=True) if number == 0 else line)
+
+
+def clean_text(value: Any) -> str:
+    """Return a value on one line, without control characters, which could change the terminal."""
+    text = "" if value is None else str(value)
+    return "".join(character if character.isprintable() else " " for character in text)
+
+
+def shorten(text: str, width: int = MAX_WIDTH) -> str:
+    """Return a text of at most this many characters."""
+    return text if len(text) <= width else f"{text[: width - 1]}…"
+
+
+def color_status(status: str) -> str:
+    """Return a status in its color. Without a terminal, click removes the color."""
+    return click.style(status, fg=STATUS_COLORS.get(status))
+
+
+def format_span(milliseconds: float | None) -> str:
+    """Return a duration such as 820 ms, 4.2 s, 3 min or 2 h."""
+    if milliseconds is None:
+        return ""
+    seconds = milliseconds / 1000
+    if seconds < 1:
+        return f"{milliseconds:.0f} ms"
+    if seconds < MINUTE:
+        return f"{seconds:.1f} s"
+    if seconds < HOUR:
+        return f"{seconds // MINUTE:.0f} min {seconds % MINUTE:.0f} s"
+    return f"{seconds // HOUR:.0f} h {seconds % HOUR // MINUTE:.0f} min" if seconds < DAY else f"{seconds / DAY:.1f} d"
+
+
+def format_time(moment: Any) -> str:
+    """Return a time in the local zone. The API gives milliseconds, or a text in ISO 8601."""
+    if not moment:
+        return ""
+    if isinstance(moment, str):
+        try:
+            found = datetime.fromisoformat(moment.replace("Z", "+00:00"))
+        except ValueError:
+            return moment
+    else:
+        found = datetime.fromtimestamp(moment / 1000, UTC)
+    return found.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def server_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of the server and of the output. The command receives `server` and `as_json`.
+
+    An error of the server ends the program with its message and the exit status 1.
+    """
+
+    @click.option(
+        "--url",
+        envvar="CONDUCTOR_SERVER_URL",
+        default=DEFAULT_URL,
+        show_default=True,
+        help="Address of the server's API.  [env: CONDUCTOR_SERVER_URL]",
+    )
+    @click.option("--token", envvar="CONDUCTOR_AUTH_TOKEN", default="", help="Token.  [env: CONDUCTOR_AUTH_TOKEN]")
+    @click.option(
+        "--output",
+        "-o",
+        type=click.Choice([TABLE, JSON]),
+        default=TABLE,
+        show_default=True,
+        help="Print a table, or the JSON of the API.",
+    )
+    @wraps(command)
+    def with_server(url: str, token: str, output: str, **options: Any) -> None:
+        try:
+            command(server=_client(url, token), as_json=output == JSON, **options)
+        except ServerError as error:
+            raise click.ClickException(str(error)) from error
+
+    return with_server
+
+
+def _client(url: str, token: str) -> ApiClient:
+    key, secret = os.environ.get("CONDUCTOR_AUTH_KEY", ""), os.environ.get("CONDUCTOR_AUTH_SECRET", "")
+    return ApiClient(url, token, key if not token else "", secret)

@@ -10,13 +10,9 @@ from typing import Any
 
 import click
 
-from ..core.document.source_documents import recognize_kind
-from .api_client import ApiClient, ServerError
-from .definition_files import FolderDocument, FolderError, read_folder
-from .git import find_commit
-from .options import server_options
-from .output import clean_text, format_time, print_json
-from .yaml_documents import write_documents
+from ...core.document.json_positions import recognize_kind
+from .client import ApiClient, ServerError, clean_text, format_time, print_json, server_options
+from .files import FolderDocument, FolderError, find_commit, read_folder, write_documents
 
 Document = dict[str, Any]
 HAS_CHANGES = 2

@@ -1,14 +1,21 @@
-"""`conductor-app queues`, `failures` and `tasks`: what waits, what fails, and where inputs come from."""
+"""The click program of the remote commands, and the commands that inspect.
+
+`conductor-app queues`, `failures` and `tasks`: what waits, what fails, and where inputs come from.
+
+The click program of all remote commands, and shell completion for `conductor-app`.
+"""
 
 import json
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import click
+from click.shell_completion import get_completion_class
 
-from ..core.client_vocabulary import FAILURE_VIEWS
-from .api_client import ApiClient
-from .options import server_options
-from .output import format_span, format_time, print_json, print_table, shorten
+from ...core.primitives import FAILURE_VIEWS
+from .client import ApiClient, format_span, format_time, print_json, print_table, server_options, shorten
+from .folders import apply, drift, export, plan
+from .runs import runs
 
 MAX_VALUE = 200
 
@@ -173,3 +180,45 @@ def explain_inputs(server: ApiClient, as_json: bool, task_id: str) -> None:
         for origin in found
     )
     print_table(("PARAMETER", "EXPRESSION", "SOURCE", "VALUE", "HINT"), rows, "The input contains no expressions.")
+
+
+PROGRAM = "conductor-app"
+COMPLETION_VARIABLE = "_CONDUCTOR_APP_COMPLETE"
+"""The variable with which a shell asks for completions, as click names it."""
+SHELLS = ("bash", "zsh", "fish")
+GROUPS: dict[str, click.Command] = {"runs": runs, "queues": queues, "failures": failures, "tasks": tasks}
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(SHELLS))
+def completion(shell: str) -> None:
+    """Print a script that completes subcommands and options.
+
+    \b
+    bash:  source <(conductor-app completion bash)
+    zsh:   source <(conductor-app completion zsh)
+    fish:  conductor-app completion fish | source
+    """  # noqa: D301
+    found = get_completion_class(shell)
+    assert found is not None
+    click.echo(found(build_program(()), {}, PROGRAM, COMPLETION_VARIABLE).source())
+
+
+FOLDER_COMMANDS: dict[str, click.Command] = {"plan": plan, "apply": apply, "drift": drift, "export": export}
+REMOTE_COMMANDS: dict[str, click.Command] = {**GROUPS, **FOLDER_COMMANDS, "completion": completion}
+
+
+def build_program(other_names: Iterable[str]) -> click.Group:
+    """Return a program with all commands. `other_names`: subcommands that are only completed, not executed."""
+    others: dict[str, click.Command] = {name: click.Command(name) for name in other_names}
+    return click.Group(PROGRAM, commands={**others, **REMOTE_COMMANDS})
+
+
+def execute(name: str, arguments: Sequence[str]) -> None:
+    """Execute a remote command, and exit with its status."""
+    REMOTE_COMMANDS[name].main(list(arguments), prog_name=f"{PROGRAM} {name}")
+
+
+def print_completions(other_names: Iterable[str]) -> None:
+    """Print the completions that a shell asks for, and exit."""
+    build_program(other_names).main([], prog_name=PROGRAM, complete_var=COMPLETION_VARIABLE)

@@ -7,10 +7,17 @@ from typing import Any
 
 import click
 
-from ..core.client_vocabulary import RUN_OPERATIONS, RUN_STATUSES, quote_search_value
-from .api_client import ApiClient, ServerError
-from .options import server_options
-from .output import color_status, format_span, format_time, print_json, print_table
+from ...core.primitives import RUN_OPERATIONS, RUN_STATUSES, quote_search_value
+from .client import (
+    ApiClient,
+    ServerError,
+    color_status,
+    format_span,
+    format_time,
+    print_json,
+    print_table,
+    server_options,
+)
 
 Document = dict[str, Any]
 MAX_LISTED = 1_000

@@ -1,9 +1,28 @@
-"""Fields of documents that occur only in responses, and the schema names of all field tables."""
+"""Fields of documents that occur only in responses, and the schema names of all field tables.
 
-from ....core.document.checks.document_fields import FieldSpec, FieldTable, ObjectOf
-from ....core.document.checks.event_handler import ACTION, REPORT, START, TERMINATE, VARIABLES
-from ....core.document.checks.event_handler import EVENT_HANDLER as HANDLER_FIELDS
-from ....core.document.checks.field_specs import (
+Parsing of tags, each with a key and a value.
+
+Fields of responses that only this server has: explanations, plans, comparisons, usage and folders of definitions.
+"""
+
+from typing import Any
+
+from django.http import HttpRequest
+
+from ...ai.api.serializers import (
+    BUDGET,
+    INTEGRATION,
+    INTEGRATION_FIELD,
+    INTEGRATION_KIND,
+    INTEGRATION_UPDATE,
+    MODEL,
+    MODEL_UPDATE,
+    NAMED_INTEGRATION,
+    NEW_PROMPT,
+    PROMPT,
+    PROMPT_TEST,
+)
+from ...core.document.fields import (
     AUDIT,
     CACHE,
     RATE_LIMIT,
@@ -12,39 +31,39 @@ from ....core.document.checks.field_specs import (
     SUB_WORKFLOW,
     TASK_DEFINITION,
     WORKFLOW_DEFINITION,
-)
-from ....core.document.checks.step_fields import STEP_FIELDS
-from ....core.document.checks.values import (
     ChoiceOf,
+    DocumentPosition,
+    FieldSpec,
+    FieldTable,
     IntegerOf,
     ListOf,
     MapOf,
+    ObjectOf,
     OrNull,
+    read_any,
     read_boolean,
+    read_document,
     read_mapping,
+    read_number,
     read_text,
     texts,
 )
-from ....core.document.checks.webhook import WEBHOOK as WEBHOOK_FIELDS
-from ....core.form_templates import FORM_TEMPLATE as TEMPLATE_FIELDS
-from ....core.step_types.try_catch import CATCH_CASE
-from ....insight.tasks.human_tasks import STATES as HUMAN_STATES
-from ..ai.budget_serializers import BUDGET
-from ..ai.integration_serializers import (
-    INTEGRATION,
-    INTEGRATION_FIELD,
-    INTEGRATION_KIND,
-    INTEGRATION_UPDATE,
-    MODEL,
-    MODEL_UPDATE,
-    NAMED_INTEGRATION,
-)
-from ..ai.prompt_serializers import NEW_PROMPT, PROMPT, PROMPT_TEST
-from ..definitions.simulation_serializers import TEST_REQUEST
-from ..definitions.source_serializers import SOURCE_FOLDER
-from ..definitions.tag_serializers import TAG
-from ..payloads.file_serializers import NEW_FILE, PART_TAGS
-from ..runs.debug_serializers import (
+from ...core.errors import ValidationFailed
+from ...core.human_tasks import FORM_TEMPLATE as TEMPLATE_FIELDS
+from ...core.step_types.try_catch import CATCH_CASE
+from ...core.validation.checks import ACTION, REPORT, START, TERMINATE, VARIABLES
+from ...core.validation.checks import EVENT_HANDLER as HANDLER_FIELDS
+from ...core.validation.checks import WEBHOOK as WEBHOOK_FIELDS
+from ...core.validation.step_fields import STEP_FIELDS
+from ...definitions.api.serializers import TEST_REQUEST
+from ...definitions.sources.api import SOURCE_FOLDER
+from ...explanations.serializers import APPLY_REQUEST, PLAN_REQUEST
+from ...human_tasks.queries import STATES as HUMAN_STATES
+from ...human_tasks.serializers import ASSIGNMENT as HUMAN_ASSIGNMENT
+from ...human_tasks.serializers import SEARCH as HUMAN_SEARCH
+from ...human_tasks.serializers import USER as HUMAN_USER
+from ...payloads.serializers import NEW_FILE, PART_TAGS
+from ...runs.api.debugger import (
     BREAKPOINT,
     BREAKPOINT_ID,
     CONTINUE_REQUEST,
@@ -54,15 +73,78 @@ from ..runs.debug_serializers import (
     SET_BREAKPOINT,
     STOP,
 )
-from ..runs.rerun_serializers import RERUN_REQUEST
-from ..runs.run_insight_serializers import APPLY_REQUEST, PLAN_REQUEST
-from ..runs.skip_jump_serializers import CORRELATION, SKIP_REQUEST, STATE_UPDATE, UPGRADE
-from ..runs.workflow_serializers import START_REQUEST
-from ..schedules.schedule_serializers import CRON_ENTRY, EXECUTION, SCHEDULE_REPLY
-from ..tasks.human_task_serializers import ASSIGNMENT as HUMAN_ASSIGNMENT
-from ..tasks.human_task_serializers import SEARCH as HUMAN_SEARCH
-from ..tasks.human_task_serializers import USER as HUMAN_USER
-from ..tasks.task_serializers import LOG, TASK_RESULT
+from ...runs.api.serializers import CORRELATION, RERUN_REQUEST, SKIP_REQUEST, START_REQUEST, STATE_UPDATE, UPGRADE
+from ...schedules.serializers import CRON_ENTRY, EXECUTION, SCHEDULE_REPLY
+from ...tasks.api.serializers import LOG, TASK_RESULT
+from . import requests as request_body
+
+
+def read_tag_value(value: Any, position: DocumentPosition) -> str:
+    """Return the value of a tag. Numbers are read as texts; the tag of a limit is shown with a number."""
+    return read_text(value, position)
+
+
+TAG: FieldTable = (
+    FieldSpec("key", read_text),
+    FieldSpec("value", read_tag_value, ""),
+    FieldSpec("type", read_text, "METADATA"),
+)
+MAX_TAGS = 1_000
+
+
+def parse_tags(value: Any, position: DocumentPosition) -> list[dict[str, Any]]:
+    """Return the tags without duplicates."""
+    if not isinstance(value, list) or len(value) > MAX_TAGS or not all(isinstance(each, dict) for each in value):
+        position.add_error(f"tags must be a list of at most {MAX_TAGS} objects with a key and a value")
+        return []
+    parsed = [_parse_tag(each, position.at(f"[{number}]")) for number, each in enumerate(value)]
+    return list({(tag["key"], tag["value"]): tag for tag in parsed}.values())
+
+
+def _parse_tag(value: dict[str, Any], position: DocumentPosition) -> dict[str, Any]:
+    parsed = read_document(value, TAG, position)
+    if not parsed.get("key"):
+        position.at("key").add_missing("A tag needs a key")
+    return {name: parsed.get(name, "") for name in ("key", "value", "type")}
+
+
+def read_tags(request: HttpRequest) -> list[dict[str, Any]]:
+    """Return the tags in a request's body: a list, or a single one.
+
+    Raises:
+        ValidationFailed: when a tag is invalid.
+    """
+    value, position = request_body.read_json(request), DocumentPosition("tags")
+    parsed = parse_tags([value] if isinstance(value, dict) else value, position)
+    if position.validation_errors:
+        raise ValidationFailed(position.validation_errors)
+    return parsed
+
+
+def take_tags(document: Any) -> tuple[list[dict[str, Any]], bool] | None:
+    """Remove the tags from the document of a definition, and return them and whether they replace the present ones.
+
+    The Go SDK sends `tags` and `overwriteTags` inside definitions.
+
+    Raises:
+        ValidationFailed: when a tag is invalid.
+    """
+    overwrites = document.pop("overwriteTags", False) if isinstance(document, dict) else False
+    value = document.pop("tags", None) if isinstance(document, dict) else None
+    if value is None:
+        return None
+    position = DocumentPosition("tags")
+    parsed = parse_tags(value, position)
+    if position.validation_errors:
+        raise ValidationFailed(position.validation_errors)
+    return parsed, overwrites is True
+
+
+def subtract_tags(existing: list[dict[str, Any]], removed: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the tags without those that have the key and value of a removed one."""
+    removed_keys = {(tag["key"], tag["value"]) for tag in removed}
+    return [tag for tag in existing if (tag["key"], tag["value"]) not in removed_keys]
+
 
 TASK_STATUS = ChoiceOf(
     "IN_PROGRESS", "SCHEDULED", "COMPLETED", "COMPLETED_WITH_ERRORS", "SKIPPED", "FAILED", "TIMED_OUT",
@@ -447,4 +529,252 @@ TABLE_BY_NAME: dict[str, FieldTable] = {
     "Configuration": CONFIGURATION,
     "ErrorResponse": ERROR,
     "ValidationError": COMPLAINT,
+}
+
+
+LONG = IntegerOf(64)
+TASK_OF_RUN: FieldTable = fields_of_type(read_text, "workflowId", "taskReferenceName")
+GATE_HOLDER: FieldTable = (
+    *fields_of_type(read_text, "workflowId", "taskId", "workerId"),
+    FieldSpec("since", OrNull(LONG)),
+)
+GATE: FieldTable = (
+    *fields_of_type(read_text, "gate", "sentence"),
+    FieldSpec("isOpen", read_boolean),
+    FieldSpec("holders", ListOf(ObjectOf(GATE_HOLDER))),
+)
+POSITION: FieldTable = (
+    *fields_of_type(LONG, "tasksAhead", "earliestMs", "estimatedMs"),
+    FieldSpec("isLowerBound", read_boolean),
+    FieldSpec("sentence", read_text),
+    FieldSpec("ratePerSecond", read_number),
+)
+CAUSE: FieldTable = (
+    *fields_of_type(read_text, "workflowId", "workflowName", "sentence", "taskReferenceName", "taskId",
+                    "subWorkflowId"),
+    FieldSpec("version", IntegerOf()),
+    FieldSpec("status", WORKFLOW_STATUS),
+    FieldSpec("isWaiting", read_boolean),
+    FieldSpec("undeliveredMessageId", LONG),
+    FieldSpec("gates", ListOf(ObjectOf(GATE))),
+    FieldSpec("operations", texts),
+    FieldSpec("queuePosition", ObjectOf(POSITION)),
+)  # fmt: skip
+
+IMPACT: FieldTable = (
+    *fields_of_type(read_text, "taskReferenceName", "type", "status", "impact", "taskId", "subWorkflowId"),
+    FieldSpec("repeatsEffects", read_boolean),
+)
+PLANNED_WORKFLOW: FieldTable = (
+    *fields_of_type(read_text, "workflowId", "workflowName", "status", "statusAfter"),
+    FieldSpec("version", IntegerOf()),
+    *fields_of_type(read_boolean, "isNew", "isReplaced"),
+    FieldSpec("tasks", ListOf(ObjectOf(IMPACT))),
+)
+PLAN: FieldTable = (
+    *fields_of_type(read_text, "workflowId", "changedWorkflowId", "operation", "confirmationToken"),
+    *fields_of_type(LONG, "revision", "expiresAt"),
+    FieldSpec("counts", MapOf(IntegerOf())),
+    FieldSpec("repeatsExternalEffects", ListOf(ObjectOf(TASK_OF_RUN))),
+    FieldSpec("isIncomplete", read_boolean),
+    FieldSpec("workflows", ListOf(ObjectOf(PLANNED_WORKFLOW))),
+)
+
+DIFFERENCE: FieldTable = (
+    *fields_of_type(read_text, "path", "kind"),
+    *fields_of_type(read_any, "before", "after"),
+)
+COMPARED_TASK: FieldTable = (
+    *fields_of_type(read_text, "status", "workerId", "taskId"),
+    FieldSpec("attempts", IntegerOf()),
+    *fields_of_type(LONG, "queueMs", "durationMs"),
+)
+COMPARED_TASKS: FieldTable = (
+    FieldSpec("taskReferenceName", read_text),
+    FieldSpec("differs", read_boolean),
+    *fields_of_type(OrNull(ObjectOf(COMPARED_TASK)), "one", "other"),
+    FieldSpec("deltaMs", LONG),
+)
+COMPARISON: FieldTable = (
+    *fields_of_type(read_text, "workflowId", "otherWorkflowId"),
+    *fields_of_type(read_boolean, "haveSameDefinition", "haveSameVersion", "areIdentical", "isIncomplete"),
+    FieldSpec("tasks", ListOf(ObjectOf(COMPARED_TASKS))),
+    FieldSpec("payloads", MapOf(OrNull(ListOf(ObjectOf(DIFFERENCE))))),
+)
+
+INPUT_ORIGIN: FieldTable = (
+    *fields_of_type(read_text, "parameter", "expression", "source", "taskReferenceName", "hint"),
+    FieldSpec("isFound", read_boolean),
+    FieldSpec("value", read_any),
+)
+PROVENANCE: FieldTable = (FieldSpec("taskId", read_text), FieldSpec("inputs", ListOf(ObjectOf(INPUT_ORIGIN))))
+
+USED_LIMIT: FieldTable = fields_of_type(LONG, "used", "allowed")
+QUEUE_STATE: FieldTable = (
+    FieldSpec("name", read_text),
+    *fields_of_type(LONG, "pending", "inProgress", "pollers", "oldestPendingSince", "lastPollTime"),
+    *fields_of_type(read_boolean, "pendingIsLowerBound", "isPolled", "isNeglected"),
+    FieldSpec("limit", ObjectOf(USED_LIMIT)),
+)
+QUEUE_STATES: FieldTable = (FieldSpec("queues", ListOf(ObjectOf(QUEUE_STATE))),)
+QUEUE_HOLD: FieldTable = (*fields_of_type(read_text, "by", "reason"), FieldSpec("since", LONG))
+QUEUE_LIMIT: FieldTable = (FieldSpec("sentence", read_text), *fields_of_type(LONG, "used", "allowed", "reopensAt"))
+TASK_IN_QUEUE = fields_of_type(read_text, "taskId", "taskReferenceName", "workflowId", "workflowName")
+PENDING_TASK: FieldTable = (
+    *TASK_IN_QUEUE,
+    *fields_of_type(LONG, "position", "pendingSince", "estimatedMs"),
+    FieldSpec("priority", IntegerOf()),
+)
+CLAIMED_TASK: FieldTable = (*TASK_IN_QUEUE, FieldSpec("workerId", read_text), FieldSpec("claimedAt", OrNull(LONG)))
+QUEUE_POLLER: FieldTable = (
+    FieldSpec("workerId", read_text),
+    FieldSpec("lastPollTime", LONG),
+    FieldSpec("isPolling", read_boolean),
+)
+QUEUE_DETAIL: FieldTable = (
+    FieldSpec("name", read_text),
+    *fields_of_type(LONG, "pending", "delayed", "inProgress", "drainsInMs"),
+    FieldSpec("ratePerSecond", read_number),
+    FieldSpec("paused", ObjectOf(QUEUE_HOLD)),
+    FieldSpec("limits", ListOf(ObjectOf(QUEUE_LIMIT))),
+    FieldSpec("pendingTasks", ListOf(ObjectOf(PENDING_TASK))),
+    FieldSpec("tasksInProgress", ListOf(ObjectOf(CLAIMED_TASK))),
+    FieldSpec("pollers", ListOf(ObjectOf(QUEUE_POLLER))),
+)
+
+FAILURE_GROUP_FIELDS: FieldTable = (
+    *fields_of_type(LONG, "id", "count", "firstAt", "lastAt"),
+    *fields_of_type(read_text, "definition", "message", "state", "sampleWorkflowId", "assignee", "note",
+                    "taskReferenceName"),
+)  # fmt: skip
+LAST_DAY: FieldTable = fields_of_type(LONG, "failures", "affectedRuns", "lostRuns")
+FAILURE_GROUP: FieldTable = (*FAILURE_GROUP_FIELDS, FieldSpec("lastDay", ObjectOf(LAST_DAY)))
+FAILURE_GROUPS: FieldTable = (
+    FieldSpec("isIncomplete", read_boolean),
+    FieldSpec("groups", ListOf(ObjectOf(FAILURE_GROUP))),
+)
+FAILURE_SHARE: FieldTable = (
+    FieldSpec("value", read_text),
+    *fields_of_type(LONG, "count", "percent", "basePercent"),
+    FieldSpec("isNotable", read_boolean),
+)
+COUNTS: FieldTable = (*fields_of_type(LONG, "since", "stepMs"), FieldSpec("values", ListOf(LONG)))
+FAILURE_SAMPLE: FieldTable = (
+    FieldSpec("at", LONG),
+    *fields_of_type(read_text, "message", "workflowId", "taskId", "workerId"),
+)
+FAILURE_DETAIL: FieldTable = (
+    *FAILURE_GROUP_FIELDS,
+    FieldSpec("firstVersion", IntegerOf()),
+    *fields_of_type(read_text, "firstBuild", "trace"),
+    *fields_of_type(LONG, "examined", "affectedRuns"),
+    FieldSpec("breakdown", MapOf(ListOf(ObjectOf(FAILURE_SHARE)))),
+    FieldSpec("counts", ObjectOf(COUNTS)),
+    FieldSpec("samples", ListOf(ObjectOf(FAILURE_SAMPLE))),
+)
+
+SUMS: FieldTable = fields_of_type(LONG, "calls", "failures", "promptTokens", "completionTokens", "cost", "durationMs")
+USAGE_ROW: FieldTable = (
+    *fields_of_type(read_text, "integration", "model", "definition", "caller", "workflowId"),
+    *SUMS,
+)
+USAGE: FieldTable = (
+    FieldSpec("currency", read_text),
+    *fields_of_type(LONG, "since", "stepMs"),
+    FieldSpec("total", ObjectOf(SUMS)),
+    FieldSpec("steps", ListOf(ObjectOf(SUMS))),
+    *fields_of_type(ListOf(ObjectOf(USAGE_ROW)), "models", "definitions", "callers", "runs"),
+)
+SAVED_BUDGET: FieldTable = (
+    *(field for field in BUDGET if field.name != "reason"),
+    *fields_of_type(LONG, "id", "updatedAt"),
+    FieldSpec("updatedBy", read_text),
+    FieldSpec("isOfIntegration", read_boolean),
+)
+BUDGET_STATE: FieldTable = (
+    *SAVED_BUDGET,
+    *fields_of_type(LONG, "spentCost", "spentTokens", "reservedCost", "reservedTokens", "periodEndsAt",
+                    "waitingTasks"),
+    FieldSpec("isSpent", read_boolean),
+)  # fmt: skip
+BUDGETS: FieldTable = (FieldSpec("currency", read_text), FieldSpec("budgets", ListOf(ObjectOf(BUDGET_STATE))))
+
+SLOT: FieldTable = (FieldSpec("at", LONG), *fields_of_type(read_text, "local", "zoneId", "note"))
+FORECAST: FieldTable = (
+    FieldSpec("name", read_text),
+    FieldSpec("isPaused", read_boolean),
+    FieldSpec("slots", ListOf(ObjectOf(SLOT))),
+)
+
+SOURCE_ERROR: FieldTable = fields_of_type(read_text, "path", "message")
+SOURCE_ITEM: FieldTable = (
+    *fields_of_type(read_text, "kind", "name", "action", "problem"),
+    *fields_of_type(IntegerOf(), "version", "document"),
+    *fields_of_type(texts, "changes", "edits"),
+    FieldSpec("validationErrors", ListOf(ObjectOf(SOURCE_ERROR))),
+)
+SOURCE_PLAN: FieldTable = (
+    *fields_of_type(read_text, "label", "planDigest"),
+    *fields_of_type(read_boolean, "changesSomething", "isRefused"),
+    FieldSpec("items", ListOf(ObjectOf(SOURCE_ITEM))),
+)
+APPLIED_ITEM: FieldTable = (*SOURCE_ITEM, FieldSpec("error", read_text))
+INSIGHT_TABLES_APPLICATION: FieldTable = (
+    FieldSpec("label", read_text),
+    FieldSpec("items", ListOf(ObjectOf(APPLIED_ITEM))),
+    FieldSpec("failed", IntegerOf()),
+)
+DRIFT: FieldTable = (
+    *fields_of_type(read_text, "kind", "name", "label", "commit", "appliedBy", "changedBy"),
+    FieldSpec("state", ChoiceOf("deleted", "edited", "unchanged")),
+    *fields_of_type(LONG, "appliedAt", "changedAt"),
+    *fields_of_type(IntegerOf(), "version", "statedVersion", "newerVersion"),
+    FieldSpec("edits", texts),
+    FieldSpec("current", read_mapping),
+)
+DRIFTS: FieldTable = (FieldSpec("definitions", ListOf(ObjectOf(DRIFT))),)
+
+INSIGHT_TABLES: dict[str, FieldTable] = {
+    "TaskOfWorkflow": TASK_OF_RUN,
+    "GateHolder": GATE_HOLDER,
+    "Gate": GATE,
+    "QueuePosition": POSITION,
+    "WorkflowCause": CAUSE,
+    "TaskImpact": IMPACT,
+    "PlannedWorkflow": PLANNED_WORKFLOW,
+    "OperationPlan": PLAN,
+    "ComparedTasks": COMPARED_TASKS,
+    "WorkflowComparison": COMPARISON,
+    "InputOrigin": INPUT_ORIGIN,
+    "InputProvenance": PROVENANCE,
+    "UsedLimit": USED_LIMIT,
+    "QueueState": QUEUE_STATE,
+    "QueueStates": QUEUE_STATES,
+    "QueueHold": QUEUE_HOLD,
+    "QueueLimit": QUEUE_LIMIT,
+    "PendingTask": PENDING_TASK,
+    "ClaimedTask": CLAIMED_TASK,
+    "QueuePoller": QUEUE_POLLER,
+    "QueueDetail": QUEUE_DETAIL,
+    "FailuresOfLastDay": LAST_DAY,
+    "FailureGroup": FAILURE_GROUP,
+    "FailureGroups": FAILURE_GROUPS,
+    "FailureCounts": COUNTS,
+    "FailureSample": FAILURE_SAMPLE,
+    "FailureGroupDetail": FAILURE_DETAIL,
+    "ModelUsageSums": SUMS,
+    "ModelUsageRow": USAGE_ROW,
+    "ModelUsage": USAGE,
+    "SavedModelBudget": SAVED_BUDGET,
+    "ModelBudgetState": BUDGET_STATE,
+    "ModelBudgets": BUDGETS,
+    "ScheduleSlot": SLOT,
+    "ScheduleForecast": FORECAST,
+    "DefinitionError": SOURCE_ERROR,
+    "DefinitionPlanItem": SOURCE_ITEM,
+    "DefinitionPlan": SOURCE_PLAN,
+    "AppliedDefinition": APPLIED_ITEM,
+    "DefinitionApplication": INSIGHT_TABLES_APPLICATION,
+    "DefinitionDrift": DRIFT,
+    "DefinitionDrifts": DRIFTS,
 }

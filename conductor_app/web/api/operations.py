@@ -1,10 +1,25 @@
-"""Error responses in Conductor's format: status, message, and all validation errors of a document (api §3.17)."""
+"""Operations of the API, their replies and their errors.
 
+Responses: JSON, plain text, or no body. Each endpoint has a fixed content type; there is no negotiation.
+
+Error responses in Conductor's format: status, message, and all validation errors of a document (api §3.17).
+
+Findings in the header of a reply that saves a document or starts a workflow.
+
+Clients parse the bodies of these replies, most of which are empty, and ignore headers that they do not know.
+
+Describe an operation of the API: its summary, permission, request and response.
+
+A view declares the operations of its methods; authorization and the OpenAPI document read them there.
+"""
+
+import json
 import logging
 import socket
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
+import orjson
 from django.core.exceptions import BadRequest, DisallowedHost, SuspiciousOperation
 from django.core.signals import got_request_exception
 from django.db import DataError
@@ -13,6 +28,8 @@ from django.http.multipartparser import MultiPartParserError
 from django.http.request import UnreadablePostError
 from rest_framework.exceptions import MethodNotAllowed
 
+from ...access.quotas import Rate
+from ...core.document.fields import FieldTable, Reader
 from ...core.errors import (
     Busy,
     Conflict,
@@ -30,9 +47,47 @@ from ...core.errors import (
     ValidationFailed,
 )
 from ...core.expressions import java_text
-from ...transient_errors import describe_transient, discard_broken_connection, is_transient
-from ..fault_log import log_transient_error
-from .replies import Json
+from ...core.validation.lint_references import LintFinding
+from ...db.fields import dumps
+from ...db.transient_errors import describe_transient, discard_broken_connection, is_transient
+from ..request_bodies import log_transient_error
+from .permissions import ADMINISTRATORS_ONLY, PermissionRule
+
+
+def Json(document: Any, status: int = 200) -> HttpResponse:
+    """Return a response with a JSON document."""
+    try:
+        body = orjson.dumps(document)
+    except TypeError:
+        # Integers beyond 64 bits, or nested deeper than orjson goes.
+        body = (dumps(document) or "null").encode()
+    return _build_response(body, "application/json", status)
+
+
+def PlainText(text: str, status: int = 200) -> HttpResponse:
+    """Return a response with plain text without quotes, as clients expect ids."""
+    return _build_response(text.encode(), "text/plain;charset=UTF-8", status)
+
+
+def EmptyOk() -> HttpResponse:
+    """Return status 200 without a body. A JSON content type here makes a client fail (api §8.1)."""
+    response = _build_response(b"", "", 200)
+    del response.headers["Content-Type"]
+    return response
+
+
+def NoContent() -> HttpResponse:
+    """Return status 204 without a body and without a content type."""
+    response = HttpResponse(status=204)
+    del response.headers["Content-Type"]
+    return response
+
+
+def _build_response(body: bytes, content_type: str, status: int) -> HttpResponse:
+    response = HttpResponse(body, content_type=content_type or None, status=status)
+    response.headers["Content-Length"] = str(len(body))
+    return response
+
 
 log = logging.getLogger(__name__)
 RETRYABLE_STATUSES = (429, 503)
@@ -125,3 +180,116 @@ def _internal_error(error: Exception, context: Mapping[str, Any]) -> HttpRespons
     got_request_exception.send(sender=type(context["view"]), request=request)
     message = "The server failed to answer this request; its log says why."
     return Json({"status": 500, "message": message, "instance": HOST_NAME, "retryable": False}, 500)
+
+
+HEADER = "Conductor-Findings"
+MAX_SIZE = 2_000
+"""The maximum size of the header in bytes. Proxies limit all headers of a reply to 4 or 8 kB."""
+MAX_TEXT_SIZE = 800
+"""The maximum size of the message and of the path of a finding that exceeds the header alone."""
+
+
+def finding_document(finding: LintFinding) -> dict[str, str]:
+    """Return a lint finding on a valid definition: severity, code, position and message."""
+    return {
+        "severity": finding.severity,
+        "kind": finding.kind,
+        "path": finding.path,
+        "message": finding.message,
+    }
+
+
+def add_findings(response: HttpResponse, found: Sequence[LintFinding]) -> HttpResponse:
+    """Return the response with the findings in its header: their number, and as many as there is room for."""
+    if found:
+        response.headers[HEADER] = _render([finding_document(each) for each in found])
+    return response
+
+
+def _render(documents: list[dict[str, Any]]) -> str:
+    shown: list[dict[str, Any]] = []
+    text = ""
+    for each in documents:
+        longer = json.dumps({"count": len(documents), "findings": [*shown, each]})
+        if text and len(longer) > MAX_SIZE:
+            break
+        shown.append(
+            each
+            if len(longer) <= MAX_SIZE
+            else {**each, "message": _shorten(each["message"]), "path": _shorten(each["path"])}
+        )
+        text = json.dumps({"count": len(documents), "findings": shown})
+    return text
+
+
+def _shorten(text: str) -> str:
+    """Return as much of a text as fits. In JSON as ASCII, a character has up to 12 bytes."""
+    size = 0
+    for at, character in enumerate(text):
+        size += len(json.dumps(character)) - 2
+        if size > MAX_TEXT_SIZE:
+            return text[:at]
+    return text
+
+
+class ArrayOf(NamedTuple):
+    """A list of documents with these fields."""
+
+    table: FieldTable
+
+
+class ArraysByKey(NamedTuple):
+    """An object whose values are lists of documents with these fields."""
+
+    table: FieldTable
+
+
+PLAIN_TEXT, BINARY, EMPTY_REPLY, NO_CONTENT = "bare text", "bytes", "an empty reply", "204"
+Shape = FieldTable | ArrayOf | ArraysByKey | Reader | str
+
+
+class ApiOperation(NamedTuple):
+    """One method of one address.
+
+    `permission`: what the caller needs; administrators only unless it is declared. `reply`, `body`: the shape of the
+    response and of the request; an operation without a reply is not published in the OpenAPI document.
+    `query`: parameters with their types, required ones with an exclamation mark. `changes_state`: a GET that changes
+    something; a browser session may send it only with a CSRF token. `rate`: the quota of callers that it counts for.
+    `reports_findings`: a header of the reply has the findings on the document that was sent.
+    `empty_when`: when the reply has status 200 and neither a body nor a type, as the original's.
+    """
+
+    summary: str
+    permission: PermissionRule = ADMINISTRATORS_ONLY
+    reply: Shape | None = None
+    body: Shape | None = None
+    query: Mapping[str, type] = {}
+    can_be_empty: bool = False
+    empty_when: str = ""
+    status: int = 200
+    changes_state: bool = False
+    rate: Rate | None = None
+    reports_findings: bool = False
+
+
+POLL_QUERY = {"workerid": str, "domain": str}
+WAIT_QUERY = {
+    "requestId": str,
+    "waitUntilTaskRef": str,
+    "waitForSeconds": int,
+    "consistency": str,
+    "returnStrategy": str,
+}
+INCLUDE_QUERY = {"includeClosed": bool, "includeTasks": bool}
+TASK_TYPE_QUERY = {"taskType!": str}
+QUEUE_QUERY = {"domain": str, "executionNamespace": str, "isolationGroupId": str}
+FILE_LINK_QUERY = {"part": str, "op": str, "exp": int, "sig": str}
+LINK_QUERY = {"expires!": int, "signature!": str}
+VERSION_QUERY = {"version": int}
+REASON_QUERY = {"reason": str}
+CLAIM_QUERY = {"overrideAssignment": bool, "withTemplate": bool}
+COMPLETE_QUERY = {"complete": bool}
+REMOVAL_QUERY = {"archiveWorkflow": bool, "cascade": bool}
+PAGE_QUERY = {"start": int, "size": int, "sort": str, "freeText": str}
+SEARCH_QUERY = {"start": int, "size": int, "sort": str, "freeText": str, "query": str}
+RUN_SEARCH_QUERY = SEARCH_QUERY | {"classifier": str, "topLevelOnly": bool, "queryId": str, "skipCache": bool}

@@ -1,14 +1,57 @@
-"""The request body as JSON of any content type, refused if a database or a client could not store it."""
+"""Requests of the API: bodies, fields, query parameters, uploads.
 
+Slashes inside names, which SDKs send as `%2F`, as opposed to those between path segments.
+
+Web servers decode the path before any application code runs. So each `%2F` is replaced with a mark until the path is
+split into its parameters.
+
+The request body as JSON of any content type, refused if a database or a client could not store it.
+
+Parse the document of a request by its table of fields: coerce values, or report all errors at once.
+
+Query parameters as their types: booleans in any case, numbers within their bits, lists repeated or with commas.
+
+Request bodies that are files: read in chunks and stored in a seekable temporary file.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from tempfile import SpooledTemporaryFile
 from typing import Any
+from urllib.parse import parse_qsl, quote, unquote_to_bytes
 
+from django.core.files.base import File
 from django.http import HttpRequest, RawPostDataException
 from django.http.request import UnreadablePostError
 
-from ... import conf
-from ...core.errors import Invalid, PayloadTooLarge
-from ...json_values import MAX_DEPTH, find_unreadable, is_too_deep, loads_repaired
-from ..body_encoding import decompress, to_utf8, without_mark
+from ...core.document.fields import DocumentPosition, FieldTable, read_document
+from ...core.errors import InputInvalid, Invalid, PayloadTooLarge, ValidationError, ValidationFailed
+from ...settings import conf
+from ...utils.json_values import MAX_DEPTH, find_unreadable, is_too_deep, loads_repaired
+from ..request_bodies import decompress, to_utf8, without_mark
+
+SLASH_MARK = "\uf02f"
+"""A character of the private use area, which no name contains."""
+CONDUCTOR_PATH = re.compile(r"/api/(?!(?:queue|object|artifacts|auth)/v1/)")
+ENCODED_SLASH = re.compile("%2f", re.IGNORECASE)
+
+
+def mark_slashes(target: str) -> str | None:
+    """Return the path of a request's target as WSGI represents it, with marks; None if it has no encoded slash."""
+    path = target.partition("?")[0]
+    if not (ENCODED_SLASH.search(path) and CONDUCTOR_PATH.match(path)):
+        return None
+    return unquote_to_bytes(ENCODED_SLASH.sub(quote(SLASH_MARK), path)).decode("latin-1")
+
+
+def unmark_slashes(url_kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Return path parameters with the marks replaced by slashes. Numbers stay as they are."""
+    return {
+        name: value.replace(SLASH_MARK, "/") if isinstance(value, str) else value for name, value in url_kwargs.items()
+    }
+
 
 TOO_DEEP = f"The request body is nested more than {MAX_DEPTH} levels deep."
 
@@ -151,3 +194,174 @@ def read_texts(request: HttpRequest) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         raise Invalid("The request body must be a list of texts.")
     return value
+
+
+def read_request(
+    document: dict[str, Any],
+    table: FieldTable,
+    path: str,
+    check: Callable[[dict, DocumentPosition], None] | None = None,
+) -> dict[str, Any]:
+    """Return the document with every field converted to its type. `check`: adds errors that concern several fields.
+
+    Raises:
+        ValidationFailed: when fields are invalid. The paths of its errors begin with `path`.
+    """
+    position = DocumentPosition(path)
+    fields = read_document(document, table, position)
+    if check is not None:
+        check(fields, position)
+    if position.validation_errors:
+        raise ValidationFailed(position.validation_errors)
+    return fields
+
+
+@contextmanager
+def errors_under(path: str) -> Iterator[None]:
+    """Prefix the paths of validation errors that are raised inside (api §3.15).
+
+    Raises:
+        ValidationFailed: with the prefixed paths
+        InputInvalid: with the prefixed paths.
+    """
+    try:
+        yield
+    except InputInvalid:
+        raise
+    except ValidationFailed as failed:
+        raise ValidationFailed([ValidationError(_join_paths(path, each.path), each.message, each.value)
+                                for each in failed.validation_errors]) from None  # fmt: skip
+
+
+def _join_paths(path: str, rest: str) -> str:
+    return f"{path}{'' if rest.startswith('[') or not rest else '.'}{rest}"
+
+
+BOOLEAN_BY_WORD = {
+    "true": True,
+    "on": True,
+    "yes": True,
+    "1": True,
+    "false": False,
+    "off": False,
+    "no": False,
+    "0": False,
+}
+
+
+class QueryParameters:
+    """Query parameters of a request. Unknown parameters are ignored."""
+
+    def __init__(self, request: HttpRequest) -> None:
+        pairs = parse_qsl(request.META.get("QUERY_STRING", ""), keep_blank_values=True, errors="replace")
+        self.values: dict[str, list[str]] = {}
+        for name, value in pairs:
+            # PostgreSQL keeps no NUL in text.
+            self.values.setdefault(name, []).append(value.replace("\0", ""))
+
+    def text(self, name: str, default: str = "") -> str:
+        """Return a parameter as text."""
+        return self.values.get(name, (default,))[0]
+
+    def flag(self, name: str, default: bool) -> bool:
+        """Return a boolean parameter. An empty value counts as absent.
+
+        Raises:
+            Invalid: when the value is neither true nor false.
+        """
+        text = self.text(name).strip().lower()
+        if not text:
+            return default
+        if text not in BOOLEAN_BY_WORD:
+            raise Invalid(f"Query parameter '{name}' must be true or false, not '{text[:100]}'.")
+        return BOOLEAN_BY_WORD[text]
+
+    def integer(self, name: str, default: int, bits: int = 32) -> int:
+        """Return an integer parameter. An empty value counts as absent.
+
+        Raises:
+            Invalid: when the value is no integer or out of range.
+        """
+        text = self.text(name).strip()
+        return parse_integer(text, f"Query parameter '{name}'", bits) if text else default
+
+    def required(self, name: str) -> str:
+        """Return the value of a required parameter.
+
+        Raises:
+            Invalid: when it is missing.
+        """
+        if name not in self.values:
+            raise Invalid(f"Required query parameter '{name}' is missing.")
+        return self.text(name)
+
+    def texts(self, name: str) -> list[str]:
+        """Return all values of a repeated parameter."""
+        return [each for value in self.values.get(name, ()) for each in value.split(",") if each]
+
+
+def parse_integer(text: str, label: str, bits: int = 32) -> int:
+    """Return the integer that a text represents.
+
+    Raises:
+        Invalid: when the text is no integer or out of range.
+    """
+    digits = text.removeprefix("-").removeprefix("+")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 20):
+        raise Invalid(f"{label} must be an integer, not '{text[:100]}'.")
+    if not -(2 ** (bits - 1)) <= int(text) < 2 ** (bits - 1):
+        raise Invalid(f"{label} is out of range: '{text}'.")
+    return int(text)
+
+
+CHUNK_BYTES = 64 * 1024
+MAX_MEMORY_BYTES = 1024 * 1024
+UPLOAD_INTERRUPTED = "The upload broke off before its end."
+
+
+class ReceivedFile(File):
+    """An uploaded file with its SHA-256 digest."""
+
+    def __init__(self, file: SpooledTemporaryFile, size: int, digest: str) -> None:
+        super().__init__(file)
+        self.size, self.digest = size, digest
+
+
+@contextmanager
+def receive_body(request: HttpRequest, max_bytes: int) -> Iterator[ReceivedFile]:
+    """Receive the body of a request in a temporary file.
+
+    Raises:
+        PayloadTooLarge: when it exceeds `max_bytes`
+        Invalid: when the client disconnects.
+    """
+    size, digest = 0, hashlib.sha256()
+    with SpooledTemporaryFile(max_size=MAX_MEMORY_BYTES) as file:
+        for chunk in _read_chunks(request, max_bytes):
+            size += len(chunk)
+            if size > max_bytes:
+                raise PayloadTooLarge(f"An upload may have at most {max_bytes} bytes.")
+            digest.update(chunk)
+            file.write(chunk)
+        file.seek(0)
+        yield ReceivedFile(file, size, digest.hexdigest())
+
+
+def _read_chunks(request: HttpRequest, max_bytes: int) -> Iterator[bytes]:
+    if request.META.get("HTTP_TRANSFER_ENCODING", "").lower() == "chunked":
+        # Django does not read a body without a Content-Length.
+        yield from iter(lambda: _read_chunk(request.environ["wsgi.input"].read, CHUNK_BYTES), b"")
+        return
+    remaining = content_length(request, max_bytes)
+    while remaining:
+        if not (chunk := _read_chunk(request.read, min(remaining, CHUNK_BYTES))):
+            raise Invalid(UPLOAD_INTERRUPTED)
+        remaining -= len(chunk)
+        yield chunk
+
+
+def _read_chunk(read: Callable[[int], bytes], size: int) -> bytes:
+    try:
+        return read(size)
+    except (UnreadablePostError, OSError):
+        raise Invalid(UPLOAD_INTERRUPTED) from None

@@ -4,7 +4,9 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any
 
-from ...access.access_types import (
+from ...access.authentication import Target, task_target
+from ...access.models import AccessKey, Secret, Variable
+from ...access.permissions import (
     APPLICATION,
     DOMAIN,
     EVENT_HANDLER,
@@ -21,28 +23,16 @@ from ...access.access_types import (
     WORKFLOW,
     WORKFLOW_DEF,
 )
-from ...access.permissions import Target, task_target
+from ...ai.commands.integrations import model_in_any_order
+from ...ai.models import Integration, Prompt
 from ...core.definition import possible_keys
 from ...core.errors import Invalid
-from ...engine.ai.integrations import model_in_any_order
-from ...models import (
-    AccessKey,
-    Attempt,
-    EventHandler,
-    FormTemplate,
-    Integration,
-    Prompt,
-    Run,
-    Schedule,
-    SchemaDefinition,
-    Secret,
-    TaskDefinition,
-    Variable,
-    Webhook,
-    WorkflowDefinition,
-    WorkflowTest,
-)
-from . import request_body
+from ...definitions.models import SchemaDefinition, TaskDefinition, WorkflowDefinition, WorkflowTest
+from ...events.models import EventHandler, Webhook
+from ...human_tasks.models import FormTemplate
+from ...runs.models import Attempt, Run
+from ...schedules.models import Schedule
+from . import requests as request_body
 
 TargetFinder = Callable[[Any, dict[str, str]], Iterable[Target]]
 CHUNK_SIZE = 500

@@ -7,18 +7,13 @@ from django.http import HttpRequest, HttpResponse
 from rest_framework.exceptions import MethodNotAllowed
 from rest_framework.views import APIView
 
-from ...access.conductor_auth import Actor, authenticate
-from ...access.current_actor import acting_as
-from ...access.quotas import caller_of
+from ...access.authentication import Actor, acting_as, authenticate
+from ...access.commands.users import grant_to_creator
+from ...access.quotas import caller_of, require_rate
 from ...core.errors import NotFound
-from ...engine.access.grants import grant_to_creator
-from ...engine.access.quota_checks import require_rate
-from ..client_views import ClientView, http_method
-from ..waiting_replies import render_errors
-from .api_operation import ApiOperation
-from .errors import exception_handler
-from .names_with_slashes import SLASH_MARK, unmark_slashes
-from .query_parameters import QueryParameters
+from ..client_views import ClientView, http_method, render_errors
+from .operations import ApiOperation, exception_handler
+from .requests import SLASH_MARK, QueryParameters, unmark_slashes
 
 
 class ConductorRequest(HttpRequest):
@@ -34,7 +29,7 @@ class _LazySchema:
     """Descriptor of a view's OpenAPI schema. The generator is loaded with the document."""
 
     def __get__(self, view: "ConductorView | None", kind: type["ConductorView"]) -> Any:
-        from .openapi.schema import ConductorSchema
+        from ...site.openapi.schema import ConductorSchema
 
         return ConductorSchema().__get__(view, kind)
 

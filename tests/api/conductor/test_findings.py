@@ -5,9 +5,9 @@ import json
 import pytest
 from django.http import HttpResponse
 
-from conductor_app.api.conductor.findings import add_findings
-from conductor_app.core.document.lint import LintFinding
-from tests.api.step_documents import simple
+from conductor_app.core.validation.lint_references import LintFinding
+from conductor_app.web.api.operations import add_findings
+from tests.step_documents import simple
 
 HANDLER = {
     "name": "h",

@@ -2,11 +2,11 @@
 
 import pytest
 
-from conductor_app.engine.standalone import claims
-from conductor_app.transient_errors import discard_broken_connection
+from conductor_app.db.transient_errors import discard_broken_connection
+from conductor_app.taskcluster.commands import tasks as claims
 from tests.fault_injection import ERRORS, FaultInjector
 
-from .conftest import LINUX, Queue
+from ...taskcluster.conftest import LINUX, Queue
 
 pytestmark = pytest.mark.parametrize("kind", ERRORS)
 BODY = {"workerGroup": "here", "workerId": "w1", "tasks": 1}

@@ -4,8 +4,8 @@ The engine itself creates the data with a simulated clock before the server star
 those that the screenshots show as waiting.
 """
 
-from conductor_app import clock
-from conductor_app.engine.failures import failure_groups
+from conductor_app.failures import commands as failure_groups
+from conductor_app.utils import clock
 from tests.browser.demo_data import model_calls, operations, returns
 
 

@@ -1,8 +1,9 @@
 """A week of calls of models: usage, budgets that are spent or nearly, and indexes of vectors."""
 
-from conductor_app.engine.ai.budget_settings import BudgetLimits, save_budget
-from conductor_app.engine.ai.vector_indexes import Document, Place, store_documents
-from conductor_app.models import ModelCall, ModelUsage, Run
+from conductor_app.ai.commands.budgets import BudgetLimits, save_budget
+from conductor_app.ai.commands.vectors import Document, Place, store_documents
+from conductor_app.ai.models import ModelCall, ModelUsage
+from conductor_app.runs.models import Run
 
 HOUR = 3_600_000
 MODELS = (("openai", "gpt-5-mini", 250), ("anthropic", "claude-sonnet", 3_000), ("local", "llama", 0))

@@ -2,22 +2,33 @@
 
 from django.contrib.auth.models import Group, User
 
+from conductor_app.access.commands import applications
+from conductor_app.access.commands import secrets as secrets_and_variables
+from conductor_app.ai.commands import integrations, prompts
+from conductor_app.alerts import commands as alert_targets
+from conductor_app.alerts import commands as alerts
+from conductor_app.bulk import commands as bulk_commands
+from conductor_app.bulk import executor as bulk_executor
 from conductor_app.core.alerts import QuietHours
-from conductor_app.engine import bulk, schedules
-from conductor_app.engine.access import applications, scope_roles, secrets_and_variables
-from conductor_app.engine.ai import integrations, prompts
-from conductor_app.engine.definitions import definition_commands
-from conductor_app.engine.definitions.source_apply import apply_plan
-from conductor_app.engine.definitions.source_drift import KINDS
-from conductor_app.engine.definitions.source_plan import SourceFolder, plan_source
-from conductor_app.engine.events import event_handlers, event_intake, webhooks
-from conductor_app.engine.failures import alert_targets, alerts, failure_groups
-from conductor_app.engine.queues import queue_commands
-from conductor_app.engine.runs import debugging, retention, run_commands
-from conductor_app.engine.runs.debugging import BreakpointRequest
-from conductor_app.engine.tasks import human_tasks, task_commands
-from conductor_app.insight.durations import DAY, HOUR, MINUTE, SECOND
-from conductor_app.models import Attempt, FailureGroup, Task
+from conductor_app.definitions import commands as definition_commands
+from conductor_app.definitions.sources.commands import KINDS, apply_plan
+from conductor_app.definitions.sources.plan import SourceFolder, plan_source
+from conductor_app.events.commands import handlers as event_handlers
+from conductor_app.events.commands import intake as event_intake
+from conductor_app.events.commands import webhooks
+from conductor_app.failures import commands as failure_groups
+from conductor_app.failures.models import FailureGroup
+from conductor_app.human_tasks import commands as human_tasks
+from conductor_app.runs.commands import debugging
+from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.commands import removal as retention
+from conductor_app.runs.commands.debugging import BreakpointRequest
+from conductor_app.runs.models import Attempt, Task
+from conductor_app.schedules import commands as schedules
+from conductor_app.taskcluster.auth import commands as scope_roles
+from conductor_app.tasks.commands import queues as queue_commands
+from conductor_app.tasks.commands import reports as task_commands
+from conductor_app.utils.formatting import DAY, HOUR, MINUTE, SECOND
 from tests.browser.demo_data.returns import RETURN, freeze_time_at, start_return, work_on_task
 
 PLACED = "conductor:shop:return_announced"
@@ -150,14 +161,16 @@ def create_views_and_alerts(now: int) -> None:
         alerts.save_view(
             "Expensive returns", {"definition": RETURN, "inside": "input.expensive=yes"}, "otto", is_shared=True
         )
-    asked = bulk.BulkRequest("retry", refused, "the bank is available again", canary_size=4, canary_share=50, rate=1.0)
+    asked = bulk_commands.BulkRequest(
+        "retry", refused, "the bank is available again", canary_size=4, canary_share=50, rate=1.0
+    )
     with freeze_time_at(now - 9 * MINUTE):
-        operation = bulk.start(asked, "otto")
+        operation = bulk_commands.start(asked, "otto")
     for second in range(5):
         with freeze_time_at(now - 9 * MINUTE + second * SECOND):
-            bulk.run_due_operations()
+            bulk_executor.run_due_operations()
     with freeze_time_at(now - 8 * MINUTE):
-        bulk.pause(operation, "otto", "the bank asked for a pause of an hour")
+        bulk_commands.pause(operation, "otto", "the bank asked for a pause of an hour")
 
 
 def create_open_returns(now: int) -> None:

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from conductor_app import clock
 from conductor_app.core.reports import Report
-from conductor_app.engine.definitions import definition_commands
-from conductor_app.engine.runs import run_commands
-from conductor_app.engine.tasks import task_commands
-from conductor_app.insight.durations import DAY, HOUR, MINUTE
+from conductor_app.definitions import commands as definition_commands
+from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.tasks.commands import reports as task_commands
+from conductor_app.utils import clock
+from conductor_app.utils.formatting import DAY, HOUR, MINUTE
 
 RETURN = "return_intake"
 REFUSALS = (

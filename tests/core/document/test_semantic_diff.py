@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conductor_app.core.document.semantic_diff import semantic_changes
+from conductor_app.core.document.differences import semantic_changes
 from tests.hypothesis_profile import property_settings
 
 

@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conductor_app.core.document.checks.workflow_checks import workflow_errors
-from conductor_app.core.document.edits import (
+from conductor_app.core.definition import walk
+from conductor_app.core.errors import Invalid, NotFound, RequestRefused
+from conductor_app.core.expressions import needed_references
+from conductor_app.core.step_edits import (
     WRAPPERS,
     delete_step,
     insert_steps,
@@ -18,9 +20,7 @@ from conductor_app.core.document.edits import (
     replace_step,
     wrap_step,
 )
-from conductor_app.core.errors import Invalid, NotFound, RequestRefused
-from conductor_app.core.expressions import needed_references
-from conductor_app.core.step_tree import walk
+from conductor_app.core.validation.checks import workflow_errors
 from tests.builders import catch, definition, fork, join, loop, noop, step, sub_workflow, switch, try_
 from tests.hypothesis_profile import property_settings
 from tests.random_definitions import random_definition

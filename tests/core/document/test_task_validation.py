@@ -2,7 +2,8 @@
 
 import pytest
 
-from conductor_app.core.document.checks import coerce_task, normalize_task, task_errors
+from conductor_app.core.document.fields import coerce_task, normalize_task
+from conductor_app.core.validation.checks import task_errors
 
 CASES = {
     "no name": ({}, "name", "TaskDef name cannot be null or empty"),

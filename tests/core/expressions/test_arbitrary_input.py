@@ -16,7 +16,7 @@ from conductor_app.core.expressions import (
     resolve_template,
     trace_expressions,
 )
-from conductor_app.core.expressions.java_text import json_text
+from conductor_app.core.expressions.json_text import json_text
 from tests.hypothesis_profile import property_settings
 
 FRAGMENTS = [

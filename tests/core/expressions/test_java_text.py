@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.core.expressions import field_text, java_text, quote_value
-from conductor_app.core.expressions.java_text import json_text
+from conductor_app.core.expressions.json_text import json_text
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.core.expressions import NeedsQuickJS, evaluate_in_process
-from conductor_app.core.expressions.javascript.script_parser import MAX_LENGTH
+from conductor_app.core.expressions.javascript import MAX_LENGTH
 from tests.scripts.documented_scripts import DOCUMENTED, INPUTS
 
 

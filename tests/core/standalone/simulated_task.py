@@ -2,13 +2,12 @@
 
 from itertools import pairwise
 
-from conductor_app.core.frozen import fast_replace
+from conductor_app.core.primitives import fast_replace
 from conductor_app.core.snapshot import NEVER
-from conductor_app.core.standalone import commands
-from conductor_app.core.standalone.decide import Command, apply_command, no_command
-from conductor_app.core.standalone.resolutions import ATTEMPT_RESOLUTIONS, MAX_ATTEMPTS
-from conductor_app.core.standalone.snapshot import StandaloneTask
 from conductor_app.core.states import BLOCKED, LEASED, TASK
+from conductor_app.taskcluster.core import decisions as commands
+from conductor_app.taskcluster.core.decisions import Command, apply_command, no_command
+from conductor_app.taskcluster.core.snapshot import ATTEMPT_RESOLUTIONS, MAX_ATTEMPTS, StandaloneTask
 
 NOON = 1_803_902_400_000
 LEASE_MS, DEADLINE_MS, GRACE_MS = 20_000, 300_000, 60_000

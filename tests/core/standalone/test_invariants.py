@@ -4,9 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conductor_app.core.errors import RequestRefused
-from conductor_app.core.frozen import fast_replace
-from conductor_app.core.standalone import commands, reports
-from conductor_app.core.standalone.resolutions import COMPLETED, EXCEPTIONS, FAILED
+from conductor_app.core.primitives import fast_replace
+from conductor_app.taskcluster.core import decisions as commands
+from conductor_app.taskcluster.core import decisions as reports
+from conductor_app.taskcluster.core.snapshot import COMPLETED, EXCEPTIONS, FAILED
 from tests.core.standalone.simulated_task import DEADLINE_MS, LEASE_MS, StandaloneTaskInMemory
 from tests.hypothesis_profile import property_settings
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from conductor_app.core.standalone import commands, reports
-from conductor_app.core.standalone.decide import apply_command
-from conductor_app.core.standalone.effects import PublishMessage, PublishResolution
-from conductor_app.core.standalone.resolutions import ATTEMPT_RESOLUTIONS
+from conductor_app.taskcluster.core import decisions as commands
+from conductor_app.taskcluster.core import decisions as reports
+from conductor_app.taskcluster.core.decisions import apply_command
+from conductor_app.taskcluster.core.snapshot import ATTEMPT_RESOLUTIONS, PublishMessage, PublishResolution
 from tests.core.standalone.simulated_task import DEADLINE_MS, GRACE_MS, LEASE_MS, StandaloneTaskInMemory
 
 

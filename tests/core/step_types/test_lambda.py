@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.core.data_requests import ScriptResult
-from conductor_app.core.step_types.lambda_ import wrap_as_function
+from conductor_app.core.step_types.worker_tasks import wrap_as_function
 from tests.builders import lambda_, plan, policy
 from tests.core.simulated_run import RunInMemory
 

@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.core.errors import StepRefused
-from conductor_app.core.step_types.wait import parse_duration, parse_timestamp
+from conductor_app.core.step_types.waiting import parse_duration, parse_timestamp
 from tests.builders import plan, step, wait
 from tests.core.simulated_run import RunInMemory
 

@@ -5,7 +5,7 @@ import argparse
 from django.core.management import load_command_class
 from django.core.management.base import BaseCommand
 
-from conductor_app.management.command_line import FURTHER_COMMANDS, SUBCOMMANDS
+from conductor_app.processes.command_line import FURTHER_COMMANDS, SUBCOMMANDS
 
 from .tables import code, escape, table
 

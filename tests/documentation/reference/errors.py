@@ -1,7 +1,7 @@
 """The errors of both APIs: their codes from the code, what to do about them from the page."""
 
-from conductor_app.api.conductor.errors import RETRYABLE_STATUSES, STATUS_BY_ERROR
-from conductor_app.api.taskcluster.errors import CODE_BY_ERROR
+from conductor_app.taskcluster.api.base import CODE_BY_ERROR
+from conductor_app.web.api.operations import RETRYABLE_STATUSES, STATUS_BY_ERROR
 
 from .tables import code, read_rows, table
 

@@ -1,6 +1,6 @@
 """Rights and predefined roles."""
 
-from conductor_app.access.access_types import ACCESSES, ADMIN, PERMISSION_BY_RIGHT, SYSTEM_ROLES, TARGET_TYPES
+from conductor_app.access.permissions import ACCESSES, ADMIN, PERMISSION_BY_RIGHT, SYSTEM_ROLES, TARGET_TYPES
 
 from .tables import code, table
 

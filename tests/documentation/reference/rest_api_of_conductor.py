@@ -3,8 +3,8 @@
 import re
 from typing import Any
 
-from conductor_app.api.conductor.openapi.pages import build_document
-from conductor_app.api.conductor.openapi.schema import ERROR_DESCRIPTIONS
+from conductor_app.site.openapi.pages import build_document
+from conductor_app.site.openapi.schema import ERROR_DESCRIPTIONS
 
 from .tables import code, escape, table
 

@@ -6,9 +6,11 @@ from typing import Any
 
 from django.urls import URLPattern
 
-from conductor_app.api.taskcluster import auth_urls, object_urls, schemas, urls
-from conductor_app.api.taskcluster.method_scopes import ApiMethod, ScopeTemplate
-from conductor_app.api.taskcluster.view import TaskclusterView
+from conductor_app.taskcluster.api import schemas
+from conductor_app.taskcluster.api.view import ApiMethod, ScopeTemplate, TaskclusterView
+from conductor_app.taskcluster.urls import auth as auth_urls
+from conductor_app.taskcluster.urls import objects as object_urls
+from conductor_app.taskcluster.urls import queue as urls
 
 from .tables import code, escape, table
 

@@ -3,9 +3,9 @@
 import pytest
 
 from conductor_app.core.errors import Invalid
-from conductor_app.insight.runs.search import RUNS, TASKS
-from conductor_app.insight.runs.search.free_text import parse_free_text
-from conductor_app.insight.runs.search.query_parser import And, Clause, Not, Or, parse_query
+from conductor_app.runs.search import RUNS, TASKS
+from conductor_app.runs.search.free_text import parse_free_text
+from conductor_app.runs.search.parser import And, Clause, Not, Or, parse_query
 
 TRANSLATED = {
     "a quoted value": ('correlationId:"order 7"', 'correlationId = "order 7"', []),

@@ -4,9 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conductor_app.core.document.checks import workflow_errors
-from conductor_app.core.document.lint import ERROR, HINT, WARNING, LintContext, lint_definition, lint_task_definition
-from conductor_app.core.document.lint.output_shapes import members_shape, schema_shape, value_shape
+from conductor_app.core.validation.checks import workflow_errors
+from conductor_app.core.validation.lint import lint_definition
+from conductor_app.core.validation.lint_references import (
+    ERROR,
+    HINT,
+    WARNING,
+    LintContext,
+    members_shape,
+    schema_shape,
+    value_shape,
+)
+from conductor_app.core.validation.lint_unknown_fields import lint_task_definition
 from tests.hypothesis_profile import property_settings
 
 

@@ -1,6 +1,6 @@
 from django.db import migrations, models
 
-from conductor_app.models.migration_operations import AddIndexWithoutLock
+from conductor_app.db.migration_operations import AddIndexWithoutLock
 
 
 class Migration(migrations.Migration):

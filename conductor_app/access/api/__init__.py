@@ -1,0 +1,1 @@
+"""Endpoints of users, groups, applications, permissions, secrets and variables."""

@@ -1,0 +1,1 @@
+"""Commands on users, groups, roles, applications, grants and secrets."""

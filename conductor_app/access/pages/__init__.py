@@ -1,0 +1,1 @@
+"""Pages of users, applications, secrets, quotas and the audit log."""

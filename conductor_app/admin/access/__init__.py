@@ -1,1 +1,0 @@
-"""Access: people, applications, Taskcluster's clients, secrets."""

@@ -1,1 +1,0 @@
-"""Definitions: lists, editor, versions, bundles, simulator, and the form that starts a run."""

@@ -1,1 +1,0 @@
-"""Events: deliveries and their results, event handlers, replays, webhooks."""

@@ -1,1 +1,0 @@
-"""Pages of queues and workers, and the explanation of why a task waits."""

@@ -1,1 +1,0 @@
-"""Schedules: definitions of when runs start."""

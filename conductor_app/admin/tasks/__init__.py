@@ -1,1 +1,0 @@
-"""Pages of tasks: attempts, the panel and the log of one task, and human tasks."""

@@ -1,0 +1,1 @@
+"""Integrations with providers of models, prompts, calls, budgets and indexes of vectors."""

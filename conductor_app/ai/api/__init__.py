@@ -1,0 +1,1 @@
+"""Endpoints of integrations, prompts, usage and budgets."""

@@ -1,0 +1,1 @@
+"""Commands on integrations, prompts, budgets, calls of models and indexes of vectors."""

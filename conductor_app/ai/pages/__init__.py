@@ -1,0 +1,1 @@
+"""Pages of integrations, prompts, budgets, usage and indexes of vectors."""

@@ -1,0 +1,1 @@
+"""Queries about budgets, usage and indexes of vectors."""

@@ -1,0 +1,1 @@
+"""Alerts, their targets, digests and the saved views that they watch."""

@@ -1,0 +1,1 @@
+"""Pages of saved views, alerts and targets of alerts."""

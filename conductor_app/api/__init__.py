@@ -1,1 +1,0 @@
-"""The HTTP APIs: one package per API."""

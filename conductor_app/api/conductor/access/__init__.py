@@ -1,1 +1,0 @@
-"""Views and serializers of applications, users, groups, permissions, tokens, secrets and environment variables."""

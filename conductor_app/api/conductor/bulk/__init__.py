@@ -1,1 +1,0 @@
-"""Views and serializers of requests that act on many workflow executions."""

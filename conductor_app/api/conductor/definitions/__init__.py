@@ -1,1 +1,0 @@
-"""Views and serializers of definitions, schemas, form templates, tags and test workflows."""

@@ -1,1 +1,0 @@
-"""Views and serializers of event handlers, events, webhooks and the event queue."""

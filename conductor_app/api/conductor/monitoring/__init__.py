@@ -1,1 +1,0 @@
-"""Views and serializers of the state and the administration of the server."""

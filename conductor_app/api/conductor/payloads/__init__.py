@@ -1,1 +1,0 @@
-"""Views and serializers of external payloads and files."""

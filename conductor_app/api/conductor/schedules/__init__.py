@@ -1,1 +1,0 @@
-"""Views and serializers of schedules and their executions."""

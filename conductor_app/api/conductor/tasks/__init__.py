@@ -1,1 +1,0 @@
-"""Views and serializers of tasks: poll, update, log, and human tasks."""

@@ -1,1 +1,0 @@
-"""Views and serializers of clients, roles and scopes."""

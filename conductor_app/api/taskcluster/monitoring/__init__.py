@@ -1,1 +1,0 @@
-"""Views and serializers of the state of the server."""

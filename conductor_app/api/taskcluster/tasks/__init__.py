@@ -1,1 +1,0 @@
-"""Views and serializers of tasks, their runs, claims and task groups."""

@@ -1,1 +1,0 @@
-"""Celery jobs, and the schedule on which beat calls them."""

@@ -1,0 +1,1 @@
+"""Bulk operations: one action on many runs."""

@@ -1,0 +1,1 @@
+"""Pages that plan and follow repairs: of one run, and of many."""

@@ -1,0 +1,1 @@
+"""Workflow and task definitions, schemas and tags."""

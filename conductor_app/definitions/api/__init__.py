@@ -1,0 +1,1 @@
+"""Endpoints of definitions, schemas, tags, simulations and folders of definitions."""

@@ -1,0 +1,1 @@
+"""The editor of definitions: text, canvas and forms of steps."""

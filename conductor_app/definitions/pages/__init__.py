@@ -1,0 +1,1 @@
+"""Pages of workflow and task definitions."""

@@ -1,0 +1,1 @@
+"""Simulations of a definition in memory."""

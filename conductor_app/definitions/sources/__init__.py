@@ -1,0 +1,1 @@
+"""Folders of definitions, such as Git repositories: plan, apply, drift, bundles."""

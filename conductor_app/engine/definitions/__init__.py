@@ -1,1 +1,0 @@
-"""Commands on definitions: save, delete, draft, bundle, simulate and test."""

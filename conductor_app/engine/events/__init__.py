@@ -1,1 +1,0 @@
-"""Events, event handlers and webhooks: intake, matching, actions, replays, and the outbox of event sinks."""

@@ -1,1 +1,0 @@
-"""Payloads and files outside the database: upload, download, link, remove."""

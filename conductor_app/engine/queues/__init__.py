@@ -1,1 +1,0 @@
-"""Commands on queues, and records of pollers and throughput."""

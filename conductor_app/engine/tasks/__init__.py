@@ -1,1 +1,0 @@
-"""Commands on tasks of runs: claim, report, update, and the human tasks."""

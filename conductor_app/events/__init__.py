@@ -1,0 +1,1 @@
+"""Events, event handlers, webhooks, sinks and publishers."""

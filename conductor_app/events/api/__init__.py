@@ -1,0 +1,1 @@
+"""Endpoints of event handlers, events and webhooks."""

@@ -1,0 +1,1 @@
+"""Commands on events, event handlers and webhooks."""

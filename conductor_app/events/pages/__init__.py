@@ -1,0 +1,1 @@
+"""Pages of events, event handlers and webhooks."""

@@ -1,0 +1,1 @@
+"""Processes that publish and consume events."""

@@ -1,0 +1,1 @@
+"""Failure groups, the failure inbox and alerts."""

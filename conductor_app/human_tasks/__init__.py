@@ -1,0 +1,1 @@
+"""Human tasks, their forms and their assignments."""

@@ -1,0 +1,1 @@
+"""Pages of human tasks and of form templates."""

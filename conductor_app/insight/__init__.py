@@ -1,1 +1,0 @@
-"""Read-only queries and texts for the pages and the API."""

@@ -1,1 +1,0 @@
-"""Queries about callers: the use of their quotas."""

@@ -1,1 +1,0 @@
-"""Queries about bulk operations and the selections of runs that they apply to."""

@@ -1,1 +1,0 @@
-"""Queries about definitions: catalogs, completions, versions, simulation reports and diagrams."""

@@ -1,1 +1,0 @@
-"""Queries about events, event sources, handlers and webhooks."""

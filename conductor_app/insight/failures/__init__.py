@@ -1,1 +1,0 @@
-"""Queries about failure groups and alerts."""

@@ -1,1 +1,0 @@
-"""Queries about the health, the load and the configuration of the engine."""

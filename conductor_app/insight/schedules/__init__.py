@@ -1,1 +1,0 @@
-"""Queries about schedules: calendar and forecast."""

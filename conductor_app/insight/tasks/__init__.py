@@ -1,1 +1,0 @@
-"""Queries about tasks of runs: waits, input provenance, logs, and human tasks."""

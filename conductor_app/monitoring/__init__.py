@@ -1,0 +1,1 @@
+"""Overview, health, metrics and the state of the server."""

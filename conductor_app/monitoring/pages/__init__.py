@@ -1,0 +1,1 @@
+"""Pages of the overview and of the system."""

@@ -1,0 +1,1 @@
+"""Queries about the health, the load and the configuration of the server."""

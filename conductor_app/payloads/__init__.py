@@ -1,0 +1,1 @@
+"""Payloads and files outside the database."""

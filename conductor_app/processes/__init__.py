@@ -1,0 +1,1 @@
+"""The processes of a server: command line, supervisor, background jobs, sweeps, upgrades."""

@@ -1,0 +1,1 @@
+"""Commands on runs: start, control, change, repair, remove."""

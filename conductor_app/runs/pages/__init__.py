@@ -1,0 +1,1 @@
+"""Pages of runs: list, run, history, comparison, start."""

@@ -1,0 +1,1 @@
+"""Queries about runs: cause, history, comparison, recent runs, retention."""

@@ -1,0 +1,1 @@
+"""The timeline of a run: the tree of its tasks, and their times."""

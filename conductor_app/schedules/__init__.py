@@ -1,0 +1,1 @@
+"""Schedules, their slots and their calendar."""

@@ -1,0 +1,1 @@
+"""Pages of schedules, their form and their calendar."""

@@ -1,0 +1,1 @@
+"""What combines all capabilities: admin site, sidebar, palette, addresses of the API, OpenAPI document."""

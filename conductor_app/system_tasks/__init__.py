@@ -1,0 +1,1 @@
+"""The built-in workers: HTTP, SQL, Kafka, events."""

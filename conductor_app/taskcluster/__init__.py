@@ -1,0 +1,1 @@
+"""Taskcluster's Queue, Auth and Object services on this engine."""

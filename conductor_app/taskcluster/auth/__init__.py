@@ -1,0 +1,1 @@
+"""Clients, scopes, roles and signatures of Taskcluster."""

@@ -1,0 +1,1 @@
+"""Commands on standalone tasks, task groups and artifacts."""

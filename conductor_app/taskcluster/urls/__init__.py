@@ -1,0 +1,1 @@
+"""URL patterns of the services."""

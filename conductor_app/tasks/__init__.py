@@ -1,0 +1,1 @@
+"""Tasks of runs: queues, gates, claims, polls, reports, limits, workers, logs."""

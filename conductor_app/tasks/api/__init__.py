@@ -1,0 +1,1 @@
+"""Endpoints of tasks and queues."""

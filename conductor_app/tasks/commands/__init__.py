@@ -1,0 +1,1 @@
+"""Commands on attempts and queues, and the records of pollers and throughput."""

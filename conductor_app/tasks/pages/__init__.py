@@ -1,0 +1,1 @@
+"""Pages of attempts, queues and workers, and the explanation of waits."""

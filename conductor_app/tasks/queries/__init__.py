@@ -1,0 +1,1 @@
+"""Queries about tasks, queues, gates and workers."""

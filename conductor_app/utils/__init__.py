@@ -1,0 +1,1 @@
+"""Small modules without dependencies: clock, randomness, JSON, formats, differences."""

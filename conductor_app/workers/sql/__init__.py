@@ -1,1 +1,0 @@
-"""Execute one SQL statement on a configured database."""
