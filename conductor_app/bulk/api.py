@@ -6,7 +6,7 @@ from functools import partial
 from django.http import HttpResponse
 
 from ..access.quotas import SEARCHES
-from ..core.document.fields import texts
+from ..core.document.fields import FieldSpec, FieldTable, IntegerOf, ListOf, MapOf, ObjectOf, read_text, texts
 from ..runs.api.control import require_ended
 from ..runs.api.serializers import parse_bulk_ids
 from ..runs.commands import lifecycle as run_commands
@@ -16,10 +16,17 @@ from ..runs.documents.workflows import find_run, wire_runs
 from ..runs.models import Run
 from ..web.api import documents as shapes
 from ..web.api import requests as request_body
+from ..web.api.documents import WORKFLOW
 from ..web.api.operations import REASON_QUERY, REMOVAL_QUERY, ApiOperation, Json
 from ..web.api.permissions import can_control_runs, can_remove_runs, can_view_runs
 from ..web.api.view import ConductorRequest, ConductorView
 from .commands import MAX_IDS, apply_to_each
+
+FOUND_WORKFLOW: FieldTable = (*WORKFLOW, FieldSpec("updatedTime", IntegerOf(64)))
+BULK_WORKFLOWS: FieldTable = (
+    FieldSpec("bulkErrorResults", MapOf(read_text)),
+    FieldSpec("bulkSuccessfulResults", ListOf(ObjectOf(FOUND_WORKFLOW))),
+)
 
 
 def bulk_response(request: ConductorRequest, path: str, command: Callable[[str], object]) -> HttpResponse:
@@ -173,7 +180,7 @@ class BulkSearch(ConductorView):
         "post": ApiOperation(
             "Get several workflows by their ids",
             permission=can_view_runs,
-            reply=shapes.BULK_WORKFLOWS,
+            reply=BULK_WORKFLOWS,
             body=texts,
             query={"includeTasks": bool},
             rate=SEARCHES,

@@ -13,12 +13,12 @@ from ..runs.models import Attempt
 from ..runs.queries.comparison import DOCUMENTS, compare_runs, comparison_candidates, find_run_id
 from ..tasks.queries.queues import queue_position
 from ..utils import clock
-from ..web.api import documents as insight_tables
 from ..web.api import requests as request_body
 from ..web.api.operations import NO_CONTENT, ApiOperation, Json, NoContent
 from ..web.api.permissions import RUN_VIEW_RIGHTS, can_control_run, can_view_run, may_debug
 from ..web.api.targets import run_in_address
 from ..web.api.view import ConductorRequest, ConductorView
+from . import serializers
 from .cause import run_cause
 from .serializers import (
     APPLY_REQUEST,
@@ -37,9 +37,7 @@ class RunCause(ConductorView):
     `gates`: the conditions that a pending task must meet. `operations`: what the status allows.
     """
 
-    operations = {
-        "get": ApiOperation("Explain the status of a run", permission=can_view_run, reply=insight_tables.CAUSE)
-    }
+    operations = {"get": ApiOperation("Explain the status of a run", permission=can_view_run, reply=serializers.CAUSE)}
 
     def get(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         run, now = find_run(workflow), clock.now()
@@ -58,7 +56,7 @@ class RunPlan(ConductorView):
 
     operations = {
         "post": ApiOperation(
-            "Plan an operation on a run", permission=can_control_run, reply=insight_tables.PLAN, body=PLAN_REQUEST
+            "Plan an operation on a run", permission=can_control_run, reply=serializers.PLAN, body=PLAN_REQUEST
         )
     }
 
@@ -112,7 +110,7 @@ class RunComparisonView(ConductorView):
 
     operations = {
         "get": ApiOperation(
-            "Compare two runs", permission=can_view_run, reply=insight_tables.COMPARISON, query={"with": str}
+            "Compare two runs", permission=can_view_run, reply=serializers.COMPARISON, query={"with": str}
         )
     }
 

@@ -2,7 +2,23 @@
 
 from typing import Any
 
-from ..core.document.fields import ChoiceOf, FieldSpec, FieldTable, read_boolean, read_mapping, read_name, read_text
+from ..core.document.fields import (
+    ChoiceOf,
+    FieldSpec,
+    FieldTable,
+    IntegerOf,
+    ListOf,
+    MapOf,
+    ObjectOf,
+    OrNull,
+    read_any,
+    read_boolean,
+    read_mapping,
+    read_name,
+    read_number,
+    read_text,
+    texts,
+)
 from ..core.errors import Invalid
 from ..core.states import RUN
 from ..core.task_impact import IMPACTS, TaskImpact
@@ -12,6 +28,7 @@ from ..runs.queries.comparison import ComparedTask, RunComparison
 from ..tasks.queries.queues import QueuePosition
 from ..tasks.queries.waiting import GateVerdict
 from ..utils.differences import MISSING, Difference
+from ..web.api.documents import LONG, WORKFLOW_STATUS, fields_of_type
 from ..web.api.requests import read_request
 from .cause import Cause
 
@@ -213,3 +230,71 @@ def difference_document(difference: Difference) -> Document:
     sides = {"before": difference.before, "after": difference.after}
     present = {name: value for name, value in sides.items() if value is not MISSING}
     return {"path": difference.path, "kind": difference.kind, **present}
+
+
+TASK_OF_RUN: FieldTable = fields_of_type(read_text, "workflowId", "taskReferenceName")
+GATE_HOLDER: FieldTable = (
+    *fields_of_type(read_text, "workflowId", "taskId", "workerId"),
+    FieldSpec("since", OrNull(LONG)),
+)
+GATE: FieldTable = (
+    *fields_of_type(read_text, "gate", "sentence"),
+    FieldSpec("isOpen", read_boolean),
+    FieldSpec("holders", ListOf(ObjectOf(GATE_HOLDER))),
+)
+POSITION: FieldTable = (
+    *fields_of_type(LONG, "tasksAhead", "earliestMs", "estimatedMs"),
+    FieldSpec("isLowerBound", read_boolean),
+    FieldSpec("sentence", read_text),
+    FieldSpec("ratePerSecond", read_number),
+)
+CAUSE: FieldTable = (
+    *fields_of_type(read_text, "workflowId", "workflowName", "sentence", "taskReferenceName", "taskId",
+                    "subWorkflowId"),
+    FieldSpec("version", IntegerOf()),
+    FieldSpec("status", WORKFLOW_STATUS),
+    FieldSpec("isWaiting", read_boolean),
+    FieldSpec("undeliveredMessageId", LONG),
+    FieldSpec("gates", ListOf(ObjectOf(GATE))),
+    FieldSpec("operations", texts),
+    FieldSpec("queuePosition", ObjectOf(POSITION)),
+)  # fmt: skip
+IMPACT: FieldTable = (
+    *fields_of_type(read_text, "taskReferenceName", "type", "status", "impact", "taskId", "subWorkflowId"),
+    FieldSpec("repeatsEffects", read_boolean),
+)
+PLANNED_WORKFLOW: FieldTable = (
+    *fields_of_type(read_text, "workflowId", "workflowName", "status", "statusAfter"),
+    FieldSpec("version", IntegerOf()),
+    *fields_of_type(read_boolean, "isNew", "isReplaced"),
+    FieldSpec("tasks", ListOf(ObjectOf(IMPACT))),
+)
+PLAN: FieldTable = (
+    *fields_of_type(read_text, "workflowId", "changedWorkflowId", "operation", "confirmationToken"),
+    *fields_of_type(LONG, "revision", "expiresAt"),
+    FieldSpec("counts", MapOf(IntegerOf())),
+    FieldSpec("repeatsExternalEffects", ListOf(ObjectOf(TASK_OF_RUN))),
+    FieldSpec("isIncomplete", read_boolean),
+    FieldSpec("workflows", ListOf(ObjectOf(PLANNED_WORKFLOW))),
+)
+DIFFERENCE: FieldTable = (
+    *fields_of_type(read_text, "path", "kind"),
+    *fields_of_type(read_any, "before", "after"),
+)
+COMPARED_TASK: FieldTable = (
+    *fields_of_type(read_text, "status", "workerId", "taskId"),
+    FieldSpec("attempts", IntegerOf()),
+    *fields_of_type(LONG, "queueMs", "durationMs"),
+)
+COMPARED_TASKS: FieldTable = (
+    FieldSpec("taskReferenceName", read_text),
+    FieldSpec("differs", read_boolean),
+    *fields_of_type(OrNull(ObjectOf(COMPARED_TASK)), "one", "other"),
+    FieldSpec("deltaMs", LONG),
+)
+COMPARISON: FieldTable = (
+    *fields_of_type(read_text, "workflowId", "otherWorkflowId"),
+    *fields_of_type(read_boolean, "haveSameDefinition", "haveSameVersion", "areIdentical", "isIncomplete"),
+    FieldSpec("tasks", ListOf(ObjectOf(COMPARED_TASKS))),
+    FieldSpec("payloads", MapOf(OrNull(ListOf(ObjectOf(DIFFERENCE))))),
+)

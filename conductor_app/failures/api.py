@@ -6,15 +6,48 @@ from django.http import HttpResponse
 
 from ..access.authentication import filter_readable
 from ..access.permissions import WORKFLOW_DEF
+from ..core.document.fields import FieldSpec, FieldTable, IntegerOf, ListOf, MapOf, ObjectOf, read_boolean, read_text
 from ..core.errors import Invalid, NotFound
 from ..utils import clock
 from ..utils.formatting import DAY_RANGE, LENGTHS, TimeRange
-from ..web.api import documents as insight_tables
+from ..web.api.documents import LONG, fields_of_type
 from ..web.api.operations import ApiOperation, Json
 from ..web.api.permissions import ALLOW_ALL
 from ..web.api.view import ConductorRequest, ConductorView
 from .models import Failure, FailureGroup
 from .queries import LAST, ORDERS, VIEWS, FailureDetail, FailureShare, ListedFailureGroup, failure_detail, failure_inbox
+
+FAILURE_GROUP_FIELDS: FieldTable = (
+    *fields_of_type(LONG, "id", "count", "firstAt", "lastAt"),
+    *fields_of_type(read_text, "definition", "message", "state", "sampleWorkflowId", "assignee", "note",
+                    "taskReferenceName"),
+)  # fmt: skip
+LAST_DAY: FieldTable = fields_of_type(LONG, "failures", "affectedRuns", "lostRuns")
+FAILURE_GROUP: FieldTable = (*FAILURE_GROUP_FIELDS, FieldSpec("lastDay", ObjectOf(LAST_DAY)))
+FAILURE_GROUPS: FieldTable = (
+    FieldSpec("isIncomplete", read_boolean),
+    FieldSpec("groups", ListOf(ObjectOf(FAILURE_GROUP))),
+)
+FAILURE_SHARE: FieldTable = (
+    FieldSpec("value", read_text),
+    *fields_of_type(LONG, "count", "percent", "basePercent"),
+    FieldSpec("isNotable", read_boolean),
+)
+COUNTS: FieldTable = (*fields_of_type(LONG, "since", "stepMs"), FieldSpec("values", ListOf(LONG)))
+FAILURE_SAMPLE: FieldTable = (
+    FieldSpec("at", LONG),
+    *fields_of_type(read_text, "message", "workflowId", "taskId", "workerId"),
+)
+FAILURE_DETAIL: FieldTable = (
+    *FAILURE_GROUP_FIELDS,
+    FieldSpec("firstVersion", IntegerOf()),
+    *fields_of_type(read_text, "firstBuild", "trace"),
+    *fields_of_type(LONG, "examined", "affectedRuns"),
+    FieldSpec("breakdown", MapOf(ListOf(ObjectOf(FAILURE_SHARE)))),
+    FieldSpec("counts", ObjectOf(COUNTS)),
+    FieldSpec("samples", ListOf(ObjectOf(FAILURE_SAMPLE))),
+)
+
 
 Document = dict[str, Any]
 
@@ -30,7 +63,7 @@ class FailureGroups(ConductorView):
         "get": ApiOperation(
             "List failure groups",
             permission=ALLOW_ALL,
-            reply=insight_tables.FAILURE_GROUPS,
+            reply=FAILURE_GROUPS,
             query={"view": str, "definition": str, "text": str, "sort": str},
         ),
     }
@@ -69,7 +102,7 @@ class FailureGroupInsight(ConductorView):
 
     operations = {
         "get": ApiOperation(
-            "Explain a failure group", permission=ALLOW_ALL, reply=insight_tables.FAILURE_DETAIL, query={"range": str}
+            "Explain a failure group", permission=ALLOW_ALL, reply=FAILURE_DETAIL, query={"range": str}
         ),
     }
 

@@ -44,6 +44,7 @@ from ..web.api.requests import errors_under, parse_integer
 from ..web.api.view import ConductorRequest, ConductorView
 from . import commands as form_templates
 from . import commands as human_tasks
+from . import serializers
 from .commands import visible_human_tasks
 from .models import FormTemplate, HumanTask
 from .queries import (
@@ -123,7 +124,7 @@ class HumanTaskSearch(ConductorView):
         "post": ApiOperation(
             "Search human tasks",
             permission=ALLOW_ALL,
-            reply=shapes.HUMAN_TASK_PAGE,
+            reply=serializers.HUMAN_TASK_PAGE,
             body=HUMAN_SEARCH,
             rate=SEARCHES,
         ),
@@ -162,7 +163,10 @@ class HumanTaskOne(ConductorView):
 
     operations = {
         "get": ApiOperation(
-            "Get a human task", permission=can_view_human_task, reply=shapes.HUMAN_TASK, query={"withTemplate": bool}
+            "Get a human task",
+            permission=can_view_human_task,
+            reply=serializers.HUMAN_TASK,
+            query={"withTemplate": bool},
         ),
     }
 
@@ -188,7 +192,7 @@ class HumanTaskClaim(ConductorView):
 
     operations = {
         "post": ApiOperation(
-            "Claim a human task", permission=can_complete_human_task, reply=shapes.HUMAN_TASK, query=CLAIM_QUERY
+            "Claim a human task", permission=can_complete_human_task, reply=serializers.HUMAN_TASK, query=CLAIM_QUERY
         ),
     }
 
@@ -208,7 +212,7 @@ class HumanTaskExternalClaim(ConductorView):
         "post": ApiOperation(
             "Claim a human task for an external user",
             permission=can_complete_human_task,
-            reply=shapes.HUMAN_TASK,
+            reply=serializers.HUMAN_TASK,
             query=CLAIM_QUERY,
         ),
     }
@@ -372,14 +376,14 @@ class FormTemplates(ConductorView):
         "get": ApiOperation(
             "List user form templates",
             permission=ALLOW_ALL,
-            reply=ArrayOf(shapes.FORM_TEMPLATE),
+            reply=ArrayOf(serializers.FORM_TEMPLATE),
             query={"name": str, "version": int},
         ),
         "post": ApiOperation(
             "Create or update a user form template",
             permission=can_save_template,
-            reply=shapes.FORM_TEMPLATE,
-            body=shapes.FORM_TEMPLATE,
+            reply=serializers.FORM_TEMPLATE,
+            body=serializers.FORM_TEMPLATE,
             query={"newVersion": bool},
         ),
     }
@@ -408,8 +412,8 @@ class FormTemplatesBulk(ConductorView):
         "post": ApiOperation(
             "Create or update several user form templates",
             permission=can_save_template,
-            reply=ArrayOf(shapes.FORM_TEMPLATE),
-            body=ArrayOf(shapes.FORM_TEMPLATE),
+            reply=ArrayOf(serializers.FORM_TEMPLATE),
+            body=ArrayOf(serializers.FORM_TEMPLATE),
             query={"newVersion": bool},
         ),
     }
@@ -428,7 +432,7 @@ class FormTemplateNamed(ConductorView):
         "get": ApiOperation(
             "Get the user form template of a human task",
             permission=can_view_human_task_by_name,
-            reply=shapes.FORM_TEMPLATE,
+            reply=serializers.FORM_TEMPLATE,
         ),
         "delete": ApiOperation(
             "Delete all versions of a user form template", permission=can_delete_template, reply=EMPTY_REPLY
@@ -451,7 +455,7 @@ class FormTemplateOne(ConductorView):
 
     operations = {
         "get": ApiOperation(
-            "Get a version of a user form template", permission=can_view_template, reply=shapes.FORM_TEMPLATE
+            "Get a version of a user form template", permission=can_view_template, reply=serializers.FORM_TEMPLATE
         ),
         "delete": ApiOperation(
             "Delete a version of a user form template", permission=can_delete_template, reply=EMPTY_REPLY

@@ -11,11 +11,15 @@ from ..core.document.fields import (
     IntegerOf,
     ListOf,
     ObjectOf,
+    read_boolean,
+    read_mapping,
     read_text,
     texts,
 )
 from ..core.errors import ValidationError, ValidationFailed
+from ..core.human_tasks import FORM_TEMPLATE as TEMPLATE_FIELDS
 from ..core.human_tasks import USER_TYPES, Assignee, format_assignees, human_task_definition
+from ..web.api.documents import TAGS, fields_of_type
 from ..web.api.requests import read_request
 from .models import FormTemplate
 from .queries import (
@@ -29,6 +33,7 @@ from .queries import (
     InboxFilter,
     UserFilter,
 )
+from .queries import STATES as HUMAN_STATES
 
 ADMIN, INBOX = "ADMIN", "INBOX"
 DEFAULT_SIZE = 15
@@ -191,3 +196,26 @@ def form_template_document(row: FormTemplate) -> dict[str, Any]:
     times = {"createTime": row.created_at, "updateTime": row.updated_at}
     facts = {name: value for name, value in {**people, **times}.items() if value}
     return {**row.document, "name": row.name, "version": row.version, **facts}
+
+
+FORM_TEMPLATE: FieldTable = (
+    *(TAGS if field.name == "tags" else field for field in TEMPLATE_FIELDS),
+    *fields_of_type(read_text, "createdBy", "updatedBy"),
+    *fields_of_type(IntegerOf(64), "createTime", "updateTime"),
+)
+HUMAN_TASK: FieldTable = (
+    *fields_of_type(read_text, "taskId", "taskRefName", "workflowId", "workflowName", "definitionName", "displayName",
+           "createdBy",
+            "updatedBy"),
+    FieldSpec("state", ChoiceOf(*HUMAN_STATES)),
+    FieldSpec("assignee", ObjectOf(USER)),
+    FieldSpec("claimant", ObjectOf(USER)),
+    *fields_of_type(read_mapping, "humanTaskDef", "input", "output"),
+    *fields_of_type(IntegerOf(64), "createdOn", "updatedOn"),
+)  # fmt: skip
+HUMAN_TASK_PAGE: FieldTable = (
+    *fields_of_type(IntegerOf(64), "totalHits", "searchedSince"),
+    *fields_of_type(IntegerOf(), "start", "hits", "pageSizeLimit"),
+    FieldSpec("totalHitsIsLowerBound", read_boolean),
+    FieldSpec("results", ListOf(ObjectOf(HUMAN_TASK))),
+)

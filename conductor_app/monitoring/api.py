@@ -32,7 +32,7 @@ from prometheus_client.registry import Collector
 
 from ..access.authentication import authenticate, authenticate_token
 from ..access.permissions import READ, WORKFLOW, WORKFLOW_DEF
-from ..core.document.fields import IntegerOf, MapOf
+from ..core.document.fields import FieldTable, IntegerOf, MapOf, read_text
 from ..core.errors import Forbidden, Unauthenticated
 from ..db import replica
 from ..db.transient_errors import discard_broken_connection, is_database_error
@@ -46,11 +46,14 @@ from ..telemetry import metrics as pool_metrics
 from ..telemetry.metrics import MAX_NAMES, OTHER_NAMES, render_metrics
 from ..utils import clock, process_state
 from ..web.api import documents as shapes
+from ..web.api.documents import fields_of_type
 from ..web.api.operations import PLAIN_TEXT, ApiOperation, ArrayOf, Json, PlainText
 from ..web.api.permissions import ADMINISTRATORS_ONLY, ALLOW_ALL, can_control_run, can_requeue_task_type
 from ..web.api.view import ConductorRequest, ConductorView
 from .commands import ReadinessCheck, check_readiness
 from .queries.health import EngineLoad, measure_load
+
+CONFIGURATION: FieldTable = fields_of_type(read_text, "version", "apiAccess", "ownerEmailMandatory")
 
 
 def require_metrics_access(request: HttpRequest) -> None:
@@ -291,7 +294,7 @@ class Configuration(ConductorView):
     """GET /api/admin/config: return the configuration that clients may see, as text."""
 
     operations = {
-        "get": ApiOperation("Get the configuration of the server", permission=ALLOW_ALL, reply=shapes.CONFIGURATION),
+        "get": ApiOperation("Get the configuration of the server", permission=ALLOW_ALL, reply=CONFIGURATION),
     }
 
     def get(self, request: ConductorRequest) -> HttpResponse:

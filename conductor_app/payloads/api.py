@@ -12,7 +12,6 @@ from ..access.tokens import file_path, sign_link, verify_file_link, verify_link
 from ..core.document.fields import read_mapping
 from ..core.errors import Invalid
 from ..settings import conf
-from ..web.api import documents as shapes
 from ..web.api import requests as request_body
 from ..web.api.operations import (
     BINARY,
@@ -28,7 +27,7 @@ from ..web.api.operations import (
 from ..web.api.permissions import can_transfer_payload, can_upload_files, can_view_files
 from ..web.api.requests import parse_integer, receive_body
 from ..web.api.view import ConductorRequest, ConductorView
-from . import blob_storage
+from . import blob_storage, serializers
 from . import commands as payload_storage
 from . import files as file_contents
 from . import files as file_handles
@@ -55,7 +54,7 @@ class Files(ConductorView):
         "post": ApiOperation(
             "Create a file of a workflow",
             permission=can_upload_files,
-            reply=shapes.CREATED_FILE,
+            reply=serializers.CREATED_FILE,
             body=NEW_FILE,
             status=201,
         ),
@@ -74,7 +73,7 @@ class FileOne(ConductorView):
     """GET /api/files/{workflow}/{file}: get a file without its content."""
 
     operations = {
-        "get": ApiOperation("Get a file of a workflow", permission=can_view_files, reply=shapes.FILE),
+        "get": ApiOperation("Get a file of a workflow", permission=can_view_files, reply=serializers.FILE),
     }
 
     def get(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
@@ -85,7 +84,9 @@ class FileUploadAddress(ConductorView):
     """GET /api/files/{workflow}/{file}/upload-url: get the address to upload the content."""
 
     operations = {
-        "get": ApiOperation("Get the address to upload a file", permission=can_upload_files, reply=shapes.FILE_ADDRESS),
+        "get": ApiOperation(
+            "Get the address to upload a file", permission=can_upload_files, reply=serializers.FILE_ADDRESS
+        ),
     }
 
     def get(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
@@ -98,7 +99,9 @@ class FileDownloadAddress(ConductorView):
     """GET /api/files/{workflow}/{file}/download-url: get the address to download the content."""
 
     operations = {
-        "get": ApiOperation("Get the address to download a file", permission=can_view_files, reply=shapes.FILE_ADDRESS),
+        "get": ApiOperation(
+            "Get the address to download a file", permission=can_view_files, reply=serializers.FILE_ADDRESS
+        ),
     }
 
     def get(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
@@ -169,7 +172,9 @@ class FileUploadComplete(ConductorView):
     """POST /api/files/{workflow}/{file}/upload-complete: complete the upload."""
 
     operations = {
-        "post": ApiOperation("Complete the upload of a file", permission=can_upload_files, reply=shapes.FINISHED_FILE),
+        "post": ApiOperation(
+            "Complete the upload of a file", permission=can_upload_files, reply=serializers.FINISHED_FILE
+        ),
     }
 
     def post(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
@@ -181,7 +186,7 @@ class FileParts(ConductorView):
 
     operations = {
         "post": ApiOperation(
-            "Start a multipart upload of a file", permission=can_upload_files, reply=shapes.FILE_UPLOAD
+            "Start a multipart upload of a file", permission=can_upload_files, reply=serializers.FILE_UPLOAD
         ),
     }
 
@@ -195,7 +200,7 @@ class FilePart(ConductorView):
 
     operations = {
         "get": ApiOperation(
-            "Get the address to upload a part of a file", permission=can_upload_files, reply=shapes.FILE_ADDRESS
+            "Get the address to upload a part of a file", permission=can_upload_files, reply=serializers.FILE_ADDRESS
         ),
     }
 
@@ -209,7 +214,7 @@ class FilePartsComplete(ConductorView):
 
     operations = {
         "post": ApiOperation(
-            "Complete a multipart upload", permission=can_upload_files, reply=shapes.FINISHED_FILE, body=PART_TAGS
+            "Complete a multipart upload", permission=can_upload_files, reply=serializers.FINISHED_FILE, body=PART_TAGS
         ),
     }
 
@@ -254,7 +259,7 @@ class PayloadLocation(ConductorView):
         "get": ApiOperation(
             "Get the address to upload or download a payload",
             permission=can_transfer_payload,
-            reply=shapes.LOCATION,
+            reply=serializers.LOCATION,
             query={"path!": str, "operation!": str, "payloadType!": str},
             changes_state=True,
         ),

@@ -3,8 +3,9 @@
 from typing import Any
 
 from ..access.tokens import file_address
-from ..core.document.fields import FieldSpec, FieldTable, ListOf, read_name, read_text
+from ..core.document.fields import FieldSpec, FieldTable, IntegerOf, ListOf, read_name, read_text
 from ..core.errors import Invalid
+from ..web.api.documents import fields_of_type
 from ..web.api.requests import read_request
 from .models import FileHandle
 
@@ -90,3 +91,21 @@ def address_document(row: FileHandle, run_id: str, operation: str, origin: str, 
 def finished_document(row: FileHandle) -> dict[str, Any]:
     """Return the document of a completely uploaded file."""
     return {"fileHandleId": file_handle_id(row), "uploadStatus": row.status, "contentHash": row.digest}
+
+
+CREATED_FILE: FieldTable = (
+    *fields_of_type(read_text, "fileHandleId", "fileName", "contentType", "storageType", "uploadStatus", "uploadUrl"),
+    *fields_of_type(IntegerOf(64), "uploadUrlExpiresAt", "createdAt"),
+)
+FILE: FieldTable = (
+    *fields_of_type(read_text, "fileHandleId", "fileName", "contentType", "contentHash", "storageType", "uploadStatus",
+            "workflowId", "taskId"),
+    *fields_of_type(IntegerOf(64), "fileSize", "createdAt", "updatedAt"),
+)  # fmt: skip
+FILE_ADDRESS: FieldTable = (
+    *fields_of_type(read_text, "fileHandleId", "uploadUrl", "downloadUrl"),
+    FieldSpec("expiresAt", IntegerOf(64)),
+)
+FINISHED_FILE: FieldTable = fields_of_type(read_text, "fileHandleId", "uploadStatus", "contentHash")
+FILE_UPLOAD: FieldTable = fields_of_type(read_text, "fileHandleId", "uploadId")
+LOCATION: FieldTable = fields_of_type(read_text, "uri", "path")

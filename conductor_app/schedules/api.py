@@ -16,7 +16,6 @@ from ..core.errors import Invalid, NotFound, RequestRefused
 from ..core.validation.lint_unknown_fields import lint_document
 from ..definitions.api.tags import ObjectTags
 from ..utils import clock
-from ..web.api import documents as insight_tables
 from ..web.api import documents as shapes
 from ..web.api import requests as request_body
 from ..web.api.documents import TAG
@@ -45,6 +44,7 @@ from ..web.api.requests import QueryParameters
 from ..web.api.view import ConductorRequest, ConductorView
 from . import commands as schedules_commands
 from . import firing as schedules_firing
+from . import serializers
 from .models import Schedule
 from .queries import upcoming_slots
 from .serializers import SENT_SCHEDULE, find_executions, order_rows, parse_schedule, wire_execution, wire_schedule
@@ -83,13 +83,16 @@ class Schedules(ConductorView):
 
     operations = {
         "get": ApiOperation(
-            "List all schedules", permission=ALLOW_ALL, reply=ArrayOf(shapes.SCHEDULE), query={"workflowName": str}
+            "List all schedules",
+            permission=ALLOW_ALL,
+            reply=ArrayOf(serializers.SCHEDULE_DOCUMENT),
+            query={"workflowName": str},
         ),
         "post": ApiOperation(
             "Create or update a schedule",
             permission=can_save_schedule,
-            reply=shapes.SCHEDULE,
-            body=shapes.SCHEDULE,
+            reply=serializers.SCHEDULE_DOCUMENT,
+            body=serializers.SCHEDULE_DOCUMENT,
             reports_findings=True,
         ),
     }
@@ -111,7 +114,7 @@ class ScheduleSearch(ConductorView):
         "get": ApiOperation(
             "Search schedules",
             permission=ALLOW_ALL,
-            reply=shapes.SCHEDULE_PAGE,
+            reply=serializers.SCHEDULE_PAGE,
             query=PAGE_QUERY | {"workflowName": str, "scheduleName": str, "paused": bool},
             rate=SEARCHES,
         ),
@@ -133,7 +136,7 @@ class ScheduleOne(ConductorView):
     """GET, DELETE /api/scheduler/schedules/{name}: get or delete a schedule."""
 
     operations = {
-        "get": ApiOperation("Get a schedule", permission=can_view_schedule, reply=shapes.SCHEDULE),
+        "get": ApiOperation("Get a schedule", permission=can_view_schedule, reply=serializers.SCHEDULE_DOCUMENT),
         "delete": ApiOperation("Delete a schedule", permission=can_delete_schedule, reply=EMPTY_REPLY),
     }
 
@@ -250,7 +253,10 @@ class SchedulesByTag(ConductorView):
 
     operations = {
         "get": ApiOperation(
-            "List schedules with a tag", permission=ALLOW_ALL, reply=ArrayOf(shapes.SCHEDULE), query={"tag!": str}
+            "List schedules with a tag",
+            permission=ALLOW_ALL,
+            reply=ArrayOf(serializers.SCHEDULE_DOCUMENT),
+            query={"tag!": str},
         ),
     }
 
@@ -275,7 +281,7 @@ class ScheduleForecast(ConductorView):
         "get": ApiOperation(
             "Forecast the slots of a schedule",
             permission=can_view_schedule,
-            reply=insight_tables.FORECAST,
+            reply=serializers.FORECAST,
             query={"count": int},
         ),
     }
@@ -362,7 +368,7 @@ class ScheduleBackfill(ConductorView):
         "post": ApiOperation(
             "Start the runs that a schedule missed",
             permission=can_run_schedule,
-            reply=shapes.BACKFILL,
+            reply=serializers.BACKFILL,
             query={"startTime!": int, "endTime": int, "reason": str},
         ),
     }
@@ -383,7 +389,7 @@ class ExecutionSearch(ConductorView):
         "get": ApiOperation(
             "Search the starts of schedules",
             permission=ALLOW_ALL,
-            reply=shapes.EXECUTION_PAGE,
+            reply=serializers.EXECUTION_PAGE,
             query=PAGE_QUERY | {"query": str},
             rate=SEARCHES,
         ),
@@ -435,7 +441,7 @@ class SchedulerRequeue(ConductorView):
         "get": ApiOperation(
             "Repair schedules without a next start time",
             permission=ADMINISTRATORS_ONLY,
-            reply=shapes.REPAIR,
+            reply=serializers.REPAIR,
             changes_state=True,
         ),
     }

@@ -25,10 +25,11 @@ from ..core.document.fields import (
     read_name,
     read_text,
     seconds,
+    texts,
 )
 from ..core.errors import Invalid
 from ..runs.api.serializers import START_REQUEST, parse_start_request
-from ..web.api.documents import parse_tags
+from ..web.api.documents import LONG, TAGS, fields_of_type, parse_tags
 from ..web.api.requests import errors_under, parse_integer, read_request
 from .models import Schedule, ScheduleExecution
 
@@ -194,3 +195,19 @@ def wire_execution(row: ScheduleExecution) -> dict[str, Any]:
         "zoneId": row.zone_id,
         **{name: value for name, value in facts.items() if value},
     }
+
+
+SCHEDULE_DOCUMENT: FieldTable = tuple(TAGS if field.name == "tags" else field for field in SCHEDULE_REPLY)
+SCHEDULE_PAGE: FieldTable = (
+    FieldSpec("totalHits", IntegerOf(64)),
+    FieldSpec("results", ListOf(ObjectOf(SCHEDULE_DOCUMENT))),
+)
+EXECUTION_PAGE: FieldTable = (FieldSpec("totalHits", IntegerOf(64)), FieldSpec("results", ListOf(ObjectOf(EXECUTION))))
+BACKFILL: FieldTable = (FieldSpec("slots", IntegerOf()),)
+REPAIR: FieldTable = (FieldSpec("recordIds.size", IntegerOf()), FieldSpec("sampleIds", texts))
+SLOT: FieldTable = (FieldSpec("at", LONG), *fields_of_type(read_text, "local", "zoneId", "note"))
+FORECAST: FieldTable = (
+    FieldSpec("name", read_text),
+    FieldSpec("isPaused", read_boolean),
+    FieldSpec("slots", ListOf(ObjectOf(SLOT))),
+)

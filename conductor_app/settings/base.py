@@ -155,3 +155,5 @@ CELERY_BEAT_SCHEDULER = "conductor_app.processes.beat:LeaderScheduler"
 CELERY_BEAT_MAX_LOOP_INTERVAL = 1
 # The number of jobs after which beat stores their last runs for the pages: about every ten seconds.
 CELERY_BEAT_SYNC_EVERY = 30
+
+REST_FRAMEWORK = {"DEFAULT_SCHEMA_CLASS": "conductor_app.site.openapi.schema.ConductorSchema"}

@@ -12,7 +12,6 @@ from ...core.document.fields import MapOf, ObjectOf
 from ...core.document.fields import read_text as permission_views_read_text
 from ...core.errors import Invalid, NotFound
 from ...settings import conf
-from ...web.api import documents as shapes
 from ...web.api import requests as request_body
 from ...web.api.operations import EMPTY_REPLY, ApiOperation, ArrayOf, ArraysByKey, EmptyOk, Json
 from ...web.api.permissions import (
@@ -36,6 +35,7 @@ from ..commands.users import find_subject
 from ..grants import creator_accesses
 from ..models import AccessKey, Application, Grant
 from ..permissions import APPLICATION, RIGHT_BY_NAME, SYSTEM_ROLES, role_group
+from . import serializers
 from . import serializers as wire
 from .serializers import access_key_document, application_document, read_text
 from .users import user_response
@@ -45,12 +45,12 @@ class Applications(ConductorView):
     """GET, POST /api/applications: list all applications, or create one."""
 
     operations = {
-        "get": ApiOperation("List all applications", permission=ALLOW_ALL, reply=ArrayOf(shapes.APPLICATION)),
+        "get": ApiOperation("List all applications", permission=ALLOW_ALL, reply=ArrayOf(serializers.APPLICATION)),
         "post": ApiOperation(
             "Create an application",
             permission=can_create_application,
-            reply=shapes.APPLICATION,
-            body=shapes.NEW_APPLICATION,
+            reply=serializers.APPLICATION,
+            body=serializers.NEW_APPLICATION,
         ),
     }
 
@@ -68,12 +68,12 @@ class ApplicationOne(ConductorView):
     """GET, PUT, DELETE /api/applications/{id}: get, rename or delete an application."""
 
     operations = {
-        "get": ApiOperation("Get an application", permission=can_view_application, reply=shapes.APPLICATION),
+        "get": ApiOperation("Get an application", permission=can_view_application, reply=serializers.APPLICATION),
         "put": ApiOperation(
             "Rename an application",
             permission=can_update_application,
-            reply=shapes.APPLICATION,
-            body=shapes.NEW_APPLICATION,
+            reply=serializers.APPLICATION,
+            body=serializers.NEW_APPLICATION,
         ),
         "delete": ApiOperation("Delete an application", permission=can_delete_application, reply=EMPTY_REPLY),
     }
@@ -95,7 +95,9 @@ class ApplicationOfKey(ConductorView):
 
     operations = {
         "get": ApiOperation(
-            "Get the application of an access key", permission=can_view_application_of_key, reply=shapes.APPLICATION
+            "Get the application of an access key",
+            permission=can_view_application_of_key,
+            reply=serializers.APPLICATION,
         ),
     }
 
@@ -111,10 +113,12 @@ class AccessKeys(ConductorView):
 
     operations = {
         "get": ApiOperation(
-            "List the access keys of an application", permission=can_view_application, reply=ArrayOf(shapes.ACCESS_KEY)
+            "List the access keys of an application",
+            permission=can_view_application,
+            reply=ArrayOf(serializers.ACCESS_KEY),
         ),
         "post": ApiOperation(
-            "Create an access key and its secret", permission=can_update_application, reply=shapes.CREATED_KEY
+            "Create an access key and its secret", permission=can_update_application, reply=serializers.CREATED_KEY
         ),
     }
 
@@ -144,7 +148,7 @@ class AccessKeyStatus(ConductorView):
 
     operations = {
         "post": ApiOperation(
-            "Enable or disable an access key", permission=can_update_application, reply=shapes.ACCESS_KEY
+            "Enable or disable an access key", permission=can_update_application, reply=serializers.ACCESS_KEY
         ),
     }
 
@@ -177,7 +181,7 @@ class Authorizations(ConductorView):
             "Grant permissions for a target",
             permission=ADMINISTRATORS_ONLY,
             reply=EMPTY_REPLY,
-            body=shapes.AUTHORIZATION,
+            body=serializers.AUTHORIZATION,
         ),
         "delete": ApiOperation("Revoke permissions for a target", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY),
     }
@@ -206,7 +210,7 @@ class TargetPermissions(ConductorView):
         "get": ApiOperation(
             "List the permissions that are granted for a target",
             permission=can_view_users,
-            reply=ArraysByKey(shapes.REFERENCE),
+            reply=ArraysByKey(serializers.REFERENCE),
         ),
     }
 
@@ -227,8 +231,10 @@ class RoleList(ConductorView):
     """GET, POST /api/roles: list all roles, or create one."""
 
     operations = {
-        "get": ApiOperation("List all roles", permission=ALLOW_ALL, reply=ArrayOf(shapes.ROLE)),
-        "post": ApiOperation("Create a role", permission=ADMINISTRATORS_ONLY, reply=shapes.ROLE, body=shapes.NEW_ROLE),
+        "get": ApiOperation("List all roles", permission=ALLOW_ALL, reply=ArrayOf(serializers.ROLE)),
+        "post": ApiOperation(
+            "Create a role", permission=ADMINISTRATORS_ONLY, reply=serializers.ROLE, body=serializers.NEW_ROLE
+        ),
     }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
@@ -245,7 +251,7 @@ class SystemRoles(ConductorView):
     """GET /api/roles/system: get the built-in roles by name."""
 
     operations = {
-        "get": ApiOperation("List the built-in roles", permission=ALLOW_ALL, reply=MapOf(ObjectOf(shapes.ROLE))),
+        "get": ApiOperation("List the built-in roles", permission=ALLOW_ALL, reply=MapOf(ObjectOf(serializers.ROLE))),
     }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
@@ -257,7 +263,7 @@ class CustomRoles(ConductorView):
     """GET /api/roles/custom: list the custom roles."""
 
     operations = {
-        "get": ApiOperation("List the custom roles", permission=ALLOW_ALL, reply=ArrayOf(shapes.ROLE)),
+        "get": ApiOperation("List the custom roles", permission=ALLOW_ALL, reply=ArrayOf(serializers.ROLE)),
     }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
@@ -285,8 +291,10 @@ class RoleOne(ConductorView):
     """GET, PUT, DELETE /api/roles/{name}: get, update or delete a role."""
 
     operations = {
-        "get": ApiOperation("Get a role", permission=ALLOW_ALL, reply=shapes.ROLE),
-        "put": ApiOperation("Update a role", permission=ADMINISTRATORS_ONLY, reply=shapes.ROLE, body=shapes.NEW_ROLE),
+        "get": ApiOperation("Get a role", permission=ALLOW_ALL, reply=serializers.ROLE),
+        "put": ApiOperation(
+            "Update a role", permission=ADMINISTRATORS_ONLY, reply=serializers.ROLE, body=serializers.NEW_ROLE
+        ),
         "delete": ApiOperation("Delete a role", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY),
     }
 
@@ -307,7 +315,7 @@ class Tokens(ConductorView):
     """POST /api/token: create an access token for the key and secret of an application."""
 
     operations = {
-        "post": ApiOperation("Create an access token for a key", reply=shapes.TOKEN, body=shapes.CREDENTIALS),
+        "post": ApiOperation("Create an access token for a key", reply=serializers.TOKEN, body=serializers.CREDENTIALS),
     }
 
     needs_login = False
@@ -337,7 +345,7 @@ class TokenUser(ConductorView):
     """GET /api/token/userInfo: get the user of the token, with roles and groups."""
 
     operations = {
-        "get": ApiOperation("Get the user of the access token", permission=ALLOW_ALL, reply=shapes.USER),
+        "get": ApiOperation("Get the user of the access token", permission=ALLOW_ALL, reply=serializers.USER),
     }
 
     def get(self, request: ConductorRequest) -> HttpResponse:

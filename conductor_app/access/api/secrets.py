@@ -9,7 +9,6 @@ from django.http import HttpResponse
 
 from ...core.document.fields import MapOf, OrNull, read_boolean, read_text, texts
 from ...definitions.api.tags import ObjectTags
-from ...web.api import documents as shapes
 from ...web.api import requests as request_body
 from ...web.api.documents import TAG
 from ...web.api.operations import EMPTY_REPLY, PLAIN_TEXT, ApiOperation, ArrayOf, EmptyOk, Json, PlainText
@@ -30,6 +29,7 @@ from ..commands import secrets as secrets_and_variables
 from ..models import Secret, Variable
 from ..permissions import READ, SECRET, VARIABLE
 from ..secrets import clear_cache
+from . import serializers
 from .serializers import decode_text, wire_secret, wire_secret_with_tags
 
 FALSE_READS_AS_TRUE = ("node", "undici")
@@ -61,7 +61,9 @@ class SecretsInDetail(ConductorView):
     """GET /api/secrets/v2: list the names and timestamps of the stored secrets."""
 
     operations = {
-        "get": ApiOperation("List secrets with their timestamps", permission=ALLOW_ALL, reply=ArrayOf(shapes.SECRET)),
+        "get": ApiOperation(
+            "List secrets with their timestamps", permission=ALLOW_ALL, reply=ArrayOf(serializers.SECRET)
+        ),
     }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
@@ -73,7 +75,7 @@ class SecretsWithTags(ConductorView):
 
     operations = {
         "get": ApiOperation(
-            "List secrets with their tags", permission=ALLOW_ALL, reply=ArrayOf(shapes.SECRET_WITH_TAGS)
+            "List secrets with their tags", permission=ALLOW_ALL, reply=ArrayOf(serializers.SECRET_WITH_TAGS)
         ),
     }
 
@@ -155,7 +157,7 @@ class EnvironmentVariables(ConductorView):
     """GET /api/environment: list all variables with their values."""
 
     operations = {
-        "get": ApiOperation("List environment variables", permission=ALLOW_ALL, reply=ArrayOf(shapes.VARIABLE)),
+        "get": ApiOperation("List environment variables", permission=ALLOW_ALL, reply=ArrayOf(serializers.VARIABLE)),
     }
 
     def get(self, request: ConductorRequest) -> HttpResponse:

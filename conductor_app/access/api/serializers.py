@@ -12,8 +12,11 @@ import orjson
 from django.contrib.auth.models import Group, User
 from django.db.models import QuerySet
 
+from ...core.document.fields import FieldSpec, FieldTable, IntegerOf, ListOf, MapOf, ObjectOf, read_boolean, texts
+from ...core.document.fields import read_text as read_text_field
 from ...core.errors import Invalid
 from ...core.masking import REDACTED
+from ...web.api.documents import TAGS, fields_of_type
 from ..models import AccessKey, Application, Grant, GroupProfile, Secret, UserProfile
 from ..permissions import ACCESSES, GRANTABLE_TARGET_TYPES, RIGHT_BY_PERMISSION, normalize_target_type
 from ..tokens import APPLICATION_USER_PREFIX
@@ -259,3 +262,54 @@ def decode_text(body: bytes) -> str:
     except UnicodeDecodeError:
         # The bytes themselves may be secret: they are not repeated.
         raise Invalid("The value must be text in UTF-8.") from None
+
+
+SECRET: FieldTable = (
+    *fields_of_type(read_text_field, "name", "partial"),
+    *fields_of_type(IntegerOf(64), "created_at", "updated_at"),
+)
+SECRET_WITH_TAGS: FieldTable = (FieldSpec("name", read_text_field), TAGS)
+VARIABLE: FieldTable = fields_of_type(read_text_field, "name", "value")
+CREDENTIALS: FieldTable = fields_of_type(read_text_field, "keyId", "keySecret")
+TOKEN: FieldTable = fields_of_type(read_text_field, "token")
+PERMISSION: FieldTable = fields_of_type(read_text_field, "name")
+ROLE: FieldTable = (FieldSpec("name", read_text_field), FieldSpec("permissions", ListOf(ObjectOf(PERMISSION))))
+GROUP: FieldTable = (
+    *fields_of_type(read_text_field, "id", "description"),
+    FieldSpec("roles", ListOf(ObjectOf(ROLE))),
+    FieldSpec("defaultAccess", MapOf(texts)),
+    FieldSpec("contactInformation", MapOf(read_text_field)),
+)
+USER: FieldTable = (
+    *fields_of_type(read_text_field, "id", "name", "uuid", "encryptedIdDisplayValue"),
+    FieldSpec("roles", ListOf(ObjectOf(ROLE))),
+    FieldSpec("groups", ListOf(ObjectOf(GROUP))),
+    *fields_of_type(read_boolean, "applicationUser", "encryptedId"),
+    FieldSpec("contactInformation", MapOf(read_text_field)),
+)
+APPLICATION: FieldTable = (
+    *fields_of_type(read_text_field, "id", "name", "createdBy", "updatedBy"),
+    *fields_of_type(IntegerOf(64), "createTime", "updateTime"),
+)
+NEW_APPLICATION: FieldTable = fields_of_type(read_text_field, "name")
+NEW_USER: FieldTable = (
+    FieldSpec("name", read_text_field),
+    *fields_of_type(texts, "roles", "groups"),
+    FieldSpec("contactInformation", MapOf(read_text_field)),
+)
+NEW_GROUP: FieldTable = (
+    FieldSpec("description", read_text_field),
+    FieldSpec("roles", texts),
+    FieldSpec("defaultAccess", MapOf(texts)),
+)
+NEW_ROLE: FieldTable = (FieldSpec("name", read_text_field), FieldSpec("permissions", texts))
+ACCESS_KEY: FieldTable = (*fields_of_type(read_text_field, "id", "status"), FieldSpec("createdAt", IntegerOf(64)))
+CREATED_KEY: FieldTable = fields_of_type(read_text_field, "id", "secret")
+REFERENCE: FieldTable = fields_of_type(read_text_field, "type", "id")
+AUTHORIZATION: FieldTable = (
+    FieldSpec("subject", ObjectOf(REFERENCE)),
+    FieldSpec("target", ObjectOf(REFERENCE)),
+    FieldSpec("access", texts),
+)
+GRANT: FieldTable = (FieldSpec("target", ObjectOf(REFERENCE)), FieldSpec("access", texts))
+GRANTED: FieldTable = (FieldSpec("grantedAccess", ListOf(ObjectOf(GRANT))),)

@@ -7,7 +7,6 @@ from django.contrib.auth.models import User
 from django.http import HttpResponse
 
 from ...core.document.fields import MapOf, read_boolean, texts
-from ...web.api import documents as shapes
 from ...web.api import requests as request_body
 from ...web.api.operations import EMPTY_REPLY, ApiOperation, ArrayOf, EmptyOk, Json
 from ...web.api.permissions import ADMINISTRATORS_ONLY, can_view_users
@@ -19,6 +18,7 @@ from ..commands.users import list_groups as all_groups
 from ..models import Grant
 from ..permissions import ACCESSES, effective_groups, read_permission_set
 from ..tokens import APPLICATION_USER_PREFIX
+from . import serializers
 from . import serializers as wire
 
 
@@ -27,7 +27,7 @@ class Users(ConductorView):
 
     operations = {
         "get": ApiOperation(
-            "List all users", permission=can_view_users, reply=ArrayOf(shapes.USER), query={"apps": bool}
+            "List all users", permission=can_view_users, reply=ArrayOf(serializers.USER), query={"apps": bool}
         ),
     }
 
@@ -42,9 +42,9 @@ class UserOne(ConductorView):
     """GET, PUT, DELETE /api/users/{id}: get, save or delete a user. PUT creates a user who does not exist."""
 
     operations = {
-        "get": ApiOperation("Get a user", permission=can_view_users, reply=shapes.USER),
+        "get": ApiOperation("Get a user", permission=can_view_users, reply=serializers.USER),
         "put": ApiOperation(
-            "Create or update a user", permission=ADMINISTRATORS_ONLY, reply=shapes.USER, body=shapes.NEW_USER
+            "Create or update a user", permission=ADMINISTRATORS_ONLY, reply=serializers.USER, body=serializers.NEW_USER
         ),
         "delete": ApiOperation("Delete a user", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY),
     }
@@ -71,7 +71,7 @@ class UserPermissions(ConductorView):
     """GET /api/users/{userId}/permissions: list the accesses that are granted to a user directly or by a group."""
 
     operations = {
-        "get": ApiOperation("List the permissions of a user", permission=can_view_users, reply=shapes.GRANTED),
+        "get": ApiOperation("List the permissions of a user", permission=can_view_users, reply=serializers.GRANTED),
     }
 
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
@@ -108,7 +108,7 @@ class Groups(ConductorView):
     """GET /api/groups: list all groups."""
 
     operations = {
-        "get": ApiOperation("List all groups", permission=can_view_users, reply=ArrayOf(shapes.GROUP)),
+        "get": ApiOperation("List all groups", permission=can_view_users, reply=ArrayOf(serializers.GROUP)),
     }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
@@ -119,9 +119,12 @@ class GroupOne(ConductorView):
     """GET, PUT, DELETE /api/groups/{id}: get, save or delete a group. PUT creates a group that does not exist."""
 
     operations = {
-        "get": ApiOperation("Get a group", permission=can_view_users, reply=shapes.GROUP),
+        "get": ApiOperation("Get a group", permission=can_view_users, reply=serializers.GROUP),
         "put": ApiOperation(
-            "Create or update a group", permission=ADMINISTRATORS_ONLY, reply=shapes.GROUP, body=shapes.NEW_GROUP
+            "Create or update a group",
+            permission=ADMINISTRATORS_ONLY,
+            reply=serializers.GROUP,
+            body=serializers.NEW_GROUP,
         ),
         "delete": ApiOperation("Delete a group", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY),
     }
@@ -149,7 +152,7 @@ class GroupPermissions(ConductorView):
     """GET /api/groups/{groupId}/permissions: list the accesses that are granted to a group."""
 
     operations = {
-        "get": ApiOperation("List the permissions of a group", permission=can_view_users, reply=shapes.GRANTED),
+        "get": ApiOperation("List the permissions of a group", permission=can_view_users, reply=serializers.GRANTED),
     }
 
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
@@ -161,7 +164,7 @@ class GroupUsers(ConductorView):
     """GET, POST, DELETE /api/groups/{groupId}/users: list, add or remove members of a group."""
 
     operations = {
-        "get": ApiOperation("List the users in a group", permission=can_view_users, reply=ArrayOf(shapes.USER)),
+        "get": ApiOperation("List the users in a group", permission=can_view_users, reply=ArrayOf(serializers.USER)),
         "post": ApiOperation("Add users to a group", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY, body=texts),
         "delete": ApiOperation("Remove users from a group", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY),
     }

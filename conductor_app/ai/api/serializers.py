@@ -26,7 +26,7 @@ from ...core.document.fields import (
     texts,
 )
 from ...core.errors import Invalid
-from ...web.api.documents import TAG
+from ...web.api.documents import LONG, TAG, fields_of_type
 from ...web.api.requests import read_request
 from ..commands.budgets import BudgetLimits
 from ..models import Integration, IntegrationModel, ModelBudget, Prompt
@@ -243,3 +243,30 @@ def budget_document(budget: ModelBudget) -> dict[str, Any]:
         "updatedAt": budget.updated_at,
         "updatedBy": budget.updated_by,
     }
+
+
+SUMS: FieldTable = fields_of_type(LONG, "calls", "failures", "promptTokens", "completionTokens", "cost", "durationMs")
+USAGE_ROW: FieldTable = (
+    *fields_of_type(read_text, "integration", "model", "definition", "caller", "workflowId"),
+    *SUMS,
+)
+USAGE: FieldTable = (
+    FieldSpec("currency", read_text),
+    *fields_of_type(LONG, "since", "stepMs"),
+    FieldSpec("total", ObjectOf(SUMS)),
+    FieldSpec("steps", ListOf(ObjectOf(SUMS))),
+    *fields_of_type(ListOf(ObjectOf(USAGE_ROW)), "models", "definitions", "callers", "runs"),
+)
+SAVED_BUDGET: FieldTable = (
+    *(field for field in BUDGET if field.name != "reason"),
+    *fields_of_type(LONG, "id", "updatedAt"),
+    FieldSpec("updatedBy", read_text),
+    FieldSpec("isOfIntegration", read_boolean),
+)
+BUDGET_STATE: FieldTable = (
+    *SAVED_BUDGET,
+    *fields_of_type(LONG, "spentCost", "spentTokens", "reservedCost", "reservedTokens", "periodEndsAt",
+                    "waitingTasks"),
+    FieldSpec("isSpent", read_boolean),
+)  # fmt: skip
+BUDGETS: FieldTable = (FieldSpec("currency", read_text), FieldSpec("budgets", ListOf(ObjectOf(BUDGET_STATE))))

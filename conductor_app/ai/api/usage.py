@@ -8,7 +8,6 @@ from ...core.errors import Invalid
 from ...settings import conf
 from ...utils import clock
 from ...utils.formatting import DAY_RANGE, LENGTHS, TimeRange
-from ...web.api import documents as insight_tables
 from ...web.api import requests as request_body
 from ...web.api.operations import NO_CONTENT, ApiOperation, Json, NoContent
 from ...web.api.permissions import ADMINISTRATORS_ONLY
@@ -16,6 +15,7 @@ from ...web.api.view import ConductorRequest, ConductorView
 from ..commands.budgets import delete_budget, save_budget
 from ..queries.budgets import BudgetState, budget_states
 from ..queries.usage import FILTERS, UsageRow, UsageSums, usage_report
+from . import serializers
 from .serializers import BUDGET, budget_document, parse_budget
 
 Document = dict[str, Any]
@@ -32,7 +32,7 @@ class ModelUsageInsight(ConductorView):
         "get": ApiOperation(
             "Show what calls of models use",
             permission=ADMINISTRATORS_ONLY,
-            reply=insight_tables.USAGE,
+            reply=serializers.USAGE,
             query={"range": str, **dict.fromkeys(FILTERS, str)},
         ),
     }
@@ -65,9 +65,9 @@ class ModelBudgets(ConductorView):
     """
 
     operations = {
-        "get": ApiOperation("List the budgets of models", permission=ADMINISTRATORS_ONLY, reply=insight_tables.BUDGETS),
+        "get": ApiOperation("List the budgets of models", permission=ADMINISTRATORS_ONLY, reply=serializers.BUDGETS),
         "put": ApiOperation(
-            "Save a budget of models", permission=ADMINISTRATORS_ONLY, reply=insight_tables.SAVED_BUDGET, body=BUDGET
+            "Save a budget of models", permission=ADMINISTRATORS_ONLY, reply=serializers.SAVED_BUDGET, body=BUDGET
         ),
     }
 

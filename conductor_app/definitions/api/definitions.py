@@ -20,7 +20,6 @@ from ...core.document.fields import TASK_DEFINITION, WORKFLOW_DEFINITION, coerce
 from ...core.errors import Invalid, NotFound, ValidationError, ValidationFailed
 from ...web.api import documents as shapes
 from ...web.api import requests as request_body
-from ...web.api.documents import take_tags
 from ...web.api.operations import (
     EMPTY_REPLY,
     ApiOperation,
@@ -51,6 +50,7 @@ from .. import commands as definition_commands
 from .. import resolved_definitions as schemas
 from ..models import SchemaDefinition, TaskDefinition, WorkflowDefinition
 from ..simulation.commands import test_workflow
+from . import serializers
 from .serializers import (
     TEST_REQUEST,
     classifier_of,
@@ -58,6 +58,7 @@ from .serializers import (
     parse_test_request,
     schema_document,
     short_schema_document,
+    take_tags,
     task_definition_document,
     workflow_definition_document,
 )
@@ -85,7 +86,7 @@ class WorkflowDefinitions(ConductorView):
         "put": ApiOperation(
             "Create or update workflow definitions",
             permission=can_save_workflows,
-            reply=shapes.SAVED_DEFINITIONS,
+            reply=serializers.SAVED_DEFINITIONS,
             body=ArrayOf(WORKFLOW_DEFINITION),
             reports_findings=True,
         ),
@@ -135,7 +136,7 @@ class WorkflowDefinitionCheck(ConductorView):
         "post": ApiOperation(
             "Validate a workflow definition; the response is empty if there are no findings",
             permission=can_validate_workflows,
-            reply=shapes.FINDINGS,
+            reply=serializers.FINDINGS,
             body=WORKFLOW_DEFINITION,
             empty_when="there are no findings",
         ),
@@ -158,7 +159,7 @@ class WorkflowDefinitionOne(ConductorView):
         "get": ApiOperation(
             "Get a workflow definition, with its tags if `metadata` is true",
             permission=can_view_workflow,
-            reply=shapes.TAGGED_WORKFLOW_DEFINITION,
+            reply=serializers.TAGGED_WORKFLOW_DEFINITION,
             query={"version": int, "metadata": bool},
         ),
     }
@@ -224,7 +225,7 @@ class NamesAndVersions(ConductorView):
         "get": ApiOperation(
             "List the versions of all workflow definitions",
             permission=ALLOW_ALL,
-            reply=ArraysByKey(shapes.DEFINITION_SUMMARY),
+            reply=ArraysByKey(serializers.DEFINITION_SUMMARY),
         ),
     }
 
@@ -240,7 +241,7 @@ class Versions(ConductorView):
         "get": ApiOperation(
             "List the versions of a workflow definition",
             permission=can_view_workflow,
-            reply=ArrayOf(shapes.DEFINITION_SUMMARY),
+            reply=ArrayOf(serializers.DEFINITION_SUMMARY),
         ),
     }
 
@@ -314,7 +315,7 @@ class TaskDefinitionOne(ConductorView):
         "get": ApiOperation(
             "Get a task definition, with its tags if `metadata` is true",
             permission=can_view_task_definition,
-            reply=shapes.TAGGED_TASK_DEFINITION,
+            reply=serializers.TAGGED_TASK_DEFINITION,
             query={"metadata": bool},
         ),
         "delete": ApiOperation("Delete a task definition", permission=can_delete_task_definition, reply=EMPTY_REPLY),

@@ -5,24 +5,35 @@ Documents of definitions: as they were saved, with a default for every absent fi
 
 from typing import Any
 
+from django.http import HttpRequest
+
 from ...core.document.fields import (
+    TASK_DEFINITION,
+    WORKFLOW_DEFINITION,
     ChoiceOf,
     DocumentPosition,
     FieldSpec,
     FieldTable,
+    IntegerOf,
     ListOf,
     MapOf,
     ObjectOf,
     Reader,
     normalize_task,
     normalize_workflow,
+    read_boolean,
     read_mapping,
+    read_text,
     seconds,
+    texts,
 )
+from ...core.errors import ValidationFailed
 from ...core.simulation import SimulationScript, TaskMock
 from ...runs.api.serializers import START_REQUEST, parse_start_request
 from ...runs.commands.lifecycle import StartRequest
 from ...tasks.api.serializers import OUTCOME_BY_STATUS
+from ...web.api import requests as request_body
+from ...web.api.documents import BULK, LONG, TAGS, fields_of_type, parse_tags
 from ...web.api.requests import read_request
 from ..models import SchemaDefinition, TaskDefinition, WorkflowDefinition
 
@@ -139,3 +150,83 @@ def parse_mock(fields: dict[str, Any]) -> TaskMock:
 
 def _no_check(fields: dict[str, Any], position: DocumentPosition) -> None:
     """Check nothing beyond the fields."""
+
+
+def read_tags(request: HttpRequest) -> list[dict[str, Any]]:
+    """Return the tags in a request's body: a list, or a single one.
+
+    Raises:
+        ValidationFailed: when a tag is invalid.
+    """
+    value, position = request_body.read_json(request), DocumentPosition("tags")
+    parsed = parse_tags([value] if isinstance(value, dict) else value, position)
+    if position.validation_errors:
+        raise ValidationFailed(position.validation_errors)
+    return parsed
+
+
+def take_tags(document: Any) -> tuple[list[dict[str, Any]], bool] | None:
+    """Remove the tags from the document of a definition, and return them and whether they replace the present ones.
+
+    The Go SDK sends `tags` and `overwriteTags` inside definitions.
+
+    Raises:
+        ValidationFailed: when a tag is invalid.
+    """
+    overwrites = document.pop("overwriteTags", False) if isinstance(document, dict) else False
+    value = document.pop("tags", None) if isinstance(document, dict) else None
+    if value is None:
+        return None
+    position = DocumentPosition("tags")
+    parsed = parse_tags(value, position)
+    if position.validation_errors:
+        raise ValidationFailed(position.validation_errors)
+    return parsed, overwrites is True
+
+
+def subtract_tags(existing: list[dict[str, Any]], removed: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the tags without those that have the key and value of a removed one."""
+    removed_keys = {(tag["key"], tag["value"]) for tag in removed}
+    return [tag for tag in existing if (tag["key"], tag["value"]) not in removed_keys]
+
+
+TAGGED_WORKFLOW_DEFINITION: FieldTable = (*WORKFLOW_DEFINITION, TAGS)
+TAGGED_TASK_DEFINITION: FieldTable = (*TASK_DEFINITION, TAGS)
+FINDING: FieldTable = (
+    FieldSpec("severity", ChoiceOf("error", "warning", "hint")),
+    *fields_of_type(read_text, "kind", "path", "message"),
+)
+FINDINGS: FieldTable = (FieldSpec("findings", ListOf(ObjectOf(FINDING))),)
+DEFINITION_SUMMARY: FieldTable = (
+    FieldSpec("name", read_text),
+    FieldSpec("version", IntegerOf()),
+    *fields_of_type(IntegerOf(64), "createTime", "updateTime"),
+)
+SAVED_DEFINITIONS: FieldTable = (*BULK, FieldSpec("findings", ListOf(ObjectOf(FINDING))))
+SOURCE_ERROR: FieldTable = fields_of_type(read_text, "path", "message")
+SOURCE_ITEM: FieldTable = (
+    *fields_of_type(read_text, "kind", "name", "action", "problem"),
+    *fields_of_type(IntegerOf(), "version", "document"),
+    *fields_of_type(texts, "changes", "edits"),
+    FieldSpec("validationErrors", ListOf(ObjectOf(SOURCE_ERROR))),
+)
+SOURCE_PLAN: FieldTable = (
+    *fields_of_type(read_text, "label", "planDigest"),
+    *fields_of_type(read_boolean, "changesSomething", "isRefused"),
+    FieldSpec("items", ListOf(ObjectOf(SOURCE_ITEM))),
+)
+APPLIED_ITEM: FieldTable = (*SOURCE_ITEM, FieldSpec("error", read_text))
+INSIGHT_TABLES_APPLICATION: FieldTable = (
+    FieldSpec("label", read_text),
+    FieldSpec("items", ListOf(ObjectOf(APPLIED_ITEM))),
+    FieldSpec("failed", IntegerOf()),
+)
+DRIFT: FieldTable = (
+    *fields_of_type(read_text, "kind", "name", "label", "commit", "appliedBy", "changedBy"),
+    FieldSpec("state", ChoiceOf("deleted", "edited", "unchanged")),
+    *fields_of_type(LONG, "appliedAt", "changedAt"),
+    *fields_of_type(IntegerOf(), "version", "statedVersion", "newerVersion"),
+    FieldSpec("edits", texts),
+    FieldSpec("current", read_mapping),
+)
+DRIFTS: FieldTable = (FieldSpec("definitions", ListOf(ObjectOf(DRIFT))),)

@@ -9,7 +9,7 @@ from ...access.permissions import APPLICATION, TASK_DEF, WORKFLOW_DEF
 from ...core.document.fields import RATE_LIMIT
 from ...core.errors import NotFound
 from ...web.api import requests as request_body
-from ...web.api.documents import TAG, read_tags, subtract_tags
+from ...web.api.documents import TAG
 from ...web.api.operations import EMPTY_REPLY, ApiOperation, ArrayOf, EmptyOk, Json
 from ...web.api.permissions import (
     ALLOW_ALL,
@@ -24,6 +24,7 @@ from ...web.api.requests import errors_under, read_request
 from ...web.api.view import ConductorRequest, ConductorView
 from .. import tags
 from ..tags import Tags
+from .serializers import read_tags, subtract_tags
 
 
 def save_given_tags(target: str, document: dict[str, Any], given: tuple[Tags, bool] | None, by: str) -> None:

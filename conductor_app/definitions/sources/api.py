@@ -17,12 +17,12 @@ from ...core.document.fields import (
     read_text,
 )
 from ...schedules.serializers import parse_schedule
-from ...web.api import documents as insight_tables
 from ...web.api import requests as request_body
 from ...web.api.operations import ApiOperation, Json
 from ...web.api.permissions import ALLOW_ALL
 from ...web.api.requests import read_request
 from ...web.api.view import ConductorRequest, ConductorView
+from ..api import serializers
 from .commands import AppliedItem, DriftItem, apply_plan, exported_document, find_drift
 from .operator_kinds import NAME_BY_PLURAL, source_kinds
 from .plan import InvalidDocument, SourceFolder, SourceItem, SourcePlan, plan_source
@@ -127,7 +127,7 @@ class SourcePlanView(ConductorView):
         "post": ApiOperation(
             "Plan the definitions of a folder",
             permission=ALLOW_ALL,
-            reply=insight_tables.SOURCE_PLAN,
+            reply=serializers.SOURCE_PLAN,
             body=SOURCE_FOLDER,
         ),
     }
@@ -147,7 +147,7 @@ class SourceApplication(ConductorView):
         "post": ApiOperation(
             "Apply the definitions of a folder",
             permission=ALLOW_ALL,
-            reply=insight_tables.INSIGHT_TABLES_APPLICATION,
+            reply=serializers.INSIGHT_TABLES_APPLICATION,
             body=SOURCE_FOLDER,
         ),
     }
@@ -169,7 +169,7 @@ class SourceDrift(ConductorView):
         "get": ApiOperation(
             "Compare applied definitions with what is stored",
             permission=ALLOW_ALL,
-            reply=insight_tables.DRIFTS,
+            reply=serializers.DRIFTS,
             query={"label": str},
         ),
     }

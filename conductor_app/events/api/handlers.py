@@ -16,16 +16,27 @@ from django.http import HttpResponse
 
 from ...access.authentication import filter_readable
 from ...access.permissions import EVENT_HANDLER
-from ...core.document.fields import read_mapping
+from ...core.document.fields import (
+    ChoiceOf,
+    FieldSpec,
+    FieldTable,
+    IntegerOf,
+    ListOf,
+    ObjectOf,
+    read_boolean,
+    read_mapping,
+    read_text,
+)
 from ...core.errors import Invalid, NotFound, ValidationError, ValidationFailed
+from ...core.validation.checks import EVENT_HANDLER as HANDLER_FIELDS
+from ...core.validation.checks import WEBHOOK as WEBHOOK_FIELDS
 from ...core.validation.checks import read_handler
 from ...core.validation.lint_unknown_fields import lint_document
 from ...definitions.api.tags import WorkflowTags
 from ...definitions.resolved_definitions import check_handler
 from ...definitions.tags import tags_by_name
-from ...web.api import documents as shapes
 from ...web.api import requests as request_body
-from ...web.api.documents import TAG
+from ...web.api.documents import TAG, TAGS, fields_of_type
 from ...web.api.operations import EMPTY_REPLY, ApiOperation, ArrayOf, EmptyOk, Json, add_findings
 from ...web.api.permissions import (
     ADMINISTRATORS_ONLY,
@@ -38,6 +49,37 @@ from ...web.api.view import ConductorRequest, ConductorView
 from ..commands import handlers as event_handlers
 from ..commands import intake as event_intake
 from ..models import MATCHED, EventAction, EventDelivery, EventHandler, HandlerEvaluation, Webhook
+
+EVENT_HANDLER_DOCUMENT: FieldTable = (*HANDLER_FIELDS, TAGS)
+WEBHOOK: FieldTable = (
+    *WEBHOOK_FIELDS,
+    FieldSpec("url", read_text),
+    *fields_of_type(IntegerOf(64), "createTime", "updateTime"),
+)
+EVENT_EXECUTION: FieldTable = (
+    *fields_of_type(read_text, "id", "messageId", "name", "event", "action", "statusDescription"),
+    FieldSpec("status", ChoiceOf("IN_PROGRESS", "COMPLETED", "FAILED", "SKIPPED")),
+    FieldSpec("created", IntegerOf(64)),
+    *fields_of_type(read_mapping, "output", "fullMessagePayload"),
+)
+EVENT_MESSAGE: FieldTable = (
+    *fields_of_type(read_text, "id", "eventTarget"),
+    FieldSpec("createdAt", IntegerOf(64)),
+    FieldSpec("eventType", ChoiceOf("WEBHOOK", "MESSAGE")),
+    FieldSpec("fullPayload", read_mapping),
+    FieldSpec("status", ChoiceOf("RECEIVED", "HANDLED", "REJECTED")),
+    FieldSpec("eventExecutions", ListOf(ObjectOf(EVENT_EXECUTION))),
+)
+HANDLED_EVENT: FieldTable = (
+    *fields_of_type(read_text, "name", "event"),
+    FieldSpec("active", read_boolean),
+    *fields_of_type(IntegerOf(), "numberOfMessages", "numberOfActions"),
+)
+HANDLED_EVENT_PAGE: FieldTable = (
+    FieldSpec("totalHits", IntegerOf(64)),
+    FieldSpec("results", ListOf(ObjectOf(HANDLED_EVENT))),
+)
+
 
 Document = dict[str, Any]
 
@@ -102,20 +144,20 @@ class EventHandlers(ConductorView):
 
     operations = {
         "get": ApiOperation(
-            "List the readable event handlers", permission=ALLOW_ALL, reply=ArrayOf(shapes.EVENT_HANDLER)
+            "List the readable event handlers", permission=ALLOW_ALL, reply=ArrayOf(EVENT_HANDLER_DOCUMENT)
         ),
         "post": ApiOperation(
             "Create an event handler",
             permission=can_save_handlers,
             reply=EMPTY_REPLY,
-            body=shapes.EVENT_HANDLER,
+            body=EVENT_HANDLER_DOCUMENT,
             reports_findings=True,
         ),
         "put": ApiOperation(
             "Update an event handler",
             permission=can_save_handlers,
             reply=EMPTY_REPLY,
-            body=shapes.EVENT_HANDLER,
+            body=EVENT_HANDLER_DOCUMENT,
             reports_findings=True,
         ),
     }
@@ -127,13 +169,13 @@ class EventHandlers(ConductorView):
     def post(self, request: ConductorRequest) -> HttpResponse:
         handlers = parse_new_handlers(request_body.read_json(request))
         event_handlers.create_handlers(handlers, request.actor.name)
-        found = [finding for each in handlers for finding in lint_document(each, shapes.EVENT_HANDLER)]
+        found = [finding for each in handlers for finding in lint_document(each, EVENT_HANDLER_DOCUMENT)]
         return add_findings(EmptyOk(), found)
 
     def put(self, request: ConductorRequest) -> HttpResponse:
         handler = parse_changed_handler(request_body.read_object(request))
         event_handlers.update_handler(handler, request.actor.name)
-        return add_findings(EmptyOk(), list(lint_document(handler, shapes.EVENT_HANDLER)))
+        return add_findings(EmptyOk(), list(lint_document(handler, EVENT_HANDLER_DOCUMENT)))
 
 
 class EventHandlerOne(ConductorView):
@@ -146,7 +188,7 @@ class EventHandlerOne(ConductorView):
         "get": ApiOperation(
             "List the readable handlers of an event",
             permission=ALLOW_ALL,
-            reply=ArrayOf(shapes.EVENT_HANDLER),
+            reply=ArrayOf(EVENT_HANDLER_DOCUMENT),
             query={"activeOnly": bool},
         ),
         "delete": ApiOperation("Delete an event handler", permission=can_delete_handler, reply=EMPTY_REPLY),
@@ -167,7 +209,7 @@ class EventHandlerNamed(ConductorView):
     """GET /api/event/handler/{name}: get a handler."""
 
     operations = {
-        "get": ApiOperation("Get an event handler", permission=can_view_handler, reply=shapes.EVENT_HANDLER),
+        "get": ApiOperation("Get an event handler", permission=can_view_handler, reply=EVENT_HANDLER_DOCUMENT),
     }
 
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
@@ -270,7 +312,7 @@ class ActiveEventHandlers(ConductorView):
         "get": ApiOperation(
             "List active event handlers with their statistics",
             permission=ADMINISTRATORS_ONLY,
-            reply=shapes.HANDLED_EVENT_PAGE,
+            reply=HANDLED_EVENT_PAGE,
         ),
     }
 
@@ -288,7 +330,7 @@ class EventHandlerNumbers(ConductorView):
         "get": ApiOperation(
             "List all event handlers with their statistics",
             permission=ADMINISTRATORS_ONLY,
-            reply=shapes.HANDLED_EVENT_PAGE,
+            reply=HANDLED_EVENT_PAGE,
             query={"from": int},
         ),
     }
@@ -313,7 +355,7 @@ class EventExecutions(ConductorView):
         "get": ApiOperation(
             "List the latest executions of an event handler",
             permission=ADMINISTRATORS_ONLY,
-            reply=ArrayOf(shapes.EVENT_EXECUTION),
+            reply=ArrayOf(EVENT_EXECUTION),
             query={"from": int},
         ),
     }
@@ -340,7 +382,7 @@ class EventMessages(ConductorView):
         "get": ApiOperation(
             "List the latest events",
             permission=ADMINISTRATORS_ONLY,
-            reply=ArrayOf(shapes.EVENT_MESSAGE),
+            reply=ArrayOf(EVENT_MESSAGE),
             query={"from": int},
         ),
     }

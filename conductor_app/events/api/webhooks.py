@@ -17,7 +17,6 @@ from ...definitions.api.tags import WorkflowTags
 from ...runs.documents.workflows import find_run
 from ...tasks.api.serializers import parse_outcome
 from ...tasks.commands.reports import report_by_ref, report_task
-from ...web.api import documents as shapes
 from ...web.api import requests as request_body
 from ...web.api.documents import TAG
 from ...web.api.operations import EMPTY_REPLY, PLAIN_TEXT, ApiOperation, ArrayOf, EmptyOk, Json, PlainText, add_findings
@@ -35,6 +34,7 @@ from ...web.api.requests import errors_under
 from ...web.api.view import ConductorRequest, ConductorView
 from ..commands import webhooks
 from ..models import Webhook
+from . import handlers
 from .handlers import webhook_document
 
 QUEUE_STATUSES = ("COMPLETED", "FAILED")
@@ -125,12 +125,12 @@ class Webhooks(ConductorView):
     """GET, POST /api/metadata/webhook: list all webhooks, or create one."""
 
     operations = {
-        "get": ApiOperation("List the readable webhooks", permission=ALLOW_ALL, reply=ArrayOf(shapes.WEBHOOK)),
+        "get": ApiOperation("List the readable webhooks", permission=ALLOW_ALL, reply=ArrayOf(handlers.WEBHOOK)),
         "post": ApiOperation(
             "Create a webhook",
             permission=can_create_webhook,
-            reply=shapes.WEBHOOK,
-            body=shapes.WEBHOOK,
+            reply=handlers.WEBHOOK,
+            body=handlers.WEBHOOK,
             reports_findings=True,
         ),
     }
@@ -143,19 +143,19 @@ class Webhooks(ConductorView):
         document = request_body.read_object(request)
         with errors_under("createWebhook.webhookConfig"):
             reply = Json(webhook_document(webhooks.create_webhook(document, request.actor.name)))
-        return add_findings(reply, list(lint_document(document, shapes.WEBHOOK, OTHER_FIELDS)))
+        return add_findings(reply, list(lint_document(document, handlers.WEBHOOK, OTHER_FIELDS)))
 
 
 class WebhookOne(ConductorView):
     """GET, PUT, DELETE /api/metadata/webhook/{id}: get, update or delete a webhook."""
 
     operations = {
-        "get": ApiOperation("Get a webhook", permission=can_view_webhook, reply=shapes.WEBHOOK),
+        "get": ApiOperation("Get a webhook", permission=can_view_webhook, reply=handlers.WEBHOOK),
         "put": ApiOperation(
             "Update a webhook",
             permission=can_update_webhook,
-            reply=shapes.WEBHOOK,
-            body=shapes.WEBHOOK,
+            reply=handlers.WEBHOOK,
+            body=handlers.WEBHOOK,
             reports_findings=True,
         ),
         "delete": ApiOperation("Delete a webhook", permission=can_delete_webhook, reply=EMPTY_REPLY),
@@ -168,7 +168,7 @@ class WebhookOne(ConductorView):
         document = request_body.read_object(request)
         with errors_under("updateWebhook.webhookConfig"):
             reply = Json(webhook_document(webhooks.update_webhook(id, document, request.actor.name)))
-        return add_findings(reply, list(lint_document(document, shapes.WEBHOOK, OTHER_FIELDS)))
+        return add_findings(reply, list(lint_document(document, handlers.WEBHOOK, OTHER_FIELDS)))
 
     def delete(self, request: ConductorRequest, id: str) -> HttpResponse:
         webhooks.delete_webhook(id, request.actor.name)

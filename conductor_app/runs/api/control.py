@@ -37,6 +37,7 @@ from ..commands import removal as removals
 from ..commands import repair as run_commands_repair
 from ..commands import repair as skip_and_jump
 from ..documents.workflows import find_run, wire_run
+from . import serializers
 from .executions import none_to_empty, parse_wait, signal_response
 from .serializers import (
     RERUN_REQUEST,
@@ -239,7 +240,7 @@ class State(ConductorView):
         "post": ApiOperation(
             "Update the variables and a task of a workflow",
             permission=can_control_run,
-            reply=shapes.SIGNAL_RESPONSE,
+            reply=serializers.SIGNAL_RESPONSE,
             body=STATE_UPDATE,
             query=WAIT_QUERY,
         ),

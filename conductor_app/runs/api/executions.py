@@ -21,7 +21,6 @@ from ...db.replica import read_snapshot
 from ...payloads.commands import load_payload
 from ...tasks.api.serializers import parse_outcome
 from ...tasks.commands.waits import WaitOutcome, begin_run_wait, signal_run
-from ...web.api import documents as shapes
 from ...web.api import requests as request_body
 from ...web.api.operations import EMPTY_REPLY, VERSION_QUERY, WAIT_QUERY, ApiOperation, EmptyOk, Json
 from ...web.api.permissions import can_signal, can_start_named_workflow, can_start_workflow
@@ -31,6 +30,7 @@ from ...web.client_views import reply_after, waiting_client
 from ..commands import lifecycle as run_commands
 from ..documents.tasks import wire_task
 from ..documents.workflows import find_attempt, find_run, wire_run
+from . import serializers
 from .serializers import START_REQUEST, parse_start_by_name, parse_start_request
 
 RETURN_STRATEGIES = ("TARGET_WORKFLOW", "BLOCKING_WORKFLOW", "BLOCKING_TASK", "BLOCKING_TASK_INPUT")
@@ -147,7 +147,7 @@ class Execution(ConductorView):
         "post": ApiOperation(
             "Start a workflow and wait for its end",
             permission=can_start_workflow,
-            reply=shapes.SIGNAL_RESPONSE,
+            reply=serializers.SIGNAL_RESPONSE,
             body=START_REQUEST,
             query=WAIT_QUERY,
         ),
@@ -265,7 +265,7 @@ class SignalAndWait(ConductorView):
         "post": ApiOperation(
             "Signal the waiting task of a workflow, and wait for its next stop",
             permission=can_signal,
-            reply=shapes.SIGNAL_RESPONSE,
+            reply=serializers.SIGNAL_RESPONSE,
             body=read_mapping,
             query={"returnStrategy": str, "timeoutMillis": int},
         ),

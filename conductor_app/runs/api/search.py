@@ -20,7 +20,6 @@ from ...core.expressions.json_text import java_text
 from ...core.masking import redact_text
 from ...db.fields import loads
 from ...db.replica import read_snapshot
-from ...web.api import documents as shapes
 from ...web.api.operations import RUN_SEARCH_QUERY, SEARCH_QUERY, ApiOperation, Json, Shape
 from ...web.api.permissions import ALLOW_ALL
 from ...web.api.requests import QueryParameters
@@ -32,6 +31,7 @@ from ..search import RUNS, TASKS, Clause, PageEnds, QueryValue, Search, SearchPa
 from ..search.free_text import SearchLanguage
 from ..search.results import AttemptLine, RunLine, Sort, attempt_lines, run_lines, runs_of_tasks
 from ..search.tables import searchable_attempts
+from . import serializers
 
 MAX_PAGE_SIZE = 5_000
 MAX_SORTS = 5
@@ -237,7 +237,7 @@ def task_summaries(ids: list[str]) -> list[dict[str, Any]]:
 class WorkflowSearch(ConductorView):
     """GET /api/workflow/search: search workflows; the reply has summaries."""
 
-    operations = search_operations("Search workflows", shapes.WORKFLOW_SUMMARY_PAGE, RUN_SEARCH_QUERY)
+    operations = search_operations("Search workflows", serializers.WORKFLOW_SUMMARY_PAGE, RUN_SEARCH_QUERY)
     load_results = staticmethod(run_summaries)
 
     @read_snapshot()
@@ -250,14 +250,14 @@ class WorkflowSearch(ConductorView):
 class WorkflowSearchV2(WorkflowSearch):
     """GET /api/workflow/search-v2: search workflows; the reply has workflows without their tasks."""
 
-    operations = search_operations("Search workflows and get them in full", shapes.WORKFLOW_PAGE, RUN_SEARCH_QUERY)
+    operations = search_operations("Search workflows and get them in full", serializers.WORKFLOW_PAGE, RUN_SEARCH_QUERY)
     load_results = staticmethod(load_workflows)
 
 
 class WorkflowSearchByTasks(ConductorView):
     """GET /api/workflow/search-by-tasks: search workflows by their tasks; the reply has summaries."""
 
-    operations = search_operations("Search workflows by their tasks", shapes.WORKFLOW_SUMMARY_PAGE)
+    operations = search_operations("Search workflows by their tasks", serializers.WORKFLOW_SUMMARY_PAGE)
     load_results = staticmethod(run_summaries)
 
     @read_snapshot()
@@ -270,14 +270,14 @@ class WorkflowSearchByTasks(ConductorView):
 class WorkflowSearchByTasksV2(WorkflowSearchByTasks):
     """GET /api/workflow/search-by-tasks-v2: search by tasks; the reply has workflows without their tasks."""
 
-    operations = search_operations("Search workflows by their tasks and get them in full", shapes.WORKFLOW_PAGE)
+    operations = search_operations("Search workflows by their tasks and get them in full", serializers.WORKFLOW_PAGE)
     load_results = staticmethod(load_workflows)
 
 
 class TaskSearch(ConductorView):
     """GET /api/tasks/search: search tasks; the reply has summaries."""
 
-    operations = search_operations("Search tasks", shapes.TASK_SUMMARY_PAGE)
+    operations = search_operations("Search tasks", serializers.TASK_SUMMARY_PAGE)
     load_results = staticmethod(task_summaries)
 
     @read_snapshot()
@@ -290,5 +290,5 @@ class TaskSearch(ConductorView):
 class TaskSearchV2(TaskSearch):
     """GET /api/tasks/search-v2: search tasks; the reply has whole tasks."""
 
-    operations = search_operations("Search tasks and get them in full", shapes.TASK_PAGE)
+    operations = search_operations("Search tasks and get them in full", serializers.TASK_PAGE)
     load_results = staticmethod(wire_tasks)

@@ -28,10 +28,12 @@ from ...core.document.fields import (
     ListOf,
     MapOf,
     ObjectOf,
+    OrNull,
     ValueRefused,
     coerce_workflow,
     read_any,
     read_at,
+    read_boolean,
     read_mapping,
     read_name,
     read_text,
@@ -42,6 +44,7 @@ from ...core.reports import Report
 from ...tasks.api.serializers import TASK_RESULT, build_report
 from ...utils.json_values import is_deeper
 from ...web.api import requests as request_body
+from ...web.api.documents import TASK, TASK_STATUS, WORKFLOW, WORKFLOW_STATUS, fields_of_type
 from ...web.api.requests import QueryParameters, read_request
 from ..commands.lifecycle import StartRequest
 from ..models import Run
@@ -423,3 +426,57 @@ def parse_bulk_ids(body: Any, path: str, max_ids: int) -> list[str]:
     if position.validation_errors:
         raise ValidationFailed(position.validation_errors)
     return [each.replace("\0", "") for each in body]
+
+
+SIGNAL_RESPONSE: FieldTable = (
+    FieldSpec("responseType", ChoiceOf("TARGET_WORKFLOW", "BLOCKING_WORKFLOW", "BLOCKING_TASK", "BLOCKING_TASK_INPUT")),
+    FieldSpec("targetWorkflowStatus", WORKFLOW_STATUS),
+    *fields_of_type(read_text, "targetWorkflowId", "requestId", "workflowId", "correlationId", "status", "createdBy",
+           "taskType",
+            "taskId", "referenceTaskName", "taskDefName", "retriedTaskId", "workflowType", "reasonForIncompletion"),
+    *fields_of_type(read_mapping, "input", "output", "variables"),
+    *fields_of_type(IntegerOf(), "priority", "retryCount"),
+    *fields_of_type(IntegerOf(64), "createTime", "updateTime"),
+    FieldSpec("tasks", ListOf(ObjectOf(TASK))),
+    FieldSpec("signalTimeout", read_boolean),
+)  # fmt: skip
+STATUS: FieldTable = (
+    *fields_of_type(read_text, "workflowId", "correlationId"),
+    *fields_of_type(read_mapping, "output", "variables"),
+    FieldSpec("status", WORKFLOW_STATUS),
+)
+TASK_PAGE: FieldTable = (FieldSpec("totalHits", IntegerOf(64)), FieldSpec("results", ListOf(ObjectOf(TASK))))
+PAGE: FieldTable = (
+    FieldSpec("totalHits", IntegerOf(64)),
+    FieldSpec("totalHitsIsLowerBound", read_boolean),
+    FieldSpec("searchedSince", OrNull(IntegerOf(64))),
+)
+WORKFLOW_PAGE: FieldTable = (*PAGE, FieldSpec("results", ListOf(ObjectOf(WORKFLOW))))
+WORKFLOW_SUMMARY: FieldTable = (
+    *fields_of_type(read_text, "workflowId", "workflowType", "correlationId", "startTime", "updateTime",
+           "endTime", "input",
+            "output", "reasonForIncompletion", "event", "failedReferenceTaskNames", "createdBy", "idempotencyKey",
+            "parentWorkflowId", "classifier", "externalInputPayloadStoragePath",
+            "externalOutputPayloadStoragePath"),
+    *fields_of_type(IntegerOf(), "version", "priority", "inputSize", "outputSize"),
+    FieldSpec("status", WORKFLOW_STATUS),
+    FieldSpec("executionTime", IntegerOf(64)),
+    FieldSpec("failedTaskNames", texts),
+    FieldSpec("taskToDomain", MapOf(read_text)),
+)  # fmt: skip
+WORKFLOW_SUMMARY_PAGE: FieldTable = (
+    *PAGE,
+    FieldSpec("queryId", read_text),
+    FieldSpec("results", ListOf(ObjectOf(WORKFLOW_SUMMARY))),
+)
+TASK_SUMMARY: FieldTable = (
+    *fields_of_type(read_text, "workflowId", "workflowType", "correlationId", "scheduledTime", "startTime",
+                    "updateTime",
+           "endTime",
+            "reasonForIncompletion", "taskDefName", "taskType", "input", "output", "taskId", "domain",
+            "externalInputPayloadStoragePath", "externalOutputPayloadStoragePath"),
+    *fields_of_type(IntegerOf(64), "executionTime", "queueWaitTime"),
+    FieldSpec("workflowPriority", IntegerOf()),
+    FieldSpec("status", TASK_STATUS),
+)  # fmt: skip
+TASK_SUMMARY_PAGE: FieldTable = (*PAGE, FieldSpec("results", ListOf(ObjectOf(TASK_SUMMARY))))

@@ -52,6 +52,7 @@ from ..commands import lifecycle as run_commands
 from ..documents.tasks import attempts_of, load_rows, run_facts_of, task_documents
 from ..documents.workflows import find_run, wire_run, wire_runs
 from ..models import Run, RunLabel
+from . import serializers
 from .serializers import (
     CORRELATION,
     START_REQUEST,
@@ -153,7 +154,7 @@ class WorkflowStatus(ConductorView):
         "get": ApiOperation(
             "Get the status of a workflow",
             permission=can_view_run,
-            reply=shapes.STATUS,
+            reply=serializers.STATUS,
             query={"includeOutput": bool, "includeVariables": bool},
         ),
     }
@@ -171,7 +172,7 @@ class WorkflowTasks(ConductorView):
         "get": ApiOperation(
             "List the tasks of a workflow",
             permission=can_view_run,
-            reply=shapes.TASK_PAGE,
+            reply=serializers.TASK_PAGE,
             query={"start": int, "count": int, "status": str},
         ),
     }
@@ -267,7 +268,7 @@ class CorrelatedBatch(ConductorView):
             "List workflows with any of several names and correlation ids",
             permission=can_view_correlated_workflows,
             reply=ArraysByKey(shapes.WORKFLOW),
-            body=shapes.CORRELATION,
+            body=serializers.CORRELATION,
             query=INCLUDE_QUERY,
         ),
     }

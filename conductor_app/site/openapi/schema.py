@@ -28,8 +28,9 @@ from ...core.document.fields import (
 )
 from ...core.step_types.try_catch import CATCH_CASE
 from ...core.validation.step_fields import STEP_FIELDS
-from ...web.api.documents import ERROR, INSIGHT_TABLES, TABLE_BY_NAME, read_tag_value
+from ...web.api.documents import ERROR, read_tag_value
 from ...web.api.operations import BINARY, EMPTY_REPLY, HEADER, NO_CONTENT, PLAIN_TEXT, ArrayOf, ArraysByKey
+from .tables import TABLE_BY_NAME
 
 STEP_REFERENCE = {"$ref": "#/components/schemas/WorkflowTask"}
 SCHEMA_BY_READER: dict[Reader, dict[str, Any]] = {
@@ -56,7 +57,7 @@ def serializer_of(table: FieldTable) -> type[serializers.Serializer]:
 
 def name_of(table: FieldTable) -> str:
     """Return the name of a table in the document."""
-    return next(name for name, known in (TABLE_BY_NAME | INSIGHT_TABLES).items() if known is table)
+    return next(name for name, known in TABLE_BY_NAME.items() if known is table)
 
 
 def _field_of(table: FieldTable, reader: Reader) -> serializers.Field:

@@ -14,14 +14,13 @@ from ...core.document.fields import IntegerOf, MapOf
 from ...core.step_types.base import queue_name
 from ...runs.models import Attempt
 from ...utils import clock
-from ...web.api import documents as insight_tables
-from ...web.api import documents as shapes
 from ...web.api.operations import QUEUE_QUERY, TASK_TYPE_QUERY, ApiOperation, ArrayOf, Json
 from ...web.api.permissions import ALLOW_ALL, RequiresAccess, can_view_queue
 from ...web.api.view import ConductorRequest, ConductorView
 from ..models import Poller
 from ..queries.queues import QueueDetail, QueueLimit, WaitingAttempt, is_polling, queue_detail
 from ..queries.waiting import QueueState, limits_used, list_queues
+from . import serializers
 
 
 def queue_sizes() -> dict[str, int]:
@@ -111,7 +110,7 @@ class PollData(ConductorView):
         "get": ApiOperation(
             "Get the latest polls for a task type",
             permission=can_view_queue,
-            reply=ArrayOf(shapes.POLL_DATA),
+            reply=ArrayOf(serializers.POLL_DATA),
             query=TASK_TYPE_QUERY,
         ),
     }
@@ -125,7 +124,7 @@ class AllPollData(ConductorView):
 
     operations = {
         "get": ApiOperation(
-            "Get the latest polls for all task types", permission=ALLOW_ALL, reply=ArrayOf(shapes.POLL_DATA)
+            "Get the latest polls for all task types", permission=ALLOW_ALL, reply=ArrayOf(serializers.POLL_DATA)
         ),
     }
 
@@ -154,7 +153,7 @@ class QueueStates(ConductorView):
     """GET /api/insight/queues: list the state of each queue; the queue with the oldest pending task comes first."""
 
     operations = {
-        "get": ApiOperation("List the state of all queues", permission=ALLOW_ALL, reply=insight_tables.QUEUE_STATES),
+        "get": ApiOperation("List the state of all queues", permission=ALLOW_ALL, reply=serializers.QUEUE_STATES),
     }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
@@ -168,7 +167,7 @@ class QueueInsight(ConductorView):
     """GET /api/insight/queues/{queue}: get pending tasks in dispatch order, tasks in progress, pollers, limits."""
 
     operations = {
-        "get": ApiOperation("Explain a queue", permission=can_view_queue_in_address, reply=insight_tables.QUEUE_DETAIL),
+        "get": ApiOperation("Explain a queue", permission=can_view_queue_in_address, reply=serializers.QUEUE_DETAIL),
     }
 
     def get(self, request: ConductorRequest, queue: str) -> HttpResponse:

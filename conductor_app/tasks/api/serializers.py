@@ -15,8 +15,11 @@ from ...core.document.fields import (
     IntegerOf,
     ListOf,
     ObjectOf,
+    OrNull,
+    read_any,
     read_boolean,
     read_mapping,
+    read_number,
     read_text,
     seconds,
 )
@@ -24,6 +27,7 @@ from ...core.errors import MAX_ATTEMPT_REASON_LENGTH, Invalid, shorten_reason
 from ...core.expressions.json_text import expression_texts as texts_in
 from ...core.reports import Report
 from ...runs.documents.tasks import wire_claimed_task
+from ...web.api.documents import LONG, fields_of_type
 from ...web.api.operations import Json, NoContent
 from ...web.api.requests import read_request
 from ..store import ClaimedAttempt
@@ -132,3 +136,48 @@ def first_task_reply(attempts: Sequence[ClaimedAttempt]) -> HttpResponse:
 def claimed_task_documents(attempts: Iterable[ClaimedAttempt]) -> list[dict[str, Any]]:
     """Return claimed attempts as Tasks for their worker."""
     return [claimed_task_document(attempt) for attempt in attempts]
+
+
+POLL_DATA: FieldTable = (
+    *fields_of_type(read_text, "queueName", "domain", "workerId"),
+    FieldSpec("lastPollTime", IntegerOf(64)),
+)
+SENT_LOG: FieldTable = (*LOG, FieldSpec("taskId", read_text))
+INPUT_ORIGIN: FieldTable = (
+    *fields_of_type(read_text, "parameter", "expression", "source", "taskReferenceName", "hint"),
+    FieldSpec("isFound", read_boolean),
+    FieldSpec("value", read_any),
+)
+PROVENANCE: FieldTable = (FieldSpec("taskId", read_text), FieldSpec("inputs", ListOf(ObjectOf(INPUT_ORIGIN))))
+USED_LIMIT: FieldTable = fields_of_type(LONG, "used", "allowed")
+QUEUE_STATE: FieldTable = (
+    FieldSpec("name", read_text),
+    *fields_of_type(LONG, "pending", "inProgress", "pollers", "oldestPendingSince", "lastPollTime"),
+    *fields_of_type(read_boolean, "pendingIsLowerBound", "isPolled", "isNeglected"),
+    FieldSpec("limit", ObjectOf(USED_LIMIT)),
+)
+QUEUE_STATES: FieldTable = (FieldSpec("queues", ListOf(ObjectOf(QUEUE_STATE))),)
+QUEUE_HOLD: FieldTable = (*fields_of_type(read_text, "by", "reason"), FieldSpec("since", LONG))
+QUEUE_LIMIT: FieldTable = (FieldSpec("sentence", read_text), *fields_of_type(LONG, "used", "allowed", "reopensAt"))
+TASK_IN_QUEUE = fields_of_type(read_text, "taskId", "taskReferenceName", "workflowId", "workflowName")
+PENDING_TASK: FieldTable = (
+    *TASK_IN_QUEUE,
+    *fields_of_type(LONG, "position", "pendingSince", "estimatedMs"),
+    FieldSpec("priority", IntegerOf()),
+)
+CLAIMED_TASK: FieldTable = (*TASK_IN_QUEUE, FieldSpec("workerId", read_text), FieldSpec("claimedAt", OrNull(LONG)))
+QUEUE_POLLER: FieldTable = (
+    FieldSpec("workerId", read_text),
+    FieldSpec("lastPollTime", LONG),
+    FieldSpec("isPolling", read_boolean),
+)
+QUEUE_DETAIL: FieldTable = (
+    FieldSpec("name", read_text),
+    *fields_of_type(LONG, "pending", "delayed", "inProgress", "drainsInMs"),
+    FieldSpec("ratePerSecond", read_number),
+    FieldSpec("paused", ObjectOf(QUEUE_HOLD)),
+    FieldSpec("limits", ListOf(ObjectOf(QUEUE_LIMIT))),
+    FieldSpec("pendingTasks", ListOf(ObjectOf(PENDING_TASK))),
+    FieldSpec("tasksInProgress", ListOf(ObjectOf(CLAIMED_TASK))),
+    FieldSpec("pollers", ListOf(ObjectOf(QUEUE_POLLER))),
+)

@@ -24,7 +24,6 @@ from ...definitions.store import parsed_definition
 from ...runs.documents.tasks import wire_task
 from ...runs.documents.workflows import find_attempt, find_run, load_logs, wire_runs
 from ...runs.models import Attempt, Run
-from ...web.api import documents as insight_tables
 from ...web.api import documents as shapes
 from ...web.api import requests as request_body
 from ...web.api.operations import (
@@ -60,6 +59,7 @@ from ..commands.reports import (
     report_task,
 )
 from ..queries.tasks import InputOrigin, input_origins
+from . import serializers
 from .serializers import (
     TASK_RESULT,
     TaskResult,
@@ -323,7 +323,7 @@ class TaskLogs(ConductorView):
 
     operations = {
         "get": ApiOperation(
-            "Get the log of a task", permission=can_view_task, reply=ArrayOf(shapes.SENT_LOG), can_be_empty=True
+            "Get the log of a task", permission=can_view_task, reply=ArrayOf(serializers.SENT_LOG), can_be_empty=True
         ),
         "post": ApiOperation(
             "Add a line to the log of a task", permission=can_log_task, reply=EMPTY_REPLY, body=PLAIN_TEXT
@@ -352,7 +352,7 @@ class InputProvenance(ConductorView):
     """GET /api/insight/tasks/{taskId}/provenance: list where each expression of a task's input got its value."""
 
     operations = {
-        "get": ApiOperation("Explain the input of a task", permission=can_view_task, reply=insight_tables.PROVENANCE),
+        "get": ApiOperation("Explain the input of a task", permission=can_view_task, reply=serializers.PROVENANCE),
     }
 
     def get(self, request: ConductorRequest, task_id: str) -> HttpResponse:

@@ -25,15 +25,6 @@ class ConductorRequest(HttpRequest):
     """Objects that the request creates: (target type, name)."""
 
 
-class _LazySchema:
-    """Descriptor of a view's OpenAPI schema. The generator is loaded with the document."""
-
-    def __get__(self, view: "ConductorView | None", kind: type["ConductorView"]) -> Any:
-        from ...site.openapi.schema import ConductorSchema
-
-        return ConductorSchema().__get__(view, kind)
-
-
 class ConductorView(ClientView, APIView):
     """Base class of views. The HTTP method selects the handler; exceptions become responses in Conductor's format.
 
@@ -43,7 +34,6 @@ class ConductorView(ClientView, APIView):
 
     operations: ClassVar[Mapping[str, ApiOperation]] = {}
     """The operation of each method. A method that is not declared is for administrators only."""
-    schema = _LazySchema()
     needs_login = True
     authentication_classes = permission_classes = throttle_classes = parser_classes = renderer_classes = ()
 
