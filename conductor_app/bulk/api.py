@@ -2,9 +2,13 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from django.http import HttpResponse
 
+from ..access.authentication import Target
+from ..access.permissions import DELETE, WORKFLOW_DEF
+from ..access.permissions import WORKFLOW as WORKFLOW_field
 from ..access.quotas import SEARCHES
 from ..core.document.fields import FieldSpec, FieldTable, IntegerOf, ListOf, MapOf, ObjectOf, read_text, texts
 from ..runs.api.control import require_ended
@@ -18,9 +22,25 @@ from ..web.api import documents as shapes
 from ..web.api import requests as request_body
 from ..web.api.documents import WORKFLOW
 from ..web.api.operations import REASON_QUERY, REMOVAL_QUERY, ApiOperation, Json
-from ..web.api.permissions import can_control_runs, can_remove_runs, can_view_runs
+from ..web.api.permissions import RUN_CONTROL_RIGHTS, RUN_VIEW_RIGHTS, RequiresAccess, requires
+from ..web.api.targets import find_run_names, normalize_name
 from ..web.api.view import ConductorRequest, ConductorView
 from .commands import MAX_IDS, apply_to_each
+
+
+def runs_in_body(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
+    """Return the runs whose ids the body lists. An invalid body is reported by the view."""
+    ids = request_body.read_json(request)
+    asked_for = [normalize_name(each) for each in ids if isinstance(each, str)] if isinstance(ids, list) else []
+    return [{WORKFLOW_field: id, WORKFLOW_DEF: name} for id, name in find_run_names(asked_for)]
+
+
+can_control_runs, can_remove_runs = (
+    RequiresAccess(RUN_CONTROL_RIGHTS, runs_in_body),
+    requires(DELETE, WORKFLOW_field, runs_in_body),
+)
+can_view_runs = RequiresAccess(RUN_VIEW_RIGHTS, runs_in_body)
+
 
 FOUND_WORKFLOW: FieldTable = (*WORKFLOW, FieldSpec("updatedTime", IntegerOf(64)))
 BULK_WORKFLOWS: FieldTable = (

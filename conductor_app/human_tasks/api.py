@@ -8,8 +8,8 @@ from typing import Any
 from django.contrib.auth.models import Group
 from django.http import HttpResponse
 
-from ..access.authentication import Actor, filter_readable
-from ..access.permissions import FORM_TEMPLATE
+from ..access.authentication import Actor, Target, filter_readable
+from ..access.permissions import DELETE, FORM_TEMPLATE, READ
 from ..access.quotas import SEARCHES
 from ..core.document.fields import read_mapping, texts
 from ..core.errors import Conflict, Invalid, NotFound
@@ -19,6 +19,7 @@ from ..runs.models import Attempt
 from ..utils import clock
 from ..web.api import documents as shapes
 from ..web.api import requests as request_body
+from ..web.api import targets
 from ..web.api.operations import (
     CLAIM_QUERY,
     COMPLETE_QUERY,
@@ -29,23 +30,14 @@ from ..web.api.operations import (
     EmptyOk,
     Json,
 )
-from ..web.api.permissions import (
-    ADMINISTRATORS_ONLY,
-    ALLOW_ALL,
-    can_complete_human_task,
-    can_complete_human_task_in_query,
-    can_delete_template,
-    can_save_template,
-    can_view_human_task,
-    can_view_human_task_by_name,
-    can_view_template,
-)
+from ..web.api.permissions import ADMINISTRATORS_ONLY, ALLOW_ALL, RequiresAccess, RequiresDefinitionAccess, requires
 from ..web.api.requests import errors_under, parse_integer
+from ..web.api.targets import open_tasks_by_reference
 from ..web.api.view import ConductorRequest, ConductorView
 from . import commands as form_templates
 from . import commands as human_tasks
 from . import serializers
-from .commands import visible_human_tasks
+from .commands import COMPLETION_RIGHTS, VIEW_RIGHTS, visible_human_tasks
 from .models import FormTemplate, HumanTask
 from .queries import (
     OPEN_STATES,
@@ -67,6 +59,24 @@ from .serializers import (
 )
 from .serializers import SEARCH as HUMAN_SEARCH
 from .waiting_queries import find_template, template_of
+
+
+def task_in_query(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
+    """Return the open tasks with the reference and the run that the query names."""
+    return open_tasks_by_reference("run")(
+        request, {"run": request.query.text("workflowId"), "ref": request.query.text("taskRefName")}
+    )
+
+
+can_view_human_task, can_complete_human_task = (
+    RequiresAccess((*VIEW_RIGHTS, *COMPLETION_RIGHTS), targets.attempt_in_address("task_id")),
+    RequiresAccess(COMPLETION_RIGHTS, targets.attempt_in_address("task_id")),
+)
+can_save_template = RequiresDefinitionAccess(FORM_TEMPLATE, targets.definitions_in_body(FORM_TEMPLATE))
+can_complete_human_task_in_query = RequiresAccess(COMPLETION_RIGHTS, task_in_query)
+can_view_human_task_by_name = RequiresAccess((*VIEW_RIGHTS, *COMPLETION_RIGHTS), targets.attempt_in_address("name"))
+can_delete_template = requires(DELETE, FORM_TEMPLATE, targets.named_in_address(FORM_TEMPLATE, "name"))
+can_view_template = requires(READ, FORM_TEMPLATE, targets.named_in_address(FORM_TEMPLATE, "name"))
 
 
 def inbox_of(actor: Actor) -> InboxFilter:

@@ -31,7 +31,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from ..access.authentication import authenticate, authenticate_token
-from ..access.permissions import READ, WORKFLOW, WORKFLOW_DEF
+from ..access.permissions import EXECUTE, READ, TASK_DEF, WORKFLOW, WORKFLOW_DEF
 from ..core.document.fields import FieldTable, IntegerOf, MapOf, read_text
 from ..core.errors import Forbidden, Unauthenticated
 from ..db import replica
@@ -46,12 +46,16 @@ from ..telemetry import metrics as pool_metrics
 from ..telemetry.metrics import MAX_NAMES, OTHER_NAMES, render_metrics
 from ..utils import clock, process_state
 from ..web.api import documents as shapes
+from ..web.api import targets
 from ..web.api.documents import fields_of_type
 from ..web.api.operations import PLAIN_TEXT, ApiOperation, ArrayOf, Json, PlainText
-from ..web.api.permissions import ADMINISTRATORS_ONLY, ALLOW_ALL, can_control_run, can_requeue_task_type
+from ..web.api.permissions import ADMINISTRATORS_ONLY, ALLOW_ALL, can_control_run, requires
 from ..web.api.view import ConductorRequest, ConductorView
 from .commands import ReadinessCheck, check_readiness
 from .queries.health import EngineLoad, measure_load
+
+can_requeue_task_type = requires(EXECUTE, TASK_DEF, targets.named_in_address(TASK_DEF, "task_type"))
+
 
 CONFIGURATION: FieldTable = fields_of_type(read_text, "version", "apiAccess", "ownerEmailMandatory")
 

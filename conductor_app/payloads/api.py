@@ -3,16 +3,20 @@
 Views of external payloads (api §1.2): their locations and their contents.
 """
 
+from typing import Any
 from urllib.parse import quote, urlencode
 
 from django.http import HttpResponse, StreamingHttpResponse
 
-from ..access.authentication import server_address
+from ..access.authentication import Target, is_allowed, missing_permission_error, server_address
+from ..access.permissions import EXECUTE, UPDATE, WORKFLOW, WORKFLOW_DEF, Right
 from ..access.tokens import file_path, sign_link, verify_file_link, verify_link
 from ..core.document.fields import read_mapping
 from ..core.errors import Invalid
+from ..runs.models import Attempt
 from ..settings import conf
 from ..web.api import requests as request_body
+from ..web.api import targets
 from ..web.api.operations import (
     BINARY,
     EMPTY_REPLY,
@@ -24,13 +28,16 @@ from ..web.api.operations import (
     Json,
     NoContent,
 )
-from ..web.api.permissions import can_transfer_payload, can_upload_files, can_view_files
+from ..web.api.permissions import RUN_CONTROL_RIGHTS, RUN_VIEW_RIGHTS, WORKER_RIGHTS, describe_right
 from ..web.api.requests import parse_integer, receive_body
+from ..web.api.targets import _task_targets
 from ..web.api.view import ConductorRequest, ConductorView
 from . import blob_storage, serializers
 from . import commands as payload_storage
 from . import files as file_contents
 from . import files as file_handles
+from .blob_storage import is_storage_configured
+from .commands import require_payload_read
 from .serializers import (
     NEW_FILE,
     PART_TAGS,
@@ -42,6 +49,66 @@ from .serializers import (
     parse_new_file,
     parse_part_tags,
 )
+
+
+def open_tasks_of_run(run_id: str) -> list[Target]:
+    """Return the types of the open tasks of a run."""
+    return _task_targets(Attempt.objects.open().filter(run_id=run_id).order_by().distinct())
+
+
+PAYLOAD_UPLOAD_RIGHTS = ((EXECUTE, WORKFLOW_DEF), *WORKER_RIGHTS, (EXECUTE, WORKFLOW), (UPDATE, WORKFLOW))
+"""One of these on any object permits uploads, because a client uploads before it names the workflow or task."""
+
+
+class RequiresFileAccess:
+    """An access to the run of a file, or EXECUTE on the type of an open task, whose worker transfers the file."""
+
+    def __init__(self, rights: tuple[Right, ...]) -> None:
+        self.rights = rights
+
+    def check(self, request: Any, url_kwargs: dict[str, str]) -> None:
+        """Check the permission. A missing run is reported by the view.
+
+        Raises:
+            Forbidden: when the actor lacks the permission.
+        """
+        actor = request.actor
+        if actor.permissions.allows_all(*self.rights, WORKER_RIGHTS[0]):
+            return
+        id = url_kwargs.get("workflow") or targets.normalize_name(request_body.read_object(request).get("workflowId"))
+        for target in targets.run_in_address("workflow")(request, {"workflow": id}):
+            if not is_allowed(actor, self.rights, target) and not any(
+                is_allowed(actor, WORKER_RIGHTS, task) for task in open_tasks_of_run(id)
+            ):
+                raise missing_permission_error(actor, self.rights, target)
+
+    def describe(self) -> str:
+        """Return the requirement as a phrase for the documentation."""
+        rights = " or ".join(map(describe_right, self.rights))
+        return f"{rights}, or EXECUTE on the TASK_DEF or DOMAIN of an open task of the run"
+
+
+class RequiresPayloadAccess:
+    """For an upload, a right to use its payload: to start a workflow or to report on a task. For a download, READ."""
+
+    def check(self, request: Any, url_kwargs: dict[str, str]) -> None:
+        """Raise Forbidden where the actor may not."""
+        actor, path = request.actor, request.query.text("path")
+        if request.query.text("operation").upper() == "WRITE":
+            if not actor.permissions.allows_any(*PAYLOAD_UPLOAD_RIGHTS):
+                raise missing_permission_error(actor, PAYLOAD_UPLOAD_RIGHTS, {})
+        elif is_storage_configured():
+            require_payload_read(actor, path)
+
+    def describe(self) -> str:
+        """Return the requirement as a phrase for the documentation."""
+        uploads = " or ".join(map(describe_right, PAYLOAD_UPLOAD_RIGHTS))
+        return f"for an upload {uploads} on any object; for a download READ on the run of the payload"
+
+
+can_upload_files, can_view_files = RequiresFileAccess(RUN_CONTROL_RIGHTS), RequiresFileAccess(RUN_VIEW_RIGHTS)
+can_transfer_payload = RequiresPayloadAccess()
+
 
 SANDBOX_POLICY = "default-src 'none'; sandbox"
 """The policy of downloads: an uploaded file may be a web page and must not act on behalf of its viewer."""

@@ -5,11 +5,13 @@ View of the next slots of a schedule.
 Views of the scheduler: upcoming slots, executions, and commands on all schedules.
 """
 
+from typing import Any
+
 from django.db.models import QuerySet
 from django.http import HttpResponse
 
 from ..access.authentication import filter_readable
-from ..access.permissions import SCHEDULE
+from ..access.permissions import DELETE, EXECUTE, READ, SCHEDULE, UPDATE
 from ..access.quotas import SEARCHES
 from ..core.document.fields import IntegerOf, ListOf, MapOf, read_text, texts
 from ..core.errors import Invalid, NotFound, RequestRefused
@@ -18,6 +20,7 @@ from ..definitions.api.tags import ObjectTags
 from ..utils import clock
 from ..web.api import documents as shapes
 from ..web.api import requests as request_body
+from ..web.api import targets
 from ..web.api.documents import TAG
 from ..web.api.operations import (
     EMPTY_REPLY,
@@ -30,16 +33,7 @@ from ..web.api.operations import (
     PlainText,
     add_findings,
 )
-from ..web.api.permissions import (
-    ADMINISTRATORS_ONLY,
-    ALLOW_ALL,
-    can_delete_schedule,
-    can_run_schedule,
-    can_save_schedule,
-    can_update_schedule,
-    can_update_schedules,
-    can_view_schedule,
-)
+from ..web.api.permissions import ADMINISTRATORS_ONLY, ALLOW_ALL, RequiresDefinitionAccess, _require_start, requires
 from ..web.api.requests import QueryParameters
 from ..web.api.view import ConductorRequest, ConductorView
 from . import commands as schedules_commands
@@ -48,6 +42,36 @@ from . import serializers
 from .models import Schedule
 from .queries import upcoming_slots
 from .serializers import SENT_SCHEDULE, find_executions, order_rows, parse_schedule, wire_execution, wire_schedule
+
+can_write_schedule = RequiresDefinitionAccess(SCHEDULE, targets.definitions_in_body(SCHEDULE))
+
+
+class RequiresScheduleAccess:
+    """Permission to write the schedule and to start its workflow, because the schedule starts it for its author."""
+
+    def check(self, request: Any, url_kwargs: dict[str, str]) -> None:
+        """Raise Forbidden where the actor may not."""
+        can_write_schedule.check(request, url_kwargs)
+        document = request_body.read_object(request).get("startWorkflowRequest")
+        if not request.actor.permissions.is_admin:
+            _require_start(
+                request.actor, *targets.definitions_started_by(document if isinstance(document, dict) else {})
+            )
+
+    def describe(self) -> str:
+        """Return the requirement as a phrase for the documentation."""
+        return f"{can_write_schedule.describe()}; and EXECUTE on the WORKFLOW_DEF that it starts"
+
+
+can_view_schedule, can_update_schedule, can_run_schedule, can_update_schedules = (
+    requires(READ, SCHEDULE, targets.named_in_address(SCHEDULE, "name")),
+    requires(UPDATE, SCHEDULE, targets.named_in_address(SCHEDULE, "name")),
+    requires(EXECUTE, SCHEDULE, targets.named_in_address(SCHEDULE, "name")),
+    requires(UPDATE, SCHEDULE, targets.names_in_body(SCHEDULE)),
+)
+can_save_schedule = RequiresScheduleAccess()
+can_delete_schedule = requires(DELETE, SCHEDULE, targets.named_in_address(SCHEDULE, "name"))
+
 
 SORT_COLUMNS = {"name": "name", "workflowName": "workflow_name", "createTime": "created_at",
                 "updatedTime": "updated_at",

@@ -5,6 +5,8 @@ Applications, their keys and their roles.
 Views of access tokens: create one for a key and its secret, and get its user.
 """
 
+from typing import Any
+
 from django.contrib.auth.models import Group, User
 from django.http import HttpResponse
 
@@ -13,32 +15,42 @@ from ...core.document.fields import read_text as permission_views_read_text
 from ...core.errors import Invalid, NotFound
 from ...settings import conf
 from ...web.api import requests as request_body
+from ...web.api import targets
 from ...web.api.operations import EMPTY_REPLY, ApiOperation, ArrayOf, ArraysByKey, EmptyOk, Json
 from ...web.api.permissions import (
     ADMINISTRATORS_ONLY,
     ALLOW_ALL,
-    can_create_application,
-    can_delete_application,
     can_update_application,
     can_view_application,
-    can_view_application_of_key,
     can_view_users,
+    requires,
 )
 from ...web.api.view import ConductorRequest, ConductorView
 from .. import tokens
 from .. import tokens as access_keys
-from ..authentication import filter_readable
+from ..authentication import Target, filter_readable
 from ..commands import applications
 from ..commands import users as grants
 from ..commands import users as roles
 from ..commands.users import find_subject
 from ..grants import creator_accesses
 from ..models import AccessKey, Application, Grant
-from ..permissions import APPLICATION, RIGHT_BY_NAME, SYSTEM_ROLES, role_group
+from ..permissions import APPLICATION, CREATE, DELETE, READ, RIGHT_BY_NAME, SYSTEM_ROLES, role_group
 from . import serializers
 from . import serializers as wire
 from .serializers import access_key_document, application_document, read_text
 from .users import user_response
+
+
+def application_of_key(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
+    """Return the application of an access key, or a target that no grant matches if there is no such key."""
+    ids = AccessKey.objects.filter(pk=url_kwargs["key_id"]).values_list("application_id", flat=True)
+    return [{APPLICATION: id} for id in ids] or [{}]
+
+
+can_create_application = requires(CREATE, APPLICATION, targets.no_target)
+can_delete_application = requires(DELETE, APPLICATION, targets.named_in_address(APPLICATION, "id"))
+can_view_application_of_key = requires(READ, APPLICATION, application_of_key)
 
 
 class Applications(ConductorView):

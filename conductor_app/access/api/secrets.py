@@ -10,27 +10,28 @@ from django.http import HttpResponse
 from ...core.document.fields import MapOf, OrNull, read_boolean, read_text, texts
 from ...definitions.api.tags import ObjectTags
 from ...web.api import requests as request_body
+from ...web.api import targets
 from ...web.api.documents import TAG
 from ...web.api.operations import EMPTY_REPLY, PLAIN_TEXT, ApiOperation, ArrayOf, EmptyOk, Json, PlainText
-from ...web.api.permissions import (
-    ALLOW_ALL,
-    can_delete_secret,
-    can_delete_variable,
-    can_save_secret,
-    can_save_variable,
-    can_update_secret,
-    can_update_variable,
-    can_view_secret,
-    can_view_variable,
-)
+from ...web.api.permissions import ALLOW_ALL, RequiresDefinitionAccess, requires
 from ...web.api.view import ConductorRequest, ConductorView
 from ..authentication import filter_readable
 from ..commands import secrets as secrets_and_variables
 from ..models import Secret, Variable
-from ..permissions import READ, SECRET, VARIABLE
+from ..permissions import DELETE, READ, SECRET, UPDATE, VARIABLE
 from ..secrets import clear_cache
 from . import serializers
 from .serializers import decode_text, wire_secret, wire_secret_with_tags
+
+can_view_secret = requires(READ, SECRET, targets.named_in_address(SECRET, "key"))
+can_save_secret = RequiresDefinitionAccess(SECRET, targets.named_in_address(SECRET, "key"))
+can_delete_secret = requires(DELETE, SECRET, targets.named_in_address(SECRET, "key"))
+can_update_secret = requires(UPDATE, SECRET, targets.named_in_address(SECRET, "key"))
+can_view_variable = requires(READ, VARIABLE, targets.named_in_address(VARIABLE, "key"))
+can_save_variable = RequiresDefinitionAccess(VARIABLE, targets.named_in_address(VARIABLE, "key"))
+can_delete_variable = requires(DELETE, VARIABLE, targets.named_in_address(VARIABLE, "key"))
+can_update_variable = requires(UPDATE, VARIABLE, targets.named_in_address(VARIABLE, "key"))
+
 
 FALSE_READS_AS_TRUE = ("node", "undici")
 """User agents of the JavaScript SDK's clients. They take any reply except null for an existing secret."""

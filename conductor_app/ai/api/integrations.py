@@ -1,32 +1,28 @@
 """Views of integrations: providers, their models, and the prompts and tokens of models."""
 
+from typing import Any
+
 from django.db.models import QuerySet
 from django.http import HttpResponse
 
-from ...access.authentication import filter_readable
-from ...access.permissions import INTEGRATION_PROVIDER
+from ...access.authentication import Target, filter_readable
+from ...access.permissions import DELETE, INTEGRATION_PROVIDER, READ, UPDATE
+from ...access.permissions import INTEGRATION as INTEGRATION_field
+from ...access.permissions import PROMPT as PROMPT_field
 from ...core.ai import CATEGORIES, INTEGRATION_KINDS
 from ...core.document.fields import IntegerOf, MapOf, texts
 from ...core.errors import Invalid
 from ...definitions.api.tags import ObjectTags
 from ...web.api import requests as request_body
+from ...web.api import targets
 from ...web.api.documents import TAG
 from ...web.api.operations import EMPTY_REPLY, ApiOperation, ArrayOf, EmptyOk, Json
-from ...web.api.permissions import (
-    ALLOW_ALL,
-    can_bind_prompt,
-    can_delete_integration,
-    can_save_integration,
-    can_save_integrations,
-    can_update_integration,
-    can_update_model,
-    can_view_integration,
-    can_view_model,
-)
+from ...web.api.permissions import ALLOW_ALL, RequiresAccess, RequiresDefinitionAccess, requires
 from ...web.api.requests import read_request
 from ...web.api.view import ConductorRequest, ConductorView
 from ..commands import integrations as engine
 from ..commands.calls import add_tokens
+from ..commands.integrations import model_in_any_order
 from ..commands.prompts import bind_prompt
 from ..models import Integration
 from ..queries.usage import count_models, list_integrations, models_of, prompts_bound_to, tokens_by_model
@@ -43,6 +39,27 @@ from .serializers import (
     model_document,
     readable_prompts,
 )
+
+
+def model_in_address(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
+    """Return the integration and the model in the path, which the Python SDK sends in either order."""
+    integration, model = model_in_any_order(url_kwargs["name"], url_kwargs["model"])
+    return [{INTEGRATION_PROVIDER: integration, INTEGRATION_field: f"{integration}:{model}"}]
+
+
+can_view_integration = requires(READ, INTEGRATION_PROVIDER, targets.named_in_address(INTEGRATION_PROVIDER, "name"))
+can_save_integration = RequiresDefinitionAccess(
+    INTEGRATION_PROVIDER, targets.named_in_address(INTEGRATION_PROVIDER, "name")
+)
+can_save_integrations = RequiresDefinitionAccess(
+    INTEGRATION_PROVIDER, targets.definitions_in_body(INTEGRATION_PROVIDER)
+)
+can_update_integration = requires(UPDATE, INTEGRATION_PROVIDER, targets.named_in_address(INTEGRATION_PROVIDER, "name"))
+can_delete_integration = requires(DELETE, INTEGRATION_PROVIDER, targets.named_in_address(INTEGRATION_PROVIDER, "name"))
+can_view_model = RequiresAccess(((READ, INTEGRATION_PROVIDER), (READ, INTEGRATION_field)), model_in_address)
+can_update_model = RequiresAccess(((UPDATE, INTEGRATION_PROVIDER), (UPDATE, INTEGRATION_field)), model_in_address)
+can_bind_prompt = requires(UPDATE, PROMPT_field, targets.named_in_address(PROMPT_field, "prompt"))
+
 
 LIST_QUERY = {"category": str, "type": str, "activeOnly": bool}
 MAX_AT_ONCE = 200

@@ -5,27 +5,40 @@ from typing import Any
 from django.http import HttpResponse
 
 from ...access.api.serializers import decode_text
+from ...access.authentication import Target
+from ...access.permissions import DELETE, EXECUTE, INTEGRATION, INTEGRATION_PROVIDER, READ, UPDATE
+from ...access.permissions import PROMPT as PROMPT_field
 from ...core.errors import Invalid, NotFound
 from ...definitions.api.tags import ObjectTags
 from ...web.api import requests as request_body
+from ...web.api import targets
 from ...web.api.documents import TAG
 from ...web.api.operations import EMPTY_REPLY, PLAIN_TEXT, ApiOperation, ArrayOf, EmptyOk, Json, PlainText
-from ...web.api.permissions import (
-    ALLOW_ALL,
-    can_delete_prompt,
-    can_save_prompt,
-    can_save_prompts,
-    can_try_prompt,
-    can_update_prompt,
-    can_view_prompt,
-)
+from ...web.api.permissions import ALLOW_ALL, RequiresAccess, RequiresDefinitionAccess, requires
 from ...web.api.requests import parse_integer, read_request
+from ...web.api.targets import normalize_name
 from ...web.api.view import ConductorRequest, ConductorView
 from ..commands import prompts as engine
 from ..commands.integrations import model_settings
 from ..commands.prompts import PromptTrial, try_prompt
 from ..queries.usage import newest_prompts, versions_of
 from .serializers import NEW_PROMPT, PROMPT, PROMPT_TEST, prompt_document, readable_prompts
+
+
+def model_in_body(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
+    """Return the integration and the model that the body names."""
+    document = request_body.read_object(request)
+    integration, model = (normalize_name(document.get(name)) for name in ("llmProvider", "model"))
+    return [{INTEGRATION_PROVIDER: integration, INTEGRATION: f"{integration}:{model}"}]
+
+
+can_view_prompt = requires(READ, PROMPT_field, targets.named_in_address(PROMPT_field, "name"))
+can_save_prompt = RequiresDefinitionAccess(PROMPT_field, targets.named_in_address(PROMPT_field, "name"))
+can_save_prompts = RequiresDefinitionAccess(PROMPT_field, targets.definitions_in_body(PROMPT_field))
+can_update_prompt = requires(UPDATE, PROMPT_field, targets.named_in_address(PROMPT_field, "name"))
+can_delete_prompt = requires(DELETE, PROMPT_field, targets.named_in_address(PROMPT_field, "name"))
+can_try_prompt = RequiresAccess(((EXECUTE, INTEGRATION_PROVIDER), (EXECUTE, INTEGRATION)), model_in_body)
+
 
 SAVE_QUERY = {"description": str, "models": str, "version": int, "autoIncrement": bool}
 UPDATE_QUERY = {"description": str, "models": str, "version": int}

@@ -7,19 +7,21 @@ Views of schemas.
 View that executes a test workflow without workers. Its result can be read like a run for a day.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import groupby
+from typing import Any
 
 from django.db.models import QuerySet
 from django.http import HttpResponse
 
-from ...access.authentication import Actor, filter_readable
-from ...access.permissions import SCHEMA, TASK_DEF, WORKFLOW_DEF
+from ...access.authentication import Actor, filter_readable, missing_permission_error
+from ...access.permissions import CREATE, DELETE, READ, SCHEMA, TASK_DEF, UPDATE, WORKFLOW_DEF, Right
 from ...core.document.fields import SCHEMA as SCHEMA_FIELDS
 from ...core.document.fields import TASK_DEFINITION, WORKFLOW_DEFINITION, coerce_task, coerce_workflow, texts
 from ...core.errors import Invalid, NotFound, ValidationError, ValidationFailed
 from ...web.api import documents as shapes
 from ...web.api import requests as request_body
+from ...web.api import targets
 from ...web.api.operations import (
     EMPTY_REPLY,
     ApiOperation,
@@ -32,17 +34,12 @@ from ...web.api.operations import (
 )
 from ...web.api.permissions import (
     ALLOW_ALL,
-    can_delete_schema,
-    can_delete_task_definition,
-    can_delete_workflow,
-    can_save_schemas,
-    can_save_task_definitions,
-    can_save_workflows,
+    RequiresDefinitionAccess,
     can_start_workflow,
-    can_validate_workflows,
-    can_view_schema,
     can_view_task_definition,
     can_view_workflow,
+    describe_right,
+    requires,
 )
 from ...web.api.requests import errors_under, parse_integer
 from ...web.api.view import ConductorRequest, ConductorView
@@ -63,6 +60,32 @@ from .serializers import (
     workflow_definition_document,
 )
 from .tags import requested_tags, save_given_tags
+
+
+@dataclass(frozen=True, slots=True)
+class RequiresAnyAccess:
+    """One of these rights on any object, for requests whose work is for those who have one."""
+
+    rights: tuple[Right, ...]
+
+    def check(self, request: Any, url_kwargs: dict[str, str]) -> None:
+        """Raise Forbidden where the actor may not."""
+        if not request.actor.permissions.allows_any(*self.rights):
+            raise missing_permission_error(request.actor, self.rights, {})
+
+    def describe(self) -> str:
+        """Return the requirement as a phrase for the documentation."""
+        return f"{' or '.join(map(describe_right, self.rights))}, on any object"
+
+
+can_validate_workflows = RequiresAnyAccess(((CREATE, WORKFLOW_DEF), (UPDATE, WORKFLOW_DEF)))
+can_save_workflows = RequiresDefinitionAccess(WORKFLOW_DEF, targets.definitions_in_body(WORKFLOW_DEF))
+can_delete_workflow = requires(DELETE, WORKFLOW_DEF, targets.named_in_address(WORKFLOW_DEF, "name"))
+can_save_task_definitions = RequiresDefinitionAccess(TASK_DEF, targets.definitions_in_body(TASK_DEF))
+can_delete_task_definition = requires(DELETE, TASK_DEF, targets.named_in_address(TASK_DEF, "name"))
+can_save_schemas = RequiresDefinitionAccess(SCHEMA, targets.definitions_in_body(SCHEMA))
+can_view_schema = requires(READ, SCHEMA, targets.named_in_address(SCHEMA, "name"))
+can_delete_schema = requires(DELETE, SCHEMA, targets.named_in_address(SCHEMA, "name"))
 
 
 class WorkflowDefinitions(ConductorView):

@@ -5,26 +5,29 @@ from typing import Any
 
 from django.http import HttpResponse
 
-from ...access.permissions import APPLICATION, TASK_DEF, WORKFLOW_DEF
+from ...access.permissions import APPLICATION, TASK_DEF, UPDATE, WORKFLOW_DEF
 from ...core.document.fields import RATE_LIMIT
 from ...core.errors import NotFound
 from ...web.api import requests as request_body
+from ...web.api import targets
 from ...web.api.documents import TAG
 from ...web.api.operations import EMPTY_REPLY, ApiOperation, ArrayOf, EmptyOk, Json
 from ...web.api.permissions import (
     ALLOW_ALL,
     can_update_application,
-    can_update_task,
-    can_update_workflow,
     can_view_application,
     can_view_task_definition,
     can_view_workflow,
+    requires,
 )
 from ...web.api.requests import errors_under, read_request
 from ...web.api.view import ConductorRequest, ConductorView
 from .. import tags
 from ..tags import Tags
 from .serializers import read_tags, subtract_tags
+
+can_update_workflow = requires(UPDATE, WORKFLOW_DEF, targets.named_in_address(WORKFLOW_DEF, "name"))
+can_update_task = requires(UPDATE, TASK_DEF, targets.named_in_address(TASK_DEF, "name"))
 
 
 def save_given_tags(target: str, document: dict[str, Any], given: tuple[Tags, bool] | None, by: str) -> None:

@@ -15,7 +15,7 @@ from django.db.models import Count, QuerySet
 from django.http import HttpResponse
 
 from ...access.authentication import filter_readable
-from ...access.permissions import EVENT_HANDLER
+from ...access.permissions import DELETE, EVENT_HANDLER, READ
 from ...core.document.fields import (
     ChoiceOf,
     FieldSpec,
@@ -36,19 +36,19 @@ from ...definitions.api.tags import WorkflowTags
 from ...definitions.resolved_definitions import check_handler
 from ...definitions.tags import tags_by_name
 from ...web.api import requests as request_body
+from ...web.api import targets
 from ...web.api.documents import TAG, TAGS, fields_of_type
 from ...web.api.operations import EMPTY_REPLY, ApiOperation, ArrayOf, EmptyOk, Json, add_findings
-from ...web.api.permissions import (
-    ADMINISTRATORS_ONLY,
-    ALLOW_ALL,
-    can_delete_handler,
-    can_save_handlers,
-    can_view_handler,
-)
+from ...web.api.permissions import ADMINISTRATORS_ONLY, ALLOW_ALL, RequiresDefinitionAccess, requires
 from ...web.api.view import ConductorRequest, ConductorView
 from ..commands import handlers as event_handlers
 from ..commands import intake as event_intake
 from ..models import MATCHED, EventAction, EventDelivery, EventHandler, HandlerEvaluation, Webhook
+
+can_save_handlers = RequiresDefinitionAccess(EVENT_HANDLER, targets.definitions_in_body(EVENT_HANDLER))
+can_view_handler = requires(READ, EVENT_HANDLER, targets.named_in_address(EVENT_HANDLER, "name"))
+can_delete_handler = requires(DELETE, EVENT_HANDLER, targets.named_in_address(EVENT_HANDLER, "event"))
+
 
 EVENT_HANDLER_DOCUMENT: FieldTable = (*HANDLER_FIELDS, TAGS)
 WEBHOOK: FieldTable = (

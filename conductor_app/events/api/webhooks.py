@@ -4,11 +4,12 @@ Views of the queue by which clients complete waiting tasks. There is no broker: 
 """
 
 from contextlib import suppress
+from typing import Any
 
 from django.http import HttpResponse
 
-from ...access.authentication import filter_readable
-from ...access.permissions import WEBHOOK
+from ...access.authentication import Target, filter_readable
+from ...access.permissions import DELETE, READ, WEBHOOK
 from ...core.document.fields import IntegerOf, MapOf, read_mapping, read_text
 from ...core.errors import Invalid, NotFound, PayloadTooLarge
 from ...core.reports import Report
@@ -18,24 +19,44 @@ from ...runs.documents.workflows import find_run
 from ...tasks.api.serializers import parse_outcome
 from ...tasks.commands.reports import report_by_ref, report_task
 from ...web.api import requests as request_body
+from ...web.api import targets
 from ...web.api.documents import TAG
 from ...web.api.operations import EMPTY_REPLY, PLAIN_TEXT, ApiOperation, ArrayOf, EmptyOk, Json, PlainText, add_findings
 from ...web.api.permissions import (
     ADMINISTRATORS_ONLY,
     ALLOW_ALL,
-    can_complete_by_reference,
-    can_create_webhook,
-    can_delete_webhook,
-    can_report_task,
-    can_update_webhook,
-    can_view_webhook,
+    TASK_REPORT_RIGHTS,
+    RequiresAccess,
+    RequiresDefinitionAccess,
+    requires,
 )
 from ...web.api.requests import errors_under
+from ...web.api.targets import definitions_in_body
 from ...web.api.view import ConductorRequest, ConductorView
 from ..commands import webhooks
 from ..models import Webhook
 from . import handlers
 from .handlers import webhook_document
+
+
+def webhook_in_address(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
+    """Return the webhook with the id in the path, by its name. A missing one is reported by the view."""
+    names = Webhook.objects.filter(pk=url_kwargs["id"]).values_list("name", flat=True)
+    return [{WEBHOOK: name} for name in names]
+
+
+def webhooks_named_before_and_after(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
+    """Return the webhook with the id in the path, by its name and by the one in the body."""
+    return [*webhook_in_address(request, url_kwargs), *definitions_in_body(WEBHOOK)(request, url_kwargs)]
+
+
+can_report_task = RequiresAccess(TASK_REPORT_RIGHTS, targets.attempt_in_address("task_id"))
+can_complete_by_reference = RequiresAccess(TASK_REPORT_RIGHTS, targets.open_tasks_by_reference("workflow"))
+can_create_webhook = RequiresDefinitionAccess(WEBHOOK, targets.definitions_in_body(WEBHOOK))
+can_update_webhook = RequiresDefinitionAccess(WEBHOOK, webhooks_named_before_and_after)
+can_view_webhook = requires(READ, WEBHOOK, webhook_in_address)
+can_delete_webhook = requires(DELETE, WEBHOOK, webhook_in_address)
+
 
 QUEUE_STATUSES = ("COMPLETED", "FAILED")
 """The statuses that have a queue."""

@@ -9,12 +9,14 @@ Views that change the course of a running workflow, or its state.
 
 from django.http import HttpResponse
 
+from ...access.permissions import DELETE, WORKFLOW
 from ...core.document.fields import read_mapping
 from ...core.errors import NotFound
 from ...core.states import RUN
 from ...tasks.commands.waits import WaitOutcome, begin_run_wait
 from ...web.api import documents as shapes
 from ...web.api import requests as request_body
+from ...web.api import targets
 from ...web.api.operations import (
     EMPTY_REPLY,
     NO_CONTENT,
@@ -28,7 +30,7 @@ from ...web.api.operations import (
     NoContent,
     PlainText,
 )
-from ...web.api.permissions import can_control_run, can_remove_run
+from ...web.api.permissions import can_control_run, requires
 from ...web.api.requests import read_request
 from ...web.api.view import ConductorRequest, ConductorView
 from ...web.client_views import reply_after, waiting_client
@@ -50,6 +52,8 @@ from .serializers import (
     parse_state_update,
     step_reference,
 )
+
+can_remove_run = requires(DELETE, WORKFLOW, targets.run_in_address("workflow"))
 
 
 class Decide(ConductorView):

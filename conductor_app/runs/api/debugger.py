@@ -3,10 +3,12 @@
 Breakpoints, stops and commands of the debugger, as clients send and receive them.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 from django.http import HttpResponse
 
+from ...access.permissions import EXECUTE, WORKFLOW_DEF
 from ...core.breakpoints import PLACES, Breakpoint
 from ...core.commands.debug import ACTIONS
 from ...core.document.fields import (
@@ -27,13 +29,37 @@ from ...definitions.resolved_definitions import find_row
 from ...explanations.breakpoints import StopDetails, evaluate_expression, live_breakpoints_of, stops_of_run
 from ...utils import clock
 from ...web.api import requests as request_body
+from ...web.api import targets
 from ...web.api.operations import NO_CONTENT, ApiOperation, ArrayOf, Json, NoContent
-from ...web.api.permissions import can_debug_run, can_debug_workflow, can_view_run, can_view_workflow
+from ...web.api.permissions import RequiresAccess, can_control_run, can_view_run, can_view_workflow, may_debug
 from ...web.api.requests import read_request
 from ...web.api.view import ConductorRequest, ConductorView
 from ..commands import debugging
 from ..commands.debugging import BreakpointRequest, ContinueRequest
 from ..documents.workflows import find_run
+
+
+@dataclass(frozen=True, slots=True)
+class RequiresAll:
+    """Every one of these rules."""
+
+    rules: tuple[RequiresAccess, ...]
+
+    def check(self, request: Any, url_kwargs: dict[str, str]) -> None:
+        """Raise Forbidden where the actor may not."""
+        for rule in self.rules:
+            rule.check(request, url_kwargs)
+
+    def describe(self) -> str:
+        """Return the requirement as a phrase for the documentation."""
+        return ", and ".join(rule.describe() for rule in self.rules)
+
+
+can_debug_run = RequiresAll((may_debug, can_control_run))
+can_debug_workflow = RequiresAll(
+    (may_debug, RequiresAccess(((EXECUTE, WORKFLOW_DEF),), targets.named_in_address(WORKFLOW_DEF, "name")))
+)
+
 
 Document = dict[str, Any]
 BREAKPOINT: FieldTable = (

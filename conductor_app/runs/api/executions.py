@@ -14,6 +14,7 @@ from uuid import uuid4
 
 from django.http import HttpResponse
 
+from ...access.permissions import EXECUTE, WORKFLOW_DEF
 from ...core.document.fields import read_mapping
 from ...core.errors import Invalid, NotFound
 from ...core.reports import Report
@@ -22,8 +23,9 @@ from ...payloads.commands import load_payload
 from ...tasks.api.serializers import parse_outcome
 from ...tasks.commands.waits import WaitOutcome, begin_run_wait, signal_run
 from ...web.api import requests as request_body
+from ...web.api import targets
 from ...web.api.operations import EMPTY_REPLY, VERSION_QUERY, WAIT_QUERY, ApiOperation, EmptyOk, Json
-from ...web.api.permissions import can_signal, can_start_named_workflow, can_start_workflow
+from ...web.api.permissions import RUN_CONTROL_RIGHTS, RequiresAccess, can_start_workflow, requires
 from ...web.api.requests import QueryParameters, errors_under, parse_integer
 from ...web.api.view import ConductorRequest, ConductorView
 from ...web.client_views import reply_after, waiting_client
@@ -32,6 +34,10 @@ from ..documents.tasks import wire_task
 from ..documents.workflows import find_attempt, find_run, wire_run
 from . import serializers
 from .serializers import START_REQUEST, parse_start_by_name, parse_start_request
+
+can_start_named_workflow = requires(EXECUTE, WORKFLOW_DEF, targets.named_in_address(WORKFLOW_DEF, "name"))
+can_signal = RequiresAccess(RUN_CONTROL_RIGHTS, targets.run_in_address("workflow_id"))
+
 
 RETURN_STRATEGIES = ("TARGET_WORKFLOW", "BLOCKING_WORKFLOW", "BLOCKING_TASK", "BLOCKING_TASK_INPUT")
 MAX_REQUEST_ID_LENGTH = 255

@@ -17,6 +17,8 @@ from typing import Any
 
 from django.http import HttpResponse
 
+from ...access.authentication import Target
+from ...access.permissions import EXECUTE, READ, WORKFLOW_DEF
 from ...core.document.fields import read_mapping, texts
 from ...core.errors import NotFound
 from ...core.validation.lint_unknown_fields import lint_document
@@ -24,6 +26,7 @@ from ...db.replica import read_snapshot
 from ...definitions.simulation.commands import find_test
 from ...web.api import documents as shapes
 from ...web.api import requests as request_body
+from ...web.api import targets
 from ...web.api.operations import (
     EMPTY_REPLY,
     INCLUDE_QUERY,
@@ -36,15 +39,9 @@ from ...web.api.operations import (
     PlainText,
     add_findings,
 )
-from ...web.api.permissions import (
-    can_control_run,
-    can_start_workflow,
-    can_start_workflow_in_address,
-    can_view_correlated_workflows,
-    can_view_run,
-    can_view_runs_of_workflow,
-)
+from ...web.api.permissions import can_control_run, can_start_workflow, can_view_run, requires
 from ...web.api.requests import errors_under, parse_integer, read_object, read_request
+from ...web.api.targets import normalize_name
 from ...web.api.view import ConductorRequest, ConductorView
 from ..commands import labels_and_messages as inbox
 from ..commands import labels_and_messages as labels
@@ -61,6 +58,17 @@ from .serializers import (
     parse_start_request,
     workflow_status_document,
 )
+
+
+def correlated_definitions(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
+    """Return the definitions whose runs are searched by correlation ids."""
+    names = request_body.read_object(request).get("workflowNames")
+    return [{WORKFLOW_DEF: normalize_name(name)} for name in (names if isinstance(names, list) else [names])]
+
+
+can_view_runs_of_workflow = requires(READ, WORKFLOW_DEF, targets.named_in_address(WORKFLOW_DEF, "workflow"))
+can_start_workflow_in_address = requires(EXECUTE, WORKFLOW_DEF, targets.named_in_address(WORKFLOW_DEF, "workflow"))
+can_view_correlated_workflows = requires(READ, WORKFLOW_DEF, correlated_definitions)
 
 
 class Workflows(ConductorView):

@@ -14,13 +14,16 @@ from ...core.document.fields import IntegerOf, MapOf
 from ...core.step_types.base import queue_name
 from ...runs.models import Attempt
 from ...utils import clock
+from ...web.api import targets
 from ...web.api.operations import QUEUE_QUERY, TASK_TYPE_QUERY, ApiOperation, ArrayOf, Json
-from ...web.api.permissions import ALLOW_ALL, RequiresAccess, can_view_queue
+from ...web.api.permissions import ALLOW_ALL, RequiresAccess, requires
 from ...web.api.view import ConductorRequest, ConductorView
 from ..models import Poller
 from ..queries.queues import QueueDetail, QueueLimit, WaitingAttempt, is_polling, queue_detail
 from ..queries.waiting import QueueState, limits_used, list_queues
 from . import serializers
+
+can_view_queue = requires(READ, TASK_DEF, targets.named_in_query(TASK_DEF, "taskType"))
 
 
 def queue_sizes() -> dict[str, int]:

@@ -8,14 +8,14 @@ View that explains where the input of a task came from.
 """
 
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
 from django.http import HttpResponse
 
 from ...access.authentication import Actor, is_allowed, require_permission, task_target
-from ...access.permissions import EXECUTE, TASK_DEF
+from ...access.permissions import EXECUTE, TASK_DEF, Right
 from ...access.quotas import POLLS
 from ...core.document.fields import read_mapping
 from ...core.errors import Conflict, Forbidden, Invalid, NotFound
@@ -26,6 +26,7 @@ from ...runs.documents.workflows import find_attempt, find_run, load_logs, wire_
 from ...runs.models import Attempt, Run
 from ...web.api import documents as shapes
 from ...web.api import requests as request_body
+from ...web.api import targets
 from ...web.api.operations import (
     EMPTY_REPLY,
     PLAIN_TEXT,
@@ -38,13 +39,12 @@ from ...web.api.operations import (
     PlainText,
 )
 from ...web.api.permissions import (
+    RUN_VIEW_RIGHTS,
     TASK_REPORT_RIGHTS,
     WORKER_RIGHTS,
-    can_log_task,
+    RequiresAccess,
     can_poll,
-    can_report_by_reference,
-    can_report_loaded_task,
-    can_view_task,
+    describe_right,
 )
 from ...web.api.view import ConductorRequest, ConductorView
 from ...web.client_views import reply_after, waiting_client
@@ -68,6 +68,28 @@ from .serializers import (
     parse_outcome,
     parse_task_result,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class RequiresAccessLater:
+    """One of these rights, which the engine checks when it has loaded what the request is about."""
+
+    rights: tuple[Right, ...]
+
+    def check(self, request: Any, url_kwargs: dict[str, str]) -> None:
+        """Allow every caller for now."""
+
+    def describe(self) -> str:
+        """Return the requirement as a phrase for the documentation."""
+        return " or ".join(map(describe_right, self.rights))
+
+
+TASK_VIEW_RIGHTS = (*RUN_VIEW_RIGHTS, *WORKER_RIGHTS)
+can_view_task = RequiresAccess(TASK_VIEW_RIGHTS, targets.attempt_in_address("task_id"))
+can_report_by_reference = RequiresAccess(TASK_REPORT_RIGHTS, targets.open_tasks_by_reference("workflow_id"))
+can_log_task = RequiresAccess(TASK_REPORT_RIGHTS, targets.attempt_in_address("task_id", must_exist=True))
+can_report_loaded_task = RequiresAccessLater(TASK_REPORT_RIGHTS)
+
 
 MAX_WAIT_MS = 5000
 MAX_TYPE_LENGTH, MAX_DOMAIN_LENGTH = 512, 128

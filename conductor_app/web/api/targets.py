@@ -5,13 +5,11 @@ from itertools import islice
 from typing import Any
 
 from ...access.authentication import Target, task_target
-from ...access.models import AccessKey, Secret, Variable
+from ...access.models import Secret, Variable
 from ...access.permissions import (
-    APPLICATION,
     DOMAIN,
     EVENT_HANDLER,
     FORM_TEMPLATE,
-    INTEGRATION,
     INTEGRATION_PROVIDER,
     PROMPT,
     SCHEDULE,
@@ -23,7 +21,6 @@ from ...access.permissions import (
     WORKFLOW,
     WORKFLOW_DEF,
 )
-from ...ai.commands.integrations import model_in_any_order
 from ...ai.models import Integration, Prompt
 from ...core.definition import possible_keys
 from ...core.errors import Invalid
@@ -67,23 +64,6 @@ def no_target(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
     return [{}]
 
 
-def application_of_key(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
-    """Return the application of an access key, or a target that no grant matches if there is no such key."""
-    ids = AccessKey.objects.filter(pk=url_kwargs["key_id"]).values_list("application_id", flat=True)
-    return [{APPLICATION: id} for id in ids] or [{}]
-
-
-def webhook_in_address(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
-    """Return the webhook with the id in the path, by its name. A missing one is reported by the view."""
-    names = Webhook.objects.filter(pk=url_kwargs["id"]).values_list("name", flat=True)
-    return [{WEBHOOK: name} for name in names]
-
-
-def webhooks_named_before_and_after(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
-    """Return the webhook with the id in the path, by its name and by the one in the body."""
-    return [*webhook_in_address(request, url_kwargs), *definitions_in_body(WEBHOOK)(request, url_kwargs)]
-
-
 def polled_queue(request: Any, url_kwargs: dict[str, str]) -> Target:
     """Return the task type and the domain that a poll requests."""
     domain = request.query.text("domain")
@@ -102,19 +82,6 @@ def run_in_address(url_kwarg: str) -> TargetFinder:
     return find
 
 
-def model_in_address(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
-    """Return the integration and the model in the path, which the Python SDK sends in either order."""
-    integration, model = model_in_any_order(url_kwargs["name"], url_kwargs["model"])
-    return [{INTEGRATION_PROVIDER: integration, INTEGRATION: f"{integration}:{model}"}]
-
-
-def model_in_body(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
-    """Return the integration and the model that the body names."""
-    document = request_body.read_object(request)
-    integration, model = (normalize_name(document.get(name)) for name in ("llmProvider", "model"))
-    return [{INTEGRATION_PROVIDER: integration, INTEGRATION: f"{integration}:{model}"}]
-
-
 def find_run_names(ids: list[str]) -> list[tuple[str, str]]:
     """Return ids and definition names of the existing runs."""
     return list(find_in_chunks(ids, lambda chunk: Run.objects.filter(pk__in=chunk).values_list("id", "name")))
@@ -127,13 +94,6 @@ def find_in_chunks(names: Iterable[str], find: Callable[[list[str]], Iterable[An
         yield from find(chunk)
 
 
-def runs_in_body(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
-    """Return the runs whose ids the body lists. An invalid body is reported by the view."""
-    ids = request_body.read_json(request)
-    asked_for = [normalize_name(each) for each in ids if isinstance(each, str)] if isinstance(ids, list) else []
-    return [{WORKFLOW: id, WORKFLOW_DEF: name} for id, name in find_run_names(asked_for)]
-
-
 def names_in_body(target_type: str) -> TargetFinder:
     """Find the targets whose names the body lists. An invalid body is reported by the view."""
 
@@ -142,12 +102,6 @@ def names_in_body(target_type: str) -> TargetFinder:
         return [{target_type: normalize_name(each)} for each in names] if isinstance(names, list) else []
 
     return find
-
-
-def correlated_definitions(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
-    """Return the definitions whose runs are searched by correlation ids."""
-    names = request_body.read_object(request).get("workflowNames")
-    return [{WORKFLOW_DEF: normalize_name(name)} for name in (names if isinstance(names, list) else [names])]
 
 
 def attempt_in_address(url_kwarg: str, *, must_exist: bool = False) -> TargetFinder:
@@ -168,18 +122,6 @@ def open_tasks_by_reference(url_kwarg: str) -> TargetFinder:
         return _task_targets(open_ones.filter(task__ref__in=[key.ref for key in possible_keys(ref)]))
 
     return find
-
-
-def task_in_query(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
-    """Return the open tasks with the reference and the run that the query names."""
-    return open_tasks_by_reference("run")(
-        request, {"run": request.query.text("workflowId"), "ref": request.query.text("taskRefName")}
-    )
-
-
-def open_tasks_of_run(run_id: str) -> list[Target]:
-    """Return the types of the open tasks of a run."""
-    return _task_targets(Attempt.objects.open().filter(run_id=run_id).order_by().distinct())
 
 
 def _task_targets(attempts: Any) -> list[Target]:
