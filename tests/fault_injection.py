@@ -24,10 +24,9 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.utils import CursorWrapper
 from psycopg.pq import TransactionStatus
 
-from conductor_app.core.errors import Busy
+from conductor_app.core.errors import Busy, StorageUnavailable
 from conductor_app.db import pipeline as pg_pipeline
 from conductor_app.db.transient_errors import is_database_error
-from conductor_app.payloads.blob_storage import StorageUnavailable
 from conductor_app.scripts.pool import Helper, Pool, ScriptsUnavailable
 
 ERRORS: dict[str, Callable[[], Exception]] = {

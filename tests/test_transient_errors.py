@@ -8,9 +8,15 @@ import pytest
 import requests
 from django.db import DataError, IntegrityError, InternalError, OperationalError
 
-from conductor_app.core.errors import Busy, Conflict, PayloadMissing, QuotaExceeded
+from conductor_app.core.errors import (
+    Busy,
+    Conflict,
+    PayloadMissing,
+    QuotaExceeded,
+    StorageFileMissing,
+    StorageUnavailable,
+)
 from conductor_app.db.transient_errors import describe_transient, is_transient, own_error_of_exchange
-from conductor_app.payloads.blob_storage import StorageFileMissing, StorageUnavailable
 from conductor_app.scripts.pool import HelperDied
 
 

@@ -10,15 +10,14 @@ Protection against escalation: an actor cannot give permissions that it does not
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from django.apps import apps
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
-from ..ai.models import Prompt
 from ..core.data_requests import PUBLIC_VARIABLES
 from ..core.document.reading import EVERY_VARIABLE, uses_of
 from ..core.errors import Forbidden
-from ..definitions.models import TaskDefinition, WorkflowDefinition
 from ..runs.models import Run
 from . import permissions as permission_cache
 from .authentication import (
@@ -52,10 +51,8 @@ from .permissions import (
     Right,
 )
 
-MODEL_BY_TARGET_TYPE: dict[str, type[WorkflowDefinition] | type[TaskDefinition]] = {
-    WORKFLOW_DEF: WorkflowDefinition,
-    TASK_DEF: TaskDefinition,
-}
+MODEL_BY_TARGET_TYPE = {WORKFLOW_DEF: "WorkflowDefinition", TASK_DEF: "TaskDefinition", PROMPT: "Prompt"}
+"""The table of each target type, by name: the slices of these tables import this module."""
 
 
 def creator_accesses(target_type: str, name: str) -> tuple[str, list[str]]:
@@ -63,10 +60,10 @@ def creator_accesses(target_type: str, name: str) -> tuple[str, list[str]]:
 
     Both are empty if the creator is unknown, such as on a server without authentication.
     """
-    model = MODEL_BY_TARGET_TYPE.get(target_type)
-    if model is None:
+    if target_type not in (WORKFLOW_DEF, TASK_DEF):
         return "", []
-    created_by = model.objects.filter(name=name).order_by("pk").values_list("created_by", flat=True).first()
+    rows = _rows_named(target_type, name)
+    created_by = rows.order_by("pk").values_list("created_by", flat=True).first()
     if not created_by:
         return "", []
     users = get_user_model().objects.filter(Q(application__name=created_by) | Q(username=created_by))
@@ -75,6 +72,10 @@ def creator_accesses(target_type: str, name: str) -> tuple[str, list[str]]:
         return "", []
     permissions = permission_cache.permission_set_of(user.pk)
     return user.username, [access for access in ACCESSES if permissions.allows(access, target_type, name)]
+
+
+def _rows_named(target_type: str, name: str) -> QuerySet[Any]:
+    return apps.get_model("conductor", MODEL_BY_TARGET_TYPE[target_type])._default_manager.filter(name=name)
 
 
 USE_ACCESSES: dict[str, tuple[str, ...]] = {
@@ -124,7 +125,7 @@ def use_refusal(actor: Actor, target_type: str, name: str) -> str:
         rights = ((EXECUTE, INTEGRATION_PROVIDER), *rights)
     if target_type == VARIABLE and name in (EVERY_VARIABLE, *PUBLIC_VARIABLES):
         is_permitted = name != EVERY_VARIABLE or actor.permissions.allows_all(*rights)
-    elif target_type == PROMPT and not Prompt.objects.filter(name=name).exists():
+    elif target_type == PROMPT and not _rows_named(PROMPT, name).exists():
         # The step uses the text itself if there is no prompt of that name.
         is_permitted = True
     else:
@@ -135,7 +136,7 @@ def use_refusal(actor: Actor, target_type: str, name: str) -> str:
 def _use_rights(target_type: str, name: str) -> tuple[Right, ...]:
     rights = tuple((access, target_type) for access in USE_ACCESSES[target_type])
     # A workflow that does not exist yet is used by the definition that is saved first.
-    if target_type == WORKFLOW_DEF and not WorkflowDefinition.objects.filter(name=name).exists():
+    if target_type == WORKFLOW_DEF and not _rows_named(WORKFLOW_DEF, name).exists():
         return (*rights, (CREATE, WORKFLOW_DEF))
     return rights
 

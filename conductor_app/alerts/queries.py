@@ -13,10 +13,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 
 from ..ai.models import ModelBudget, ModelCall, ModelUsage
 from ..ai.queries.budgets import format_cost, format_tokens, name_budget
@@ -32,7 +33,7 @@ from ..human_tasks.waiting_queries import HumanTaskView, human_task_inbox
 from ..runs.models import Run
 from ..settings import conf
 from ..utils.formatting import DAY, MINUTE, format_duration
-from .models import Alert, AlertFiring, AlertTarget
+from .models import Alert, AlertFiring, AlertTarget, SavedView
 
 MAX_RUNS = 50_000
 MAX_GROUPS = 500
@@ -404,3 +405,22 @@ def notifications_to(target: AlertTarget) -> list[AlertFiring]:
     rows = list(of_target.filter(alert__isnull=True).order_by("-at")[:MAX_NOTIFICATIONS])
     rows += of_target.filter(alert__in=target.alerts.all()).order_by("-at")[:MAX_NOTIFICATIONS]
     return sorted(rows, key=lambda row: (row.at, row.pk), reverse=True)[:MAX_NOTIFICATIONS]
+
+
+KIND_LABELS = {
+    "slack": gettext_lazy("Slack"),
+    "teams": gettext_lazy("Microsoft Teams"),
+    "pagerduty": gettext_lazy("PagerDuty"),
+    "webhook": gettext_lazy("Webhook"),
+    "email": gettext_lazy("Email"),
+}
+
+
+def kind_label(kind: str) -> str:
+    """Return the label of a kind, or the kind itself if this server no longer supports it."""
+    return str(KIND_LABELS.get(kind, kind))
+
+
+def visible_views(request: HttpRequest) -> QuerySet[SavedView]:
+    """Return the views that the user may see: their own and shared ones."""
+    return SavedView.objects.filter(Q(owner=request.user.get_username()) | Q(is_shared=True)).order_by("name", "pk")

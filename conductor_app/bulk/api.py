@@ -8,7 +8,7 @@ from django.http import HttpResponse
 
 from ..access.authentication import Target
 from ..access.permissions import DELETE, WORKFLOW_DEF
-from ..access.permissions import WORKFLOW as WORKFLOW_field
+from ..access.permissions import WORKFLOW as WORKFLOW_TARGET
 from ..access.quotas import SEARCHES
 from ..core.document.fields import FieldSpec, FieldTable, IntegerOf, ListOf, MapOf, ObjectOf, read_text, texts
 from ..runs.api.control import require_ended
@@ -32,12 +32,12 @@ def runs_in_body(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
     """Return the runs whose ids the body lists. An invalid body is reported by the view."""
     ids = request_body.read_json(request)
     asked_for = [normalize_name(each) for each in ids if isinstance(each, str)] if isinstance(ids, list) else []
-    return [{WORKFLOW_field: id, WORKFLOW_DEF: name} for id, name in find_run_names(asked_for)]
+    return [{WORKFLOW_TARGET: id, WORKFLOW_DEF: name} for id, name in find_run_names(asked_for)]
 
 
 can_control_runs, can_remove_runs = (
     RequiresAccess(RUN_CONTROL_RIGHTS, runs_in_body),
-    requires(DELETE, WORKFLOW_field, runs_in_body),
+    requires(DELETE, WORKFLOW_TARGET, runs_in_body),
 )
 can_view_runs = RequiresAccess(RUN_VIEW_RIGHTS, runs_in_body)
 

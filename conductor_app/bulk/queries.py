@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+from django.utils.translation import gettext_lazy
 
 from ..core.failure_grouping import informative_line
 from ..core.states import RUN
@@ -138,3 +139,16 @@ def canary_failures(operation: BulkOperation) -> list[BulkItem]:
 
 def _has_failed_run() -> Exists:
     return Exists(Run.objects.filter(pk=OuterRef("run_id"), status__in=UNSUCCESSFUL_STATUSES))
+
+
+ACTION_LABELS = {
+    "retry": gettext_lazy("Retry"),
+    "rerun": gettext_lazy("Rerun"),
+    "restart": gettext_lazy("Restart"),
+    "pause": gettext_lazy("Pause"),
+    "resume": gettext_lazy("Resume"),
+    "terminate": gettext_lazy("Terminate"),
+    "upgrade": gettext_lazy("Upgrade"),
+    "label": gettext_lazy("Add labels"),
+    "unlabel": gettext_lazy("Remove labels"),
+}

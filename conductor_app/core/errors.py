@@ -165,3 +165,11 @@ def quote_reason(reason: str, source: str) -> str:
     if len(reason) <= MAX_QUOTED_LENGTH:
         return reason
     return f"{shorten_reason(reason, MAX_QUOTED_LENGTH).removesuffix('…')}… (see workflow {source})"
+
+
+class StorageUnavailable(Exception):
+    """The storage cannot be reached, or does not have the payload."""
+
+
+class StorageFileMissing(StorageUnavailable):
+    """The storage can be reached and does not have the payload."""

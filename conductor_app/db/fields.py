@@ -106,3 +106,8 @@ def loads_encrypted(text: str | None) -> Any:
         return json.loads(text) if has_long_number(body := text.encode()) else orjson.loads(body)
     except (orjson.JSONDecodeError, UnicodeEncodeError):
         return json.loads(text)
+
+
+def strip_nul(text: str) -> str:
+    """Return the text without NUL, which PostgreSQL cannot store."""
+    return text.replace("\0", "") if "\0" in text else text

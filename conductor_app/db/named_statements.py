@@ -25,7 +25,7 @@ from typing import Any
 
 from django.db import connection
 
-FOLDER = files("conductor_app") / "store" / "sql"
+FOLDER = files("conductor_app")
 HEADER = re.compile(r"^ *-- (name|fragment): (\w+)$", re.MULTILINE)
 INDEXES = re.compile(r"^ *-- index: (.+)$", re.MULTILINE)
 DIALECT = re.compile(r" -- (sqlite|postgresql)$")
@@ -105,7 +105,7 @@ class NamedStatements(dict[str, NamedStatement]):
 
 
 def load_statements(name: str, **fragments: str) -> NamedStatements:
-    """Return the statements of the file `name.sql`. `fragments`: texts that its statements insert by name."""
+    """Return the statements of a file, such as `tasks/claims`. `fragments`: texts that its statements insert by name."""
     return NamedStatements((FOLDER / f"{name}.sql").read_text(), fragments)
 
 

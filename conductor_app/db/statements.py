@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from django.db import DEFAULT_DB_ALIAS, connection, connections, models
 
@@ -184,3 +184,10 @@ def _cast(model: type[models.Model], column: str) -> str:
         "SmallIntegerField": "integer",
         "BooleanField": "boolean",
     }.get(kind, "text")
+
+
+class Inserts(Protocol):
+    """What collects the rows that a decision inserts."""
+
+    def insert(self, model: type[models.Model], columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """Add an insert of rows."""

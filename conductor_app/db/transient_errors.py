@@ -17,8 +17,7 @@ from typing import TypeVar
 import psycopg
 from django.db import InterfaceError, InternalError, OperationalError, connections
 
-from ..core.errors import Busy, PayloadMissing, RequestRefused
-from ..payloads.blob_storage import StorageFileMissing, StorageUnavailable
+from ..core.errors import Busy, PayloadMissing, RequestRefused, StorageFileMissing, StorageUnavailable
 from ..scripts.pool import HelperDied, ScriptsUnavailable
 from .statements import is_in_transaction
 

@@ -19,7 +19,7 @@ from ..core.validation.checks import has_too_many_expressions, has_too_many_step
 from ..core.validation.lint import lint_definition, sort_by_severity
 from ..core.validation.lint_references import LintContext, LintFinding
 from ..core.validation.lint_unknown_fields import lint_task_definition
-from ..runs.store.rows import strip_nul
+from ..db.fields import strip_nul
 from ..settings import conf
 from ..utils import clock
 from . import resolved_definitions

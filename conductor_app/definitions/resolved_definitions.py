@@ -34,7 +34,7 @@ from ..core.step_types.sub_workflows import SubWorkflow
 from ..core.validation.checks import inline_errors, read_handler, workflow_errors
 from ..core.validation.lint_references import ERROR, UNREADABLE, UNUSABLE_SCHEMA, WARNING, LintFinding
 from ..core.validation.lint_scripts import WrittenScript, scripts_of
-from ..runs.store.rows import strip_nul
+from ..db.fields import strip_nul
 from ..scripts import pool
 from ..scripts.syntax import ScriptText, SyntaxFault, syntax_faults
 from ..utils import clock, process_state

@@ -19,11 +19,10 @@ from ..core.failure_grouping import split_variable_parts
 from ..core.states import FAILURE, REGRESSED
 from ..definitions.pages.versions import version_markers
 from ..runs.queries.recent import run_keys
-from ..tasks.pages.queues import build_markers
 from ..utils import clock
 from ..utils.formatting import TimeRange
 from ..web.badges import render_pill
-from ..web.charts import ChartSeries, TrendChart, chosen_range, range_links, sparkline
+from ..web.charts import ChartSeries, TrendChart, build_markers, chosen_range, range_links, sparkline
 from ..web.pages import ObjectPage, Page, require_permission, show_refusal
 from . import commands as failure_groups
 from .models import FailureGroup

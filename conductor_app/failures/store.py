@@ -3,14 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..core.failure_grouping import MAX_LENGTH, build_of, fingerprint, informative_line, normalize_message
+from ..core.failure_grouping import MAX_LENGTH, build_of, fingerprint, informative_line
 from ..core.snapshot import Attempt, Run, Task
 from ..core.states import EXPIRED, FAILED, FAILED_FOR_GOOD, RUN
 from ..core.step_types import step_type_of
-from ..db.statements import MAX_BATCH_ROWS, execute, serialize
-from ..runs.store import rows
-from ..runs.store.batch import StatementBatch
-from ..taskcluster.core.snapshot import StandaloneTask
+from ..db import fields
+from ..db.statements import MAX_BATCH_ROWS, Inserts, execute, serialize
 from .models import Failure
 
 FAILED_STATUSES = frozenset((FAILED, FAILED_FOR_GOOD, EXPIRED))
@@ -21,7 +19,7 @@ COLUMNS = (
 
 
 def write_failures(
-    writes: StatementBatch, before: Run, touched: Mapping[str, tuple[Attempt, Task]], after: Run, now: int
+    writes: Inserts, before: Run, touched: Mapping[str, tuple[Attempt, Task]], after: Run, now: int
 ) -> None:
     """Write the failures of this decision. A sweep groups them later."""
     previous = {task.attempt.id: task.attempt for task in before.tasks.values()}
@@ -61,30 +59,10 @@ def _run_failure(before: Run, after: Run, now: int) -> Iterator[list[Any]]:
 
 def _failure_row(of: Run, ref: str, attempt_id: str, reason: str, queue: str, worker: str, now: int) -> list[Any]:
     name = of.definition.name
-    message = rows.strip_nul(informative_line(reason, MAX_LENGTH))
+    message = fields.strip_nul(informative_line(reason, MAX_LENGTH))
     return [
         fingerprint(name, ref, message), of.id, attempt_id, name, of.definition.version, ref, message,
         queue, worker, build_of(worker), now, "",
-    ]  # fmt: skip
-
-
-def write_standalone_failures(writes: StatementBatch, before: StandaloneTask, after: StandaloneTask, now: int) -> None:
-    """Write the failures of a standalone task. Tasks of one queue whose names differ only in numbers form one group."""
-    previous = {attempt.id: attempt for attempt in before.attempts}
-    failed = [
-        _standalone_failure(attempt, after, now)
-        for attempt in after.attempts
-        if attempt.status in FAILED_STATUSES and _is_new_failure(attempt, previous.get(attempt.id))
-    ]
-    if failed:
-        writes.insert(Failure, COLUMNS, failed)
-
-
-def _standalone_failure(attempt: Attempt, of: StandaloneTask, now: int) -> list[Any]:
-    name = normalize_message(rows.strip_nul(of.name))[:512]
-    return [
-        fingerprint(of.queue, name, attempt.reason), "", attempt.id, of.queue, 0, name, attempt.reason,
-        of.queue, attempt.worker, build_of(attempt.worker), now, of.id,
     ]  # fmt: skip
 
 

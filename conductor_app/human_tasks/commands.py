@@ -42,15 +42,14 @@ from ..core.schemas import schema_question, violation_sentence
 from ..core.snapshot import NEVER, Run
 from ..core.step_types.waiting import Human
 from ..core.timers import next_timer
-from ..db.fields import dumps
+from ..db.fields import dumps, strip_nul
 from ..definitions import resolved_definitions as json_schema
 from ..definitions.resolved_definitions import check_against_schema, record_definition_change, schema_error
 from ..payloads import commands as payload_storage
 from ..runs.commands.change import Audit, RunCommand, change_run
+from ..runs.commands.repair import enforce_output_limit, find_open_task
 from ..runs.models import Attempt, Task
-from ..runs.store.rows import strip_nul
 from ..settings import conf
-from ..tasks.commands.reports import enforce_output_limit, find_open_task
 from ..utils import clock
 from .models import FormTemplate, HumanTask
 from .waiting_queries import HumanTaskView, find_template, human_task_view, step_of, template_of

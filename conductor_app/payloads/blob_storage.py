@@ -8,17 +8,10 @@ from pathlib import Path
 from django.core.files.base import ContentFile, File
 from django.core.files.storage import Storage, storages
 
+from ..core.errors import StorageFileMissing, StorageUnavailable
 from ..settings import conf
 
 CHUNK_BYTES = 64 * 1024
-
-
-class StorageUnavailable(Exception):
-    """The storage cannot be reached, or does not have the payload."""
-
-
-class StorageFileMissing(StorageUnavailable):
-    """The storage can be reached and does not have the payload."""
 
 
 def is_storage_configured() -> bool:

@@ -25,6 +25,7 @@ from ..access.authentication import Actor, current_actor, filter_readable_runs, 
 from ..access.permissions import DOMAIN, EXECUTE, READ, TASK_DEF, WORKFLOW, WORKFLOW_DEF
 from ..access.quotas import caller_of, current_caller
 from ..access.secrets import decrypt_masked, encrypt_masked
+from ..core import errors
 from ..core.errors import Busy, Conflict, Forbidden, Invalid, NotFound, PayloadMissing, PayloadTooLarge
 from ..core.masking import MARK
 from ..db.fields import dumps, loads, loads_encrypted
@@ -300,10 +301,10 @@ def storage_errors(path: str) -> Iterator[None]:
     """
     try:
         yield
-    except blob_storage.StorageFileMissing as missing:
+    except errors.StorageFileMissing as missing:
         log.warning("payload_lost", extra={"path": path, "cause": str(missing)})
         raise PayloadMissing(f"The payload {path} is missing in the storage.") from missing
-    except blob_storage.StorageUnavailable as error:
+    except errors.StorageUnavailable as error:
         log.warning("payload_unreachable", extra={"path": path, "cause": str(error)})
         raise Busy(f"The payload {path} cannot be read or written: the storage is unreachable. Retry later.") from error
 
@@ -325,7 +326,7 @@ def delete_expired_payloads(limit: int) -> int:
     for path in rows.expired_paths(now, limit):
         try:
             count += _delete_payload(path, now)
-        except blob_storage.StorageUnavailable as error:
+        except errors.StorageUnavailable as error:
             log.warning("payloads_not_deleted", extra={"path": path, "cause": str(error)})
             break
     return count
@@ -358,7 +359,7 @@ def save_content(kind: str, content: "File[bytes]", expires_at: int, uploader: s
             blob_storage.put_payload(path, content)
     except BaseException:
         # A partial upload can be large: delete it now, not in the next sweep.
-        with suppress(blob_storage.StorageUnavailable):
+        with suppress(errors.StorageUnavailable):
             blob_storage.delete_payload(path)
         release_content(path)
         raise

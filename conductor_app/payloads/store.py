@@ -9,15 +9,27 @@ Writes of the rows of payloads and files in blob storage. A sweep deletes the co
 
 from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..core.errors import PayloadOverLimit
 from ..core.masking import mask_encrypt, mask_step_state, masked_names
-from ..core.snapshot import Attempt, Run, Task
+from ..core.snapshot import UNKNOWN, Attempt, Run, Task
 from ..db.fields import dumps
 from ..db.statements import execute, fetch, placeholders
-from ..runs.store.rows import PlacedPayload, payload_text
 from .models import PayloadReference, StoredPayload
+
+
+def payload_text(value: Any) -> str:
+    """Return a payload as stored in its column."""
+    return "{}" if value is UNKNOWN or value is None else dumps(value) or "{}"
+
+
+class PlacedPayload(NamedTuple):
+    """The columns of a payload: its text or its path, and its size."""
+
+    text: str
+    size: int
+    path: str
 
 
 class PayloadsTooLarge(Exception):

@@ -25,11 +25,10 @@ from ..core.cron import ScheduleSlot, Timetable, parse_timetable
 from ..core.errors import Conflict, Forbidden, NotFound, RequestRefused
 from ..core.masking import REDACTED
 from ..core.primitives import derived_id
-from ..db.fields import dumps, loads_encrypted
+from ..db.fields import dumps, loads_encrypted, strip_nul
 from ..db.transient_errors import describe_transient, is_database_error, is_transient
 from ..runs.commands import lifecycle as run_commands
 from ..runs.commands.lifecycle import StartRequest
-from ..runs.store.rows import strip_nul
 from ..utils import clock
 from . import models as store
 from .models import EXECUTED, FAILED, WAITING, Schedule, ScheduleExecution, Scheduler

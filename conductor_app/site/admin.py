@@ -46,6 +46,7 @@ from ..human_tasks.pages.form_templates import FormTemplatePage, FormTemplatesPa
 from ..human_tasks.pages.tasks import HumanTaskAnswerPage, HumanTasksPage
 from ..monitoring.pages.overview import AttentionPage, FirstStepsPage, OverviewActivityPage, overview_context
 from ..monitoring.pages.system import BackgroundJobsPage, SystemPage
+from ..monitoring.queries.health import health_for
 from ..runs.models import Attempt, Run
 from ..runs.pages.comparison import ComparePage
 from ..runs.pages.list import RunAdmin
@@ -71,7 +72,7 @@ from ..web.pages import Page, in_read_snapshot, name_missing_permission, without
 from ..web.preferences import is_compact, zone_of
 from .palette import PalettePage
 from .preferences import PreferencesPage
-from .sidebar import StatusBarPage, build_sections, health_for, page_tabs
+from .sidebar import StatusBarPage, build_sections, page_tabs
 
 OBJECT_PAGES: tuple[Page, ...] = (
     PlannerPage(),

@@ -21,11 +21,10 @@ from django_celery_beat.models import CrontabSchedule, IntervalSchedule, Periodi
 
 from ..access.models import AccessKey, Application, AuditEntry, Grant, Secret, Variable
 from ..definitions.models import TaskDefinition, WorkflowDefinition
-from ..monitoring.queries.health import EngineHealth, engine_health
+from ..monitoring.queries.health import health_for
 from ..runs.models import Attempt, Run
 from ..schedules.models import Schedule, ScheduleExecution
 from ..taskcluster.models import Artifact, Client, ScopeRole, StandaloneTask, TaskGroup
-from ..utils import clock
 from ..web.pages import Page, fragment_response
 
 
@@ -203,15 +202,6 @@ def _is_within(page: dict[str, Any], path: str) -> bool:
 
 def _build_section(name: str, models: list[dict[str, Any]]) -> dict[str, Any]:
     return {"name": SECTION_NAMES[name], "app_label": name, "app_url": "", "has_module_perms": True, "models": models}
-
-
-def health_for(request: HttpRequest) -> EngineHealth:
-    """Return the health of the engine, which is measured once per request."""
-    measured: EngineHealth | None = getattr(request, "engine_health", None)
-    if measured is None:
-        measured = engine_health(clock.now())
-        vars(request)["engine_health"] = measured
-    return measured
 
 
 class StatusBarPage(Page):

@@ -15,24 +15,28 @@ Load standalone tasks as snapshots, and write the decisions on them.
 Claims of standalone tasks. A worker in quarantine gets none.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple, NoReturn
 
 from django.db import IntegrityError
 
 from ..core.errors import NotFound
+from ..core.failure_grouping import build_of, fingerprint, normalize_message
 from ..core.snapshot import NEVER, Attempt
 from ..core.states import COMPLETED, PENDING, TASK
+from ..db import fields
 from ..db.fields import dumps, loads
 from ..db.named_statements import load_statements
 from ..db.statements import execute, fetch, lock_clause, placeholders, share_lock_clause
-from ..failures import store as failures
-from ..runs.models import ABOUT_GROUP, Message, PulseMessage
+from ..failures.models import Failure
+from ..failures.store import COLUMNS as COLUMNS_OF_FAILURES
+from ..failures.store import FAILED_STATUSES, _is_new_failure
+from ..runs.models import ABOUT_GROUP, Message, PulseMessage, Task
 from ..runs.models import Attempt as AttemptRow
 from ..runs.models import Task as TaskRow
 from ..runs.store.batch import StaleRow, StatementBatch
-from ..runs.store.due import MESSAGES_SQL
+from ..runs.store.due import MESSAGES_SQL, delete_messages_to
 from ..runs.store.rows import ATTEMPT_COLUMNS, ATTEMPT_UPDATED, attempt_update_values
 from ..tasks.store import CLAIMS_SQL, mark_claimed
 from .core.snapshot import Effect, PublishMessage, SatisfyDependency, StandaloneTask
@@ -210,7 +214,7 @@ STANDALONE_TASKS_COLUMNS = (
 )  # fmt: skip
 ATTEMPT_READ_COLUMNS = (*ATTEMPT_COLUMNS, "cause")
 STANDALONE_TASKS_SQL = load_statements(
-    "standalone_tasks",
+    "taskcluster/standalone_tasks",
     task_columns=", ".join(f"s.{column}" for column in STANDALONE_TASKS_COLUMNS),
     attempt_columns=", ".join(f"a.{column}" for column in ATTEMPT_READ_COLUMNS),
 )
@@ -342,7 +346,7 @@ def save_task(
         if isinstance(effect, SatisfyDependency):
             statement = STANDALONE_TASKS_SQL["satisfy_dependency"]
             writes.run(*statement.bind(required_id=effect.required_id, task_id=after.id))
-    failures.write_standalone_failures(writes, before, after, now)
+    write_standalone_failures(writes, before, after, now)
     insert_pulse_messages(writes, messages, repeats=all(isinstance(effect, PublishMessage) for effect in effects))
     try:
         writes.send()
@@ -427,7 +431,7 @@ def load_definition(task_id: str) -> dict[str, Any]:
 
 
 STANDALONE_CLAIMS_SQL = load_statements(
-    "standalone_claims",
+    "taskcluster/standalone_claims",
     **CLAIMS_SQL.fragments
     | {
         "task_columns": ", ".join(f"s.{column}" for column in STANDALONE_TASKS_COLUMNS),
@@ -463,3 +467,36 @@ def load_claimed(ids: Sequence[str]) -> list[tuple[StandaloneTask, dict[str, Any
         standalone = parse_standalone_task([row[:-1] for row in attempt_rows])
         claimed[standalone.attempts[-1].id] = standalone, loads(attempt_rows[-1][-1])
     return [claimed[id] for id in ids]
+
+
+def write_standalone_failures(writes: StatementBatch, before: StandaloneTask, after: StandaloneTask, now: int) -> None:
+    """Write the failures of a standalone task. Tasks of one queue whose names differ only in numbers form one group."""
+    previous = {attempt.id: attempt for attempt in before.attempts}
+    failed = [
+        _standalone_failure(attempt, after, now)
+        for attempt in after.attempts
+        if attempt.status in FAILED_STATUSES and _is_new_failure(attempt, previous.get(attempt.id))
+    ]
+    if failed:
+        writes.insert(Failure, COLUMNS_OF_FAILURES, failed)
+
+
+def _standalone_failure(attempt: Attempt, of: StandaloneTask, now: int) -> list[Any]:
+    name = normalize_message(fields.strip_nul(of.name))[:512]
+    return [
+        fingerprint(of.queue, name, attempt.reason), "", attempt.id, of.queue, 0, name, attempt.reason,
+        of.queue, attempt.worker, build_of(attempt.worker), now, of.id,
+    ]  # fmt: skip
+
+
+def delete_standalone_task(task_id: str) -> None:
+    """Delete a standalone task with its attempts, dependencies and messages. The caller has locked it."""
+    Dependency.objects.filter(task_id=task_id).delete()
+    PulseMessage.objects.filter(task_id=task_id).delete()
+    delete_messages_to(task_id)
+    Task.objects.filter(pk=task_id, standalone__isnull=False).delete()
+
+
+def delete_group_messages(group_ids: Collection[str]) -> None:
+    """Delete the Pulse messages about groups themselves."""
+    PulseMessage.objects.filter(group_id__in=group_ids, task_id="").delete()

@@ -22,11 +22,10 @@ from typing import Any, NamedTuple
 from django.db import connection
 
 from ..core.masking import MARK
-from ..db.fields import dumps, loads, loads_encrypted
+from ..db.fields import dumps, loads, loads_encrypted, strip_nul
 from ..db.named_statements import NamedStatement, load_statements
 from ..db.statements import MAX_BATCH_ROWS, execute, fetch, serialize
 from ..runs.models import Message, TaskLog
-from ..runs.store.rows import strip_nul
 from .gates import COUNT_LEASED, COUNT_STARTS, GateFacts, free_capacity, open_condition
 
 
@@ -172,7 +171,7 @@ class Candidate(NamedTuple):
 
 
 CLAIMS_SQL = load_statements(
-    "claims",
+    "tasks/claims",
     gates=open_condition(),
     attempt_columns=", ".join(ATTEMPT_COLUMNS),
     claimed_columns=CLAIMED_COLUMNS,

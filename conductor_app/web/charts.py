@@ -17,6 +17,7 @@ from django.utils.formats import date_format
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.timezone import get_current_timezone
+from django.utils.translation import gettext as _
 
 from ..utils.formatting import DAY, DAY_RANGE, HOUR, LABELS, TimeRange, TimeScale
 from .badges import format_count
@@ -295,3 +296,9 @@ def zoom_links(scale: TimeScale, full_scale: TimeScale, address: Callable[..., s
 def axis_points(scale: TimeScale, origin: int) -> str:
     """Return positions in percent and times in milliseconds since `origin`: `0.00:0,47.20:19000,100.00:640000`."""
     return ",".join(f"{percent:.2f}:{moment - origin}" for percent, moment in scale.points())
+
+
+def build_markers(builds: Mapping[str, int]) -> Sequence[ChartMarker]:
+    """Return the first use of each build, except for the oldest builds: what was used before them is not known."""
+    oldest = min(builds.values(), default=0)
+    return [ChartMarker(at, _("build %(build)s") % {"build": build}) for build, at in builds.items() if at > oldest]

@@ -96,3 +96,8 @@ class RunPageQuery(PageQuery):
             return self.fold_address(id, is_open, **changed)
         opened = [each for each in self.node_ids("open") if each != id]
         return self.address(open=ID_SEPARATOR.join(opened), **changed)
+
+
+def run_address(run_id: str) -> str:
+    """Return the address of a run's page."""
+    return reverse("admin:conductor_run_change", args=[run_id])

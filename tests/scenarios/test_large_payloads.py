@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from django.core.files.storage import storages
 
+from conductor_app.core import errors
 from conductor_app.core.reports import Report
 from conductor_app.payloads import blob_storage
 from conductor_app.payloads import commands as payload_storage
@@ -138,7 +139,7 @@ def test_payloads_are_deleted_with_the_last_run_that_references_them(clock):
     run_commands.remove_run(second.id, ACTOR, archive=False)
     sweeps.prune_finished(100)
     assert (stored(), PayloadReference.objects.count()) == (0, 0)
-    with pytest.raises(blob_storage.StorageUnavailable):
+    with pytest.raises(errors.StorageUnavailable):
         blob_storage.fetch_payload(path)
 
 

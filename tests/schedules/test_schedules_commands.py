@@ -5,8 +5,7 @@ from threading import Barrier, Thread
 import pytest
 from django.db import InternalError, OperationalError, connections
 
-from conductor_app.core.errors import Busy
-from conductor_app.payloads.blob_storage import StorageUnavailable
+from conductor_app.core.errors import Busy, StorageUnavailable
 from conductor_app.processes import sweeps
 from conductor_app.runs.commands import lifecycle as run_commands
 from conductor_app.runs.models import Run

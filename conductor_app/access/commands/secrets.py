@@ -6,8 +6,8 @@ from collections.abc import Callable
 from django.db import transaction
 
 from ...core.errors import Conflict, Forbidden, Invalid, NotFound
+from ...db.fields import strip_nul
 from ...definitions.tags import Tags, metadata_tags, mirror_tags, require_valid_tag
-from ...runs.store.rows import strip_nul
 from ...utils import clock
 from .. import audit
 from .. import secrets as environment_variables

@@ -20,7 +20,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from ...core.errors import Forbidden
-from ...runs.store.rows import strip_nul
+from ...db.fields import strip_nul
 from ...settings import conf
 from ...utils import clock
 from .. import secrets as vault

@@ -7,8 +7,8 @@ from django.http import HttpResponse
 
 from ...access.authentication import Target, filter_readable
 from ...access.permissions import DELETE, INTEGRATION_PROVIDER, READ, UPDATE
-from ...access.permissions import INTEGRATION as INTEGRATION_field
-from ...access.permissions import PROMPT as PROMPT_field
+from ...access.permissions import INTEGRATION as INTEGRATION_TARGET
+from ...access.permissions import PROMPT as PROMPT_TARGET
 from ...core.ai import CATEGORIES, INTEGRATION_KINDS
 from ...core.document.fields import IntegerOf, MapOf, texts
 from ...core.errors import Invalid
@@ -44,7 +44,7 @@ from .serializers import (
 def model_in_address(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
     """Return the integration and the model in the path, which the Python SDK sends in either order."""
     integration, model = model_in_any_order(url_kwargs["name"], url_kwargs["model"])
-    return [{INTEGRATION_PROVIDER: integration, INTEGRATION_field: f"{integration}:{model}"}]
+    return [{INTEGRATION_PROVIDER: integration, INTEGRATION_TARGET: f"{integration}:{model}"}]
 
 
 can_view_integration = requires(READ, INTEGRATION_PROVIDER, targets.named_in_address(INTEGRATION_PROVIDER, "name"))
@@ -56,9 +56,9 @@ can_save_integrations = RequiresDefinitionAccess(
 )
 can_update_integration = requires(UPDATE, INTEGRATION_PROVIDER, targets.named_in_address(INTEGRATION_PROVIDER, "name"))
 can_delete_integration = requires(DELETE, INTEGRATION_PROVIDER, targets.named_in_address(INTEGRATION_PROVIDER, "name"))
-can_view_model = RequiresAccess(((READ, INTEGRATION_PROVIDER), (READ, INTEGRATION_field)), model_in_address)
-can_update_model = RequiresAccess(((UPDATE, INTEGRATION_PROVIDER), (UPDATE, INTEGRATION_field)), model_in_address)
-can_bind_prompt = requires(UPDATE, PROMPT_field, targets.named_in_address(PROMPT_field, "prompt"))
+can_view_model = RequiresAccess(((READ, INTEGRATION_PROVIDER), (READ, INTEGRATION_TARGET)), model_in_address)
+can_update_model = RequiresAccess(((UPDATE, INTEGRATION_PROVIDER), (UPDATE, INTEGRATION_TARGET)), model_in_address)
+can_bind_prompt = requires(UPDATE, PROMPT_TARGET, targets.named_in_address(PROMPT_TARGET, "prompt"))
 
 
 LIST_QUERY = {"category": str, "type": str, "activeOnly": bool}

@@ -7,7 +7,7 @@ from django.http import HttpResponse
 from ...access.api.serializers import decode_text
 from ...access.authentication import Target
 from ...access.permissions import DELETE, EXECUTE, INTEGRATION, INTEGRATION_PROVIDER, READ, UPDATE
-from ...access.permissions import PROMPT as PROMPT_field
+from ...access.permissions import PROMPT as PROMPT_TARGET
 from ...core.errors import Invalid, NotFound
 from ...definitions.api.tags import ObjectTags
 from ...web.api import requests as request_body
@@ -32,11 +32,11 @@ def model_in_body(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
     return [{INTEGRATION_PROVIDER: integration, INTEGRATION: f"{integration}:{model}"}]
 
 
-can_view_prompt = requires(READ, PROMPT_field, targets.named_in_address(PROMPT_field, "name"))
-can_save_prompt = RequiresDefinitionAccess(PROMPT_field, targets.named_in_address(PROMPT_field, "name"))
-can_save_prompts = RequiresDefinitionAccess(PROMPT_field, targets.definitions_in_body(PROMPT_field))
-can_update_prompt = requires(UPDATE, PROMPT_field, targets.named_in_address(PROMPT_field, "name"))
-can_delete_prompt = requires(DELETE, PROMPT_field, targets.named_in_address(PROMPT_field, "name"))
+can_view_prompt = requires(READ, PROMPT_TARGET, targets.named_in_address(PROMPT_TARGET, "name"))
+can_save_prompt = RequiresDefinitionAccess(PROMPT_TARGET, targets.named_in_address(PROMPT_TARGET, "name"))
+can_save_prompts = RequiresDefinitionAccess(PROMPT_TARGET, targets.definitions_in_body(PROMPT_TARGET))
+can_update_prompt = requires(UPDATE, PROMPT_TARGET, targets.named_in_address(PROMPT_TARGET, "name"))
+can_delete_prompt = requires(DELETE, PROMPT_TARGET, targets.named_in_address(PROMPT_TARGET, "name"))
 can_try_prompt = RequiresAccess(((EXECUTE, INTEGRATION_PROVIDER), (EXECUTE, INTEGRATION)), model_in_body)
 
 

@@ -18,11 +18,11 @@ from ...core.ai import ALL, DAY, MODEL, MONTH, PERIODS, RUN, SCOPES, WEEK, perio
 from ...core.errors import AlreadyResolved, Conflict, Invalid, NotFound
 from ...core.reports import Report
 from ...core.snapshot import NEVER
+from ...db.fields import strip_nul
 from ...runs.commands.change import Audit, RunCommand, change_run
 from ...runs.models import Attempt
 from ...runs.store.loading import load_run_line
 from ...runs.store.overdue import handle_each
-from ...runs.store.rows import strip_nul
 from ...tasks.store import ClaimedAttempt
 from ...utils import clock
 from ..models import BudgetHold, IntegrationModel, ModelBudget, ModelCall

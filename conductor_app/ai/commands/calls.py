@@ -30,10 +30,10 @@ from ...core.ai import RUN, period_bounds
 from ...core.errors import Invalid
 from ...core.primitives import derived_id
 from ...core.snapshot import NEVER
+from ...db.fields import strip_nul
 from ...runs.models import Attempt
 from ...runs.store.loading import load_run_line
 from ...runs.store.overdue import handle_each
-from ...runs.store.rows import strip_nul
 from ...settings import conf
 from ...tasks.store import ClaimedAttempt
 from ...telemetry.metrics import CallMeasure, observe_call

@@ -13,7 +13,7 @@ from django.db.models import QuerySet
 
 from ...access import audit
 from ...core.errors import Invalid, NotFound
-from ...runs.store.rows import strip_nul
+from ...db.fields import strip_nul
 from ...settings import conf
 from ...utils import clock
 from ..models import COSINE, INNER_PRODUCT, L2, METRICS, Integration, VectorDocument, vector_length

@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy
 
 from ...alerts.commands import save_alert, save_view
 from ...alerts.models import Alert, AlertTarget, SavedView
-from ...alerts.pages.alerts import kind_label
+from ...alerts.queries import kind_label
 from ...core.ai import ALL, PERIODS, RUN, SCOPES
 from ...core.alerts import BUDGET, DAY_MINUTES, SPENT_PERCENT
 from ...core.errors import Invalid, RequestRefused

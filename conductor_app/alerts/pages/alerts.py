@@ -27,7 +27,7 @@ from ...web.charts import ChartSeries, ChartThreshold, TrendChart
 from ...web.pages import ObjectPage, Page, require_permission
 from .. import commands as engine
 from ..models import AlertFiring, AlertTarget
-from ..queries import BackTest, notifications_to
+from ..queries import KIND_LABELS, BackTest, kind_label, notifications_to
 
 STEP = 2 * HOUR
 
@@ -68,13 +68,6 @@ def _place(moment: int, time_range: TimeRange) -> int:
     return min((moment - time_range.since) // time_range.step, time_range.count - 1)
 
 
-KIND_LABELS = {
-    "slack": gettext_lazy("Slack"),
-    "teams": gettext_lazy("Microsoft Teams"),
-    "pagerduty": gettext_lazy("PagerDuty"),
-    "webhook": gettext_lazy("Webhook"),
-    "email": gettext_lazy("Email"),
-}
 KIND_TEXTS = {
     "slack": gettext_lazy("Posts to a channel through an incoming webhook."),
     "teams": gettext_lazy("Posts an Adaptive Card to a channel through a workflow webhook."),
@@ -101,11 +94,6 @@ FIELD_TEXTS = {
     ),
     ("email", "addresses"): gettext_lazy("Separated by commas."),
 }
-
-
-def kind_label(kind: str) -> str:
-    """Return the label of a kind, or the kind itself if this server no longer supports it."""
-    return str(KIND_LABELS.get(kind, kind))
 
 
 class AlertTargetForm(forms.Form):

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.contrib import messages
-from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import reverse
 from django.utils.http import urlencode
@@ -20,12 +19,12 @@ from ...access.authentication import server_address
 from ...ai.models import ModelBudget
 from ...ai.pages.budgets import describe_budget, parse_budget_choice, reference_of
 from ...bulk import selections
-from ...bulk.pages.operations import list_parameters, parse_selection, selection_parameters
+from ...bulk.pages.operations import parse_selection
 from ...bulk.selections import to_query
 from ...core.alerts import BUDGET, QuietHours
 from ...core.errors import Invalid, NotFound, RequestRefused
 from ...db import keyset_pages
-from ...runs.pages.filters import FILTER_FIELDS, FilterField, parse_duration
+from ...runs.pages.filters import list_parameters, selection_parameters, selection_query
 from ...utils import clock
 from ...utils.formatting import DAY, HOUR
 from ...web.badges import exact_time, format_count
@@ -33,8 +32,8 @@ from ...web.pages import ObjectPage, Page, require_permission, show_refusal
 from ...web.preferences import zone_of
 from .. import commands as engine
 from ..models import Alert, AlertFiring, AlertTarget, SavedView
-from ..queries import back_test, rule_of
-from .alerts import back_test_chart, delivery_pill, kind_label
+from ..queries import back_test, kind_label, rule_of, visible_views
+from .alerts import back_test_chart, delivery_pill
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,20 +75,6 @@ def selection_text(selection: Mapping[str, Any], group_titles: Mapping[int, str]
         return _("a selection that is no longer valid")
 
 
-def selection_query(selection: Mapping[str, Any]) -> dict[str, str]:
-    """Return the query parameters of a selection in the list of runs."""
-    found = {
-        field.name: _query_value(field, selection[field.selection_key])
-        for field in FILTER_FIELDS
-        if field.selection_key in selection
-    }
-    return found | ({"status": ",".join(selection["status"])} if selection.get("status") else {})
-
-
-def _query_value(field: FilterField, value: Any) -> str:
-    return f"{value} ms" if field.parse is parse_duration else str(value)
-
-
 def list_address(selection: Mapping[str, Any]) -> str:
     """Return the address of the list of runs with a selection."""
     return reverse("admin:conductor_run_changelist", query=selection_query(selection) or None)
@@ -123,11 +108,6 @@ ALERT_KIND_LABELS = {
 }
 BUDGET_KIND_LABEL = gettext_lazy("a budget spent to at least (percent)")
 BUDGET_VIEW_PERMISSION = "conductor.view_modelbudget"
-
-
-def visible_views(request: HttpRequest) -> QuerySet[SavedView]:
-    """Return the views that the user may see: their own and shared ones."""
-    return SavedView.objects.filter(Q(owner=request.user.get_username()) | Q(is_shared=True)).order_by("name", "pk")
 
 
 class ViewsPage(Page):

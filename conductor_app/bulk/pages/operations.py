@@ -21,9 +21,8 @@ from ...core.errors import Invalid, NotFound, RequestRefused
 from ...core.states import BULK, PAUSED, RUNNING
 from ...failures.models import FailureGroup
 from ...runs.commands.repair import upgrade_obstacles
-from ...runs.pages import filters as run_filters
 from ...runs.pages.actions import RUN_ACTIONS
-from ...runs.pages.filters import CsvBuffer, escape_formula
+from ...runs.pages.filters import LIST_FIELDS, CsvBuffer, escape_formula, selection_parameters
 from ...runs.queries.recent import run_keys
 from ...web.badges import render_badge, render_pill
 from ...web.pages import ObjectPage, Page, get_or_404, require_permission, show_refusal
@@ -32,6 +31,7 @@ from .. import selections
 from ..commands import ACTIONS, LABELLING, BulkRequest
 from ..models import BulkItem, BulkOperation
 from ..queries import (
+    ACTION_LABELS,
     FAILED_AGAIN,
     MAX_EXAMINED,
     REOPENING_ACTIONS,
@@ -48,7 +48,6 @@ MAX_CHECKED_RUNS = 50
 """Maximum number of runs that are checked individually for an upgrade."""
 MAX_REASONS = 10
 NUMBER_FIELDS = ("version", "failure_group", "least_ms", "most_ms", *selections.MOMENTS)
-LIST_FIELDS = ("ids", "status")
 ACTION_DESCRIPTIONS = {name: action.sentence for name, action in RUN_ACTIONS.items()} | {
     "rerun": gettext_lazy("Restarts each run from the beginning with the same id and input."),
     "upgrade": gettext_lazy(
@@ -57,17 +56,6 @@ ACTION_DESCRIPTIONS = {name: action.sentence for name, action in RUN_ACTIONS.ite
     ),
     "label": gettext_lazy("Adds these labels to each run. Execution is not affected."),
     "unlabel": gettext_lazy("Removes these labels from each run. Execution is not affected."),
-}
-ACTION_LABELS = {
-    "retry": gettext_lazy("Retry"),
-    "rerun": gettext_lazy("Rerun"),
-    "restart": gettext_lazy("Restart"),
-    "pause": gettext_lazy("Pause"),
-    "resume": gettext_lazy("Resume"),
-    "terminate": gettext_lazy("Terminate"),
-    "upgrade": gettext_lazy("Upgrade"),
-    "label": gettext_lazy("Add labels"),
-    "unlabel": gettext_lazy("Remove labels"),
 }
 ACTION_OPTIONS = {name: action.options for name, action in RUN_ACTIONS.items()} | {
     "restart": (("latest", gettext_lazy("Use the newest version of the definition")),),
@@ -88,20 +76,6 @@ def parse_selection(form_data: QueryDict) -> dict[str, Any]:
         elif values:
             found[name] = _parse_number(values[0], name) if name in NUMBER_FIELDS else values[0].replace("\0", "")
     return selections.clean_selection(found)
-
-
-def list_parameters(form_data: QueryDict) -> dict[str, str]:
-    """Return the parameters of the plan for all runs that a filtered list of runs shows.
-
-    Raises:
-        Invalid: when a filter is invalid.
-    """
-    return selection_parameters(run_filters.parse_selection(form_data))
-
-
-def selection_parameters(selection: Mapping[str, Any]) -> dict[str, str]:
-    """Return a selection as parameters of the plan's address."""
-    return {name: ",".join(value) if name in LIST_FIELDS else str(value) for name, value in selection.items()}
 
 
 class BulkPlanPage(ObjectPage):

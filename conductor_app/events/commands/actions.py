@@ -27,17 +27,18 @@ from ...core.masking import redact_masked
 from ...core.primitives import derived_id
 from ...core.reports import Report
 from ...core.step_types.base import whole_number
+from ...db.fields import strip_nul
 from ...db.transient_errors import is_transient
 from ...definitions.models import WorkflowDefinition
 from ...definitions.store import max_value_bytes
 from ...runs.commands import lifecycle as run_commands
+from ...runs.commands import repair
 from ...runs.commands.change import Audit, RunCommand, change_run
 from ...runs.commands.messages import deliver_after_commit
 from ...runs.models import Attempt, Message, Run, Task
 from ...runs.store import due as outbox_messages
-from ...runs.store.rows import format_iteration_path, strip_nul
+from ...runs.store.rows import format_iteration_path
 from ...settings import conf
-from ...tasks.commands import reports as task_commands
 from ...utils import clock, randomness
 from ..models import COMPLETED, FAILED, IN_PROGRESS, MATCHED, EventAction, EventDelivery, EventHandler, Webhook
 from .intake import HandlerVerdict, evaluate_condition, handlers_for, save_verdicts, stored_payloads
@@ -210,7 +211,7 @@ def _report_on_task(order: ActionRequest, params: Params, outcome: str) -> None:
     reason = _text(params.get("reasonForIncompletion")) or ("" if outcome == "COMPLETED" else order.reason)
     takes_payload = order.row.document.get("takesPayload") and isinstance(order.payload, dict)
     output = order.payload if takes_payload else {**found, **_require_object(params, "output")}
-    report = task_commands.enforce_output_limit(Report(outcome, output, reason))
+    report = repair.enforce_output_limit(Report(outcome, output, reason))
     change_run(
         RunCommand(
             attempt.run_id or "",

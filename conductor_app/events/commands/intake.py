@@ -26,14 +26,13 @@ from ...core.data_requests import ScriptResult
 from ...core.expressions import NeedsQuickJS, ScriptLanguage, evaluate_in_process, evaluator
 from ...core.masking import redact_masked
 from ...core.snapshot import NEVER
-from ...db.fields import dumps, loads_encrypted
+from ...db.fields import dumps, loads_encrypted, strip_nul
 from ...payloads.commands import payload_size, refuse_large
 from ...runs.commands.decision import run_script
 from ...runs.commands.messages import deliver_after_commit
 from ...runs.models import Message
 from ...runs.store import due as due_rows
 from ...runs.store import due as outbox_messages
-from ...runs.store.rows import strip_nul
 from ...settings import conf
 from ...utils import clock
 from ..models import (

@@ -23,13 +23,13 @@ from ...core.schemas import format_value
 from ...core.states import COMPLETED
 from ...definitions.store import parsed_definition
 from ...runs.models import Attempt
-from ...runs.pages.view_model import run_address
 from ...tasks.pages.task_panel import attempts_for_panel, origin_views
 from ...utils import clock
 from ...utils.formatting import MINUTE
 from ...web.badges import format_status, render_pill
 from ...web.documents import payload_documents
 from ...web.forms import AS_FORM, AS_JSON, DocumentForm, RenderedField
+from ...web.links import run_address
 from ...web.pages import ObjectPage, Page, require_permission, show_refusal
 from .. import commands as human_tasks
 from ..commands import can_complete_human_task, require_completion_right

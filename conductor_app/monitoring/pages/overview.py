@@ -37,7 +37,6 @@ from ...failures.queries import ListedFailureGroup, most_harmful_groups, runs_by
 from ...human_tasks.waiting_queries import count_overdue
 from ...runs.models import Run
 from ...runs.pages.run import run_address
-from ...site.sidebar import health_for
 from ...tasks.models import QueueHold
 from ...tasks.pages.queues import queue_address
 from ...tasks.queries.waiting import QueueState, count_blocked_runs, list_queues
@@ -47,7 +46,7 @@ from ...utils.formatting import DAY, HOUR, TimeRange, format_decimal, format_dur
 from ...web.badges import format_count, format_lower_bound, relative_time, render_badge
 from ...web.charts import LOW_PLOT_HEIGHT, ChartSeries, TrendChart, chosen_range, range_links, sparkline
 from ...web.pages import MAX_COUNTED, Page, require_permission, show_refusal
-from ..queries.health import EngineHealth, OpenWork, count_open_work, is_sweep_late
+from ..queries.health import EngineHealth, OpenWork, count_open_work, health_for, is_sweep_late
 from ..queries.overview import WEEK, ActivityLine, RunActivity, overdue_runs, overview_metrics, run_activity
 
 log = logging.getLogger(__name__)

@@ -15,6 +15,7 @@ from time import monotonic
 
 from django.db import connection
 from django.db.models import Count, Min, Q, QuerySet, Subquery
+from django.http import HttpRequest
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
@@ -24,7 +25,7 @@ from ...human_tasks.waiting_queries import waiting_attempts
 from ...runs.models import PUBLISH, Attempt, Message, Run
 from ...runs.queries.messages import RECEIVER_KINDS, receiver_kind
 from ...tasks.models import SweepPass
-from ...utils import process_state
+from ...utils import clock, process_state
 from ...utils.formatting import HOUR, MINUTE, SECOND, format_duration
 
 BEAT, SWEEPS = "beat", "sweeps"
@@ -248,3 +249,12 @@ def _late_sentence(sweeps: list[SweepPass], now: int) -> list[str]:
 def _failing_sentence(sweeps: list[SweepPass]) -> list[str]:
     sentence = _("%(sweep)s failed: %(error)s")
     return [sentence % {"sweep": sweep.name, "error": sweep.error[:120]} for sweep in sweeps if has_sweep_failed(sweep)]
+
+
+def health_for(request: HttpRequest) -> EngineHealth:
+    """Return the health of the engine, which is measured once per request."""
+    measured: EngineHealth | None = getattr(request, "engine_health", None)
+    if measured is None:
+        measured = engine_health(clock.now())
+        vars(request)["engine_health"] = measured
+    return measured

@@ -17,14 +17,13 @@ from ...access.secrets import encrypt_masked
 from ...core.errors import Invalid, NotAllowedInState, NotFound, QueueFull
 from ...core.masking import mask_encrypt, masked_names
 from ...core.states import RUNNING
-from ...db.fields import dumps
+from ...db.fields import dumps, strip_nul
 from ...definitions.store import load_definition
 from ...settings import conf
 from ...utils import clock
 from ..models import MAX_LABEL_LENGTH, Run, RunLabel
 from ..store import due as outbox_messages
 from ..store import loading as inbox
-from ..store.rows import strip_nul
 from .messages import deliver_after_commit
 
 MAX_LABELS = 20

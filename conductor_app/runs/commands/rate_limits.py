@@ -13,12 +13,12 @@ from ...core.definition import Definition
 from ...core.effects import Effect, TransitionRun
 from ...core.errors import Conflict
 from ...core.expressions import MISSING, field_text, resolve_template
+from ...db.fields import strip_nul
 from ...db.statements import serialize
 from ...definitions.store import load_definition
 from ...payloads import commands as payload_storage
 from ..models import Run
 from ..store import loading as store
-from ..store.rows import strip_nul
 from .change import RunCommand, change_run
 
 

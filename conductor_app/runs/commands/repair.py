@@ -6,6 +6,7 @@ Commands that change the path of a run (skip, jump, upgrade) or its state (varia
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from django.db import transaction
@@ -27,7 +28,6 @@ from ...definitions import resolved_definitions
 from ...payloads import commands as payload_storage
 from ...payloads.commands import refuse_large
 from ...settings import conf
-from ...tasks.commands.reports import enforce_output_limit, find_open_task
 from ...utils import clock
 from ..documents.workflows import find_run
 from ..models import Attempt, Run, Task
@@ -36,6 +36,22 @@ from ..store.rows import parse_iteration_path
 from . import rate_limits as workflow_rate_limits
 from .change import Audit, RunCommand, change_run
 from .decision import DecisionFailed
+
+
+def enforce_output_limit(report: Report) -> Report:
+    """Return the report, or a terminal failure if its output exceeds the size limit (execution §1.6)."""
+    size, most = len(dumps(report.output) or ""), conf.task_payload_max_bytes
+    if size <= most:
+        return report
+    reason = f"The output has {size} bytes; the limit is {most} bytes."
+    return replace(report, outcome="FAILED_FOR_GOOD", output={}, reason=reason, merges=False)
+
+
+def find_open_task(run_id: str, ref: str) -> Task | None:
+    """Return the open task with this reference in the iteration that it names, otherwise the first in any iteration."""
+    tasks = Task.objects.open().filter(run_id=run_id).order_by("seq")
+    return next((task for task in tasks if str(task) == ref), None) or tasks.filter(ref=ref).first()
+
 
 Asked = tuple[str, Command]
 """The id of the run to change, and the command for it."""

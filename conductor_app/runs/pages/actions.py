@@ -19,12 +19,12 @@ from django.utils.translation import gettext_lazy, ngettext
 from ...core.errors import Invalid, RequestRefused
 from ...core.states import RUN
 from ...tasks.pages.actions import PERMISSION
+from ...web.links import run_address
 from ...web.pages import require_permission, show_refusal
 from ..commands import labels_and_messages as labels
 from ..commands import lifecycle as run_commands
 from ..commands import repair as run_commands_repair
 from ..models import Run
-from .view_model import run_address
 
 
 def label_context(run: Run) -> dict[str, Any]:

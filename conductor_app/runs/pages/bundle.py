@@ -20,12 +20,13 @@ from ...definitions.diagram.pages import draw_definition
 from ...utils import clock
 from ...web.badges import relative_time, render_badge, render_icon, running_time, status_tone
 from ...web.documents import MAX_INLINE_BYTES, json_file_response, payload_label, render_tree
+from ...web.links import run_address
 from ...web.pages import show_refusal
 from ..models import Run
 from ..queries.bundle import BundledAttempt, RunBundle, export_run, parse_bundle
 from ..timeline.diagram_marks import StepMarks
 from .history import describe_effects
-from .view_model import DOCUMENTS, find_readable_run, run_address
+from .view_model import DOCUMENTS, find_readable_run
 
 MAX_BYTES = 50_000_000
 MAX_DRAWN_BYTES = 1_000_000

@@ -22,10 +22,11 @@ from ...tasks.pages.actions import PERMISSION
 from ...web.badges import relative_time
 from ...web.documents import MAX_INLINE_BYTES, payload_label, render_tree
 from ...web.forms import parse_json_object, parse_number
+from ...web.links import run_address
 from ...web.pages import require_permission, show_refusal
 from ..commands import debugging
 from ..commands.debugging import BreakpointRequest, ContinueRequest
-from .view_model import RunViewModel, run_address
+from .view_model import RunViewModel
 
 DEBUG_PERMISSION = PERMISSION_BY_RIGHT[EXECUTE, DEBUG]
 PLACE_LABELS = {

@@ -32,6 +32,7 @@ from ...utils import clock
 from ...utils.formatting import DAY, HOUR, MINUTE, SECOND
 from ...web.badges import exact_time, machine_time
 from ..models import Run
+from ..pages import filters as run_filters
 
 MAX_DEFINITIONS = 200
 STATUSES = ("RUNNING", "PAUSED", "FAILED", "TIMED_OUT", "TERMINATED", "COMPLETED")
@@ -387,3 +388,34 @@ def _json_lines(runs: QuerySet[Run], sort: SortColumn) -> Iterator[str]:
         yield separator + dumps(row)
         separator = ",\n"
     yield "\n]\n" if separator == ",\n" else "[]\n"
+
+
+def selection_query(selection: Mapping[str, Any]) -> dict[str, str]:
+    """Return the query parameters of a selection in the list of runs."""
+    found = {
+        field.name: _query_value(field, selection[field.selection_key])
+        for field in FILTER_FIELDS
+        if field.selection_key in selection
+    }
+    return found | ({"status": ",".join(selection["status"])} if selection.get("status") else {})
+
+
+def _query_value(field: FilterField, value: Any) -> str:
+    return f"{value} ms" if field.parse is parse_duration else str(value)
+
+
+LIST_FIELDS = ("ids", "status")
+
+
+def list_parameters(form_data: QueryDict) -> dict[str, str]:
+    """Return the parameters of the plan for all runs that a filtered list of runs shows.
+
+    Raises:
+        Invalid: when a filter is invalid.
+    """
+    return selection_parameters(run_filters.parse_selection(form_data))
+
+
+def selection_parameters(selection: Mapping[str, Any]) -> dict[str, str]:
+    """Return a selection as parameters of the plan's address."""
+    return {name: ",".join(value) if name in LIST_FIELDS else str(value) for name, value in selection.items()}

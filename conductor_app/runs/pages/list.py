@@ -21,7 +21,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ...alerts.pages.saved_views import selection_query, visible_views
+from ...alerts.queries import visible_views
 from ...bulk import selections
 from ...core.errors import Invalid
 from ...core.failure_grouping import informative_line
@@ -52,6 +52,7 @@ from .filters import (
     filter_bar,
     parse_selection,
     parse_statuses,
+    selection_query,
 )
 from .selected_runs import make_bulk_action, make_planned_action, selection_buttons
 

@@ -30,6 +30,7 @@ from ...utils import clock
 from ...utils.formatting import TimeScale
 from ...web.badges import format_size, relative_time, render_badge
 from ...web.documents import json_file_response, payload_documents, render_tree
+from ...web.links import run_address
 from ...web.pages import PageTab, fragment_response, html_revision, require_permission, show_refusal, tabs_context
 from ..models import Run
 from ..queries.history import RunAtRevision
@@ -48,16 +49,7 @@ from .actions import RUN_ACTIONS, available_actions, label_context
 from .debugger import DEBUG_PERMISSION, debugger_tab
 from .history import revision_slider, run_events
 from .timeline import requested_past, timeline_tab
-from .view_model import (
-    DOCUMENTS,
-    NO_TASK,
-    RunViewModel,
-    find_readable_run,
-    head_context,
-    opened_panel,
-    run_address,
-    run_view_model,
-)
+from .view_model import DOCUMENTS, NO_TASK, RunViewModel, find_readable_run, head_context, opened_panel, run_view_model
 
 MAX_AUDIT_ENTRIES = 100
 

@@ -16,13 +16,14 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...bulk.commands import needs_approval
-from ...bulk.pages.operations import ACTION_LABELS, list_parameters
+from ...bulk.queries import ACTION_LABELS
 from ...core.errors import RequestRefused
 from ...web.badges import render_badge
 from ...web.pages import show_refusal
 from ..models import Run
 from ..queries.recent import keys_of
 from .actions import RunAction
+from .filters import list_parameters
 
 log = logging.getLogger(__name__)
 

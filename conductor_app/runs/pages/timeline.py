@@ -19,6 +19,7 @@ from ...tasks.queries.tasks import attempts_of_tasks
 from ...utils.formatting import Stretch, TimeScale, collapse_idle, format_duration, merge_stretches, overlap, zoom_scale
 from ...web.badges import format_count, format_status, render_badge, render_state
 from ...web.charts import zoom_links
+from ...web.links import run_address
 from ..queries.history import RunAtRevision, run_at_revision
 from ..timeline.queries import (
     HOLD,
@@ -52,7 +53,7 @@ from ..timeline.tree import (
     state_of,
 )
 from .history import life_strip, revision_slider
-from .view_model import NO_TASK, RunViewModel, run_address
+from .view_model import NO_TASK, RunViewModel
 
 MAX_LINKS = 12
 """Number of links above the rows, longest first."""

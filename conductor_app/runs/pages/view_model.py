@@ -51,11 +51,6 @@ NO_TASK = "-"
 """Value of the parameter `task` that selects no task, not even the failed one."""
 
 
-def run_address(run_id: str) -> str:
-    """Return the address of a run's page."""
-    return reverse("admin:conductor_run_change", args=[run_id])
-
-
 @dataclass(frozen=True)
 class RunViewModel:
     """A run, the current time, the cause of its state, the selected task, and the lives of the run, oldest first."""

@@ -7,7 +7,7 @@ Writes of outbox messages to runs, tasks and other systems.
 Delete runs, standalone tasks and expired rows with everything that belongs to them.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -16,11 +16,12 @@ from ...core.snapshot import NEVER
 from ...core.states import BULK
 from ...db.named_statements import load_statements
 from ...db.statements import execute, fetch
-from ...taskcluster.models import Dependency
-from ..models import PUBLISH, Attempt, CachedResult, Message, PulseMessage, Run, Task, TaskLog
+from ..models import PUBLISH, Attempt, CachedResult, Message, Run, TaskLog
 from .batch import StatementBatch
 
-DUE_ROWS_SQL = load_statements("due_rows", never=str(NEVER), open_bulk_states=", ".join(map(repr, sorted(BULK.open))))
+DUE_ROWS_SQL = load_statements(
+    "runs/store/due_rows", never=str(NEVER), open_bulk_states=", ".join(map(repr, sorted(BULK.open)))
+)
 
 
 class DueAttempts(NamedTuple):
@@ -121,7 +122,7 @@ def claim_to_publish(now: int, held_until: int, count: int) -> list[int]:
     return sorted(id for (id,) in claimed)
 
 
-MESSAGES_SQL = load_statements("messages", never=str(NEVER))
+MESSAGES_SQL = load_statements("runs/store/messages", never=str(NEVER))
 
 
 def send(subject: str, now: int, *, to: str = "", facts: Mapping[str, Any] | None = None) -> Message:
@@ -180,19 +181,6 @@ def delete_run(run_id: str) -> None:
     ModelCall.objects.filter(run_id=run_id).delete()
     delete_messages_to(run_id)
     Run.objects.filter(pk=run_id).delete()
-
-
-def delete_standalone_task(task_id: str) -> None:
-    """Delete a standalone task with its attempts, dependencies and messages. The caller has locked it."""
-    Dependency.objects.filter(task_id=task_id).delete()
-    PulseMessage.objects.filter(task_id=task_id).delete()
-    delete_messages_to(task_id)
-    Task.objects.filter(pk=task_id, standalone__isnull=False).delete()
-
-
-def delete_group_messages(group_ids: Collection[str]) -> None:
-    """Delete the Pulse messages about groups themselves."""
-    PulseMessage.objects.filter(group_id__in=group_ids, task_id="").delete()
 
 
 def delete_expired_results(now: int) -> None:

@@ -50,7 +50,7 @@ SMALL_PAYLOAD_CHARS = 4096
 
 RUN_WIDTH = len(RUN_COLUMNS) + 4
 RUNS_SQL = load_statements(
-    "runs",
+    "runs/store/runs",
     run_columns=", ".join(f"r.{column}" for column in RUN_COLUMNS),
     task_and_attempt=", ".join(
         [*(f"t.{column}" for column in TASK_COLUMNS), *(f"a.{column}" for column in ATTEMPT_COLUMNS)]

@@ -1,14 +1,15 @@
 """Conversion between rows and values of the core."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...core.definition import Key, Step
 from ...core.errors import MAX_ATTEMPT_REASON_LENGTH, shorten_reason
 from ...core.listener_events import publishes_start
 from ...core.named_steps import restore_step
-from ...core.snapshot import UNKNOWN, Attempt, Run, Task
-from ...db.fields import dumps, loads_decrypted
+from ...core.snapshot import Attempt, Run, Task
+from ...db.fields import dumps, loads_decrypted, strip_nul
+from ...payloads.store import PlacedPayload
 
 ATTEMPT_COLUMNS = (
     "id",
@@ -170,11 +171,6 @@ def parse_branch_head(text: str) -> Key | None:
     return Key(ref, parse_iteration_path(iteration_path))
 
 
-def strip_nul(text: str) -> str:
-    """Return the text without NUL, which PostgreSQL cannot store."""
-    return text.replace("\0", "") if "\0" in text else text
-
-
 def parse_attempt(row: tuple[Any, ...]) -> Attempt:
     """Return an attempt from its columns. Its payloads are not loaded."""
     return Attempt(*row)
@@ -244,7 +240,7 @@ def step_columns(task: Task) -> list[Any]:
 
 
 def attempt_insert_values(
-    attempt: Attempt, task: Task, run: Run, input: "PlacedPayload", output: "PlacedPayload"
+    attempt: Attempt, task: Task, run: Run, input: PlacedPayload, output: PlacedPayload
 ) -> list[Any]:
     """Return the values of ATTEMPT_INSERTED."""
     policy = task.step.policy
@@ -294,16 +290,3 @@ def run_update_values(run: Run) -> list[Any]:
         dumps(list(run.failed_refs)),
         dumps(list(run.failed_names)),
     ]
-
-
-def payload_text(value: Any) -> str:
-    """Return a payload as stored in its column."""
-    return "{}" if value is UNKNOWN or value is None else dumps(value) or "{}"
-
-
-class PlacedPayload(NamedTuple):
-    """The columns of a payload: its text or its path, and its size."""
-
-    text: str
-    size: int
-    path: str

@@ -34,6 +34,7 @@ from ...core.primitives import fast_replace
 from ...core.snapshot import UNKNOWN, Attempt, Run, Task
 from ...core.states import SKIPPED
 from ...core.step_types.worker_tasks import EventStep
+from ...db import fields
 from ...db.fields import dumps
 from ...db.statements import MAX_BATCH_ROWS, placeholders
 from ...failures import store as failures
@@ -95,11 +96,11 @@ def _run_columns(writes: StatementBatch, run: Run, origin: RunOrigin, now: int, 
     has_skips = any(run.tasks[key].status == SKIPPED for key in run.touched if key in run.tasks)
     return [
         run.id, run.definition.name, run.definition.version, run.definition.hash, run.status,
-        rows.strip_nul(run.reason), rows.strip_nul(run.correlation_id)[:512], run.priority, run.created_at, now,
+        fields.strip_nul(run.reason), fields.strip_nul(run.correlation_id)[:512], run.priority, run.created_at, now,
         run.ended_at, run.last_retried_at, run.wake_at, revision, run.next_seq,
         has_skips, run.parent_id, run.parent_attempt_id, run.root_id, run.depth, run.starter_id,
         run.failed_attempt_id, dumps(list(run.failed_refs)), dumps(list(run.failed_names)), dumps(dict(run.domains)),
-        run.limit_key, run.is_held, rows.strip_nul(origin.started_by)[:255], rows.strip_nul(origin.event)[:255],
+        run.limit_key, run.is_held, fields.strip_nul(origin.started_by)[:255], fields.strip_nul(origin.event)[:255],
         origin.schedule, origin.idempotency_key, origin.request_id, run.watched_as, run.watched_until, run.inbox,
         input.text, output.text, variables, input.size, output.size, len(variables),
         input.path, output.path, rows.debug_text(run),
@@ -447,7 +448,7 @@ def _write_run(writes: StatementBatch, before: Run, after: Run, now: int) -> Non
 
 
 def _write_history(writes: StatementBatch, before: Run, effects: list[Effect], revision: RevisionInfo) -> None:
-    by, reason = rows.strip_nul(revision.by)[:255], shorten_reason(rows.strip_nul(revision.reason))
+    by, reason = fields.strip_nul(revision.by)[:255], shorten_reason(fields.strip_nul(revision.reason))
     lines = [effect.to_history() for effect in effects]
     entries = (
         lines

@@ -28,11 +28,11 @@ from ...failures.models import Failure
 from ...payloads import blob_storage
 from ...payloads import store as stored_payloads
 from ...payloads.commands import delete_expired_payloads, release_content, save_content, storage_errors
-from ...runs.store import due as removal
 from ...runs.store.batch import StatementBatch
 from ...settings import conf
 from ...tasks.models import Queue, Worker
 from ...utils import clock
+from .. import store
 from .. import store as standalone_tasks
 from ..core import decisions as core
 from ..core.decisions import LINK, OBJECT, S3, ArtifactValue
@@ -396,12 +396,12 @@ def delete_task(task_id: str) -> None:
         # Concurrent changes finish before the lock is granted, so that they leave no orphaned rows.
         standalone_tasks.lock_row(task_id)
         Failure.objects.filter(task_id=task_id).exclude(task_id="").delete()
-        removal.delete_standalone_task(task_id)
+        store.delete_standalone_task(task_id)
 
 
 def _delete_empty_groups(ids: list[str]) -> None:
     with transaction.atomic():
-        removal.delete_group_messages(ids)
+        store.delete_group_messages(ids)
         GroupWatch.objects.filter(group_id__in=ids).delete()
         PendingApproval.objects.filter(group_id__in=ids).delete()
         TaskGroup.objects.filter(pk__in=ids).delete()

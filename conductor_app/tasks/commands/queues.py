@@ -12,9 +12,9 @@ from ...core.errors import Conflict, Invalid, NotFound
 from ...core.reports import Report
 from ...core.snapshot import NEVER
 from ...core.step_types.base import queue_name
+from ...db.fields import strip_nul
 from ...runs.commands.change import Audit, RunCommand, change_run
 from ...runs.models import Attempt
-from ...runs.store.rows import strip_nul
 from ...settings import conf
 from ...utils import clock
 from ..models import Poller, QueueHold, WorkerHold

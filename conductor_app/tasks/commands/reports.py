@@ -28,14 +28,14 @@ from ...core.errors import AlreadyResolved, Conflict, NotFound, PayloadMissing, 
 from ...core.reports import Report
 from ...core.snapshot import Run
 from ...core.states import LEASED
-from ...db.fields import dumps
+from ...db.fields import strip_nul
 from ...db.transient_errors import FaultTolerance
 from ...notifications import LOCAL_CALLER, PendingWait, Waiter, WaitingClient, WaitSteps, wait_in_thread
 from ...payloads import commands as payload_storage
 from ...runs.commands.change import RunCommand, change_run
 from ...runs.commands.messages import deliver_after_commit
+from ...runs.commands.repair import enforce_output_limit, find_open_task
 from ...runs.models import Attempt, Task
-from ...runs.store.rows import strip_nul
 from ...settings import conf
 from ...taskcluster.commands.change import change_task
 from ...taskcluster.core import decisions as standalone_reports
@@ -345,15 +345,6 @@ class RedactedReport:
         add_logs(self._attempt_id, self._logs, now, self._secrets)
 
 
-def enforce_output_limit(report: Report) -> Report:
-    """Return the report, or a terminal failure if its output exceeds the size limit (execution §1.6)."""
-    size, most = len(dumps(report.output) or ""), conf.task_payload_max_bytes
-    if size <= most:
-        return report
-    reason = f"The output has {size} bytes; the limit is {most} bytes."
-    return replace(report, outcome="FAILED_FOR_GOOD", output={}, reason=reason, merges=False)
-
-
 def report_by_ref(run_id: str, ref: str, report: Report, by: str) -> str | None:
     """Report on the open task with this reference, in any iteration.
 
@@ -375,12 +366,6 @@ def _require_task(run_id: str, ref: str) -> None:
     tasks = Task.objects.filter(run_id=run_id, ref__in=["__".join(parts[: at + 1]) for at in range(len(parts))])
     if not any(ref in (task.ref, str(task)) for task in tasks):
         raise NotFound(f"Found no running task {ref} of workflow {run_id} to update")
-
-
-def find_open_task(run_id: str, ref: str) -> Task | None:
-    """Return the open task with this reference in the iteration that it names, otherwise the first in any iteration."""
-    tasks = Task.objects.open().filter(run_id=run_id).order_by("seq")
-    return next((task for task in tasks if str(task) == ref), None) or tasks.filter(ref=ref).first()
 
 
 def authorize_first(command: Command, attempt_id: str, guard: Guard | None) -> Command:

@@ -5,7 +5,7 @@ The chart of the attempts of a queue or a worker over time.
 The list of queues: pending attempts, age, rates, and pollers.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from django.contrib import messages
@@ -21,7 +21,7 @@ from ...runs.queries.recent import run_keys
 from ...utils import clock
 from ...utils.formatting import HOUR_RANGE, MINUTE, TimeRange, format_duration
 from ...web.badges import exact_time, format_count, relative_time, render_pill
-from ...web.charts import ChartMarker, ChartSeries, TrendChart, chosen_range, range_links, sparkline
+from ...web.charts import ChartSeries, TrendChart, build_markers, chosen_range, range_links, sparkline
 from ...web.pages import ObjectPage, Page, require_permission, show_refusal
 from ..commands import queues as engine
 from ..models import MinuteCount, QueueHold
@@ -60,12 +60,6 @@ def throughput_chart(
         "totals": [(COUNT_LABELS[field], sum(counts[field])) for field in ("scheduled", "started")],
         "mean_ms": busy_ms // ended if ended else None,
     }
-
-
-def build_markers(builds: Mapping[str, int]) -> Sequence[ChartMarker]:
-    """Return the first use of each build, except for the oldest builds: what was used before them is not known."""
-    oldest = min(builds.values(), default=0)
-    return [ChartMarker(at, _("build %(build)s") % {"build": build}) for build, at in builds.items() if at > oldest]
 
 
 PERMISSION = "conductor.change_run"

@@ -13,10 +13,10 @@ from django.utils.translation import gettext as _
 from ...core.errors import NotFound
 from ...definitions.models import TaskDefinition
 from ...runs.models import Attempt
-from ...runs.pages.view_model import run_address
 from ...runs.queries.recent import run_keys
 from ...utils import clock
 from ...web.badges import mark_names, render_badge
+from ...web.links import run_address
 from ...web.pages import ObjectPage
 from ..queries.queues import attempts_ahead, queue_position
 from ..queries.waiting import GateVerdict, closed_gates, gate_facts, verdicts_on

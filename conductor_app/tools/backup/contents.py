@@ -25,6 +25,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 from django.db.models import DateTimeField, Model
 
+from ...core import errors
 from ...payloads import blob_storage
 from ...processes.upgrade_check import describe_outdated
 from .archive import (
@@ -305,11 +306,11 @@ def dump_payloads(
     for row in rows:
         try:
             chunks = blob_storage.stream_payload(row.path)
-        except blob_storage.StorageFileMissing:
+        except errors.StorageFileMissing:
             # It has expired, or its run was deleted after the snapshot.
             missing += row.is_used
             continue
-        except blob_storage.StorageUnavailable as error:
+        except errors.StorageUnavailable as error:
             raise BackupRefused(f"The payload {row.path} cannot be read: {error}") from error
         count += 1
         size += _dump_payload(row.path, chunks, writer, StreamKeyUses(uses) if has_contents else None)
@@ -375,7 +376,7 @@ class RestoredPayloads:
         for path in self.created:
             try:
                 blob_storage.delete_payload(path)
-            except blob_storage.StorageUnavailable:
+            except errors.StorageUnavailable:
                 return
 
 
@@ -396,7 +397,7 @@ def restore_payloads(reader: PayloadReader, restored: RestoredPayloads) -> None:
                     _store(path, content)
                 elif _stored_digest(path) != digest:
                     restored.different.add(path)
-    except blob_storage.StorageUnavailable as error:
+    except errors.StorageUnavailable as error:
         raise BackupRefused(f"The payload storage cannot be used: {error}") from error
 
 
@@ -413,7 +414,7 @@ def replace_payloads(reader: PayloadReader, paths: set[str]) -> None:
                 if path in paths:
                     blob_storage.delete_payload(path)
                     _store(path, content)
-    except blob_storage.StorageUnavailable as error:
+    except errors.StorageUnavailable as error:
         raise BackupRefused(f"a payload could not be replaced: {error}.") from error
 
 
@@ -429,7 +430,7 @@ def find_damaged_payloads(reader: PayloadReader) -> Iterator[str]:
                 pass
             if not blob_storage.has_payload(path) or _stored_digest(path) != reader.digest:
                 yield path
-    except blob_storage.StorageUnavailable as error:
+    except errors.StorageUnavailable as error:
         raise BackupRefused(f"The payload storage cannot be used: {error}") from error
 
 

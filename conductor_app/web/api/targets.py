@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any
 
+from django.apps import apps
+
 from ...access.authentication import Target, task_target
-from ...access.models import Secret, Variable
 from ...access.permissions import (
     DOMAIN,
     EVENT_HANDLER,
@@ -21,32 +22,29 @@ from ...access.permissions import (
     WORKFLOW,
     WORKFLOW_DEF,
 )
-from ...ai.models import Integration, Prompt
 from ...core.definition import possible_keys
 from ...core.errors import Invalid
-from ...definitions.models import SchemaDefinition, TaskDefinition, WorkflowDefinition, WorkflowTest
-from ...events.models import EventHandler, Webhook
-from ...human_tasks.models import FormTemplate
+from ...definitions.models import WorkflowTest
 from ...runs.models import Attempt, Run
-from ...schedules.models import Schedule
 from . import requests as request_body
 
 TargetFinder = Callable[[Any, dict[str, str]], Iterable[Target]]
 CHUNK_SIZE = 500
 """Names that one query looks for."""
 MODEL_BY_TARGET_TYPE = {
-    WORKFLOW_DEF: WorkflowDefinition,
-    TASK_DEF: TaskDefinition,
-    SCHEDULE: Schedule,
-    SCHEMA: SchemaDefinition,
-    SECRET: Secret,
-    VARIABLE: Variable,
-    FORM_TEMPLATE: FormTemplate,
-    EVENT_HANDLER: EventHandler,
-    WEBHOOK: Webhook,
-    INTEGRATION_PROVIDER: Integration,
-    PROMPT: Prompt,
+    WORKFLOW_DEF: "WorkflowDefinition",
+    TASK_DEF: "TaskDefinition",
+    SCHEDULE: "Schedule",
+    SCHEMA: "SchemaDefinition",
+    SECRET: "Secret",
+    VARIABLE: "Variable",
+    FORM_TEMPLATE: "FormTemplate",
+    EVENT_HANDLER: "EventHandler",
+    WEBHOOK: "Webhook",
+    INTEGRATION_PROVIDER: "Integration",
+    PROMPT: "Prompt",
 }
+"""The table of each target type, by name: the slices of most tables import this module."""
 
 
 def named_in_address(target_type: str, url_kwarg: str) -> TargetFinder:
@@ -167,7 +165,7 @@ def definitions_in_body(target_type: str) -> TargetFinder:
 def split_new_and_existing(target_type: str, found: list[Target]) -> tuple[list[Target], list[Target]]:
     """Return the targets that do not exist yet, and those that exist."""
     names = {target[target_type] for target in found}
-    rows = MODEL_BY_TARGET_TYPE[target_type].objects
+    rows = apps.get_model("conductor", MODEL_BY_TARGET_TYPE[target_type]).objects
     known = set(find_in_chunks(names, lambda chunk: rows.filter(name__in=chunk).values_list("name", flat=True)))
     new = [target for target in found if target[target_type] not in known]
     return new, [target for target in found if target[target_type] in known]
