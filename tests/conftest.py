@@ -17,6 +17,9 @@ from tests import database_baseline, reply_check
 from tests.fault_injection import FaultInjector
 from tests.pure_decisions import forbid_statements
 
+# Fixtures that tests of several slices share.
+pytest_plugins = ["tests.page_fixtures", "tests.api_fixtures", "tests.access_fixtures"]
+
 # A busy machine may be slow: health checks of Hypothesis would report it as a failure.
 settings.register_profile(
     "patient", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
@@ -58,7 +61,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 WAIT_FOR_OTHERS = (
-    *("management", "browser", "clients", "workers", "cluster", "faults", "notifications", "packaging"),
+    *("management", "browser", "clients", "system_tasks", "ai", "cluster", "faults", "notifications", "packaging"),
     *("docs", "settings", "telemetry", "upgrade", "deploy"),
 )
 """Folders whose tests wait for processes of their own, and have the files that take longest."""

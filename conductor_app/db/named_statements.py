@@ -105,7 +105,7 @@ class NamedStatements(dict[str, NamedStatement]):
 
 
 def load_statements(name: str, **fragments: str) -> NamedStatements:
-    """Return the statements of a file, such as `tasks/claims`. `fragments`: texts that its statements insert by name."""
+    """Return the statements of a file, such as `tasks/claims`. `fragments`: texts that they insert by name."""
     return NamedStatements((FOLDER / f"{name}.sql").read_text(), fragments)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from django_celery_beat.models import IntervalSchedule
 
-JOBS = "conductor_app.processes.jobs"
+JOBS = "conductor_app.background.jobs"
 
 
 SWEEP_SECONDS = 5

@@ -332,8 +332,13 @@ class ScheduleForecast(ConductorView):
 
 
 MAX_TIMES = 5
-SCHEDULER_VIEWS_SORT_COLUMNS = {"scheduledTime": "slot_at", "executionTime": "executed_at", "scheduleName": "schedule_name",
-            "workflowName": "workflow_name", "state": "state"}  # fmt: skip
+SCHEDULER_VIEWS_SORT_COLUMNS = {
+    "scheduledTime": "slot_at",
+    "executionTime": "executed_at",
+    "scheduleName": "schedule_name",
+    "workflowName": "workflow_name",
+    "state": "state",
+}
 DONE_REPLY = {"status": "done"}
 
 

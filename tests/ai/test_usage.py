@@ -68,8 +68,10 @@ def test_a_call_whose_reply_is_not_committed_is_not_counted(worker, monkeypatch)
     class Killed(Exception):
         pass
 
+    record_usage = usage.record_usage
+
     def record_and_die(*call):
-        usage.record_usage(*call)
+        record_usage(*call)
         raise Killed
 
     monkeypatch.setattr("conductor_app.ai.commands.calls.record_usage", record_and_die)

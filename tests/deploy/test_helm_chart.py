@@ -103,7 +103,7 @@ def test_the_schema_accepts_the_values_of_the_chart():
 
 def test_the_workers_are_scaled_by_a_metric_and_queues_of_the_server():
     scaling = VALUES["autoscaling"]["worker"]
-    exported = (ROOT / "conductor_app" / "api" / "metrics.py").read_text()
+    exported = (ROOT / "conductor_app" / "monitoring" / "api.py").read_text()
     adapter = yaml.safe_load((CHART.parent / "prometheus-adapter-values.yaml").read_text())
 
     assert f'GaugeMetricFamily("{scaling["metric"]}"' in exported

@@ -21,7 +21,7 @@ SEED = """
 import django
 django.setup()
 from conductor_app.access.commands.secrets import put_secret
-from conductor_app.engine.runs import run_commands
+from conductor_app.runs.commands import lifecycle as run_commands
 from tests.builders import definition, step
 from tests.scenario import ACTOR, register_definitions
 put_secret("DB", "a password", ACTOR)

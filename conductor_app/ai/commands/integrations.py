@@ -269,11 +269,11 @@ def _fill_model(row: IntegrationModel, given: Mapping[str, Any]) -> None:
             if key in BASE_URL_NAMES
         ]
         row.configuration = _without_secrets(row, configuration)
-    for field, column in (("maxTokens", "max_tokens"), ("inputPrice", "input_price"), ("outputPrice", "output_price")):
-        if field in given:
-            value = given[field]
+    for name, column in (("maxTokens", "max_tokens"), ("inputPrice", "input_price"), ("outputPrice", "output_price")):
+        if name in given:
+            value = given[name]
             if value is not None and not 0 <= value < MAX_INTEGER:
-                errors.append(ValidationError(field, "must not be negative", value))
+                errors.append(ValidationError(name, "must not be negative", value))
             setattr(row, column, value)
     if given.get("frequency") is not None:
         row.frequency = given["frequency"].lower()

@@ -292,11 +292,11 @@ class ReferenceLinter:
     def findings(self) -> Iterator[LintFinding]:
         """Yield the findings on expressions in all steps and in the output."""
         for spot in self.spots:
-            for field in READ_FROM:
-                for path, text in texts_by_path(_without_inline_definitions(spot.step, field), f"{spot.path}.{field}"):
+            for name in READ_FROM:
+                for path, text in texts_by_path(_without_inline_definitions(spot.step, name), f"{spot.path}.{name}"):
                     # Invalid expressions of top-level steps are refused on saving; in nested
                     # steps they would resolve to null.
-                    is_top = len(spot.levels) == 1 and field == "inputParameters"
+                    is_top = len(spot.levels) == 1 and name == "inputParameters"
                     yield from self._check_text(text, path, spot, ERROR if is_top else WARNING)
         for path, text in texts_by_path(self.document.get("outputParameters"), "outputParameters"):
             yield from self._check_text(text, path, None, WARNING)

@@ -1,4 +1,4 @@
-"""Diagrams as the template `ops/definitions/diagram.html` renders them, with colors, icons and labels of statuses and step types.
+"""Diagrams as `ops/definitions/diagram.html` renders them, with colors, icons and labels of statuses and step types.
 
 Scripts can rely on these attributes of the SVG. A path is one of the document: `tasks[2].loopOver[0]`.
 

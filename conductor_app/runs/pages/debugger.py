@@ -38,7 +38,7 @@ MAX_STEPS = 500
 
 
 def breakpoints_context(found: Iterable[Breakpoint], steps: Iterable[str], address: str) -> dict[str, Any]:
-    """Return the context of `ops/runs/breakpoints.html`. `address`: where its forms are sent; `steps`: to choose from."""
+    """Return the context of `ops/runs/breakpoints.html`. `address`: of its forms; `steps`: to choose from."""
     return {
         "breakpoints": [
             {"found": each, "place": PLACE_LABELS[each.place], "until": relative_time(each.until)} for each in found

@@ -6,7 +6,7 @@ from conductor_app.db.transient_errors import discard_broken_connection
 from conductor_app.taskcluster.commands import tasks as claims
 from tests.fault_injection import ERRORS, FaultInjector
 
-from ...taskcluster.conftest import LINUX, Queue
+from .conftest import LINUX, Queue
 
 pytestmark = pytest.mark.parametrize("kind", ERRORS)
 BODY = {"workerGroup": "here", "workerId": "w1", "tasks": 1}
