@@ -1,8 +1,8 @@
 """Access to private parts of Gunicorn, for the web process only.
 
-A contract test (`tests/web/test_gunicorn_internals.py`) checks their behavior. If the installed version lacks some
-of them, `worker_class` selects Gunicorn's own threaded worker. Only that worker is imported with this module, so that a version
-that lacks anything else can still start.
+A contract test (`tests/web/test_gunicorn_internals.py`) checks their behavior. If the installed version lacks some of
+them, `worker_class` selects Gunicorn's own threaded worker. Only that worker is imported with this module, so that a
+version that lacks anything else can still start.
 """
 
 import inspect
