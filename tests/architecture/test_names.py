@@ -1,4 +1,4 @@
-"""Names are standard terms: no literary words, no bare participles, one public class per name, one file per question.
+"""Names are standard terms: no literary words, no bare participles, one public class per name.
 
 docs/reference/glossary.md defines the terms. The lists here hold words that the glossary replaced.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from conductor_app.settings import table as conf_table
-from tests.architecture.test_imports import APP, modules
+from tests.architecture.modules import APP, modules, relative
 
 BANNED_WORDS = {
     "tidings", "fates", "fate", "farewell", "ear", "ears", "rubbish", "shelf", "household", "doorstep", "standstill",
@@ -26,6 +26,8 @@ PARTICIPLES = {
 }  # fmt: skip
 BRITISH = re.compile(r"colour|grey|behaviour|cancelled|normalis|prioritis|serialis|favourite|neighbour|catalogue")
 ADJECTIVES = {"need", "feed", "seed", "speed", "exceed", "embed"}
+BACKENDS = {"db/postgresql/base.py", "db/sqlite/base.py"}
+"""Modules of database backends, whose names and classes Django prescribes."""
 TWINS = [
     {"core/snapshot.py", "runs/models.py"},
     {"taskcluster/core/snapshot.py", "taskcluster/models.py"},
@@ -52,10 +54,6 @@ def definitions() -> Iterator[tuple[Path, ast.ClassDef | ast.FunctionDef]]:
 def words(name: str) -> list[str]:
     """Split a snake_case or CamelCase name: `SoloQuerySet` → solo, query, set."""
     return re.findall(r"[a-z]+|[0-9]+", re.sub(r"([A-Z])", r"_\1", name).lower())
-
-
-def relative(path: Path) -> str:
-    return str(path.relative_to(APP))
 
 
 def test_names_of_modules_classes_and_functions_contain_no_banned_word():
@@ -104,40 +102,3 @@ def test_a_public_class_name_is_unique():
             places[node.name].add(relative(path))
 
     assert {name: sorted(at) for name, at in places.items() if len(at) > 1 and at not in TWINS} == {}
-
-
-MIRRORS = {"decide.py", "effects.py", "reports.py", "snapshot.py", "change.py", "outbox.py", "task_commands.py"}
-"""Modules of standalone tasks that mirror the module of the same name for runs."""
-NOT_FILES_OF_A_LAYER = {"settings", "migrations", "management"}
-BACKENDS = {"db/postgresql/base.py", "db/sqlite/base.py"}
-"""Modules of database backends, whose names and classes Django prescribes."""
-
-
-def test_a_file_name_is_unique_within_a_layer():
-    """A search for a file name finds one file. Each of the two APIs is a layer of its own."""
-    places: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for path, _ in modules():
-        parts = path.relative_to(APP).parts
-        layer = "/".join(parts[:2]) if parts[0] == "api" else parts[0]
-        if path.name == "__init__.py" or layer in NOT_FILES_OF_A_LAYER or relative(path) in BACKENDS:
-            continue
-        if path.name in MIRRORS and "standalone" in parts:
-            continue
-        places[layer, path.name].append(relative(path))
-
-    assert {name: at for name, at in places.items() if len(at) > 1} == {}
-
-
-CAPABILITIES = {
-    "runs", "tasks", "definitions", "schedules", "events", "queues", "failures", "bulk", "access", "payloads",
-    "standalone", "monitoring", "ai",
-}  # fmt: skip
-OTHER_PACKAGES = {"api/conductor": {"openapi"}, "admin": {"sign_in"}}
-
-
-@pytest.mark.parametrize("layer", ["engine", "insight", "admin", "api/conductor", "api/taskcluster"])
-def test_a_layer_has_the_packages_of_the_capabilities(layer):
-    """A reader who knows the layer and the capability finds the folder."""
-    packages = {path.parent.name for path in (APP / layer).glob("*/__init__.py")}
-
-    assert packages - CAPABILITIES == OTHER_PACKAGES.get(layer, set())

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from conductor_app.core.effects import Effect
-from tests.architecture.test_imports import APP
+from tests.architecture.modules import APP
 
 DOCUMENT = APP.parent / "docs" / "explanation" / "architecture.md"
 MAX_MODULES = 25

@@ -8,7 +8,7 @@ import pytest
 
 from conductor_app.utils import fault_points
 from conductor_app.utils.fault_points import POINTS, reach, set_handler
-from tests.architecture.test_imports import APP
+from tests.architecture.modules import APP
 from tests.faults.product_hooks import FaultPointHandler, SteppedClock
 
 REACHED = re.compile(r'fault_points\.reach\("([\w-]+)"\)')

@@ -15,7 +15,7 @@ from gunicorn.http.parser import RequestParser
 from gunicorn.workers.gthread import ThreadWorker
 
 from conductor_app.web import gunicorn_internals
-from tests.architecture.test_imports import APP, imports, modules
+from tests.architecture.modules import APP, imports, modules
 from tests.management.server import ROOT, Server
 
 ANOTHER_VERSION = """
