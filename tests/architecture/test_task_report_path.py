@@ -49,7 +49,7 @@ class PathRecorder:
         stack = []
         while frame is not None:
             path = Path(frame.f_code.co_filename)
-            if path.is_relative_to(APP) and not path.is_relative_to(APP / "store" / "sqlite"):
+            if path.is_relative_to(APP) and not path.is_relative_to(APP / "db" / "sqlite"):
                 stack.append(str(path.relative_to(APP)))
                 self.check_signature(frame.f_code)
             frame = frame.f_back
