@@ -15,6 +15,7 @@ from conductor_app.runs.commands import repair as skip_and_jump
 from conductor_app.runs.models import Attempt, Run, Task
 from conductor_app.runs.store import due as due_rows
 from conductor_app.tasks.commands import reports as task_commands
+from conductor_app.tasks.commands.claims import claim_tasks
 from tests.builders import Document, definition
 
 ACTOR = "a test"
@@ -207,9 +208,7 @@ class Worker:
     def polls(self, count: int = 1) -> list[str]:
         """Poll and return the references; the worker keeps the first task."""
         with run_commit_hooks():
-            taken = task_commands.claim_tasks(
-                self.task_type, worker=self.id, domain=self.domain, count=count, wait_ms=0
-            )
+            taken = claim_tasks(self.task_type, worker=self.id, domain=self.domain, count=count, wait_ms=0)
         self.held = taken[0] if taken else self.held
         return [str(attempt.task) for attempt in taken]
 

@@ -8,6 +8,7 @@ from conductor_app.runs.commands import lifecycle as run_commands
 from conductor_app.runs.commands.lifecycle import StartRequest
 from conductor_app.runs.models import Attempt, Run
 from conductor_app.tasks.commands import reports as task_commands
+from conductor_app.tasks.commands.claims import claim_tasks
 from conductor_app.tasks.store import ClaimedAttempt
 
 
@@ -38,7 +39,7 @@ def start_run_of(*steps: dict[str, Any], name: str = "order", **request: Any) ->
 
 def claim_next(queue: str, worker: str = "w7") -> ClaimedAttempt | None:
     """Claim the next attempt of the queue; return None if there is none."""
-    claimed = task_commands.claim_tasks(queue, worker=worker, wait_ms=0)
+    claimed = claim_tasks(queue, worker=worker, wait_ms=0)
     return claimed[0] if claimed else None
 
 

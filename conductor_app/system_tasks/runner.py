@@ -21,6 +21,7 @@ from ..db.transient_errors import describe_transient, discard_broken_connection,
 from ..events.sinks import SinkUnavailable
 from ..settings import conf
 from ..tasks.commands import reports as task_commands
+from ..tasks.commands.claims import claim_tasks
 from ..tasks.commands.pollers import release_connection
 from ..tasks.store import ClaimedAttempt
 from ..telemetry.log_context import log_context
@@ -77,7 +78,7 @@ def run_built_in_workers(
 
 def claim_one(queue: str, wait_ms: int = 0) -> list[ClaimedAttempt]:
     """Claim one task of a built-in worker's queue, or none."""
-    return task_commands.claim_tasks(queue, worker=WORKER_ID, wait_ms=wait_ms)
+    return claim_tasks(queue, worker=WORKER_ID, wait_ms=wait_ms)
 
 
 def run_attempt(attempt: ClaimedAttempt) -> bool:

@@ -14,8 +14,6 @@ from django.db import transaction
 from ..core.decide import Decision
 from ..core.effects import CreateTask, OpenAttempt, TransitionAttempt
 from ..core.snapshot import Attempt, Run
-from ..taskcluster.core import snapshot as standalone_effects
-from ..taskcluster.core.snapshot import StandaloneTask
 from ..utils import clock, process_state
 from . import store
 from .models import MinuteCount
@@ -80,37 +78,27 @@ def record_decision(before: Run, decision: Decision) -> None:
     now = clock.now()
     for effect in decision.effects:
         if isinstance(effect, CreateTask):
-            _record_scheduled(effect.task.attempt, now)
+            record_scheduled(effect.task.attempt, now)
         elif isinstance(effect, OpenAttempt):
-            _record_scheduled(effect.attempt, now)
+            record_scheduled(effect.attempt, now)
         elif isinstance(effect, TransitionAttempt):
             _record_end(effect, before, now)
     write_if_due()
 
 
-def record_standalone_decision(before: StandaloneTask, effects: Iterable[standalone_effects.Effect]) -> None:
-    """Count the attempts that a decision on a standalone task scheduled or ended."""
-    now, standalone = clock.now(), before
-    for effect in effects:
-        if isinstance(effect, standalone_effects.OpenStandaloneAttempt):
-            _record_scheduled(effect.attempt, now)
-        elif isinstance(effect, standalone_effects.TransitionStandaloneAttempt):
-            _record_outcome(standalone.attempts[-1], effect.event, standalone.attempts[-1].worker, now)
-        standalone = effect.after(standalone)
-    write_if_due()
-
-
-def _record_scheduled(attempt: Attempt, now: int) -> None:
+def record_scheduled(attempt: Attempt, now: int) -> None:
+    """Count an attempt that was created for a queue."""
     if attempt.queue and attempt.is_open:
         _buffer.value.add(MinuteCount.QUEUE, attempt.queue, now, scheduled=1)
 
 
 def _record_end(effect: TransitionAttempt, before: Run, now: int) -> None:
     if (task := before.tasks.get(effect.key)) is not None:
-        _record_outcome(task.attempt, effect.event, effect.facts.get("worker") or task.attempt.worker, now)
+        record_outcome(task.attempt, effect.event, effect.facts.get("worker") or task.attempt.worker, now)
 
 
-def _record_outcome(attempt: Attempt, event: str, worker: str, now: int) -> None:
+def record_outcome(attempt: Attempt, event: str, worker: str, now: int) -> None:
+    """Count an attempt that the event has ended, if it was open and in a queue."""
     field = ENDS.get(event)
     if field is None or not attempt.queue or not attempt.is_open:
         return

@@ -11,7 +11,7 @@ from conductor_app.ai.models import ModelCall, ModelUsage
 from conductor_app.runs.commands import lifecycle as run_commands
 from conductor_app.system_tasks import runner
 from conductor_app.system_tasks.registry import WORKERS
-from conductor_app.tasks.commands import reports as task_commands
+from conductor_app.tasks.commands.claims import claim_tasks
 from tests.ai.conftest import chat, work
 from tests.ai.model_server import CHAT, headers, said
 from tests.builders import policy
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 
 def claim():
     with run_commit_hooks():
-        [attempt] = task_commands.claim_tasks("LLM_CHAT_COMPLETE", worker=runner.WORKER_ID, wait_ms=0)
+        [attempt] = claim_tasks("LLM_CHAT_COMPLETE", worker=runner.WORKER_ID, wait_ms=0)
     return attempt
 
 

@@ -10,7 +10,7 @@ from conductor_app.ai.models import BudgetHold, IntegrationModel, ModelBudget, M
 from conductor_app.ai.queries.budgets import budget_states
 from conductor_app.explanations.cause import current_steps
 from conductor_app.runs.models import Attempt
-from conductor_app.tasks.commands import reports as task_commands
+from conductor_app.tasks.commands.claims import claim_tasks
 from conductor_app.tasks.queries.waiting import closed_gates, explain_attempt
 from tests.ai.paying_worker import PayingWorker, settings_of
 from tests.builders import fork, step
@@ -239,7 +239,7 @@ def test_calls_exceed_their_budget_by_one_call_at_most_if_none_uses_more_than_it
 def test_processes_that_begin_calls_at_the_same_time_do_not_exceed_the_budget(clock):
     parallel_calls(clock, 12)
     limit(max_tokens=5_000)
-    claimed = task_commands.claim_tasks("ask", worker="worker", count=12, wait_ms=0)
+    claimed = claim_tasks("ask", worker="worker", count=12, wait_ms=0)
     assert len(claimed) == 12
 
     def begin(number):

@@ -12,6 +12,7 @@ from conductor_app.failures import commands as failure_groups
 from conductor_app.runs.commands import lifecycle as run_commands
 from conductor_app.runs.models import Run, Task
 from conductor_app.tasks.commands import reports as task_commands
+from conductor_app.tasks.commands.claims import claim_tasks
 from tests.browser.page_checks import NARROW, assert_accessible, has_no_horizontal_scroll
 from tests.builders import definition, fork, loop, policy, step, step_without_policy
 from tests.scenario import ACTOR, register_definitions
@@ -22,7 +23,7 @@ def start(name: str) -> str:
 
 
 def work(queue: str, outcome: str = "COMPLETED", reason: str = "") -> None:
-    [attempt] = task_commands.claim_tasks(queue, worker="w7@41", wait_ms=0)
+    [attempt] = claim_tasks(queue, worker="w7@41", wait_ms=0)
     task_commands.report_task(attempt.run_id, attempt.id, Report(outcome, {}, reason), ACTOR)
 
 
@@ -107,7 +108,7 @@ def test_a_waiting_task_names_its_gate_and_raising_the_limit_releases_it(page):
         definition(step_without_policy("ship"), name="shipping"), tasks=[policy("ship", concurrent_limit=1)]
     )
     first, second = start("shipping"), start("shipping")
-    [held] = task_commands.claim_tasks("ship", worker="van@7", wait_ms=0)
+    [held] = claim_tasks("ship", worker="van@7", wait_ms=0)
     waiting = second if held.run_id == first else first
 
     page.goto(f"/admin/conductor/run/{waiting}/change/?task=ship")
@@ -122,4 +123,4 @@ def test_a_waiting_task_names_its_gate_and_raising_the_limit_releases_it(page):
     page.go_back()
     page.reload()
     expect(page.locator(".cause")).to_contain_text("Every gate is open")
-    assert [attempt.run_id for attempt in task_commands.claim_tasks("ship", worker="van@8", wait_ms=0)] == [waiting]
+    assert [attempt.run_id for attempt in claim_tasks("ship", worker="van@8", wait_ms=0)] == [waiting]

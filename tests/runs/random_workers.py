@@ -12,6 +12,7 @@ from conductor_app.runs.commands import repair as skip_and_jump
 from conductor_app.runs.models import Attempt
 from conductor_app.runs.store import due as due_rows
 from conductor_app.tasks.commands import reports as task_commands
+from conductor_app.tasks.commands.claims import claim_tasks
 from tests.builders import definition, step
 from tests.random_definitions import TYPES, random_definition
 from tests.random_versions import next_version
@@ -74,9 +75,7 @@ class RandomWorkers:
 
     def poll(self) -> None:
         with run_commit_hooks():
-            taken = task_commands.claim_tasks(
-                self.random.choice(TYPES), worker="w", count=self.random.randint(1, 3), wait_ms=0
-            )
+            taken = claim_tasks(self.random.choice(TYPES), worker="w", count=self.random.randint(1, 3), wait_ms=0)
         out = {attempt.id for attempt in self.held if self.is_in(attempt, "LEASED")}
         assert not out & {attempt.id for attempt in taken}, "an attempt was handed to two workers"
         self.held = [attempt for attempt in self.held if attempt.id in out] + taken

@@ -10,6 +10,7 @@ from conductor_app.core.reports import Report
 from conductor_app.runs.commands.plans import Operation, OperationPlan, apply_operation, plan_operation
 from conductor_app.runs.models import Attempt, Run, Task
 from conductor_app.tasks.commands import reports as task_commands
+from conductor_app.tasks.commands.claims import claim_tasks
 from tests.builders import Document, definition, dynamic_fork, each, fork, loop, step, sub_workflow, try_
 from tests.hypothesis_profile import seeds
 from tests.runs.report_contexts import row_violations
@@ -107,7 +108,7 @@ class Tree:
         for _ in range(reports):
             self.clock.advance(seconds=1)
             with run_commit_hooks():
-                taken = task_commands.claim_tasks(WORKER, worker=self.random.choice("vw"), wait_ms=0)
+                taken = claim_tasks(WORKER, worker=self.random.choice("vw"), wait_ms=0)
             if not taken:
                 break
             [attempt] = taken

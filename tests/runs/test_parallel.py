@@ -11,6 +11,7 @@ from django.db import connection
 from conductor_app.core.reports import Report
 from conductor_app.runs.models import Attempt, Run, Task
 from conductor_app.tasks.commands import reports as task_commands
+from conductor_app.tasks.commands.claims import claim_tasks
 from tests.builders import dynamic_fork, fork, policy, step
 from tests.scenario import ACTOR, Scenario
 
@@ -40,7 +41,7 @@ def fan(clock, count: int, limits: dict) -> Scenario:
 
 
 def polled_by_all(count: int = 2) -> list[str]:
-    taken = at_once(lambda number: task_commands.claim_tasks("pay", worker=f"worker {number}", count=count, wait_ms=0))
+    taken = at_once(lambda number: claim_tasks("pay", worker=f"worker {number}", count=count, wait_ms=0))
     return [attempt.id for found in taken for attempt in found]
 
 
@@ -88,7 +89,7 @@ def test_a_report_while_others_poll_is_never_lost(clock):
 
     def poll_or_fail(number: int) -> None:
         if number % 2:
-            task_commands.claim_tasks("a", worker=f"worker {number}", wait_ms=0)
+            claim_tasks("a", worker=f"worker {number}", wait_ms=0)
         else:
             task_commands.report_task(scenario.id, scenario.task("a").id, Report("FAILED"), ACTOR)
 

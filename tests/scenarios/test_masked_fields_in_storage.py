@@ -25,6 +25,7 @@ from conductor_app.schedules import firing as schedules_firing
 from conductor_app.schedules.models import Schedule
 from conductor_app.system_tasks.runner import run_built_in_workers
 from conductor_app.tasks.commands import reports as task_commands
+from conductor_app.tasks.commands.claims import claim_tasks
 from tests.builders import definition, dynamic_fork, event, policy, step, sub_workflow
 from tests.scenario import ACTOR, Scenario, register_definitions, run_commit_hooks
 
@@ -76,7 +77,7 @@ def test_an_event_payload_is_encrypted_until_a_handler_processes_it(clock):
     assert (verdict.outcome, verdict.value) == ("MATCHED", True)
     assert NUMBER not in str(verdict.seen)
     assert verdict.seen["$.card.holder"] == "Ada"
-    [started] = task_commands.claim_tasks("pay", wait_ms=0)
+    [started] = claim_tasks("pay", wait_ms=0)
     assert Run.objects.get(pk=started.run_id).input["number"] == REDACTED
 
 
@@ -101,7 +102,7 @@ def test_a_replayed_event_has_its_original_payload(clock):
         event_replays.replay(original.pk, ["h"], ACTOR, "it was not heard")
 
     assert (foreseen.verdict.outcome, foreseen.acts[0].params["input"]) == ("MATCHED", {"number": REDACTED})
-    [started] = task_commands.claim_tasks("pay", wait_ms=0)
+    [started] = claim_tasks("pay", wait_ms=0)
     assert started.input == {"number": NUMBER}
     # An author's condition is displayed as written.
     assert clear_places() == {"eventhandler", "handlerevaluation"}
@@ -144,7 +145,7 @@ def test_an_uploaded_input_is_encrypted_in_place(clock):
     assert StoredPayload.objects.get(pk=path).expires_at == 0
     row = Run.objects.get(pk=id)
     assert (row.input, row.input_path) == ({"card": {"number": REDACTED, "holder": "Ada"}}, "")
-    given = [attempt.input for attempt in task_commands.claim_tasks("pay", count=5, wait_ms=0)]
+    given = [attempt.input for attempt in claim_tasks("pay", count=5, wait_ms=0)]
     assert given == [{"number": NUMBER}, {"number": NUMBER}]
 
 
@@ -159,7 +160,7 @@ def test_a_large_uploaded_input_is_stored_externally_again(clock, settings):
     row = Run.objects.get(pk=id)
     assert row.input_path not in ("", path)
     assert clear_places() == set()
-    assert [attempt.input for attempt in task_commands.claim_tasks("pay", count=5, wait_ms=0)][1] == {"number": NUMBER}
+    assert [attempt.input for attempt in claim_tasks("pay", count=5, wait_ms=0)][1] == {"number": NUMBER}
 
 
 def test_an_uploaded_output_is_encrypted_in_place(clock):
@@ -175,7 +176,7 @@ def test_an_uploaded_output_is_encrypted_in_place(clock):
 
     assert clear_places() == set()
     assert (scenario.task("pay").output, scenario.task("pay").output_path) == ({"number": REDACTED}, "")
-    assert [attempt.input for attempt in task_commands.claim_tasks("after", wait_ms=0)] == [{"number": NUMBER}]
+    assert [attempt.input for attempt in claim_tasks("after", wait_ms=0)] == [{"number": NUMBER}]
 
 
 def test_an_upload_without_masked_fields_is_not_rewritten(clock):
@@ -199,7 +200,7 @@ def test_dynamic_branches_store_encrypted_inputs_and_retry_with_them(clock):
     assert clear_places() == set()
 
     scenario.worker("a").fails()
-    [again] = task_commands.claim_tasks("a", wait_ms=0)
+    [again] = claim_tasks("a", wait_ms=0)
 
     assert again.input == {"number": NUMBER, "open": 1}
     assert clear_places() == set()
@@ -213,7 +214,7 @@ def test_values_entered_by_operators_are_encrypted(clock):
     assert clear_places() == set()
     scenario.worker("pay").fails()
 
-    assert [attempt.input for attempt in task_commands.claim_tasks("pay", wait_ms=0)] == [{"number": NUMBER}]
+    assert [attempt.input for attempt in claim_tasks("pay", wait_ms=0)] == [{"number": NUMBER}]
     scenario.terminate()
     scenario.restart()
     scenario.skip("after", input={"number": NUMBER}, output={"number": NUMBER})
@@ -227,10 +228,10 @@ def test_a_masked_value_that_is_sent_back_preserves_the_original(clock):
     shown = {**scenario.row.input, "more": 2}
 
     scenario.rerun(input=shown)
-    [first] = task_commands.claim_tasks("pay", wait_ms=0)
+    [first] = claim_tasks("pay", wait_ms=0)
     scenario.terminate()
     scenario.rerun("pay", task_input={**scenario.task("pay").input, "n": 7})
-    [second] = task_commands.claim_tasks("pay", wait_ms=0)
+    [second] = claim_tasks("pay", wait_ms=0)
 
     assert (scenario.row.input["card"]["number"], scenario.row.input["more"]) == (REDACTED, 2)
     assert (first.input["number"], second.input) == (NUMBER, {"number": NUMBER, "n": 7})
@@ -289,7 +290,7 @@ def test_a_schedule_stores_its_input_encrypted_and_starts_runs_with_it(clock):
         id = schedules_commands.run_now("nightly", ACTOR)
 
     assert clear_places() == set()
-    assert [attempt.input for attempt in task_commands.claim_tasks("pay", wait_ms=0)] == [{"number": NUMBER}]
+    assert [attempt.input for attempt in claim_tasks("pay", wait_ms=0)] == [{"number": NUMBER}]
     assert payload_storage.decrypt_masked(payload_storage.load_stored_input(id))["list"] == [
         {"number": 1},
         {"number": 2},

@@ -6,7 +6,7 @@ from conductor_app.runs.models import Attempt
 from conductor_app.system_tasks import runner
 from conductor_app.system_tasks.registry import WORKERS
 from conductor_app.system_tasks.worker import WorkResult
-from conductor_app.tasks.commands import reports as task_commands
+from conductor_app.tasks.commands.claims import claim_tasks
 from tests.scenario import Scenario, run_commit_hooks
 
 pytestmark = pytest.mark.django_db
@@ -27,7 +27,7 @@ def test_tasks_in_progress_are_released_and_only_late_successes_accepted(clock, 
 
     monkeypatch.setattr(WORKERS["HTTP"], "perform_again", perform_while_the_process_is_told_to_stop)
     with run_commit_hooks():
-        [attempt] = task_commands.claim_tasks("HTTP", worker=runner.WORKER_ID, wait_ms=0)
+        [attempt] = claim_tasks("HTTP", worker=runner.WORKER_ID, wait_ms=0)
         runner.run_attempt(attempt)
 
     assert seen == [("PENDING", 0, True)]
@@ -37,7 +37,7 @@ def test_tasks_in_progress_are_released_and_only_late_successes_accepted(clock, 
 def test_without_tasks_in_progress_nothing_is_released(clock):
     Scenario(clock, CALL)
     with run_commit_hooks():
-        task_commands.claim_tasks("HTTP", worker="another process", wait_ms=0)
+        claim_tasks("HTTP", worker="another process", wait_ms=0)
 
         assert runner.release_unfinished() == 0
     assert Attempt.objects.get().status == "LEASED"

@@ -71,12 +71,12 @@ def test_tasks_are_claimed_by_priority_and_then_by_age(queue):
 
 
 def test_conductor_workers_of_the_same_queue_name_receive_no_standalone_tasks(queue):
-    from conductor_app.tasks.commands import reports as task_commands
+    from conductor_app.tasks.commands.claims import claim_tasks
 
     queue.create()
 
-    assert task_commands.claim_tasks(LINUX, worker="of runs", wait_ms=0) == []
-    assert task_commands.claim_tasks("linux", domain="proj", worker="of runs", wait_ms=0) == []
+    assert claim_tasks(LINUX, worker="of runs", wait_ms=0) == []
+    assert claim_tasks("linux", domain="proj", worker="of runs", wait_ms=0) == []
     assert len(queue.claim()) == 1
 
 

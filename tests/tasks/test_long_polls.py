@@ -12,8 +12,7 @@ from conductor_app import notifications
 from conductor_app.notifications import WaitingClient, wait_in_thread
 from conductor_app.runs.commands.lifecycle import StartRequest, start
 from conductor_app.runs.models import Attempt
-from conductor_app.tasks.commands import reports as task_commands
-from conductor_app.tasks.commands.reports import LongPoll, begin_poll
+from conductor_app.tasks.commands.claims import LongPoll, begin_poll, claim_tasks
 from tests.builders import definition, dynamic_fork, policy, step
 from tests.clients.wait_until import eventually
 from tests.scenario import Scenario, register_definitions
@@ -85,7 +84,7 @@ def test_a_poll_beyond_the_limit_of_waiting_threads_returns_immediately(transact
     answers = []
 
     def poll() -> None:
-        answers.append(task_commands.claim_tasks("nothing", wait_ms=A_MINUTE_MS))
+        answers.append(claim_tasks("nothing", wait_ms=A_MINUTE_MS))
         connection.close()
 
     poller = Thread(target=poll, daemon=True)

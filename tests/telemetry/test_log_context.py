@@ -11,7 +11,7 @@ from conductor_app.runs.models import Attempt, Message
 from conductor_app.settings.logs import logging_config
 from conductor_app.system_tasks import runner
 from conductor_app.system_tasks.registry import WORKERS
-from conductor_app.tasks.commands import reports as task_commands
+from conductor_app.tasks.commands.claims import claim_tasks
 from conductor_app.telemetry.log_context import log_context
 from tests.builders import policy, step
 from tests.scenario import Scenario, run_commit_hooks
@@ -136,7 +136,7 @@ def test_a_built_in_worker_logs_its_task(clock, lines, monkeypatch):
     scenario = Scenario(clock, http)
     monkeypatch.setattr(WORKERS["HTTP"], "perform_again", breaks)
     with run_commit_hooks():
-        [attempt] = task_commands.claim_tasks("HTTP", wait_ms=0)
+        [attempt] = claim_tasks("HTTP", wait_ms=0)
         runner.run_attempt(attempt)
 
     [line] = [line for line in lines() if line["event"] == "built_in_worker_failed"]

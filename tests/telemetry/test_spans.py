@@ -14,7 +14,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from conductor_app.processes import sweeps
 from conductor_app.system_tasks import runner
-from conductor_app.tasks.commands import reports as task_commands
+from conductor_app.tasks.commands.claims import claim_tasks
 from conductor_app.telemetry import spans
 from tests.builders import policy, step
 from tests.management.server import ROOT
@@ -121,7 +121,7 @@ def test_the_work_of_a_built_in_worker_is_a_span(clock, seen):
     http = {"name": "call", "taskReferenceName": "call", "type": "HTTP", "inputParameters": {"uri": "nowhere"}}
     scenario = Scenario(clock, http)
     with run_commit_hooks():
-        [attempt] = task_commands.claim_tasks("HTTP", wait_ms=0)
+        [attempt] = claim_tasks("HTTP", wait_ms=0)
         runner.run_attempt(attempt)
 
     found = seen()["HTTP"].attributes

@@ -17,6 +17,7 @@ from conductor_app.processes import sweeps
 from conductor_app.runs.commands import lifecycle as run_commands
 from conductor_app.runs.models import Attempt, Run, Task
 from conductor_app.tasks.commands import reports as task_commands
+from conductor_app.tasks.commands.claims import claim_tasks
 from tests.builders import definition, policy, step
 from tests.runs.report_contexts import row_violations
 from tests.scenario import ACTOR, RunView, register_definitions
@@ -55,7 +56,7 @@ def write_until(is_copied):
     try:
         while written < 3 or not is_copied.is_set():
             run_commands.start(run_commands.StartRequest("order"), ACTOR)
-            for attempt in task_commands.claim_tasks("a", worker="w", wait_ms=0):
+            for attempt in claim_tasks("a", worker="w", wait_ms=0):
                 written += 1
                 if written % 3:
                     task_commands.report_task(attempt.run_id, attempt.id, Report("COMPLETED"), ACTOR)

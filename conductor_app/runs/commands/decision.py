@@ -12,7 +12,7 @@ Data for the requests of a decision: rows are read in its transaction, scripts r
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -58,9 +58,6 @@ from ...payloads.commands import new_placement
 from ...payloads.store import PayloadsTooLarge, digest_value
 from ...scripts.pool import EvaluationResult, ScriptsUnavailable, evaluate
 from ...settings import conf
-from ...taskcluster.core import snapshot as standalone_effects
-from ...taskcluster.core.snapshot import StandaloneTask
-from ...taskcluster.store import STANDALONE
 from ...tasks import throughput
 from ...telemetry.metrics import ATTEMPTS_ENDED, RUNS_ENDED, RUNS_STARTED
 from ..models import Run
@@ -122,14 +119,6 @@ def count_decision(before: CountingRun, decision: Decision) -> None:
             ATTEMPTS_ENDED.count(_type_of(effect, before, decision.after), OUTCOMES[effect.event])
         elif isinstance(effect, CreateTask) and (status := effect.task.attempt.status) in ATTEMPT.final:
             ATTEMPTS_ENDED.count(effect.task.step.type, status)
-
-
-def count_standalone(before: StandaloneTask, effects: Sequence[standalone_effects.Effect]) -> None:
-    """Count the attempts that a decision on a standalone task ended."""
-    throughput.record_standalone_decision(before, effects)
-    for effect in effects:
-        if isinstance(effect, standalone_effects.TransitionStandaloneAttempt) and effect.event in OUTCOMES:
-            ATTEMPTS_ENDED.count(STANDALONE, OUTCOMES[effect.event])
 
 
 def _type_of(effect: TransitionAttempt, before: CountingRun, after: CountingRun) -> str:

@@ -14,20 +14,28 @@ from django.db import transaction
 
 from ... import notifications
 from ...core.errors import NotFound
+from ...core.reports import EVENTS
 from ...core.states import PENDING
-from ...runs.commands.decision import count_standalone
 from ...runs.commands.messages import deliver_after_commit
 from ...runs.models import Message
 from ...runs.store import due as outbox_messages
 from ...runs.store.batch import StatementBatch, repeat_while_stale
+from ...tasks import throughput
 from ...tasks.commands.pollers import standalone_queue
 from ...telemetry.log_context import log_context
+from ...telemetry.metrics import ATTEMPTS_ENDED
 from ...utils import clock
 from .. import store as dependencies
 from .. import store as standalone_tasks
 from .. import store as task_groups
 from ..core.decisions import Command, apply_command, no_command, satisfy_dependency
-from ..core.snapshot import Effect, PublishResolution, StandaloneTask
+from ..core.snapshot import (
+    Effect,
+    OpenStandaloneAttempt,
+    PublishResolution,
+    StandaloneTask,
+    TransitionStandaloneAttempt,
+)
 from ..store import NewPulseMessage
 from .rows import PUBLISHERS, group_message, pulse_messages_of
 
@@ -118,11 +126,29 @@ def save_decision(
     ]
     standalone_tasks.save_task(writes, before, effects, after, notices, now, is_new)
     enqueue_resolution(before, effects)
-    transaction.on_commit(partial(count_standalone, before, effects))
+    transaction.on_commit(partial(_count_decision, before, effects))
     queues = [standalone_queue(after.queue)] if after.attempt is not None and after.attempt.status == PENDING else []
     queues += [PUBLISHERS] if any(notice.due_at <= now for notice in notices) else []
     if queues:
         transaction.on_commit(partial(notifications.announce, queues))
+
+
+OUTCOMES = {event: outcome for outcome, event in EVENTS.items()}
+
+
+def _count_decision(before: StandaloneTask, effects: Iterable[Effect]) -> None:
+    """Count the attempts that a decision scheduled or ended."""
+    now, standalone = clock.now(), before
+    for effect in effects:
+        if isinstance(effect, OpenStandaloneAttempt):
+            throughput.record_scheduled(effect.attempt, now)
+        elif isinstance(effect, TransitionStandaloneAttempt):
+            attempt = standalone.attempts[-1]
+            throughput.record_outcome(attempt, effect.event, attempt.worker, now)
+            if effect.event in OUTCOMES:
+                ATTEMPTS_ENDED.count(standalone_tasks.STANDALONE, OUTCOMES[effect.event])
+        standalone = effect.after(standalone)
+    throughput.write_if_due()
 
 
 def wake_task(task_id: str) -> StandaloneTask:

@@ -25,10 +25,11 @@ from ...core.primitives import slug_id
 from ...core.snapshot import NEVER, Attempt
 from ...core.states import LEASED, PENDING
 from ...notifications import LOCAL_CALLER, WaitingClient, WaitSteps, wait_in_thread
+from ...runs.models import Attempt as AttemptRow
 from ...runs.store.batch import StatementBatch, repeat_while_stale
 from ...settings import conf
+from ...tasks.commands.claims import LongPoll, begin_poll, release_again, releasing_undelivered
 from ...tasks.commands.pollers import record_poll, standalone_queue
-from ...tasks.commands.reports import LongPoll, begin_poll, release_again, releasing_undelivered
 from ...tasks.throughput import record_claims
 from ...telemetry import metrics
 from ...utils import clock, randomness
@@ -105,7 +106,7 @@ def _claim_steps(poll: LongPoll, queue: str, group: str, name: str) -> WaitSteps
         ids.extend(each.attempt.id for each in claimed)
         return claimed
 
-    with releasing_undelivered(ids, f"{group}/{name}"):
+    with releasing_undelivered(ids, f"{group}/{name}", _release_attempt):
         return (yield from begin_poll(poll, take))
 
 
@@ -114,10 +115,15 @@ def render_delivered(render: Callable[[list[ClaimedTask]], Rendered]) -> Callabl
 
     def render_or_release(claimed: list[ClaimedTask]) -> Rendered:
         worker = claimed[0].attempt.worker if claimed else ""
-        with releasing_undelivered([each.attempt.id for each in claimed], worker):
+        with releasing_undelivered([each.attempt.id for each in claimed], worker, _release_attempt):
             return render(claimed)
 
     return render_or_release
+
+
+def _release_attempt(attempt: AttemptRow) -> None:
+    """Make a claimed attempt pending again, because its worker does not receive it."""
+    change_task(attempt.task_id, reports.release_lease(attempt.number, attempt.worker))
 
 
 @metrics.CLAIM_SECONDS.of
@@ -127,7 +133,7 @@ def _claim_now(queue: str, group: str, name: str, count: int) -> list[ClaimedTas
     if not standalone_claims.is_any_waiting(queue, group, name, now):
         return []
     ids: list[str] = []
-    with releasing_undelivered(ids, f"{group}/{name}"):
+    with releasing_undelivered(ids, f"{group}/{name}", _release_attempt):
         with transaction.atomic():
             ids += standalone_claims.claim_attempts(queue, group, name, now, count)
             claimed = _load_and_publish(ids, now) if ids else []

@@ -48,16 +48,8 @@ from ...web.api.permissions import (
 )
 from ...web.api.view import ConductorRequest, ConductorView
 from ...web.client_views import reply_after, waiting_client
-from ..commands.reports import (
-    Guard,
-    ReportOptions,
-    add_log,
-    begin_claim,
-    render_delivered,
-    renew_lease,
-    report_by_ref,
-    report_task,
-)
+from ..commands.claims import begin_claim, render_delivered
+from ..commands.reports import Guard, ReportOptions, add_log, renew_lease, report_by_ref, report_task
 from ..queries.tasks import InputOrigin, input_origins
 from . import serializers
 from .serializers import (

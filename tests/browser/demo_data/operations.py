@@ -27,7 +27,7 @@ from conductor_app.runs.models import Attempt, Task
 from conductor_app.schedules import commands as schedules
 from conductor_app.taskcluster.auth import commands as scope_roles
 from conductor_app.tasks.commands import queues as queue_commands
-from conductor_app.tasks.commands import reports as task_commands
+from conductor_app.tasks.commands.claims import claim_tasks
 from conductor_app.utils.formatting import DAY, HOUR, MINUTE, SECOND
 from tests.browser.demo_data.returns import RETURN, freeze_time_at, start_return, work_on_task
 
@@ -189,7 +189,7 @@ def create_open_returns(now: int) -> None:
                 now - (19 - 2 * number) * MINUTE, "collect_return", 3_000 + 200 * number, label=f"RL77{number}"
             )
     with freeze_time_at(now - 3_000):
-        task_commands.claim_tasks("inspect_goods", worker="hall-1@7", count=2, wait_ms=0)
+        claim_tasks("inspect_goods", worker="hall-1@7", count=2, wait_ms=0)
     first = Attempt.objects.filter(queue="collect_return", status="PENDING").order_by("pk").first()
     with freeze_time_at(now - 2_000):
         queue_commands.pause_queue("collect_return", "otto", "the van is in repair until noon")

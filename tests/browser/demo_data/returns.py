@@ -8,6 +8,7 @@ from conductor_app.core.reports import Report
 from conductor_app.definitions import commands as definition_commands
 from conductor_app.runs.commands import lifecycle as run_commands
 from conductor_app.tasks.commands import reports as task_commands
+from conductor_app.tasks.commands.claims import claim_tasks
 from conductor_app.utils import clock
 from conductor_app.utils.formatting import DAY, HOUR, MINUTE
 
@@ -113,7 +114,7 @@ def work_on_task(begins: int, queue: str, lasts: int, reason: str = "", **output
     """Claim the next task and report on it after `lasts` seconds. Return the moment of the report."""
     worker = WORKERS.get(queue, ("hall-1@7", "hall-2@7"))[1 if reason else begins % 2]
     with freeze_time_at(begins):
-        [attempt] = task_commands.claim_tasks(queue, worker=worker, wait_ms=0)
+        [attempt] = claim_tasks(queue, worker=worker, wait_ms=0)
     with freeze_time_at(begins + lasts):
         lines = [(f"{queue} started", begins), (f"ERROR {reason}" if reason else "done", begins + lasts)]
         task_commands.add_logs(attempt.id, lines, begins)

@@ -1,0 +1,250 @@
+"""Claim attempts for workers, in long polls that wait for work without a database connection."""
+
+import logging
+from collections import deque
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from random import random
+from time import monotonic
+from typing import TypeVar
+
+from django.db import transaction
+
+from ... import notifications
+from ...access.secrets import decrypt_masked, masked_texts
+from ...core import commands
+from ...core.errors import Conflict, NotFound, PayloadMissing, RequestRefused
+from ...core.reports import Report
+from ...core.states import LEASED
+from ...db.fields import strip_nul
+from ...db.transient_errors import FaultTolerance
+from ...notifications import LOCAL_CALLER, PendingWait, Waiter, WaitingClient, WaitSteps, wait_in_thread
+from ...payloads import commands as payload_storage
+from ...runs.commands.change import RunCommand, change_run
+from ...runs.commands.messages import deliver_after_commit
+from ...runs.models import Attempt
+from ...telemetry import metrics
+from ...utils import clock, fault_points, process_state
+from ...utils.process_state import Slot
+from .. import store, throughput
+from ..store import ClaimedAttempt
+from .pollers import LOOKUPS, record_poll, release_connection
+from .reports import report_task
+
+log = logging.getLogger(__name__)
+
+STORAGE_SECONDS = 30
+"""Delay of an attempt whose input is in a storage that cannot be reached."""
+NOT_DELIVERED = "The reply to the worker failed."
+SHORT_WAIT_MS = 200
+"""The maximum wait of a poll whose queue is not looked up in the meantime. It claims again at its end instead."""
+MOST_EARLY = 0.1
+"""The share of its wait by which a poll may end early."""
+Taken = TypeVar("Taken")
+Rendered = TypeVar("Rendered")
+
+
+@dataclass(frozen=True, slots=True)
+class LongPoll:
+    """A poll of a queue, for up to `count` attempts, that waits up to `wait_ms` milliseconds for the first."""
+
+    queue: str
+    wait_ms: int
+    count: int = 1
+    client: WaitingClient = LOCAL_CALLER
+
+
+def claim_tasks(
+    task_type: str, *, worker: str = "", domain: str = "", count: int = 1, wait_ms: int = 100
+) -> list[ClaimedAttempt]:
+    """Claim up to `count` attempts of a type for a worker, waiting up to `wait_ms` milliseconds for the first."""
+    return wait_in_thread(begin_claim(task_type, worker=worker, domain=domain, count=count, wait_ms=wait_ms))
+
+
+def begin_claim(
+    task_type: str,
+    *,
+    worker: str = "",
+    domain: str = "",
+    count: int = 1,
+    wait_ms: int = 100,
+    client: WaitingClient = LOCAL_CALLER,
+) -> WaitSteps[list[ClaimedAttempt]]:
+    """Return the steps of a claim of up to `count` attempts, which waits up to `wait_ms` milliseconds for the first."""
+    queue = f"{domain}:{task_type}" if domain else task_type
+    worker = strip_nul(worker)[:255]
+    record_poll(task_type, domain, worker)
+    return _claim_steps(LongPoll(queue, wait_ms, count, client), worker)
+
+
+def _claim_steps(poll: LongPoll, worker: str) -> WaitSteps[list[ClaimedAttempt]]:
+    ids: list[str] = []
+
+    def take() -> list[ClaimedAttempt]:
+        taken = claim_now(poll.queue, worker, poll.count)
+        ids.extend(attempt.id for attempt in taken)
+        return taken
+
+    with releasing_undelivered(ids, worker):
+        return (yield from begin_poll(poll, take))
+
+
+@metrics.CLAIM_SECONDS.of
+def claim_now(queue: str, worker: str, count: int) -> list[ClaimedAttempt]:
+    """Claim up to `count` attempts that the queue has now."""
+    release_again()
+    now = clock.now()
+    ids, attempts, is_limited = store.claim_unlimited(queue, worker, now, count)
+    if is_limited:
+        ids, attempts = _claim_with_limits(queue, worker, count, now), None
+    if not ids:
+        return []
+    with releasing_undelivered(ids, worker):
+        taken = list(_with_inputs(store.load_claimed(ids) if attempts is None else attempts))
+        throughput.record_claims(taken)
+        fault_points.reach("claimed")
+        return taken
+
+
+def _claim_with_limits(queue: str, worker: str, count: int, now: int) -> list[str]:
+    """Claim attempts that have limits, or whose start is published, in a transaction."""
+    with transaction.atomic():
+        ids, published = store.claim_limited(queue, worker, now, count)
+        if published:
+            transaction.on_commit(partial(deliver_after_commit, store.write_start_messages(published, now)))
+    return ids
+
+
+def _with_inputs(attempts: Iterable[ClaimedAttempt]) -> Iterator[ClaimedAttempt]:
+    """Yield the attempts with inputs from blob storage loaded and masked values decrypted.
+
+    The server loads the inputs because only one SDK can fetch them itself.
+    """
+    for attempt in attempts:
+        if attempt.has_masked_values:
+            attempt.masked = masked_texts(attempt.input)
+            attempt.input, attempt.output = decrypt_masked(attempt.input), decrypt_masked(attempt.output)
+        if attempt.input_path:
+            try:
+                attempt.input = payload_storage.load_unmasked_payload(attempt.input_path)
+            except RequestRefused as refused:
+                _postpone_claim(attempt, refused)
+                continue
+        yield attempt
+
+
+def _postpone_claim(attempt: ClaimedAttempt, why: RequestRefused) -> None:
+    """Fail an attempt whose input is missing, or release it with a delay if the storage cannot be reached."""
+    facts = {"attempt_id": attempt.id, "path": attempt.input_path}
+    log.warning("input_not_read", extra={**facts, "why": why.message})
+    if isinstance(why, PayloadMissing):
+        report = Report("FAILED_FOR_GOOD", reason=f"Its input cannot be read: {why.message}", merges=True)
+    else:
+        report = Report("IN_PROGRESS", callback_seconds=STORAGE_SECONDS, merges=True, is_kept=False)
+    try:
+        report_task(attempt.run_id, attempt.id, report, "engine")
+    except RequestRefused:
+        # The lease expires, and workers can claim the attempt again.
+        log.exception("input_not_read", extra=facts)
+
+
+Release = Callable[[Attempt], None]
+"""Returns a claimed attempt to its queue. Refusals, such as Conflict, are ignored."""
+
+
+def release_attempt(attempt: Attempt) -> None:
+    """Return a claimed attempt of a run to its queue."""
+    command = commands.release_lease(attempt.pk)
+    change_run(RunCommand(attempt.run_id or "", command, "engine", NOT_DELIVERED, attempts=[attempt.pk]))
+
+
+@contextmanager
+def releasing_undelivered(ids: Collection[str], worker: str, release: Release = release_attempt) -> Iterator[None]:
+    """Release claimed attempts if the block raises an exception, because their worker does not receive them.
+
+    Otherwise no worker would have them until their leases expire.
+    """
+    try:
+        yield
+    except BaseException:
+        if ids:
+            _release_claims(frozenset(ids), worker, release)
+        raise
+
+
+_unreleased: Slot[deque[tuple[frozenset[str], str, Release]]] = process_state.slot(lambda: deque(maxlen=1_000))
+"""Claims that could not be released either: ids, worker and `release`. The next claim of this process tries again."""
+
+
+def _release_claims(ids: frozenset[str], worker: str, release: Release) -> None:
+    held = Attempt.objects.filter(pk__in=ids, status=LEASED, worker=worker).only("run_id", "task_id", "number")
+    try:
+        for attempt in FaultTolerance().repeat(lambda: [*held]):
+            with suppress(NotFound, Conflict):
+                release(attempt)
+    except Exception:
+        log.exception("claim_not_released", extra={"attempts": sorted(ids)[:50], "worker": worker})
+        _unreleased.value.append((ids, worker, release))
+
+
+def release_again() -> None:
+    """Release the claims of this process that could not be released before."""
+    unreleased = _unreleased.value
+    for _ in range(len(unreleased)):
+        with suppress(IndexError):
+            _release_claims(*unreleased.popleft())
+
+
+def render_delivered(render: Callable[[list[ClaimedAttempt]], Rendered]) -> Callable[[list[ClaimedAttempt]], Rendered]:
+    """Return the function that renders the reply to a claim, and releases the attempts if that raises an exception."""
+
+    def render_or_release(attempts: list[ClaimedAttempt]) -> Rendered:
+        ids, worker = [attempt.id for attempt in attempts], attempts[0].worker if attempts else ""
+        with releasing_undelivered(ids, worker):
+            return render(attempts)
+
+    return render_or_release
+
+
+def begin_poll(poll: LongPoll, take: Callable[[], list[Taken]]) -> WaitSteps[list[Taken]]:
+    """Return what `take` claims from the queue, at once or when the poll is woken.
+
+    Returns earlier if too many requests are waiting. Nothing is claimed for a client that has disconnected: the attempt
+    would be blocked until its lease expires.
+    """
+    if poll.client.has_left():
+        return []
+    seconds = notifications.limit_wait(poll.client, poll.wait_ms / 1000)
+    if seconds <= 0:
+        return take()
+    # Polls that begin together, such as after a restart, would end and begin together for a long time.
+    ends_at = monotonic() + seconds * (1 - random() * MOST_EARLY)
+    with notifications.subscribe(poll.queue, most=poll.count, client=poll.client) as waiter:
+        taken = [] if _is_known_to_be_empty(poll) else take()
+        waiter.finish_claim(len(taken))
+        while not taken and (yield from _wait(poll, waiter, ends_at)):
+            taken = take()
+            if waiter.finish_claim(len(taken)):
+                LOOKUPS.value.repeat(poll.queue)
+        return taken
+
+
+def _is_known_to_be_empty(poll: LongPoll) -> bool:
+    """Return True if a lookup for other polls has found nothing, and this poll waits for the next one."""
+    return poll.wait_ms > SHORT_WAIT_MS and notifications.WAITERS.value.is_empty(poll.queue, monotonic())
+
+
+def _wait(poll: LongPoll, waiter: Waiter, ends_at: float) -> Generator[PendingWait, bool, bool]:
+    """Wait for a notification without a database connection. Returns True if the poll must claim again."""
+    left, is_short = ends_at - monotonic(), poll.wait_ms <= SHORT_WAIT_MS
+    if left <= 0 or notifications.is_closing():
+        return False
+    if not is_short:
+        LOOKUPS.value.watch(poll.queue)
+    release_connection()
+    with metrics.gauge_waiting():
+        is_woken = yield PendingWait(waiter, left)
+    # A poll that does not claim passes its notification on when it unsubscribes.
+    return (is_woken or is_short) and not (poll.client.has_left() or notifications.is_closing())
