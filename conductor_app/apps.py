@@ -26,6 +26,7 @@ class ConductorConfig(AppConfig):
         from .ai.commands import budgets as budget_settings
         from .ai.commands import prompts as trials
         from .ai.commands.vectors import executes_ai_tasks
+        from .ai.queries import budgets as budget_holds
         from .core.step_types import unregister_ai_types
         from .processes import job_trigger, message_handlers
         from .telemetry import spans
@@ -35,6 +36,7 @@ class ConductorConfig(AppConfig):
         change_signals.connect_access_signals()
         cleanup_on_delete.connect_cleanup_signals()
         budget_settings.connect_model_limits()
+        budget_holds.connect_budget_holds()
         masking.register_decryption()
         sign_in_signals.connect_sign_in_signals()
         message_handlers.connect_handlers()

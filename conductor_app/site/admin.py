@@ -26,6 +26,7 @@ from ..access.sign_in.pages import SecondFactorPage, SignInView, second_factor, 
 from ..access.tokens import is_single_sign_on
 from ..ai.pages.budgets import BudgetsPage
 from ..ai.pages.integrations import IntegrationModelPage, IntegrationPage, IntegrationsPage, NewIntegrationPage
+from ..ai.pages.model_calls import model_calls_section
 from ..ai.pages.prompts import NewPromptPage, PromptPage, PromptsPage
 from ..ai.pages.usage import UsagePage, VectorIndexesPage
 from ..alerts.pages.alerts import AlertTargetPage, AlertTargetsPage, NewAlertTargetPage
@@ -65,6 +66,7 @@ from ..taskcluster.pages.groups import GroupAdmin
 from ..taskcluster.pages.tasks import StandaloneTaskAdmin
 from ..taskcluster.queries.tasks import is_taskcluster_used
 from ..tasks.pages.queues import QueuePage, QueuesPage
+from ..tasks.pages.task_panel import add_section
 from ..tasks.pages.why_waiting import WhyWaitingPage
 from ..tasks.pages.workers import WorkerPage, WorkersPage
 from ..web.forms import strip_nul_from_request
@@ -259,3 +261,4 @@ class OperatorsSite(AdminSite):
 site = OperatorsSite(name="admin")
 for model, screen in MODEL_ADMINS.items():
     site.register(model, screen)
+add_section(model_calls_section)

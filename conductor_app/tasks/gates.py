@@ -10,6 +10,32 @@ from typing import Any
 
 from ..core.snapshot import NEVER
 from ..db.named_statements import NamedStatement
+from ..utils import process_state
+from ..utils.process_state import Wiring
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A wait of an attempt until a time (epoch milliseconds), with its reason as a sentence and in a few words."""
+
+    until: int
+    sentence: str
+    brief: str
+
+
+@dataclass(frozen=True, slots=True)
+class HoldSource:
+    """Where the holds of attempts are stored.
+
+    `columns`: expressions on a row of an attempt. `read`: returns the hold that a row with these columns describes.
+    """
+
+    columns: Mapping[str, Any]
+    read: Callable[[Mapping[str, Any]], Hold | None]
+
+
+BUDGET_HOLDS: Wiring[HoldSource | None] = process_state.wiring(None)
+"""The source of the holds that wait for a budget. The slice that keeps budgets connects it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +44,7 @@ class GateFacts:
 
     `leased`: claimed attempts of the same name. `starts`: attempts started in the current rate window.
     `start_times`: the newest of them, at most as many as the limit allows, earliest first. `queue_held_until`: the end
-    of the pause of the queue. `budget_until`: the end of the wait for a budget, 0 if the attempt does not wait for
-    one; the other facts of the budget are texts. `budget_reserved`: empty if the budget is spent.
+    of the pause of the queue. `budget`: the wait for a budget.
     """
 
     now: int
@@ -30,13 +55,7 @@ class GateFacts:
     stopped_by: str = ""
     stopped_place: str = ""
     stop_error: str = ""
-    budget_until: int = 0
-    budget_name: str = ""
-    budget_spent: str = ""
-    budget_limit: str = ""
-    budget_reserved: str = ""
-    budget_by: str = ""
-    budget_room_at: str = ""
+    budget: Hold | None = None
     concurrent_limit: int = 0
     leased: int = 0
     rate_count: int = 0
@@ -121,7 +140,7 @@ GATES: tuple[Gate, ...] = (
     # An attempt at a breakpoint is not visible before it continues, so `due` covers it.
     Gate("breakpoint", lambda f: _unlimited_if(not f.stopped_until)),
     # An attempt that waits for a budget is not visible before the end of its wait, so `due` covers it.
-    Gate("budget", lambda f: _unlimited_if(min(f.budget_until, f.visible_at) <= f.now)),
+    Gate("budget", lambda f: _unlimited_if(f.budget is None or min(f.budget.until, f.visible_at) <= f.now)),
     Gate(
         "queue",
         lambda f: _unlimited_if(f.queue_held_until <= f.now),

@@ -11,13 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db.models import Count
+from django.db.models import Count, OuterRef, Subquery
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...core.ai import ALL, CALLER, DAY, DEFINITION, INTEGRATION, MODEL, MONTH, RUN, WEEK, period_bounds
 from ...core.snapshot import NEVER
 from ...settings import conf
+from ...tasks.gates import BUDGET_HOLDS, Hold, HoldSource
 from ...utils.formatting import format_count, format_decimal, format_timestamp
 from ..models import BudgetHold, ModelBudget
 from ..store import Reserved, RunLine, Spent, is_counted, reserved_of, spent_below, spent_of
@@ -138,21 +139,41 @@ def _state(budget: ModelBudget, now: int, waiting: int, reserved: Reserved | Non
     return BudgetState(budget, spent_of(budget, now), end if end < NEVER else None, waiting, reserved)
 
 
-def hold_facts(until: int | None, facts: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the facts of the gate `budget` from the row of a hold; none if the attempt is not held."""
+def connect_budget_holds() -> None:
+    """Let the gate `budget` read the holds of attempts."""
+    held = BudgetHold.objects.filter(pk=OuterRef("pk"))
+    columns = {f"budget_{part}": Subquery(held.values(part)[:1]) for part in ("until", "facts")}
+    BUDGET_HOLDS.value = HoldSource(columns, _read_hold)
+
+
+def _read_hold(row: Mapping[str, Any]) -> Hold | None:
+    """Return the hold of an attempt from a row with the columns of the gate; None if it is not held."""
+    until, facts = row.get("budget_until"), row.get("budget_facts")
     if not until or not facts:
-        return {}
+        return None
+    return Hold(until, _hold_sentence(facts), _("budget reserved") if facts.get("lacks") else _("budget spent"))
+
+
+def _hold_sentence(facts: Mapping[str, Any]) -> str:
+    """Return why an attempt waits for a budget, and what an operator can do."""
     spent, limit = _spent_and_limit(facts)
-    lacks = facts.get("lacks")
-    return {
-        "budget_until": until,
-        "budget_name": name_budget(facts["scope"], facts["name"]),
-        "budget_spent": spent,
-        "budget_limit": limit,
-        "budget_reserved": _amount(lacks, facts[f"reserved_{lacks}"]) if lacks else "",
-        "budget_by": facts["by"],
-        "budget_room_at": format_timestamp(facts["room_at"]) if facts["room_at"] else "",
-    }
+    words = {"budget": name_budget(facts["scope"], facts["name"]), "spent": spent, "limit": limit}
+    by = _(", set by %(by)s") % {"by": facts["by"]} if facts["by"] else ""
+    if lacks := facts.get("lacks"):
+        words |= {"reserved": _amount(lacks, facts[f"reserved_{lacks}"]), "by": by}
+        return (
+            _(
+                "%(budget)s has no room for this call beside the open ones: %(spent)s of %(limit)s are spent, and "
+                "%(reserved)s reserved%(by)s. The task continues when an open call ends. To continue earlier, raise "
+                "the budget or allow this call once."
+            )
+            % words
+        )
+    sentence = _("%(budget)s is spent: %(spent)s of %(limit)s") % words + by + ". "
+    if facts["room_at"]:
+        sentence += _("It has room again at %(room_at)s.") % {"room_at": format_timestamp(facts["room_at"])} + " "
+        return sentence + _("To continue earlier, raise the budget or allow this call once.")
+    return sentence + _("To continue, raise the budget or allow this call once.")
 
 
 def refusal_of(facts: Mapping[str, Any]) -> str:

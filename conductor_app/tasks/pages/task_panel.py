@@ -19,9 +19,6 @@ from django.utils.timezone import get_current_timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from ...ai.models import ModelCall
-from ...ai.queries.budgets import format_cost
-from ...ai.queries.usage import calls_of_attempt
 from ...core.definition import structure_of
 from ...core.failure_grouping import informative_line
 from ...core.states import ATTEMPT
@@ -32,8 +29,10 @@ from ...failures.models import FailureGroup
 from ...failures.queries import shared_group_of
 from ...runs.models import Attempt, Run, Task, TaskLog
 from ...runs.timeline.tree import is_held_type
+from ...utils import process_state
 from ...utils.formatting import format_duration
-from ...web.badges import exact_time, format_count, machine_time, mark_names, precise_time, render_badge, render_pill
+from ...utils.process_state import Wiring
+from ...web.badges import exact_time, machine_time, mark_names, precise_time, render_badge
 from ...web.documents import (
     MAX_INLINE_BYTES,
     PayloadDocument,
@@ -174,58 +173,6 @@ def _text_chunks(attempt_id: str) -> Iterator[str]:
         yield "".join(f"{machine_time(logged_at(line.at))} {line.line}\n" for line in chunk)
 
 
-@dataclass(frozen=True, slots=True)
-class ModelCallView:
-    """One call of a model. `notes`: sentences about what an operator should know."""
-
-    call: ModelCall
-    status: SafeString
-    tokens: str
-    cost: str
-    duration: str
-    notes: list[str]
-
-
-def model_calls_of(attempt: Attempt) -> list[ModelCallView]:
-    """Return the calls of an attempt, oldest first."""
-    return [_view_of(call) for call in calls_of_attempt(attempt.pk)]
-
-
-def _view_of(call: ModelCall) -> ModelCallView:
-    tokens = ""
-    if call.prompt_tokens or call.completion_tokens:
-        tokens = _("%(sent)s sent, %(received)s received") % {
-            "sent": format_count(call.prompt_tokens),
-            "received": format_count(call.completion_tokens),
-        }
-    return ModelCallView(
-        call,
-        _status_pill(call.status),
-        tokens,
-        format_cost(call.cost) if call.cost else "",
-        format_duration(call.ended_at - call.started_at) if call.ended_at and call.status != "LOST" else "",
-        _notes(call),
-    )
-
-
-def _status_pill(status: str) -> SafeString:
-    tone, label = {
-        "STARTED": ("active", _("Open")),
-        "REPLIED": ("succeeded", _("Replied")),
-        "FAILED": ("failed", _("Failed")),
-        "LOST": ("failed", _("Reply lost")),
-    }.get(status, ("waiting", status))
-    return render_pill(tone, label)
-
-
-def _notes(call: ModelCall) -> list[str]:
-    if call.status == "LOST":
-        return [_("The process ended before the reply arrived. This call may have been paid in addition.")]
-    if call.reused_at:
-        return [_("The stored reply was used after the process had ended. It was paid once.")]
-    return [call.error] if call.error else []
-
-
 DOCUMENTS = ("input", "output")
 KnownVerdicts = Mapping[str, Sequence[GateVerdict]]
 MAX_VALUE_LENGTH = 200
@@ -271,6 +218,22 @@ class ErrorText:
 
 
 @dataclass(frozen=True, slots=True)
+class PanelSection:
+    """A section that another slice adds to the panel: its template, and the rows that the template shows."""
+
+    template: str
+    rows: Sequence[Any]
+
+
+_sections: Wiring[tuple[Callable[[Attempt], PanelSection | None], ...]] = process_state.wiring(())
+
+
+def add_section(build: Callable[[Attempt], PanelSection | None]) -> None:
+    """Add a section to the panel. `build`: returns the section for an attempt, or None."""
+    _sections.value = (*_sections.value, build)
+
+
+@dataclass(frozen=True, slots=True)
 class TaskPanel:
     """View model of one task."""
 
@@ -287,8 +250,7 @@ class TaskPanel:
     """The failure group of the attempt, if other failures belong to it."""
     next_step: str = ""
     """The step to jump to in order to skip the task."""
-    model_calls: Sequence[ModelCallView] = ()
-    """The calls of models that the attempt has made."""
+    sections: Sequence[PanelSection] = ()
 
     @property
     def shown_column(self) -> AttemptColumn | None:
@@ -396,7 +358,7 @@ def attempt_panel(
         attempt.child_id,
         shared_group_of(attempt),
         step_after_task(attempt),
-        model_calls_of(attempt) if structure_of(attempt.task.type).calls_models else (),
+        [section for build in _sections.value if (section := build(attempt)) is not None],
     )
 
 

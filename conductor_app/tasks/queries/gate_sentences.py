@@ -75,26 +75,6 @@ def _stop_sentence(f: GateFacts) -> str:
     return sentence
 
 
-def _budget_sentence(f: GateFacts) -> str:
-    facts = {"budget": f.budget_name, "spent": f.budget_spent, "limit": f.budget_limit, "room_at": f.budget_room_at}
-    by = _(", set by %(by)s") % {"by": f.budget_by} if f.budget_by else ""
-    if f.budget_reserved:
-        facts |= {"reserved": f.budget_reserved, "by": by}
-        return (
-            _(
-                "%(budget)s has no room for this call beside the open ones: %(spent)s of %(limit)s are spent, and "
-                "%(reserved)s reserved%(by)s. The task continues when an open call ends. To continue earlier, raise "
-                "the budget or allow this call once."
-            )
-            % facts
-        )
-    sentence = _("%(budget)s is spent: %(spent)s of %(limit)s") % facts + by + ". "
-    if f.budget_room_at:
-        sentence += _("It has room again at %(room_at)s.") % facts + " "
-        return sentence + _("To continue earlier, raise the budget or allow this call once.")
-    return sentence + _("To continue, raise the budget or allow this call once.")
-
-
 GATE_TEXTS: dict[str, GateText] = {
     "run_slot": GateText(
         lambda f: _("The workflow has reached its limit of parallel runs. This run starts when an earlier run ends."),
@@ -107,9 +87,9 @@ GATE_TEXTS: dict[str, GateText] = {
         lambda f: _("at a breakpoint"),
     ),
     "budget": GateText(
-        _budget_sentence,
+        lambda f: f.budget.sentence if f.budget else "",
         gettext_lazy("The task does not wait for a budget."),
-        lambda f: _("budget reserved") if f.budget_reserved else _("budget spent"),
+        lambda f: f.budget.brief if f.budget else "",
     ),
     "queue": GateText(
         _queue_pause_sentence,

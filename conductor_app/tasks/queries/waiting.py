@@ -16,8 +16,6 @@ from django.db import connection
 from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet, Subquery
 from django.utils.translation import gettext as _
 
-from ...ai.models import BudgetHold
-from ...ai.queries.budgets import hold_facts
 from ...core.breakpoints import stops_of
 from ...core.snapshot import NEVER
 from ...core.states import PAUSED
@@ -27,7 +25,7 @@ from ...runs.models import Attempt, Run
 from ...runs.queries.recent import last_transition
 from ...utils import clock
 from ...utils.formatting import format_duration
-from ..gates import CONCURRENCY, COUNT_LEASED, COUNT_STARTS, GATES, GateFacts, stop_facts
+from ..gates import BUDGET_HOLDS, CONCURRENCY, COUNT_LEASED, COUNT_STARTS, GATES, GateFacts, stop_facts
 from ..models import Poller, QueueHold, WorkerHold
 from .gate_sentences import GATE_TEXTS
 
@@ -395,7 +393,7 @@ def _build_facts(
         ends_at=attempt.ends_at,
         is_run_held=attempt.run is not None and attempt.run.is_held,
         **stop_facts(stops_of(attempt.run.debug or {}).get(attempt.pk) if attempt.run is not None else None),
-        **hold_facts(known.get("budget_until"), known.get("budget_facts")),
+        budget=source.read(known) if (source := BUDGET_HOLDS.value) is not None else None,
         concurrent_limit=concurrent_limit,
         leased=leased.get(attempt.name, 0),
         rate_count=rate_count,
@@ -419,9 +417,7 @@ def _registered_limits(attempts: Collection[Attempt], **more: Subquery) -> dict[
     hold = QueueHold.objects.filter(pk=OuterRef("queue"))
     columns = {f"now_{limit}": Subquery(definition.values(limit)[:1]) for limit in LIMITS}
     columns |= {f"held_{part}": Subquery(hold.values(part)[:1]) for part in ("until_at", "by", "reason")}
-    budget = BudgetHold.objects.filter(pk=OuterRef("pk"))
-    columns |= {f"budget_{part}": Subquery(budget.values(part)[:1]) for part in ("until", "facts")}
-    columns |= more
+    columns |= {**(source.columns if (source := BUDGET_HOLDS.value) is not None else {}), **more}
     rows = Attempt.objects.filter(pk__in=[each.pk for each in attempts]).values("pk", **columns)
     found = {row["pk"]: row for row in rows}
     return {each.pk: _with_limits(each, found.get(each.pk) or dict.fromkeys(columns)) for each in attempts}
