@@ -1,9 +1,9 @@
 """The slices of the application, in the order of their imports. `docs/explanation/architecture.md` explains them.
 
-A slice has all of a feature: its tables, queries, commands, endpoints and pages. Inside it, the roles import one another
-from left to right: `models`, `store`, `queries`, `commands`, and then `serializers`, `api`, `pages`, `editor`, `workers`.
-A module imports only slices to the left of its own. The last roles are above all slices, because nothing below imports
-them. `tests/architecture/test_slices.py` reads this file.
+A slice has all of a feature: its tables, queries, commands, endpoints and pages. Inside it, the roles import one
+another from left to right: `models`, `store`, `queries`, `commands`, and then `serializers`, `api`, `pages`, `editor`,
+`workers`. A module imports only slices to the left of its own. The last roles are above all slices, because nothing
+below imports them. `tests/architecture/test_slices.py` reads this file.
 """
 
 SLICES = (
