@@ -1,12 +1,6 @@
-"""Integrations, prompts and the periods of budgets.
+"""Integrations and prompts of AI tasks, and the scopes and periods of budgets.
 
-Kinds of integrations: providers of models, vector databases and MCP servers, with their settings.
-
-The names of the kinds and categories are those of Conductor's clients.
-
-Prompt templates: their placeholders, limits, and the models that they may be used with.
-
-Scopes and periods of budgets. Days, weeks and months are those of UTC; a week begins on Monday.
+The names of kinds and categories are those of Conductor's clients.
 """
 
 import re

@@ -1,12 +1,6 @@
-"""Alerts: when one fires, where it is sent, and how it is worded.
+"""Alerts: the rules that fire them, the kinds of targets with their settings, and the requests that announce them.
 
-Rules that decide when an alert fires: a number of hits in a window, outside its quiet hours.
-
-The kinds of alert targets: the systems that alerts are sent to, and the settings that each of them needs.
-
-Requests that announce an alert to Slack, Microsoft Teams, PagerDuty and other systems.
-
-The formats are those of each system's documentation. Its limits apply to characters: longer texts are cut.
+The requests have the formats of each system's documentation. Its limits apply to characters: longer texts are cut.
 """
 
 import hmac

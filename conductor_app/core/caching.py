@@ -1,7 +1,4 @@
-"""Cached results of tasks and runs, controlled by `cacheConfig` in the step or the definition.
-
-Effects that store a result in the cache.
-"""
+"""Cached results of tasks and runs, controlled by `cacheConfig` in the step or the definition."""
 
 import json
 from collections.abc import Iterator, Mapping

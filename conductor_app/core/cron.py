@@ -1,15 +1,4 @@
-"""Cron expressions with six fields, as in Spring, and the slots of schedules.
-
-Time zones by name, as clients spell them: Europe/Berlin, UTC, GMT+2, +02:00.
-
-One field of a cron expression: lists, ranges and steps of whole numbers.
-
-Which days of a month a cron expression allows: plain numbers, and the rules spelled L, L-3, LW, 15W, 5L and 5#2.
-
-A cron expression, and its first match after a time.
-
-Slots of a schedule: the times at which it starts runs.
-"""
+"""Cron expressions with six fields, as in Spring, and the slots of schedules."""
 
 import re
 from bisect import bisect_left

@@ -1,10 +1,7 @@
 """Decide what must happen next in a run: a function of the snapshot, the loaded data and the time.
 
-The evaluation of rules that runs and standalone tasks share: apply the first rule that fires until none does.
-
-The loop around a decision: decide, load the requested data, and decide again until nothing is missing.
-
-Changing, starting, previewing and simulating a run share it. They differ in what an attempt does with a decision.
+`DecisionLoop` decides, loads the requested data, and decides again until nothing is missing. Changing, starting,
+previewing and simulating a run share it. They differ in what an attempt does with a decision.
 """
 
 from abc import ABC, abstractmethod

@@ -1,7 +1,4 @@
-"""Read access for rules and step types: the snapshot and the data loaded so far.
-
-Find the joins and loops that started before the end of a step and may wait for it.
-"""
+"""Read access for rules and step types: the snapshot and the data loaded so far."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,13 +1,7 @@
-"""Structure of step types: the bodies of a step, its fields, and how control flows through it.
+"""Workflow definitions, steps and policies as frozen values, and what step types declare about the steps of documents.
 
-A step type states all of this in its own module, without a run. Validation, layout, lint, diagrams and commands read
-it here, so they support a new type as soon as it is registered.
-
-Workflow definitions, steps and policies as frozen values. Successors are resolved when the document is parsed.
-
-The integrations and prompts that a step of an AI task names in its inputs.
-
-Walk the steps of a definition's document, using only the `bodies` of each step type.
+A step type states its bodies, its fields and how control flows through it in its own module, without a run. Validation,
+layout, lint, diagrams and commands read that here, so they support a new type as soon as it is registered.
 """
 
 import re

@@ -1,6 +1,6 @@
-"""Reasons for which a request is refused. The docstring of a class is its default message.
+"""Reasons for which a request is refused, and the texts of reasons.
 
-Lengths of the reasons of failures. A reason is quoted at each level above, so its length is limited.
+The docstring of a class is its default message. A reason is quoted at each level above, so its length is limited.
 """
 
 

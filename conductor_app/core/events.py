@@ -1,6 +1,4 @@
-"""Events: the names of sinks, the contents of payloads, and the values that a condition read.
-
-Conditions of WAIT_FOR_WEBHOOK tasks: which webhook payload completes a task.
+"""Events: the names of sinks, the contents of payloads, and the conditions of WAIT_FOR_WEBHOOK tasks.
 
 A condition is a map from JSONPaths to values. A digest of paths and values finds the matching tasks by index, so that
 the number of waiting tasks does not matter.

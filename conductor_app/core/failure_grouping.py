@@ -1,6 +1,6 @@
-"""The line of an error that says most about its cause. Lists, sentences and failure groups show this line.
+"""Grouping of failures by where they happened and by their message without ids, numbers and times.
 
-Group failures by where they happened and by their message without ids, numbers and times.
+Lists, sentences and groups show the line of an error that says most about its cause.
 """
 
 import json

@@ -1,6 +1,6 @@
-"""Parse the definition of a HUMAN task: its title, its question and its assignees in order.
+"""The definition of a HUMAN task: its title, its question and its assignees in order, and the templates of its form.
 
-It is the value of `__humanTaskDefinition` in the step's input, as Conductor's clients write it:
+The definition is the value of `__humanTaskDefinition` in the step's input, as Conductor's clients write it:
 
     {"displayName": "Approve the order", "question": "Is the customer known?", "assignments": [
         {"assignee": {"userType": "CONDUCTOR_USER", "user": "ann"}, "slaMinutes": 30},
@@ -9,8 +9,6 @@ It is the value of `__humanTaskDefinition` in the step's input, as Conductor's c
 `jsonSchema` in it, or in its `userFormTemplate`, describes the form of the answer. `userFormTemplate` may also name a
 stored template by name and version. When the minutes of an assignee have passed, the next one is assigned. After the
 last one the task is overdue, or times out if `assignmentCompletionStrategy` is TERMINATE.
-
-Check user form templates: name, version, JSON schema and layout.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,13 +1,4 @@
-"""Small values of the core: ids, frozen values, parts of texts, the vocabulary of clients.
-
-Frozen values, copied with some fields changed.
-
-Time-ordered ids in the layout of UUID version 7, derived from their inputs instead of random.
-
-Split a text into chunks that overlap.
-
-Words and syntax of the API for its clients in this package: the remote commands, and the tools of agents.
-"""
+"""Ids, frozen values, chunks of texts, and the vocabulary of clients."""
 
 import re
 from base64 import urlsafe_b64encode

@@ -2,10 +2,6 @@
 
 Time is simulated: it advances to the next event that happens by itself. A task without a mock that only a worker
 could end stops the simulation.
-
-Simulated runs: their scripts and their progress.
-
-Outcomes that a user sets for the tasks of a test run, and the script made from them.
 """
 
 import sys

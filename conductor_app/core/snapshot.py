@@ -1,12 +1,4 @@
-"""Snapshot of a run: Run, Task and Attempt as frozen values. Payloads are loaded on request.
-
-State that a task keeps for its step type between two decisions, besides its payloads.
-
-`TaskState` lists the keys of tasks of every type. A step type with further keys extends it in its own module. The
-store writes a state as JSON.
-
-Index of the tasks of a snapshot for the lookups of decisions. A fan-out looks up thousands of tasks.
-"""
+"""Snapshot of a run: Run, Task and Attempt as frozen values. Payloads are loaded on request."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

@@ -1,13 +1,8 @@
 """Insert, move, wrap, delete, rename and replace steps of a workflow document.
 
-A step is named by its path, a place for it by the path that it will have. A fork and its join are moved, wrapped and
-deleted together. A join that waits for the last step of each branch still does so after an edit.
-
-Rename and remove references to steps in a document: in expressions, joins, handlers and scripts of loops.
-
-Places in a workflow document where a step stands or can be inserted, by paths such as `tasks[0].loopOver[1]`.
-
-Steps that can be put around others: a fork, a loop, and a TRY_CATCH step.
+A step is named by its path, such as `tasks[0].loopOver[1]`, a place for it by the path that it will have. A fork and
+its join are moved, wrapped and deleted together. A join that waits for the last step of each branch still does so
+after an edit.
 """
 
 import re

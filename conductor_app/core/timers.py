@@ -1,7 +1,4 @@
-"""Timers of an attempt and of a run (execution §4).
-
-Delay before the next attempt (execution §3.1).
-"""
+"""Timers of an attempt and of a run (execution §4), and the delay before the next attempt (execution §3.1)."""
 
 from collections.abc import Iterator
 from typing import NamedTuple

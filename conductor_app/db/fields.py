@@ -1,4 +1,4 @@
-"""Field types: times, JSON documents stored as text, and authorship columns."""
+"""Field types: times, ids, JSON documents stored as text, and authorship columns."""
 
 import json
 from collections.abc import Callable
@@ -14,11 +14,11 @@ from ..utils.json_values import has_long_number
 from ..utils.process_state import Wiring
 
 
-class MomentField(models.BigIntegerField):
+class MomentField(models.BigIntegerField):  # type: ignore[type-arg]
     """A time in epoch milliseconds."""
 
 
-class IdField(models.CharField):
+class IdField(models.CharField):  # type: ignore[type-arg]
     """An id: a time-ordered UUID as text, or a short id of Taskcluster."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -46,7 +46,7 @@ class Authored(models.Model):
         abstract = True
 
 
-class DocumentField(models.TextField):
+class DocumentField(models.TextField):  # type: ignore[type-arg]
     """A JSON value stored as text, which preserves key order, number formats, and integers of any size."""
 
     # Types for Django's mypy plugin: the field accepts and returns any JSON value.

@@ -1,7 +1,4 @@
-"""Keyset pagination: a page starts after the last row of the page before, without counting rows.
-
-Named tuples for the rows of queries whose columns are listed elsewhere.
-"""
+"""Keyset pagination: a page starts after the last row of the page before, without counting rows."""
 
 from collections import namedtuple
 from collections.abc import Iterable, Iterator
@@ -73,7 +70,7 @@ class KeysetPage:
 
 
 def keyset_page(
-    rows: QuerySet, sort: SortColumn | SortById, after: str = "", before: str = "", size: int = SIZE
+    rows: QuerySet[Any, Any], sort: SortColumn | SortById, after: str = "", before: str = "", size: int = SIZE
 ) -> KeysetPage:
     """Return the page after or before a position, or the first page if there is no position."""
     backwards = bool(before)
@@ -92,14 +89,16 @@ def keyset_page(
     return KeysetPage(page, first if has_before else "", last if has_after else "", is_complete)
 
 
-def count_rows(rows: QuerySet, listed: KeysetPage | None = None) -> tuple[int, bool]:
+def count_rows(rows: QuerySet[Any, Any], listed: KeysetPage | None = None) -> tuple[int, bool]:
     """Count rows up to MAX_COUNTED, and return whether there are more. `listed`: a page that may have all rows."""
-    is_known = listed is not None and listed.is_complete
-    found = len(listed.rows) if is_known else rows.order_by().values("pk")[: MAX_COUNTED + 1].count()
+    if listed is not None and listed.is_complete:
+        found = len(listed.rows)
+    else:
+        found = rows.order_by().values("pk")[: MAX_COUNTED + 1].count()
     return min(found, MAX_COUNTED), found > MAX_COUNTED
 
 
-def iterate_pages(rows: QuerySet, sort: SortColumn, size: int = 1_000) -> Iterator[list[Any]]:
+def iterate_pages(rows: QuerySet[Any, Any], sort: SortColumn, size: int = 1_000) -> Iterator[list[Any]]:
     """Yield all rows page by page, for exports: memory stays bounded and no transaction stays open."""
     position = ""
     while True:

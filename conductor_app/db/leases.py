@@ -1,9 +1,4 @@
-"""Leases: which process is active in a role; and the loop of a sweep.
-
-Leases: which process is active in a role that only one process may have.
-
-Leases: read the revision, and advance it if no other process has.
-"""
+"""Leases: which process is active in a role that only one process may have."""
 
 from collections.abc import Sequence
 

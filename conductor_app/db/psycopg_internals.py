@@ -1,4 +1,4 @@
-"""Access to private attributes of psycopg, for `pg_pipeline` only.
+"""Access to private attributes of psycopg, for `pipeline` only.
 
 A contract test (`tests/db/test_psycopg_internals.py`) checks their behavior. If a version of psycopg lacks them,
 statements go through ordinary cursors.

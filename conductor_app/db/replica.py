@@ -1,8 +1,6 @@
-"""The read replica: which database a block reads, and how far the replica is behind.
+"""The read replica: which database a block reads, how far the replica is behind, and reads of one state.
 
 A block that reads the replica reads nothing else: its snapshots, its queries and its raw SQL use one connection.
-
-Consistent reads: several SELECTs that see one state of the database.
 
 Outside a transaction, each SELECT sees the state at its start: a response that needs two may contain a run before a
 change and its tasks after it. In `read_snapshot`, all SELECTs see the same state.
@@ -84,7 +82,7 @@ def measure_state() -> ReplicaState:
     return ReplicaState(0.0 if is_complete else seconds)
 
 
-def _fetch(alias: str, sql: str, params: Sequence[str] = ()) -> list[tuple]:
+def _fetch(alias: str, sql: str, params: Sequence[str] = ()) -> list[tuple[Any, ...]]:
     with connections[alias].cursor() as cursor:
         cursor.execute(sql, params)
         return cursor.fetchall()

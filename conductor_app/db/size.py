@@ -3,9 +3,11 @@
 Contains SQL for the catalogs of PostgreSQL and SQLite. It reads no table of this application.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from shutil import disk_usage
+from typing import Any
 
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
@@ -107,7 +109,7 @@ def _sqlite_status(missing: list[str]) -> DatabaseStatus:
     return DatabaseStatus(f"SQLite {version}", pages * bytes, 0, missing)
 
 
-def _fetch(sql: str, params: list | None = None) -> list[tuple]:
+def _fetch(sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
-        cursor.execute(sql, params or [])
+        cursor.execute(sql, params)
         return cursor.fetchall()

@@ -22,9 +22,9 @@ class StatementResult(NamedTuple):
 def fetch(sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
     """Return all rows of a query."""
     if _bypasses_cursors():
-        from . import pipeline as pg_pipeline
+        from . import pipeline
 
-        return pg_pipeline.fetch(sql, params)
+        return pipeline.fetch(sql, params)
     with connection.cursor() as cursor:
         cursor.execute(sql, params)
         return cursor.fetchall()
@@ -33,9 +33,9 @@ def fetch(sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
 def fetch_together(queries: Sequence[tuple[str, Sequence[Any]]]) -> list[list[tuple[Any, ...]]]:
     """Return all rows of each query, in one round trip on PostgreSQL."""
     if _bypasses_cursors():
-        from . import pipeline as pg_pipeline
+        from . import pipeline
 
-        return pg_pipeline.fetch_together(queries)
+        return pipeline.fetch_together(queries)
     return [fetch(sql, params) for sql, params in queries]
 
 
@@ -59,9 +59,9 @@ def execute_batch(
     at the end of the block then finds no transaction, and runs the hooks.
     """
     if _bypasses_cursors():
-        from . import pipeline as pg_pipeline
+        from . import pipeline
 
-        return [StatementResult(*result) for result in pg_pipeline.execute_batch(statements, commits=commits)]
+        return [StatementResult(*result) for result in pipeline.execute_batch(statements, commits=commits)]
     return [_execute(sql, params) for sql, params in statements]
 
 

@@ -1,9 +1,7 @@
-"""Which errors are faults of the moment: the same operation may succeed if it is repeated.
+"""Errors that are faults of the moment: the same operation may succeed if it is repeated.
 
 Nothing final follows from such an error: a decision is rolled back and repeated, a task goes back to its queue, an item
 waits, and a client is asked to send its request again.
-
-Repeat what met a transient error of the server itself, after a short delay and without a transaction.
 """
 
 import errno
@@ -20,6 +18,9 @@ from django.db import InterfaceError, InternalError, OperationalError, connectio
 from ..core.errors import Busy, PayloadMissing, RequestRefused, StorageFileMissing, StorageUnavailable
 from ..scripts.pool import HelperDied, ScriptsUnavailable
 from .statements import is_in_transaction
+
+log = logging.getLogger(__name__)
+Result = TypeVar("Result")
 
 DATABASE_ERRORS = (
     OperationalError,
@@ -43,6 +44,10 @@ NO_FILES = frozenset({errno.EMFILE, errno.ENFILE})
 OWN_ERRNOS = FULL_DISK | NO_FILES | {errno.ENOMEM, errno.ENOBUFS}
 """Numbers of errors that say something about this server, never about the host that it calls."""
 OWN_RESOLVER_ERRNOS = frozenset({socket.EAI_MEMORY, socket.EAI_SYSTEM})
+REPEAT_DELAYS = (0.02, 0.2)
+"""The delays before the repetitions, in seconds. Then the caller gets the error, and decides when to repeat all."""
+MAX_SECONDS = 5.0
+"""The time after which nothing is repeated: a statement that waited for a lock until its timeout would wait again."""
 
 
 def is_transient(error: BaseException) -> bool:
@@ -131,15 +136,6 @@ def _describe_os_error(error: OSError) -> str:
     if error.errno in NO_FILES:
         return "The server has too many open files."
     return f"The server failed: {(error.strerror or type(error).__name__).rstrip('.')}."
-
-
-log = logging.getLogger(__name__)
-
-REPEAT_DELAYS = (0.02, 0.2)
-"""The delays before the repetitions, in seconds. Then the caller gets the error, and decides when to repeat all."""
-MAX_SECONDS = 5.0
-"""The time after which nothing is repeated: a statement that waited for a lock until its timeout would wait again."""
-Result = TypeVar("Result")
 
 
 class FaultTolerance:

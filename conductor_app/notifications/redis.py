@@ -116,7 +116,7 @@ class RedisListener:
             Event().wait(pause)
 
     def _listen(self) -> None:
-        with _client(blocks_on_read=True).pubsub(ignore_subscribe_messages=False) as channel:
+        with _client(blocks_on_read=True).pubsub() as channel:  # type: ignore[no-untyped-call]
             channel.subscribe(CHANNEL)
             for message in channel.listen():
                 if message["type"] == "subscribe":

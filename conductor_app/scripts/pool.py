@@ -1,10 +1,6 @@
-"""The pool of helper processes that evaluate scripts.
+"""The pool of helper processes that evaluate scripts. They are started on demand.
 
-Start a helper process, send it requests with a deadline, and kill it.
-
-The order in which callers get helper processes: in turns by key, so that slow scripts delay few others.
-
-The pool of helper processes that evaluate scripts. They are started on demand.
+Callers get helper processes in turns by key, so that slow scripts delay few others.
 """
 
 import atexit
@@ -289,7 +285,8 @@ def evaluate(
     Raises:
         ScriptsUnavailable: when no helper process is available.
     """
-    return shared_pool().evaluate(language, source, inputs, limit_seconds or EVALUATION_SECONDS, key)
+    limit = EVALUATION_SECONDS if limit_seconds is None else limit_seconds
+    return shared_pool().evaluate(language, source, inputs, limit, key)
 
 
 @cache

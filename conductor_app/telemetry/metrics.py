@@ -1,9 +1,4 @@
-"""Metrics for Prometheus. A count takes one or two microseconds and no database statement.
-
-Metrics of calls of models, by integration and model.
-
-Metrics of the connection pool. Each process has its own pool and measures it periodically.
-"""
+"""Metrics for Prometheus. A count takes one or two microseconds and no database statement."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -118,7 +113,7 @@ def render_metrics(accepted: str, *collectors: Collector) -> tuple[bytes, str]:
     if (shared := folder.folder_path()) and shared.is_dir():
         # Delete the gauges of killed processes. Their counters remain part of the sums.
         folder.remove_stale_files(shared, "gauge_live*.db")
-        MultiProcessCollector(registry, str(shared))
+        MultiProcessCollector(registry, str(shared))  # type: ignore[no-untyped-call]
     else:
         registry.register(REGISTRY)
     for collector in collectors:

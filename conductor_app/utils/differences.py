@@ -1,9 +1,4 @@
-"""Differences between JSON values, and between texts.
-
-Differences between two JSON values: the paths, and the value on each side.
-
-Line-by-line diff of two texts, with context, in a time that grows with their lengths.
-"""
+"""Differences between JSON values, by path, and between texts, line by line."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -54,15 +49,11 @@ def _find_differences(before: Any, after: Any, path: str, depth: int) -> Iterato
             yield from _find_differences(before.get(key, MISSING), after.get(key, MISSING), place, depth + 1)
     elif depth < MAX_DEPTH and isinstance(before, list) and isinstance(after, list):
         for index in range(max(len(before), len(after))):
-            pair = (side[index] if index < len(side) else MISSING for side in (before, after))
-            yield from _find_differences(*pair, f"{path}[{index}]", depth + 1)
-    elif not _json_equal(before, after):
+            one, other = (side[index] if index < len(side) else MISSING for side in (before, after))
+            yield from _find_differences(one, other, f"{path}[{index}]", depth + 1)
+    elif before != after or isinstance(before, bool) != isinstance(after, bool):
+        # In JSON, `true` is not equal to 1.
         yield Difference(path, before, after)
-
-
-def _json_equal(before: Any, after: Any) -> bool:
-    """Compare as JSON does: `true` is not equal to 1."""
-    return before == after and isinstance(before, bool) == isinstance(after, bool)
 
 
 SAME, GONE, NEW = "same", "gone", "new"

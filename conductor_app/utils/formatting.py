@@ -1,21 +1,13 @@
-"""Formats of durations and numbers, and ranges of time.
-
-Formats for numbers, with the separators of the active language.
+"""Formats of numbers, durations and times, the ranges that charts show, and the scale of timelines.
 
 Django's own formats stay those of machines, because a number in a template may be the geometry of a drawing.
-
-Formats for durations, such as `3.2 s`, `12 min 5 s` and `2 d 4 h`, and for times in the reader's time zone.
-
-Ranges of time that charts show, divided into bars of equal length.
-
-Scale of a timeline: times as positions in percent of the width. Long idle times take little of it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import Self
+from typing import Any, Self
 
 from django.db import connection
 from django.db.models import QuerySet
@@ -136,7 +128,7 @@ class TimeRange:
         return [self.since + place * self.step for place in range(self.count)]
 
 
-def count_by_bar(rows: QuerySet, time_range: TimeRange, groups: Sequence[str] = ()) -> list[tuple]:
+def count_by_bar(rows: QuerySet[Any, Any], time_range: TimeRange, groups: Sequence[str] = ()) -> list[tuple[Any, ...]]:
     """Count rows by the bar of their time and by other columns: tuples of bar, groups and count.
 
     `rows`: `values()` with the time first and the groups behind it, limited by a slice.

@@ -1,9 +1,4 @@
-"""Jump to a later step and skip the steps before it.
-
-Resolve a reference name that an operator gives to a step and an iteration.
-
-Skip a step before control reaches it (execution §7.2).
-"""
+"""Jump to a later step, or skip a step before control reaches it (execution §7.2)."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
@@ -21,9 +16,9 @@ from ..definition import (
     references_inside,
     structure_of,
 )
+from ..document.reading import INPUT_OVERRIDE_KEY, override_inputs
 from ..effects import CreateTask, Effect, ResolveTask, SendMessage, TransitionAttempt, UpdateTask, apply_effects
 from ..errors import Busy, Conflict, Invalid, NotAllowedInState, NotFound, StepRefused
-from ..named_steps import INPUT_OVERRIDE_KEY, override_inputs
 from ..primitives import fast_replace
 from ..rules.advance import assign_branch
 from ..snapshot import CONTROL_REMOVED, Run, Task

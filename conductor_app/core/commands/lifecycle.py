@@ -1,11 +1,4 @@
-"""Pause, resume, terminate and release runs.
-
-Make waiting tasks visible to workers at once.
-
-Change the priority, the delay or the queue of a pending attempt; take a leased one from its worker.
-
-Change the variables of a running workflow, and apply a report to one of its open tasks.
-"""
+"""Pause, resume, terminate and release runs, change their variables, and requeue attempts."""
 
 import json
 from collections.abc import Iterator, Mapping

@@ -1,13 +1,4 @@
-"""Shared parts of the commands that open an ended run again.
-
-Find the tasks that control reached from a task, and the joins and loops that waited for them.
-
-Restart an ended run from the beginning, under its id (execution §7.2).
-
-Retry failed and canceled tasks from the current position of a run (execution §7.3).
-
-Open a run again when a child run that it waited for is opened again (execution §7.6).
-"""
+"""Commands that open an ended run again: restart, retry, and resume after a child run (execution §7.2, §7.3, §7.6)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

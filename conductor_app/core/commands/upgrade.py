@@ -6,10 +6,10 @@ from typing import Any
 
 from ..decision_context import Command, DecisionContext
 from ..definition import Definition, Flow, Key, Step, StepLevel, path_to_step, phase_of, references_inside, structure_of
+from ..document.reading import restore_step
 from ..effects import Effect, SwitchDefinition, UpdateRun, UpdateTask, apply_effects
 from ..errors import Conflict, Invalid
 from ..masking import masked_names, restore_named
-from ..named_steps import restore_step
 from ..primitives import fast_replace
 from ..rules.advance import enter_step
 from ..snapshot import CONTROL_REMOVED, Run, Task

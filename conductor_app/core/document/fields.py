@@ -1,24 +1,15 @@
-"""Fields of documents: their types, defaults and conversions.
+"""The fields of definitions (api §3.2-3.4): their types, defaults and conversions.
 
-Conversion of JSON values to expected types: numbers from text and text from numbers, and nothing more.
-
-Read documents by a table of their fields: name, type, default.
-
-A field with a default is always present, others only if they have a value; unknown fields are kept.
-
-The fields of workflow and task definitions (api §3.2-3.4).
-
-Definitions as the API returns them: converted fields, defaults, unknown fields kept.
-
-Validation of schemas at registration (api §2.1).
+Numbers are read from text and text from numbers, and nothing more. A field with a default is always present, others
+only if they have a value; unknown fields are kept.
 """
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from ..definition import DEFAULT_TYPE, MAX_DEPTH, structure_of
+from ..definition import DEFAULT_TYPE, MAX_DEPTH, STEP_STRUCTURES, structure_of
 from ..errors import ValidationError
 
 WHOLE_NUMBER = re.compile(r"\s*[+-]?\d{1,20}\s*")
@@ -241,7 +232,7 @@ class FieldSpec(NamedTuple):
     default: Any = None
 
 
-FieldTable = tuple[FieldSpec, ...]
+FieldTable = Iterable[FieldSpec]
 
 
 def read_document(document: dict[str, Any], table: FieldTable, place: DocumentPosition) -> dict[str, Any]:
@@ -399,6 +390,17 @@ WORKFLOW_TASK: FieldTable = (
     FieldSpec("joinMode", ChoiceOf("SYNC", "ASYNC")),
 )
 
+
+class _StepFields:
+    """The fields of steps of all types that are registered when it is read."""
+
+    def __iter__(self) -> Iterator[FieldSpec]:
+        yield from WORKFLOW_TASK
+        for structure in STEP_STRUCTURES.values():
+            yield from structure.fields
+
+
+STEP_FIELDS: FieldTable = _StepFields()
 RATE_LIMIT: FieldTable = (
     FieldSpec("rateLimitKey", read_text),
     FieldSpec("concurrentExecLimit", IntegerOf(), 0),

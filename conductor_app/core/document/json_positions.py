@@ -1,7 +1,4 @@
-"""Positions of paths such as `tasks[0].name` in a JSON text, so that findings can be marked there.
-
-The kinds of documents in a folder of definitions, and how the kind of a document without one is recognized.
-"""
+"""Positions of paths such as `tasks[0].name` in a JSON text, and the kind of the document in it."""
 
 import re
 from collections.abc import Iterator

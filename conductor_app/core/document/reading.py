@@ -1,24 +1,13 @@
-"""The workflow document, read: a Definition with its steps laid out.
+"""Read documents: the definition of a workflow with its steps laid out, and the policy of a task.
 
-The schemas that a definition holds payloads to.
-
-A task definition's document → the Policy of a step.
-
-Layout of a document: the steps with their successors.
-
-The workflow document → Definition.
-
-Workflow definitions that are written inside another document, at `subWorkflowParam.workflowDefinition`.
-
-The expressions in such a definition belong to the child run. Whatever resolves or checks the parent's expressions
-takes the definitions out first.
-
-The objects that a definition names: secrets, environment values, databases, integrations, prompts, workflows.
+A definition inside another document, at `subWorkflowParam.workflowDefinition`, belongs to the child run. Whatever
+resolves or checks the parent's expressions takes it out first.
 """
 
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..data_requests import SECRET_TARGET, VARIABLE_TARGET, WORKFLOW_TARGET
@@ -35,6 +24,7 @@ from ..definition import (
     Schema,
     Step,
     named_uses,
+    runs_by_name,
     structure_of,
     structure_of_step,
     type_of,
@@ -43,7 +33,7 @@ from ..definition import (
 )
 from ..errors import ValidationError, ValidationFailed
 from ..expressions import needed_references
-from ..expressions.json_text import expression_texts
+from ..expressions.json_text import expression_texts, replace_texts
 from ..primitives import fast_replace
 
 
@@ -427,3 +417,35 @@ def _task_types(step: Mapping[str, Any], inputs: Any) -> Iterator[str]:
         yield str(step.get("name") or "")
     elif isinstance(inputs, Mapping) and isinstance(parameter := step.get("dynamicTaskNameParam"), str):
         yield str(inputs.get(parameter) or "")
+
+
+INPUT_OVERRIDE_KEY = "given"
+"""Key in a task's step state for the inputs that an operator set. They replace inputs of its step in every attempt."""
+
+
+def override_inputs(step: Step, given: Mapping[str, Any] | None) -> Step:
+    """Return the step with its inputs replaced by `given`.
+
+    Expressions in `given` are escaped, because they are data.
+    """
+    if not given:
+        return step
+    return fast_replace(
+        step, inputs={**step.inputs, **replace_texts(dict(given), lambda text: text.replace("${", "$${"))}
+    )
+
+
+def name_step(step: Step, name: str) -> Step:
+    """Return a DYNAMIC step as one of the type that a name names; another name is that of a task for workers."""
+    type = name if runs_by_name(name) else DEFAULT_TYPE
+    policy = step.policy
+    if structure_of(type).is_built_in:
+        lease = min(policy.lease_seconds or BUILT_IN_LEASE_SECONDS, BUILT_IN_LEASE_SECONDS)
+        policy = replace(policy, lease_seconds=lease, requeues_on_lost_lease=True)
+    return fast_replace(step, type=type, name=name, policy=policy, is_named_by_input=True)
+
+
+def restore_step(step: Step, state: Mapping[str, Any]) -> Step:
+    """Return the step of a stored task: with the name of its task, and with the inputs that an operator set."""
+    named = name_step(step, str(state["name"])) if "name" in state and not step.is_named_by_input else step
+    return override_inputs(named, state.get(INPUT_OVERRIDE_KEY))

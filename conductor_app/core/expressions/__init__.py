@@ -1,9 +1,9 @@
 """Expressions: `${…}` templates with their provenance, JSONPath, and the expression languages of steps."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from types import ModuleType
+from typing import Any
 
-from . import value_param
 from .javascript import evaluate_in_process
 from .javascript_values import NeedsQuickJS
 from .json_text import field_text, java_text, quote_value, script_names, without_texts
@@ -35,16 +35,24 @@ class ScriptLanguage:
     language: str
 
 
-EVALUATORS: dict[str, ModuleType | ScriptLanguage] = {
-    "value-param": value_param,
+class ValueParam:
+    """The language `value-param`: the expression is the name of an input."""
+
+    def evaluate(self, expression: str, inputs: Mapping[str, Any]) -> Any:
+        """Return the input of that name, or None."""
+        return inputs.get(expression)
+
+
+EVALUATORS: dict[str, ValueParam | ScriptLanguage] = {
+    "value-param": ValueParam(),
     "javascript": ScriptLanguage("javascript"),
     "graaljs": ScriptLanguage("javascript"),
     "python": ScriptLanguage("python"),
 }
 
 
-def evaluator(name: str) -> ModuleType | ScriptLanguage | None:
-    """Return the language of that name: a module with `evaluate(expression, inputs)`, a ScriptLanguage, or None."""
+def evaluator(name: str) -> ValueParam | ScriptLanguage | None:
+    """Return the language of that name."""
     return EVALUATORS.get(name)
 
 

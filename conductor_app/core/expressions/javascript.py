@@ -1,19 +1,13 @@
-"""Parser of the subset of JavaScript that is evaluated in this process.
+"""Evaluation of simple JavaScript in this process, with exactly the results of QuickJS.
+
+Most scripts of workflows compare, compute and select: `$.turns['iteration'] < 5`, `$.total > 10 ? 'large' : 'small'`.
+A helper process for each of them would cost more than the rest of the decision. This module evaluates a subset of the
+language (docs/reference/javascript.md) and refuses everything besides it: other syntax, values that Python and
+JavaScript treat differently, and errors. QuickJS evaluates what is refused (`conductor_app/scripts`).
 
 A script is a list of statements: expressions, declarations of variables, assignments, `if`, and calls of functions that
 it declares. A function contains the same statements and `return`, and no calls, so that nothing repeats. Names can only
 be used after their declaration in the source, and no name hides another, so that their scopes need no further rules.
-
-The tokens of a script.
-
-Parser of expressions. It returns functions instead of a tree.
-
-Evaluation of simple JavaScript in this process, with exactly the results of QuickJS.
-
-Most scripts of workflows compare, compute and select: `$.turns['iteration'] < 5`, `$.total > 10 ? 'large' : 'small'`.
-A helper process for each of them would cost more than the rest of the decision. This package evaluates a subset of the
-language (docs/reference/javascript.md) and refuses everything besides it: other syntax, values that Python and
-JavaScript treat differently, and errors. QuickJS evaluates what is refused (`conductor_app/scripts`).
 
 An evaluation is bounded: the subset has no loops and no recursion, and the lengths of sources, texts and results are
 limited. `tests/scripts/test_in_process_results.py` compares the results with those of QuickJS.

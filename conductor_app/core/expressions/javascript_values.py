@@ -1,9 +1,7 @@
-"""The values of scripts, and the operators on them.
+"""The values of scripts, the operators on them, and the functions that a parsed script consists of.
 
 Numbers are int where they are whole, so `5.0` becomes 5. Objects and arrays are dicts and lists of the inputs, which
 no script changes. NaN, infinity, -0 and whole numbers beyond 2⁵³ are refused.
-
-The functions that a parsed script consists of: each evaluates a part of it in a frame.
 """
 
 import math

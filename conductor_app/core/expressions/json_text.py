@@ -1,9 +1,4 @@
-"""Traversal of JSON values without recursion, for any depth.
-
-JSON values as text: as a Java server prints them, which clients compare and parse, or as JSON.
-
-Lexical analysis of Python scripts. They are not parsed, because a parser may crash on untrusted text.
-"""
+"""Traversal of JSON values without recursion, for any depth, and JSON values and scripts as text."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,6 +1,6 @@
-"""From the text of a path to its segments, as Jayway 2.4 reads it.
+"""Parser of paths and of the filters in them, as Jayway 2.4 reads them.
 
-From the text of a filter to its conditions: `||` binds weakest, then `&&`, then `!` and parentheses.
+In a filter, `||` binds weakest, then `&&`, then `!` and parentheses.
 """
 
 import re

@@ -1,11 +1,4 @@
-"""Operators of filters. Each takes two values; ABSENT stands for a path without a result.
-
-The conditions inside `[?(…)]` as a tree that evaluates a value.
-
-The functions that a path may call, as Jayway 2.4 has them.
-
-Values written into a path: texts in either quote, numbers, true, false, null, lists and maps.
-"""
+"""The conditions inside `[?(…)]`, the functions that a path may call, as Jayway 2.4 has them, and literal values."""
 
 import re
 from dataclasses import dataclass

@@ -1,15 +1,4 @@
-"""The segments of a path. Each takes the values found so far and gives the next ones, in the order of the document.
-
-The one refusal of this package.
-
-One evaluation of a path: the document behind `$`, and the remaining budget.
-
-A position in the text of a path, and the tokens that can be read from there.
-
-`..`: the segment that looks at every depth.
-
-A compiled path: segments that each map the current values to the next ones.
-"""
+"""A compiled path: segments that each map the values found so far to the next ones, in the order of the document."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator

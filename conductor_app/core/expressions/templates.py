@@ -1,15 +1,4 @@
-"""The target of the text between `${` and `}`: a root, a key, and a path from there.
-
-From a text with `${…}` in it to its parts: read once, remembered for as long as it is in use.
-
-Where the values of a template came from: the answer to "why is this parameter null?".
-
-The language of `${…}`: inputs and outputs written as JSON with expressions in their texts.
-
-Validation of templates without evaluating them.
-
-Resolution of secrets, which happens when a worker claims the task.
-"""
+"""The language of `${…}`: inputs and outputs written as JSON with expressions in their texts."""
 
 import json
 import re

@@ -1,15 +1,4 @@
-"""Rules that move a run forward: enter steps, complete tasks, stop at breakpoints.
-
-Complete active tasks whose step type finds that they are done.
-
-Check the input of a task against its schemas when its step is entered.
-
-Complete a run before its first step if its output is cached.
-
-Stop tasks at the breakpoints of their run, and end the stops that have expired.
-
-Enter each step that has control and no task yet.
-"""
+"""Rules that move a run forward: enter steps, complete tasks, stop at breakpoints."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields, replace

@@ -1,11 +1,4 @@
-"""Rules for failures: retries, handlers, timeouts.
-
-Schedule the next attempt after a failed one, or resolve the task.
-
-Pass a failure inside a TRY or a FOR_EACH to that step, and cancel the tasks beside it.
-
-Expire attempts and runs whose lease or timeout has passed.
-"""
+"""Rules for failures: retries, handlers, timeouts."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

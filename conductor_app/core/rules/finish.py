@@ -1,13 +1,4 @@
-"""Rules that end a run.
-
-Find the enclosing steps that handle the failure of a task, so that it does not end the run.
-
-Effects that end a run: its output, canceled tasks, messages to other runs, and its failure workflow.
-
-End the run when every task is done, or when a fatal failure makes further work pointless.
-
-End a run that has created more tasks, or taken more decisions, than the maximum: it would never end.
-"""
+"""Rules that end a run: its output, canceled tasks, messages to other runs, and its failure workflow."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType

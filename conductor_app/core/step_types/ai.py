@@ -1,32 +1,4 @@
-"""Steps that call a model or an MCP server.
-
-Common base of AI steps, whose tasks call a model or an MCP server.
-
-The history of a conversation: earlier answers of a chat step, the results of its tools, and its participants.
-
-Conductor's rules apply, with two improvements: the messages are in the order in which their tasks were created, and the
-result of a tool that a model called has the id of that call.
-
-LLM_CHAT_COMPLETE: continues a conversation with a model.
-
-LLM_TEXT_COMPLETE: completes a prompt.
-
-LLM_GENERATE_EMBEDDINGS: turns a text into a vector.
-
-LLM_GET_EMBEDDINGS: the deprecated name of LLM_SEARCH_EMBEDDINGS.
-
-LLM_INDEX_TEXT: stores a text with its embeddings.
-
-LLM_SEARCH_EMBEDDINGS: searches for the documents nearest to an embedding.
-
-LLM_SEARCH_INDEX: searches for the documents nearest to a text.
-
-LLM_STORE_EMBEDDINGS: stores an embedding.
-
-CALL_MCP_TOOL: calls a tool of an MCP server.
-
-LIST_MCP_TOOLS: lists the tools of an MCP server.
-"""
+"""Steps that call a model, a vector database or an MCP server."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping

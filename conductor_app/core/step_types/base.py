@@ -1,21 +1,4 @@
-"""Base classes of step types.
-
-Base class of step types: how control enters a step, when it is finished, and where control goes next.
-
-Checks of single fields that several step types share.
-
-Permission to use the databases, integrations, models and prompts that the inputs of a task name.
-
-Tasks that wait in a queue for a worker.
-
-Common base of step types whose tasks are executed by built-in workers.
-
-Outcomes of finished tasks for joins and loops.
-
-Values of expressions in the expression languages.
-
-Idempotency keys of runs that a step starts: one run of a definition holds a key (api §3.9).
-"""
+"""Base classes of step types: how control enters a step, when it is finished, and where control goes next."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,17 +1,4 @@
-"""Steps that decide or set values: SWITCH, DECISION, SET_VARIABLE, TERMINATE, NOOP.
-
-Shared parts of steps with cases: the value that selects a case, and the successor of the step.
-
-SWITCH: passes control to one of several cases.
-
-DECISION: passes control to one of several cases. Deprecated form of SWITCH.
-
-SET_VARIABLE: sets each input as a variable of the run.
-
-TERMINATE: ends the run with the given status.
-
-NOOP: does nothing.
-"""
+"""Steps that decide or set values: SWITCH, DECISION, SET_VARIABLE, TERMINATE, NOOP."""
 
 import json
 from collections.abc import Iterator

@@ -1,15 +1,4 @@
-"""Steps with parallel branches: FORK_JOIN, FORK_JOIN_DYNAMIC, JOIN, EXCLUSIVE_JOIN.
-
-JOIN: waits until every task that it joins has ended.
-
-EXCLUSIVE_JOIN: continues with the one branch that was taken.
-
-Branches of a dynamic fork, from the four forms of its input (execution §8.6).
-
-FORK_JOIN: starts several branches in parallel, and the join that waits for them.
-
-FORK_JOIN_DYNAMIC: starts the branches that its input lists.
-"""
+"""Steps with parallel branches: FORK_JOIN, FORK_JOIN_DYNAMIC, JOIN, EXCLUSIVE_JOIN."""
 
 import json
 from collections.abc import Callable, Collection, Iterator

@@ -1,15 +1,9 @@
 """Steps that repeat a body: DO_WHILE, FOR_EACH, FOR_EACH_ITEM.
 
-Outcomes and items of the iterations of a step with a body.
-
-DO_WHILE: repeats its body while a condition holds or a list has items.
-
-`RunLimits.max_iterations` limits the iterations of a loop. The effects of one decision are limited as well
+`RunLimits.max_iterations` limits the iterations of a DO_WHILE. The effects of one decision are limited as well
 (`core/decide.py`); a longer loop continues in the next decision.
 
-FOR_EACH_ITEM: executes the body of a FOR_EACH for one item. The engine creates it; documents never contain it.
-
-FOR_EACH: executes its body once for each item of a list, in sequence or in parallel. Not a type of Conductor.
+FOR_EACH is not a type of Conductor. It executes its body once for each item of a list, in sequence or in parallel:
 
     {"type": "FOR_EACH", "name": "each", "taskReferenceName": "each",
      "items": "${workflow.input.orders}",
@@ -18,8 +12,9 @@ FOR_EACH: executes its body once for each item of a list, in sequence or in para
                    "inputParameters": {"order": "${each.output.item}", "number": "${each.output.index}"}}]}
 
 Inside the body, `${each.output.item}` and `${each.output.index}` (from 0) refer to the current item, and
-`${ship.output.x}` to the output of `ship` for the same item. Each item has a task of its own, `each_item__3`, which
-encloses the tasks of the item: `ship__3__1`. At most `parallel` items (default 1) are open at once.
+`${ship.output.x}` to the output of `ship` for the same item. Each item has a task of its own, `each_item__3`, of the
+type FOR_EACH_ITEM, which the engine creates and documents never contain. It encloses the tasks of the item:
+`ship__3__1`. At most `parallel` items (default 1) are open at once.
 
 If a task of an item fails finally and is neither optional nor permissive, the other tasks of the item are canceled.
 With `onItemFailure` FAIL, the default, the other items are canceled as well and the step fails; with CONTINUE it

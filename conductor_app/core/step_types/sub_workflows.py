@@ -1,11 +1,4 @@
-"""Steps that start runs: SUB_WORKFLOW, START_WORKFLOW.
-
-Definition, priority and domains of the runs that a step starts.
-
-SUB_WORKFLOW: starts another run and waits for it.
-
-START_WORKFLOW: starts another run without waiting for it.
-"""
+"""Steps that start runs: SUB_WORKFLOW, START_WORKFLOW."""
 
 import json
 from collections.abc import Iterator, Mapping

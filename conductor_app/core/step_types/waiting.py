@@ -1,15 +1,4 @@
-"""Steps that wait: WAIT, WAIT_FOR_WEBHOOK, HUMAN, YIELD, PULL_WORKFLOW_MESSAGES.
-
-WAIT: waits until a point in time, or for a report.
-
-WAIT_FOR_WEBHOOK: waits for an event that a webhook receives.
-
-HUMAN: waits for a person.
-
-YIELD: waits for a signal.
-
-PULL_WORKFLOW_MESSAGES: consumes messages that clients sent to the run.
-"""
+"""Steps that wait: WAIT, WAIT_FOR_WEBHOOK, HUMAN, YIELD, PULL_WORKFLOW_MESSAGES."""
 
 import re
 from collections.abc import Iterator, Mapping

@@ -1,25 +1,4 @@
-"""Steps whose tasks workers execute: SIMPLE, DYNAMIC, and the built-in ones.
-
-SIMPLE, and every type that is not registered: a task for workers.
-
-DYNAMIC: an input names the task to execute.
-
-EVENT: publishes an event to a sink.
-
-HTTP: sends an HTTP request.
-
-HTTP_POLL: repeats an HTTP request until its response meets a condition.
-
-JDBC: executes an SQL statement.
-
-KAFKA_PUBLISH: publishes a message to Kafka.
-
-INLINE: evaluates an expression.
-
-LAMBDA: evaluates a script. Deprecated form of INLINE.
-
-JSON_JQ_TRANSFORM: transforms the step's input with a jq program.
-"""
+"""Steps whose tasks workers execute: SIMPLE, DYNAMIC, EVENT, and those of built-in workers and expressions."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -27,11 +6,11 @@ from typing import Any
 from ..data_requests import CONNECTION_TARGET, ScriptResult
 from ..decision_context import DecisionContext, conductor_task_type
 from ..definition import DEFAULT_TYPE, Key, NamedUse, Step, is_name, is_reserved_name
+from ..document.reading import name_step
 from ..effects import CreateTask, Effect, PublishEvent
 from ..errors import StepRefused
 from ..events import event_name, is_internal, run_event_facts
 from ..expressions import quote_value
-from ..named_steps import name_step
 from ..states import COMPLETED, FAILED, FAILED_FOR_GOOD
 from .base import (
     RESPONSE,

@@ -1,17 +1,4 @@
-"""Validation of workflow definitions (api §3.3).
-
-Validation of the expressions in the inputs of a workflow's top-level steps (api §3.3).
-
-Validation of the fields that each step type requires (api §3.4).
-
-Validation of task definitions (api §3.2).
-
-Validation of event handlers (api §3.12).
-
-Validation of webhooks (api §2.1).
-
-Validation of queue limits, alerts and roles, as folders of definitions contain them.
-"""
+"""Validation of the documents in a folder of definitions: workflows, tasks, event handlers, webhooks, alerts, roles."""
 
 import re
 from collections import Counter

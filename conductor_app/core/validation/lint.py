@@ -1,13 +1,4 @@
-"""Lint of the control flow: unreachable steps, joins of the wrong tasks, ambiguous references.
-
-Lint of names: undefined task definitions and workflows, tasks without workers or response timeouts.
-
-Lint of AI tasks: integrations, models and prompts that do not exist.
-
-Lint of WAIT_FOR_WEBHOOK steps: their matches, and whether a webhook can complete them.
-
-A definition read as a careful colleague would read it: everything that is odd about it, each with its place.
-"""
+"""A definition read as a careful colleague would read it: everything that is odd about it, each with its place."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace

@@ -1,11 +1,4 @@
-"""Lint of references in expressions: unknown targets, targets that cannot have run yet, unknown members.
-
-Lint findings on a definition, and the context that they need beside the document.
-
-Compare where two steps stand in a document: which of them has ended before the other is entered.
-
-Known output shapes of the steps of each type.
-"""
+"""Lint of references in expressions: unknown targets, targets that cannot have run yet, unknown members."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,9 +1,4 @@
-"""The scripts that a document contains, with their languages and places.
-
-Lint of scripts that no evaluator executes as they are meant: unknown evaluators, missing scripts, literal `${…}`.
-
-The names that a script reads from its inputs, as far as they can be seen without executing it.
-"""
+"""Lint of scripts: their languages and places, and the names that they read from their inputs."""
 
 import re
 from collections.abc import Iterator, Mapping

@@ -9,7 +9,14 @@ from typing import Any
 from ...ai.queries.usage import names_and_models, prompt_names
 from ...core.decision_context import RUN_FACTS, RUN_PAYLOADS, TASK_FACTS
 from ...core.definition import PROMPT_TARGET, StepSpot, named_uses, type_of, walk
-from ...core.document.fields import RATE_LIMIT, SUB_WORKFLOW, TASK_DEFINITION, WORKFLOW_DEFINITION, FieldTable
+from ...core.document.fields import (
+    RATE_LIMIT,
+    STEP_FIELDS,
+    SUB_WORKFLOW,
+    TASK_DEFINITION,
+    WORKFLOW_DEFINITION,
+    FieldTable,
+)
 from ...core.step_types import STEP_TYPES
 from ...core.step_types.waiting import WaitForWebhook
 from ...core.validation.checks import ACTIONS, EVENT_HANDLER
@@ -22,7 +29,6 @@ from ...core.validation.lint_references import (
     workflow_input_shape,
     workflow_output_shape,
 )
-from ...core.validation.step_fields import STEP_FIELDS
 from ...events.models import Webhook
 from ...runs.models import Attempt, Run
 from ...tasks.models import Poller
@@ -114,7 +120,6 @@ TABLES: dict[str, FieldTable] = {
     "rateLimitConfig": RATE_LIMIT,
     "eventHandler": EVENT_HANDLER,
 }
-FIELDS = {name: [field.name for field in table] for name, table in TABLES.items()}
 CHOICES = {
     "evaluatorType": ["value-param", "javascript", "graaljs", "python"],
     "timeoutPolicy": ["TIME_OUT_WF", "ALERT_ONLY", "RETRY"],
@@ -125,7 +130,6 @@ CHOICES = {
     "method": ["GET", "POST", "PUT", "PATCH", "DELETE"],
     "action": list(ACTIONS),
 }
-STEP_TYPE_NAMES = sorted(STEP_TYPES)
 
 
 def complete_workflow(document: Mapping[str, Any], known: LintContext) -> dict[str, Any]:
@@ -134,7 +138,7 @@ def complete_workflow(document: Mapping[str, Any], known: LintContext) -> dict[s
     variables = document.get("variables")
     return {
         **_common_choices(known),
-        "fields": FIELDS,
+        "fields": {name: _field_names(name) for name in TABLES},
         "refs": list(found),
         "types": {ref: _spot_name(spot) for ref, spot in found.items()},
         "outputs": {ref: _name_tree(step_output_shape(spot, known)) for ref, spot in found.items()},
@@ -149,7 +153,7 @@ def complete_task() -> dict[str, Any]:
     """Return all completions for a task definition, which refers only to its own fields."""
     return {
         **_common_choices(LintContext()),
-        "fields": {"workflow": FIELDS["taskDefinition"]},
+        "fields": {"workflow": _field_names("taskDefinition")},
         "refs": [],
         "types": {},
     } | {
@@ -162,13 +166,17 @@ def complete_handler() -> dict[str, Any]:
     """Return all completions for an event handler."""
     names = WorkflowDefinition.objects.order_by("name").values_list("name", flat=True).distinct()
     choices = {**CHOICES, "name": list(names[:MAX_NAMES])}
-    return {**complete_task(), "fields": {"workflow": FIELDS["eventHandler"]}, "choices": choices}
+    return {**complete_task(), "fields": {"workflow": _field_names("eventHandler")}, "choices": choices}
+
+
+def _field_names(table: str) -> list[str]:
+    return [field.name for field in TABLES[table]]
 
 
 def _common_choices(known: LintContext) -> dict[str, Any]:
     return {
         "choices": CHOICES,
-        "stepTypes": STEP_TYPE_NAMES,
+        "stepTypes": sorted(STEP_TYPES),
         "tasks": sorted(known.tasks or ()),
         "workflows": sorted(known.workflows or ()),
         "taskParts": ["output", "input", *TASK_FACTS],

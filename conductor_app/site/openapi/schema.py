@@ -11,6 +11,7 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_sche
 from rest_framework import serializers
 
 from ...core.document.fields import (
+    STEP_FIELDS,
     ChoiceOf,
     FieldTable,
     IntegerOf,
@@ -27,7 +28,6 @@ from ...core.document.fields import (
     read_sub_workflow,
 )
 from ...core.step_types.try_catch import CATCH_CASE
-from ...core.validation.step_fields import STEP_FIELDS
 from ...web.api.documents import ERROR, read_tag_value
 from ...web.api.operations import BINARY, EMPTY_REPLY, HEADER, NO_CONTENT, PLAIN_TEXT, ArrayOf, ArraysByKey
 from .tables import TABLE_BY_NAME

@@ -21,6 +21,7 @@ from ...core.document.fields import (
     RATE_LIMIT,
     SCHEMA,
     STATE_CHANGE,
+    STEP_FIELDS,
     SUB_WORKFLOW,
     TASK_DEFINITION,
     WORKFLOW_DEFINITION,
@@ -28,7 +29,6 @@ from ...core.document.fields import (
 )
 from ...core.step_types.try_catch import CATCH_CASE
 from ...core.validation.checks import ACTION, REPORT, START, TERMINATE, VARIABLES
-from ...core.validation.step_fields import STEP_FIELDS
 from ...definitions.api import serializers as definitions_api_serializers
 from ...definitions.api.serializers import TEST_REQUEST
 from ...definitions.sources.api import SOURCE_FOLDER

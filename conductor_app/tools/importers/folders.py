@@ -11,12 +11,11 @@ from time import monotonic
 from typing import Any
 
 from ...core.definition import STEP_STRUCTURES
-from ...core.document.fields import SCHEMA, TASK_DEFINITION, WORKFLOW_DEFINITION, FieldTable, ObjectOf
+from ...core.document.fields import SCHEMA, STEP_FIELDS, TASK_DEFINITION, WORKFLOW_DEFINITION, FieldTable, ObjectOf
 from ...core.errors import Invalid, RequestRefused
 from ...core.human_tasks import FORM_TEMPLATE
 from ...core.simulation import ENOUGH
 from ...core.validation.checks import ALERT, EVENT_HANDLER, QUEUE_LIMIT, ROLE
-from ...core.validation.step_fields import STEP_FIELDS
 from ...definitions.api.serializers import parse_test_request
 from ...definitions.simulation.commands import case_outcome, simulate_workflow
 from ...definitions.sources.commands import apply_plan
@@ -85,8 +84,7 @@ def _definition() -> dict[str, Any]:
 
 
 def _step() -> dict[str, Any]:
-    own = {spec.name: spec for structure in STEP_STRUCTURES.values() for spec in structure.fields}
-    step = _object((*STEP_FIELDS, *own.values()), ("name", "taskReferenceName"))
+    step = _object(STEP_FIELDS, ("name", "taskReferenceName"))
     # A worker's task can have any type.
     step["properties"]["type"] = {"anyOf": [{"enum": sorted(STEP_STRUCTURES)}, {"type": "string"}]}
     return step

@@ -9,6 +9,7 @@ from typing import Any
 
 from ...core.document.fields import (
     AUDIT,
+    STEP_FIELDS,
     TASK_DEFINITION,
     WORKFLOW_DEFINITION,
     ChoiceOf,
@@ -25,7 +26,6 @@ from ...core.document.fields import (
     read_text,
     texts,
 )
-from ...core.validation.step_fields import STEP_FIELDS
 
 
 def read_tag_value(value: Any, position: DocumentPosition) -> str:

@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conductor_app.core.document.fields import WORKFLOW_DEFINITION, coerce_workflow, normalize_workflow
+from conductor_app.core.document.fields import STEP_FIELDS, WORKFLOW_DEFINITION, coerce_workflow, normalize_workflow
 from conductor_app.core.validation.checks import workflow_errors
-from conductor_app.core.validation.step_fields import STEP_FIELDS
 
 
 def step(ref, kind="SIMPLE", **fields):
