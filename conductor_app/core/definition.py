@@ -501,13 +501,16 @@ def map_bodies(step: Document, change: Callable[[list[Any]], list[Any]]) -> dict
     changed: Any = dict(step)
     for body in bodies_of(step):
         if body.steps:
-            changed = _replace_at(changed, body.path, change(body.steps))
+            changed = replace_at(changed, body.path, change(body.steps))
     return changed
 
 
-def _replace_at(value: Any, path: tuple[str | int, ...], item: Any) -> Any:
-    if not path:
+def replace_at(value: Any, keys: tuple[str | int, ...], item: Any) -> Any:
+    """Return a copy of the value with the item at the keys. Missing members are created."""
+    if not keys:
         return item
-    copied = value.copy()
-    copied[path[0]] = _replace_at(value[path[0]], path[1:], item)
-    return copied
+    key, rest = keys[0], keys[1:]
+    if isinstance(value, list) and isinstance(key, int):
+        return [*value[:key], replace_at(value[key], rest, item), *value[key + 1 :]]
+    members = value if isinstance(value, Mapping) else {}
+    return {**members, key: replace_at(members.get(key), rest, item)}

@@ -462,6 +462,11 @@ class PublishEvent(Effect):
         return {"effect": "PublishEvent", "sink": self.sink, "message": self.id}
 
 
+def task_key_of(effect: Effect) -> Key | None:
+    """Return the key of the task that an effect changes, or None."""
+    return effect.task.key if isinstance(effect, CreateTask) else getattr(effect, "key", None)
+
+
 def apply_effects(run: Run, effects: Iterable[Effect]) -> Run:
     """Return the snapshot after the effects."""
     builder = SnapshotBuilder(run)

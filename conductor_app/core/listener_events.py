@@ -8,7 +8,16 @@ from typing import Any
 
 from .decision_context import Command, DecisionContext, conductor_status, conductor_task_type
 from .definition import Key, Step
-from .effects import CreateTask, Effect, OpenAttempt, PublishEvent, SnapshotBuilder, TransitionAttempt, TransitionRun
+from .effects import (
+    CreateTask,
+    Effect,
+    OpenAttempt,
+    PublishEvent,
+    SnapshotBuilder,
+    TransitionAttempt,
+    TransitionRun,
+    task_key_of,
+)
 from .errors import CONDUCTOR_LENGTH
 from .events import event_name, is_internal, run_event_facts
 from .expressions import field_text
@@ -54,7 +63,7 @@ def listener_events(before: Run, effects: Iterable[Effect], ctx: DecisionContext
     if before.revision == 0 and _is_listened_to(before):
         events.append(_run_status_event(before, before.status, "STARTED", ctx, now, len(events)))
     for effect in effects:
-        key = _task_key_of(effect) if publishes_task_events else None
+        key = task_key_of(effect) if publishes_task_events else None
         was = _status_of(builder.tasks.get(key)) if key else ""
         effect.apply(builder)
         if key and (task := builder.tasks.get(key)) is not None and _status_of(task) != was:
@@ -89,11 +98,6 @@ def _is_published(step: Step) -> bool:
     """Return True unless the task definition disables its status events (`taskStatusListenerEnabled`)."""
     definition = step.document.get("taskDefinition")
     return not isinstance(definition, dict) or definition.get("taskStatusListenerEnabled") is not False
-
-
-def _task_key_of(effect: Effect) -> Key | None:
-    """Return the key of the task that an effect changes, or None."""
-    return effect.task.key if isinstance(effect, CreateTask) else getattr(effect, "key", None)
 
 
 def _status_of(task: Task | None) -> str:

@@ -18,7 +18,15 @@ from .data_requests import DataRequest
 from .decide import Decision, DecisionLoop, apply_command, no_command
 from .decision_context import Command
 from .definition import StepSpot, structure_of_step, walk
-from .effects import CreateTask, Effect, SendMessage, SnapshotBuilder, StartRun, TransitionAttempt, apply_effects
+from .effects import (
+    Effect,
+    SendMessage,
+    SnapshotBuilder,
+    StartRun,
+    TransitionAttempt,
+    apply_effects,
+    task_key_of,
+)
 from .errors import AlreadyResolved, Invalid, PayloadOverLimit
 from .primitives import fast_replace
 from .reports import Report
@@ -276,7 +284,7 @@ class Simulation:
 
     @staticmethod
     def _record_attempt(part: SimulatedRun, effect: Effect, builder: SnapshotBuilder) -> None:
-        key = effect.task.key if isinstance(effect, CreateTask) else getattr(effect, "key", None)
+        key = task_key_of(effect)
         if key is not None and key in builder.tasks:
             task = builder.tasks[key]
             part.attempts[task.attempt.id] = (task.attempt, task)

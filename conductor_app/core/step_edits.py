@@ -10,7 +10,18 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .definition import MAX_DEPTH, Body, Document, Flow, as_steps, body_at, map_bodies, structure_of_step, walk
+from .definition import (
+    MAX_DEPTH,
+    Body,
+    Document,
+    Flow,
+    as_steps,
+    body_at,
+    map_bodies,
+    replace_at,
+    structure_of_step,
+    walk,
+)
 from .document.reading import extract_definitions, restore_definitions
 from .errors import Invalid, NotFound
 from .expressions.json_text import replace_texts
@@ -299,17 +310,6 @@ def _remove_at(value: Any, keys: Keys) -> Any:
     if rest:
         return replace_at(value, (key,), _remove_at(value[key], rest))
     return {name: item for name, item in value.items() if name != key}
-
-
-def replace_at(value: Any, keys: Keys, item: Any) -> Any:
-    """Return a copy of the value with the item at the keys. Missing members are created."""
-    if not keys:
-        return item
-    key, rest = keys[0], keys[1:]
-    if isinstance(value, list) and isinstance(key, int):
-        return [*value[:key], replace_at(value[key], rest, item), *value[key + 1 :]]
-    members = value if isinstance(value, Mapping) else {}
-    return {**members, key: replace_at(members.get(key), rest, item)}
 
 
 Steps = list[Any]

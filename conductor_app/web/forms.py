@@ -22,7 +22,7 @@ from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.utils.translation import gettext as _
 
 from ..core.errors import Invalid
-from ..core.schemas import SchemaField, build_form, members_without_field, parse_form, split_document
+from ..core.schema_forms import SchemaField, build_form, members_without_field, parse_form, split_document
 
 
 def parse_json_value(text: str, **options: Any) -> Any:

@@ -57,10 +57,19 @@ def semantic_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Sem
     refs_by_path = {spot.path: spot.ref for spot in walk(new.get("tasks"))}
     return [
         *_field_changes(old, new, HOLDS_STEPS, ""),
-        *(_removed_step(spot) for ref, spot in before.items() if ref not in after),
+        *(
+            SemanticChange(REMOVED, f"step `{ref}` removed: {_step_type_words(spot)}", ref)
+            for ref, spot in before.items()
+            if ref not in after
+        ),
         *(_added_step(spot, refs_by_path) for ref, spot in after.items() if ref not in before),
         *_moved_steps(before, after),
-        *(change for ref, spot in after.items() if ref in before for change in _step_changes(before[ref], spot)),
+        *(
+            change
+            for ref, spot in after.items()
+            if ref in before
+            for change in _field_changes(before[ref].step, spot.step, HOLDS_STEPS, ref)
+        ),
     ]
 
 
@@ -72,10 +81,6 @@ def _added_step(spot: StepSpot, refs_by_path: Mapping[str, str]) -> SemanticChan
     return SemanticChange(
         ADDED, f"step `{spot.ref}` added: {_step_type_words(spot)}{_describe_position(spot, refs_by_path)}", spot.ref
     )
-
-
-def _removed_step(spot: StepSpot) -> SemanticChange:
-    return SemanticChange(REMOVED, f"step `{spot.ref}` removed: {_step_type_words(spot)}", spot.ref)
 
 
 def _step_type_words(spot: StepSpot) -> str:
@@ -108,7 +113,8 @@ def _moved_steps(before: Mapping[str, StepSpot], after: Mapping[str, StepSpot]) 
     for ref in stay:
         one, other = _sequence_path_of(before[ref]), _sequence_path_of(after[ref])
         if one != other:
-            yield SemanticChange(MOVED, f"step `{ref}` moved to {_sequence_words(other)}", ref)
+            where = f"another place: {other}" if other else "the main sequence"
+            yield SemanticChange(MOVED, f"step `{ref}` moved to {where}", ref)
         elif old_order[ref] not in settled:
             follows = after[ref].follows
             where = f"after `{follows.get('taskReferenceName')}`" if follows else "to the front"
@@ -122,10 +128,6 @@ def _sequence_path_of(spot: StepSpot) -> str:
 
 def _case_words(part: str) -> str:
     return f"[{part.partition('[')[2].rpartition(']')[0].split('][')[0]}]" if part.startswith("decisionCases") else ""
-
-
-def _sequence_words(way: str) -> str:
-    return f"another place: {way}" if way else "the main sequence"
 
 
 def _longest_increasing(numbers: Sequence[int]) -> list[int]:
@@ -146,10 +148,6 @@ def _longest_increasing(numbers: Sequence[int]) -> list[int]:
         found.append(numbers[index])
         index = links[index][1]
     return found[::-1]
-
-
-def _step_changes(before: StepSpot, after: StepSpot) -> Iterator[SemanticChange]:
-    return _field_changes(before.step, after.step, HOLDS_STEPS, after.ref)
 
 
 def _field_changes(

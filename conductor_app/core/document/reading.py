@@ -24,6 +24,7 @@ from ..definition import (
     Schema,
     Step,
     named_uses,
+    replace_at,
     runs_by_name,
     structure_of,
     structure_of_step,
@@ -320,14 +321,14 @@ def extract_definitions(value: Any) -> tuple[Any, dict[Path, dict[str, Any]]]:
         return value, {}
     without = value
     for path in definitions:
-        without = _replace_at(without, path, None)
+        without = replace_at(without, path, None)
     return without, definitions
 
 
 def restore_definitions(value: Any, definitions: Mapping[Path, dict[str, Any]]) -> Any:
     """Return the value with the definitions that `extract_definitions` has removed."""
     for path, definition in definitions.items():
-        value = _replace_at(value, path, definition)
+        value = replace_at(value, path, definition)
     return value
 
 
@@ -358,15 +359,6 @@ def _find_definitions(value: Any) -> Iterator[tuple[Path, dict[str, Any]]]:
         elif isinstance(item, list):
             indexed = enumerate(item)
             pending.extend(((*path, index), inner) for index, inner in indexed if isinstance(inner, dict | list))
-
-
-def _replace_at(value: Any, path: Path, item: Any) -> Any:
-    """Return a copy of the value, as deep as the path, with the item at the path."""
-    if not path:
-        return item
-    copied = value.copy()
-    copied[path[0]] = _replace_at(value[path[0]], path[1:], item)
-    return copied
 
 
 SECRET_NAME = re.compile(r"\$\{\s*workflow\.secrets\.([\w-]+)")

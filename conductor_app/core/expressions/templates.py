@@ -26,7 +26,7 @@ MISSING: Any = MissingReference()
 Scope = Callable[[str, str], Any]
 
 _SECRETS = ("workflow", "secrets")
-_MAX_CACHED_LENGTH = 1_000
+MAX_CACHED_REFERENCE = 1_000
 
 
 class Reference:
@@ -121,7 +121,7 @@ class UnreadableReference(Reference):
 
 def parse_reference(text: str) -> Reference:
     """Return the reference of the text between the braces. Long texts are parsed every time, to save memory."""
-    return _remembered(text) if len(text) <= _MAX_CACHED_LENGTH else _parse_reference(text)
+    return _cached_reference(text) if len(text) <= MAX_CACHED_REFERENCE else _parse_reference(text)
 
 
 def _parse_reference(text: str) -> Reference:
@@ -133,7 +133,7 @@ def _parse_reference(text: str) -> Reference:
         return UnreadableReference(text, str(problem))
 
 
-_remembered = lru_cache(maxsize=4_096)(_parse_reference)
+_cached_reference = lru_cache(maxsize=4_096)(_parse_reference)
 
 
 def _split(text: str, path: Path) -> Reference:
@@ -167,7 +167,7 @@ def _find_absolute(path: Path, scope: Scope, reading: Reading) -> Any:
     return ABSENT if document is MISSING else rest.find_within(document, reading)
 
 
-MAX_CACHED_LENGTH = 4_096
+MAX_CACHED_TEMPLATE = 4_096
 MAX_NESTING_DEPTH = 16
 
 ENVIRONMENT_OF_DATA = "env of data"
@@ -267,10 +267,10 @@ class Template:
 
 def parse_template(text: str) -> Template:
     """Return the parsed template."""
-    return _parsing_remembered(text) if len(text) <= MAX_CACHED_LENGTH else _parse(text)
+    return _cached_template(text) if len(text) <= MAX_CACHED_TEMPLATE else _parse_template(text)
 
 
-def _parse(text: str, depth: int = 0) -> Template:
+def _parse_template(text: str, depth: int = 0) -> Template:
     closings = _closings(text)
     parts: list[str | Expression] = []
     done = 0
@@ -287,7 +287,7 @@ def _parse(text: str, depth: int = 0) -> Template:
     return Template(tuple(parts))
 
 
-_parsing_remembered = lru_cache(maxsize=4_096)(_parse)
+_cached_template = lru_cache(maxsize=4_096)(_parse_template)
 
 
 def _expression(source: str, depth: int) -> Expression:
@@ -295,7 +295,7 @@ def _expression(source: str, depth: int) -> Expression:
     # A longer expression is never a path, so nothing inside it is read.
     if "${" not in path or depth == MAX_NESTING_DEPTH or len(path) > MAX_PATH_LENGTH:
         return Expression(source, parse_reference(path))
-    inner = _parse(path, depth + 1)
+    inner = _parse_template(path, depth + 1)
     if any(isinstance(part, Expression) for part in inner.parts):
         return Expression(source, None, inner)
     return Expression(source, parse_reference(path.replace("$${", "${")))
