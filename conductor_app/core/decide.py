@@ -20,38 +20,6 @@ from .snapshot import Run
 from .states import PAUSED
 from .timers import is_due, next_run_timer, run_ends_at
 
-
-class Snapshot(Protocol):
-    """Snapshot of a run or of a standalone task."""
-
-    @property
-    def is_open(self) -> bool: ...
-
-
-SnapshotT = TypeVar("SnapshotT", bound=Snapshot)
-EffectT = TypeVar("EffectT")
-
-
-def run_to_fixpoint(
-    snapshot: SnapshotT,
-    effects: list[EffectT],
-    first_firing_rule: Callable[[SnapshotT], list[EffectT]],
-    apply_effects: Callable[[SnapshotT, list[EffectT]], SnapshotT],
-    max_effects: int,
-) -> SnapshotT:
-    """Apply rules until none fires, the snapshot is final, or there are `max_effects` effects.
-
-    Appends the new effects to `effects`, and returns the snapshot after them.
-    """
-    while snapshot.is_open and len(effects) < max_effects:
-        new_effects = first_firing_rule(snapshot)
-        if not new_effects:
-            break
-        effects += new_effects
-        snapshot = apply_effects(snapshot, new_effects)
-    return snapshot
-
-
 MAX_EFFECTS = 5_000
 MAX_TASKS_EXAMINED = 300_000
 """The limits of a decision: effects, and tasks that its rules have examined, counted once for each pass.
@@ -248,3 +216,34 @@ class DecisionLoop(ABC):
     def continue_after_partial_save(self) -> bool:
         """Prepare the next attempt after a partial save. Return False to end here; a later decision continues."""
         return True
+
+
+class Snapshot(Protocol):
+    """Snapshot of a run or of a standalone task."""
+
+    @property
+    def is_open(self) -> bool: ...
+
+
+SnapshotT = TypeVar("SnapshotT", bound=Snapshot)
+EffectT = TypeVar("EffectT")
+
+
+def run_to_fixpoint(
+    snapshot: SnapshotT,
+    effects: list[EffectT],
+    first_firing_rule: Callable[[SnapshotT], list[EffectT]],
+    apply_effects: Callable[[SnapshotT, list[EffectT]], SnapshotT],
+    max_effects: int,
+) -> SnapshotT:
+    """Apply rules until none fires, the snapshot is final, or there are `max_effects` effects.
+
+    Appends the new effects to `effects`, and returns the snapshot after them.
+    """
+    while snapshot.is_open and len(effects) < max_effects:
+        new_effects = first_firing_rule(snapshot)
+        if not new_effects:
+            break
+        effects += new_effects
+        snapshot = apply_effects(snapshot, new_effects)
+    return snapshot

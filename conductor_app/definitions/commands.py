@@ -16,8 +16,8 @@ from ..access.grants import require_uses
 from ..core.document.reading import read_definition
 from ..core.errors import Conflict, Invalid, NotFound, RequestRefused, ValidationError, ValidationFailed
 from ..core.validation.checks import has_too_many_expressions, has_too_many_steps, task_errors, workflow_errors
+from ..core.validation.findings import LintContext, LintFinding
 from ..core.validation.lint import lint_definition, sort_by_severity
-from ..core.validation.lint_references import LintContext, LintFinding
 from ..core.validation.lint_unknown_fields import lint_task_definition
 from ..db.fields import strip_nul
 from ..settings import conf

@@ -30,8 +30,8 @@ from ..access.models import AuditEntry
 from ..core.definition import structure_of, type_of, walk
 from ..core.states import COMPLETED, RUN
 from ..core.step_types.sub_workflows import StartWorkflow, SubWorkflow
+from ..core.validation.findings import BROKEN, NO_TIMEOUT, NO_WORKER, LintContext
 from ..core.validation.lint import lint_definition
-from ..core.validation.lint_references import BROKEN, NO_TIMEOUT, NO_WORKER, LintContext
 from ..runs.models import Run, Task
 from ..runs.queries.recent import RecentRun
 from ..schedules.models import Schedule

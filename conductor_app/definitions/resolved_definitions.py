@@ -32,7 +32,7 @@ from ..core.expressions import ScriptLanguage, evaluator
 from ..core.schemas import is_checked_quickly
 from ..core.step_types.sub_workflows import SubWorkflow
 from ..core.validation.checks import inline_errors, read_handler, workflow_errors
-from ..core.validation.lint_references import ERROR, UNREADABLE, UNUSABLE_SCHEMA, WARNING, LintFinding
+from ..core.validation.findings import ERROR, UNREADABLE, UNUSABLE_SCHEMA, WARNING, LintFinding
 from ..core.validation.lint_scripts import WrittenScript, scripts_of
 from ..db.fields import strip_nul
 from ..scripts import pool

@@ -21,7 +21,7 @@ from ..core.errors import ValidationError
 from ..core.events import INTERNAL, parse_matches
 from ..core.expressions import EVALUATORS
 from ..core.validation.checks import EVENT_HANDLER
-from ..core.validation.lint_references import ERROR, HINT, NO_RESULT, UNREADABLE, WARNING, LintFinding
+from ..core.validation.findings import ERROR, HINT, NO_RESULT, UNREADABLE, WARNING, LintFinding
 from ..core.validation.lint_scripts import reads_as_javascript, returns_nothing
 from ..core.validation.lint_unknown_fields import lint_document
 from ..db import keyset_pages

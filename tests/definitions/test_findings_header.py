@@ -5,7 +5,7 @@ import json
 import pytest
 from django.http import HttpResponse
 
-from conductor_app.core.validation.lint_references import LintFinding
+from conductor_app.core.validation.findings import LintFinding
 from conductor_app.web.api.operations import add_findings
 from tests.step_documents import simple
 

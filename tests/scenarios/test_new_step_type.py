@@ -6,8 +6,8 @@ from conductor_app.core import definition as step_structure
 from conductor_app.core import step_types
 from conductor_app.core.definition import path_to_step, references_inside
 from conductor_app.core.validation.checks import workflow_errors
+from conductor_app.core.validation.findings import LintContext
 from conductor_app.core.validation.lint import lint_definition
-from conductor_app.core.validation.lint_references import LintContext
 from conductor_app.definitions.diagram.layout import diagram
 from tests.builders import definition, policy, step, step_without_policy
 from tests.scenario import Scenario

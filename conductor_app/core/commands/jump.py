@@ -27,168 +27,6 @@ from ..step_types import enter, step_type_of
 from ..step_types.base import completed_task, new_task, resolve_inputs
 from ..step_types.decisions import ChoiceState, case_of_head
 
-
-class StepPosition(NamedTuple):
-    """A step in one iteration path. `source`: the head of the branch, if only a dynamic branch has the step."""
-
-    step: Step
-    key: Key
-    source: Task | None
-
-
-def require_running(run: Run) -> None:
-    """Require a run that is running and has started.
-
-    Raises:
-        NotAllowedInState: when the run is not RUNNING.
-        Busy: when the run has not started.
-    """
-    if run.status != RUNNING:
-        raise NotAllowedInState(f"Workflow {run.id} is {run.status}. This operation requires a RUNNING workflow.")
-    if not run.has_begun:
-        raise Busy(f"Workflow {run.id} has not started yet. Try again later.")
-
-
-def find_step_position(run: Run, name: str) -> StepPosition:
-    """Return the position for a name: `a` in the current iteration, `a__2` in iteration 2.
-
-    Raises:
-        NotFound: when the run has no such step.
-        Conflict: when the iteration is over.
-    """
-    for ref, iteration_path in possible_keys(name):
-        found = _find_step(run, ref)
-        if found is not None and (not iteration_path or len(iteration_path) == len(found[0].loops)):
-            step, source = found
-            return StepPosition(
-                step,
-                Key(
-                    ref,
-                    current_iteration_path(run, step)
-                    if not iteration_path
-                    else _check_iterations(run, step, iteration_path),
-                ),
-                source,
-            )
-    raise NotFound(f"Task reference name {name} is not in workflow {run.definition.name}.{run.definition.version}.")
-
-
-def _find_step(run: Run, ref: str) -> tuple[Step, Task | None] | None:
-    if (step := run.definition.step(ref)) and step.document:
-        return step, None
-    tasks = [task for task in run.tasks.values() if task.branch_head and ref in task.branch_steps]
-    if not tasks:
-        return None
-    newest = max(tasks, key=lambda task: task.seq)
-    return newest.branch_steps[ref], run.tasks.get(newest.branch_head or newest.key, newest)
-
-
-def current_iteration_path(run: Run, step: Step) -> tuple[int, ...]:
-    """Return the iteration path in which control will next reach the step.
-
-    Raises:
-        Conflict: when an enclosing loop has ended or passed the step.
-    """
-    iteration_path: tuple[int, ...] = ()
-    for ref in step.loops:
-        loop = run.tasks.get(Key(ref, iteration_path))
-        if loop is not None and not loop.is_open:
-            raise Conflict(f"The loop {loop.key} has ended. Control will not reach {step.ref} in it again.")
-        present = loop.iteration if loop else 1
-        phase = _phase_for(run, step, ref, loop)
-        if phase is not None and phase < present:
-            raise Conflict(f"{ref} has continued. Control will not reach {step.ref} in it again.")
-        iteration_path = (*iteration_path, phase or present)
-    return iteration_path
-
-
-def _phase_for(run: Run, step: Step, ref: str, loop: Task | None) -> int | None:
-    """Return the phase of the enclosing step in which it executes `step`, or None."""
-    enclosing = run.step(ref, loop)
-    return phase_of(enclosing.document, step.ref) if enclosing else None
-
-
-def _check_iterations(run: Run, step: Step, iteration_path: tuple[int, ...]) -> tuple[int, ...]:
-    for place, ref in enumerate(step.loops):
-        loop = run.tasks.get(Key(ref, iteration_path[:place]))
-        if iteration_path[place] < 1 or (
-            loop is not None and (not loop.is_open or _is_past(loop, iteration_path[place]))
-        ):
-            raise Conflict(f"Iteration {iteration_path[place]} of the loop {Key(ref, iteration_path[:place])} is over.")
-        if (phase := _phase_for(run, step, ref, loop)) not in (None, iteration_path[place]):
-            raise Conflict(f"{ref} executes {step.ref} in iteration {phase}, not {iteration_path[place]}.")
-    return iteration_path
-
-
-def _is_past(loop: Task, iteration: int) -> bool:
-    return step_type_of(loop.step.type).iterations_are_sequential(loop) and iteration < loop.iteration
-
-
-def steps_skipped_together(run: Run, step: Step, source: Task | None, but: str = "") -> list[Step]:
-    """Return the steps that must be skipped together with this one, except the step `but`.
-
-    These are the join of the steps inside it, which control would never reach, and steps inside it that another join
-    waits for.
-    """
-    refs = references_inside(step.document)
-    join = run.step(step.follower, source) if step.follower else None
-    own = [join] if join is not None and join.ref != but and _joins_only(join, step, refs) else []
-    known = [found for ref in refs if (found := run.step(ref, source))]
-    unseen = {*refs, *(each.ref for each in own)}
-    return own + [each for each in known if each.loops == step.loops and set(each.joined_by) - unseen]
-
-
-def _joins_only(join: Step, step: Step, refs: tuple[str, ...]) -> bool:
-    if not is_join(join):
-        return False
-    return structure_of(step.type).forks or (bool(join.joins) and set(join.joins) <= set(refs))
-
-
-def is_join(step: Step) -> bool:
-    """Return True if the step waits for other steps that it names."""
-    return structure_of(step.type).flow is Flow.JOIN
-
-
-def skip_step(ref: str, input: Mapping[str, Any] | None = None, output: Mapping[str, Any] | None = None) -> Command:
-    """Return the command that creates the task of a later step as SKIPPED, with this input and output.
-
-    Control continues with the next step. A fork is skipped with its branches and its join; a loop, a switch and a
-    sub-workflow with everything inside.
-
-    Raises:
-        Conflict: when the command is applied and the step has a task.
-    """
-
-    def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        require_running(run)
-        place = find_step_position(run, ref)
-        if place.key in run.tasks:
-            raise Conflict(f"Task {place.key} of workflow {run.id} cannot be skipped: it has already been scheduled.")
-        yield skipped_task(place.step, place.key, run, now, place.source, dict(input or {}), dict(output or {}))
-        for step in steps_skipped_together(run, place.step, place.source):
-            if (key := Key(step.ref, place.key.iteration_path)) not in run.tasks:
-                yield skipped_task(step, key, run, now, place.source)
-
-    return command
-
-
-def skipped_task(
-    step: Step,
-    key: Key,
-    run: Run,
-    now: int,
-    source: Task | None = None,
-    input: dict[str, Any] | None = None,
-    output: dict[str, Any] | None = None,
-    **facts: Any,
-) -> CreateTask:
-    """Return the effect that creates a task as SKIPPED."""
-    payloads: dict[str, Any] = {"input": input or {}, "output": output or {}}
-    task = new_task(step, key, run, now, status=COMPLETED, started_at=now, ended_at=now, **payloads, **facts)
-    effect = CreateTask(fast_replace(task, status=SKIPPED))
-    return effect if source is None else assign_branch(effect, source)
-
-
 REASON = "Skipped by a jump to {}."
 
 
@@ -396,3 +234,164 @@ def definition_step_of(run: Run, task: Task) -> str:
             return head.joined_by
         task = join
     return task.key.ref
+
+
+def steps_skipped_together(run: Run, step: Step, source: Task | None, but: str = "") -> list[Step]:
+    """Return the steps that must be skipped together with this one, except the step `but`.
+
+    These are the join of the steps inside it, which control would never reach, and steps inside it that another join
+    waits for.
+    """
+    refs = references_inside(step.document)
+    join = run.step(step.follower, source) if step.follower else None
+    own = [join] if join is not None and join.ref != but and _joins_only(join, step, refs) else []
+    known = [found for ref in refs if (found := run.step(ref, source))]
+    unseen = {*refs, *(each.ref for each in own)}
+    return own + [each for each in known if each.loops == step.loops and set(each.joined_by) - unseen]
+
+
+def _joins_only(join: Step, step: Step, refs: tuple[str, ...]) -> bool:
+    if not is_join(join):
+        return False
+    return structure_of(step.type).forks or (bool(join.joins) and set(join.joins) <= set(refs))
+
+
+def is_join(step: Step) -> bool:
+    """Return True if the step waits for other steps that it names."""
+    return structure_of(step.type).flow is Flow.JOIN
+
+
+def skip_step(ref: str, input: Mapping[str, Any] | None = None, output: Mapping[str, Any] | None = None) -> Command:
+    """Return the command that creates the task of a later step as SKIPPED, with this input and output.
+
+    Control continues with the next step. A fork is skipped with its branches and its join; a loop, a switch and a
+    sub-workflow with everything inside.
+
+    Raises:
+        Conflict: when the command is applied and the step has a task.
+    """
+
+    def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        require_running(run)
+        place = find_step_position(run, ref)
+        if place.key in run.tasks:
+            raise Conflict(f"Task {place.key} of workflow {run.id} cannot be skipped: it has already been scheduled.")
+        yield skipped_task(place.step, place.key, run, now, place.source, dict(input or {}), dict(output or {}))
+        for step in steps_skipped_together(run, place.step, place.source):
+            if (key := Key(step.ref, place.key.iteration_path)) not in run.tasks:
+                yield skipped_task(step, key, run, now, place.source)
+
+    return command
+
+
+def skipped_task(
+    step: Step,
+    key: Key,
+    run: Run,
+    now: int,
+    source: Task | None = None,
+    input: dict[str, Any] | None = None,
+    output: dict[str, Any] | None = None,
+    **facts: Any,
+) -> CreateTask:
+    """Return the effect that creates a task as SKIPPED."""
+    payloads: dict[str, Any] = {"input": input or {}, "output": output or {}}
+    task = new_task(step, key, run, now, status=COMPLETED, started_at=now, ended_at=now, **payloads, **facts)
+    effect = CreateTask(fast_replace(task, status=SKIPPED))
+    return effect if source is None else assign_branch(effect, source)
+
+
+class StepPosition(NamedTuple):
+    """A step in one iteration path. `source`: the head of the branch, if only a dynamic branch has the step."""
+
+    step: Step
+    key: Key
+    source: Task | None
+
+
+def require_running(run: Run) -> None:
+    """Require a run that is running and has started.
+
+    Raises:
+        NotAllowedInState: when the run is not RUNNING.
+        Busy: when the run has not started.
+    """
+    if run.status != RUNNING:
+        raise NotAllowedInState(f"Workflow {run.id} is {run.status}. This operation requires a RUNNING workflow.")
+    if not run.has_begun:
+        raise Busy(f"Workflow {run.id} has not started yet. Try again later.")
+
+
+def find_step_position(run: Run, name: str) -> StepPosition:
+    """Return the position for a name: `a` in the current iteration, `a__2` in iteration 2.
+
+    Raises:
+        NotFound: when the run has no such step.
+        Conflict: when the iteration is over.
+    """
+    for ref, iteration_path in possible_keys(name):
+        found = _find_step(run, ref)
+        if found is not None and (not iteration_path or len(iteration_path) == len(found[0].loops)):
+            step, source = found
+            return StepPosition(
+                step,
+                Key(
+                    ref,
+                    current_iteration_path(run, step)
+                    if not iteration_path
+                    else _check_iterations(run, step, iteration_path),
+                ),
+                source,
+            )
+    raise NotFound(f"Task reference name {name} is not in workflow {run.definition.name}.{run.definition.version}.")
+
+
+def _find_step(run: Run, ref: str) -> tuple[Step, Task | None] | None:
+    if (step := run.definition.step(ref)) and step.document:
+        return step, None
+    tasks = [task for task in run.tasks.values() if task.branch_head and ref in task.branch_steps]
+    if not tasks:
+        return None
+    newest = max(tasks, key=lambda task: task.seq)
+    return newest.branch_steps[ref], run.tasks.get(newest.branch_head or newest.key, newest)
+
+
+def current_iteration_path(run: Run, step: Step) -> tuple[int, ...]:
+    """Return the iteration path in which control will next reach the step.
+
+    Raises:
+        Conflict: when an enclosing loop has ended or passed the step.
+    """
+    iteration_path: tuple[int, ...] = ()
+    for ref in step.loops:
+        loop = run.tasks.get(Key(ref, iteration_path))
+        if loop is not None and not loop.is_open:
+            raise Conflict(f"The loop {loop.key} has ended. Control will not reach {step.ref} in it again.")
+        present = loop.iteration if loop else 1
+        phase = _phase_for(run, step, ref, loop)
+        if phase is not None and phase < present:
+            raise Conflict(f"{ref} has continued. Control will not reach {step.ref} in it again.")
+        iteration_path = (*iteration_path, phase or present)
+    return iteration_path
+
+
+def _phase_for(run: Run, step: Step, ref: str, loop: Task | None) -> int | None:
+    """Return the phase of the enclosing step in which it executes `step`, or None."""
+    enclosing = run.step(ref, loop)
+    return phase_of(enclosing.document, step.ref) if enclosing else None
+
+
+def _check_iterations(run: Run, step: Step, iteration_path: tuple[int, ...]) -> tuple[int, ...]:
+    for place, ref in enumerate(step.loops):
+        loop = run.tasks.get(Key(ref, iteration_path[:place]))
+        if iteration_path[place] < 1 or (
+            loop is not None and (not loop.is_open or _is_past(loop, iteration_path[place]))
+        ):
+            raise Conflict(f"Iteration {iteration_path[place]} of the loop {Key(ref, iteration_path[:place])} is over.")
+        if (phase := _phase_for(run, step, ref, loop)) not in (None, iteration_path[place]):
+            raise Conflict(f"{ref} executes {step.ref} in iteration {phase}, not {iteration_path[place]}.")
+    return iteration_path
+
+
+def _is_past(loop: Task, iteration: int) -> bool:
+    return step_type_of(loop.step.type).iterations_are_sequential(loop) and iteration < loop.iteration

@@ -37,89 +37,55 @@ from ..expressions import needed_references
 from ..expressions.json_text import expression_texts, replace_texts
 from ..primitives import fast_replace
 
-
-def enforced_schemas(document: Mapping[str, Any], *, by_default: bool) -> dict[str, Schema]:
-    """Return the enforced schemas of a definition by part. The resolved definition contains them."""
-    asked = document.get("enforceSchema")
-    if not (by_default if asked is None else asked):
-        return {}
-    given = {"input_schema": document.get("inputSchema"), "output_schema": document.get("outputSchema")}
-    return {part: schema for part, one in given.items() if isinstance(one, dict) and (schema := _read_schema(one))}
+ALLOWED_SECRETS = "_allowedSecrets"
+"""Key in a resolved document: its steps may name only these secrets. Only the engine writes it; replies omit it."""
 
 
-def _read_schema(given: Mapping[str, Any]) -> Schema | None:
-    """Return a JSON schema; None for other languages, for external addresses, and for an empty one."""
-    if given.get("type") not in (None, "JSON"):
-        return None
-    name = ", version ".join(str(given[part]) for part in ("name", "version") if given.get(part))
-    if isinstance(given.get("data"), dict):
-        return Schema(name, json.dumps(given["data"], sort_keys=True))
-    return Schema(name, "") if given.get("name") and not given.get("externalRef") else None
+def read_definition(
+    document: Mapping[str, Any],
+    *,
+    hash: str = "",
+    publishes_task_events: bool = False,
+    limits: RunLimits = DEFAULT_LIMITS,
+) -> Definition:
+    """Return the definition that the document describes. `limits`: those of its runs.
 
-
-BUILT_IN_LEASE_SECONDS = 120
-"""The lease of built-in workers in seconds, longer than the maximum duration of their tasks."""
-MAX_VALUE = 2**31 - 1
-"""No span, count or limit is larger: in seconds it is 68 years."""
-AD_HOC = {"retryCount": 3, "retryDelaySeconds": 60, "responseTimeoutSeconds": 3600}
-"""The policy of a SIMPLE task without a task definition (execution §3)."""
-
-
-def read_policy(task: Mapping[str, Any], *, is_ad_hoc: bool = True) -> Policy:
-    """Return the policy of a step's document: its `taskDefinition`, overridden by the step's own `retryCount`.
-
-    `is_ad_hoc`: a SIMPLE step without a task definition gets the defaults of one.
+    Raises:
+        ValidationFailed: when it cannot be laid out.
     """
-    document = task.get("taskDefinition") or {}
-    structure = structure_of_step(task)
-    is_simple = written_type(task) == DEFAULT_TYPE
-    defaults = AD_HOC if document or (is_ad_hoc and is_simple) else structure.policy_defaults
-    retries = task.get("retryCount")
-    lease = read_whole_number(document, "responseTimeoutSeconds", defaults.get("responseTimeoutSeconds", 0))
-    is_built_in, is_isolated = structure.is_built_in, structure.is_isolated
-    return Policy(
-        name=document.get("name") or task.get("name") or "",
-        retries=read_whole_number(document, "retryCount", defaults.get("retryCount", 0))
-        if retries is None
-        else read_whole_number(task, "retryCount", 0),
-        logic=document.get("retryLogic") or str(defaults.get("retryLogic") or FIXED),
-        delay_seconds=read_whole_number(document, "retryDelaySeconds", defaults.get("retryDelaySeconds", 60)),
-        scale=read_whole_number(document, "backoffScaleFactor", 1),
-        max_delay_seconds=read_whole_number(document, "maxRetryDelaySeconds", 0),
-        jitter_ms=read_whole_number(document, "backoffJitterMs", 0),
-        total_seconds=read_whole_number(document, "totalTimeoutSeconds", 0),
+    tasks = document.get("tasks") or ()
+    allowed = document.get(ALLOWED_SECRETS)
+    allowed_secrets = None if allowed is None else frozenset(allowed)
+    steps = layout_steps(tasks, allowed_secrets=allowed_secrets)
+    return Definition(
+        name=str(document.get("name") or ""),
+        version=read_whole_number(document, "version", 1),
+        document=document,
+        steps=steps,
+        first=str(tasks[0].get("taskReferenceName")) if tasks else None,
+        hash=hash,
         timeout_seconds=read_whole_number(document, "timeoutSeconds", 0),
-        lease_seconds=min(lease or BUILT_IN_LEASE_SECONDS, BUILT_IN_LEASE_SECONDS) if is_built_in else lease,
-        poll_seconds=read_whole_number(document, "pollTimeoutSeconds", 0),
-        timeout_policy=document.get("timeoutPolicy") or TIME_OUT_RUN,
-        concurrent_limit=read_whole_number(document, "concurrentExecLimit", 0),
-        rate_count=read_whole_number(document, "rateLimitPerFrequency", 0),
-        rate_seconds=read_whole_number(document, "rateLimitFrequencyInSeconds", 1),
-        input_template=document.get("inputTemplate") or {},
-        **enforced_schemas(document, by_default=False),
-        requeues_on_lost_lease=is_built_in,
-        isolation_group=read_stripped_text(document, "isolationGroupId") if is_isolated else "",
-        name_space=read_stripped_text(document, "executionNameSpace") if is_isolated else "",
+        times_out=document.get("timeoutPolicy") == TIME_OUT_RUN,
+        **enforced_schemas(document, by_default=True),
+        output_parameters=document.get("outputParameters") or {},
+        # Steps of a dynamic fork may be permissive too; only its input says so.
+        has_permissive=any(step.permissive or makes_branches(step) for step in steps.values()),
+        publishes_task_events=publishes_task_events,
+        publishes_listener_events=publishes_task_events
+        or bool(document.get("workflowStatusListenerEnabled"))
+        or any(step.document.get("onStateChange") or makes_branches(step) for step in steps.values()),
+        limits=limits,
+        allowed_secrets=allowed_secrets,
+        breakpoints=(),
     )
 
 
-def read_stripped_text(document: Mapping[str, Any], name: str) -> str:
-    """Return a stripped text member, or ""."""
-    value = document.get(name)
-    return value.strip() if isinstance(value, str) else ""
-
-
-def read_whole_number(document: Mapping[str, Any], name: str, default: int) -> int:
-    """Return an integer member from 0 to MAX_VALUE, or the default."""
-    value = document.get(name)
-    try:
-        return default if value is None or value == "" else min(max(int(value), 0), MAX_VALUE)
-    except (TypeError, ValueError, OverflowError):
-        return default
+def makes_branches(step: Step) -> bool:
+    """Return True if tasks of the step bring steps of their own, which the definition does not show."""
+    return structure_of(step.type).flow is Flow.DYNAMIC_FORK
 
 
 Document = Mapping[str, Any]
-
 
 SECRET = re.compile(r"\$\{\s*workflow\.secrets\.([\w-]+)")
 
@@ -259,52 +225,84 @@ def add_joins(steps: dict[str, Step]) -> dict[str, Step]:
     return steps
 
 
-ALLOWED_SECRETS = "_allowedSecrets"
-"""Key in a resolved document: its steps may name only these secrets. Only the engine writes it; replies omit it."""
+def enforced_schemas(document: Mapping[str, Any], *, by_default: bool) -> dict[str, Schema]:
+    """Return the enforced schemas of a definition by part. The resolved definition contains them."""
+    asked = document.get("enforceSchema")
+    if not (by_default if asked is None else asked):
+        return {}
+    given = {"input_schema": document.get("inputSchema"), "output_schema": document.get("outputSchema")}
+    return {part: schema for part, one in given.items() if isinstance(one, dict) and (schema := _read_schema(one))}
 
 
-def read_definition(
-    document: Mapping[str, Any],
-    *,
-    hash: str = "",
-    publishes_task_events: bool = False,
-    limits: RunLimits = DEFAULT_LIMITS,
-) -> Definition:
-    """Return the definition that the document describes. `limits`: those of its runs.
+def _read_schema(given: Mapping[str, Any]) -> Schema | None:
+    """Return a JSON schema; None for other languages, for external addresses, and for an empty one."""
+    if given.get("type") not in (None, "JSON"):
+        return None
+    name = ", version ".join(str(given[part]) for part in ("name", "version") if given.get(part))
+    if isinstance(given.get("data"), dict):
+        return Schema(name, json.dumps(given["data"], sort_keys=True))
+    return Schema(name, "") if given.get("name") and not given.get("externalRef") else None
 
-    Raises:
-        ValidationFailed: when it cannot be laid out.
+
+BUILT_IN_LEASE_SECONDS = 120
+"""The lease of built-in workers in seconds, longer than the maximum duration of their tasks."""
+MAX_VALUE = 2**31 - 1
+"""No span, count or limit is larger: in seconds it is 68 years."""
+AD_HOC = {"retryCount": 3, "retryDelaySeconds": 60, "responseTimeoutSeconds": 3600}
+"""The policy of a SIMPLE task without a task definition (execution §3)."""
+
+
+def read_policy(task: Mapping[str, Any], *, is_ad_hoc: bool = True) -> Policy:
+    """Return the policy of a step's document: its `taskDefinition`, overridden by the step's own `retryCount`.
+
+    `is_ad_hoc`: a SIMPLE step without a task definition gets the defaults of one.
     """
-    tasks = document.get("tasks") or ()
-    allowed = document.get(ALLOWED_SECRETS)
-    allowed_secrets = None if allowed is None else frozenset(allowed)
-    steps = layout_steps(tasks, allowed_secrets=allowed_secrets)
-    return Definition(
-        name=str(document.get("name") or ""),
-        version=read_whole_number(document, "version", 1),
-        document=document,
-        steps=steps,
-        first=str(tasks[0].get("taskReferenceName")) if tasks else None,
-        hash=hash,
+    document = task.get("taskDefinition") or {}
+    structure = structure_of_step(task)
+    is_simple = written_type(task) == DEFAULT_TYPE
+    defaults = AD_HOC if document or (is_ad_hoc and is_simple) else structure.policy_defaults
+    retries = task.get("retryCount")
+    lease = read_whole_number(document, "responseTimeoutSeconds", defaults.get("responseTimeoutSeconds", 0))
+    is_built_in, is_isolated = structure.is_built_in, structure.is_isolated
+    return Policy(
+        name=document.get("name") or task.get("name") or "",
+        retries=read_whole_number(document, "retryCount", defaults.get("retryCount", 0))
+        if retries is None
+        else read_whole_number(task, "retryCount", 0),
+        logic=document.get("retryLogic") or str(defaults.get("retryLogic") or FIXED),
+        delay_seconds=read_whole_number(document, "retryDelaySeconds", defaults.get("retryDelaySeconds", 60)),
+        scale=read_whole_number(document, "backoffScaleFactor", 1),
+        max_delay_seconds=read_whole_number(document, "maxRetryDelaySeconds", 0),
+        jitter_ms=read_whole_number(document, "backoffJitterMs", 0),
+        total_seconds=read_whole_number(document, "totalTimeoutSeconds", 0),
         timeout_seconds=read_whole_number(document, "timeoutSeconds", 0),
-        times_out=document.get("timeoutPolicy") == TIME_OUT_RUN,
-        **enforced_schemas(document, by_default=True),
-        output_parameters=document.get("outputParameters") or {},
-        # Steps of a dynamic fork may be permissive too; only its input says so.
-        has_permissive=any(step.permissive or makes_branches(step) for step in steps.values()),
-        publishes_task_events=publishes_task_events,
-        publishes_listener_events=publishes_task_events
-        or bool(document.get("workflowStatusListenerEnabled"))
-        or any(step.document.get("onStateChange") or makes_branches(step) for step in steps.values()),
-        limits=limits,
-        allowed_secrets=allowed_secrets,
-        breakpoints=(),
+        lease_seconds=min(lease or BUILT_IN_LEASE_SECONDS, BUILT_IN_LEASE_SECONDS) if is_built_in else lease,
+        poll_seconds=read_whole_number(document, "pollTimeoutSeconds", 0),
+        timeout_policy=document.get("timeoutPolicy") or TIME_OUT_RUN,
+        concurrent_limit=read_whole_number(document, "concurrentExecLimit", 0),
+        rate_count=read_whole_number(document, "rateLimitPerFrequency", 0),
+        rate_seconds=read_whole_number(document, "rateLimitFrequencyInSeconds", 1),
+        input_template=document.get("inputTemplate") or {},
+        **enforced_schemas(document, by_default=False),
+        requeues_on_lost_lease=is_built_in,
+        isolation_group=read_stripped_text(document, "isolationGroupId") if is_isolated else "",
+        name_space=read_stripped_text(document, "executionNameSpace") if is_isolated else "",
     )
 
 
-def makes_branches(step: Step) -> bool:
-    """Return True if tasks of the step bring steps of their own, which the definition does not show."""
-    return structure_of(step.type).flow is Flow.DYNAMIC_FORK
+def read_stripped_text(document: Mapping[str, Any], name: str) -> str:
+    """Return a stripped text member, or ""."""
+    value = document.get(name)
+    return value.strip() if isinstance(value, str) else ""
+
+
+def read_whole_number(document: Mapping[str, Any], name: str, default: int) -> int:
+    """Return an integer member from 0 to MAX_VALUE, or the default."""
+    value = document.get(name)
+    try:
+        return default if value is None or value == "" else min(max(int(value), 0), MAX_VALUE)
+    except (TypeError, ValueError, OverflowError):
+        return default
 
 
 PARAM, DEFINITION = "subWorkflowParam", "workflowDefinition"

@@ -40,6 +40,45 @@ from .javascript_values import (
     value_of_input,
 )
 
+MAX_CACHED_SCRIPTS = 500
+
+
+def evaluate_in_process(source: str, inputs: Any) -> Any:
+    """Return the value of a script as JSON. `inputs`: the value of `$`.
+
+    Raises:
+        NeedsQuickJS: when the script, or an operation with these inputs, is not part of the subset.
+    """
+    script = _compile(source) if len(source) <= MAX_LENGTH else None
+    if script is None:
+        raise NeedsQuickJS
+    return result_of(script({"$": value_of_input(inputs)}))
+
+
+@lru_cache(maxsize=MAX_CACHED_SCRIPTS)
+def _compile(source: str) -> Callable[[dict[str, Any]], Any] | None:
+    try:
+        return compile_script(source)
+    except NeedsQuickJS:
+        return None
+
+
+MAX_LENGTH = 1_000
+# With such a call, the inputs have the methods of Java's maps and lists (sandbox.js).
+JAVA_METHODS = re.compile(r"\.[\s\ufeff]*(?:get|size)[\s\ufeff]*\(")
+
+
+def compile_script(source: str) -> Evaluate:
+    """Return the function that evaluates a script.
+
+    Raises:
+        NeedsQuickJS: when the script is not part of the subset.
+    """
+    if JAVA_METHODS.search(source):
+        raise NeedsQuickJS
+    return ScriptParser(read_tokens(source)).parse()
+
+
 # Sources with other characters, such as control characters or letters of other alphabets in names, are refused.
 _TOKEN = re.compile(
     r"""
@@ -299,7 +338,6 @@ class ExpressionParser:
         return lambda frame: {name: member(frame) for name, member in members.items()}
 
 
-MAX_LENGTH = 1_000
 RESERVED = frozenset(
     {
         "await", "break", "case", "catch", "class", "const", "continue", "debugger", "default", "delete", "do",
@@ -311,19 +349,6 @@ RESERVED = frozenset(
     }
 )  # fmt: skip
 """Names that cannot be variables: those of the language, and those with a meaning of their own."""
-# With such a call, the inputs have the methods of Java's maps and lists (sandbox.js).
-JAVA_METHODS = re.compile(r"\.[\s\ufeff]*(?:get|size)[\s\ufeff]*\(")
-
-
-def compile_script(source: str) -> Evaluate:
-    """Return the function that evaluates a script.
-
-    Raises:
-        NeedsQuickJS: when the script is not part of the subset.
-    """
-    if JAVA_METHODS.search(source):
-        raise NeedsQuickJS
-    return ScriptParser(read_tokens(source)).parse()
 
 
 class Scope:
@@ -546,26 +571,3 @@ class ScriptParser(ExpressionParser):
         self._expect("(")
         arguments = self._elements(")")
         return lambda frame: called([argument(frame) for argument in arguments], frame)
-
-
-MAX_CACHED_SCRIPTS = 500
-
-
-def evaluate_in_process(source: str, inputs: Any) -> Any:
-    """Return the value of a script as JSON. `inputs`: the value of `$`.
-
-    Raises:
-        NeedsQuickJS: when the script, or an operation with these inputs, is not part of the subset.
-    """
-    script = _compile(source) if len(source) <= MAX_LENGTH else None
-    if script is None:
-        raise NeedsQuickJS
-    return result_of(script({"$": value_of_input(inputs)}))
-
-
-@lru_cache(maxsize=MAX_CACHED_SCRIPTS)
-def _compile(source: str) -> Callable[[dict[str, Any]], Any] | None:
-    try:
-        return compile_script(source)
-    except NeedsQuickJS:
-        return None

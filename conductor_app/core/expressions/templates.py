@@ -119,62 +119,8 @@ class UnreadableReference(Reference):
         return ABSENT
 
 
-def parse_reference(text: str) -> Reference:
-    """Return the reference of the text between the braces. Long texts are parsed every time, to save memory."""
-    return _cached_reference(text) if len(text) <= MAX_CACHED_REFERENCE else _parse_reference(text)
-
-
-def _parse_reference(text: str) -> Reference:
-    if not text.strip():
-        return BlankReference(text)
-    try:
-        return _split(text, compile_path(text))
-    except BadPath as problem:
-        return UnreadableReference(text, str(problem))
-
-
-_cached_reference = lru_cache(maxsize=4_096)(_parse_reference)
-
-
-def _split(text: str, path: Path) -> Reference:
-    root, key, rest = _split_reference(path)
-    if not root:
-        return UnreadableReference(text, f"an expression begins with a name: {text!r}")
-    if (root, key) == _SECRETS:
-        return SecretReference(text, rest)
-    return (Reference if path.segments[1:] else NameReference)(text, root, key, rest)
-
-
-def _split_reference(path: Path) -> tuple[str, str, Path]:
-    """Return root, key and remaining path. Without a plain key, the path begins at the root."""
-    root, key = (_name_of(segment) for segment in (*path.segments, None, None)[:2])
-    return root, key if root else "", path.tail((1 if root else 0) + (1 if root and key else 0))
-
-
-def _name_of(segment: Any) -> str:
-    return segment.names[0] if isinstance(segment, Property) and segment.is_single else ""
-
-
-def _split_path(path: Path) -> frozenset[tuple[str, str]]:
-    place = _split_reference(path)[:2]
-    return frozenset({place} if place[0] and place != _SECRETS else ())
-
-
-def _find_absolute(path: Path, scope: Scope, reading: Reading) -> Any:
-    """Resolve a path from `$` inside a filter in the same scope. It cannot reach secrets."""
-    root, key, rest = _split_reference(path)
-    document = scope(root, key) if root and (root, key) != _SECRETS else MISSING
-    return ABSENT if document is MISSING else rest.find_within(document, reading)
-
-
-MAX_CACHED_TEMPLATE = 4_096
-MAX_NESTING_DEPTH = 16
-
 ENVIRONMENT_OF_DATA = "env of data"
 """The key, below `workflow`, of the environment values that a path from data can read."""
-
-_BRACE = re.compile(r"[{}]")
-_OPENING = re.compile(r"(?<!\$)\$\{")
 
 
 class TextTooLong(Exception):
@@ -265,95 +211,6 @@ class Template:
                 yield from part
 
 
-def parse_template(text: str) -> Template:
-    """Return the parsed template."""
-    return _cached_template(text) if len(text) <= MAX_CACHED_TEMPLATE else _parse_template(text)
-
-
-def _parse_template(text: str, depth: int = 0) -> Template:
-    closings = _closings(text)
-    parts: list[str | Expression] = []
-    done = 0
-    for opening in _OPENING.finditer(text):
-        begin, closing = opening.start(), closings.get(opening.end() - 1)
-        if begin < done or closing is None:
-            continue
-        if begin > done:
-            parts.append(text[done:begin])
-        done = closing + 1
-        parts.append(_expression(text[begin:done], depth))
-    if done < len(text):
-        parts.append(text[done:])
-    return Template(tuple(parts))
-
-
-_cached_template = lru_cache(maxsize=4_096)(_parse_template)
-
-
-def _expression(source: str, depth: int) -> Expression:
-    path = source[2:-1]
-    # A longer expression is never a path, so nothing inside it is read.
-    if "${" not in path or depth == MAX_NESTING_DEPTH or len(path) > MAX_PATH_LENGTH:
-        return Expression(source, parse_reference(path))
-    inner = _parse_template(path, depth + 1)
-    if any(isinstance(part, Expression) for part in inner.parts):
-        return Expression(source, None, inner)
-    return Expression(source, parse_reference(path.replace("$${", "${")))
-
-
-def _closings(text: str) -> dict[int, int]:
-    """Return the closing position of each opening brace, found in one pass. Unbalanced braces are missing."""
-    closings: dict[int, int] = {}
-    open_at: list[int] = []
-    for brace in _BRACE.finditer(text):
-        if brace[0] == "{":
-            open_at.append(brace.start())
-        elif open_at:
-            closings[open_at.pop()] = brace.start()
-    return closings
-
-
-@dataclass(frozen=True)
-class Provenance:
-    """The target of one expression in one parameter, and its value.
-
-    `parameter`: the path in the template (`order.lines[0].sku`, empty for the template itself). `found`: separates an
-    existing null from a missing value. An expression that is no path has neither root nor key.
-    """
-
-    parameter: str
-    expression: str
-    root: str
-    key: str
-    path: str
-    found: bool
-    value: Any
-
-
-def trace_expressions(value: Any, scope: Scope) -> list[Provenance]:
-    """Return one entry for every expression in the template, inner expressions first."""
-    return [
-        _trace_expression(place, found, scope)
-        for place, text in expression_texts_by_path(value)
-        for found in parse_template(text)
-    ]
-
-
-def _trace_expression(parameter: str, expression: Expression, scope: Scope) -> Provenance:
-    reference = expression.reference_in(scope)
-    found = reference.find(scope, expression.source)
-    is_found = found is not ABSENT and (reference.path.is_definite or bool(found))
-    return Provenance(
-        parameter=parameter,
-        expression=expression.source,
-        root=reference.root,
-        key=reference.key,
-        path=reference.path.text,
-        found=is_found,
-        value=reference.path.nothing if found is ABSENT else found,
-    )
-
-
 UNMEASURED_VALUES = 8
 """Objects and lists that are inserted without a look at their sizes. Each is a payload, or a part of one."""
 
@@ -436,6 +293,47 @@ def expression_roots(value: Any) -> frozenset[str]:
     return frozenset(root for root, _ in needed_references(value))
 
 
+@dataclass(frozen=True)
+class Provenance:
+    """The target of one expression in one parameter, and its value.
+
+    `parameter`: the path in the template (`order.lines[0].sku`, empty for the template itself). `found`: separates an
+    existing null from a missing value. An expression that is no path has neither root nor key.
+    """
+
+    parameter: str
+    expression: str
+    root: str
+    key: str
+    path: str
+    found: bool
+    value: Any
+
+
+def trace_expressions(value: Any, scope: Scope) -> list[Provenance]:
+    """Return one entry for every expression in the template, inner expressions first."""
+    return [
+        _trace_expression(place, found, scope)
+        for place, text in expression_texts_by_path(value)
+        for found in parse_template(text)
+    ]
+
+
+def _trace_expression(parameter: str, expression: Expression, scope: Scope) -> Provenance:
+    reference = expression.reference_in(scope)
+    found = reference.find(scope, expression.source)
+    is_found = found is not ABSENT and (reference.path.is_definite or bool(found))
+    return Provenance(
+        parameter=parameter,
+        expression=expression.source,
+        root=reference.root,
+        key=reference.key,
+        path=reference.path.text,
+        found=is_found,
+        value=reference.path.nothing if found is ABSENT else found,
+    )
+
+
 # Resolved texts may hold stray braces from anywhere, so this looks at each expression without braces by itself.
 _SECRET_CANDIDATE = re.compile(r"(?<!\$)\$\{([^{}]*)\}")
 
@@ -473,3 +371,106 @@ def _read_secret(reference: SecretReference, secret: Callable[[str], str | None]
         return reference.read(json.loads(stored))
     except (ValueError, RecursionError):
         return None
+
+
+def parse_reference(text: str) -> Reference:
+    """Return the reference of the text between the braces. Long texts are parsed every time, to save memory."""
+    return _cached_reference(text) if len(text) <= MAX_CACHED_REFERENCE else _parse_reference(text)
+
+
+def _parse_reference(text: str) -> Reference:
+    if not text.strip():
+        return BlankReference(text)
+    try:
+        return _split(text, compile_path(text))
+    except BadPath as problem:
+        return UnreadableReference(text, str(problem))
+
+
+_cached_reference = lru_cache(maxsize=4_096)(_parse_reference)
+
+
+def _split(text: str, path: Path) -> Reference:
+    root, key, rest = _split_reference(path)
+    if not root:
+        return UnreadableReference(text, f"an expression begins with a name: {text!r}")
+    if (root, key) == _SECRETS:
+        return SecretReference(text, rest)
+    return (Reference if path.segments[1:] else NameReference)(text, root, key, rest)
+
+
+def _split_reference(path: Path) -> tuple[str, str, Path]:
+    """Return root, key and remaining path. Without a plain key, the path begins at the root."""
+    root, key = (_name_of(segment) for segment in (*path.segments, None, None)[:2])
+    return root, key if root else "", path.tail((1 if root else 0) + (1 if root and key else 0))
+
+
+def _name_of(segment: Any) -> str:
+    return segment.names[0] if isinstance(segment, Property) and segment.is_single else ""
+
+
+def _split_path(path: Path) -> frozenset[tuple[str, str]]:
+    place = _split_reference(path)[:2]
+    return frozenset({place} if place[0] and place != _SECRETS else ())
+
+
+def _find_absolute(path: Path, scope: Scope, reading: Reading) -> Any:
+    """Resolve a path from `$` inside a filter in the same scope. It cannot reach secrets."""
+    root, key, rest = _split_reference(path)
+    document = scope(root, key) if root and (root, key) != _SECRETS else MISSING
+    return ABSENT if document is MISSING else rest.find_within(document, reading)
+
+
+MAX_CACHED_TEMPLATE = 4_096
+MAX_NESTING_DEPTH = 16
+
+_BRACE = re.compile(r"[{}]")
+_OPENING = re.compile(r"(?<!\$)\$\{")
+
+
+def parse_template(text: str) -> Template:
+    """Return the parsed template."""
+    return _cached_template(text) if len(text) <= MAX_CACHED_TEMPLATE else _parse_template(text)
+
+
+def _parse_template(text: str, depth: int = 0) -> Template:
+    closings = _closings(text)
+    parts: list[str | Expression] = []
+    done = 0
+    for opening in _OPENING.finditer(text):
+        begin, closing = opening.start(), closings.get(opening.end() - 1)
+        if begin < done or closing is None:
+            continue
+        if begin > done:
+            parts.append(text[done:begin])
+        done = closing + 1
+        parts.append(_expression(text[begin:done], depth))
+    if done < len(text):
+        parts.append(text[done:])
+    return Template(tuple(parts))
+
+
+_cached_template = lru_cache(maxsize=4_096)(_parse_template)
+
+
+def _expression(source: str, depth: int) -> Expression:
+    path = source[2:-1]
+    # A longer expression is never a path, so nothing inside it is read.
+    if "${" not in path or depth == MAX_NESTING_DEPTH or len(path) > MAX_PATH_LENGTH:
+        return Expression(source, parse_reference(path))
+    inner = _parse_template(path, depth + 1)
+    if any(isinstance(part, Expression) for part in inner.parts):
+        return Expression(source, None, inner)
+    return Expression(source, parse_reference(path.replace("$${", "${")))
+
+
+def _closings(text: str) -> dict[int, int]:
+    """Return the closing position of each opening brace, found in one pass. Unbalanced braces are missing."""
+    closings: dict[int, int] = {}
+    open_at: list[int] = []
+    for brace in _BRACE.finditer(text):
+        if brace[0] == "{":
+            open_at.append(brace.start())
+        elif open_at:
+            closings[open_at.pop()] = brace.start()
+    return closings

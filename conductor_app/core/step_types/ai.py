@@ -53,6 +53,115 @@ def has_input(step: Document, template: Document, name: str) -> bool:
     return any(inputs.get(name) not in (None, "") for inputs in (step["inputParameters"], template))
 
 
+ROLES = ("user", "assistant", "system", "tool_call", "tool")
+
+
+class LlmChatComplete(ModelCallStep):
+    """Calls a model with messages, among them the answers of earlier iterations and of the step's participants.
+
+    Executed by a built-in worker.
+    """
+
+    type = "LLM_CHAT_COMPLETE"
+    output_members = MODEL_OUTPUT
+    extended_input = "messages"
+
+    def check(self, step: Document, template: Document) -> Iterator[str]:
+        yield from super().check(step, template)
+        messages = step["inputParameters"].get("messages")
+        for number, message in enumerate(messages if isinstance(messages, list) else ()):
+            role = message.get("role") if isinstance(message, dict) else None
+            if isinstance(role, str) and role not in ROLES and not is_expression(role):
+                yield f"The role of messages[{number}] is wrong: {unknown_word_message(role, ROLES)}"
+
+    def extend_inputs(self, step: Step, key: Key, inputs: dict[str, Any], ctx: DecisionContext) -> dict[str, Any]:
+        """Return the inputs with the history of the conversation at the end of `messages`."""
+        history = history_of(step, key, inputs, ctx)
+        given = inputs.get("messages")
+        if not history or not isinstance(given, list | None):
+            return inputs
+        question = inputs.get("userInput")
+        first = given or ([{"role": "user", "message": question}] if question else [])
+        return {**inputs, "messages": [*first, *history]}
+
+
+class LlmTextComplete(ModelCallStep):
+    """Calls a model with a prompt. Executed by a built-in worker."""
+
+    type = "LLM_TEXT_COMPLETE"
+    output_members = MODEL_OUTPUT
+
+
+class LlmGenerateEmbeddings(ModelCallStep):
+    """Calls an embedding model. Executed by a built-in worker."""
+
+    type = "LLM_GENERATE_EMBEDDINGS"
+    output_members = {"result": None}
+
+
+class LlmGetEmbeddings(AiTask):
+    """Compares vectors. Executed by a built-in worker."""
+
+    type = "LLM_GET_EMBEDDINGS"
+    icon = "database"
+    needed_inputs = ("vectorDB", "index", "embeddings")
+    output_members = {"result": None}
+
+
+class LlmIndexText(AiTask):
+    """Calls an embedding model for the chunks of a text. Executed by a built-in worker."""
+
+    type = "LLM_INDEX_TEXT"
+    icon = "database"
+    needed_inputs = ("vectorDB", "index", "docId", "embeddingModelProvider", "embeddingModel")
+    output_members = {"result": None}
+
+
+class LlmSearchEmbeddings(AiTask):
+    """Compares vectors. Executed by a built-in worker."""
+
+    type = "LLM_SEARCH_EMBEDDINGS"
+    icon = "database"
+    needed_inputs = ("vectorDB", "index", "embeddings")
+    output_members = {"result": None}
+
+
+class LlmSearchIndex(AiTask):
+    """Calls an embedding model for the query. Executed by a built-in worker."""
+
+    type = "LLM_SEARCH_INDEX"
+    icon = "database"
+    needed_inputs = ("vectorDB", "index", "query", "embeddingModelProvider", "embeddingModel")
+    output_members = {"result": None}
+
+
+class LlmStoreEmbeddings(AiTask):
+    """Stores a vector under an id. Executed by a built-in worker."""
+
+    type = "LLM_STORE_EMBEDDINGS"
+    icon = "database"
+    needed_inputs = ("vectorDB", "index", "embeddings")
+    output_members = {"result": None}
+
+
+class CallMcpToolStep(AiTask):
+    """Executed by a built-in worker."""
+
+    type = "CALL_MCP_TOOL"
+    icon = "http"
+    needed_inputs = ("mcpServer", "method")
+    output_members = {"content": None, "isError": None, "structuredContent": None}
+
+
+class ListMcpToolsStep(AiTask):
+    """Executed by a built-in worker."""
+
+    type = "LIST_MCP_TOOLS"
+    icon = "http"
+    required_inputs = ("mcpServer",)
+    output_members = {"tools": None}
+
+
 Message = dict[str, Any]
 TOOL_TYPES = frozenset({"HTTP", "SIMPLE", "MCP", "CALL_MCP_TOOL"})
 ENDED = frozenset({"COMPLETED", "COMPLETED_WITH_ERRORS"})
@@ -179,112 +288,3 @@ def result_message(output: Mapping[str, Any], role: str) -> list[Message]:
     text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
     media = [each["location"] for each in output.get("media") or () if isinstance(each, dict) and each.get("location")]
     return [{"role": role, "message": text, **({"media": media} if media else {})}]
-
-
-ROLES = ("user", "assistant", "system", "tool_call", "tool")
-
-
-class LlmChatComplete(ModelCallStep):
-    """Calls a model with messages, among them the answers of earlier iterations and of the step's participants.
-
-    Executed by a built-in worker.
-    """
-
-    type = "LLM_CHAT_COMPLETE"
-    output_members = MODEL_OUTPUT
-    extended_input = "messages"
-
-    def check(self, step: Document, template: Document) -> Iterator[str]:
-        yield from super().check(step, template)
-        messages = step["inputParameters"].get("messages")
-        for number, message in enumerate(messages if isinstance(messages, list) else ()):
-            role = message.get("role") if isinstance(message, dict) else None
-            if isinstance(role, str) and role not in ROLES and not is_expression(role):
-                yield f"The role of messages[{number}] is wrong: {unknown_word_message(role, ROLES)}"
-
-    def extend_inputs(self, step: Step, key: Key, inputs: dict[str, Any], ctx: DecisionContext) -> dict[str, Any]:
-        """Return the inputs with the history of the conversation at the end of `messages`."""
-        history = history_of(step, key, inputs, ctx)
-        given = inputs.get("messages")
-        if not history or not isinstance(given, list | None):
-            return inputs
-        question = inputs.get("userInput")
-        first = given or ([{"role": "user", "message": question}] if question else [])
-        return {**inputs, "messages": [*first, *history]}
-
-
-class LlmTextComplete(ModelCallStep):
-    """Calls a model with a prompt. Executed by a built-in worker."""
-
-    type = "LLM_TEXT_COMPLETE"
-    output_members = MODEL_OUTPUT
-
-
-class LlmGenerateEmbeddings(ModelCallStep):
-    """Calls an embedding model. Executed by a built-in worker."""
-
-    type = "LLM_GENERATE_EMBEDDINGS"
-    output_members = {"result": None}
-
-
-class LlmGetEmbeddings(AiTask):
-    """Compares vectors. Executed by a built-in worker."""
-
-    type = "LLM_GET_EMBEDDINGS"
-    icon = "database"
-    needed_inputs = ("vectorDB", "index", "embeddings")
-    output_members = {"result": None}
-
-
-class LlmIndexText(AiTask):
-    """Calls an embedding model for the chunks of a text. Executed by a built-in worker."""
-
-    type = "LLM_INDEX_TEXT"
-    icon = "database"
-    needed_inputs = ("vectorDB", "index", "docId", "embeddingModelProvider", "embeddingModel")
-    output_members = {"result": None}
-
-
-class LlmSearchEmbeddings(AiTask):
-    """Compares vectors. Executed by a built-in worker."""
-
-    type = "LLM_SEARCH_EMBEDDINGS"
-    icon = "database"
-    needed_inputs = ("vectorDB", "index", "embeddings")
-    output_members = {"result": None}
-
-
-class LlmSearchIndex(AiTask):
-    """Calls an embedding model for the query. Executed by a built-in worker."""
-
-    type = "LLM_SEARCH_INDEX"
-    icon = "database"
-    needed_inputs = ("vectorDB", "index", "query", "embeddingModelProvider", "embeddingModel")
-    output_members = {"result": None}
-
-
-class LlmStoreEmbeddings(AiTask):
-    """Stores a vector under an id. Executed by a built-in worker."""
-
-    type = "LLM_STORE_EMBEDDINGS"
-    icon = "database"
-    needed_inputs = ("vectorDB", "index", "embeddings")
-    output_members = {"result": None}
-
-
-class CallMcpToolStep(AiTask):
-    """Executed by a built-in worker."""
-
-    type = "CALL_MCP_TOOL"
-    icon = "http"
-    needed_inputs = ("mcpServer", "method")
-    output_members = {"content": None, "isError": None, "structuredContent": None}
-
-
-class ListMcpToolsStep(AiTask):
-    """Executed by a built-in worker."""
-
-    type = "LIST_MCP_TOOLS"
-    icon = "http"
-    required_inputs = ("mcpServer",)
-    output_members = {"tools": None}

@@ -34,54 +34,6 @@ from ..errors import Invalid, ValidationError, ValidationFailed
 from ..expressions import check_template, expression_roots
 from ..expressions.json_text import expression_texts, expression_texts_by_path
 
-MAX_ERRORS = 1_000
-"""The maximum number of errors of a definition. The expressions after the last one are not checked."""
-MAX_TEXT_LENGTH = 1_000
-"""The maximum length of a text within an error."""
-UNPREFIXED_NAMES = frozenset(("CPEWF_TASK_ID", "NETFLIX_ENV", "NETFLIX_STACK"))
-
-
-def check_expressions(workflow: dict[str, Any], known: set[str], place: DocumentPosition) -> None:
-    """Check that each expression is a path that begins with `workflow`, a reference or a known bare name."""
-    for step in workflow["tasks"]:
-        for name, value in inputs_without_definitions(step).items():
-            for spot, text in expression_texts_by_path(value):
-                key = spot.rpartition(".")[2] or name
-                if len(place.validation_errors) >= MAX_ERRORS:
-                    return
-                for problem in _problems(text, known):
-                    place.add_error(
-                        f"taskReferenceName: {problem[0]} for given task: {step['name']} input value: {key} "
-                        f"of input parameter: {problem[1]} {problem[2]}"
-                    )
-
-
-def _problems(text: str, known: set[str]) -> list[tuple[str, str, str]]:
-    unreadable = [
-        ("", shorten(found.expression), f"is not a valid JSON path: {found.problem}.")
-        for found in check_template(text)[:MAX_ERRORS]
-    ]
-    unknown = sorted(expression_roots(text) - known - UNPREFIXED_NAMES - {"workflow", ""})[:MAX_ERRORS]
-    return unreadable + [(root, shorten(text), "is not defined in workflow definition.") for root in unknown]
-
-
-def shorten(text: str) -> str:
-    """Return the beginning of a long text, for a message."""
-    return text if len(text) <= MAX_TEXT_LENGTH else f"{text[:MAX_TEXT_LENGTH]}…"
-
-
-def check_step_type(step: Mapping[str, Any], place: DocumentPosition, template: Mapping[str, Any]) -> None:
-    """Add an error for each field that the step's type requires and the step lacks.
-
-    `template`: the input template of the task definition that is registered under the step's name.
-    """
-    own = (step.get("taskDefinition") or {}).get("inputTemplate") or {}
-    for found in structure_of(step["type"]).check(step, {**template, **own}):
-        is_message = " " in found
-        required = f"{found} field is required for taskType: {step['type']} taskName: {step.get('name', '')}"
-        place.add_error(found if is_message else required)
-
-
 Document = dict[str, Any]
 NO_REFERENCE = "WorkflowTask taskReferenceName name cannot be empty or null"
 MAX_STEPS = 10_000
@@ -253,6 +205,54 @@ def _references_with_loops(steps: list[Document], loops: int = 0) -> Iterator[tu
         inside = loops + structure.iterates + bool(structure.item_type)
         for body in structure.bodies(step):
             yield from _references_with_loops(body.steps, inside)
+
+
+MAX_ERRORS = 1_000
+"""The maximum number of errors of a definition. The expressions after the last one are not checked."""
+MAX_TEXT_LENGTH = 1_000
+"""The maximum length of a text within an error."""
+UNPREFIXED_NAMES = frozenset(("CPEWF_TASK_ID", "NETFLIX_ENV", "NETFLIX_STACK"))
+
+
+def check_expressions(workflow: dict[str, Any], known: set[str], place: DocumentPosition) -> None:
+    """Check that each expression is a path that begins with `workflow`, a reference or a known bare name."""
+    for step in workflow["tasks"]:
+        for name, value in inputs_without_definitions(step).items():
+            for spot, text in expression_texts_by_path(value):
+                key = spot.rpartition(".")[2] or name
+                if len(place.validation_errors) >= MAX_ERRORS:
+                    return
+                for problem in _problems(text, known):
+                    place.add_error(
+                        f"taskReferenceName: {problem[0]} for given task: {step['name']} input value: {key} "
+                        f"of input parameter: {problem[1]} {problem[2]}"
+                    )
+
+
+def _problems(text: str, known: set[str]) -> list[tuple[str, str, str]]:
+    unreadable = [
+        ("", shorten(found.expression), f"is not a valid JSON path: {found.problem}.")
+        for found in check_template(text)[:MAX_ERRORS]
+    ]
+    unknown = sorted(expression_roots(text) - known - UNPREFIXED_NAMES - {"workflow", ""})[:MAX_ERRORS]
+    return unreadable + [(root, shorten(text), "is not defined in workflow definition.") for root in unknown]
+
+
+def shorten(text: str) -> str:
+    """Return the beginning of a long text, for a message."""
+    return text if len(text) <= MAX_TEXT_LENGTH else f"{text[:MAX_TEXT_LENGTH]}…"
+
+
+def check_step_type(step: Mapping[str, Any], place: DocumentPosition, template: Mapping[str, Any]) -> None:
+    """Add an error for each field that the step's type requires and the step lacks.
+
+    `template`: the input template of the task definition that is registered under the step's name.
+    """
+    own = (step.get("taskDefinition") or {}).get("inputTemplate") or {}
+    for found in structure_of(step["type"]).check(step, {**template, **own}):
+        is_message = " " in found
+        required = f"{found} field is required for taskType: {step['type']} taskName: {step.get('name', '')}"
+        place.add_error(found if is_message else required)
 
 
 MINIMUMS = {

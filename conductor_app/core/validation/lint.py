@@ -25,7 +25,7 @@ from ..errors import ValidationError
 from ..events import parse_matches, path_error
 from ..step_types.sub_workflows import StartWorkflow, SubWorkflow
 from ..step_types.waiting import WaitForWebhook
-from .lint_references import (
+from .findings import (
     ERROR,
     HINT,
     NAME_CLASH,
@@ -42,143 +42,60 @@ from .lint_references import (
     WARNING,
     LintContext,
     LintFinding,
-    ReferenceLinter,
     closest_name,
     did_you_mean,
 )
+from .lint_references import ReferenceLinter
 from .lint_scripts import lint_evaluator, names_read, reads_as_javascript, returns_nothing
 from .lint_unknown_fields import lint_unknown_fields
 
-LIMITS = ("timeoutSeconds", "responseTimeoutSeconds", "totalTimeoutSeconds")
+MAX_FINDINGS = 200
+"""The maximum number of findings of a definition. A name to suggest may take 3 ms for each."""
+SEVERITY_ORDER = {ERROR: 0, WARNING: 1, HINT: 2}
 
 
-def lint_names(document: Mapping[str, Any], found: list[StepSpot], known: LintContext) -> Iterator[LintFinding]:
-    """Yield the findings on names. Each task name is reported once."""
-    failure = document.get("failureWorkflow")
-    if failure and failure == document.get("name"):
-        message = f"A failed run of `{failure}` starts `{failure}` again, whose failure starts the next one."
-        yield LintFinding(WARNING, UNKNOWN_NAME, "failureWorkflow", message, str(failure))
-    else:
-        yield from _lint_workflow_name(failure, None, "failureWorkflow", known)
-    said: set[str] = set()
+def lint_definition(
+    document: Any, known: LintContext | None = None, validation_errors: Iterable[ValidationError] = ()
+) -> list[LintFinding]:
+    """Return all findings, most severe first.
+
+    `validation_errors`: those of the document; one without a position is omitted if a finding reports the same
+    with its position.
+    """
+    if not isinstance(document, dict):
+        return [LintFinding(ERROR, REFUSED, "", "A definition is a JSON object.")]
+    known = known or LintContext()
+    found = list(walk(document.get("tasks")))
+    found_by_all = chain(
+        lint_control_flow(found),
+        lint_unknown_fields(document, found),
+        ReferenceLinter(document, found, known).findings(),
+        lint_names(document, found, known),
+        lint_webhooks(document, found, known),
+        lint_ai_tasks(found, known),
+        _inline_findings(found, known),
+    )
+    said = list(islice(found_by_all, MAX_FINDINGS))
+    has_place = any(finding.severity == ERROR for finding in said)
+    refused = [
+        LintFinding(ERROR, REFUSED, each.path, each.message) for each in validation_errors if each.path or not has_place
+    ]
+    return sort_by_severity([*refused, *said])
+
+
+def sort_by_severity(found: Iterable[LintFinding]) -> list[LintFinding]:
+    """Sort findings by severity; those of one severity keep their order."""
+    return sorted(found, key=lambda finding: SEVERITY_ORDER[finding.severity])
+
+
+def _inline_findings(found: Iterable[StepSpot], known: LintContext) -> Iterator[LintFinding]:
+    """Yield the findings of the definitions that SUB_WORKFLOW steps hold: each is read as a workflow of its own."""
     for spot in found:
-        kind = type_of(spot.step)
-        if kind == DEFAULT_TYPE and spot.name not in said:
-            said.add(spot.name)
-            yield from _lint_task_name(spot, known)
-        elif kind in (SubWorkflow.type, StartWorkflow.type):
-            yield from _lint_sub_workflow(spot, document, known)
-
-
-def _lint_task_name(spot: StepSpot, known: LintContext) -> Iterator[LintFinding]:
-    own, path = spot.step.get("taskDefinition"), f"{spot.path}.name"
-    definition = own if isinstance(own, Mapping) else (known.tasks or {}).get(spot.name)
-    if definition is None and known.tasks is not None and spot.name:
-        near = closest_name(spot.name, known.tasks)
-        usual = "three retries a minute apart, an hour to answer"
-        message = f"There is no task definition `{spot.name}`. It gets the defaults: {usual}.{did_you_mean(near)}"
-        yield LintFinding(WARNING if near else HINT, NO_DEFINITION, path, message, spot.name, near)
-    elif definition is not None and not any(_seconds(definition, limit) for limit in LIMITS):
-        message = f"`{spot.name}` has no time limit: if its worker falls silent, the run waits for ever."
-        yield LintFinding(WARNING, NO_TIMEOUT, path, message, spot.name)
-    if known.worked is not None and spot.name and spot.name not in known.worked:
-        yield LintFinding(HINT, NO_WORKER, path, f"No worker has ever polled `{spot.name}`.", spot.name)
-
-
-def _seconds(definition: Mapping[str, Any], name: str) -> bool:
-    value = definition.get(name)
-    if value is None:
-        # A task definition without a response timeout gets one hour.
-        return name == "responseTimeoutSeconds"
-    return value not in (0, "0", "")
-
-
-def _lint_sub_workflow(spot: StepSpot, document: Mapping[str, Any], known: LintContext) -> Iterator[LintFinding]:
-    if type_of(spot.step) == SubWorkflow.type:
-        param, place = spot.step.get("subWorkflowParam"), f"{spot.path}.subWorkflowParam.name"
-    else:
-        given = spot.step.get("inputParameters")
-        param = given.get("startWorkflow") if isinstance(given, Mapping) else None
-        place = f"{spot.path}.inputParameters.startWorkflow.name"
-    if not isinstance(param, Mapping) or param.get("workflowDefinition"):
-        return
-    if param.get("name") == document.get("name") and len(spot.levels) == 1 and type_of(spot.step) == SubWorkflow.type:
-        message = f"`{param.get('name')}` starts itself here, in every run: that never ends."
-        yield LintFinding(WARNING, UNKNOWN_NAME, place, message, str(param.get("name")))
-    else:
-        yield from _lint_workflow_name(param.get("name"), param.get("version"), place, known)
-
-
-def _lint_workflow_name(name: Any, version: Any, path: str, known: LintContext) -> Iterator[LintFinding]:
-    if not isinstance(name, str) or not name or "${" in name or known.workflows is None:
-        return
-    if name not in known.workflows:
-        near = closest_name(name, known.workflows)
-        yield LintFinding(
-            WARNING, UNKNOWN_NAME, path, f"There is no workflow `{name}`.{did_you_mean(near)}", name, near
-        )
-    elif isinstance(version, int) and version and version not in known.workflows[name]:
-        have = ", ".join(map(str, sorted(known.workflows[name])[-5:]))
-        message = f"Workflow `{name}` has no version {version}; there is {have}."
-        yield LintFinding(WARNING, UNKNOWN_NAME, path.replace(".name", ".version"), message, str(version))
-
-
-def lint_ai_tasks(found: Iterable[StepSpot], known: LintContext) -> Iterator[LintFinding]:
-    """Yield a warning for each name of an integration, a model or a prompt that is unknown."""
-    for spot in found:
-        for use in named_uses(type_of(spot.step), spot.step.get("inputParameters")):
-            path = f"{spot.path}.inputParameters"
-            if use.target_type != PROMPT_TARGET:
-                yield from _lint_model(use, path, known)
-            elif use.input == "promptName" and known.prompts is not None and use.name not in known.prompts:
-                near = closest_name(use.name, known.prompts)
-                message = f"There is no prompt `{use.name}`: the name is sent as the text.{did_you_mean(near)}"
-                yield LintFinding(WARNING, UNKNOWN_NAME, f"{path}.promptName", message, use.name, near)
-
-
-def _lint_model(use: NamedUse, path: str, known: LintContext) -> Iterator[LintFinding]:
-    if known.integrations is None:
-        return
-    integration, _, model = use.name.partition(":")
-    if integration not in known.integrations:
-        near = closest_name(integration, known.integrations)
-        message = f"There is no integration `{integration}`.{did_you_mean(near)}"
-        yield LintFinding(WARNING, UNKNOWN_NAME, f"{path}.{use.input}", message, integration, near)
-    elif model and (models := known.integrations[integration]) and model not in models:
-        near = closest_name(model, models)
-        message = f"The integration `{integration}` has no model `{model}`.{did_you_mean(near)}"
-        yield LintFinding(WARNING, UNKNOWN_NAME, f"{path}.{MODEL_INPUTS[use.input]}", message, model, near)
-
-
-def lint_webhooks(document: Mapping[str, Any], found: Iterable[StepSpot], known: LintContext) -> Iterator[LintFinding]:
-    """Yield a warning for each condition that cannot be read, and for each step that no webhook can complete."""
-    for spot in found:
-        if type_of(spot.step) != WaitForWebhook.type:
-            continue
-        given = spot.step.get("inputParameters")
-        yield from _lint_condition(given if isinstance(given, Mapping) else {}, f"{spot.path}.inputParameters.matches")
-        if known.received is not None and document.get("name") not in known.received:
-            message = (
-                f"No webhook names `{document.get('name')}` among its receiver workflows: "
-                f"`{spot.ref}` waits until it is reported on."
-            )
-            yield LintFinding(WARNING, UNKNOWN_NAME, spot.path, message)
-
-
-def _lint_condition(inputs: Mapping[str, Any], path: str) -> Iterator[LintFinding]:
-    if isinstance(inputs.get("matches"), str):
-        return
-    try:
-        matches = parse_matches(inputs)
-    except ValueError as error:
-        yield LintFinding(WARNING, UNREADABLE, path, str(error))
-        return
-    if not matches:
-        message = "This step has no `matches`, so any event of a receiving webhook completes it."
-        yield LintFinding(WARNING, UNREADABLE, path, message)
-    for each in matches:
-        if fault := path_error(each):
-            yield LintFinding(WARNING, UNREADABLE, path, f"The path `{each}` cannot be read: {fault}.", each)
+        _, definitions = extract_definitions({PARAM: spot.step.get(PARAM)})
+        for definition in definitions.values():
+            for finding in lint_definition(definition, known):
+                place = f"{spot.path}.{PARAM}.{DEFINITION}"
+                yield replace(finding, path=f"{place}.{finding.path}" if finding.path else place)
 
 
 def lint_control_flow(found: list[StepSpot]) -> Iterator[LintFinding]:
@@ -352,50 +269,133 @@ def _lint_python_script(path: str, script: str) -> Iterator[LintFinding]:
         yield LintFinding(WARNING, NO_RESULT, path, message)
 
 
-MAX_FINDINGS = 200
-"""The maximum number of findings of a definition. A name to suggest may take 3 ms for each."""
-SEVERITY_ORDER = {ERROR: 0, WARNING: 1, HINT: 2}
+LIMITS = ("timeoutSeconds", "responseTimeoutSeconds", "totalTimeoutSeconds")
 
 
-def lint_definition(
-    document: Any, known: LintContext | None = None, validation_errors: Iterable[ValidationError] = ()
-) -> list[LintFinding]:
-    """Return all findings, most severe first.
-
-    `validation_errors`: those of the document; one without a position is omitted if a finding reports the same
-    with its position.
-    """
-    if not isinstance(document, dict):
-        return [LintFinding(ERROR, REFUSED, "", "A definition is a JSON object.")]
-    known = known or LintContext()
-    found = list(walk(document.get("tasks")))
-    found_by_all = chain(
-        lint_control_flow(found),
-        lint_unknown_fields(document, found),
-        ReferenceLinter(document, found, known).findings(),
-        lint_names(document, found, known),
-        lint_webhooks(document, found, known),
-        lint_ai_tasks(found, known),
-        _inline_findings(found, known),
-    )
-    said = list(islice(found_by_all, MAX_FINDINGS))
-    has_place = any(finding.severity == ERROR for finding in said)
-    refused = [
-        LintFinding(ERROR, REFUSED, each.path, each.message) for each in validation_errors if each.path or not has_place
-    ]
-    return sort_by_severity([*refused, *said])
-
-
-def sort_by_severity(found: Iterable[LintFinding]) -> list[LintFinding]:
-    """Sort findings by severity; those of one severity keep their order."""
-    return sorted(found, key=lambda finding: SEVERITY_ORDER[finding.severity])
-
-
-def _inline_findings(found: Iterable[StepSpot], known: LintContext) -> Iterator[LintFinding]:
-    """Yield the findings of the definitions that SUB_WORKFLOW steps hold: each is read as a workflow of its own."""
+def lint_names(document: Mapping[str, Any], found: list[StepSpot], known: LintContext) -> Iterator[LintFinding]:
+    """Yield the findings on names. Each task name is reported once."""
+    failure = document.get("failureWorkflow")
+    if failure and failure == document.get("name"):
+        message = f"A failed run of `{failure}` starts `{failure}` again, whose failure starts the next one."
+        yield LintFinding(WARNING, UNKNOWN_NAME, "failureWorkflow", message, str(failure))
+    else:
+        yield from _lint_workflow_name(failure, None, "failureWorkflow", known)
+    said: set[str] = set()
     for spot in found:
-        _, definitions = extract_definitions({PARAM: spot.step.get(PARAM)})
-        for definition in definitions.values():
-            for finding in lint_definition(definition, known):
-                place = f"{spot.path}.{PARAM}.{DEFINITION}"
-                yield replace(finding, path=f"{place}.{finding.path}" if finding.path else place)
+        kind = type_of(spot.step)
+        if kind == DEFAULT_TYPE and spot.name not in said:
+            said.add(spot.name)
+            yield from _lint_task_name(spot, known)
+        elif kind in (SubWorkflow.type, StartWorkflow.type):
+            yield from _lint_sub_workflow(spot, document, known)
+
+
+def _lint_task_name(spot: StepSpot, known: LintContext) -> Iterator[LintFinding]:
+    own, path = spot.step.get("taskDefinition"), f"{spot.path}.name"
+    definition = own if isinstance(own, Mapping) else (known.tasks or {}).get(spot.name)
+    if definition is None and known.tasks is not None and spot.name:
+        near = closest_name(spot.name, known.tasks)
+        usual = "three retries a minute apart, an hour to answer"
+        message = f"There is no task definition `{spot.name}`. It gets the defaults: {usual}.{did_you_mean(near)}"
+        yield LintFinding(WARNING if near else HINT, NO_DEFINITION, path, message, spot.name, near)
+    elif definition is not None and not any(_seconds(definition, limit) for limit in LIMITS):
+        message = f"`{spot.name}` has no time limit: if its worker falls silent, the run waits for ever."
+        yield LintFinding(WARNING, NO_TIMEOUT, path, message, spot.name)
+    if known.worked is not None and spot.name and spot.name not in known.worked:
+        yield LintFinding(HINT, NO_WORKER, path, f"No worker has ever polled `{spot.name}`.", spot.name)
+
+
+def _seconds(definition: Mapping[str, Any], name: str) -> bool:
+    value = definition.get(name)
+    if value is None:
+        # A task definition without a response timeout gets one hour.
+        return name == "responseTimeoutSeconds"
+    return value not in (0, "0", "")
+
+
+def _lint_sub_workflow(spot: StepSpot, document: Mapping[str, Any], known: LintContext) -> Iterator[LintFinding]:
+    if type_of(spot.step) == SubWorkflow.type:
+        param, place = spot.step.get("subWorkflowParam"), f"{spot.path}.subWorkflowParam.name"
+    else:
+        given = spot.step.get("inputParameters")
+        param = given.get("startWorkflow") if isinstance(given, Mapping) else None
+        place = f"{spot.path}.inputParameters.startWorkflow.name"
+    if not isinstance(param, Mapping) or param.get("workflowDefinition"):
+        return
+    if param.get("name") == document.get("name") and len(spot.levels) == 1 and type_of(spot.step) == SubWorkflow.type:
+        message = f"`{param.get('name')}` starts itself here, in every run: that never ends."
+        yield LintFinding(WARNING, UNKNOWN_NAME, place, message, str(param.get("name")))
+    else:
+        yield from _lint_workflow_name(param.get("name"), param.get("version"), place, known)
+
+
+def _lint_workflow_name(name: Any, version: Any, path: str, known: LintContext) -> Iterator[LintFinding]:
+    if not isinstance(name, str) or not name or "${" in name or known.workflows is None:
+        return
+    if name not in known.workflows:
+        near = closest_name(name, known.workflows)
+        yield LintFinding(
+            WARNING, UNKNOWN_NAME, path, f"There is no workflow `{name}`.{did_you_mean(near)}", name, near
+        )
+    elif isinstance(version, int) and version and version not in known.workflows[name]:
+        have = ", ".join(map(str, sorted(known.workflows[name])[-5:]))
+        message = f"Workflow `{name}` has no version {version}; there is {have}."
+        yield LintFinding(WARNING, UNKNOWN_NAME, path.replace(".name", ".version"), message, str(version))
+
+
+def lint_ai_tasks(found: Iterable[StepSpot], known: LintContext) -> Iterator[LintFinding]:
+    """Yield a warning for each name of an integration, a model or a prompt that is unknown."""
+    for spot in found:
+        for use in named_uses(type_of(spot.step), spot.step.get("inputParameters")):
+            path = f"{spot.path}.inputParameters"
+            if use.target_type != PROMPT_TARGET:
+                yield from _lint_model(use, path, known)
+            elif use.input == "promptName" and known.prompts is not None and use.name not in known.prompts:
+                near = closest_name(use.name, known.prompts)
+                message = f"There is no prompt `{use.name}`: the name is sent as the text.{did_you_mean(near)}"
+                yield LintFinding(WARNING, UNKNOWN_NAME, f"{path}.promptName", message, use.name, near)
+
+
+def _lint_model(use: NamedUse, path: str, known: LintContext) -> Iterator[LintFinding]:
+    if known.integrations is None:
+        return
+    integration, _, model = use.name.partition(":")
+    if integration not in known.integrations:
+        near = closest_name(integration, known.integrations)
+        message = f"There is no integration `{integration}`.{did_you_mean(near)}"
+        yield LintFinding(WARNING, UNKNOWN_NAME, f"{path}.{use.input}", message, integration, near)
+    elif model and (models := known.integrations[integration]) and model not in models:
+        near = closest_name(model, models)
+        message = f"The integration `{integration}` has no model `{model}`.{did_you_mean(near)}"
+        yield LintFinding(WARNING, UNKNOWN_NAME, f"{path}.{MODEL_INPUTS[use.input]}", message, model, near)
+
+
+def lint_webhooks(document: Mapping[str, Any], found: Iterable[StepSpot], known: LintContext) -> Iterator[LintFinding]:
+    """Yield a warning for each condition that cannot be read, and for each step that no webhook can complete."""
+    for spot in found:
+        if type_of(spot.step) != WaitForWebhook.type:
+            continue
+        given = spot.step.get("inputParameters")
+        yield from _lint_condition(given if isinstance(given, Mapping) else {}, f"{spot.path}.inputParameters.matches")
+        if known.received is not None and document.get("name") not in known.received:
+            message = (
+                f"No webhook names `{document.get('name')}` among its receiver workflows: "
+                f"`{spot.ref}` waits until it is reported on."
+            )
+            yield LintFinding(WARNING, UNKNOWN_NAME, spot.path, message)
+
+
+def _lint_condition(inputs: Mapping[str, Any], path: str) -> Iterator[LintFinding]:
+    if isinstance(inputs.get("matches"), str):
+        return
+    try:
+        matches = parse_matches(inputs)
+    except ValueError as error:
+        yield LintFinding(WARNING, UNREADABLE, path, str(error))
+        return
+    if not matches:
+        message = "This step has no `matches`, so any event of a receiving webhook completes it."
+        yield LintFinding(WARNING, UNREADABLE, path, message)
+    for each in matches:
+        if fault := path_error(each):
+            yield LintFinding(WARNING, UNREADABLE, path, f"The path `{each}` cannot be read: {fault}.", each)

@@ -10,7 +10,7 @@ from ..expressions import EVALUATORS, ScriptLanguage, evaluator, script_names, w
 from ..step_types.decisions import DecisionStep, Switch
 from ..step_types.loops import DoWhile
 from ..step_types.worker_tasks import HttpPollStep, JsonJqTransform, Lambda, wrap_as_function
-from .lint_references import UNREADABLE, WARNING, LintFinding, closest_name, did_you_mean
+from .findings import UNREADABLE, WARNING, LintFinding, closest_name, did_you_mean
 
 Document = Mapping[str, Any]
 

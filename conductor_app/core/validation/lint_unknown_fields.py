@@ -16,7 +16,7 @@ from ..document.fields import (
     Reader,
 )
 from ..step_types.waiting import Wait
-from .lint_references import HINT, UNKNOWN_FIELD, WARNING, LintFinding, closest_name, did_you_mean
+from .findings import HINT, UNKNOWN_FIELD, WARNING, LintFinding, closest_name, did_you_mean
 
 OTHER_NAMES = frozenset(("workflowTaskType", "callbackFromWorker", "createdBy", "tags", "overwriteTags"))
 """Fields beside those of the tables: another name of `type`, tags, and some that clients send without an effect."""

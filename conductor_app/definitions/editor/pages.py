@@ -25,7 +25,7 @@ from ...access.commands.users import grant_to_current_actor
 from ...core.document.differences import HOLDS_STEPS, semantic_changes
 from ...core.document.json_positions import TextPosition, TextPositions
 from ...core.errors import RequestRefused, ValidationError, ValidationFailed
-from ...core.validation.lint_references import ERROR, HINT, WARNING, LintFinding
+from ...core.validation.findings import ERROR, HINT, WARNING, LintFinding
 from ...events.queries import lint_handler
 from ...utils.differences import diff_hunks
 from ...web.forms import JsonDocumentField, format_json, parse_json_value, syntax_error_text

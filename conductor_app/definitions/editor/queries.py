@@ -20,7 +20,7 @@ from ...core.document.fields import (
 from ...core.step_types import STEP_TYPES
 from ...core.step_types.waiting import WaitForWebhook
 from ...core.validation.checks import ACTIONS, EVENT_HANDLER
-from ...core.validation.lint_references import (
+from ...core.validation.findings import (
     LintContext,
     PayloadShape,
     merge_shapes,

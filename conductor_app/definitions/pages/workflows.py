@@ -25,7 +25,7 @@ from ...ai.pages.usage import model_use_of_workflow
 from ...core.definition import type_of, walk
 from ...core.document.differences import HOLDS_STEPS
 from ...core.errors import RequestRefused
-from ...core.validation.lint_references import LintFinding
+from ...core.validation.findings import LintFinding
 from ...runs.pages.start import StartPages
 from ...runs.pages.view_model import history_strip
 from ...runs.queries.recent import recent_runs_of_workflows

@@ -47,7 +47,7 @@ from ...core.errors import (
     ValidationFailed,
 )
 from ...core.expressions import java_text
-from ...core.validation.lint_references import LintFinding
+from ...core.validation.findings import LintFinding
 from ...db.fields import dumps
 from ...db.transient_errors import describe_transient, discard_broken_connection, is_transient
 from ..request_bodies import log_transient_error

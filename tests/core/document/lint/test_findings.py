@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conductor_app.core.validation.checks import workflow_errors
-from conductor_app.core.validation.lint import lint_definition
-from conductor_app.core.validation.lint_references import (
+from conductor_app.core.validation.findings import (
     ERROR,
     HINT,
     WARNING,
@@ -15,6 +14,7 @@ from conductor_app.core.validation.lint_references import (
     schema_shape,
     value_shape,
 )
+from conductor_app.core.validation.lint import lint_definition
 from conductor_app.core.validation.lint_unknown_fields import lint_task_definition
 from tests.hypothesis_profile import property_settings
 
