@@ -16,11 +16,9 @@ from django.db import connection
 from django.test import RequestFactory
 
 from conductor_app.core.reports import Report
-from conductor_app.runs.commands import repair as run_commands_repair
-from conductor_app.taskcluster.commands import tasks as claims
+from conductor_app.runs.commands import repair
 from conductor_app.taskcluster.commands import tasks as standalone_tasks
-from conductor_app.taskcluster.commands import tasks as task_actions
-from conductor_app.tasks.commands import reports as task_commands
+from conductor_app.tasks.commands import reports
 from tests.builders import policy, step
 from tests.runs.test_parallel import at_once
 from tests.runs.test_statements import CONTROL
@@ -143,13 +141,13 @@ def orders(clock) -> list[str]:
 
 
 def said(run_id: str, ref: str, outcome: str) -> Callable[[], Any]:
-    return lambda: task_commands.report_by_ref(run_id, ref, Report(outcome, {"n": 1}), ACTOR)
+    return lambda: reports.report_by_ref(run_id, ref, Report(outcome, {"n": 1}), ACTOR)
 
 
 def changes_of(run_id: str) -> list[Callable[[], Any]]:
     """Return changes of a run: a retry, progress, completion, and a restart."""
     steps = (("a", "FAILED"), ("a", "COMPLETED"), ("b", "COMPLETED"))
-    return [*(said(run_id, *step) for step in steps), lambda: run_commands_repair.rerun(run_id, ACTOR)]
+    return [*(said(run_id, *step) for step in steps), lambda: repair.rerun(run_id, ACTOR)]
 
 
 def worked_on(run_id: str) -> Act:
@@ -244,7 +242,7 @@ def test_a_change_between_two_statements_of_a_run_reader_is_invisible(api, pages
 
 @pytest.fixture
 def jobs(clock, monkeypatch) -> "Jobs":
-    monkeypatch.setattr(claims, "CLAIM_WAIT_SECONDS", 0.0)
+    monkeypatch.setattr(standalone_tasks, "CLAIM_WAIT_SECONDS", 0.0)
     first = standalone_tasks.create_task(new_task(clock, queue=f"{LINUX}-never", retries=RETRIES))
     return Jobs(clock, first.group_id, first.id)
 
@@ -259,7 +257,7 @@ class Jobs:
     def new(self, number: int) -> str:
         facts = {"group_id": self.group, "requires": (self.first,), "retries": RETRIES}
         task = new_task(self.clock, queue=f"{LINUX}-{number}", definition={"scopes": []}, **facts)
-        return task_actions.apply_action("schedule", standalone_tasks.create_task(task).id, ACTOR).id
+        return standalone_tasks.apply_action("schedule", standalone_tasks.create_task(task).id, ACTOR).id
 
     def tried_again_and_again(self, api: Web, number: int) -> Act:
         """Return a worker that always fails its task; the replies that it receives are checked too."""

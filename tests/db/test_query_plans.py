@@ -8,9 +8,7 @@ from django.db import connection, transaction
 
 from conductor_app.db import statements
 from conductor_app.db.named_statements import FOLDER, HEADER, PARAMETER, NamedStatement
-from conductor_app.runs.store import due as due_rows
-from conductor_app.runs.store import due as outbox_messages
-from conductor_app.runs.store import loading as runs
+from conductor_app.runs.store import due, loading
 from conductor_app.taskcluster import store as standalone_claims
 from conductor_app.taskcluster import store as standalone_tasks
 from conductor_app.tasks import gates
@@ -53,9 +51,9 @@ def test_a_lookup_reads_only_the_attempts_of_the_queues_of_waiting_polls(clock):
 STATEMENTS = {
     **claims.CLAIMS_SQL,
     **standalone_claims.STANDALONE_CLAIMS_SQL,
-    **runs.RUNS_SQL,
-    **due_rows.DUE_ROWS_SQL,
-    **outbox_messages.MESSAGES_SQL,
+    **loading.RUNS_SQL,
+    **due.DUE_ROWS_SQL,
+    **due.MESSAGES_SQL,
     **standalone_tasks.STANDALONE_TASKS_SQL,
     **{statement.name: statement for statement in (gates.COUNT_LEASED, gates.COUNT_STARTS)},
 }

@@ -12,11 +12,10 @@ from pathlib import Path
 import pytest
 
 from conductor_app.scripts import pool as pools
-from conductor_app.scripts import pool as process
 from conductor_app.scripts.pool import Pool
 
 ENGINES = {"javascript_jq": ("javascript", "1"), "monty": ("python", "return 1")}
-SCRIPTS = Path(process.__file__).parent
+SCRIPTS = Path(pools.__file__).parent
 
 
 @pytest.fixture(params=ENGINES)
@@ -74,7 +73,7 @@ def test_helpers_of_root_run_as_another_user(engine):
 @pytest.fixture
 def attempt(monkeypatch):
     """Return a function that evaluates a Python expression in a helper, as an exploited engine could."""
-    monkeypatch.setattr(process, "PROGRAM", Path(__file__).with_name("probe_helper.py"))
+    monkeypatch.setattr(pools, "PROGRAM", Path(__file__).with_name("probe_helper.py"))
     helpers = {}
 
     def evaluate(engine, source):

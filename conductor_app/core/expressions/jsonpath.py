@@ -163,7 +163,7 @@ _OPERATOR = re.compile(r"[<>=!~]+|[A-Za-z]+(?=\s)")
 _PATTERN = re.compile(r"/((?:[^/\\]|\\.)*)/([a-zA-Z]*)", re.DOTALL)
 
 Condition = Any
-"""One of the conditions of `conditions.py`."""
+"""One of the conditions of `jsonpath_conditions.py`."""
 
 
 class ConditionParser:

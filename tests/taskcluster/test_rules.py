@@ -2,11 +2,10 @@
 
 import pytest
 
-from conductor_app.taskcluster.core import decisions as commands
-from conductor_app.taskcluster.core import decisions as reports
+from conductor_app.taskcluster.core import decisions
 from conductor_app.taskcluster.core.decisions import apply_command
 from conductor_app.taskcluster.core.snapshot import ATTEMPT_RESOLUTIONS, PublishMessage, PublishResolution
-from tests.core.standalone.simulated_task import DEADLINE_MS, GRACE_MS, LEASE_MS, StandaloneTaskInMemory
+from tests.taskcluster.simulated_task import DEADLINE_MS, GRACE_MS, LEASE_MS, StandaloneTaskInMemory
 
 
 def published_effects(task: StandaloneTaskInMemory, command) -> list:
@@ -33,7 +32,7 @@ def test_an_end_is_published_and_resolves_the_task_unless_it_is_retried(reason, 
     task = StandaloneTaskInMemory(retries=1)
     task.claim()
 
-    assert published_effects(task, reports.report_attempt(0, reason)) == expected
+    assert published_effects(task, decisions.report_attempt(0, reason)) == expected
 
 
 @pytest.mark.parametrize("reason", sorted(ATTEMPT_RESOLUTIONS))
@@ -41,7 +40,7 @@ def test_without_retries_the_end_of_an_attempt_resolves_its_task(reason):
     task = StandaloneTaskInMemory(retries=0)
     task.claim()
 
-    task.apply_command_and_check(reports.report_attempt(0, reason))
+    task.apply_command_and_check(decisions.report_attempt(0, reason))
 
     assert not task.snapshot.is_open
     assert len(task.attempt_results) == 1
@@ -75,6 +74,6 @@ def test_due_timers_are_handled_before_a_command():
     task.claim()
     task.now += DEADLINE_MS + GRACE_MS
 
-    effects = apply_command(task.snapshot, commands.cancel_if_open, task.now).effects
+    effects = apply_command(task.snapshot, decisions.cancel_if_open, task.now).effects
 
     assert [each.reason for each in effects if isinstance(each, PublishResolution)] == ["exception"]

@@ -1,15 +1,14 @@
-"""Invariants of standalone tasks after arbitrary sequences of commands."""
+"""Invariants of standalone tasks after arbitrary sequences of decisions."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from conductor_app.core.errors import RequestRefused
 from conductor_app.core.primitives import fast_replace
-from conductor_app.taskcluster.core import decisions as commands
-from conductor_app.taskcluster.core import decisions as reports
+from conductor_app.taskcluster.core import decisions
 from conductor_app.taskcluster.core.snapshot import COMPLETED, EXCEPTIONS, FAILED
-from tests.core.standalone.simulated_task import DEADLINE_MS, LEASE_MS, StandaloneTaskInMemory
 from tests.hypothesis_profile import property_settings
+from tests.taskcluster.simulated_task import DEADLINE_MS, LEASE_MS, StandaloneTaskInMemory
 
 REASONS = st.sampled_from([COMPLETED, FAILED, *EXCEPTIONS])
 NUMBERS = st.integers(0, 4)
@@ -30,18 +29,18 @@ def take_step(task: StandaloneTaskInMemory, action: str, *details) -> None:
         case "claims", ():
             task.claim()
         case "reports", (number, reason):
-            task.apply_command_and_check(reports.report_attempt(number, reason))
+            task.apply_command_and_check(decisions.report_attempt(number, reason))
         case "renews", (number,):
-            task.apply_command_and_check(reports.renew_lease(number))
+            task.apply_command_and_check(decisions.renew_lease(number))
         case "waits", (ms,):
             task.later(ms)
         case "released", ():
             task.snapshot = fast_replace(task.snapshot, waits=False)
-            task.apply_command_and_check(commands.satisfy_dependency("other"))
+            task.apply_command_and_check(decisions.satisfy_dependency("other"))
         case "prioritize", (priority,):
-            task.apply_command_and_check(commands.prioritize(priority))
+            task.apply_command_and_check(decisions.prioritize(priority))
         case _:
-            task.apply_command_and_check(getattr(commands, action))
+            task.apply_command_and_check(getattr(decisions, action))
 
 
 @property_settings(150)

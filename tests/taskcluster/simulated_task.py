@@ -5,7 +5,7 @@ from itertools import pairwise
 from conductor_app.core.primitives import fast_replace
 from conductor_app.core.snapshot import NEVER
 from conductor_app.core.states import BLOCKED, LEASED, TASK
-from conductor_app.taskcluster.core import decisions as commands
+from conductor_app.taskcluster.core import decisions
 from conductor_app.taskcluster.core.decisions import Command, apply_command, no_command
 from conductor_app.taskcluster.core.snapshot import ATTEMPT_RESOLUTIONS, MAX_ATTEMPTS, StandaloneTask
 
@@ -32,7 +32,7 @@ class StandaloneTaskInMemory:
             retries_left=retries,
             waits=waits,
         )
-        self.apply_command_and_check(commands.define_task)
+        self.apply_command_and_check(decisions.define_task)
 
     def apply_command_and_check(self, command: Command = no_command) -> None:
         """Apply a command and its consequences, and check the invariants."""
