@@ -156,4 +156,8 @@ CELERY_BEAT_MAX_LOOP_INTERVAL = 1
 # The number of jobs after which beat stores their last runs for the pages: about every ten seconds.
 CELERY_BEAT_SYNC_EVERY = 30
 
-REST_FRAMEWORK = {"DEFAULT_SCHEMA_CLASS": "conductor_app.site.openapi.schema.ConductorSchema"}
+REST_FRAMEWORK = {
+    "DEFAULT_SCHEMA_CLASS": "conductor_app.site.openapi.schema.ConductorSchema",
+    "EXCEPTION_HANDLER": "conductor_app.web.api.operations.exception_handler",
+    "URL_FORMAT_OVERRIDE": None,
+}

@@ -96,7 +96,7 @@ def test_no_other_module_imports_parts_of_gunicorn():
         if name.split(".")[0] == "gunicorn"
     }
 
-    assert {path for path, _ in found} - entry_points == {"gunicorn_internals.py"}
+    assert {path for path, _ in found} - entry_points == {"web/gunicorn_internals.py"}
     assert {name.split(".")[1] for path, name in found if path in entry_points} == {"app"}
 
 

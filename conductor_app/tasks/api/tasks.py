@@ -46,7 +46,7 @@ from ...web.api.permissions import (
     can_poll,
     describe_right,
 )
-from ...web.api.view import ConductorRequest, ConductorView
+from ...web.api.view import ConductorRequest, ConductorView, WorkerRequest, WorkerView
 from ...web.client_views import reply_after, waiting_client
 from ..commands.claims import begin_claim, render_delivered
 from ..commands.reports import Guard, ReportOptions, add_log, renew_lease, report_by_ref, report_task
@@ -90,7 +90,7 @@ MAX_TASKS = 1000
 """The maximum number of tasks of one poll."""
 
 
-class BatchPoll(ConductorView):
+class BatchPoll(WorkerView):
     """GET /api/tasks/poll/batch/{taskType}: claim tasks for a worker; `[]` if there are none."""
 
     operations = {
@@ -104,7 +104,7 @@ class BatchPoll(ConductorView):
         ),
     }
 
-    def get(self, request: ConductorRequest, task_type: str) -> HttpResponse:
+    def get(self, request: WorkerRequest, task_type: str) -> HttpResponse:
         query = request.query
         count, wait_ms = query.integer("count", 1), query.integer("timeout", 100)
         if wait_ms > MAX_WAIT_MS:
@@ -123,7 +123,7 @@ class BatchPoll(ConductorView):
         return reply_after(request, claim, render)
 
 
-class Poll(ConductorView):
+class Poll(WorkerView):
     """GET /api/tasks/poll/{taskType}: claim one task for a worker; 204 if there is none."""
 
     operations = {
@@ -138,13 +138,13 @@ class Poll(ConductorView):
         ),
     }
 
-    def get(self, request: ConductorRequest, task_type: str) -> HttpResponse:
+    def get(self, request: WorkerRequest, task_type: str) -> HttpResponse:
         worker, domain = request.query.text("workerid"), request.query.text("domain")[:MAX_DOMAIN_LENGTH]
         claim = begin_claim(task_type[:MAX_TYPE_LENGTH], worker=worker, domain=domain, client=waiting_client(request))
         return reply_after(request, claim, render_delivered(first_task_reply))
 
 
-def read_report(request: ConductorRequest) -> dict[str, Any]:
+def read_report(request: WorkerRequest) -> dict[str, Any]:
     """Return the body of a report. One with values that cannot be read ends its attempt.
 
     Its worker could only repeat it.
@@ -223,7 +223,7 @@ def report_guard(actor: Actor) -> Guard | None:
     )
 
 
-class TaskUpdates(ConductorView):
+class TaskUpdates(WorkerView):
     """POST /api/tasks: report the result of an attempt, or extend its lease."""
 
     operations = {
@@ -232,13 +232,13 @@ class TaskUpdates(ConductorView):
         ),
     }
 
-    def post(self, request: ConductorRequest) -> HttpResponse:
+    def post(self, request: WorkerRequest) -> HttpResponse:
         result = parse_task_result(read_report(request))
         report_result(result, request.actor)
         return PlainText(result.attempt_id)
 
 
-class TaskUpdatesWithNext(ConductorView):
+class TaskUpdatesWithNext(WorkerView):
     """POST /api/tasks/update-v2: report the result of an attempt and claim the next task of the same queue."""
 
     operations = {
@@ -251,7 +251,7 @@ class TaskUpdatesWithNext(ConductorView):
         ),
     }
 
-    def post(self, request: ConductorRequest) -> HttpResponse:
+    def post(self, request: WorkerRequest) -> HttpResponse:
         result = parse_task_result(read_report(request))
         # Read before the report: a loop that keeps only its last iterations may delete the task as soon as it
         # has ended.

@@ -1,16 +1,9 @@
 """Operations of the API, their replies and their errors.
 
-Responses: JSON, plain text, or no body. Each endpoint has a fixed content type; there is no negotiation.
-
-Error responses in Conductor's format: status, message, and all validation errors of a document (api §3.17).
-
-Findings in the header of a reply that saves a document or starts a workflow.
-
-Clients parse the bodies of these replies, most of which are empty, and ignore headers that they do not know.
-
-Describe an operation of the API: its summary, permission, request and response.
-
-A view declares the operations of its methods; authorization and the OpenAPI document read them there.
+A view declares the operations of its methods; authorization and the OpenAPI document read them there. A reply is JSON,
+plain text, or has no body. Errors have Conductor's format: status, message, and all validation errors of a document
+(api §3.17). Findings are in a header: clients parse the bodies of these replies, most of which are empty, and ignore
+headers that they do not know.
 """
 
 import json
@@ -27,6 +20,7 @@ from django.http import Http404, HttpResponse
 from django.http.multipartparser import MultiPartParserError
 from django.http.request import UnreadablePostError
 from rest_framework.exceptions import MethodNotAllowed
+from rest_framework.renderers import BaseRenderer
 
 from ...access.quotas import Rate
 from ...core.document.fields import FieldTable, Reader
@@ -54,19 +48,39 @@ from ..request_bodies import log_transient_error
 from .permissions import ADMINISTRATORS_ONLY, PermissionRule
 
 
+class JsonRenderer(BaseRenderer):
+    """A document as JSON."""
+
+    media_type, format, charset = "application/json", "json", None
+
+    def render(self, data: Any, accepted_media_type: str | None = None, renderer_context: Any = None) -> bytes:
+        try:
+            return orjson.dumps(data)
+        except TypeError:
+            # Integers beyond 64 bits, or nested deeper than orjson goes.
+            return (dumps(data) or "null").encode()
+
+
+class PlainTextRenderer(BaseRenderer):
+    """A text without quotes, as clients expect ids."""
+
+    media_type, format, charset = "text/plain;charset=UTF-8", "txt", None
+
+    def render(self, data: str, accepted_media_type: str | None = None, renderer_context: Any = None) -> bytes:
+        return data.encode()
+
+
+JSON, TEXT = JsonRenderer(), PlainTextRenderer()
+
+
 def Json(document: Any, status: int = 200) -> HttpResponse:
     """Return a response with a JSON document."""
-    try:
-        body = orjson.dumps(document)
-    except TypeError:
-        # Integers beyond 64 bits, or nested deeper than orjson goes.
-        body = (dumps(document) or "null").encode()
-    return _build_response(body, "application/json", status)
+    return _build_response(JSON.render(document), JSON.media_type, status)
 
 
 def PlainText(text: str, status: int = 200) -> HttpResponse:
-    """Return a response with plain text without quotes, as clients expect ids."""
-    return _build_response(text.encode(), "text/plain;charset=UTF-8", status)
+    """Return a response with plain text."""
+    return _build_response(TEXT.render(text), TEXT.media_type, status)
 
 
 def EmptyOk() -> HttpResponse:
@@ -177,7 +191,8 @@ def _internal_error(error: Exception, context: Mapping[str, Any]) -> HttpRespons
     """Log an internal error and return a response without its details."""
     request = context["request"]
     log.exception("%s %s failed", request.method, request.path)
-    got_request_exception.send(sender=type(context["view"]), request=request)
+    django_request = getattr(request, "_request", request)
+    got_request_exception.send(sender=type(context["view"]), request=django_request)
     message = "The server failed to answer this request; its log says why."
     return Json({"status": 500, "message": message, "instance": HOST_NAME, "retryable": False}, 500)
 

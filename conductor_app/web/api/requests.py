@@ -1,17 +1,7 @@
-"""Requests of the API: bodies, fields, query parameters, uploads.
+"""What requests of the API contain: path and query parameters, JSON documents and their fields, uploads.
 
-Slashes inside names, which SDKs send as `%2F`, as opposed to those between path segments.
-
-Web servers decode the path before any application code runs. So each `%2F` is replaced with a mark until the path is
-split into its parameters.
-
-The request body as JSON of any content type, refused if a database or a client could not store it.
-
-Parse the document of a request by its table of fields: coerce values, or report all errors at once.
-
-Query parameters as their types: booleans in any case, numbers within their bits, lists repeated or with commas.
-
-Request bodies that are files: read in chunks and stored in a seekable temporary file.
+Names in a path may contain slashes, which SDKs send as `%2F`. Web servers decode the path before any application code
+runs, so each `%2F` is replaced with a mark until the path is split into its parameters.
 """
 
 import hashlib
@@ -25,6 +15,8 @@ from urllib.parse import parse_qsl, quote, unquote_to_bytes
 from django.core.files.base import File
 from django.http import HttpRequest, RawPostDataException
 from django.http.request import UnreadablePostError
+from rest_framework.parsers import BaseParser
+from rest_framework.request import Request
 
 from ...core.document.fields import DocumentPosition, FieldTable, read_document
 from ...core.errors import InputInvalid, Invalid, PayloadTooLarge, ValidationError, ValidationFailed
@@ -51,6 +43,15 @@ def unmark_slashes(url_kwargs: dict[str, Any]) -> dict[str, Any]:
     return {
         name: value.replace(SLASH_MARK, "/") if isinstance(value, str) else value for name, value in url_kwargs.items()
     }
+
+
+def clean_path_parameters(request: HttpRequest, url_kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Return path parameters as they were meant: with slashes, and without NUL, which PostgreSQL keeps in no text."""
+    if "\0" in request.path_info:
+        url_kwargs = {
+            name: value.replace("\0", "") if isinstance(value, str) else value for name, value in url_kwargs.items()
+        }
+    return unmark_slashes(url_kwargs) if SLASH_MARK in request.path_info else url_kwargs
 
 
 TOO_DEEP = f"The request body is nested more than {MAX_DEPTH} levels deep."
@@ -112,13 +113,27 @@ def content_length(request: HttpRequest, max_bytes: int) -> int:
     return size
 
 
-def read_json(request: HttpRequest) -> Any:
-    """Return the body as a JSON value.
+class JsonParser(BaseParser):
+    """The body as JSON, whatever type the client declares."""
+
+    media_type = "*/*"
+
+    def parse(self, stream: HttpRequest, media_type: str | None = None, parser_context: Any = None) -> Any:
+        """Return the body of a request as a JSON value.
+
+        Raises:
+            Invalid: when it is missing or invalid.
+        """
+        return parse_json(read_text(stream))
+
+
+def read_json(request: HttpRequest | Request) -> Any:
+    """Return the body as a JSON value. It is parsed once, unless the request is that of a worker, which reads it once.
 
     Raises:
         Invalid: when it is missing or invalid.
     """
-    return parse_json(read_text(request))
+    return request.data if isinstance(request, Request) else parse_json(read_text(request))
 
 
 def parse_json(body: bytes) -> Any:

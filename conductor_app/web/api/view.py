@@ -1,10 +1,17 @@
-"""Base class of the views of Conductor's API, with little overhead between the request and its handler."""
+"""Base classes of the views of Conductor's API, and their policies as classes of Django REST framework."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, ClassVar
 
 from django.http import HttpRequest, HttpResponse
+from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import MethodNotAllowed
+from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.throttling import BaseThrottle
 from rest_framework.views import APIView
 
 from ...access.authentication import Actor, acting_as, authenticate
@@ -12,87 +19,186 @@ from ...access.commands.users import grant_to_creator
 from ...access.quotas import caller_of, require_rate
 from ...core.errors import NotFound
 from ..client_views import ClientView, http_method, render_errors
-from .operations import ApiOperation, exception_handler
-from .requests import SLASH_MARK, QueryParameters, unmark_slashes
+from .operations import ApiOperation, JsonRenderer, PlainTextRenderer, exception_handler
+from .requests import JsonParser, QueryParameters, clean_path_parameters
 
 
-class ConductorRequest(HttpRequest):
-    """The request that a view receives: Django's request with the actor and the query parameters."""
+class WorkerRequest(HttpRequest):
+    """The request that a `WorkerView` receives: Django's request with the actor and the query parameters."""
 
     actor: Actor
     query: QueryParameters
-    created_targets: Sequence[tuple[str, str]]
+
+
+class ConductorRequest(Request):
+    """The request that a view receives: the framework's request with its operation, actor and query parameters."""
+
+    query: QueryParameters
+    created_targets: Sequence[tuple[str, str]] = ()
     """Objects that the request creates: (target type, name)."""
+
+    def __init__(self, request: HttpRequest, operation: ApiOperation, **policies: Any) -> None:
+        super().__init__(request, **policies)
+        self.operation = operation
+        # The framework stores the request in it: a reference cycle, like that of `ClientView.setup`.
+        self.parser_context = {}
+
+    @property
+    def actor(self) -> Actor:
+        """Return the authenticated caller."""
+        return self.user
+
+    @property
+    def stream(self) -> HttpRequest:
+        """Return what the parser reads: the request, since the rules of bodies depend on its headers."""
+        return self._request
+
+
+class CallerAuthentication(BaseAuthentication):
+    """The caller by its token, its browser session, or by open access."""
+
+    def authenticate(self, request: ConductorRequest) -> tuple[Actor, None]:
+        """Return the actor.
+
+        Raises:
+            Unauthenticated: when the credentials are missing or invalid
+            Forbidden: when a page of another site sends the request.
+        """
+        return authenticate(request._request, changes_state=request.operation.changes_state), None
+
+
+class OperationPermission(BasePermission):
+    """The permission that the operation declares."""
+
+    def has_permission(self, request: ConductorRequest, view: "ConductorView") -> bool:
+        """Return True, also for a method that the view does not have, which gets 405.
+
+        Raises:
+            Forbidden: when the actor lacks the permission; the message names it.
+        """
+        if view.find_handler(request) is not None:
+            request.operation.permission.check(request, view.kwargs)
+        return True
+
+
+class QuotaThrottle(BaseThrottle):
+    """The quota of the caller that the operation counts for."""
+
+    def allow_request(self, request: ConductorRequest, view: "ConductorView") -> bool:
+        """Count the request.
+
+        Raises:
+            QuotaExceeded: when the caller has sent too many; it says when to send the request again.
+        """
+        if (rate := request.operation.rate) is not None:
+            require_rate(caller_of(request.actor), rate)
+        return True
+
+
+class FixedContent(BaseContentNegotiation):
+    """The one type of the body and the one type of the reply, whatever types the client names."""
+
+    def select_parser(self, request: Request, parsers: Sequence[Any]) -> Any:
+        return parsers[0]
+
+    def select_renderer(self, request: Request, renderers: Sequence[Any], format_suffix: Any = None) -> tuple[Any, str]:
+        return renderers[0], renderers[0].media_type
 
 
 class ConductorView(ClientView, APIView):
     """Base class of views. The HTTP method selects the handler; exceptions become responses in Conductor's format.
 
-    The framework's steps before a handler (negotiation, parsers, authenticators, throttles) have a fixed result here
-    and are skipped: they took longer than the query of a claim.
+    A handler returns a response of `operations`, which is rendered already, or the framework's `Response`.
     """
 
     operations: ClassVar[Mapping[str, ApiOperation]] = {}
     """The operation of each method. A method that is not declared is for administrators only."""
-    needs_login = True
-    authentication_classes = permission_classes = throttle_classes = parser_classes = renderer_classes = ()
-
-    @classmethod
-    def render_error(cls, request: HttpRequest, error: Exception) -> HttpResponse:
-        """Return the response to an error before the view is called, in Conductor's format."""
-        return exception_handler(error, {"request": request, "view": cls()})
-
-    def dispatch(self, request: ConductorRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        try:
-            request.query = QueryParameters(request)
-            if "\0" in request.path_info:
-                # PostgreSQL cannot store NUL in text, nor compare with it.
-                kwargs = {
-                    name: value.replace("\0", "") if isinstance(value, str) else value for name, value in kwargs.items()
-                }
-            if SLASH_MARK in request.path_info:
-                kwargs = unmark_slashes(kwargs)
-            reply = self._authorize_and_handle(request, kwargs)
-            render_errors(reply, self._render_error)
-        except Exception as error:
-            reply = self._render_error(error)
-        # Replies depend on the caller's permissions and can contain secrets.
-        reply.headers.setdefault("Cache-Control", "no-store")
-        return reply
-
-    def _authorize_and_handle(self, request: ConductorRequest, kwargs: dict[str, str]) -> HttpResponse:
-        """Authenticate and authorize the caller, then call the handler."""
-        if not self.needs_login:
-            return self._find_handler(request)(request, **kwargs)
-        operation = self.operation(http_method(request).lower())
-        request.actor = authenticate(request, changes_state=operation.changes_state)
-        handler = self._find_handler(request)
-        operation.permission.check(request, kwargs)
-        if operation.rate is not None:
-            require_rate(caller_of(request.actor), operation.rate)
-        with acting_as(lambda: request.actor):
-            reply = handler(request, **kwargs)
-        if request.actor.user_id is not None and getattr(request, "created_targets", ()):
-            grant_to_creator(request.actor, request.created_targets)
-        return reply
+    needs_login: Any = True
+    """False for an address that checks no caller, such as a signed link."""
+    authentication_classes = (CallerAuthentication,)
+    permission_classes = (OperationPermission,)
+    throttle_classes = (QuotaThrottle,)
+    parser_classes = (JsonParser,)
+    renderer_classes = (JsonRenderer, PlainTextRenderer)
+    content_negotiation_class = FixedContent
+    metadata_class = None
+    default_response_headers: ClassVar[dict[str, str]] = {}
 
     @classmethod
     def operation(cls, method: str) -> ApiOperation:
         """Return the operation of a method."""
         return cls.operations.get(method, UNDECLARED)
 
-    def _find_handler(self, request: HttpRequest) -> Callable[..., HttpResponse]:
+    @classmethod
+    def render_error(cls, request: HttpRequest, error: Exception) -> HttpResponse:
+        """Return the response to an error before the view is called, in Conductor's format."""
+        return exception_handler(error, {"request": request, "view": cls()})
+
+    def setup(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
+        """Store the request and its query parameters."""
+        super().setup(request, *args, **kwargs)
+        request.query = QueryParameters(request)  # type: ignore[attr-defined]
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Dispatch as the framework does, on behalf of the caller."""
+        with acting_as(lambda: self.request.actor) if self.needs_login else nullcontext():
+            reply = super().dispatch(request, *args, **clean_path_parameters(request, kwargs))
+        # A reply that waits refers to its view: together they would be a reference cycle.
+        del self.response
+        return reply
+
+    def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> ConductorRequest:
+        """Return the request for the handler."""
+        return ConductorRequest(
+            request,
+            self.operation(http_method(request).lower()),
+            parsers=self.get_parsers(),
+            authenticators=self.get_authenticators(),
+            negotiator=self.get_content_negotiator(),
+        )
+
+    def initial(self, request: ConductorRequest, *args: Any, **kwargs: Any) -> None:
+        """Authenticate, authorize and count the caller, if the address checks one."""
+        if self.needs_login:
+            super().initial(request, *args, **kwargs)
+
+    def head(self, request: ConductorRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Handle HEAD as GET; the web server omits the body."""
+        return getattr(self, "get", self.http_method_not_allowed)(request, *args, **kwargs)
+
+    def http_method_not_allowed(self, request: Any, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Refuse a method that the view does not have.
+
+        Raises:
+            MethodNotAllowed: always.
+        """
+        raise MethodNotAllowed(request.method, f"Request method '{request.method}' is not supported")
+
+    def finalize_response(
+        self, request: ConductorRequest, response: HttpResponse, *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        """Complete the reply, also one that waits, and grant the caller access to what the request has created."""
+        try:
+            response = super().finalize_response(request, response, *args, **kwargs)
+            if isinstance(response, Response):
+                response.render()
+            is_done = not getattr(response, "exception", False)
+            if is_done and request.created_targets and request.actor.user_id is not None:
+                grant_to_creator(request.actor, request.created_targets)
+        except Exception as error:
+            response = self.handle_exception(error)
+        return self._complete(response)
+
+    def _complete(self, reply: HttpResponse) -> HttpResponse:
+        render_errors(reply, self.handle_exception)
+        # Replies depend on the caller's permissions and can contain secrets.
+        reply.headers.setdefault("Cache-Control", "no-store")
+        return reply
+
+    def find_handler(self, request: HttpRequest | Request) -> Callable[..., HttpResponse] | None:
+        """Return the handler of a request, None if the view does not have its method."""
         name = http_method(request).lower()
-        handler = getattr(self, name, None) if name in HANDLED_METHODS else None
-        if handler is None:
-            raise MethodNotAllowed(request.method, f"Request method '{request.method}' is not supported")
-        return handler
-
-    def get_exception_handler(self) -> Callable[..., HttpResponse]:
-        return exception_handler
-
-    def _render_error(self, error: Exception) -> HttpResponse:
-        return self.get_exception_handler()(error, {"request": self.request, "view": self})
+        return getattr(self, name, None) if name in HANDLED_METHODS else None
 
     @property
     def allowed_methods(self) -> list[str]:
@@ -104,11 +210,32 @@ UNDECLARED = ApiOperation("")
 HANDLED_METHODS = ("get", "post", "put", "delete")
 
 
+class WorkerView(ConductorView):
+    """Base class of the polls and reports of workers, which are almost all requests of a busy server.
+
+    It checks what other views check, without the framework's request, negotiation and policy objects.
+    """
+
+    def dispatch(self, request: WorkerRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        try:
+            kwargs = clean_path_parameters(request, kwargs)
+            operation = self.operation(http_method(request).lower())
+            request.actor = authenticate(request, changes_state=operation.changes_state)
+            handler = self.find_handler(request) or self.http_method_not_allowed
+            operation.permission.check(request, kwargs)
+            if operation.rate is not None:
+                require_rate(caller_of(request.actor), operation.rate)
+            with acting_as(lambda: request.actor):
+                reply = handler(request, **kwargs)
+        except Exception as error:
+            reply = self.handle_exception(error)
+        return self._complete(reply)
+
+
 class UnknownAddress(ConductorView):
     """Every other address under /api, for every method."""
 
     schema = None
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        error = NotFound(f"No endpoint {request.method} {request.path}.")
-        return self.get_exception_handler()(error, {"request": request, "view": self})
+        return self.handle_exception(NotFound(f"No endpoint {request.method} {request.path}."))
