@@ -23,25 +23,22 @@ class ConductorConfig(AppConfig):
         from .access import secrets as masking
         from .access.commands import applications as cleanup_on_delete
         from .access.sign_in import throttle as sign_in_signals
-        from .ai.commands import budgets as budget_settings
-        from .ai.commands import prompts as trials
-        from .ai.commands.vectors import executes_ai_tasks
-        from .ai.queries import budgets as budget_holds
+        from .ai import wiring as ai
         from .core.step_types import unregister_ai_types
         from .processes import job_trigger, message_handlers
+        from .system_tasks import registry
         from .telemetry import spans
 
         job_trigger.connect_triggers()
         spans.start_tracing(conf.traces_endpoint)
         change_signals.connect_access_signals()
         cleanup_on_delete.connect_cleanup_signals()
-        budget_settings.connect_model_limits()
-        budget_holds.connect_budget_holds()
         masking.register_decryption()
         sign_in_signals.connect_sign_in_signals()
         message_handlers.connect_handlers()
-        trials.register_testers(load_model_testers)
-        if not executes_ai_tasks():
+        registry.register_workers(SYSTEM_TASKS, load_system_workers)
+        ai.connect()
+        if not registry.slow_queues():
             unregister_ai_types()
         # The last app: when it has migrated, all tables and permissions exist.
         last = apps.get_app_config("django_celery_beat")
@@ -74,12 +71,18 @@ def sync_clients(**_: Any) -> None:
     ensure_first_access()
 
 
-def load_model_testers() -> Any:
-    """Return the functions of the built-in workers that try prompts and connections, imported at their first use."""
-    from .ai.commands.prompts import Testers
-    from .ai.workers.trials import test_connection, test_prompt
+SYSTEM_TASKS = ("HTTP", "HTTP_POLL", "JDBC", "EVENT", "KAFKA_PUBLISH")
+"""The types of tasks that `load_system_workers` returns the workers of."""
 
-    return Testers(test_prompt, test_connection)
+
+def load_system_workers() -> Any:
+    """Return the workers of HTTP, SQL, Kafka and events, imported at their first use."""
+    from .system_tasks.http import Http
+    from .system_tasks.http_poll import HttpPoll
+    from .system_tasks.publishing import EventWorker, KafkaPublish
+    from .system_tasks.sql import Jdbc
+
+    return (Http(), HttpPoll(), Jdbc(), EventWorker(), KafkaPublish())
 
 
 def check_settings(**_: Any) -> list[Error]:

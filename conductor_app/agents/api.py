@@ -7,10 +7,9 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.decorators import method_decorator
 from django.views.decorators.csrf import csrf_exempt
 
-from ..access import authentication as cross_site
 from ..access import tokens
-from ..access import tokens as access_keys
-from ..access.authentication import Actor, authenticate
+from ..access.authentication import Actor, authenticate, reject_cross_site_requests
+from ..access.tokens import verify_key
 from ..core.errors import Forbidden, RequestRefused, Unauthenticated
 from ..db.transient_errors import describe_transient, discard_broken_connection, is_transient
 from ..settings import conf
@@ -60,7 +59,7 @@ def _authenticate(request: HttpRequest) -> Actor:
         Unauthenticated: when the credentials are missing or invalid.
         Forbidden: when a page of another site sends the request.
     """
-    cross_site.reject_cross_site_requests(request)
+    reject_cross_site_requests(request)
     scheme, _, credentials = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
     if conf.api_access != "open":
         if scheme.lower() == "bearer":
@@ -82,7 +81,7 @@ def _token_of_key(credentials: str) -> str:
         key_id, _, secret = base64.b64decode(credentials, validate=True).decode().partition(":")
     except (binascii.Error, UnicodeDecodeError):
         raise Unauthenticated("The credentials of the header Authorization are not valid base64.") from None
-    key = access_keys.verify_key(key_id.replace("\0", ""), secret)
+    key = verify_key(key_id.replace("\0", ""), secret)
     return tokens.issue_token(key.id, key.application.name)
 
 

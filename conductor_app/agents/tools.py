@@ -1,7 +1,4 @@
-"""The tools that agents may call. Each tool is one request of the API, with the permissions of its caller.
-
-Requests to the API from inside the process, with the identity of another request.
-"""
+"""The tools that agents may call. Each tool is one request of the API, with the permissions of its caller."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -20,6 +17,9 @@ from ..web.api.requests import mark_slashes
 Arguments = Mapping[str, Any]
 Schema = dict[str, Any]
 MAX_LISTED = 100
+PREFIX = "/api"
+COPIED = ("REMOTE_ADDR", "SERVER_NAME", "SERVER_PORT", "SERVER_PROTOCOL", "wsgi.url_scheme")
+HEADERS = ("HTTP_X_AUTHORIZATION", "HTTP_HOST", "HTTP_ORIGIN", "HTTP_SEC_FETCH_SITE", "HTTP_X_FORWARDED_PROTO")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,6 @@ def _apply(arguments: Arguments) -> ApiCall:
 
 RUN_ID = _text("Id of the run (workflow execution).", minLength=1)
 TASK_ID = _text("Id of the task, such as `taskId` of a run's task.", minLength=1)
-
 TOOLS: tuple[AgentTool, ...] = (
     AgentTool(
         "search_runs",
@@ -259,11 +258,6 @@ TOOLS: tuple[AgentTool, ...] = (
     ),
 )
 TOOL_BY_NAME = {tool.name: tool for tool in TOOLS}
-
-
-PREFIX = "/api"
-COPIED = ("REMOTE_ADDR", "SERVER_NAME", "SERVER_PORT", "SERVER_PROTOCOL", "wsgi.url_scheme")
-HEADERS = ("HTTP_X_AUTHORIZATION", "HTTP_HOST", "HTTP_ORIGIN", "HTTP_SEC_FETCH_SITE", "HTTP_X_FORWARDED_PROTO")
 
 
 def call_api(call: ApiCall, original: HttpRequest) -> HttpResponse:

@@ -1,12 +1,6 @@
-"""Tables of integrations, calls of models and vectors.
+"""Tables of integrations, prompts, calls of models, budgets and vectors.
 
-Integrations with providers of models, vector indexes and MCP servers, and the models or indexes of each.
-
-Calls of models: their replies, tokens and cost, and the budgets that limit them.
-
-All amounts are integers in millionths of the currency of the prices (`AI_CURRENCY`).
-
-Documents with embeddings, for the search by similarity.
+Amounts are integers in millionths of the currency of the prices (`AI_CURRENCY`).
 """
 
 from django.db import models
@@ -15,6 +9,9 @@ from django.db.models.functions import Length
 
 from ..access.models import NamedValue
 from ..db.fields import Authored, DocumentField, IdField, MomentField
+
+L2, COSINE, INNER_PRODUCT = METRICS = ("l2", "cosine", "inner_product")
+"""The metrics of distance. A smaller value is nearer; the inner product is negative for that reason."""
 
 
 class Integration(NamedValue):
@@ -242,10 +239,6 @@ class BudgetHold(models.Model):
 
     def __str__(self) -> str:
         return f"{self.attempt_id} until {self.until}"
-
-
-L2, COSINE, INNER_PRODUCT = METRICS = ("l2", "cosine", "inner_product")
-"""The metrics of distance. A smaller value is nearer; the inner product is negative for that reason."""
 
 
 class VectorDocument(models.Model):

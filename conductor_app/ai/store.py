@@ -1,11 +1,4 @@
-"""Budgets of calls of models, and writes of usage.
-
-Which budgets apply to a call of a model, and what is spent of them.
-
-Write the hourly usage of models.
-
-Write the versions of indexes of vectors.
-"""
+"""Write usage and versions of indexes, and read which budgets apply to a call and what is spent of them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,6 +24,18 @@ RUNS_BELOW = (
     "WITH RECURSIVE tree (id) AS (SELECT id FROM conductor_run WHERE id = %s UNION ALL "
     "SELECT below.id FROM tree JOIN conductor_run below ON below.parent_id = tree.id AND NOT (below.parent_id = '')) "
     "SELECT id FROM tree"
+)
+KEY = ("hour", "integration", "model", "definition", "caller")
+SUMS = ("calls", "failures", "prompt_tokens", "completion_tokens", "cost", "duration_ms")
+COLUMNS = (*KEY, *SUMS)
+ADD_USAGE = (
+    f"INSERT INTO conductor_modelusage ({', '.join(COLUMNS)}) VALUES ({', '.join(['%s'] * len(COLUMNS))}) "
+    f"ON CONFLICT ({', '.join(KEY)}) DO UPDATE SET "
+    + ", ".join(f"{column} = conductor_modelusage.{column} + excluded.{column}" for column in SUMS)
+)
+REPLACE_VERSION = (
+    'INSERT INTO conductor_vectorindexversion (database, "index", version) VALUES (%s, %s, %s) '
+    'ON CONFLICT (database, "index") DO UPDATE SET version = excluded.version'
 )
 
 
@@ -196,16 +201,6 @@ def spent_before(budget: ModelBudget, now: int) -> Spent:
     return Spent.from_sums(rows.aggregate(**SPENT_SUMS))
 
 
-KEY = ("hour", "integration", "model", "definition", "caller")
-SUMS = ("calls", "failures", "prompt_tokens", "completion_tokens", "cost", "duration_ms")
-COLUMNS = (*KEY, *SUMS)
-ADD_USAGE = (
-    f"INSERT INTO conductor_modelusage ({', '.join(COLUMNS)}) VALUES ({', '.join(['%s'] * len(COLUMNS))}) "
-    f"ON CONFLICT ({', '.join(KEY)}) DO UPDATE SET "
-    + ", ".join(f"{column} = conductor_modelusage.{column} + excluded.{column}" for column in SUMS)
-)
-
-
 def add_usage(key: Sequence[Any], sums: Sequence[int]) -> None:
     """Add to the usage of one hour. `key`: the values of KEY. `sums`: those of SUMS."""
     execute(ADD_USAGE, [*key, *sums])
@@ -226,12 +221,6 @@ def _delete_oldest(table: str, column: str, before: int, limit: int) -> int:
         f"DELETE FROM {table} WHERE id IN (SELECT id FROM {table} WHERE {column} < %s ORDER BY {column} LIMIT %s)",
         [before, limit],
     )
-
-
-REPLACE_VERSION = (
-    'INSERT INTO conductor_vectorindexversion (database, "index", version) VALUES (%s, %s, %s) '
-    'ON CONFLICT (database, "index") DO UPDATE SET version = excluded.version'
-)
 
 
 def replace_version(database: str, index: str) -> None:

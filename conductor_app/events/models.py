@@ -1,9 +1,4 @@
-"""Tables of events, event handlers and webhooks.
-
-Event handlers, and the results of each event: the handlers, their conditions, and their actions.
-
-Attempts that wait for webhooks, indexed by their conditions.
-"""
+"""Tables of events, event handlers, their results, and webhooks."""
 
 from django.db import models
 

@@ -1,13 +1,4 @@
-"""Queries about events, sources, handlers and webhooks.
-
-Search for received events by their outcome, in pages, each with the results of its handlers.
-
-Sources of events: this server, webhooks, and the messaging systems of the settings.
-
-Lint findings on event handlers, and the last verdict of each handler.
-
-Tasks that wait for the events of a webhook.
-"""
+"""Queries about events, their sources, event handlers and webhooks."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -49,6 +40,20 @@ SEARCHED_ROWS = 3_000
 """Events that one page scans if no index covers the whole filter."""
 PLACE = re.compile(r"\d{1,15}\.\d{1,18}")
 MAX_NEW_EVENTS = 100
+WEBHOOK = "webhook"
+SILENT_MS = 60_000
+"""A listener that has not reported for this long counts as gone."""
+LIMIT = 500
+SETTINGS = {
+    "amqp_queue": "event_queues_amqp_url",
+    "amqp_exchange": "event_queues_amqp_url",
+    "redis": "event_queues_redis_url",
+    "kafka": "event_queues_kafka_servers",
+    "nats": "event_queues_nats_url",
+}
+"""The messaging systems, each with the setting that holds its address."""
+GRAVITY = {ERROR: 0, WARNING: 1, HINT: 2}
+MAX_SHOWN = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,20 +208,6 @@ def handler_results(delivery: EventDelivery) -> list[HandlerResult]:
     return [HandlerResult(verdict, actions.get(verdict.handler, [])) for verdict in delivery.verdicts.all()]
 
 
-WEBHOOK = "webhook"
-SILENT_MS = 60_000
-"""A listener that has not reported for this long counts as gone."""
-LIMIT = 500
-SETTINGS = {
-    "amqp_queue": "event_queues_amqp_url",
-    "amqp_exchange": "event_queues_amqp_url",
-    "redis": "event_queues_redis_url",
-    "kafka": "event_queues_kafka_servers",
-    "nats": "event_queues_nats_url",
-}
-"""The messaging systems, each with the setting that holds its address."""
-
-
 def provider_of(event: str) -> str:
     """Return the part of an event name that identifies its source."""
     return event.partition(":")[0]
@@ -287,9 +278,6 @@ def newest_by_event(events: Sequence[str]) -> dict[str, int]:
     return dict(rows.values_list("event", "received_at"))
 
 
-GRAVITY = {ERROR: 0, WARNING: 1, HINT: 2}
-
-
 def lint_handler(read: Mapping[str, Any], validation_errors: Iterable[ValidationError]) -> list[LintFinding]:
     """Return all findings on a handler, most severe first. `read`: the handler with converted fields."""
     refused = [LintFinding(ERROR, "refused", each.path, each.message) for each in validation_errors]
@@ -358,9 +346,6 @@ def with_last_verdict(rows: QuerySet[EventHandler]) -> QuerySet[EventHandler]:
     """Annotate handlers with the time (`last_at`) and outcome (`last_outcome`) of their last event."""
     newest = HandlerEvaluation.objects.filter(handler=OuterRef("name")).order_by("-at", "-pk")
     return rows.annotate(last_at=Subquery(newest.values("at")[:1]), last_outcome=Subquery(newest.values("outcome")[:1]))
-
-
-MAX_SHOWN = 50
 
 
 def waiting_tasks(receivers: Mapping[str, int]) -> list[tuple[Attempt, dict[str, Any]]]:

@@ -1,15 +1,4 @@
-"""The providers of sinks, to which events are published, and of queues, from which they are received.
-
-The interface of event providers.
-
-The internal provider: an event is an outbox message of this server.
-
-The Kafka provider. A sink is a topic.
-
-The AMQP and Redis providers, on kombu, which Celery installs.
-
-The NATS provider. A sink is a subject. NATS stores no messages: only current subscribers receive them.
-"""
+"""The providers of sinks, to which events are published, and of queues, from which they are received."""
 
 import asyncio
 import json
@@ -27,10 +16,47 @@ from kombu.exceptions import KombuError, SerializationError
 
 from ..core.events import INTERNAL
 from ..settings import conf
-from .commands import intake as event_intake
+from .commands.intake import publish_internal_event
 
 MessageHandler = Callable[[str, Any], None]
 """Processes an event. Arguments: its id, which is the same in repeated deliveries, and its payload."""
+MAX_MS = 10_000
+LOOK_SECONDS = 0.5
+GROUP = "conductor"
+KAFKA_ID_HEADER = "message-id"
+KAFKA_LOGGER = logging.getLogger("kafka")
+"""Without this logger, librdkafka writes to standard error."""
+KAFKA_NOT_NOW = (
+    *("_MSG_TIMED_OUT", "_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE", "_QUEUE_FULL"),
+    *("NETWORK_EXCEPTION", "REQUEST_TIMED_OUT", "BROKER_NOT_AVAILABLE", "LEADER_NOT_AVAILABLE"),
+    *("NOT_LEADER_FOR_PARTITION", "NOT_ENOUGH_REPLICAS", "NOT_ENOUGH_REPLICAS_AFTER_APPEND", "KAFKA_STORAGE_ERROR"),
+)
+"""The names of the errors of a cluster that does not answer, or that no message can reach at present."""
+_lock = Lock()
+_producers: dict[tuple[int, str], Any] = {}
+MAX_PRODUCERS = 20
+CONNECT_SECONDS = 5
+ANSWER_SECONDS = 15
+PREFETCHED = 10
+KOMBU_NOT_NOW = frozenset({"ClusterDownError", "MasterDownError", "OutOfMemoryError", "ReadOnlyError", "TryAgainError"})
+"""Errors of Redis about its state. Its library classifies them like refusals of a command."""
+NATS_ID_HEADER = "Nats-Msg-Id"
+
+
+def publish(sink: str, message_id: str, payload: dict[str, Any]) -> None:
+    """Publish an event to a sink, `provider:queue`.
+
+    Raises:
+        SinkUnavailable: when the sink cannot be reached.
+        SinkFailed: when it is unknown or refuses the event. The message is readable for users.
+    """
+    name, _, queue = sink.partition(":")
+    provider = PROVIDERS.get(name)
+    if provider is None:
+        raise SinkFailed(f"The sink '{sink[:200]}' has an unknown provider. Use one of: {', '.join(PROVIDERS)}.")
+    if not queue:
+        raise SinkFailed(f"The sink '{sink[:200]}' has no queue. Use the form {name}:orders.")
+    provider.publish(queue, message_id, payload)
 
 
 class SinkFailed(Exception):
@@ -114,21 +140,7 @@ class Internal(Provider):
     name = INTERNAL
 
     def publish(self, queue: str, message_id: str, payload: dict[str, Any]) -> None:
-        event_intake.publish_internal_event(f"{INTERNAL}:{queue}", message_id, payload)
-
-
-MAX_MS = 10_000
-LOOK_SECONDS = 0.5
-GROUP = "conductor"
-ID_HEADER = "message-id"
-KAFKA_LOGGER = logging.getLogger("kafka")
-"""Without this logger, librdkafka writes to standard error."""
-NOT_NOW = (
-    *("_MSG_TIMED_OUT", "_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE", "_QUEUE_FULL"),
-    *("NETWORK_EXCEPTION", "REQUEST_TIMED_OUT", "BROKER_NOT_AVAILABLE", "LEADER_NOT_AVAILABLE"),
-    *("NOT_LEADER_FOR_PARTITION", "NOT_ENOUGH_REPLICAS", "NOT_ENOUGH_REPLICAS_AFTER_APPEND", "KAFKA_STORAGE_ERROR"),
-)
-"""The names of the errors of a cluster that does not answer, or that no message can reach at present."""
+        publish_internal_event(f"{INTERNAL}:{queue}", message_id, payload)
 
 
 class Kafka(Provider):
@@ -142,7 +154,7 @@ class Kafka(Provider):
 
     def publish(self, queue: str, message_id: str, payload: dict[str, Any]) -> None:
         self.require_configured()
-        headers = [(ID_HEADER, message_id.encode())]
+        headers = [(KAFKA_ID_HEADER, message_id.encode())]
         send_message(
             conf.event_queues_kafka_servers, queue, json.dumps(payload).encode(), message_id.encode(), headers, self
         )
@@ -183,14 +195,9 @@ class Kafka(Provider):
 def _message_id(message: Any) -> str:
     """Return the sender's id of a message, or its position, which is the same in every delivery."""
     for name, value in message.headers() or ():
-        if name == ID_HEADER and value:
+        if name == KAFKA_ID_HEADER and value:
             return value.decode("utf-8", "replace")
     return f"{message.topic()}-{message.partition()}-{message.offset()}"
-
-
-_lock = Lock()
-_producers: dict[tuple[int, str], Any] = {}
-MAX_PRODUCERS = 20
 
 
 def send_message(
@@ -221,7 +228,7 @@ def send_message(
     if not outcome and unconfirmed:
         raise SinkUnavailable(f"kafka did not answer within {max_ms / 1000:g} s.")
     if outcome and (refusal := outcome[0]) is not None:
-        failure = SinkUnavailable if refusal.name() in NOT_NOW else SinkFailed
+        failure = SinkUnavailable if refusal.name() in KAFKA_NOT_NOW else SinkFailed
         raise failure(f"kafka did not accept the message: {refusal.str()}.")
 
 
@@ -242,15 +249,6 @@ def _producer(kafka: Any, servers: str) -> Any:
                 }
             )
         return _producers[place]
-
-
-CONNECT_SECONDS = 5
-ANSWER_SECONDS = 15
-PREFETCHED = 10
-KOMBU_PROVIDER_NOT_NOW = frozenset(
-    {"ClusterDownError", "MasterDownError", "OutOfMemoryError", "ReadOnlyError", "TryAgainError"}
-)
-"""Errors of Redis about its state. Its library classifies them like refusals of a command."""
 
 
 class KombuProvider(Provider):
@@ -285,9 +283,7 @@ class KombuProvider(Provider):
                 self._put(connection, exchange, key, source, message_id, payload)
         except (*refusals, *connection.connection_errors, KombuError, MessageNacked, OSError) as error:
             name = type(error).__name__
-            is_later_possible = (
-                isinstance(error, RecoverableChannelError | InternalError) or name in KOMBU_PROVIDER_NOT_NOW
-            )
+            is_later_possible = isinstance(error, RecoverableChannelError | InternalError) or name in KOMBU_NOT_NOW
             if isinstance(error, refusals) and not is_later_possible:
                 raise SinkFailed(f"{self.name} did not accept the event: {name}.") from error
             raise SinkUnavailable(f"{self.name} cannot be reached: {name}.") from error
@@ -381,9 +377,6 @@ def parse_queue(queue: str) -> tuple[str, dict[str, str]]:
     return name, dict(parse_qsl(options))
 
 
-NATS_ID_HEADER = "Nats-Msg-Id"
-
-
 class Nats(Provider):
     """The configured server. A sink is written `nats:subject`."""
 
@@ -453,19 +446,3 @@ async def _consume(nats: Any, subject: str, handle_message: MessageHandler, is_s
 PROVIDERS: dict[str, Provider] = {
     provider.name: provider for provider in (Internal(), AmqpQueue(), AmqpExchange(), Redis(), Kafka(), Nats())
 }
-
-
-def publish(sink: str, message_id: str, payload: dict[str, Any]) -> None:
-    """Publish an event to a sink, `provider:queue`.
-
-    Raises:
-        SinkUnavailable: when the sink cannot be reached.
-        SinkFailed: when it is unknown or refuses the event. The message is readable for users.
-    """
-    name, _, queue = sink.partition(":")
-    provider = PROVIDERS.get(name)
-    if provider is None:
-        raise SinkFailed(f"The sink '{sink[:200]}' has an unknown provider. Use one of: {', '.join(PROVIDERS)}.")
-    if not queue:
-        raise SinkFailed(f"The sink '{sink[:200]}' has no queue. Use the form {name}:orders.")
-    provider.publish(queue, message_id, payload)

@@ -23,11 +23,13 @@ def connect_triggers() -> None:
 
 def trigger_built_in_workers(queues: Collection[str]) -> None:
     """Fire the trigger for each attempt of a built-in worker."""
-    from conductor_app.system_tasks.registry import AI_QUEUES, WORKERS
+    from conductor_app.system_tasks.registry import fast_queues, slow_queues
 
     for queue in queues:
-        if queue in WORKERS:
-            (_model_trigger if queue in AI_QUEUES else _trigger).value.fire()
+        if queue in fast_queues():
+            _trigger.value.fire()
+        elif queue in slow_queues():
+            _model_trigger.value.fire()
 
 
 class JobTrigger:

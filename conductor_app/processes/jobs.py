@@ -18,7 +18,7 @@ from conductor_app.processes.periodic_jobs import SWEEP_SECONDS
 from conductor_app.processes.sweep_loop import TICK_SECONDS, start_watchdog, sweep_until_time
 from conductor_app.processes.sweeps import SWEEP_BATCH, due_jobs
 from conductor_app.settings import conf
-from conductor_app.system_tasks.registry import AI_QUEUES, QUEUES
+from conductor_app.system_tasks.registry import fast_queues, slow_queues
 from conductor_app.telemetry import log_context
 from conductor_app.telemetry import metrics as pool_metrics
 from conductor_app.utils import clock
@@ -55,7 +55,7 @@ def sweep(seconds: float = SWEEP_SECONDS + OVERLAP_SECONDS) -> None:
 
 def start_due_jobs() -> None:
     """Start the jobs that have something to do in threads of this process, without the broker."""
-    for name in due_jobs(QUEUES, tuple(AI_QUEUES)):
+    for name in due_jobs(fast_queues(), slow_queues()):
         Thread(target=_run_job, args=(name,), name=name).start()
 
 
@@ -80,7 +80,7 @@ def work() -> None:
 
     with _acquire(_working) as is_mine:
         if is_mine:
-            _run_each(partial(run_built_in_workers, _stopping.is_set, QUEUES))
+            _run_each(partial(run_built_in_workers, _stopping.is_set, fast_queues()))
     with _acquire(_publishing) as is_mine:
         if is_mine:
             _run_each(partial(publish_due_events, _stopping.is_set), partial(publish_due_messages, _stopping.is_set))
@@ -98,7 +98,7 @@ def execute_ai_tasks() -> None:
 
     with _acquire(_calling_models) as is_mine:
         # The end of one task may put the next one of its run into a queue that was empty before.
-        while is_mine and run_built_in_workers(_stopping.is_set, AI_QUEUES):
+        while is_mine and run_built_in_workers(_stopping.is_set, slow_queues()):
             pass
 
 

@@ -1,12 +1,6 @@
-"""HTTP tasks: parse the request, send it, convert the reply.
+"""HTTP tasks: one request, with its reply as the output of the task.
 
-Parse the request in the input of an HTTP task.
-
-Convert replies to HTTP requests to results of tasks.
-
-Send the requests of HTTP tasks, with redirects, within the operator's limits and through the network guard.
-
-HTTP tasks: one request, with its reply as the output of the task.
+Requests are sent within the operator's limits and through the network guard, redirects included.
 """
 
 import json
@@ -27,11 +21,11 @@ import requests
 from requests.structures import CaseInsensitiveDict
 from urllib3 import exceptions as broken
 
-from conductor_app.core.expressions import quote_value
-from conductor_app.core.step_types.worker_tasks import HttpStep
-from conductor_app.db.transient_errors import own_error_of_exchange
-from conductor_app.settings import conf
-from conductor_app.system_tasks.network_guard import (
+from ..core.expressions import quote_value
+from ..core.step_types.worker_tasks import HttpStep
+from ..db.transient_errors import own_error_of_exchange
+from ..settings import conf
+from .network_guard import (
     AddressRefused,
     Deadline,
     Guard,
@@ -39,7 +33,7 @@ from conductor_app.system_tasks.network_guard import (
     GuardIneffective,
     require_effective_guard,
 )
-from conductor_app.system_tasks.worker import BuiltInWorker, WorkResult
+from .registry import BuiltInWorker, WorkResult
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
 DEFAULT_TIMEOUT = 3000
@@ -51,10 +45,14 @@ TRANSPORT_HEADERS = frozenset(
 PRIVATE_HEADERS = frozenset(("authorization", "cookie", "proxy-authorization"))
 HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
-
-
-class InvalidHttpRequest(Exception):
-    """The input of the task does not describe a valid request."""
+CHUNK = 1 << 16
+MAX_EXCERPT_LENGTH = 1000
+FAILURE = "Failed to invoke HTTP task due to:"
+# Codecs that Python lists as encodings, but that take quadratic time or produce strings that cannot be encoded.
+IGNORED_CODECS = frozenset(("idna", "punycode", "raw_unicode_escape", "unicode_escape", "utf_7"))
+REDIRECTS = (301, 302, 303, 307, 308)
+MAX_REDIRECTS = 5
+TIMEOUT_TEXT = "the exchange took longer than {:g} s"
 
 
 @dataclass(frozen=True)
@@ -86,6 +84,156 @@ class Request:
             method = "HEAD" if self.method == "HEAD" else "GET"
             return replace(self, uri=uri, headers=drop_headers(headers, ("content-type",)), method=method, body=None)
         return replace(self, uri=uri, headers=headers)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """The reply to a request, with its body."""
+
+    request: Request
+    response: requests.Response
+    content: bytes
+
+    @property
+    def outcome(self) -> WorkResult:
+        """Return the result: success for 2xx. The `response` of a failure is text, as Conductor's clients expect it."""
+        status, text = (
+            self.response.status_code,
+            decode_body(self.content, self.response.headers.get("content-type", "")),
+        )
+        if status >= 400:
+            status_line = f"{status} {self.response.reason or ''}".strip()[:200] + f" ({self.request})"
+            output = {
+                "response": f"{status_line}: {text[:MAX_EXCERPT_LENGTH]}" if text else status_line,
+                "statusCode": status,
+            }
+            return WorkResult("FAILED", output, f"{FAILURE} {status_line}")
+        output = {"response": self._describe_body(parse_json_body(text))}
+        if not 200 <= status < 300:
+            return WorkResult("FAILED", output, text[:MAX_EXCERPT_LENGTH] or f"{FAILURE} {status} ({self.request})")
+        return WorkResult("IN_PROGRESS" if self.request.is_async else "COMPLETED", output)
+
+    def _describe_body(self, body: Any) -> dict[str, Any]:
+        headers = self.response.raw.headers
+        return {
+            "statusCode": self.response.status_code,
+            "reasonPhrase": self.response.reason or "",
+            "headers": {name: headers.getlist(name) for name in headers},
+            "body": body,
+        }
+
+
+class InvalidHttpRequest(Exception):
+    """The input of the task does not describe a valid request."""
+
+
+class NoReply(Exception):
+    """The exchange ended without a reply that can be the output of the task."""
+
+
+class RequestFailed(Exception):
+    """The request has no reply. `outcome`: the result of the task; `is_retryable`: True if a retry may succeed."""
+
+    def __init__(self, outcome: WorkResult, is_retryable: bool = False) -> None:
+        super().__init__(outcome.reason)
+        self.outcome, self.is_retryable = outcome, is_retryable
+
+
+@dataclass(frozen=True)
+class HttpLimits:
+    """Limits of HTTP tasks, set by the operator."""
+
+    allowed_networks: tuple[str, ...] = ()
+    total_seconds: float = 60
+    max_bytes: int = 10 << 20
+
+
+def configured_limits() -> HttpLimits:
+    """Return the limits in this server's settings."""
+    return HttpLimits(conf.http_task_allowed_networks)
+
+
+class HttpTransport:
+    """The connections of the HTTP workers, per thread, and only to addresses that the guard permits."""
+
+    def __init__(self, limits: Callable[[], HttpLimits] = configured_limits) -> None:
+        self._limits, self._thread = limits, threading.local()
+        self._guard = Guard(lambda: limits().allowed_networks)
+
+    def reply_to(self, inputs: dict[str, Any]) -> Reply:
+        """Return the reply to the request in a task's input.
+
+        Raises:
+            RequestFailed: when there is no reply.
+            OSError: when this server is the cause, for example because it has too many open files.
+        """
+        try:
+            request = parse_request(inputs)
+        except InvalidHttpRequest as error:
+            raise RequestFailed(failure_result(str(error))) from error
+        limits = self._limits()
+        with Deadline(limits.total_seconds) as deadline:
+            try:
+                return self._exchange(request, limits, deadline)
+            except AddressRefused as refusal:
+                raise RequestFailed(refusal_result(request, refusal)) from refusal
+            except GuardIneffective as error:
+                raise RequestFailed(failure_result(str(error)), is_retryable=True) from error
+            except CONNECTION_ERRORS as error:
+                if own := own_error_of_exchange(error):
+                    raise own from None
+                reason = TIMEOUT_TEXT.format(limits.total_seconds) if deadline.has_passed else describe_failure(error)
+                raise RequestFailed(
+                    failure_result(f"{reason} ({request})"), not isinstance(error, InvalidHttpRequest)
+                ) from error
+
+    def _exchange(self, request: Request, limits: HttpLimits, deadline: Deadline) -> Reply:
+        for _ in range(MAX_REDIRECTS + 1):
+            with closing(self._send(request, limits.total_seconds)) as response:
+                location = response.headers.get("location")
+                if response.status_code not in REDIRECTS or not location:
+                    content = read_body(response, limits.max_bytes)
+                    # A body without a Content-Length looks complete when the deadline has cut it off.
+                    if deadline.has_passed:
+                        raise NoReply
+                    return Reply(request, response, content)
+                request = request.redirect_to(response.status_code, location)
+        raise NoReply(f"the server redirected more than {MAX_REDIRECTS} times")
+
+    def _send(self, request: Request, total_seconds: float) -> requests.Response:
+        connect_seconds, read_seconds = (min(seconds or total_seconds, total_seconds) for seconds in request.timeouts)
+        return self._session().request(
+            request.method,
+            request.uri,
+            headers=request.headers,
+            data=request.body,
+            timeout=(connect_seconds, read_seconds),
+            stream=True,
+            allow_redirects=False,
+        )
+
+    def _session(self) -> GuardedSession:
+        # A forked process must not use the connections of its parent.
+        if getattr(self._thread, "pid", None) != os.getpid():
+            require_effective_guard()
+            self._thread.pid, self._thread.session = os.getpid(), GuardedSession(self._guard)
+        return self._thread.session
+
+
+class Http(BuiltInWorker):
+    """Sends the request that the input describes, unless the network guard refuses its address."""
+
+    type = HttpStep.type
+
+    def __init__(self, limits: Callable[[], HttpLimits] = configured_limits) -> None:
+        self._transport = HttpTransport(limits)
+
+    def perform(self, inputs: dict[str, Any]) -> WorkResult:
+        """Return the reply as `response`. A failure is a result with a readable message, not an exception."""
+        try:
+            return self._transport.reply_to(inputs).outcome
+        except RequestFailed as failure:
+            return failure.outcome
 
 
 def parse_request(inputs: dict[str, Any]) -> Request:
@@ -252,54 +400,6 @@ def drop_headers(headers: Mapping[str, Any], names: Collection[str]) -> CaseInse
     return CaseInsensitiveDict({name: value for name, value in headers.items() if str(name).lower() not in names})
 
 
-CHUNK = 1 << 16
-MAX_EXCERPT_LENGTH = 1000
-FAILURE = "Failed to invoke HTTP task due to:"
-# Codecs that Python lists as encodings, but that take quadratic time or produce strings that cannot be encoded.
-IGNORED_CODECS = frozenset(("idna", "punycode", "raw_unicode_escape", "unicode_escape", "utf_7"))
-
-
-class NoReply(Exception):
-    """The exchange ended without a reply that can be the output of the task."""
-
-
-@dataclass(frozen=True)
-class Reply:
-    """The reply to a request, with its body."""
-
-    request: Request
-    response: requests.Response
-    content: bytes
-
-    @property
-    def outcome(self) -> WorkResult:
-        """Return the result: success for 2xx. The `response` of a failure is text, as Conductor's clients expect it."""
-        status, text = (
-            self.response.status_code,
-            decode_body(self.content, self.response.headers.get("content-type", "")),
-        )
-        if status >= 400:
-            status_line = f"{status} {self.response.reason or ''}".strip()[:200] + f" ({self.request})"
-            output = {
-                "response": f"{status_line}: {text[:MAX_EXCERPT_LENGTH]}" if text else status_line,
-                "statusCode": status,
-            }
-            return WorkResult("FAILED", output, f"{FAILURE} {status_line}")
-        output = {"response": self._describe_body(parse_json_body(text))}
-        if not 200 <= status < 300:
-            return WorkResult("FAILED", output, text[:MAX_EXCERPT_LENGTH] or f"{FAILURE} {status} ({self.request})")
-        return WorkResult("IN_PROGRESS" if self.request.is_async else "COMPLETED", output)
-
-    def _describe_body(self, body: Any) -> dict[str, Any]:
-        headers = self.response.raw.headers
-        return {
-            "statusCode": self.response.status_code,
-            "reasonPhrase": self.response.reason or "",
-            "headers": {name: headers.getlist(name) for name in headers},
-            "body": body,
-        }
-
-
 def read_body(response: requests.Response, max_bytes: int) -> bytes:
     """Return the decompressed body.
 
@@ -354,100 +454,6 @@ def parse_finite_float(text: str) -> float:
     return value
 
 
-REDIRECTS = (301, 302, 303, 307, 308)
-MAX_REDIRECTS = 5
-TIMEOUT_TEXT = "the exchange took longer than {:g} s"
-
-
-@dataclass(frozen=True)
-class HttpLimits:
-    """Limits of HTTP tasks, set by the operator."""
-
-    allowed_networks: tuple[str, ...] = ()
-    total_seconds: float = 60
-    max_bytes: int = 10 << 20
-
-
-def configured_limits() -> HttpLimits:
-    """Return the limits in this server's settings."""
-    return HttpLimits(conf.http_task_allowed_networks)
-
-
-class RequestFailed(Exception):
-    """The request has no reply. `outcome`: the result of the task; `is_retryable`: True if a retry may succeed."""
-
-    def __init__(self, outcome: WorkResult, is_retryable: bool = False) -> None:
-        super().__init__(outcome.reason)
-        self.outcome, self.is_retryable = outcome, is_retryable
-
-
-class HttpTransport:
-    """The connections of the HTTP workers, per thread, and only to addresses that the guard permits."""
-
-    def __init__(self, limits: Callable[[], HttpLimits] = configured_limits) -> None:
-        self._limits, self._thread = limits, threading.local()
-        self._guard = Guard(lambda: limits().allowed_networks)
-
-    def reply_to(self, inputs: dict[str, Any]) -> Reply:
-        """Return the reply to the request in a task's input.
-
-        Raises:
-            RequestFailed: when there is no reply.
-            OSError: when this server is the cause, for example because it has too many open files.
-        """
-        try:
-            request = parse_request(inputs)
-        except InvalidHttpRequest as error:
-            raise RequestFailed(failure_result(str(error))) from error
-        limits = self._limits()
-        with Deadline(limits.total_seconds) as deadline:
-            try:
-                return self._exchange(request, limits, deadline)
-            except AddressRefused as refusal:
-                raise RequestFailed(refusal_result(request, refusal)) from refusal
-            except GuardIneffective as error:
-                raise RequestFailed(failure_result(str(error)), is_retryable=True) from error
-            except CONNECTION_ERRORS as error:
-                if own := own_error_of_exchange(error):
-                    raise own from None
-                reason = TIMEOUT_TEXT.format(limits.total_seconds) if deadline.has_passed else describe_failure(error)
-                raise RequestFailed(
-                    failure_result(f"{reason} ({request})"), not isinstance(error, InvalidHttpRequest)
-                ) from error
-
-    def _exchange(self, request: Request, limits: HttpLimits, deadline: Deadline) -> Reply:
-        for _ in range(MAX_REDIRECTS + 1):
-            with closing(self._send(request, limits.total_seconds)) as response:
-                location = response.headers.get("location")
-                if response.status_code not in REDIRECTS or not location:
-                    content = read_body(response, limits.max_bytes)
-                    # A body without a Content-Length looks complete when the deadline has cut it off.
-                    if deadline.has_passed:
-                        raise NoReply
-                    return Reply(request, response, content)
-                request = request.redirect_to(response.status_code, location)
-        raise NoReply(f"the server redirected more than {MAX_REDIRECTS} times")
-
-    def _send(self, request: Request, total_seconds: float) -> requests.Response:
-        connect_seconds, read_seconds = (min(seconds or total_seconds, total_seconds) for seconds in request.timeouts)
-        return self._session().request(
-            request.method,
-            request.uri,
-            headers=request.headers,
-            data=request.body,
-            timeout=(connect_seconds, read_seconds),
-            stream=True,
-            allow_redirects=False,
-        )
-
-    def _session(self) -> GuardedSession:
-        # A forked process must not use the connections of its parent.
-        if getattr(self._thread, "pid", None) != os.getpid():
-            require_effective_guard()
-            self._thread.pid, self._thread.session = os.getpid(), GuardedSession(self._guard)
-        return self._thread.session
-
-
 def failure_result(text: str) -> WorkResult:
     """Return the result of a request without a reply."""
     return WorkResult("FAILED", {"response": text}, f"{FAILURE} {text}")
@@ -498,19 +504,3 @@ def describe_failure(error: BaseException) -> str:
     chain = exception_chain(error)
     texts = (describe(each) for kind, describe in FAILURE_TEXTS for each in chain if isinstance(each, kind))
     return next(filter(None, texts), type(chain[0]).__name__)
-
-
-class Http(BuiltInWorker):
-    """Sends the request that the input describes, unless the network guard refuses its address."""
-
-    type = HttpStep.type
-
-    def __init__(self, limits: Callable[[], HttpLimits] = configured_limits) -> None:
-        self._transport = HttpTransport(limits)
-
-    def perform(self, inputs: dict[str, Any]) -> WorkResult:
-        """Return the reply as `response`. A failure is a result with a readable message, not an exception."""
-        try:
-            return self._transport.reply_to(inputs).outcome
-        except RequestFailed as failure:
-            return failure.outcome

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from conductor_app.core.step_types.worker_tasks import HttpPollStep
-from conductor_app.scripts.pool import ScriptsUnavailable, evaluate
-from conductor_app.system_tasks.http import HttpLimits, HttpTransport, RequestFailed, configured_limits
-from conductor_app.system_tasks.worker import BuiltInWorker, WorkResult
+from ..core.step_types.worker_tasks import HttpPollStep
+from ..scripts.pool import ScriptsUnavailable, evaluate
+from .http import HttpLimits, HttpTransport, RequestFailed, configured_limits
+from .registry import BuiltInWorker, WorkResult
 
 STRATEGIES = {
     "FIXED": lambda polls: 1,

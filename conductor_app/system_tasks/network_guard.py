@@ -1,9 +1,5 @@
 """Guard of the network addresses that tasks may connect to, and deadlines of exchanges.
 
-The deadline of an exchange, after which all its connections are closed.
-
-Guard of the network addresses that tasks may connect to.
-
 It checks addresses when a socket is created. So it covers redirects, names that resolve differently the second time,
 and unusual spellings of addresses.
 """
@@ -24,6 +20,26 @@ from requests.adapters import HTTPAdapter
 from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import ConnectTimeoutError, NameResolutionError
+
+CURRENT = threading.local()
+# The last 32 bits of such an address are the IPv4 address that a NAT64 gateway would connect to.
+IPV6_TRANSLATION = IPv6Network("64:ff9b::/96")
+# All allocated unicast addresses. The rest includes site-local ranges of earlier standards.
+IPV6_UNICAST = IPv6Network("2000::/3")
+# Addresses that the registries list as public, but that reach infrastructure: Azure's virtual host, relays of 6to4;
+# and networks of protocols and for documentation, which versions of `ipaddress` know only in part. One cloud keeps
+# credentials at 192.0.0.192.
+NOT_PUBLIC: tuple[IPv4Network | IPv6Network, ...] = (
+    IPv4Network("168.63.129.16/32"),
+    IPv4Network("192.0.0.0/24"),
+    IPv4Network("192.88.99.0/24"),
+    IPv6Network("2001::/23"),
+    IPv6Network("3fff::/20"),
+)
+# Each address may take a whole connection timeout, and a name server can return hundreds.
+MAX_ADDRESSES = 4
+PROBES = ("http://127.0.0.1:9/", "https://127.0.0.1:9/")
+"""Addresses that no guard permits by default. A request that the guard refuses uses no network."""
 
 
 class HasDescriptor(Protocol):
@@ -74,9 +90,6 @@ class Deadline:
                 shut_down_socket(sock)
 
 
-CURRENT = threading.local()
-
-
 def watch_socket(sock: WatchedT) -> WatchedT:
     """Register the socket with the deadline of this thread's exchange, and return it."""
     deadline = getattr(CURRENT, "deadline", None)
@@ -89,26 +102,6 @@ def shut_down_socket(sock: socket.socket) -> None:
     """Shut down the socket, which wakes the threads that read from it or write to it."""
     with contextlib.suppress(OSError):
         sock.shutdown(socket.SHUT_RDWR)
-
-
-# The last 32 bits of such an address are the IPv4 address that a NAT64 gateway would connect to.
-IPV6_TRANSLATION = IPv6Network("64:ff9b::/96")
-# All allocated unicast addresses. The rest includes site-local ranges of earlier standards.
-IPV6_UNICAST = IPv6Network("2000::/3")
-# Addresses that the registries list as public, but that reach infrastructure: Azure's virtual host, relays of 6to4;
-# and networks of protocols and for documentation, which versions of `ipaddress` know only in part. One cloud keeps
-# credentials at 192.0.0.192.
-NOT_PUBLIC: tuple[IPv4Network | IPv6Network, ...] = (
-    IPv4Network("168.63.129.16/32"),
-    IPv4Network("192.0.0.0/24"),
-    IPv4Network("192.88.99.0/24"),
-    IPv6Network("2001::/23"),
-    IPv6Network("3fff::/20"),
-)
-# Each address may take a whole connection timeout, and a name server can return hundreds.
-MAX_ADDRESSES = 4
-PROBES = ("http://127.0.0.1:9/", "https://127.0.0.1:9/")
-"""Addresses that no guard permits by default. A request that the guard refuses uses no network."""
 
 
 class AddressRefused(Exception):

@@ -1,9 +1,4 @@
-"""KAFKA_PUBLISH and EVENT tasks.
-
-KAFKA_PUBLISH tasks: one message to a topic.
-
-EVENT tasks for other systems. The payload of the event becomes the output of the task.
-"""
+"""KAFKA_PUBLISH tasks, and EVENT tasks for other systems."""
 
 import json
 import socket
@@ -16,7 +11,7 @@ from ..events.sinks import PROVIDERS, SinkFailed, SinkUnavailable, publish, send
 from ..settings import conf
 from ..tasks.store import ClaimedAttempt
 from .network_guard import AddressRefused, Guard
-from .worker import BuiltInWorker, WorkResult
+from .registry import BuiltInWorker, WorkResult
 
 SHORTEST_MS, MAX_MS = 5_000, 60_000
 
@@ -93,25 +88,6 @@ class KafkaPublish(BuiltInWorker):
         return servers
 
 
-def encode_value(value: Any) -> bytes:
-    """Return a value for Kafka: text unchanged, everything else as JSON."""
-    text = value if isinstance(value, str) else json.dumps(value)
-    return text.encode("utf-8", "replace")
-
-
-def _wait_ms(request: dict[str, Any]) -> int:
-    """Return the timeout in milliseconds, of at least SHORTEST_MS: a first connection may take that long.
-
-    Raises:
-        InvalidKafkaRequest: when a timeout is not a number.
-    """
-    try:
-        requested_ms = int(request.get("requestTimeoutMs") or 0) + int(request.get("maxBlockMs") or 0)
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidKafkaRequest("requestTimeoutMs and maxBlockMs must be numbers of milliseconds") from None
-    return min(max(requested_ms, SHORTEST_MS), MAX_MS)
-
-
 class EventWorker(BuiltInWorker):
     """Publishes the input of the task to its sink, once (execution §8.15)."""
 
@@ -144,3 +120,22 @@ class EventWorker(BuiltInWorker):
         except SinkFailed as failed:
             return WorkResult("FAILED", payload, str(failed))
         return WorkResult("IN_PROGRESS" if payload.get("asyncComplete") is True else "COMPLETED", payload)
+
+
+def encode_value(value: Any) -> bytes:
+    """Return a value for Kafka: text unchanged, everything else as JSON."""
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text.encode("utf-8", "replace")
+
+
+def _wait_ms(request: dict[str, Any]) -> int:
+    """Return the timeout in milliseconds, of at least SHORTEST_MS: a first connection may take that long.
+
+    Raises:
+        InvalidKafkaRequest: when a timeout is not a number.
+    """
+    try:
+        requested_ms = int(request.get("requestTimeoutMs") or 0) + int(request.get("maxBlockMs") or 0)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidKafkaRequest("requestTimeoutMs and maxBlockMs must be numbers of milliseconds") from None
+    return min(max(requested_ms, SHORTEST_MS), MAX_MS)

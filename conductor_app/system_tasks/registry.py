@@ -1,27 +1,92 @@
-"""The built-in workers, by their task type."""
+"""The interface of built-in workers, and the registry of those that the server executes."""
 
-from conductor_app.ai.commands.vectors import executes_ai_tasks
-from conductor_app.system_tasks.http import Http
-from conductor_app.system_tasks.http_poll import HttpPoll
-from conductor_app.system_tasks.publishing import EventWorker, KafkaPublish
-from conductor_app.system_tasks.sql import Jdbc
-from conductor_app.system_tasks.worker import BuiltInWorker
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Literal, NamedTuple
 
+from ..access.secrets import substitute_secrets
+from ..tasks.store import ClaimedAttempt
+from ..utils import process_state
+from ..utils.process_state import Wiring
 
-def ai_workers() -> dict[str, BuiltInWorker]:
-    """Return the workers of AI tasks by their type; none on a server that does not execute these tasks."""
-    if not executes_ai_tasks():
-        return {}
-    from conductor_app.ai.workers import AI_WORKERS
-
-    return {worker.type: worker for worker in AI_WORKERS}
+Status = Literal["COMPLETED", "FAILED", "FAILED_WITH_TERMINAL_ERROR", "IN_PROGRESS"]
 
 
-AI_QUEUES = ai_workers()
-"""The workers of AI tasks. They have threads of their own, because a call takes minutes."""
-WORKERS: dict[str, BuiltInWorker] = {
-    **{worker.type: worker for worker in (Http(), HttpPoll(), Jdbc(), EventWorker(), KafkaPublish())},
-    **AI_QUEUES,
-}
-QUEUES = tuple(queue for queue in WORKERS if queue not in AI_QUEUES)
-"""The queues of the workers whose tasks end within seconds."""
+@dataclass(frozen=True)
+class WorkResult:
+    """The result of an attempt, as a remote worker would report it.
+
+    `callback_seconds`: if in progress, seconds until the attempt can be claimed again, or 0 if a client will report on
+    it. `is_interrupted`: a fault of this server prevented the work, so the output of the attempt stays as it is.
+    """
+
+    status: Status
+    output: dict[str, Any] = field(default_factory=dict)
+    reason: str = ""
+    callback_seconds: int = 0
+    is_interrupted: bool = False
+
+
+class BuiltInWorker:
+    """Executes the tasks of one type. Most workers use only their input, never the database."""
+
+    type: str
+
+    def work_on(self, attempt: ClaimedAttempt) -> WorkResult | None:
+        """Execute a claimed attempt and return its result, or None if it was put back into its queue."""
+        return self.perform_again(self.inputs_of(attempt), attempt.poll_count)
+
+    def finish(self, attempt: ClaimedAttempt, result: WorkResult) -> None:
+        """Delete what the worker has stored for the attempt, whose result is accepted."""
+
+    def inputs_of(self, attempt: ClaimedAttempt) -> dict[str, Any]:
+        """Return the input of an attempt, with the secrets resolved that the author of the step names."""
+        return substitute_secrets(attempt.input, attempt.task.step_state.get("secrets", ()))
+
+    def perform(self, inputs: dict[str, Any]) -> WorkResult:
+        """Execute the work and return its result. An invalid input is a failed result, not an exception."""
+        raise NotImplementedError
+
+    def perform_again(self, inputs: dict[str, Any], polls: int) -> WorkResult:
+        """Execute the work of an attempt at its `polls`th claim, counted from one."""
+        return self.perform(inputs)
+
+
+class _Registration(NamedTuple):
+    types: tuple[str, ...]
+    load: Callable[[], Iterable[BuiltInWorker]]
+    is_slow: bool
+
+
+_registrations: Wiring[tuple[_Registration, ...]] = process_state.wiring(())
+
+
+def register_workers(
+    types: Iterable[str], load: Callable[[], Iterable[BuiltInWorker]], *, are_slow: bool = False
+) -> None:
+    """Let built-in workers execute the tasks of these types.
+
+    `load`: returns the workers. It is called when a process first needs one, so that it can import lazily.
+    `are_slow`: a task takes minutes, so the workers have threads of their own.
+    """
+    _registrations.value = (*_registrations.value, _Registration(tuple(types), load, are_slow))
+    workers.cache_clear()
+
+
+@cache
+def workers() -> Mapping[str, BuiltInWorker]:
+    """Return the built-in workers by their type."""
+    return {worker.type: worker for registration in _registrations.value for worker in registration.load()}
+
+
+def fast_queues() -> tuple[str, ...]:
+    """Return the queues of the workers whose tasks end within seconds."""
+    return tuple(
+        type for registration in _registrations.value if not registration.is_slow for type in registration.types
+    )
+
+
+def slow_queues() -> tuple[str, ...]:
+    """Return the queues of the workers that have threads of their own."""
+    return tuple(type for registration in _registrations.value if registration.is_slow for type in registration.types)

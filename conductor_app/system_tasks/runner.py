@@ -1,6 +1,6 @@
 """Run the built-in workers: claim tasks, execute them, and report the results, without the network.
 
-Execute the tasks of isolation groups. Each queue has its own threads, which tasks of other queues cannot block.
+Each queue of an isolation group has its own threads, which tasks of other queues cannot block.
 """
 
 import logging
@@ -20,18 +20,16 @@ from ..core.step_types.base import type_of_queue
 from ..db.transient_errors import describe_transient, discard_broken_connection, is_transient
 from ..events.sinks import SinkUnavailable
 from ..settings import conf
-from ..tasks.commands import reports as task_commands
 from ..tasks.commands.claims import claim_tasks
 from ..tasks.commands.pollers import release_connection
+from ..tasks.commands.reports import report_task
 from ..tasks.store import ClaimedAttempt
 from ..telemetry.log_context import log_context
 from ..utils import clock, fault_points, process_state
 from ..utils.process_state import Slot
-from .registry import WORKERS
-from .worker import WorkResult
+from .registry import WorkResult, workers
 
 log = logging.getLogger(__name__)
-
 WORKER_ID = f"built-in@{gethostname()}"
 _running_attempts: Slot[dict[str, ClaimedAttempt]] = process_state.slot(dict)
 """The attempts that the threads of this process execute."""
@@ -40,6 +38,11 @@ _kept_results: Slot[dict[str, "KeptResult"]] = process_state.slot(dict)
 MAX_DELAY_SECONDS = 60
 """The maximum delay of an attempt that met a fault of this server, and between two reports of a kept result."""
 REPORT_STATUSES = {"FAILED_WITH_TERMINAL_ERROR": "FAILED_FOR_GOOD"}
+WAIT_MS = 20_000
+"""The time that one claim waits for work, in milliseconds."""
+RETRY_SECONDS = 1.0
+FINISHING_SECONDS = 2.0
+"""The time in which a stopped process can finish its tasks, in seconds."""
 
 
 class KeptResult(NamedTuple):
@@ -51,16 +54,14 @@ class KeptResult(NamedTuple):
     due_at: int
 
 
-def run_built_in_workers(
-    is_stopping: Callable[[], bool] = lambda: False, queues: Iterable[str] = tuple(WORKERS)
-) -> int:
-    """Execute tasks of built-in workers until these queues are empty. Returns the number of executed tasks.
+def run_built_in_workers(is_stopping: Callable[[], bool] = lambda: False, queues: Iterable[str] | None = None) -> int:
+    """Execute tasks of built-in workers until these queues, or all, are empty. Returns the number of executed tasks.
 
     A queue that cannot be served, because the database does not respond, does not stop the others.
     """
     count, failures = 0, dict[str, str]()
     report_kept_results()
-    for queue in queues:
+    for queue in workers() if queues is None else queues:
         try:
             while not is_stopping() and (claimed := claim_one(queue)):
                 for attempt in claimed:
@@ -112,7 +113,7 @@ def release_unfinished() -> int:
         lease = attempt.scheduled_at
         release = Report("IN_PROGRESS", worker=WORKER_ID, merges=True, is_kept=False, lease=lease)
         try:
-            released_count += task_commands.report_task(attempt.run_id, attempt.id, release, WORKER_ID)
+            released_count += report_task(attempt.run_id, attempt.id, release, WORKER_ID)
             _running_attempts.value.pop(attempt.id, None)
         except Exception:
             # This attempt is released when its lease expires. The others can still be released now.
@@ -169,12 +170,12 @@ def _store_result(attempt: ClaimedAttempt, outcome: WorkResult) -> bool:
         is_kept=not outcome.callback_seconds,
         lease=attempt.scheduled_at,
     )
-    return task_commands.report_task(attempt.run_id, attempt.id, report, WORKER_ID)
+    return report_task(attempt.run_id, attempt.id, report, WORKER_ID)
 
 
 def _finish(attempt: ClaimedAttempt, outcome: WorkResult) -> None:
     """Let the worker delete what it has stored for an attempt. If that fails, a job deletes it later."""
-    if (kind := WORKERS.get(_type_of(attempt))) and not outcome.is_interrupted:
+    if (kind := workers().get(_type_of(attempt))) and not outcome.is_interrupted:
         try:
             kind.finish(attempt, outcome)
         except Exception as error:
@@ -192,7 +193,7 @@ def _type_of(attempt: ClaimedAttempt) -> str:
 def _perform(attempt: ClaimedAttempt) -> WorkResult | None:
     kind = _type_of(attempt)
     try:
-        return WORKERS[kind].work_on(attempt)
+        return workers()[kind].work_on(attempt)
     except Exception as error:
         if is_transient(error):
             return _interruption(attempt, error)
@@ -213,13 +214,6 @@ def _interruption(attempt: ClaimedAttempt, error: Exception) -> WorkResult:
 
 def _delay_seconds(tries: int) -> int:
     return min(2 ** max(min(tries, 10), 0), MAX_DELAY_SECONDS)
-
-
-WAIT_MS = 20_000
-"""The time that one claim waits for work, in milliseconds."""
-RETRY_SECONDS = 1.0
-FINISHING_SECONDS = 2.0
-"""The time in which a stopped process can finish its tasks, in seconds."""
 
 
 def queues_of_groups(groups: Iterable[str]) -> list[str]:

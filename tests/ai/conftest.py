@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from conductor_app.system_tasks.registry import AI_QUEUES
+from conductor_app.system_tasks.registry import slow_queues
 from conductor_app.system_tasks.runner import run_built_in_workers
 from tests.recording_web_server import running_web_server
 from tests.scenario import Scenario, run_commit_hooks
@@ -54,7 +54,7 @@ def run(clock):
 def work() -> int:
     """Execute the AI tasks that are due. Returns their number."""
     with run_commit_hooks():
-        return run_built_in_workers(queues=tuple(AI_QUEUES))
+        return run_built_in_workers(queues=slow_queues())
 
 
 def ai_step(type: str, ref: str = "ask", *, provider: str = "openai", **inputs):

@@ -3,7 +3,7 @@
 import pytest
 from django.db import connection
 
-from conductor_app.system_tasks.registry import AI_QUEUES
+from conductor_app.system_tasks.registry import slow_queues
 from conductor_app.system_tasks.runner import run_built_in_workers
 from tests.ai.conftest import ai_step, chat
 from tests.ai.model_server import said
@@ -29,6 +29,6 @@ def test_no_connection_is_held_during_a_call(server, clock, monkeypatch, step):
     server.answer_to = lambda path: said("ok")
     Scenario(clock, step)
 
-    run_built_in_workers(queues=tuple(AI_QUEUES))
+    run_built_in_workers(queues=slow_queues())
 
     assert seen == [True]

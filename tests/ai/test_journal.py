@@ -10,7 +10,7 @@ from conductor_app.ai.commands.prompts import save_prompt
 from conductor_app.ai.models import ModelCall, ModelUsage
 from conductor_app.runs.commands import lifecycle as run_commands
 from conductor_app.system_tasks import runner
-from conductor_app.system_tasks.registry import WORKERS
+from conductor_app.system_tasks.registry import workers
 from conductor_app.tasks.commands.claims import claim_tasks
 from tests.ai.conftest import chat, work
 from tests.ai.model_server import CHAT, headers, said
@@ -30,7 +30,7 @@ def test_a_reply_that_was_not_reported_is_used_by_the_next_claim(server, clock):
     server.answers[CHAT] = said("Blue.")
     scenario = Scenario(clock, chat(userInput="x"))
     # The process ends between the reply and the report.
-    assert WORKERS["LLM_CHAT_COMPLETE"].work_on(claim()).output["result"] == "Blue."
+    assert workers()["LLM_CHAT_COMPLETE"].work_on(claim()).output["result"] == "Blue."
 
     scenario.later(121)
     assert work() == 1
@@ -131,7 +131,7 @@ def timed_out_after_reply(server, clock, answer="Blue.", **inputs) -> Scenario:
     server.answers[CHAT] = [said(answer), said("Red.")]
     definition = policy("ask", retries=2, timeout_seconds=60, timeout_policy="RETRY")
     scenario = Scenario(clock, {**chat(userInput="x", **inputs), "taskDefinition": definition})
-    WORKERS["LLM_CHAT_COMPLETE"].work_on(claim())
+    workers()["LLM_CHAT_COMPLETE"].work_on(claim())
     scenario.later(60)
     assert scenario.attempts("ask") == ["TIMED_OUT", "SCHEDULED"]
     return scenario
@@ -185,10 +185,10 @@ def test_a_retry_after_a_refused_answer_pays_again(server, clock):
 def test_the_same_request_of_another_task_pays(server, clock):
     server.answers[CHAT] = [said("Blue."), said("Red.")]
     scenario = Scenario(clock, chat("first", userInput="x"))
-    WORKERS["LLM_CHAT_COMPLETE"].work_on(claim())
+    workers()["LLM_CHAT_COMPLETE"].work_on(claim())
     other = Scenario(clock, chat("first", userInput="x"))
 
-    WORKERS["LLM_CHAT_COMPLETE"].work_on(claim())
+    workers()["LLM_CHAT_COMPLETE"].work_on(claim())
 
     assert scenario.id != other.id
     assert len(server.asked) == 2
@@ -220,7 +220,7 @@ def test_the_lease_is_renewed_as_long_as_a_call_is_open(server, clock, monkeypat
 def test_unused_replies_are_deleted_when_their_attempts_have_ended(server, clock):
     server.answers[CHAT] = said("Blue.")
     scenario = Scenario(clock, chat(userInput="x"))
-    WORKERS["LLM_CHAT_COMPLETE"].work_on(claim())
+    workers()["LLM_CHAT_COMPLETE"].work_on(claim())
     clock.advance(seconds=2 * 86_400)
     assert model_calls.discard_unused_replies(100) == 0
 

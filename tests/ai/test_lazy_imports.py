@@ -12,7 +12,7 @@ django.setup()
 import conductor_app.urls, conductor_app.processes.jobs, conductor_app.system_tasks.runner
 from conductor_app.core.step_types import STEP_TYPES
 print(sorted(name for name in {libraries} if name in sys.modules))
-print("LLM_CHAT_COMPLETE" in STEP_TYPES, "LLM_CHAT_COMPLETE" in conductor_app.system_tasks.registry.WORKERS)
+print("LLM_CHAT_COMPLETE" in STEP_TYPES, "LLM_CHAT_COMPLETE" in conductor_app.system_tasks.registry.slow_queues())
 """
 
 

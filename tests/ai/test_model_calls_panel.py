@@ -4,7 +4,7 @@ import pytest
 
 from conductor_app.ai.models import ModelCall
 from conductor_app.runs.models import Run
-from conductor_app.system_tasks.registry import AI_QUEUES
+from conductor_app.system_tasks.registry import slow_queues
 from conductor_app.system_tasks.runner import run_built_in_workers
 from tests.ai.conftest import chat
 from tests.ai.model_server import CHAT, said
@@ -24,7 +24,7 @@ def run(clock, settings):
         server.answers[CHAT] = said("Blue.", tokens=(1200, 5))
         scenario = Scenario(clock, chat(userInput="x"))
         with run_commit_hooks():
-            run_built_in_workers(queues=tuple(AI_QUEUES))
+            run_built_in_workers(queues=slow_queues())
     return Run.objects.get(pk=scenario.id)
 
 

@@ -7,7 +7,7 @@ import pytest
 from conductor_app.ai.commands.budgets import BudgetLimits, save_budget
 from conductor_app.ai.models import Integration, ModelUsage, VectorDocument
 from conductor_app.ai.workers import vectors
-from conductor_app.system_tasks.registry import AI_QUEUES
+from conductor_app.system_tasks.registry import slow_queues
 from conductor_app.system_tasks.runner import run_built_in_workers
 from tests.ai.embedding_server import running_embedding_server, vector
 from tests.builders import policy
@@ -35,7 +35,7 @@ def perform(clock, type, **inputs):
     """Run a workflow with one task; return its attempt."""
     run = Scenario(clock, task(type, **{"vectorDB": "default", "index": "docs", **inputs}), name=f"w {type}")
     with run_commit_hooks():
-        run_built_in_workers(queues=AI_QUEUES)
+        run_built_in_workers(queues=slow_queues())
     return run.task("task")
 
 
@@ -270,7 +270,7 @@ def test_a_retry_pays_only_for_the_calls_that_have_no_reply(clock, server, monke
     server.statuses = [200, 500]
     for _ in range(2):
         with run_commit_hooks():
-            run_built_in_workers(queues=AI_QUEUES)
+            run_built_in_workers(queues=slow_queues())
 
     assert (run.status, run.attempts("task")) == ("COMPLETED", ["FAILED", "COMPLETED"])
     assert [asked["input"] for asked in server.requests] == [["cat "], ["dog"], ["dog"]]

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from conductor_app.settings import environment
-from conductor_app.system_tasks.registry import WORKERS
+from conductor_app.system_tasks.registry import workers
 from tests.deploy import chart_schema
 from tests.deploy.chart_schema import CHART, SECRETS, SET_BY_THE_CHART, load_schema, settings_of_a_cluster
 from tests.deploy.settings_in_code import FOLDER, ROOT, read_settings
@@ -109,7 +109,7 @@ def test_the_workers_are_scaled_by_a_metric_and_queues_of_the_server():
     assert f'GaugeMetricFamily("{scaling["metric"]}"' in exported
     assert 'labels=["queue"]' in exported
     assert adapter["rules"]["external"][0]["seriesQuery"] == scaling["metric"]
-    assert sorted(scaling["queues"]) == sorted(WORKERS)
+    assert sorted(scaling["queues"]) == sorted(workers())
 
 
 @needs_helm

@@ -12,6 +12,7 @@ from conductor_app.events.commands import handlers as event_handlers
 from conductor_app.events.commands import intake as event_intake
 from conductor_app.events.models import EventDelivery
 from conductor_app.events.sinks import PROVIDERS, SinkFailed, publish
+from conductor_app.events.workers import consumer
 from conductor_app.events.workers.consumer import configured_queues, consume_events, has_configured_system
 from conductor_app.system_tasks.runner import run_built_in_workers
 from tests.builders import event, policy
@@ -170,7 +171,7 @@ def test_a_message_that_could_not_be_processed_is_redelivered(configured, provid
             raise OSError("the database went away")
         return receive(*args, **options)
 
-    monkeypatch.setattr(event_intake, "receive_event", breaks_at_first)
+    monkeypatch.setattr(consumer, "receive_event", breaks_at_first)
 
     with listening():
         eventually(lambda: heard(sink), 60)

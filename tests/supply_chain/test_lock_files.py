@@ -8,7 +8,7 @@ import pytest
 from packaging.markers import Marker
 from packaging.requirements import Requirement
 
-from conductor_app.ai.commands.vectors import PACKAGES
+from conductor_app.ai.wiring import PACKAGES
 from tests.supply_chain.lock_files import EXTRAS, FOLDER, GROUPS, ROOT, normalize, read
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())

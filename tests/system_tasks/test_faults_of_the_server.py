@@ -11,14 +11,12 @@ from django.db import OperationalError
 from conductor_app.access import secrets as secret_cache
 from conductor_app.access.commands import secrets as secrets_and_variables
 from conductor_app.ai.models import ModelCall
-from conductor_app.ai.workers import calls as providers
 from conductor_app.ai.workers import calls as streamed_log
+from conductor_app.ai.workers import providers as providers
 from conductor_app.ai.workers import tasks as chat_tasks
 from conductor_app.events.sinks import PROVIDERS
 from conductor_app.system_tasks import runner
-from conductor_app.system_tasks.registry import WORKERS
-from conductor_app.system_tasks.worker import BuiltInWorker
-from conductor_app.tasks.commands import reports as task_commands
+from conductor_app.system_tasks.registry import BuiltInWorker, workers
 from tests.ai.conftest import chat
 from tests.ai.model_server import CHAT, chunks, said
 from tests.builders import event
@@ -139,7 +137,7 @@ def fail_when_files_are_exhausted(worker: BuiltInWorker):
 
 
 def test_a_server_with_too_many_open_files_puts_its_http_task_back(web, clock, monkeypatch):
-    monkeypatch.setattr(WORKERS["HTTP"], "perform", fail_when_files_are_exhausted(WORKERS["HTTP"]))
+    monkeypatch.setattr(workers()["HTTP"], "perform", fail_when_files_are_exhausted(workers()["HTTP"]))
     scenario = Scenario(clock, http_step(web))
 
     work()
@@ -185,14 +183,14 @@ def test_a_host_that_refuses_the_connection_is_a_result_of_the_task(web, clock):
 
 def refuse_reports(monkeypatch, count: int) -> None:
     """Let the next reports meet a database that is away."""
-    report, failures = task_commands.report_task, [OperationalError("server closed the connection")] * count
+    report, failures = runner.report_task, [OperationalError("server closed the connection")] * count
 
     def report_task(*args, **options):
         if failures:
             raise failures.pop()
         return report(*args, **options)
 
-    monkeypatch.setattr(task_commands, "report_task", report_task)
+    monkeypatch.setattr(runner, "report_task", report_task)
 
 
 def test_a_result_that_cannot_be_stored_is_reported_later_without_another_request(web, clock, monkeypatch):
@@ -221,7 +219,7 @@ def test_a_process_that_stops_reports_the_results_that_it_has_kept(web, clock, m
 
 
 def test_an_error_of_a_worker_itself_fails_its_task(web, clock, monkeypatch):
-    monkeypatch.setattr(WORKERS["HTTP"], "perform", lambda inputs: inputs["no such input"])
+    monkeypatch.setattr(workers()["HTTP"], "perform", lambda inputs: inputs["no such input"])
     scenario = Scenario(clock, http_step(web))
 
     work()

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from conductor_app.system_tasks.http import Http, HttpLimits
-from conductor_app.system_tasks.registry import WORKERS
+from conductor_app.system_tasks.registry import workers
 from tests.recording_web_server import json_answer, running_web_server
 
 LOOPBACK = ("127.0.0.0/8",)
@@ -24,7 +24,7 @@ def perform(uri, method="GET", limits=None, **rest):
 
 
 def test_the_worker_is_selected_by_its_task_type():
-    assert WORKERS["HTTP"].type == "HTTP"
+    assert workers()["HTTP"].type == "HTTP"
 
 
 def test_an_answer_becomes_the_response(server):

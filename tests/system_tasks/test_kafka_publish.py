@@ -5,7 +5,7 @@ import json
 import pytest
 from confluent_kafka import Consumer
 
-from conductor_app.system_tasks.registry import WORKERS
+from conductor_app.system_tasks.registry import workers
 from tests.free_port import free_port
 
 from ..events import brokers
@@ -18,7 +18,7 @@ def servers():
 
 
 def perform(**request):
-    return WORKERS["KAFKA_PUBLISH"].perform({"kafka_request": request})
+    return workers()["KAFKA_PUBLISH"].perform({"kafka_request": request})
 
 
 def read(servers: str, topic: str):
@@ -70,7 +70,7 @@ def test_an_invalid_message_fails_with_a_reason(request_, why):
 
 
 def test_a_task_without_a_request_fails():
-    assert WORKERS["KAFKA_PUBLISH"].perform({}).status == "FAILED"
+    assert workers()["KAFKA_PUBLISH"].perform({}).status == "FAILED"
 
 
 def test_a_cluster_that_does_not_answer_fails_the_task():

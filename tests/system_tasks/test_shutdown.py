@@ -4,8 +4,7 @@ import pytest
 
 from conductor_app.runs.models import Attempt
 from conductor_app.system_tasks import runner
-from conductor_app.system_tasks.registry import WORKERS
-from conductor_app.system_tasks.worker import WorkResult
+from conductor_app.system_tasks.registry import WorkResult, workers
 from conductor_app.tasks.commands.claims import claim_tasks
 from tests.scenario import Scenario, run_commit_hooks
 
@@ -25,7 +24,7 @@ def test_tasks_in_progress_are_released_and_only_late_successes_accepted(clock, 
         seen.append((row.status, row.number, row.visible_at <= clock.now()))
         return WorkResult(outcome, {"late": True})
 
-    monkeypatch.setattr(WORKERS["HTTP"], "perform_again", perform_while_the_process_is_told_to_stop)
+    monkeypatch.setattr(workers()["HTTP"], "perform_again", perform_while_the_process_is_told_to_stop)
     with run_commit_hooks():
         [attempt] = claim_tasks("HTTP", worker=runner.WORKER_ID, wait_ms=0)
         runner.run_attempt(attempt)

@@ -10,7 +10,7 @@ from conductor_app.processes import jobs, sweeps
 from conductor_app.runs.models import Attempt, Message
 from conductor_app.settings.logs import logging_config
 from conductor_app.system_tasks import runner
-from conductor_app.system_tasks.registry import WORKERS
+from conductor_app.system_tasks.registry import workers
 from conductor_app.tasks.commands.claims import claim_tasks
 from conductor_app.telemetry.log_context import log_context
 from tests.builders import policy, step
@@ -134,7 +134,7 @@ def test_an_undeliverable_message_is_logged_with_its_run(clock, lines, monkeypat
 def test_a_built_in_worker_logs_its_task(clock, lines, monkeypatch):
     http = {"name": "call", "taskReferenceName": "call", "type": "HTTP", "inputParameters": {"uri": "http://x/?k=hush"}}
     scenario = Scenario(clock, http)
-    monkeypatch.setattr(WORKERS["HTTP"], "perform_again", breaks)
+    monkeypatch.setattr(workers()["HTTP"], "perform_again", breaks)
     with run_commit_hooks():
         [attempt] = claim_tasks("HTTP", wait_ms=0)
         runner.run_attempt(attempt)

@@ -18,9 +18,17 @@ from ...web.api.permissions import ALLOW_ALL, RequiresAccess, RequiresDefinition
 from ...web.api.requests import parse_integer, read_request
 from ...web.api.targets import normalize_name
 from ...web.api.view import ConductorRequest, ConductorView
-from ..commands import prompts as engine
 from ..commands.integrations import model_settings
-from ..commands.prompts import PromptTrial, try_prompt
+from ..commands.prompts import (
+    PromptTrial,
+    change_prompt_tags,
+    delete_prompt,
+    find_prompt,
+    save_prompt,
+    save_prompts,
+    try_prompt,
+    update_prompt,
+)
 from ..queries.usage import newest_prompts, versions_of
 from .serializers import NEW_PROMPT, PROMPT, PROMPT_TEST, prompt_document, readable_prompts
 
@@ -66,7 +74,7 @@ class Prompts(ConductorView):
             read_request(document, NEW_PROMPT, f"prompts[{number}]")
             for number, document in enumerate(request_body.read_objects(request))
         ]
-        engine.save_prompts(read, request.actor.name, new_version=request.query.flag("newVersion", default=False))
+        save_prompts(read, request.actor.name, new_version=request.query.flag("newVersion", default=False))
         return EmptyOk()
 
 
@@ -89,19 +97,19 @@ class PromptOne(ConductorView):
     }
 
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
-        return Json(prompt_document(engine.find_prompt(name, request.query.integer("version", 0) or None)))
+        return Json(prompt_document(find_prompt(name, request.query.integer("version", 0) or None)))
 
     def post(self, request: ConductorRequest, name: str) -> HttpResponse:
         is_new = request.query.flag("autoIncrement", default=False)
-        engine.save_prompt(name, _template(request), request.actor.name, new_version=is_new, **_fields(request))
+        save_prompt(name, _template(request), request.actor.name, new_version=is_new, **_fields(request))
         return EmptyOk()
 
     def put(self, request: ConductorRequest, name: str) -> HttpResponse:
-        engine.update_prompt(name, _template(request), request.actor.name, **_fields(request))
+        update_prompt(name, _template(request), request.actor.name, **_fields(request))
         return EmptyOk()
 
     def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
-        engine.delete_prompt(name, None, request.actor.name)
+        delete_prompt(name, None, request.actor.name)
         return EmptyOk()
 
 
@@ -141,7 +149,7 @@ class PromptVersion(ConductorView):
     }
 
     def delete(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
-        engine.delete_prompt(name, parse_integer(version, "version"), request.actor.name)
+        delete_prompt(name, parse_integer(version, "version"), request.actor.name)
         return EmptyOk()
 
 
@@ -156,8 +164,8 @@ class PromptTags(ObjectTags):
         "delete": ApiOperation("Remove tags from a prompt", permission=can_update_prompt, reply=EMPTY_REPLY),
     }
 
-    find_tags = staticmethod(lambda name: engine.find_prompt(name).tags)
-    change_tags = staticmethod(engine.change_prompt_tags)
+    find_tags = staticmethod(lambda name: find_prompt(name).tags)
+    change_tags = staticmethod(change_prompt_tags)
 
 
 class PromptTest(ConductorView):

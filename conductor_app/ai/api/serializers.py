@@ -1,9 +1,4 @@
-"""Documents of integrations and models. Secret settings are `***`.
-
-Documents of prompts.
-
-Budgets of models, as clients send and receive them.
-"""
+"""Documents of integrations, prompts, budgets and usage. Secret settings are `***`."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -88,6 +83,61 @@ INTEGRATION_KIND: FieldTable = (
     FieldSpec("tags", texts),
     FieldSpec("configuration", ListOf(ObjectOf(INTEGRATION_FIELD))),
 )
+NEW_PROMPT: FieldTable = (
+    FieldSpec("name", read_text, ""),
+    FieldSpec("version", IntegerOf(), 0),
+    FieldSpec("description", read_text),
+    FieldSpec("template", read_text, ""),
+    FieldSpec("integrations", texts),
+)
+PROMPT: FieldTable = (
+    *NEW_PROMPT,
+    FieldSpec("variables", texts),
+    FieldSpec("tags", ListOf(ObjectOf(TAG))),
+    *AUDIT_FIELDS,
+)
+PROMPT_TEST: FieldTable = (
+    FieldSpec("prompt", read_text, ""),
+    FieldSpec("promptVariables", read_mapping, dict),
+    FieldSpec("llmProvider", read_text, ""),
+    FieldSpec("model", read_text, ""),
+    FieldSpec("temperature", read_number),
+    FieldSpec("topP", read_number),
+    FieldSpec("stopWords", texts, list),
+)
+BUDGET: FieldTable = (
+    FieldSpec("scope", ChoiceOf(*SCOPES)),
+    FieldSpec("name", read_text, ""),
+    FieldSpec("period", ChoiceOf(*PERIODS)),
+    FieldSpec("maxCost", IntegerOf(64)),
+    FieldSpec("maxTokens", IntegerOf(64)),
+    FieldSpec("reason", read_text, ""),
+)
+SUMS: FieldTable = fields_of_type(LONG, "calls", "failures", "promptTokens", "completionTokens", "cost", "durationMs")
+USAGE_ROW: FieldTable = (
+    *fields_of_type(read_text, "integration", "model", "definition", "caller", "workflowId"),
+    *SUMS,
+)
+USAGE: FieldTable = (
+    FieldSpec("currency", read_text),
+    *fields_of_type(LONG, "since", "stepMs"),
+    FieldSpec("total", ObjectOf(SUMS)),
+    FieldSpec("steps", ListOf(ObjectOf(SUMS))),
+    *fields_of_type(ListOf(ObjectOf(USAGE_ROW)), "models", "definitions", "callers", "runs"),
+)
+SAVED_BUDGET: FieldTable = (
+    *(field for field in BUDGET if field.name != "reason"),
+    *fields_of_type(LONG, "id", "updatedAt"),
+    FieldSpec("updatedBy", read_text),
+    FieldSpec("isOfIntegration", read_boolean),
+)
+BUDGET_STATE: FieldTable = (
+    *SAVED_BUDGET,
+    *fields_of_type(LONG, "spentCost", "spentTokens", "reservedCost", "reservedTokens", "periodEndsAt",
+                    "waitingTasks"),
+    FieldSpec("isSpent", read_boolean),
+)  # fmt: skip
+BUDGETS: FieldTable = (FieldSpec("currency", read_text), FieldSpec("budgets", ListOf(ObjectOf(BUDGET_STATE))))
 
 
 def integration_document(row: Integration, models: int | list[IntegrationModel]) -> dict[str, Any]:
@@ -160,30 +210,6 @@ def _field_document(field: IntegrationField, kind: IntegrationKind) -> dict[str,
     }
 
 
-NEW_PROMPT: FieldTable = (
-    FieldSpec("name", read_text, ""),
-    FieldSpec("version", IntegerOf(), 0),
-    FieldSpec("description", read_text),
-    FieldSpec("template", read_text, ""),
-    FieldSpec("integrations", texts),
-)
-PROMPT: FieldTable = (
-    *NEW_PROMPT,
-    FieldSpec("variables", texts),
-    FieldSpec("tags", ListOf(ObjectOf(TAG))),
-    *AUDIT_FIELDS,
-)
-PROMPT_TEST: FieldTable = (
-    FieldSpec("prompt", read_text, ""),
-    FieldSpec("promptVariables", read_mapping, dict),
-    FieldSpec("llmProvider", read_text, ""),
-    FieldSpec("model", read_text, ""),
-    FieldSpec("temperature", read_number),
-    FieldSpec("topP", read_number),
-    FieldSpec("stopWords", texts, list),
-)
-
-
 def prompt_document(row: Prompt) -> dict[str, Any]:
     """Return a MessageTemplate."""
     return {
@@ -201,16 +227,6 @@ def prompt_document(row: Prompt) -> dict[str, Any]:
 def readable_prompts(actor: Actor, rows: Iterable[Prompt]) -> list[dict[str, Any]]:
     """Return the documents of the prompts that the actor may read."""
     return [prompt_document(row) for row in rows if actor.permissions.allows(READ, PROMPT_TARGET, row.name)]
-
-
-BUDGET: FieldTable = (
-    FieldSpec("scope", ChoiceOf(*SCOPES)),
-    FieldSpec("name", read_text, ""),
-    FieldSpec("period", ChoiceOf(*PERIODS)),
-    FieldSpec("maxCost", IntegerOf(64)),
-    FieldSpec("maxTokens", IntegerOf(64)),
-    FieldSpec("reason", read_text, ""),
-)
 
 
 def parse_budget(document: dict[str, Any]) -> tuple[BudgetLimits, str]:
@@ -243,30 +259,3 @@ def budget_document(budget: ModelBudget) -> dict[str, Any]:
         "updatedAt": budget.updated_at,
         "updatedBy": budget.updated_by,
     }
-
-
-SUMS: FieldTable = fields_of_type(LONG, "calls", "failures", "promptTokens", "completionTokens", "cost", "durationMs")
-USAGE_ROW: FieldTable = (
-    *fields_of_type(read_text, "integration", "model", "definition", "caller", "workflowId"),
-    *SUMS,
-)
-USAGE: FieldTable = (
-    FieldSpec("currency", read_text),
-    *fields_of_type(LONG, "since", "stepMs"),
-    FieldSpec("total", ObjectOf(SUMS)),
-    FieldSpec("steps", ListOf(ObjectOf(SUMS))),
-    *fields_of_type(ListOf(ObjectOf(USAGE_ROW)), "models", "definitions", "callers", "runs"),
-)
-SAVED_BUDGET: FieldTable = (
-    *(field for field in BUDGET if field.name != "reason"),
-    *fields_of_type(LONG, "id", "updatedAt"),
-    FieldSpec("updatedBy", read_text),
-    FieldSpec("isOfIntegration", read_boolean),
-)
-BUDGET_STATE: FieldTable = (
-    *SAVED_BUDGET,
-    *fields_of_type(LONG, "spentCost", "spentTokens", "reservedCost", "reservedTokens", "periodEndsAt",
-                    "waitingTasks"),
-    FieldSpec("isSpent", read_boolean),
-)  # fmt: skip
-BUDGETS: FieldTable = (FieldSpec("currency", read_text), FieldSpec("budgets", ListOf(ObjectOf(BUDGET_STATE))))

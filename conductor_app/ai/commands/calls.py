@@ -1,19 +1,9 @@
 """The journal of calls of models: reservations, replies, usage.
 
-Record what calls of models use: hourly sums, cost, budgets and metrics.
-
-Decide whether budgets have room for a call. Open calls count with what they may cost.
-
-A call reserves its estimate in its own row, in the transaction that checks the budgets, and settles it when it ends.
-Nothing else has to be released: a call whose process has ended stops counting when its attempt is claimed again, and at
-the latest when the longest duration of a call has passed.
-
-The journal of calls of models: a repeated attempt uses the stored reply instead of paying again.
-
-A call is committed before its request is sent, and its reply before the attempt reports. So after the end of a process
-the journal has either a reply that can be used, or a call whose outcome is unknown (LOST).
-
-Tokens that clients report for calls that this server did not make.
+A call is committed before its request is sent, with its reservation in the transaction that checks the budgets, and its
+reply before the attempt reports. So after the end of a process the journal has either a reply that a repeated attempt
+uses instead of paying again, or a call whose outcome is unknown (LOST). The reservation of such a call stops counting
+when its attempt is claimed again, and at the latest when the longest duration of a call has passed.
 """
 
 import json
@@ -39,7 +29,6 @@ from ...tasks.store import ClaimedAttempt
 from ...telemetry.metrics import CallMeasure, observe_call
 from ...utils import clock
 from ...utils.randomness import random_hex
-from .. import store as model_usage
 from ..models import BudgetHold, IntegrationModel, ModelBudget, ModelCall, ModelUsage
 from ..store import (
     STARTED,
@@ -47,7 +36,10 @@ from ..store import (
     Reserved,
     RunLine,
     Spent,
+    add_usage,
     budgets_for,
+    delete_calls,
+    delete_usage,
     is_counted,
     longest_call_ms,
     reserved_of,
@@ -59,78 +51,13 @@ from .integrations import ModelSettings, find_model
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 FAILED_STATUSES = ("FAILED", "LOST")
-
-
-def record_usage(call: ModelCall, budgets: Iterable[ModelBudget]) -> None:
-    """Add an ended call to the usage of its hour, and to what is spent of its budgets. Sets the cost of the call.
-
-    Call it once per call, in the transaction that saves its reply or its failure. `budgets`: those that apply to the
-    call, locked.
-    """
-    ended_at = clock.now() if call.ended_at is None else call.ended_at
-    duration_ms = max(ended_at - call.started_at, 0)
-    failures = int(call.status in FAILED_STATUSES)
-    call.cost = cost_of(call)
-    if call.cost:
-        ModelCall.objects.filter(pk=call.pk).update(cost=call.cost)
-    model_usage.add_usage(
-        (ended_at - ended_at % HOUR_MS, call.integration, call.model, call.definition, call.caller),
-        (1, failures, call.prompt_tokens, call.completion_tokens, call.cost, duration_ms),
-    )
-    _add_to_budgets(call, budgets, ended_at)
-    measure = CallMeasure(
-        call.integration,
-        call.model,
-        call.prompt_tokens,
-        call.completion_tokens,
-        call.cost,
-        duration_ms,
-        is_failure=bool(failures),
-    )
-    transaction.on_commit(partial(observe_call, measure))
-
-
-def cost_of(call: ModelCall) -> int:
-    """Return the cost of a call in millionths of the currency, rounded up; 0 if its model has no price."""
-    prices = (
-        IntegrationModel.objects.filter(integration=call.integration, name=call.model)
-        .values_list("input_price", "output_price")
-        .first()
-    )
-    if prices is None:
-        return 0
-    thousandfold = call.prompt_tokens * (prices[0] or 0) + call.completion_tokens * (prices[1] or 0)
-    return -(-thousandfold // 1000)
-
-
-def prune_usage(limit: int) -> int:
-    """Delete calls and hourly usage whose retention is over. Returns the number of rows."""
-    now = clock.now()
-    deleted = 0
-    if conf.ai_call_days > 0:
-        deleted += model_usage.delete_calls(now - conf.ai_call_days * DAY_MS, limit)
-    if conf.ai_usage_days > 0:
-        deleted += model_usage.delete_usage(now - conf.ai_usage_days * DAY_MS, limit)
-    return deleted
-
-
-def _add_to_budgets(call: ModelCall, budgets: Iterable[ModelBudget], ended_at: int) -> None:
-    """Add a call to the budgets that count it. A budget whose period has ended starts again at zero."""
-    tokens = call.prompt_tokens + call.completion_tokens
-    if not tokens and not call.cost:
-        return
-    for budget in filter(is_counted, budgets):
-        begin, _end = period_bounds(budget.period, ended_at)
-        if budget.period_start < begin:
-            budget.period_start, budget.spent_cost, budget.spent_tokens = begin, 0, 0
-        if budget.period_start == begin:
-            budget.spent_cost += call.cost
-            budget.spent_tokens += tokens
-            budget.save(update_fields=["period_start", "spent_cost", "spent_tokens"])
-
-
 RELEASED_AT_ONCE = 20
 """The holds that the end of a call releases. Each end of a call releases as many more."""
+REPLIED, FAILED, LOST = "REPLIED", "FAILED", "LOST"
+MAX_ERROR_LENGTH = 2_000
+TRIAL = "PROMPT_TRIAL"
+"""The type of task of trials on pages."""
+MAX_TOKENS = 2**53
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,13 +167,6 @@ def _check(
 
 def _spent_by_runs(budget: ModelBudget, call: BudgetedCall) -> Spent:
     return spent_below(call.line.limited_run(budget), call.line.root_id)
-
-
-REPLIED, FAILED, LOST = "REPLIED", "FAILED", "LOST"
-MAX_ERROR_LENGTH = 2_000
-MODEL_CALLS_DAY_MS = 24 * 3_600_000
-TRIAL = "PROMPT_TRIAL"
-"""The type of task of trials on pages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -425,9 +345,7 @@ def discard_replies(task_id: str) -> None:
 
 def discard_unused_replies(limit: int) -> int:
     """Delete stored replies of attempts that ended without a report, a day after the reply. Returns their number."""
-    old = ModelCall.objects.filter(reply__isnull=False, started_at__lt=clock.now() - MODEL_CALLS_DAY_MS).order_by(
-        "started_at"
-    )
+    old = ModelCall.objects.filter(reply__isnull=False, started_at__lt=clock.now() - DAY_MS).order_by("started_at")
     attempts = dict(old.values_list("id", "attempt_id")[:limit])
     open_attempts = set(Attempt.objects.open().filter(pk__in=attempts.values()).values_list("pk", flat=True))
     unused = [id for id, attempt_id in attempts.items() if attempt_id not in open_attempts]
@@ -442,7 +360,61 @@ def _settle(call: ModelCall) -> None:
     release_waiting_calls(budgets, call.root_id)
 
 
-MAX_TOKENS = 2**53
+def record_usage(call: ModelCall, budgets: Iterable[ModelBudget]) -> None:
+    """Add an ended call to the usage of its hour, and to what is spent of its budgets. Sets the cost of the call.
+
+    Call it once per call, in the transaction that saves its reply or its failure. `budgets`: those that apply to the
+    call, locked.
+    """
+    ended_at = clock.now() if call.ended_at is None else call.ended_at
+    duration_ms = max(ended_at - call.started_at, 0)
+    failures = int(call.status in FAILED_STATUSES)
+    call.cost = cost_of(call)
+    if call.cost:
+        ModelCall.objects.filter(pk=call.pk).update(cost=call.cost)
+    add_usage(
+        (ended_at - ended_at % HOUR_MS, call.integration, call.model, call.definition, call.caller),
+        (1, failures, call.prompt_tokens, call.completion_tokens, call.cost, duration_ms),
+    )
+    _add_to_budgets(call, budgets, ended_at)
+    measure = CallMeasure(
+        call.integration,
+        call.model,
+        call.prompt_tokens,
+        call.completion_tokens,
+        call.cost,
+        duration_ms,
+        is_failure=bool(failures),
+    )
+    transaction.on_commit(partial(observe_call, measure))
+
+
+def cost_of(call: ModelCall) -> int:
+    """Return the cost of a call in millionths of the currency, rounded up; 0 if its model has no price."""
+    prices = (
+        IntegrationModel.objects.filter(integration=call.integration, name=call.model)
+        .values_list("input_price", "output_price")
+        .first()
+    )
+    if prices is None:
+        return 0
+    thousandfold = call.prompt_tokens * (prices[0] or 0) + call.completion_tokens * (prices[1] or 0)
+    return -(-thousandfold // 1000)
+
+
+def _add_to_budgets(call: ModelCall, budgets: Iterable[ModelBudget], ended_at: int) -> None:
+    """Add a call to the budgets that count it. A budget whose period has ended starts again at zero."""
+    tokens = call.prompt_tokens + call.completion_tokens
+    if not tokens and not call.cost:
+        return
+    for budget in filter(is_counted, budgets):
+        begin, _end = period_bounds(budget.period, ended_at)
+        if budget.period_start < begin:
+            budget.period_start, budget.spent_cost, budget.spent_tokens = begin, 0, 0
+        if budget.period_start == begin:
+            budget.spent_cost += call.cost
+            budget.spent_tokens += tokens
+            budget.save(update_fields=["period_start", "spent_cost", "spent_tokens"])
 
 
 def add_tokens(integration: str, model: str, tokens: int, by: str) -> None:
@@ -466,3 +438,14 @@ def add_tokens(integration: str, model: str, tokens: int, by: str) -> None:
         except IntegrityError:
             # A concurrent request created the row.
             ModelUsage.objects.filter(**key).update(prompt_tokens=F("prompt_tokens") + tokens)
+
+
+def prune_usage(limit: int) -> int:
+    """Delete calls and hourly usage whose retention is over. Returns the number of rows."""
+    now = clock.now()
+    deleted = 0
+    if conf.ai_call_days > 0:
+        deleted += delete_calls(now - conf.ai_call_days * DAY_MS, limit)
+    if conf.ai_usage_days > 0:
+        deleted += delete_usage(now - conf.ai_usage_days * DAY_MS, limit)
+    return deleted

@@ -1,8 +1,6 @@
-"""Commands on integrations and their models. Secret settings are stored encrypted; no reply, page or log has them.
+"""Commands on integrations and their models, and the settings with which a worker calls a model.
 
-Remove bindings of prompts to integrations and models that are deleted.
-
-The settings with which a worker calls a model: of an integration, or of the server's environment.
+Secret settings are stored encrypted; no reply, page or log has them.
 """
 
 import json
@@ -14,9 +12,9 @@ from typing import Any
 from django.db import IntegrityError, transaction
 
 from ...access import audit
-from ...access import secrets as vault
 from ...access.models import Grant, Tag
 from ...access.permissions import INTEGRATION, INTEGRATION_PROVIDER
+from ...access.secrets import DecryptionFailed, decrypt, encrypt, is_current
 from ...core.ai import (
     AI_MODEL,
     API_KEY_NAMES,
@@ -39,42 +37,7 @@ from ...utils import clock
 from ..models import Integration, IntegrationModel, Prompt
 from ..queries.usage import environment_integrations
 
-
-def unbind_integration(name: str, by: str) -> list[str]:
-    """Remove the bindings to an integration and its models. Returns the prompts that keep theirs, see `_unbind`.
-
-    The name alone stays as a binding if another integration has a model of this name.
-    """
-    is_model = IntegrationModel.objects.filter(name=name).exclude(integration=name).exists()
-    return _unbind(lambda bound: bound.startswith(f"{name}:") or (bound == name and not is_model), name, by)
-
-
-def unbind_model(model: IntegrationModel, by: str) -> list[str]:
-    """Remove the bindings to a model. Returns the prompts that keep theirs, see `_unbind`."""
-    return _unbind(lambda bound: bound == str(model), str(model), by)
-
-
-def _unbind(is_deleted: Callable[[str], bool], deleted: str, by: str) -> list[str]:
-    """Remove bindings of all versions, except those of a version that would have none left.
-
-    Such a version could be used with any model. Returns the names of the prompts with such versions.
-    """
-    kept = set()
-    for row in Prompt.objects.only("name", "version", "integrations").select_for_update().order_by("name", "version"):
-        left = [bound for bound in row.integrations if not is_deleted(bound)]
-        if len(left) == len(row.integrations):
-            continue
-        if not left:
-            kept.add(row.name)
-            continue
-        row.integrations = left
-        row.save(update_fields=["integrations"])
-        audit.record("prompt", f"{row.name}:{row.version}", "unbind", by, facts={"model": deleted})
-    return sorted(kept)
-
-
 log = logging.getLogger(__name__)
-
 KIND, MODEL_KIND = "integration", "integration_model"
 MAX_MODELS = 1_000
 MAX_INTEGER = 2**62
@@ -195,7 +158,7 @@ def stored_secrets(row: Integration) -> dict[str, Any]:
     """Return the secret settings of an integration, decrypted. Those that no key decrypts have to be entered again."""
     try:
         return read_secrets(row)
-    except vault.DecryptionFailed:
+    except DecryptionFailed:
         return {}
 
 
@@ -203,13 +166,13 @@ def read_secrets(row: Integration) -> dict[str, Any]:
     """Return the secret settings of an integration, decrypted.
 
     Raises:
-        vault.DecryptionFailed: when no key of this server decrypts them.
+        DecryptionFailed: when no key of this server decrypts them.
     """
-    return json.loads(vault.decrypt(_seal_name(row.name), row.sealed)) if row.sealed else {}
+    return json.loads(decrypt(_seal_name(row.name), row.sealed)) if row.sealed else {}
 
 
 def _encrypt(name: str, secrets: Mapping[str, Any]) -> str:
-    return vault.encrypt(_seal_name(name), json.dumps(secrets, default=str)) if secrets else ""
+    return encrypt(_seal_name(name), json.dumps(secrets, default=str)) if secrets else ""
 
 
 def _seal_name(name: str) -> str:
@@ -220,12 +183,12 @@ def reencrypt_integrations() -> int:
     """Encrypt the secrets of every integration with the newest key. Returns how many had another one.
 
     Raises:
-        vault.DecryptionFailed: when the secrets of an integration cannot be decrypted.
+        DecryptionFailed: when the secrets of an integration cannot be decrypted.
     """
     count = 0
     for row in Integration.objects.exclude(sealed="").order_by("name"):
-        if not vault.is_current(row.sealed):
-            again = vault.encrypt(_seal_name(row.name), vault.decrypt(_seal_name(row.name), row.sealed))
+        if not is_current(row.sealed):
+            again = encrypt(_seal_name(row.name), decrypt(_seal_name(row.name), row.sealed))
             count += Integration.objects.filter(pk=row.pk, sealed=row.sealed).update(sealed=again)
     return count
 
@@ -365,6 +328,39 @@ def _forget_access(row: IntegrationModel) -> None:
     Tag.objects.filter(object_type=INTEGRATION, object_name=str(row)).delete()
 
 
+def unbind_integration(name: str, by: str) -> list[str]:
+    """Remove the bindings to an integration and its models. Returns the prompts that keep theirs, see `_unbind`.
+
+    The name alone stays as a binding if another integration has a model of this name.
+    """
+    is_model = IntegrationModel.objects.filter(name=name).exclude(integration=name).exists()
+    return _unbind(lambda bound: bound.startswith(f"{name}:") or (bound == name and not is_model), name, by)
+
+
+def unbind_model(model: IntegrationModel, by: str) -> list[str]:
+    """Remove the bindings to a model. Returns the prompts that keep theirs, see `_unbind`."""
+    return _unbind(lambda bound: bound == str(model), str(model), by)
+
+
+def _unbind(is_deleted: Callable[[str], bool], deleted: str, by: str) -> list[str]:
+    """Remove bindings of all versions, except those of a version that would have none left.
+
+    Such a version could be used with any model. Returns the names of the prompts with such versions.
+    """
+    kept = set()
+    for row in Prompt.objects.only("name", "version", "integrations").select_for_update().order_by("name", "version"):
+        left = [bound for bound in row.integrations if not is_deleted(bound)]
+        if len(left) == len(row.integrations):
+            continue
+        if not left:
+            kept.add(row.name)
+            continue
+        row.integrations = left
+        row.save(update_fields=["integrations"])
+        audit.record("prompt", f"{row.name}:{row.version}", "unbind", by, facts={"model": deleted})
+    return sorted(kept)
+
+
 def _record(row: Integration, action: str, by: str, reason: str) -> None:
     audit.record(KIND, row.name, action, by, reason=reason, facts={"kind": row.kind, "category": row.category})
 
@@ -463,7 +459,7 @@ def _enabled_model(integration: str, model: str) -> IntegrationModel | None:
 def _decrypt_secrets(row: Integration) -> dict[str, str]:
     try:
         secrets = read_secrets(row)
-    except vault.DecryptionFailed:
+    except DecryptionFailed:
         raise UnknownIntegration(
             f"No key of this server decrypts the secrets of the integration {row.name}. Enter them again on its page."
         ) from None

@@ -1,9 +1,7 @@
-"""Prompts: commands on their versions, and the text that a call of a model uses.
+"""Commands on prompts: their versions, the text that a call of a model uses, and trials.
 
-Trials on pages and through the API: a prompt with a model, and the connection of an integration.
-
-The calls themselves belong to the built-in workers, which this layer must not import: the app registers them. A trial
-of a prompt is a call like those of runs: budgets apply to it, and the usage counts it.
+A trial of a prompt is a call like those of runs: budgets apply to it, and the usage counts it. The workers that make
+the call are registered by the wiring of this slice.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,6 +27,7 @@ from .integrations import ModelSettings, find_model, model_settings
 KIND = "prompt"
 MAX_AT_ONCE = 500
 MAX_VERSION = 2**31 - 1
+MAX_PROMPT_LENGTH = 262_144
 
 
 class PromptRefused(Invalid):
@@ -217,9 +216,6 @@ def change_prompt_tags(name: str, change: Callable[[Tags], Tags], by: str) -> No
         Prompt.objects.filter(name=name).update(tags=tags)
         mirror_tags(PROMPT, name, tags)
         audit.record(KIND, name, "tag", by)
-
-
-MAX_PROMPT_LENGTH = 262_144
 
 
 class TrialFailed(Invalid):

@@ -1,11 +1,7 @@
-"""Indexes of documents with embeddings, in the table `VectorDocument`: store, replace and delete.
-
-Whether this server executes AI tasks.
-"""
+"""Commands on indexes of documents with embeddings, in the table `VectorDocument`: store, replace and delete."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from typing import Any
 
 from django.db import transaction
@@ -14,22 +10,9 @@ from django.db.models import QuerySet
 from ...access import audit
 from ...core.errors import Invalid, NotFound
 from ...db.fields import strip_nul
-from ...settings import conf
 from ...utils import clock
 from ..models import COSINE, INNER_PRODUCT, L2, METRICS, Integration, VectorDocument, vector_length
 from ..store import replace_version
-
-PACKAGES = ("openai", "anthropic", "httpx2", "httpcore2", "mcp", "numpy")
-"""Packages of the extra `ai`. If one is missing, the server executes no AI task."""
-
-
-def executes_ai_tasks() -> bool:
-    """Return True if the setting AI_TASKS is on and the extra `ai` is installed.
-
-    Otherwise the types of AI tasks are ordinary task types, for which workers can poll.
-    """
-    return conf.ai_tasks and all(find_spec(package) for package in PACKAGES)
-
 
 BUILT_IN = ("default", "postgres", "pgvectordb")
 """The names that need no integration: they mean the table of this server, with the default metric."""

@@ -21,7 +21,7 @@ from ...core.alerts import BUDGET, DAY_MINUTES, SPENT_PERCENT
 from ...core.errors import Invalid, RequestRefused
 from ...settings import conf
 from ...utils import clock
-from ...web.badges import format_count
+from ...utils.formatting import format_count
 from ...web.forms import parse_number
 from ...web.pages import Page, require_permission, show_refusal
 from ..commands import budgets

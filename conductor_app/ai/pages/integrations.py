@@ -1,6 +1,6 @@
 """Pages of integrations: the list, a form for each kind, the models, and a test of the connection.
 
-Forms of an integration and of its models. Secrets are never displayed again.
+Secrets are never displayed again.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from ...core.masking import REDACTED
 from ...settings import conf
 from ...web.forms import JsonDocumentField, format_json
 from ...web.pages import ObjectPage, Page, require_permission, show_refusal
-from ..commands import integrations as engine
+from ..commands.integrations import delete_integration, delete_model, find_integration, save_integration, save_model
 from ..commands.prompts import check_connection
 from ..models import Integration, IntegrationModel
 from ..queries.budgets import format_amount
@@ -77,11 +77,13 @@ FREQUENCY_CHOICES = [
 ]
 PRICE_UNIT = 1_000
 """A price for a million tokens, in millionths of the currency for a thousand tokens."""
-
-
-def kind_label(kind: str) -> str:
-    """Return the label of a kind; of an unknown one, its name."""
-    return str(KIND_LABELS.get(kind, kind))
+VIEW_PERMISSION = "conductor.view_integration"
+ADD_PERMISSION = "conductor.add_integration"
+CHANGE_PERMISSION = "conductor.change_integration"
+DELETE_PERMISSION = "conductor.delete_integration"
+EXECUTE_PERMISSION = "conductor.execute_integration"
+MAX_LISTED = 500
+FORM_FIELDS = {"inputPrice": "input_price", "outputPrice": "output_price", "maxTokens": "max_tokens"}
 
 
 def _reason_field() -> forms.CharField:
@@ -227,44 +229,6 @@ class ModelForm(forms.Form):
         }
 
 
-def _model_values(row: IntegrationModel) -> dict[str, Any]:
-    return {
-        "description": row.description,
-        "is_enabled": row.is_enabled,
-        "input_price": displayed_price(row.input_price),
-        "output_price": displayed_price(row.output_price),
-        "max_tokens": row.max_tokens,
-        "frequency": row.frequency or "daily",
-    }
-
-
-def _stored_price(price: Decimal | None) -> int | None:
-    return None if price is None else int(price * PRICE_UNIT)
-
-
-def displayed_price(stored: int | None) -> Decimal | None:
-    """Return a stored price as the price of a million tokens."""
-    return None if stored is None else Decimal(stored) / PRICE_UNIT
-
-
-def price_text(stored: int | None) -> str:
-    """Return a stored price for pages, with two decimals or as many as it has. Empty without a price."""
-    price = displayed_price(stored)
-    if price is None:
-        return ""
-    decimals = max(2, -int(price.normalize().as_tuple().exponent))
-    return format_amount(float(price), decimals)
-
-
-VIEW_PERMISSION = "conductor.view_integration"
-ADD_PERMISSION = "conductor.add_integration"
-CHANGE_PERMISSION = "conductor.change_integration"
-DELETE_PERMISSION = "conductor.delete_integration"
-EXECUTE_PERMISSION = "conductor.execute_integration"
-MAX_LISTED = 500
-FORM_FIELDS = {"inputPrice": "input_price", "outputPrice": "output_price", "maxTokens": "max_tokens"}
-
-
 class IntegrationsPage(Page):
     """List of the integrations, and the kinds of new ones."""
 
@@ -315,12 +279,12 @@ class IntegrationPage(ObjectPage):
     route = "integrations/of/<path:integration>/"
 
     def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
-        row = engine.find_integration(url_kwargs["integration"])
+        row = find_integration(url_kwargs["integration"])
         return self._page_context(request, row, IntegrationForm(row.kind, row=row))
 
     @method_decorator(sensitive_post_parameters())
     def handle_post(self, request: HttpRequest, **url_kwargs: Any) -> HttpResponse | dict[str, Any]:
-        row, act = engine.find_integration(url_kwargs["integration"]), request.POST.get("do", "save")
+        row, act = find_integration(url_kwargs["integration"]), request.POST.get("do", "save")
         if act == "test":
             return self._test(request, row)
         if act == "delete":
@@ -388,7 +352,7 @@ class IntegrationModelPage(ObjectPage):
         address = f"{reverse('admin:integration', args=[row.integration])}#models"
         if request.POST.get("do") == "delete":
             reason = request.POST.get("reason", "").strip()[:500]
-            bound = engine.delete_model(row.integration, row.name, request.user.get_username(), reason)
+            bound = delete_model(row.integration, row.name, request.user.get_username(), reason)
             messages.success(request, _("Model %(name)s deleted.") % {"name": row.name})
             _warn_of_bindings(request, bound)
             return HttpResponseRedirect(address)
@@ -406,6 +370,40 @@ class IntegrationModelPage(ObjectPage):
             "may_change": request.user.has_perm(CHANGE_PERMISSION),
             "required": CHANGE_PERMISSION,
         }
+
+
+def _model_values(row: IntegrationModel) -> dict[str, Any]:
+    return {
+        "description": row.description,
+        "is_enabled": row.is_enabled,
+        "input_price": displayed_price(row.input_price),
+        "output_price": displayed_price(row.output_price),
+        "max_tokens": row.max_tokens,
+        "frequency": row.frequency or "daily",
+    }
+
+
+def _stored_price(price: Decimal | None) -> int | None:
+    return None if price is None else int(price * PRICE_UNIT)
+
+
+def kind_label(kind: str) -> str:
+    """Return the label of a kind; of an unknown one, its name."""
+    return str(KIND_LABELS.get(kind, kind))
+
+
+def displayed_price(stored: int | None) -> Decimal | None:
+    """Return a stored price as the price of a million tokens."""
+    return None if stored is None else Decimal(stored) / PRICE_UNIT
+
+
+def price_text(stored: int | None) -> str:
+    """Return a stored price for pages, with two decimals or as many as it has. Empty without a price."""
+    price = displayed_price(stored)
+    if price is None:
+        return ""
+    decimals = max(2, -int(price.normalize().as_tuple().exponent))
+    return format_amount(float(price), decimals)
 
 
 def _kinds_by_category() -> list[tuple[str, list[tuple[str, str, str]]]]:
@@ -437,7 +435,7 @@ def _find_model(model_id: int) -> IntegrationModel:
 def _save(request: HttpRequest, form: IntegrationForm, name: str) -> bool:
     """Save an integration. Returns False with the errors in the form if it is refused."""
     try:
-        engine.save_integration(name, form.document(), request.user.get_username(), form.cleaned_data["reason"])
+        save_integration(name, form.document(), request.user.get_username(), form.cleaned_data["reason"])
     except RequestRefused as refused:
         _add_errors(form, refused)
         return False
@@ -448,7 +446,7 @@ def _save(request: HttpRequest, form: IntegrationForm, name: str) -> bool:
 def _save_model(request: HttpRequest, form: ModelForm, integration: str, name: str) -> bool:
     try:
         by, reason = request.user.get_username(), form.cleaned_data["reason"]
-        engine.save_model(integration, name, form.document(), by, reason)
+        save_model(integration, name, form.document(), by, reason)
     except RequestRefused as refused:
         _add_errors(form, refused)
         return False
@@ -471,7 +469,7 @@ def _delete(request: HttpRequest, row: Integration) -> HttpResponse:
     require_permission(request, DELETE_PERMISSION)
     try:
         reason = request.POST.get("reason", "").strip()[:500]
-        bound = engine.delete_integration(row.name, request.user.get_username(), reason)
+        bound = delete_integration(row.name, request.user.get_username(), reason)
         messages.success(request, _("Integration %(name)s deleted.") % {"name": row.name})
         _warn_of_bindings(request, bound)
     except RequestRefused as refused:

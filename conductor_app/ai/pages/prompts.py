@@ -1,7 +1,4 @@
-"""Pages of prompts: the list, the versions with their differences, and trials with a model.
-
-Forms of a prompt, and of a trial of it with a model.
-"""
+"""Pages of prompts: the list, the versions with their differences, and trials with a model."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -17,15 +14,21 @@ from ...core.ai import MAX_NAME_LENGTH, permits_model
 from ...core.errors import NotFound, RequestRefused, ValidationFailed
 from ...utils.differences import diff_hunks
 from ...web.pages import ObjectPage, Page, require_permission, show_refusal
-from ..commands import prompts as engine
 from ..commands.integrations import model_settings
-from ..commands.prompts import PromptTrial, try_prompt
+from ..commands.prompts import PromptTrial, delete_prompt, prompt_text, save_prompt, try_prompt
 from ..models import Prompt
 from ..queries.usage import enabled_models, newest_prompts, versions_of
 from .integrations import EXECUTE_PERMISSION
 
 MAX_VARIABLES = 50
 """Placeholders that the form of a trial has fields for."""
+VIEW_PERMISSION = "conductor.view_prompt"
+ADD_PERMISSION, CHANGE_PERMISSION, DELETE_PERMISSION = (
+    "conductor.add_prompt",
+    "conductor.change_prompt",
+    "conductor.delete_prompt",
+)
+MAX_LISTED, MAX_VERSIONS = 500, 200
 
 
 class PromptForm(forms.Form):
@@ -108,15 +111,6 @@ class TrialForm(forms.Form):
         return {name: self.cleaned_data[f"variable_{number}"] for number, name in enumerate(self.variables)}
 
 
-VIEW_PERMISSION = "conductor.view_prompt"
-ADD_PERMISSION, CHANGE_PERMISSION, DELETE_PERMISSION = (
-    "conductor.add_prompt",
-    "conductor.change_prompt",
-    "conductor.delete_prompt",
-)
-MAX_LISTED, MAX_VERSIONS = 500, 200
-
-
 class PromptsPage(Page):
     """List of the newest versions."""
 
@@ -184,7 +178,7 @@ class PromptPage(ObjectPage):
         if form.is_valid():
             try:
                 integration, model = form.cleaned_data["model"]
-                template = engine.prompt_text(row.name, row.version, integration, model) or row.template
+                template = prompt_text(row.name, row.version, integration, model) or row.template
                 trial = PromptTrial(template, form.values(), model_settings(integration, model), name=row.name)
                 reply = try_prompt(trial, request.user.get_username())
             except RequestRefused as refused:
@@ -232,7 +226,7 @@ def _save(request: HttpRequest, form: PromptForm, name: str, **fields: Any) -> P
     """Save a prompt. Returns None with the errors in the form if it is refused."""
     try:
         entered, reason = form.fields_of_prompt(), form.cleaned_data["reason"]
-        row = engine.save_prompt(name, by=request.user.get_username(), reason=reason, **entered, **fields)
+        row = save_prompt(name, by=request.user.get_username(), reason=reason, **entered, **fields)
     except ValidationFailed as failed:
         for each in failed.validation_errors:
             field = "models" if each.path == "integrations" else each.path
@@ -249,7 +243,7 @@ def _delete(request: HttpRequest, row: Prompt) -> HttpResponse:
     require_permission(request, DELETE_PERMISSION)
     try:
         reason = request.POST.get("reason", "").strip()[:500]
-        engine.delete_prompt(row.name, row.version, request.user.get_username(), reason)
+        delete_prompt(row.name, row.version, request.user.get_username(), reason)
         messages.success(request, _("Prompt %(prompt)s deleted.") % {"prompt": row})
     except RequestRefused as refused:
         show_refusal(request, refused)

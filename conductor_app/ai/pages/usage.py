@@ -1,9 +1,4 @@
-"""Page of what calls of models use: cost, tokens, calls and durations, by model, workflow, caller and run.
-
-One line about the calls of models of a run, or of the runs of a workflow.
-
-Page of the indexes of vectors: documents, sizes, and their deletion.
-"""
+"""Pages of what calls of models use, by model, workflow, caller and run, and of the indexes of vectors."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -27,8 +22,6 @@ from ...utils.formatting import (
     format_duration,
     format_timestamp,
 )
-from ...web.badges import format_count as usage_page_format_count
-from ...web.badges import format_count as vector_indexes_page_format_count
 from ...web.badges import mark_names
 from ...web.charts import ChartSeries, TrendChart, chosen_range, range_links
 from ...web.pages import Page, require_permission, show_refusal
@@ -36,30 +29,6 @@ from ..commands.vectors import Place, delete_index
 from ..queries.budgets import BudgetState, budget_states, format_cost, format_tokens, name_budget, run_budget_share
 from ..queries.usage import FILTERS, UsageReport, UsageRow, UsageSums, usage_of_definition, usage_of_run, usage_report
 from ..queries.vectors import MAX_INDEXES, list_indexes
-
-
-def model_use_of_run(run: Run) -> str:
-    """Return the calls, tokens and cost of a run and those below it, and the spent share of its budget, if any."""
-    root_id = run.root_id or run.pk
-    line = describe_usage(usage_of_run(run.pk, root_id))
-    share = run_budget_share(run.pk, run.name, root_id)
-    if share is None:
-        return line
-    return _("%(usage)s (%(percent)s %% of its budget)") % {"usage": line, "percent": int(share * 100)}
-
-
-def model_use_of_workflow(name: str, now: int) -> str:
-    """Return the calls, tokens and cost of the runs of a workflow in 30 days, or an empty text without calls."""
-    sums = usage_of_definition(name, now - 30 * DAY)
-    return describe_usage(sums) if sums.calls else ""
-
-
-def describe_usage(sums: UsageSums) -> str:
-    """Return sums in one line, such as `12 calls, 34,000 tokens, $0.12`."""
-    calls = ngettext("%(count)s call", "%(count)s calls", sums.calls)
-    count = format_count(sums.calls)
-    return ", ".join([calls % {"count": count}, format_tokens(sums.tokens), format_cost(sums.cost)])
-
 
 USAGE_PERMISSION = "conductor.view_modelusage"
 FILTER_LABELS = {
@@ -74,6 +43,7 @@ CHART_LABELS = {
     "calls": gettext_lazy("Calls"),
     "duration": gettext_lazy("Mean duration"),
 }
+DELETE_PERMISSION = "conductor.delete_vectordocument"
 
 
 class UsagePage(Page):
@@ -105,6 +75,56 @@ class UsagePage(Page):
         }
 
 
+class VectorIndexesPage(Page):
+    """Page of the indexes of vectors."""
+
+    name, title, template = "vector_indexes", gettext_lazy("Vector indexes"), "ops/ai/vector_indexes.html"
+    permission = "conductor.view_vectordocument"
+
+    def get_context(self, request: HttpRequest) -> dict[str, Any]:
+        indexes = list_indexes()
+        return {
+            "indexes": indexes,
+            "is_cut": len(indexes) == MAX_INDEXES,
+            "may_delete": request.user.has_perm(DELETE_PERMISSION),
+        }
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        require_permission(request, DELETE_PERMISSION)
+        form_data, by = request.POST, request.user.get_username()
+        place = Place(form_data.get("database", ""), form_data.get("index", ""), form_data.get("namespace", ""))
+        try:
+            count = delete_index(place, by, form_data.get("reason", "").strip())
+            deleted = ngettext("%(count)s document deleted.", "%(count)s documents deleted.", count)
+            messages.success(request, deleted % {"count": format_count(count)})
+        except RequestRefused as refused:
+            show_refusal(request, refused)
+        return HttpResponseRedirect(reverse("admin:vector_indexes"))
+
+
+def model_use_of_run(run: Run) -> str:
+    """Return the calls, tokens and cost of a run and those below it, and the spent share of its budget, if any."""
+    root_id = run.root_id or run.pk
+    line = describe_usage(usage_of_run(run.pk, root_id))
+    share = run_budget_share(run.pk, run.name, root_id)
+    if share is None:
+        return line
+    return _("%(usage)s (%(percent)s %% of its budget)") % {"usage": line, "percent": int(share * 100)}
+
+
+def model_use_of_workflow(name: str, now: int) -> str:
+    """Return the calls, tokens and cost of the runs of a workflow in 30 days, or an empty text without calls."""
+    sums = usage_of_definition(name, now - 30 * DAY)
+    return describe_usage(sums) if sums.calls else ""
+
+
+def describe_usage(sums: UsageSums) -> str:
+    """Return sums in one line, such as `12 calls, 34,000 tokens, $0.12`."""
+    calls = ngettext("%(count)s call", "%(count)s calls", sums.calls)
+    count = format_count(sums.calls)
+    return ", ".join([calls % {"count": count}, format_tokens(sums.tokens), format_cost(sums.cost)])
+
+
 def _chart(report: UsageReport, time_range: TimeRange, measure: str, ranges: Sequence[Mapping[str, Any]]) -> TrendChart:
     bars = report.bars
     if measure == "cost":
@@ -128,7 +148,7 @@ def _chart(report: UsageReport, time_range: TimeRange, measure: str, ranges: Seq
         series,
         has_totals=measure in ("tokens", "calls"),
         ranges=ranges,
-        format_value=formats.get(measure, usage_page_format_count),
+        format_value=formats.get(measure, format_count),
     )
 
 
@@ -155,15 +175,15 @@ def _filter_links(request: HttpRequest, filters: Mapping[str, str]) -> list[dict
 def _facts(total: UsageSums) -> list[tuple[str, str]]:
     return [
         (_("Cost"), format_cost(total.cost)),
-        (_("Tokens"), usage_page_format_count(total.tokens)),
-        (_("Calls"), usage_page_format_count(total.calls)),
+        (_("Tokens"), format_count(total.tokens)),
+        (_("Calls"), format_count(total.calls)),
         (_("Failed calls"), _failed_calls(total)),
         (_("Mean duration"), "–" if total.mean_ms is None else format_duration(total.mean_ms)),
     ]
 
 
 def _failed_calls(total: UsageSums) -> str:
-    count = usage_page_format_count(total.failures)
+    count = format_count(total.failures)
     return f"{count} ({format_decimal(100 * total.failures / total.calls)} %)" if total.failures else count
 
 
@@ -237,33 +257,3 @@ def _warning(state: BudgetState) -> dict[str, Any]:
 
 def _amounts(format_amount: Any, spent: int, limit: int) -> dict[str, str]:
     return {"spent": format_amount(spent), "limit": format_amount(limit)}
-
-
-DELETE_PERMISSION = "conductor.delete_vectordocument"
-
-
-class VectorIndexesPage(Page):
-    """Page of the indexes of vectors."""
-
-    name, title, template = "vector_indexes", gettext_lazy("Vector indexes"), "ops/ai/vector_indexes.html"
-    permission = "conductor.view_vectordocument"
-
-    def get_context(self, request: HttpRequest) -> dict[str, Any]:
-        indexes = list_indexes()
-        return {
-            "indexes": indexes,
-            "is_cut": len(indexes) == MAX_INDEXES,
-            "may_delete": request.user.has_perm(DELETE_PERMISSION),
-        }
-
-    def post(self, request: HttpRequest) -> HttpResponse:
-        require_permission(request, DELETE_PERMISSION)
-        form_data, by = request.POST, request.user.get_username()
-        place = Place(form_data.get("database", ""), form_data.get("index", ""), form_data.get("namespace", ""))
-        try:
-            count = delete_index(place, by, form_data.get("reason", "").strip())
-            deleted = ngettext("%(count)s document deleted.", "%(count)s documents deleted.", count)
-            messages.success(request, deleted % {"count": vector_indexes_page_format_count(count)})
-        except RequestRefused as refused:
-            show_refusal(request, refused)
-        return HttpResponseRedirect(reverse("admin:vector_indexes"))

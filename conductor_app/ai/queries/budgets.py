@@ -1,11 +1,4 @@
-"""Budgets: amounts, states, holds and alerts.
-
-Texts of amounts, numbers of tokens, and budgets.
-
-The budgets with what is spent of them, and the attempts that wait for them.
-
-What gates and pages say about attempts that wait because a budget has no room.
-"""
+"""Queries about budgets: their states, texts of amounts, and why attempts wait for them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -47,35 +40,6 @@ BUDGET_NAMES = {
     MODEL: gettext_lazy("The budget of model `%(name)s`"),
     RUN: gettext_lazy("The budget of each run of `%(name)s`"),
 }
-
-
-def format_cost(cost: int) -> str:
-    """Format an amount in millionths of the currency. Small amounts keep two significant digits."""
-    decimals = 2
-    while decimals < 6 and 0 < cost < 10 ** (7 - decimals):
-        decimals += 1
-    return format_amount(cost / MILLION, decimals)
-
-
-def format_amount(amount: float, decimals: int) -> str:
-    """Format an amount of the currency, such as a price, with its symbol or code."""
-    number = format_decimal(amount, decimals)
-    symbol = SYMBOLS.get(conf.ai_currency)
-    return f"{symbol}{number}" if symbol else f"{number} {conf.ai_currency}"
-
-
-def format_tokens(count: int) -> str:
-    """Format a number of tokens with its unit."""
-    return _("%(count)s tokens") % {"count": format_count(count)}
-
-
-def name_budget(scope: str, name: str) -> str:
-    """Return the beginning of a sentence about a budget."""
-    if scope == RUN and not name:
-        return _("The budget of each run")
-    return str(BUDGET_NAMES[scope]) % {"name": name}
-
-
 WARNING_SHARE = 0.8
 """The spent share of a budget from which pages warn."""
 
@@ -119,6 +83,13 @@ def budget_states(now: int) -> list[BudgetState]:
     return [_state(budget, now, waiting.get(budget.pk, 0), reserved.get(budget.pk)) for budget in budgets]
 
 
+def _state(budget: ModelBudget, now: int, waiting: int, reserved: Reserved | None) -> BudgetState:
+    if reserved is None:
+        return BudgetState(budget, None, None, waiting)
+    end = period_bounds(budget.period, now)[1]
+    return BudgetState(budget, spent_of(budget, now), end if end < NEVER else None, waiting, reserved)
+
+
 def run_budget_share(run_id: str, definition: str, root_id: str) -> float | None:
     """Return the spent share of the tightest budget of a run, with the runs below it; None if it has none.
 
@@ -130,13 +101,6 @@ def run_budget_share(run_id: str, definition: str, root_id: str) -> float | None
         return None
     spent = spent_below(run_id, root_id)
     return max(spent.share_of(budget) for budget in budgets)
-
-
-def _state(budget: ModelBudget, now: int, waiting: int, reserved: Reserved | None) -> BudgetState:
-    if reserved is None:
-        return BudgetState(budget, None, None, waiting)
-    end = period_bounds(budget.period, now)[1]
-    return BudgetState(budget, spent_of(budget, now), end if end < NEVER else None, waiting, reserved)
 
 
 def connect_budget_holds() -> None:
@@ -203,3 +167,30 @@ def _spent_and_limit(facts: Mapping[str, Any]) -> tuple[str, str]:
 
 def _amount(kind: str, count: int) -> str:
     return format_cost(count) if kind == "cost" else format_tokens(count)
+
+
+def format_cost(cost: int) -> str:
+    """Format an amount in millionths of the currency. Small amounts keep two significant digits."""
+    decimals = 2
+    while decimals < 6 and 0 < cost < 10 ** (7 - decimals):
+        decimals += 1
+    return format_amount(cost / MILLION, decimals)
+
+
+def format_amount(amount: float, decimals: int) -> str:
+    """Format an amount of the currency, such as a price, with its symbol or code."""
+    number = format_decimal(amount, decimals)
+    symbol = SYMBOLS.get(conf.ai_currency)
+    return f"{symbol}{number}" if symbol else f"{number} {conf.ai_currency}"
+
+
+def format_tokens(count: int) -> str:
+    """Format a number of tokens with its unit."""
+    return _("%(count)s tokens") % {"count": format_count(count)}
+
+
+def name_budget(scope: str, name: str) -> str:
+    """Return the beginning of a sentence about a budget."""
+    if scope == RUN and not name:
+        return _("The budget of each run")
+    return str(BUDGET_NAMES[scope]) % {"name": name}

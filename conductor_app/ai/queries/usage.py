@@ -1,13 +1,4 @@
-"""Queries about integrations, prompts, calls and usage.
-
-Queries about prompts.
-
-Queries about integrations and their models: counts, models, and the tokens that calls have used.
-
-The calls of models that an attempt has made.
-
-What calls of models use: over time, and by model, workflow, caller and run.
-"""
+"""Queries about integrations, prompts, calls of models, and what the calls use over time."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,24 +12,13 @@ from ...utils.formatting import HOUR_RANGE, TimeRange
 from ..models import Integration, IntegrationModel, ModelCall, ModelUsage, Prompt
 from ..store import calls_below
 
-
-def newest_prompts() -> QuerySet[Prompt]:
-    """Return the newest version of each prompt, by name."""
-    newer = Prompt.objects.filter(name=OuterRef("name"), version__gt=OuterRef("version"))
-    return Prompt.objects.filter(~Exists(newer)).order_by("name")
-
-
-def versions_of(name: str) -> QuerySet[Prompt]:
-    """Return all versions of a prompt, newest first."""
-    return Prompt.objects.filter(name=name).order_by("-version")
-
-
-def prompt_names() -> frozenset[str]:
-    """Return the names of all prompts."""
-    return frozenset(Prompt.objects.order_by().values_list("name", flat=True).distinct())
-
-
 MAX_MODELS = 1_000
+MAX_ROWS = 20
+"""The rows of a table."""
+MAX_CALLS = 20_000
+"""The newest calls of a range that the table of runs counts."""
+FILTERS = ("integration", "model", "definition", "caller")
+SUMS = ("calls", "failures", "prompt_tokens", "completion_tokens", "cost", "duration_ms")
 
 
 def list_integrations(category: str = "", active_only: bool = False) -> QuerySet[Integration]:
@@ -61,6 +41,22 @@ def count_models(integrations: Iterable[str]) -> dict[str, int]:
     """Return the number of models of each integration that has some."""
     rows = IntegrationModel.objects.filter(integration__in=list(integrations)).order_by()
     return dict(rows.values_list("integration").annotate(count=Count("pk")))
+
+
+def newest_prompts() -> QuerySet[Prompt]:
+    """Return the newest version of each prompt, by name."""
+    newer = Prompt.objects.filter(name=OuterRef("name"), version__gt=OuterRef("version"))
+    return Prompt.objects.filter(~Exists(newer)).order_by("name")
+
+
+def versions_of(name: str) -> QuerySet[Prompt]:
+    """Return all versions of a prompt, newest first."""
+    return Prompt.objects.filter(name=name).order_by("-version")
+
+
+def prompt_names() -> frozenset[str]:
+    """Return the names of all prompts."""
+    return frozenset(Prompt.objects.order_by().values_list("name", flat=True).distinct())
 
 
 def tokens_by_model(integration: str) -> dict[str, int]:
@@ -104,14 +100,6 @@ def enabled_models() -> list[str]:
 def calls_of_attempt(attempt_id: str) -> list[ModelCall]:
     """Return the calls of an attempt without their replies, oldest first."""
     return list(ModelCall.objects.filter(attempt_id=attempt_id).defer("reply").order_by("started_at", "id"))
-
-
-MAX_ROWS = 20
-"""The rows of a table."""
-MAX_CALLS = 20_000
-"""The newest calls of a range that the table of runs counts."""
-FILTERS = ("integration", "model", "definition", "caller")
-SUMS = ("calls", "failures", "prompt_tokens", "completion_tokens", "cost", "duration_ms")
 
 
 @dataclass(frozen=True, slots=True)

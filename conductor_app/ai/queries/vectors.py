@@ -1,19 +1,9 @@
-"""Exact search among embeddings.
+"""Exact search for the documents whose embeddings are nearest to another one, and the list of indexes.
 
-Read the embeddings of an index in pages, so that a search needs a bounded amount of memory.
-
-Vectors with one byte per number, which determine exactly which documents cannot be among the nearest.
-
-A vector is stored as whole numbers from -127 to 127 and a scale. Their distance from the vector is known, and with it
-the greatest difference between a product with them and one with the vector. So the `count` nearest documents are always
-among those whose least possible distance is not above the greatest possible one of `count` others. The caller compares
-these few exactly.
-
-The compact vectors of indexes that this process has searched, up to AI_SEARCH_CACHE_MB.
-
-Exact search for the documents whose embeddings are nearest to another one.
-
-The indexes of vectors: their documents and sizes.
+A process keeps the vectors of the indexes that it has searched, up to AI_SEARCH_CACHE_MB, as whole numbers from -127 to
+127 and a scale. Their distance from the vector is known, and with it the greatest difference between a product with
+them and one with the vector. So the `count` nearest documents are always among those whose least possible distance is
+not above the greatest possible one of `count` others. Only these few are read and compared exactly.
 """
 
 from collections import OrderedDict
@@ -37,6 +27,18 @@ from ..models import COSINE, L2, VectorDocument, VectorIndexVersion, vector_leng
 
 PAGE_ROWS = 2_000
 SAME_INDEX = 'database = %s AND "index" = %s'
+LARGEST = 127
+ROUNDING = 2.0**-24
+"""The relative rounding error of a 32-bit float."""
+TINY = 1e-36
+"""The scale below which the codes of a vector are 0: the range of 32-bit floats has no precision there."""
+Key = tuple[str, str, str | None]
+_changing, _loading = Lock(), Lock()
+MAX_CANDIDATES = 5_000
+"""The documents that are read one by one. If more may be among the nearest, all are compared."""
+READ_AT_ONCE = 500
+Scores = list[tuple[float, int]]
+MAX_INDEXES = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,125 @@ class VectorSearch:
     metric: str
     embedding: Sequence[float]
     count: int
+
+
+@dataclass(frozen=True, slots=True)
+class FoundDocument:
+    """A document with its distance from the embedding that was searched."""
+
+    document: VectorDocument
+    score: float
+
+
+def search_documents(request: VectorSearch) -> list[FoundDocument]:
+    """Return the nearest documents, the nearest first.
+
+    The process keeps what it has read in a compact form, which determines the few documents that may be the nearest.
+    Only these are compared exactly.
+
+    Raises:
+        Invalid: when the embeddings have another length, or there are more documents than one search compares.
+    """
+    import numpy
+
+    query = numpy.asarray(request.embedding, dtype="<f4")
+    # Read before the documents: if they change meanwhile, the next search reads them again.
+    key = (request.database, request.index, request.namespace)
+    vectors = cached_vectors(key, read_version(request), partial(_load, request))
+    if vectors is None:
+        best = _compare_all(request, query)
+    else:
+        if vectors.dimensions not in (0, len(query)):
+            raise other_length(request, vectors.dimensions)
+        ids = list(candidates(vectors.pages, query, request.metric, request.count))
+        few = len(ids) <= MAX_CANDIDATES
+        best = _compare_some(request, query, ids) if few else _compare_all(request, query)
+    documents = VectorDocument.objects.defer("embedding").in_bulk([id for _, id in best])
+    return [FoundDocument(documents[id], score) for score, id in best if id in documents]
+
+
+def _compare_all(request: VectorSearch, query: Any) -> Scores:
+    require_size(request)
+    best: Scores = []
+    for page in read_pages(request):
+        best = _nearest(request, [*best, *_score(request, query, *page)])
+    return best
+
+
+def _compare_some(request: VectorSearch, query: Any, ids: Sequence[int]) -> Scores:
+    import numpy
+
+    best: Scores = []
+    for begin in range(0, len(ids), READ_AT_ONCE):
+        rows = VectorDocument.objects.filter(pk__in=ids[begin : begin + READ_AT_ONCE])
+        found = [row for row in rows.values_list("pk", "embedding", "norm") if len(row[1]) == query.nbytes]
+        if found:
+            matrix = numpy.frombuffer(b"".join(bytes(row[1]) for row in found), dtype="<f4").reshape(len(found), -1)
+            scores = _score(request, query, [row[0] for row in found], matrix, [row[2] for row in found])
+            best = _nearest(request, [*best, *scores])
+    return best
+
+
+def _nearest(request: VectorSearch, scores: Scores) -> Scores:
+    return nsmallest(request.count, scores)
+
+
+def _score(request: VectorSearch, query: Any, ids: Sequence[int], matrix: Any, norms: Sequence[float]) -> Scores:
+    """Return the nearest of some documents, with their distances."""
+    import numpy
+
+    distances = _distances(numpy, matrix, numpy.asarray(norms), query, request.metric)
+    count = min(request.count, len(ids))
+    return [(float(distances[place]), ids[place]) for place in numpy.argpartition(distances, count - 1)[:count]]
+
+
+def _distances(numpy: Any, matrix: Any, norms: Any, query: Any, metric: str) -> Any:
+    """Return the distance of each row of the matrix. A document or query of zeros has the cosine distance 1."""
+    if metric == L2:
+        return numpy.linalg.norm(matrix - query, axis=1)
+    products = numpy.einsum("ij,j->i", matrix, query).astype("<f8")
+    if metric == COSINE:
+        lengths = norms * float(numpy.linalg.norm(query.astype("<f8")))
+        return 1 - numpy.divide(products, lengths, out=numpy.zeros_like(products), where=lengths > 0)
+    return -products
+
+
+@dataclass(frozen=True, slots=True)
+class VectorIndex:
+    """One namespace of an index. `size`: bytes of embeddings and texts. `dimensions`: of its largest embedding."""
+
+    database: str
+    index: str
+    namespace: str
+    documents: int
+    size: int
+    dimensions: int
+    updated_at: int
+
+
+def list_indexes(database: str = "", index: str = "") -> list[VectorIndex]:
+    """Return the namespaces of the indexes with the most documents. Empty names are those of all."""
+    rows = VectorDocument.objects.order_by()
+    rows = rows.filter(database=database) if database else rows
+    rows = rows.filter(index=index) if index else rows
+    grouped = rows.values("database", "index", "namespace").annotate(
+        documents=Count("pk"),
+        size=Sum(vector_length() + Length(F("text"))),
+        longest=Max(vector_length()),
+        changed_at=Max("updated_at"),
+    )
+    return [
+        VectorIndex(
+            row["database"],
+            row["index"],
+            row["namespace"],
+            row["documents"],
+            row["size"] or 0,
+            (row["longest"] or 0) // 4,
+            row["changed_at"],
+        )
+        for row in grouped.order_by("-documents", "database", "index", "namespace")[:MAX_INDEXES]
+    ]
 
 
 class VectorPage(NamedTuple):
@@ -150,13 +271,6 @@ def _condition(request: VectorSearch) -> tuple[str, list[Any]]:
     return f"{SAME_INDEX} AND namespace = %s", [*params, request.namespace]
 
 
-LARGEST = 127
-ROUNDING = 2.0**-24
-"""The relative rounding error of a 32-bit float."""
-TINY = 1e-36
-"""The scale below which the codes of a vector are 0: the range of 32-bit floats has no precision there."""
-
-
 @dataclass(frozen=True, slots=True)
 class CompactPage:
     """Documents of an index. `errors`: the distance of each vector from its scaled codes."""
@@ -231,9 +345,6 @@ def candidates(pages: list[CompactPage], query: Any, metric: str, count: int) ->
     yield from ids[least <= limit].tolist()
 
 
-Key = tuple[str, str, str | None]
-
-
 @dataclass(frozen=True, slots=True)
 class CachedVectors:
     """The vectors of one namespace, or of all of an index, as of a version. `dimensions`: 0 without documents."""
@@ -250,7 +361,6 @@ class CachedVectors:
 
 _cached: Slot[OrderedDict[Key, CachedVectors]] = process_state.slot(OrderedDict)
 """The least recently used first."""
-_changing, _loading = Lock(), Lock()
 
 
 def cached_vectors(key: Key, version: str, load: Callable[[], Iterator[CompactPage]]) -> CachedVectors | None:
@@ -298,136 +408,6 @@ def _keep(key: Key, vectors: CachedVectors, most: int) -> None:
             size -= oldest.size
 
 
-MAX_CANDIDATES = 5_000
-"""The documents that are read one by one. If more may be among the nearest, all are compared."""
-READ_AT_ONCE = 500
-
-
-@dataclass(frozen=True, slots=True)
-class FoundDocument:
-    """A document with its distance from the embedding that was searched."""
-
-    document: VectorDocument
-    score: float
-
-
-def search_documents(request: VectorSearch) -> list[FoundDocument]:
-    """Return the nearest documents, the nearest first.
-
-    The process keeps what it has read in a compact form, which determines the few documents that may be the nearest.
-    Only these are compared exactly.
-
-    Raises:
-        Invalid: when the embeddings have another length, or there are more documents than one search compares.
-    """
-    import numpy
-
-    query = numpy.asarray(request.embedding, dtype="<f4")
-    # Read before the documents: if they change meanwhile, the next search reads them again.
-    key = (request.database, request.index, request.namespace)
-    vectors = cached_vectors(key, read_version(request), partial(_load, request))
-    if vectors is None:
-        best = _compare_all(request, query)
-    else:
-        if vectors.dimensions not in (0, len(query)):
-            raise other_length(request, vectors.dimensions)
-        ids = list(candidates(vectors.pages, query, request.metric, request.count))
-        few = len(ids) <= MAX_CANDIDATES
-        best = _compare_some(request, query, ids) if few else _compare_all(request, query)
-    documents = VectorDocument.objects.defer("embedding").in_bulk([id for _, id in best])
-    return [FoundDocument(documents[id], score) for score, id in best if id in documents]
-
-
 def _load(request: VectorSearch) -> Iterator[CompactPage]:
     require_size(request)
     return map(compact, read_pages(request))
-
-
-Scores = list[tuple[float, int]]
-
-
-def _compare_all(request: VectorSearch, query: Any) -> Scores:
-    require_size(request)
-    best: Scores = []
-    for page in read_pages(request):
-        best = _nearest(request, [*best, *_score(request, query, *page)])
-    return best
-
-
-def _compare_some(request: VectorSearch, query: Any, ids: Sequence[int]) -> Scores:
-    import numpy
-
-    best: Scores = []
-    for begin in range(0, len(ids), READ_AT_ONCE):
-        rows = VectorDocument.objects.filter(pk__in=ids[begin : begin + READ_AT_ONCE])
-        found = [row for row in rows.values_list("pk", "embedding", "norm") if len(row[1]) == query.nbytes]
-        if found:
-            matrix = numpy.frombuffer(b"".join(bytes(row[1]) for row in found), dtype="<f4").reshape(len(found), -1)
-            scores = _score(request, query, [row[0] for row in found], matrix, [row[2] for row in found])
-            best = _nearest(request, [*best, *scores])
-    return best
-
-
-def _nearest(request: VectorSearch, scores: Scores) -> Scores:
-    return nsmallest(request.count, scores)
-
-
-def _score(request: VectorSearch, query: Any, ids: Sequence[int], matrix: Any, norms: Sequence[float]) -> Scores:
-    """Return the nearest of some documents, with their distances."""
-    import numpy
-
-    distances = _distances(numpy, matrix, numpy.asarray(norms), query, request.metric)
-    count = min(request.count, len(ids))
-    return [(float(distances[place]), ids[place]) for place in numpy.argpartition(distances, count - 1)[:count]]
-
-
-def _distances(numpy: Any, matrix: Any, norms: Any, query: Any, metric: str) -> Any:
-    """Return the distance of each row of the matrix. A document or query of zeros has the cosine distance 1."""
-    if metric == L2:
-        return numpy.linalg.norm(matrix - query, axis=1)
-    products = numpy.einsum("ij,j->i", matrix, query).astype("<f8")
-    if metric == COSINE:
-        lengths = norms * float(numpy.linalg.norm(query.astype("<f8")))
-        return 1 - numpy.divide(products, lengths, out=numpy.zeros_like(products), where=lengths > 0)
-    return -products
-
-
-MAX_INDEXES = 200
-
-
-@dataclass(frozen=True, slots=True)
-class VectorIndex:
-    """One namespace of an index. `size`: bytes of embeddings and texts. `dimensions`: of its largest embedding."""
-
-    database: str
-    index: str
-    namespace: str
-    documents: int
-    size: int
-    dimensions: int
-    updated_at: int
-
-
-def list_indexes(database: str = "", index: str = "") -> list[VectorIndex]:
-    """Return the namespaces of the indexes with the most documents. Empty names are those of all."""
-    rows = VectorDocument.objects.order_by()
-    rows = rows.filter(database=database) if database else rows
-    rows = rows.filter(index=index) if index else rows
-    grouped = rows.values("database", "index", "namespace").annotate(
-        documents=Count("pk"),
-        size=Sum(vector_length() + Length(F("text"))),
-        longest=Max(vector_length()),
-        changed_at=Max("updated_at"),
-    )
-    return [
-        VectorIndex(
-            row["database"],
-            row["index"],
-            row["namespace"],
-            row["documents"],
-            row["size"] or 0,
-            (row["longest"] or 0) // 4,
-            row["changed_at"],
-        )
-        for row in grouped.order_by("-documents", "database", "index", "namespace")[:MAX_INDEXES]
-    ]

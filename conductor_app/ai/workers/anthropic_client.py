@@ -6,9 +6,11 @@ from typing import Any
 
 import anthropic
 
-from conductor_app.ai.commands.integrations import ModelSettings
-from conductor_app.ai.workers.guarded_http import guarded_client, library_errors
-from conductor_app.ai.workers.messages import (
+from ...settings import conf
+from ...utils import clock
+from ..commands.integrations import ModelSettings
+from .guarded_http import guarded_client, library_errors
+from .messages import (
     AUDIO,
     JSON_ONLY,
     ChatMessage,
@@ -17,8 +19,6 @@ from conductor_app.ai.workers.messages import (
     InputRejected,
     as_text,
 )
-from conductor_app.settings import conf
-from conductor_app.utils import clock
 
 BASE_URL = "https://api.anthropic.com"
 FINISH_REASONS = {

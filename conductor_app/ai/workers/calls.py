@@ -1,16 +1,6 @@
-"""Paid calls through the journal: each is made once per attempt.
+"""Paid calls of models through the journal: each is made once per attempt, also if the process ends in between.
 
-What a request may use at most, before it is sent: budgets reserve it while the call is open.
-
-Keeps the parts of a streamed reply as log lines of the task, so that its page shows the progress.
-
-Renews the lease of an attempt while a long call is open, so that no other worker claims it.
-
-Store what became of a paid call. A fault of the database is waited out, because the reply exists only here.
-
-The client of each kind of provider. Its library is imported at the first call.
-
-Paid calls through the journal: each is made once per attempt, also if the process ends in between.
+A budget reserves what a request may use at most while its call is open.
 """
 
 import json
@@ -20,24 +10,41 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from threading import Event, Thread
 from time import monotonic, sleep
-from types import ModuleType
 from typing import Any, NamedTuple, TypeVar
 
 from django.db import connections
 
-from conductor_app.access.secrets import redact
-from conductor_app.ai.commands import calls as model_calls
-from conductor_app.ai.commands.budgets import CallHeld, begin_call
-from conductor_app.ai.commands.calls import Usage, estimate_call
-from conductor_app.ai.commands.integrations import ModelSettings, model_settings
-from conductor_app.ai.commands.prompts import prompt_text
-from conductor_app.ai.workers.messages import (
+from ...access.secrets import redact
+from ...core.errors import RequestRefused
+from ...core.expressions import quote_value
+from ...db.transient_errors import describe_transient, discard_broken_connection, is_transient
+from ...settings import conf
+from ...system_tasks.network_guard import Deadline
+from ...system_tasks.registry import BuiltInWorker, WorkResult
+from ...tasks.commands.pollers import release_connection
+from ...tasks.commands.reports import add_logs, renew_lease
+from ...tasks.store import ClaimedAttempt
+from ...utils import clock
+from ..commands.budgets import CallHeld, begin_call
+from ..commands.calls import (
+    REPLIED,
+    Usage,
+    call_key,
+    discard_replies,
+    estimate_call,
+    fail_call,
+    has_lost_call,
+    lose_calls_of_task,
+    save_reply,
+)
+from ..commands.integrations import ModelSettings, model_settings
+from ..commands.prompts import prompt_text
+from .messages import (
     AUDIO,
     DOCUMENT,
     TOO_LONG,
     CallFailed,
     ChatMessage,
-    ChatReply,
     ChatRequest,
     InputRejected,
     Medium,
@@ -46,16 +53,6 @@ from conductor_app.ai.workers.messages import (
     whole_number,
     without_keys,
 )
-from conductor_app.core.errors import RequestRefused
-from conductor_app.core.expressions import quote_value
-from conductor_app.db.transient_errors import describe_transient, discard_broken_connection, is_transient
-from conductor_app.settings import conf
-from conductor_app.system_tasks.network_guard import Deadline
-from conductor_app.system_tasks.worker import BuiltInWorker, WorkResult
-from conductor_app.tasks.commands.pollers import release_connection
-from conductor_app.tasks.commands.reports import add_logs, renew_lease
-from conductor_app.tasks.store import ClaimedAttempt
-from conductor_app.utils import clock
 
 MESSAGE_TOKENS = 16
 """The tokens for the role and the boundaries of a message or a tool."""
@@ -65,208 +62,12 @@ AUDIO_BYTES = 50
 """The bytes of audio per token. Providers count 10 tokens a second, and speech has at least 1,000 bytes a second."""
 LINKED_DOCUMENT_TOKENS = 200_000
 """The tokens of a document that the provider loads: the usual limit of a request."""
-
-
-class TokenEstimate(NamedTuple):
-    """The tokens that a call may use."""
-
-    prompt: int
-    completion: int = 0
-
-
-def estimate_chat(request: ChatRequest) -> TokenEstimate:
-    """Return what a request may use: its maximum of output, and one token per byte of its texts.
-
-    Tokenizers never make more tokens than bytes. Usual texts have a quarter or less.
-    """
-    tools = [json.dumps([tool.name, tool.description, tool.schema], ensure_ascii=False) for tool in request.tools]
-    schema = [json.dumps(request.schema, ensure_ascii=False)] if request.schema else []
-    prompt = sum(_message_tokens(message) for message in request.messages) + estimate_texts([*tools, *schema]).prompt
-    return TokenEstimate(prompt, request.max_results * (request.max_tokens + request.thinking_tokens))
-
-
-def estimate_texts(texts: Iterable[str]) -> TokenEstimate:
-    """Return what the embedding of texts may use."""
-    return TokenEstimate(sum(len(text.encode("utf-8", "surrogatepass")) + MESSAGE_TOKENS for text in texts))
-
-
-def _message_tokens(message: ChatMessage) -> int:
-    calls = [json.dumps([call.id, call.name, call.arguments], ensure_ascii=False) for call in message.calls]
-    outputs = [as_text(call.output) for call in message.calls if message.role == "tool"]
-    return estimate_texts([message.text, *calls, *outputs]).prompt + sum(map(_media_tokens, message.media))
-
-
-def _media_tokens(medium: Medium) -> int:
-    size = len(medium.data) * 3 // 4
-    if medium.kind == AUDIO:
-        return max(size // AUDIO_BYTES, IMAGE_TOKENS)
-    if medium.kind == DOCUMENT:
-        return LINKED_DOCUMENT_TOKENS if medium.address else max(size, IMAGE_TOKENS)
-    return IMAGE_TOKENS
-
-
 log = logging.getLogger(__name__)
-
 WRITE_SECONDS = 1.0
-
-
-class StreamedLog:
-    """Writes what has arrived, at most once per second.
-
-    The text of a task with secrets or masked values is written when it is complete: only then can they be recognized.
-    """
-
-    def __init__(self, attempt: ClaimedAttempt) -> None:
-        self._attempt = attempt
-        self._secrets = tuple(attempt.task.step_state.get("secrets", ()))
-        self._is_confidential = bool(self._secrets or attempt.masked)
-        self._parts: list[str] = []
-        self._written_at = monotonic()
-
-    def add(self, text: str) -> None:
-        """Add a part of the reply."""
-        self._parts.append(text)
-        if not self._is_confidential and monotonic() - self._written_at >= WRITE_SECONDS:
-            self.write()
-
-    def write(self) -> None:
-        """Write the parts that are not written yet."""
-        text = "".join(self._parts)
-        if not text:
-            return
-        now, self._written_at = clock.now(), monotonic()
-        try:
-            add_logs(self._attempt.id, [(redact(text, self._secrets, tuple(self._attempt.masked)), now)], now)
-        except Exception as error:
-            if not is_transient(error):
-                raise
-            # The log only shows the progress: the paid reply must not be lost with it.
-            why = describe_transient(error)
-            log.warning("progress_not_written", extra={"attempt_id": self._attempt.id, "why": why})
-            discard_broken_connection()
-            return
-        self._parts.clear()
-        release_connection()
-
-
-@contextmanager
-def renewed_lease(attempt: ClaimedAttempt) -> Generator[None]:
-    """Renew the lease at each third of its duration, for the duration of the block."""
-    ended = Event()
-    renewer = Thread(target=_renew_until, args=(attempt, ended), name="renews a lease", daemon=True)
-    renewer.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        renewer.join()
-
-
-def _renew_until(attempt: ClaimedAttempt, ended: Event) -> None:
-    if not attempt.lease_ms:
-        return
-    while not ended.wait(attempt.lease_ms / 3000):
-        try:
-            renew_lease(attempt.run_id, attempt.id, attempt.worker, worker=attempt.worker)
-        except Exception as error:
-            # The next try follows within the lease.
-            log.warning("lease_not_renewed", extra={"attempt_id": attempt.id, "why": type(error).__name__})
-            discard_broken_connection()
-        finally:
-            connections.close_all()
-
-
 STORING_SECONDS = 600.0
 """The time after which a reply that cannot be stored is lost."""
 MAX_PAUSE_SECONDS = 15.0
 ResultT = TypeVar("ResultT")
-
-
-def store_outcome(store: Callable[[], ResultT], seconds: float = STORING_SECONDS) -> ResultT:
-    """Return the result of `store`, which is repeated for `seconds` while it raises transient errors.
-
-    Raises:
-        Exception: the last error of `store`.
-    """
-    gives_up_at, pause = monotonic() + seconds, 0.0
-    while True:
-        try:
-            return store()
-        except Exception as error:
-            if not is_transient(error) or monotonic() + pause > gives_up_at:
-                raise
-            log.warning("call_outcome_not_stored", extra={"why": describe_transient(error)})
-        discard_broken_connection()
-        # The first repetition follows at once: mostly the connection was lost long before.
-        sleep(pause)
-        pause = min(pause * 2 or 0.5, MAX_PAUSE_SECONDS)
-
-
-ANTHROPIC = "anthropic"
-OTHER_APIS = frozenset({"vertex_ai", "google_gemini", "bedrock", "cohere", "stabilityai"})
-"""Kinds whose own APIs this server does not call. With a base URL, their OpenAI-compatible API is called."""
-
-
-def complete(
-    settings: ModelSettings, request: ChatRequest, key: str, on_text: Callable[[str], None] | None = None
-) -> ChatReply:
-    """Send a request and return the reply. `key`: the idempotency key. `on_text`: receives parts of a streamed reply.
-
-    Raises:
-        CallFailed: when there is no reply.
-        InputRejected: when the provider cannot have such a request.
-    """
-    return _client_of(settings).complete(settings, request, key, on_text)
-
-
-def embed(settings: ModelSettings, texts: list[str], dimensions: int | None, key: str) -> tuple[list[list[float]], int]:
-    """Return the vectors of texts, and the number of tokens.
-
-    Raises:
-        CallFailed: when there is no reply.
-        InputRejected: when the provider has no embeddings.
-    """
-    if settings.kind == ANTHROPIC:
-        raise InputRejected("Anthropic has no embedding models: use an integration of another kind")
-    vectors: tuple[list[list[float]], int] = _client_of(settings).embed(settings, texts, dimensions, key)
-    return vectors
-
-
-def list_models(settings: ModelSettings) -> list[str]:
-    """Return the names of the provider's models.
-
-    Raises:
-        CallFailed: when there is no reply.
-        InputRejected: when this server cannot call the provider.
-    """
-    names: list[str] = _client_of(settings).list_models(settings)
-    return names
-
-
-def _client_of(settings: ModelSettings) -> ModuleType:
-    try:
-        return _import_client(settings)
-    except ModuleNotFoundError as missing:
-        raise InputRejected(
-            f"this server has no client for {settings.kind}, because the package {missing.name} is not installed: "
-            "install the extra `ai`"
-        ) from missing
-
-
-def _import_client(settings: ModelSettings) -> ModuleType:
-    if settings.kind == ANTHROPIC:
-        from conductor_app.ai.workers import anthropic_client
-
-        return anthropic_client
-    if settings.kind in OTHER_APIS and not settings.base_url:
-        raise InputRejected(
-            f"this server has no client for the API of {settings.kind}: set the base URL of an OpenAI-compatible API"
-        )
-    from conductor_app.ai.workers import openai_client
-
-    return openai_client
-
-
 MAX_CLAIMS = 100
 """The number of claims of an attempt after which it fails instead of waiting for the provider again."""
 MAX_PROMPT_NAME = 255
@@ -276,6 +77,13 @@ LOST = (
     "The process ended after it had sent the request, and its reply was lost: the call may have been paid. "
     "repeatLostCalls is false, so it is not sent again. Retry the task to call the model again."
 )
+
+
+class TokenEstimate(NamedTuple):
+    """The tokens that a call may use."""
+
+    prompt: int
+    completion: int = 0
 
 
 @dataclass(frozen=True)
@@ -317,7 +125,7 @@ class ModelWorker(BuiltInWorker):
         A retry after such a failure uses the replies of the other calls.
         """
         if result.status != "IN_PROGRESS" and not isinstance(result, Unanswered):
-            model_calls.discard_replies(attempt.task_id)
+            discard_replies(attempt.task_id)
 
 
 def read_settings(inputs: Mapping[str, Any]) -> ModelSettings:
@@ -388,13 +196,13 @@ def paid_call(
         InputRejected: when an earlier call was lost and must not be repeated.
         OSError: when this server could not send the request.
     """
-    key = model_calls.call_key(attempt, [settings.integration, settings.model, content])
-    if not repeats_lost_calls(attempt) and model_calls.has_lost_call(attempt, key):
-        model_calls.lose_calls_of_task(attempt, key)
+    key = call_key(attempt, [settings.integration, settings.model, content])
+    if not repeats_lost_calls(attempt) and has_lost_call(attempt, key):
+        lose_calls_of_task(attempt, key)
         raise InputRejected(LOST)
     estimate = estimate_call(settings, tokens.prompt, tokens.completion)
     call = begin_call(attempt, settings, key, estimate, prompt)
-    if call.status == model_calls.REPLIED:
+    if call.status == REPLIED:
         return dict(call.reply or {})
     secrets = attempt.task.step_state.get("secrets", ())
     # A pool has fewer connections than its process has threads, and a call takes minutes.
@@ -409,17 +217,23 @@ def paid_call(
             reason = str(error) if isinstance(error, CallFailed | InputRejected) else type(error).__name__
 
             def store_failure() -> None:
-                model_calls.fail_call(call, without_keys(redact(reason, secrets, tuple(attempt.masked)), settings))
+                fail_call(call, without_keys(redact(reason, secrets, tuple(attempt.masked)), settings))
 
             store_outcome(store_failure)
             raise
 
         def store_reply() -> dict[str, Any]:
             redacted = redact(reply, secrets)
-            model_calls.save_reply(call, redacted, usage)
+            save_reply(call, redacted, usage)
             return redacted
 
         return store_outcome(store_reply)
+
+
+def repeats_lost_calls(attempt: ClaimedAttempt) -> bool:
+    """Return False if the input says `repeatLostCalls: false`."""
+    given = attempt.input
+    return boolean({"repeatLostCalls": True, **(given if isinstance(given, dict) else {})}, "repeatLostCalls")
 
 
 def _send_within_deadline(
@@ -434,7 +248,118 @@ def _send_within_deadline(
             raise
 
 
-def repeats_lost_calls(attempt: ClaimedAttempt) -> bool:
-    """Return False if the input says `repeatLostCalls: false`."""
-    given = attempt.input
-    return boolean({"repeatLostCalls": True, **(given if isinstance(given, dict) else {})}, "repeatLostCalls")
+def store_outcome(store: Callable[[], ResultT], seconds: float = STORING_SECONDS) -> ResultT:
+    """Return the result of `store`, which is repeated for `seconds` while it raises transient errors.
+
+    Raises:
+        Exception: the last error of `store`.
+    """
+    gives_up_at, pause = monotonic() + seconds, 0.0
+    while True:
+        try:
+            return store()
+        except Exception as error:
+            if not is_transient(error) or monotonic() + pause > gives_up_at:
+                raise
+            log.warning("call_outcome_not_stored", extra={"why": describe_transient(error)})
+        discard_broken_connection()
+        # The first repetition follows at once: mostly the connection was lost long before.
+        sleep(pause)
+        pause = min(pause * 2 or 0.5, MAX_PAUSE_SECONDS)
+
+
+def estimate_chat(request: ChatRequest) -> TokenEstimate:
+    """Return what a request may use: its maximum of output, and one token per byte of its texts.
+
+    Tokenizers never make more tokens than bytes. Usual texts have a quarter or less.
+    """
+    tools = [json.dumps([tool.name, tool.description, tool.schema], ensure_ascii=False) for tool in request.tools]
+    schema = [json.dumps(request.schema, ensure_ascii=False)] if request.schema else []
+    prompt = sum(_message_tokens(message) for message in request.messages) + estimate_texts([*tools, *schema]).prompt
+    return TokenEstimate(prompt, request.max_results * (request.max_tokens + request.thinking_tokens))
+
+
+def estimate_texts(texts: Iterable[str]) -> TokenEstimate:
+    """Return what the embedding of texts may use."""
+    return TokenEstimate(sum(len(text.encode("utf-8", "surrogatepass")) + MESSAGE_TOKENS for text in texts))
+
+
+def _message_tokens(message: ChatMessage) -> int:
+    calls = [json.dumps([call.id, call.name, call.arguments], ensure_ascii=False) for call in message.calls]
+    outputs = [as_text(call.output) for call in message.calls if message.role == "tool"]
+    return estimate_texts([message.text, *calls, *outputs]).prompt + sum(map(_media_tokens, message.media))
+
+
+def _media_tokens(medium: Medium) -> int:
+    size = len(medium.data) * 3 // 4
+    if medium.kind == AUDIO:
+        return max(size // AUDIO_BYTES, IMAGE_TOKENS)
+    if medium.kind == DOCUMENT:
+        return LINKED_DOCUMENT_TOKENS if medium.address else max(size, IMAGE_TOKENS)
+    return IMAGE_TOKENS
+
+
+class StreamedLog:
+    """Writes what has arrived, at most once per second.
+
+    The text of a task with secrets or masked values is written when it is complete: only then can they be recognized.
+    """
+
+    def __init__(self, attempt: ClaimedAttempt) -> None:
+        self._attempt = attempt
+        self._secrets = tuple(attempt.task.step_state.get("secrets", ()))
+        self._is_confidential = bool(self._secrets or attempt.masked)
+        self._parts: list[str] = []
+        self._written_at = monotonic()
+
+    def add(self, text: str) -> None:
+        """Add a part of the reply."""
+        self._parts.append(text)
+        if not self._is_confidential and monotonic() - self._written_at >= WRITE_SECONDS:
+            self.write()
+
+    def write(self) -> None:
+        """Write the parts that are not written yet."""
+        text = "".join(self._parts)
+        if not text:
+            return
+        now, self._written_at = clock.now(), monotonic()
+        try:
+            add_logs(self._attempt.id, [(redact(text, self._secrets, tuple(self._attempt.masked)), now)], now)
+        except Exception as error:
+            if not is_transient(error):
+                raise
+            # The log only shows the progress: the paid reply must not be lost with it.
+            why = describe_transient(error)
+            log.warning("progress_not_written", extra={"attempt_id": self._attempt.id, "why": why})
+            discard_broken_connection()
+            return
+        self._parts.clear()
+        release_connection()
+
+
+@contextmanager
+def renewed_lease(attempt: ClaimedAttempt) -> Generator[None]:
+    """Renew the lease at each third of its duration, for the duration of the block."""
+    ended = Event()
+    renewer = Thread(target=_renew_until, args=(attempt, ended), name="renews a lease", daemon=True)
+    renewer.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        renewer.join()
+
+
+def _renew_until(attempt: ClaimedAttempt, ended: Event) -> None:
+    if not attempt.lease_ms:
+        return
+    while not ended.wait(attempt.lease_ms / 3000):
+        try:
+            renew_lease(attempt.run_id, attempt.id, attempt.worker, worker=attempt.worker)
+        except Exception as error:
+            # The next try follows within the lease.
+            log.warning("lease_not_renewed", extra={"attempt_id": attempt.id, "why": type(error).__name__})
+            discard_broken_connection()
+        finally:
+            connections.close_all()

@@ -16,9 +16,8 @@ import anyio.to_thread
 import httpcore2
 import httpx2
 
-from conductor_app.ai.workers import messages as provider_errors
-from conductor_app.settings import conf
-from conductor_app.system_tasks.network_guard import (
+from ...settings import conf
+from ...system_tasks.network_guard import (
     MAX_ADDRESSES,
     PROBES,
     AddressRefused,
@@ -26,6 +25,8 @@ from conductor_app.system_tasks.network_guard import (
     GuardIneffective,
     watch_socket,
 )
+from . import messages
+from .messages import connection_failure, status_failure
 
 CONNECT_SECONDS = 60.0
 CONNECTION_ERRORS = (
@@ -286,8 +287,8 @@ def require_size(size: int) -> None:
     Raises:
         ReplyTooLarge: when it exceeds the limit.
     """
-    if size > provider_errors.MAX_REPLY_BYTES:
-        raise ReplyTooLarge(f"the reply is larger than {provider_errors.MAX_REPLY_BYTES} bytes")
+    if size > messages.MAX_REPLY_BYTES:
+        raise ReplyTooLarge(f"the reply is larger than {messages.MAX_REPLY_BYTES} bytes")
 
 
 @contextmanager
@@ -320,8 +321,6 @@ class library_errors:
 
     def __exit__(self, _type: object, error: BaseException | None, _trace: object) -> None:
         if isinstance(error, self._library.APIStatusError):
-            raise provider_errors.status_failure(
-                self._provider, error.status_code, error.response.headers, error.body
-            ) from error
+            raise status_failure(self._provider, error.status_code, error.response.headers, error.body) from error
         if isinstance(error, self._library.APIError | CONNECTION_ERRORS):
-            raise provider_errors.connection_failure(self._provider, error, conf.ai_task_seconds) from error
+            raise connection_failure(self._provider, error, conf.ai_task_seconds) from error

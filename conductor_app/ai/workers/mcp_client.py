@@ -8,9 +8,9 @@ import httpx2
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 
-from conductor_app.ai.workers import messages as provider_errors
-from conductor_app.ai.workers.guarded_http import guarded_async_client
-from conductor_app.ai.workers.messages import CallFailed, connection_failure, status_failure
+from . import messages
+from .guarded_http import guarded_async_client
+from .messages import CallFailed, connection_failure, status_failure
 
 
 def with_server(
@@ -27,9 +27,7 @@ def with_server(
         with anyio.fail_after(seconds):
             async with guarded_async_client(seconds, headers) as http:
                 http.event_hooks = {"response": [_recorder(seen)]}
-                transport = streamable_http_client(
-                    url, http_client=http, max_sse_event_size=provider_errors.MAX_REPLY_BYTES
-                )
+                transport = streamable_http_client(url, http_client=http, max_sse_event_size=messages.MAX_REPLY_BYTES)
                 async with Client(transport, read_timeout_seconds=seconds) as client:
                     return await work(client)
 

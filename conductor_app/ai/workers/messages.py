@@ -1,15 +1,4 @@
-"""Messages to models and their replies, independent of the provider.
-
-Placeholders of prompts: `${name}` is replaced by a prompt variable.
-
-Media of messages: images, audio and PDF documents, as addresses or as Base64.
-
-The input of text and chat tasks → the request that a provider's client sends.
-
-Errors of providers' clients → why a task has no reply, and what follows from it.
-
-The reply of a model, independent of the provider, and the output of text and chat tasks.
-"""
+"""The input of AI tasks, the request that a client sends, its reply or error, and the output: for all providers."""
 
 import json
 import re
@@ -20,21 +9,50 @@ from math import isfinite
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from conductor_app.access.secrets import redact
-from conductor_app.ai.commands.calls import Usage
-from conductor_app.ai.commands.integrations import ModelSettings
-from conductor_app.core.data_requests import SchemaCheck
-from conductor_app.core.definition import DEFAULT_TYPE
-from conductor_app.core.errors import Busy
-from conductor_app.core.expressions import quote_value
-from conductor_app.core.step_types.ai import ROLES
-from conductor_app.db.transient_errors import own_error_of_exchange
-from conductor_app.definitions.resolved_definitions import check_against_schema, schema_error
-from conductor_app.system_tasks.http import exception_chain
-from conductor_app.system_tasks.network_guard import AddressRefused
-from conductor_app.utils import clock
+from ...access.secrets import redact
+from ...core.data_requests import SchemaCheck
+from ...core.definition import DEFAULT_TYPE
+from ...core.errors import Busy
+from ...core.expressions import quote_value
+from ...core.step_types.ai import ROLES
+from ...db.transient_errors import own_error_of_exchange
+from ...definitions.resolved_definitions import check_against_schema, schema_error
+from ...system_tasks.http import exception_chain
+from ...system_tasks.network_guard import AddressRefused
+from ...utils import clock
+from ..commands.calls import Usage
+from ..commands.integrations import ModelSettings
 
 PLACEHOLDER = re.compile(r"\$\{([^${}]{1,255})\}")
+IMAGE, AUDIO, DOCUMENT = "image", "audio", "document"
+PDF = "application/pdf"
+AUDIO_FORMATS = {
+    **dict.fromkeys(("audio/wav", "audio/wave", "audio/x-wav"), "wav"),
+    **dict.fromkeys(("audio/mpeg", "audio/mp3"), "mp3"),
+}
+"""The formats that chat APIs take, by their MIME types."""
+DATA = "data:"
+DEFAULT_MAX_TOKENS = 8192
+MAX_RESULTS = 128
+FOLLOW = "Follow the instructions."
+CONTINUE = "Continue."
+JSON_ONLY = "Reply with one JSON object and nothing before or after it."
+UNSUPPORTED = (
+    *("previousResponseId", "webSearch", "codeInterpreter", "fileSearchVectorStoreIds", "googleSearchRetrieval"),
+    *("outputMimeType", "outputLocation", "voice"),
+)
+"""Inputs of the original that this server refuses instead of ignoring them."""
+MAX_WAIT_SECONDS = 3600
+MAX_REPLY_BYTES = 10 << 20
+"""The maximum size of a reply to an AI task."""
+REFUSED_STATUSES = frozenset({400, 404, 405, 413, 422})
+"""Statuses of requests that a provider refuses for their content, so that a retry cannot succeed."""
+MAX_MESSAGE_LENGTH = 1_000
+TOO_LONG = "{} did not reply within AI_TASK_SECONDS ({:g} s); the call may have been paid"
+REFUSED_ADDRESS = "{} is not a public address, and no network in HTTP_TASK_ALLOWED_NETWORKS contains it"
+CHECK_AGAIN_SECONDS = 5
+MAX_DEPTH = 20
+"""The number of levels to which texts in arguments are parsed."""
 
 
 def fill_placeholders(text: str, variables: Mapping[str, Any]) -> str:
@@ -54,16 +72,6 @@ def as_text(value: Any) -> str:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
     return json.dumps(value, ensure_ascii=False)
-
-
-IMAGE, AUDIO, DOCUMENT = "image", "audio", "document"
-PDF = "application/pdf"
-AUDIO_FORMATS = {
-    **dict.fromkeys(("audio/wav", "audio/wave", "audio/x-wav"), "wav"),
-    **dict.fromkeys(("audio/mpeg", "audio/mp3"), "mp3"),
-}
-"""The formats that chat APIs take, by their MIME types."""
-DATA = "data:"
 
 
 class MediaRejected(ValueError):
@@ -112,18 +120,6 @@ def _kind_of(mime_type: str) -> str:
     if mime_type == PDF:
         return DOCUMENT
     raise MediaRejected(f"media must be images, PDF documents, or audio as WAV or MP3, not {mime_type!r:.60}")
-
-
-DEFAULT_MAX_TOKENS = 8192
-MAX_RESULTS = 128
-FOLLOW = "Follow the instructions."
-CONTINUE = "Continue."
-JSON_ONLY = "Reply with one JSON object and nothing before or after it."
-UNSUPPORTED = (
-    *("previousResponseId", "webSearch", "codeInterpreter", "fileSearchVectorStoreIds", "googleSearchRetrieval"),
-    *("outputMimeType", "outputLocation", "voice"),
-)
-"""Inputs of the original that this server refuses instead of ignoring them."""
 
 
 class InputRejected(Exception):
@@ -367,16 +363,6 @@ def boolean(inputs: Mapping[str, Any], name: str) -> bool:
     raise InputRejected(f"{name} must be true or false, not {quote_value(value, 60)}")
 
 
-MAX_WAIT_SECONDS = 3600
-MAX_REPLY_BYTES = 10 << 20
-"""The maximum size of a reply to an AI task."""
-REFUSED_STATUSES = frozenset({400, 404, 405, 413, 422})
-"""Statuses of requests that a provider refuses for their content, so that a retry cannot succeed."""
-MAX_MESSAGE_LENGTH = 1_000
-TOO_LONG = "{} did not reply within AI_TASK_SECONDS ({:g} s); the call may have been paid"
-REFUSED_ADDRESS = "{} is not a public address, and no network in HTTP_TASK_ALLOWED_NETWORKS contains it"
-
-
 class CallFailed(Exception):
     """The call has no reply.
 
@@ -452,11 +438,6 @@ def error_message(body: Any) -> str:
 def without_keys(text: str, settings: ModelSettings) -> str:
     """Return a text without the API key and the other secrets of an integration."""
     return redact(text, (), [value for value in (settings.api_key, *settings.secrets.values()) if value])
-
-
-CHECK_AGAIN_SECONDS = 5
-MAX_DEPTH = 20
-"""The number of levels to which texts in arguments are parsed."""
 
 
 class AnswerRefused(Exception):

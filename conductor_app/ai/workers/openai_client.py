@@ -6,9 +6,11 @@ from typing import Any
 
 import openai
 
-from conductor_app.ai.commands.integrations import ModelSettings
-from conductor_app.ai.workers.guarded_http import guarded_client, library_errors
-from conductor_app.ai.workers.messages import (
+from ...settings import conf
+from ...utils import clock
+from ..commands.integrations import ModelSettings
+from .guarded_http import guarded_client, library_errors
+from .messages import (
     AUDIO,
     AUDIO_FORMATS,
     IMAGE,
@@ -22,8 +24,6 @@ from conductor_app.ai.workers.messages import (
     ToolCall,
     as_text,
 )
-from conductor_app.settings import conf
-from conductor_app.utils import clock
 
 BASE_URLS = {
     "openai": "https://api.openai.com/v1",

@@ -1,28 +1,21 @@
-"""Chat tasks and tasks of MCP servers.
-
-LLM_TEXT_COMPLETE and LLM_CHAT_COMPLETE tasks.
-
-LIST_MCP_TOOLS and CALL_MCP_TOOL tasks: one connection to an MCP server per task.
-"""
+"""Tasks that get answers of models, and tasks of MCP servers, with one connection per task."""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from conductor_app.ai.commands.calls import Usage
-from conductor_app.ai.commands.integrations import ModelSettings
-from conductor_app.ai.workers import messages as provider_errors
-from conductor_app.ai.workers.calls import (
-    ModelWorker,
-    StreamedLog,
-    complete,
-    estimate_chat,
-    named_prompt,
-    paid_call,
-    renewed_lease,
-)
-from conductor_app.ai.workers.messages import (
+from ...core.expressions import field_text
+from ...core.step_types.ai import CallMcpToolStep, ListMcpToolsStep, LlmChatComplete, LlmTextComplete
+from ...settings import conf
+from ...system_tasks.registry import BuiltInWorker, Status, WorkResult
+from ...tasks.commands.pollers import release_connection
+from ...tasks.store import ClaimedAttempt
+from ..commands.calls import Usage
+from ..commands.integrations import ModelSettings
+from . import messages
+from .calls import ModelWorker, StreamedLog, estimate_chat, named_prompt, paid_call, renewed_lease
+from .messages import (
     AnswerRefused,
     CallFailed,
     ChatReply,
@@ -35,12 +28,19 @@ from conductor_app.ai.workers.messages import (
     read_chat,
     read_text,
 )
-from conductor_app.core.expressions import field_text
-from conductor_app.core.step_types.ai import CallMcpToolStep, ListMcpToolsStep, LlmChatComplete, LlmTextComplete
-from conductor_app.settings import conf
-from conductor_app.system_tasks.worker import BuiltInWorker, Status, WorkResult
-from conductor_app.tasks.commands.pollers import release_connection
-from conductor_app.tasks.store import ClaimedAttempt
+from .providers import complete
+
+if TYPE_CHECKING:
+    from mcp import Client
+
+MAX_PAGES = 100
+OWN_INPUTS = frozenset(
+    {
+        *("mcpServer", "method", "headers", "arguments", "asyncComplete", "llmProvider", "model", "integrationName"),
+        *("integrationNames", "prompt", "promptVersion", "promptVariables", "service", "type"),
+    }
+)
+"""Inputs that are not arguments of the tool when its arguments stand beside `method`."""
 
 
 class CompletionWorker(ModelWorker):
@@ -93,19 +93,6 @@ class TextComplete(CompletionWorker):
     read_request = staticmethod(read_text)
 
 
-if TYPE_CHECKING:
-    from mcp import Client
-
-MAX_PAGES = 100
-OWN_INPUTS = frozenset(
-    {
-        *("mcpServer", "method", "headers", "arguments", "asyncComplete", "llmProvider", "model", "integrationName"),
-        *("integrationNames", "prompt", "promptVersion", "promptVariables", "service", "type"),
-    }
-)
-"""Inputs that are not arguments of the tool when its arguments stand beside `method`."""
-
-
 class McpWorker(BuiltInWorker):
     """A worker whose tasks send requests to an MCP server."""
 
@@ -121,7 +108,7 @@ class McpWorker(BuiltInWorker):
 
     def perform(self, inputs: dict[str, Any]) -> WorkResult:
         """Send the requests. A failure is a result with a readable reason."""
-        from conductor_app.ai.workers.mcp_client import with_server
+        from .mcp_client import with_server
 
         try:
             url, headers = read_server(inputs)
@@ -181,6 +168,9 @@ class CallMcpTool(McpWorker):
         return call
 
 
+TASK_WORKERS = (TextComplete(), ChatComplete(), ListMcpTools(), CallMcpTool())
+
+
 async def list_tools(client: "Client") -> dict[str, Any]:
     """Return the tools of all pages, which together have the size of one reply at most."""
     tools: list[dict[str, Any]] = []
@@ -193,8 +183,8 @@ async def list_tools(client: "Client") -> dict[str, Any]:
             shown = {"name": found["name"], "description": found.get("description", "")}
             tools.append(shown | {name: found[name] for name in ("inputSchema", "outputSchema") if name in found})
             size += len(json.dumps(tools[-1]))
-        if size > provider_errors.MAX_REPLY_BYTES:
-            raise CallFailed(f"the list of tools is larger than {provider_errors.MAX_REPLY_BYTES} bytes", is_final=True)
+        if size > messages.MAX_REPLY_BYTES:
+            raise CallFailed(f"the list of tools is larger than {messages.MAX_REPLY_BYTES} bytes", is_final=True)
         cursor = page.next_cursor
         if not cursor:
             return {"tools": tools}

@@ -1,46 +1,24 @@
-"""Trials of integrations and prompts outside of runs.
-
-Calls that a page makes outside of a run.
-
-The test of an integration's connection: it lists the models, which costs nothing.
-
-The trial of a prompt: one call of a model with given variables.
-"""
+"""Trials of integrations and prompts that a page makes outside of runs."""
 
 from collections.abc import Callable
 from typing import TypeVar
 
-from conductor_app.ai.commands.calls import estimate_call, fail_call, save_reply
-from conductor_app.ai.commands.integrations import ModelSettings
-from conductor_app.ai.commands.prompts import PromptTrial, TrialFailed, begin_trial
-from conductor_app.ai.workers import calls as providers
-from conductor_app.ai.workers.calls import estimate_chat, store_outcome
-from conductor_app.ai.workers.messages import CallFailed, InputRejected, read_text, without_keys
-from conductor_app.settings import conf
-from conductor_app.system_tasks.network_guard import Deadline
-from conductor_app.utils.randomness import random_hex
+from ...settings import conf
+from ...system_tasks.network_guard import Deadline
+from ...utils.randomness import random_hex
+from ..commands.calls import estimate_call, fail_call, save_reply
+from ..commands.integrations import ModelSettings
+from ..commands.prompts import PromptTrial, TrialFailed, begin_trial
+from .calls import estimate_chat, store_outcome
+from .messages import CallFailed, InputRejected, read_text, without_keys
+from .providers import complete, list_models
 
 TRIAL_SECONDS = 60.0
 """The maximum duration of such a call, for which a person waits."""
 ReplyT = TypeVar("ReplyT")
-
-
-def try_call(settings: ModelSettings, send: Callable[[], ReplyT]) -> ReplyT:
-    """Return the reply to a call, which takes at most TRIAL_SECONDS.
-
-    Raises:
-        TrialFailed: when there is no reply. Its message contains no secrets.
-    """
-    seconds = min(TRIAL_SECONDS, conf.ai_task_seconds)
-    with Deadline(seconds) as deadline:
-        try:
-            return send()
-        except (CallFailed, InputRejected) as error:
-            reason = f"{settings.integration} did not reply within {seconds:g} s" if deadline.has_passed else str(error)
-            raise TrialFailed(f"The model could not be called: {without_keys(reason, settings)}.") from None
-
-
 SHOWN = 10
+STORING_SECONDS = 10.0
+"""The time for which a person waits until the outcome of a trial is stored."""
 
 
 def test_connection(settings: ModelSettings) -> str:
@@ -51,16 +29,12 @@ def test_connection(settings: ModelSettings) -> str:
     """
     if settings.category != "AI_MODEL":
         raise TrialFailed(f"Integrations of the category {settings.category} cannot be tested.")
-    names = try_call(settings, lambda: providers.list_models(settings))
+    names = try_call(settings, lambda: list_models(settings))
     if not names:
         return "The provider accepts the key and lists no models."
     more = f", and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     count = "1 model" if len(names) == 1 else f"{len(names)} models"
     return f"The provider offers {count}: {', '.join(names[:SHOWN])}{more}."
-
-
-STORING_SECONDS = 10.0
-"""The time for which a person waits until the outcome of a trial is stored."""
 
 
 def test_prompt(trial: PromptTrial) -> str:
@@ -83,7 +57,7 @@ def test_prompt(trial: PromptTrial) -> str:
     tokens = estimate_chat(request)
     call = begin_trial(trial, estimate_call(trial.settings, tokens.prompt, tokens.completion))
     try:
-        reply = try_call(trial.settings, lambda: providers.complete(trial.settings, request, random_hex()))
+        reply = try_call(trial.settings, lambda: complete(trial.settings, request, random_hex()))
     except Exception as error:
         reason = str(error) if isinstance(error, TrialFailed) else type(error).__name__
         store_outcome(lambda: fail_call(call, reason), STORING_SECONDS)
@@ -91,3 +65,18 @@ def test_prompt(trial: PromptTrial) -> str:
     store_outcome(lambda: save_reply(call, None, reply.usage), STORING_SECONDS)
     trial.prompt_tokens, trial.completion_tokens = reply.prompt_tokens, reply.completion_tokens
     return reply.texts[0] if reply.texts else ""
+
+
+def try_call(settings: ModelSettings, send: Callable[[], ReplyT]) -> ReplyT:
+    """Return the reply to a call, which takes at most TRIAL_SECONDS.
+
+    Raises:
+        TrialFailed: when there is no reply. Its message contains no secrets.
+    """
+    seconds = min(TRIAL_SECONDS, conf.ai_task_seconds)
+    with Deadline(seconds) as deadline:
+        try:
+            return send()
+        except (CallFailed, InputRejected) as error:
+            reason = f"{settings.integration} did not reply within {seconds:g} s" if deadline.has_passed else str(error)
+            raise TrialFailed(f"The model could not be called: {without_keys(reason, settings)}.") from None

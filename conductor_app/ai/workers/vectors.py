@@ -1,7 +1,4 @@
-"""Tasks on indexes of vectors: store texts and embeddings, and search for the nearest ones.
-
-LLM_GENERATE_EMBEDDINGS tasks, and the embedding calls of vector tasks.
-"""
+"""Tasks that compute embeddings, store them in indexes, and search for the nearest ones."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,7 +14,7 @@ from ...core.step_types.ai import (
     LlmSearchIndex,
     LlmStoreEmbeddings,
 )
-from ...system_tasks.worker import WorkResult
+from ...system_tasks.registry import WorkResult
 from ...tasks.store import ClaimedAttempt
 from ..commands.budgets import CallHeld
 from ..commands.calls import Usage
@@ -32,29 +29,15 @@ from ..commands.vectors import (
     vector_database,
 )
 from ..queries.vectors import FoundDocument, VectorSearch, search_documents
-from . import calls as providers
+from . import providers
 from .calls import TASK_ERRORS, ModelWorker, estimate_texts, failed_result, paid_call
 from .messages import CallFailed, InputRejected, whole_number, without_keys
 
-
-def embed(
-    attempt: ClaimedAttempt, settings: ModelSettings, texts: list[str], dimensions: int | None
-) -> list[list[float]]:
-    """Return the vectors of texts, by one paid call.
-
-    Raises:
-        CallFailed: when there is no reply.
-        CallHeld: when a budget has no room.
-        InputRejected: when the provider has no embeddings.
-    """
-
-    def send(key: str) -> tuple[dict[str, Any], Usage]:
-        vectors, tokens = providers.embed(settings, texts, dimensions, key)
-        return {"vectors": vectors}, Usage(prompt_tokens=tokens)
-
-    content = ["embed", texts, dimensions]
-    vectors: list[list[float]] = paid_call(attempt, settings, content, send, estimate_texts(texts))["vectors"]
-    return vectors
+CHUNK_SIZE, CHUNK_OVERLAP = 12_000, 400
+"""The default length of a chunk and of the overlap, in characters (Conductor's defaults)."""
+MAX_CHUNKS = 2_000
+TEXTS_PER_CALL = 100
+MAX_RESULTS = 1_000
 
 
 class GenerateEmbeddings(ModelWorker):
@@ -69,13 +52,6 @@ class GenerateEmbeddings(ModelWorker):
             raise InputRejected("text must not be blank")
         dimensions = whole_number(inputs, "dimensions") or None
         return WorkResult("COMPLETED", {"result": embed(attempt, settings, [text], dimensions)[0]})
-
-
-CHUNK_SIZE, CHUNK_OVERLAP = 12_000, 400
-"""The default length of a chunk and of the overlap, in characters (Conductor's defaults)."""
-MAX_CHUNKS = 2_000
-TEXTS_PER_CALL = 100
-MAX_RESULTS = 1_000
 
 
 class VectorWorker(ModelWorker):
@@ -168,7 +144,34 @@ class SearchIndex(VectorWorker):
         return _search(inputs, embeddings[0])
 
 
-VECTOR_WORKERS = (IndexText(), StoreEmbeddings(), SearchEmbeddings(), GetEmbeddings(), SearchIndex())
+def embed(
+    attempt: ClaimedAttempt, settings: ModelSettings, texts: list[str], dimensions: int | None
+) -> list[list[float]]:
+    """Return the vectors of texts, by one paid call.
+
+    Raises:
+        CallFailed: when there is no reply.
+        CallHeld: when a budget has no room.
+        InputRejected: when the provider has no embeddings.
+    """
+
+    def send(key: str) -> tuple[dict[str, Any], Usage]:
+        vectors, tokens = providers.embed(settings, texts, dimensions, key)
+        return {"vectors": vectors}, Usage(prompt_tokens=tokens)
+
+    content = ["embed", texts, dimensions]
+    vectors: list[list[float]] = paid_call(attempt, settings, content, send, estimate_texts(texts))["vectors"]
+    return vectors
+
+
+VECTOR_WORKERS = (
+    GenerateEmbeddings(),
+    IndexText(),
+    StoreEmbeddings(),
+    SearchEmbeddings(),
+    GetEmbeddings(),
+    SearchIndex(),
+)
 
 
 def _compute_embeddings(attempt: ClaimedAttempt, inputs: Mapping[str, Any], texts: Sequence[str]) -> list[list[float]]:

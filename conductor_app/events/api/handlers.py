@@ -1,11 +1,4 @@
-"""Views of processed events for the clients of Orkes, and of the tags of event handlers.
-
-Parsing and documents of event handlers (EventHandler, api §3.12).
-
-Views of event handlers, and of events that clients send.
-
-Documents of processed events: EventExecution, EventMessage and HandledEventResponse (api §2, EventClient).
-"""
+"""Views of event handlers and their tags, of events that clients send, and of processed events (api §2, §3.12)."""
 
 import uuid
 from collections.abc import Iterable, Sequence
@@ -41,15 +34,13 @@ from ...web.api.documents import TAG, TAGS, fields_of_type
 from ...web.api.operations import EMPTY_REPLY, ApiOperation, ArrayOf, EmptyOk, Json, add_findings
 from ...web.api.permissions import ADMINISTRATORS_ONLY, ALLOW_ALL, RequiresDefinitionAccess, requires
 from ...web.api.view import ConductorRequest, ConductorView
-from ..commands import handlers as event_handlers
-from ..commands import intake as event_intake
+from ..commands.handlers import create_handlers, delete_handler, update_handler
+from ..commands.intake import receive_event
 from ..models import MATCHED, EventAction, EventDelivery, EventHandler, HandlerEvaluation, Webhook
 
 can_save_handlers = RequiresDefinitionAccess(EVENT_HANDLER, targets.definitions_in_body(EVENT_HANDLER))
 can_view_handler = requires(READ, EVENT_HANDLER, targets.named_in_address(EVENT_HANDLER, "name"))
 can_delete_handler = requires(DELETE, EVENT_HANDLER, targets.named_in_address(EVENT_HANDLER, "event"))
-
-
 EVENT_HANDLER_DOCUMENT: FieldTable = (*HANDLER_FIELDS, TAGS)
 WEBHOOK: FieldTable = (
     *WEBHOOK_FIELDS,
@@ -79,64 +70,9 @@ HANDLED_EVENT_PAGE: FieldTable = (
     FieldSpec("totalHits", IntegerOf(64)),
     FieldSpec("results", ListOf(ObjectOf(HANDLED_EVENT))),
 )
-
-
 Document = dict[str, Any]
-
-
-def parse_new_handlers(body: Any) -> list[Document]:
-    """Return one handler, or the list that the JavaScript client sends.
-
-    Raises:
-        Invalid: when the body is neither
-        ValidationFailed: when a handler is invalid.
-    """
-    documents = body if isinstance(body, list) else [body]
-    if not documents or not all(isinstance(each, dict) for each in documents):
-        raise Invalid("The request body must be an event handler, or a list of them.")
-    path = "addEventHandler.eventHandler"
-    return [
-        _parse_handler(each, f"{path}[{n}]" if isinstance(body, list) else path) for n, each in enumerate(documents)
-    ]
-
-
-def parse_changed_handler(document: Document) -> Document:
-    """Return a handler with a changed document.
-
-    Raises:
-        ValidationFailed: when the handler is invalid.
-    """
-    return _parse_handler(document, "updateEventHandler.eventHandler")
-
-
-def _parse_handler(document: Document, path: str) -> Document:
-    parsed, validation_errors = check_handler(document)
-    if validation_errors:
-        raise ValidationFailed(
-            [ValidationError(f"{path}.{each.path}", each.message, each.value) for each in validation_errors]
-        )
-    return parsed
-
-
-def event_handler_document(row: EventHandler, tags: Sequence[Document] = ()) -> Document:
-    """Return an EventHandler; `tags` only where it has some, as Orkes's clients read them."""
-    document = {**read_handler(row.document)[0], "name": row.name, "event": row.event, "active": row.is_active}
-    # A client that sends back what it has read sends tags, which are stored separately.
-    document.pop("tags", None)
-    return document | ({"tags": list(tags)} if tags else {})
-
-
-def webhook_document(row: Webhook) -> Document:
-    """Return a webhook as a WebhookConfig, without the values of its secrets."""
-    audit = {"createdBy": row.created_by, "createTime": row.created_at, "updateTime": row.updated_at}
-    return {**row.document, "id": row.id, "name": row.name, "url": f"/api/webhook/{row.id}", **audit}
-
-
-def add_tags(handlers: Iterable[EventHandler]) -> list[Document]:
-    """Return EventHandlers with the tags of each."""
-    rows = list(handlers)
-    tags = tags_by_name(EVENT_HANDLER, [row.name for row in rows])
-    return [event_handler_document(row, tags.get(row.name, ())) for row in rows]
+MAX_ROWS = 100
+"""Newest rows of a list that are shown."""
 
 
 class EventHandlers(ConductorView):
@@ -168,13 +104,13 @@ class EventHandlers(ConductorView):
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         handlers = parse_new_handlers(request_body.read_json(request))
-        event_handlers.create_handlers(handlers, request.actor.name)
+        create_handlers(handlers, request.actor.name)
         found = [finding for each in handlers for finding in lint_document(each, EVENT_HANDLER_DOCUMENT)]
         return add_findings(EmptyOk(), found)
 
     def put(self, request: ConductorRequest) -> HttpResponse:
         handler = parse_changed_handler(request_body.read_object(request))
-        event_handlers.update_handler(handler, request.actor.name)
+        update_handler(handler, request.actor.name)
         return add_findings(EmptyOk(), list(lint_document(handler, EVENT_HANDLER_DOCUMENT)))
 
 
@@ -201,7 +137,7 @@ class EventHandlerOne(ConductorView):
         return Json(add_tags(rows.order_by("name")))
 
     def delete(self, request: ConductorRequest, event: str) -> HttpResponse:
-        event_handlers.delete_handler(event, request.actor.name)
+        delete_handler(event, request.actor.name)
         return EmptyOk()
 
 
@@ -235,74 +171,8 @@ class IncomingEvent(ConductorView):
             raise Invalid(
                 "The field 'event' must name the event, such as conductor:orders:paid; 'id' may name it once."
             )
-        event_intake.receive_event(event, id, payload, "api")
+        receive_event(event, id, payload, "api")
         return EmptyOk()
-
-
-def event_execution_document(row: EventAction) -> Document:
-    """Return one action of a handler for one event."""
-    return {
-        **_event_fields(row.delivery, row.handler),
-        "id": f"{row.delivery.message_id}_{row.position}",
-        "created": row.created_at,
-        "action": row.action,
-        "status": row.status,
-        "statusDescription": row.error,
-        "output": row.output,
-    }
-
-
-def skipped_event_document(row: HandlerEvaluation) -> Document:
-    """Return an event that did not meet a handler's condition."""
-    return {
-        **_event_fields(row.delivery, row.handler),
-        "id": row.delivery.message_id,
-        "created": row.at,
-        "status": "SKIPPED",
-        "statusDescription": row.error or f"The condition was not met: {row.condition}",
-        "output": row.seen,
-    }
-
-
-def _event_fields(delivery: EventDelivery, handler: str) -> Document:
-    payload = delivery.payload if isinstance(delivery.payload, dict) else {"value": delivery.payload}
-    return {"messageId": delivery.message_id, "name": handler, "event": delivery.event, "fullMessagePayload": payload}
-
-
-def event_message_document(row: EventDelivery) -> Document:
-    """Return an event with the result of each handler. Its actions and evaluations are loaded already."""
-    verdicts, actions = row.verdicts.all(), row.actions.all()
-    skipped = [skipped_event_document(verdict) for verdict in verdicts if verdict.outcome != MATCHED]
-    return {
-        "id": row.message_id,
-        "createdAt": row.received_at,
-        "eventTarget": row.event,
-        "eventType": "WEBHOOK" if row.source.startswith("webhook") else "MESSAGE",
-        "fullPayload": row.payload if isinstance(row.payload, dict) else {"value": row.payload},
-        "status": "HANDLED" if actions else "REJECTED" if verdicts else "RECEIVED",
-        "eventExecutions": [*map(event_execution_document, actions), *skipped],
-    }
-
-
-def handled_events_document(
-    handlers: list[EventHandler], messages: dict[str, int], actions: dict[str, int]
-) -> Document:
-    """Return the handlers, each with the numbers of events and actions."""
-    found = [
-        {
-            "name": row.name,
-            "event": row.event,
-            "active": row.is_active,
-            "numberOfMessages": messages.get(row.name, 0),
-            "numberOfActions": actions.get(row.name, 0),
-        }
-        for row in handlers
-    ]
-    return {"totalHits": len(found), "results": found}
-
-
-MAX_ROWS = 100
-"""Newest rows of a list that are shown."""
 
 
 class ActiveEventHandlers(ConductorView):
@@ -410,3 +280,120 @@ class EventTags(ConductorView):
     target = EVENT_HANDLER
 
     get, put, delete = WorkflowTags.get, WorkflowTags.post, WorkflowTags.delete
+
+
+def parse_new_handlers(body: Any) -> list[Document]:
+    """Return one handler, or the list that the JavaScript client sends.
+
+    Raises:
+        Invalid: when the body is neither
+        ValidationFailed: when a handler is invalid.
+    """
+    documents = body if isinstance(body, list) else [body]
+    if not documents or not all(isinstance(each, dict) for each in documents):
+        raise Invalid("The request body must be an event handler, or a list of them.")
+    path = "addEventHandler.eventHandler"
+    return [
+        _parse_handler(each, f"{path}[{n}]" if isinstance(body, list) else path) for n, each in enumerate(documents)
+    ]
+
+
+def parse_changed_handler(document: Document) -> Document:
+    """Return a handler with a changed document.
+
+    Raises:
+        ValidationFailed: when the handler is invalid.
+    """
+    return _parse_handler(document, "updateEventHandler.eventHandler")
+
+
+def _parse_handler(document: Document, path: str) -> Document:
+    parsed, validation_errors = check_handler(document)
+    if validation_errors:
+        raise ValidationFailed(
+            [ValidationError(f"{path}.{each.path}", each.message, each.value) for each in validation_errors]
+        )
+    return parsed
+
+
+def event_handler_document(row: EventHandler, tags: Sequence[Document] = ()) -> Document:
+    """Return an EventHandler; `tags` only where it has some, as Orkes's clients read them."""
+    document = {**read_handler(row.document)[0], "name": row.name, "event": row.event, "active": row.is_active}
+    # A client that sends back what it has read sends tags, which are stored separately.
+    document.pop("tags", None)
+    return document | ({"tags": list(tags)} if tags else {})
+
+
+def webhook_document(row: Webhook) -> Document:
+    """Return a webhook as a WebhookConfig, without the values of its secrets."""
+    audit = {"createdBy": row.created_by, "createTime": row.created_at, "updateTime": row.updated_at}
+    return {**row.document, "id": row.id, "name": row.name, "url": f"/api/webhook/{row.id}", **audit}
+
+
+def add_tags(handlers: Iterable[EventHandler]) -> list[Document]:
+    """Return EventHandlers with the tags of each."""
+    rows = list(handlers)
+    tags = tags_by_name(EVENT_HANDLER, [row.name for row in rows])
+    return [event_handler_document(row, tags.get(row.name, ())) for row in rows]
+
+
+def event_execution_document(row: EventAction) -> Document:
+    """Return one action of a handler for one event."""
+    return {
+        **_event_fields(row.delivery, row.handler),
+        "id": f"{row.delivery.message_id}_{row.position}",
+        "created": row.created_at,
+        "action": row.action,
+        "status": row.status,
+        "statusDescription": row.error,
+        "output": row.output,
+    }
+
+
+def skipped_event_document(row: HandlerEvaluation) -> Document:
+    """Return an event that did not meet a handler's condition."""
+    return {
+        **_event_fields(row.delivery, row.handler),
+        "id": row.delivery.message_id,
+        "created": row.at,
+        "status": "SKIPPED",
+        "statusDescription": row.error or f"The condition was not met: {row.condition}",
+        "output": row.seen,
+    }
+
+
+def _event_fields(delivery: EventDelivery, handler: str) -> Document:
+    payload = delivery.payload if isinstance(delivery.payload, dict) else {"value": delivery.payload}
+    return {"messageId": delivery.message_id, "name": handler, "event": delivery.event, "fullMessagePayload": payload}
+
+
+def event_message_document(row: EventDelivery) -> Document:
+    """Return an event with the result of each handler. Its actions and evaluations are loaded already."""
+    verdicts, actions = row.verdicts.all(), row.actions.all()
+    skipped = [skipped_event_document(verdict) for verdict in verdicts if verdict.outcome != MATCHED]
+    return {
+        "id": row.message_id,
+        "createdAt": row.received_at,
+        "eventTarget": row.event,
+        "eventType": "WEBHOOK" if row.source.startswith("webhook") else "MESSAGE",
+        "fullPayload": row.payload if isinstance(row.payload, dict) else {"value": row.payload},
+        "status": "HANDLED" if actions else "REJECTED" if verdicts else "RECEIVED",
+        "eventExecutions": [*map(event_execution_document, actions), *skipped],
+    }
+
+
+def handled_events_document(
+    handlers: list[EventHandler], messages: dict[str, int], actions: dict[str, int]
+) -> Document:
+    """Return the handlers, each with the numbers of events and actions."""
+    found = [
+        {
+            "name": row.name,
+            "event": row.event,
+            "active": row.is_active,
+            "numberOfMessages": messages.get(row.name, 0),
+            "numberOfActions": actions.get(row.name, 0),
+        }
+        for row in handlers
+    ]
+    return {"totalHits": len(found), "results": found}

@@ -1,7 +1,4 @@
-"""Views of webhooks, and of the requests that arrive at their addresses.
-
-Views of the queue by which clients complete waiting tasks. There is no broker: a message takes effect at once.
-"""
+"""Views of webhooks, of the requests that arrive at their addresses, and of the queue that completes waiting tasks."""
 
 from contextlib import suppress
 from typing import Any
@@ -38,6 +35,17 @@ from ..models import Webhook
 from . import handlers
 from .handlers import webhook_document
 
+can_report_task = RequiresAccess(TASK_REPORT_RIGHTS, targets.attempt_in_address("task_id"))
+can_complete_by_reference = RequiresAccess(TASK_REPORT_RIGHTS, targets.open_tasks_by_reference("workflow"))
+can_create_webhook = RequiresDefinitionAccess(WEBHOOK, targets.definitions_in_body(WEBHOOK))
+QUEUE_STATUSES = ("COMPLETED", "FAILED")
+"""The statuses that have a queue."""
+QUEUE_NAME_FORMAT = "conductor:{}"
+MAX_BODY_BYTES = 1 << 20
+"""The maximum size of the body of a webhook's request."""
+OTHER_FIELDS = frozenset(("url", "createTime", "updateTime", "updatedBy", "webhookExecutionHistory"))
+"""Fields of replies, and of Orkes, that clients send back."""
+
 
 def webhook_in_address(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
     """Return the webhook with the id in the path, by its name. A missing one is reported by the view."""
@@ -50,17 +58,9 @@ def webhooks_named_before_and_after(request: Any, url_kwargs: dict[str, str]) ->
     return [*webhook_in_address(request, url_kwargs), *definitions_in_body(WEBHOOK)(request, url_kwargs)]
 
 
-can_report_task = RequiresAccess(TASK_REPORT_RIGHTS, targets.attempt_in_address("task_id"))
-can_complete_by_reference = RequiresAccess(TASK_REPORT_RIGHTS, targets.open_tasks_by_reference("workflow"))
-can_create_webhook = RequiresDefinitionAccess(WEBHOOK, targets.definitions_in_body(WEBHOOK))
 can_update_webhook = RequiresDefinitionAccess(WEBHOOK, webhooks_named_before_and_after)
 can_view_webhook = requires(READ, WEBHOOK, webhook_in_address)
 can_delete_webhook = requires(DELETE, WEBHOOK, webhook_in_address)
-
-
-QUEUE_STATUSES = ("COMPLETED", "FAILED")
-"""The statuses that have a queue."""
-QUEUE_NAME_FORMAT = "conductor:{}"
 
 
 class EventQueueSizes(ConductorView):
@@ -134,12 +134,6 @@ def parse_message(request: ConductorRequest, status: str) -> Report:
         raise Invalid(f"There is no queue for the status {status[:100]}. Queues exist for {', '.join(QUEUE_STATUSES)}.")
     output = request_body.read_object(request) if request_body.read_bytes(request) else {}
     return Report(outcome=parse_outcome(status), output=output, merges=True)
-
-
-MAX_BODY_BYTES = 1 << 20
-"""The maximum size of the body of a webhook's request."""
-OTHER_FIELDS = frozenset(("url", "createTime", "updateTime", "updatedBy", "webhookExecutionHistory"))
-"""Fields of replies, and of Orkes, that clients send back."""
 
 
 class Webhooks(ConductorView):

@@ -1,6 +1,6 @@
-"""Execution of the actions of event handlers. An action's effect and the deletion of its message commit together.
+"""Execution of the actions of event handlers, previews of what they would do, and replays of stored events.
 
-Replay of stored events, and previews of what event handlers would do with them. Previews save nothing.
+An action's effect and the deletion of its message commit together. Previews save nothing.
 """
 
 import logging
@@ -31,12 +31,12 @@ from ...db.fields import strip_nul
 from ...db.transient_errors import is_transient
 from ...definitions.models import WorkflowDefinition
 from ...definitions.store import max_value_bytes
-from ...runs.commands import lifecycle as run_commands
 from ...runs.commands import repair
 from ...runs.commands.change import Audit, RunCommand, change_run
+from ...runs.commands.lifecycle import StartRequest, start
 from ...runs.commands.messages import deliver_after_commit
 from ...runs.models import Attempt, Message, Run, Task
-from ...runs.store import due as outbox_messages
+from ...runs.store.due import consume
 from ...runs.store.rows import format_iteration_path
 from ...settings import conf
 from ...utils import clock, randomness
@@ -45,14 +45,17 @@ from .intake import HandlerVerdict, evaluate_condition, handlers_for, save_verdi
 from .webhooks import built_in_handlers
 
 log = logging.getLogger(__name__)
-
 MAX_TRIES = 20
 """Tries of an action that fails with an unexpected exception. With the outbox's delays they take about 20 minutes.
 
 Transient errors, such as those of a database that is away, do not end it."""
 MAX_ERRORS = 20
-
 Params = dict[str, Any]
+SOURCE = "replay"
+TRIED = 100
+"""Number of newest events on which a handler is tried."""
+MAX_TESTED_SIZE = 262_144
+SECONDS = 8.0
 
 
 class AlreadyHandled(Exception):
@@ -76,7 +79,7 @@ class ActionRequest:
         """Return a function that completes the action inside the transaction of its effect: the effect happens once."""
 
         def close(now: int) -> None:
-            if not outbox_messages.consume(self.message.pk):
+            if not consume(self.message.pk):
                 raise AlreadyHandled
             facts = {"run_id": run_id[:64], "output": output or {}, "error": ""}
             self._rows().update(status=COMPLETED, ended_at=now, **facts)
@@ -87,7 +90,7 @@ class ActionRequest:
         """Mark the action as failed, and save the reason."""
         facts = {"error": strip_nul(why)[:2000], "output": output or {}}
         with transaction.atomic():
-            if outbox_messages.consume(self.message.pk):
+            if consume(self.message.pk):
                 self._rows().update(status=FAILED, ended_at=clock.now(), **facts)
 
     def _rows(self) -> QuerySet[EventAction]:
@@ -104,7 +107,7 @@ def run_action(message: Message) -> None:
     rows = EventAction.objects.select_related("delivery").defer("delivery__payload")
     row = rows.filter(pk=message.facts["action"]).first()
     if row is None or row.status != IN_PROGRESS:
-        outbox_messages.consume(message.pk)
+        consume(message.pk)
         return
     order = ActionRequest(message, row)
     try:
@@ -158,7 +161,7 @@ def _start_workflow(order: ActionRequest, params: Params) -> None:
     delivery = order.row.delivery
     given = {**order.payload} if order.row.document.get("takesPayload") else _require_object(params, "input")
     about = {"conductor.event.messageId": delivery.message_id, "conductor.event.name": delivery.event}
-    request = run_commands.StartRequest(
+    request = StartRequest(
         name=name,
         version=_parse_version(params.get("version")),
         input={**given, **about},
@@ -167,7 +170,7 @@ def _start_workflow(order: ActionRequest, params: Params) -> None:
         event=delivery.event,
         depth=_depth_in_chain(order),
     )
-    run_commands.start(request, order.by, within_transaction=lambda id: order.done(id, {"workflowId": id})(clock.now()))
+    start(request, order.by, within_transaction=lambda id: order.done(id, {"workflowId": id})(clock.now()))
 
 
 def _depth_in_chain(order: ActionRequest) -> int:
@@ -298,13 +301,6 @@ ACTIONS: dict[str, Callable[[ActionRequest, Params], None]] = {
     "terminate_workflow": _terminate_workflow,
     "update_workflow_variables": _set_variables,
 }
-
-
-SOURCE = "replay"
-TRIED = 100
-"""Number of newest events on which a handler is tried."""
-MAX_TESTED_SIZE = 262_144
-SECONDS = 8.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,6 @@
-"""Receipt of events, their outbox, and listeners.
+"""Receipt of events: save the event, the verdict of each event handler, and the actions that follow.
 
-Status of the listeners that receive events from other systems, saved by their processes for the admin pages.
-
-Outbox of events for other systems: the built-in workers claim messages, publish them, and report the results.
-
-Receipt of events: save the event, the verdict of each event handler, and the actions that follow.
+The processes that listen to other systems save the state of their connections for the admin pages.
 """
 
 import hashlib
@@ -19,20 +15,17 @@ from django.db.models import F, QuerySet, TextField
 from django.db.models.functions import Cast
 
 from ...access.secrets import decrypt_masked
-from ...alerts.models import AlertFiring
 from ...core import events
 from ...core.data_requests import ScriptEvaluation as ScriptQuestion
 from ...core.data_requests import ScriptResult
 from ...core.expressions import NeedsQuickJS, ScriptLanguage, evaluate_in_process, evaluator
 from ...core.masking import redact_masked
-from ...core.snapshot import NEVER
 from ...db.fields import dumps, loads_encrypted, strip_nul
 from ...payloads.commands import payload_size, refuse_large
 from ...runs.commands.decision import run_script
 from ...runs.commands.messages import deliver_after_commit
 from ...runs.models import Message
-from ...runs.store import due as due_rows
-from ...runs.store import due as outbox_messages
+from ...runs.store.due import consume, send, send_all
 from ...settings import conf
 from ...utils import clock
 from ..models import (
@@ -49,85 +42,6 @@ from ..models import (
 
 FORGOTTEN_MS = 86_400_000
 FACTS = ("seen_at", "connected_at", "last_message_at", "error", "failed_at")
-
-
-def record_listeners(listeners: Sequence[EventListener]) -> None:
-    """Save the status of each listener, and delete those that were not updated for a day."""
-    now = clock.now()
-    for each in listeners:
-        each.seen_at, each.error = now, strip_nul(each.error)[:2000]
-    # New instances: a saved instance carries its primary key, which the upsert must not insert.
-    facts = [{name: getattr(each, name) for name in FACTS} for each in listeners]
-    rows = [
-        EventListener(event=each.event, process=each.process, **values)
-        for each, values in zip(listeners, facts, strict=True)
-    ]
-    EventListener.objects.bulk_create(
-        rows, update_conflicts=True, unique_fields=["event", "process"], update_fields=list(FACTS)
-    )
-    EventListener.objects.filter(seen_at__lt=now - FORGOTTEN_MS).delete()
-
-
-def remove_listeners(process: str, events: Collection[str]) -> None:
-    """Delete the status of listeners that a process has stopped."""
-    EventListener.objects.filter(process=process, event__in=list(events)).delete()
-
-
-CLAIM_MS = 120_000
-"""The period in which a claimed message belongs to its worker. It exceeds the longest exchange with a sink."""
-MAX_RETRY_DELAY_MS = 300_000
-MAX_PAUSE_MS = 3_600_000
-MAX_TRIES = 600
-"""Tries of a message, about two days. After the last one it stays in the table for operators to see."""
-
-
-def take_due(count: int) -> Sequence[Message]:
-    """Claim up to `count` due messages for CLAIM_MS. Returns them, earliest first."""
-    now = clock.now()
-    with transaction.atomic():
-        ids = due_rows.claim_to_publish(now, now + CLAIM_MS, count)
-    return list(Message.objects.filter(pk__in=ids).order_by("id"))
-
-
-def mark_delivered(message: Message, answer: str = "") -> None:
-    """Delete a message that the other system has received."""
-    outbox_messages.consume(message.pk)
-    _log_alert_delivery(message, delivered_at=clock.now(), error="", answer=answer[:2000])
-
-
-def drop(message: Message, why: str) -> None:
-    """Delete a message that is not tried again, and log why."""
-    outbox_messages.consume(message.pk)
-    _log_alert_delivery(message, tries=message.tries + 1, error=why[:2000])
-
-
-def mark_failed(message: Message, why: str, pause_ms: int = 0) -> int:
-    """Schedule the next try of a message with exponential backoff. Returns its time in milliseconds.
-
-    `pause_ms`: the pause that the other system demands, which applies up to MAX_PAUSE_MS if it is longer.
-    All due messages for the same sink are delayed too, because they would fail in the same way.
-    """
-    now, tries = clock.now(), message.tries + 1
-    backoff = min(1000 * 2 ** min(message.tries, 20), MAX_RETRY_DELAY_MS)
-    again_at = now + max(backoff, min(pause_ms, MAX_PAUSE_MS))
-    due_at = NEVER if tries >= MAX_TRIES else again_at
-    outbox_messages.update_messages([message.pk], tries=tries, due_at=due_at, error=why[:2000])
-    _log_alert_delivery(message, tries=tries, error=why[:2000])
-    outbox_messages.delay_sink(message.to, now, again_at)
-    return again_at
-
-
-def _log_alert_delivery(message: Message, **facts: object) -> None:
-    """Save the result of a delivery on the firing of its alert, if the message belongs to one."""
-    if firing := message.facts.get("ring"):
-        AlertFiring.objects.filter(pk=firing).update(**facts)
-
-
-def release(messages: Sequence[Message], due_at: int) -> None:
-    """Return claimed messages to the outbox without a try. They become due at `due_at`."""
-    outbox_messages.update_messages((each.pk for each in messages), due_at=due_at)
-
-
 PRUNED_AT_ONCE = 500
 
 
@@ -176,7 +90,7 @@ def receive_event(
         else [evaluate_condition(handler, payload) for handler in (*handlers_for(event), *extra_handlers)]
     )
     with transaction.atomic():
-        if message is not None and not outbox_messages.consume(message):
+        if message is not None and not consume(message):
             return False
         now = clock.now()
         facts = {"source": source, "received_at": now, "payload": payload, "payload_size": size}
@@ -268,7 +182,7 @@ def save_verdicts(delivery: EventDelivery, verdicts: Sequence[HandlerVerdict], n
         for position, action in enumerate(verdict.handler.document.get("actions") or ())
     )
     orders = [Message(subject="act", facts={"action": each.pk}, sent_at=now, due_at=now) for each in actions]
-    return outbox_messages.send_all(orders)
+    return send_all(orders)
 
 
 def handle_internal_event(message: Message) -> None:
@@ -282,7 +196,7 @@ def publish_internal_event(event: str, message_id: str, payload: Any) -> None:
     now = clock.now()
     facts = {"event": event, "id": message_id, "payload": payload}
     with transaction.atomic():
-        message = outbox_messages.send("event", now, facts=facts)
+        message = send("event", now, facts=facts)
         transaction.on_commit(partial(deliver_after_commit, (message.pk,)))
 
 
@@ -296,3 +210,25 @@ def prune_deliveries(before: int, batches: int) -> int:
         EventDelivery.objects.filter(pk__in=ids).delete()
         pruned += len(ids)
     return pruned
+
+
+def record_listeners(listeners: Sequence[EventListener]) -> None:
+    """Save the status of each listener, and delete those that were not updated for a day."""
+    now = clock.now()
+    for each in listeners:
+        each.seen_at, each.error = now, strip_nul(each.error)[:2000]
+    # New instances: a saved instance carries its primary key, which the upsert must not insert.
+    facts = [{name: getattr(each, name) for name in FACTS} for each in listeners]
+    rows = [
+        EventListener(event=each.event, process=each.process, **values)
+        for each, values in zip(listeners, facts, strict=True)
+    ]
+    EventListener.objects.bulk_create(
+        rows, update_conflicts=True, unique_fields=["event", "process"], update_fields=list(FACTS)
+    )
+    EventListener.objects.filter(seen_at__lt=now - FORGOTTEN_MS).delete()
+
+
+def remove_listeners(process: str, events: Collection[str]) -> None:
+    """Delete the status of listeners that a process has stopped."""
+    EventListener.objects.filter(process=process, event__in=list(events)).delete()

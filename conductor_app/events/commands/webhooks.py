@@ -1,6 +1,6 @@
-"""Commands on webhooks, whose secrets are encrypted, and the receipt of webhook requests as events.
+"""Commands on webhooks, whose secrets are encrypted, and the receipt of their requests as events.
 
-Verification of webhook senders, with one verifier per signature method. All comparisons take constant time.
+Each signature method has a verifier. All comparisons take constant time.
 """
 
 import base64
@@ -17,23 +17,26 @@ from django.db import IntegrityError, transaction
 from django.db.models import F, Q
 
 from ...access import audit
-from ...access import secrets as vault
 from ...access.authentication import current_user_id
 from ...access.grants import require_starts
+from ...access.secrets import decrypt, encrypt, is_current
 from ...core.errors import Conflict, Invalid, NotFound, Unauthenticated, ValidationFailed
 from ...core.events import payload_digest
 from ...core.primitives import derived_id
 from ...core.validation.checks import read_webhook
 from ...db.fields import loads
 from ...utils import clock, randomness
-from .. import store as webhook_waits
 from ..models import EventHandler, Webhook
-from . import intake as event_intake
+from ..store import condition_paths, waiting_attempts
+from .intake import receive_event
 
 WINDOW_SECONDS = 300
 """The maximum age of a signature."""
 DELIVERY_HEADERS = ("x-github-delivery", "x-gitlab-event-uuid", "x-shopify-webhook-id", "webhook-id", "x-message-id")
 """Headers in which senders put the id of a message."""
+Document = dict[str, Any]
+ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
+MAX_COMPLETED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,115 +55,6 @@ class WebhookSecrets:
     document: Mapping[str, Any]
     secret: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
-
-
-def verify_webhook(expected: WebhookSecrets, webhook: ReceivedWebhook) -> str:
-    """Verify the sender, and return the id of the message, or "" if it has none.
-
-    Raises:
-        Unauthenticated: when the verification fails.
-    """
-    # Every sender could compute a signature with an empty secret.
-    _require(expected.document["verifier"] == "HEADER_BASED" or bool(expected.secret))
-    message_id = VERIFIERS[expected.document["verifier"]](expected, webhook)
-    received = next((webhook.headers[name] for name in DELIVERY_HEADERS if webhook.headers.get(name)), "")
-    return received or message_id
-
-
-def _verify_headers(expected: WebhookSecrets, webhook: ReceivedWebhook) -> str:
-    """Verify headers with secret values."""
-    matches = [
-        _constant_time_equal(value, webhook.headers.get(name.lower(), "")) for name, value in expected.headers.items()
-    ]
-    return _require(any(expected.headers.values()) and all(matches))
-
-
-def _verify_basic_auth(expected: WebhookSecrets, webhook: ReceivedWebhook) -> str:
-    """Verify HTTP basic authentication."""
-    pair = f"{expected.document.get('secretKey') or ''}:{expected.secret}"
-    required = f"Basic {base64.b64encode(pair.encode()).decode()}"
-    return _require(_constant_time_equal(required, webhook.headers.get("authorization", "")))
-
-
-def _verify_hmac(expected: WebhookSecrets, webhook: ReceivedWebhook) -> str:
-    """Verify a header with the HMAC of the body, in hex or base64, with or without `sha256=`.
-
-    If the definition names a header with the time, the signature covers `<time>.<body>`. Then an old message is
-    refused, and a repeated one has the same id.
-    """
-    received = webhook.headers.get(str(expected.document.get("headerKey") or "").lower(), "")
-    timestamp_header = str(expected.document.get("timestampHeaderKey") or "").lower()
-    if not timestamp_header:
-        return _require(_is_signed(expected, webhook.body, received.removeprefix("sha256=")))
-    timestamp = webhook.headers.get(timestamp_header, "")
-    _require_recent(timestamp, webhook)
-    _require(_is_signed(expected, b"%s.%s" % (timestamp.encode(), webhook.body), received.removeprefix("sha256=")))
-    return hashlib.sha256(received.encode()).hexdigest()
-
-
-def _verify_slack(expected: WebhookSecrets, webhook: ReceivedWebhook) -> str:
-    """Verify Slack's signature: `v0=` and the HMAC of `v0:<time>:<body>`."""
-    timestamp, received = (
-        webhook.headers.get("x-slack-request-timestamp", ""),
-        webhook.headers.get("x-slack-signature", ""),
-    )
-    _require_recent(timestamp, webhook)
-    _require(_is_signed(expected, b"v0:%s:%s" % (timestamp.encode(), webhook.body), received.removeprefix("v0=")))
-    return hashlib.sha256(received.encode()).hexdigest()
-
-
-def _verify_stripe(expected: WebhookSecrets, webhook: ReceivedWebhook) -> str:
-    """Verify Stripe's signature, `t=<time>,v1=<HMAC>`, with the HMAC of `<time>.<body>`. A rotation sends several."""
-    pairs = [part.strip().partition("=") for part in webhook.headers.get("stripe-signature", "").split(",")]
-    timestamp = next((value for name, _, value in pairs if name == "t"), "")
-    _require_recent(timestamp, webhook)
-    signed = b"%s.%s" % (timestamp.encode(), webhook.body)
-    received = [value for name, _, value in pairs if name == "v1"]
-    _require(any(_is_signed(expected, signed, each) for each in received))
-    return hashlib.sha256(f"{timestamp}.{','.join(received)}".encode()).hexdigest()
-
-
-def _is_signed(expected: WebhookSecrets, content: bytes, received: str) -> bool:
-    digest = hmac.new(expected.secret.encode(), content, hashlib.sha256).digest()
-    return any(
-        [
-            _constant_time_equal(digest.hex(), received.lower()),
-            _constant_time_equal(base64.b64encode(digest).decode(), received),
-        ]
-    )
-
-
-def _require_recent(timestamp: str, webhook: ReceivedWebhook) -> None:
-    """Check that the time is near now. The window covers differences of clocks and repeated deliveries."""
-    seconds = int(timestamp) if timestamp.isascii() and timestamp.isdigit() and len(timestamp) <= 13 else 0
-    seconds = seconds // 1000 if seconds > 10**11 else seconds
-    _require(abs(webhook.now - seconds * 1000) <= WINDOW_SECONDS * 1000)
-
-
-def _constant_time_equal(required: str, received: str) -> bool:
-    return hmac.compare_digest(required.encode("utf-8", "surrogatepass"), received.encode("utf-8", "surrogatepass"))
-
-
-def _require(is_valid: bool) -> str:
-    if not is_valid:
-        # All failures have the same message, so that an attacker learns nothing from it.
-        raise Unauthenticated("The signature of the webhook is wrong or too old.")
-    return ""
-
-
-VERIFIERS: dict[str, Callable[[WebhookSecrets, ReceivedWebhook], str]] = {
-    "HEADER_BASED": _verify_headers,
-    "BASIC": _verify_basic_auth,
-    "HMAC_BASED": _verify_hmac,
-    "SIGNATURE_BASED": _verify_hmac,
-    "SLACK_BASED": _verify_slack,
-    "STRIPE": _verify_stripe,
-}
-
-
-Document = dict[str, Any]
-ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
-MAX_COMPLETED = 10_000
 
 
 def create_webhook(document: Document, by: str, reason: str = "") -> Webhook:
@@ -297,11 +191,11 @@ def _has_secret(row: Webhook, verifier: Any) -> bool:
 
 
 def _encrypt_secrets(row: Webhook, secrets: Document) -> str:
-    return vault.encrypt(f"webhook {row.id}", json.dumps(secrets))
+    return encrypt(f"webhook {row.id}", json.dumps(secrets))
 
 
 def _decrypt_secrets(row: Webhook) -> dict[str, Any]:
-    return json.loads(vault.decrypt(f"webhook {row.id}", row.sealed))
+    return json.loads(decrypt(f"webhook {row.id}", row.sealed))
 
 
 def reencrypt_webhooks() -> int:
@@ -312,7 +206,7 @@ def reencrypt_webhooks() -> int:
     """
     count = 0
     for row in Webhook.objects.exclude(sealed="").order_by("pk"):
-        if not vault.is_current(row.sealed):
+        if not is_current(row.sealed):
             again = _encrypt_secrets(row, _decrypt_secrets(row))
             count += Webhook.objects.filter(pk=row.pk, sealed=row.sealed).update(sealed=again)
     return count
@@ -338,9 +232,7 @@ def receive_webhook(id: str, headers: Mapping[str, str], body: bytes) -> str:
     if row.document["verifier"] == "SLACK_BASED" and payload.get("type") == "url_verification":
         return str(payload.get("challenge") or "")
     built_in = built_in_handlers(row, payload)
-    event_intake.receive_event(
-        f"webhook:{row.name}", message_id or str(uuid.uuid4()), payload, "webhook", extra_handlers=built_in
-    )
+    receive_event(f"webhook:{row.name}", message_id or str(uuid.uuid4()), payload, "webhook", extra_handlers=built_in)
     return ""
 
 
@@ -409,9 +301,9 @@ def matching_tasks(row: Webhook, payload: Document) -> list[str]:
     """
     found: list[str] = []
     for workflow, version in receiving_workflows(row).items():
-        for paths in webhook_waits.condition_paths(workflow):
+        for paths in condition_paths(workflow):
             if (digest := payload_digest(payload, paths)) is not None:
-                found += webhook_waits.waiting_attempts(workflow, version, digest, MAX_COMPLETED - len(found))
+                found += waiting_attempts(workflow, version, digest, MAX_COMPLETED - len(found))
     return found
 
 
@@ -419,3 +311,107 @@ def receiving_workflows(row: Webhook) -> dict[str, int]:
     """Return the versions of the workflows whose tasks the webhook completes, by name; 0 is any version."""
     given = row.document.get("receiverWorkflowNamesToVersions") or {}
     return {name: version if isinstance(version, int) else 0 for name, version in given.items()}
+
+
+def verify_webhook(expected: WebhookSecrets, webhook: ReceivedWebhook) -> str:
+    """Verify the sender, and return the id of the message, or "" if it has none.
+
+    Raises:
+        Unauthenticated: when the verification fails.
+    """
+    # Every sender could compute a signature with an empty secret.
+    _require(expected.document["verifier"] == "HEADER_BASED" or bool(expected.secret))
+    message_id = VERIFIERS[expected.document["verifier"]](expected, webhook)
+    received = next((webhook.headers[name] for name in DELIVERY_HEADERS if webhook.headers.get(name)), "")
+    return received or message_id
+
+
+def _verify_headers(expected: WebhookSecrets, webhook: ReceivedWebhook) -> str:
+    """Verify headers with secret values."""
+    matches = [
+        _constant_time_equal(value, webhook.headers.get(name.lower(), "")) for name, value in expected.headers.items()
+    ]
+    return _require(any(expected.headers.values()) and all(matches))
+
+
+def _verify_basic_auth(expected: WebhookSecrets, webhook: ReceivedWebhook) -> str:
+    """Verify HTTP basic authentication."""
+    pair = f"{expected.document.get('secretKey') or ''}:{expected.secret}"
+    required = f"Basic {base64.b64encode(pair.encode()).decode()}"
+    return _require(_constant_time_equal(required, webhook.headers.get("authorization", "")))
+
+
+def _verify_hmac(expected: WebhookSecrets, webhook: ReceivedWebhook) -> str:
+    """Verify a header with the HMAC of the body, in hex or base64, with or without `sha256=`.
+
+    If the definition names a header with the time, the signature covers `<time>.<body>`. Then an old message is
+    refused, and a repeated one has the same id.
+    """
+    received = webhook.headers.get(str(expected.document.get("headerKey") or "").lower(), "")
+    timestamp_header = str(expected.document.get("timestampHeaderKey") or "").lower()
+    if not timestamp_header:
+        return _require(_is_signed(expected, webhook.body, received.removeprefix("sha256=")))
+    timestamp = webhook.headers.get(timestamp_header, "")
+    _require_recent(timestamp, webhook)
+    _require(_is_signed(expected, b"%s.%s" % (timestamp.encode(), webhook.body), received.removeprefix("sha256=")))
+    return hashlib.sha256(received.encode()).hexdigest()
+
+
+def _verify_slack(expected: WebhookSecrets, webhook: ReceivedWebhook) -> str:
+    """Verify Slack's signature: `v0=` and the HMAC of `v0:<time>:<body>`."""
+    timestamp, received = (
+        webhook.headers.get("x-slack-request-timestamp", ""),
+        webhook.headers.get("x-slack-signature", ""),
+    )
+    _require_recent(timestamp, webhook)
+    _require(_is_signed(expected, b"v0:%s:%s" % (timestamp.encode(), webhook.body), received.removeprefix("v0=")))
+    return hashlib.sha256(received.encode()).hexdigest()
+
+
+def _verify_stripe(expected: WebhookSecrets, webhook: ReceivedWebhook) -> str:
+    """Verify Stripe's signature, `t=<time>,v1=<HMAC>`, with the HMAC of `<time>.<body>`. A rotation sends several."""
+    pairs = [part.strip().partition("=") for part in webhook.headers.get("stripe-signature", "").split(",")]
+    timestamp = next((value for name, _, value in pairs if name == "t"), "")
+    _require_recent(timestamp, webhook)
+    signed = b"%s.%s" % (timestamp.encode(), webhook.body)
+    received = [value for name, _, value in pairs if name == "v1"]
+    _require(any(_is_signed(expected, signed, each) for each in received))
+    return hashlib.sha256(f"{timestamp}.{','.join(received)}".encode()).hexdigest()
+
+
+def _is_signed(expected: WebhookSecrets, content: bytes, received: str) -> bool:
+    digest = hmac.new(expected.secret.encode(), content, hashlib.sha256).digest()
+    return any(
+        [
+            _constant_time_equal(digest.hex(), received.lower()),
+            _constant_time_equal(base64.b64encode(digest).decode(), received),
+        ]
+    )
+
+
+def _require_recent(timestamp: str, webhook: ReceivedWebhook) -> None:
+    """Check that the time is near now. The window covers differences of clocks and repeated deliveries."""
+    seconds = int(timestamp) if timestamp.isascii() and timestamp.isdigit() and len(timestamp) <= 13 else 0
+    seconds = seconds // 1000 if seconds > 10**11 else seconds
+    _require(abs(webhook.now - seconds * 1000) <= WINDOW_SECONDS * 1000)
+
+
+def _constant_time_equal(required: str, received: str) -> bool:
+    return hmac.compare_digest(required.encode("utf-8", "surrogatepass"), received.encode("utf-8", "surrogatepass"))
+
+
+def _require(is_valid: bool) -> str:
+    if not is_valid:
+        # All failures have the same message, so that an attacker learns nothing from it.
+        raise Unauthenticated("The signature of the webhook is wrong or too old.")
+    return ""
+
+
+VERIFIERS: dict[str, Callable[[WebhookSecrets, ReceivedWebhook], str]] = {
+    "HEADER_BASED": _verify_headers,
+    "BASIC": _verify_basic_auth,
+    "HMAC_BASED": _verify_hmac,
+    "SIGNATURE_BASED": _verify_hmac,
+    "SLACK_BASED": _verify_slack,
+    "STRIPE": _verify_stripe,
+}

@@ -1,15 +1,4 @@
-"""Received events: the list, and the page of one event, which explains why it did or did not start a run.
-
-Labels and colors of event results.
-
-Filters of the event list, as query parameters.
-
-Previews of the results of events, without executing any action.
-
-Replay of an event: a preview of the result for each handler, and the replay itself.
-
-Sources of events: what handlers wait for, and the state of connections to other systems.
-"""
+"""Pages of received events: the list, one event with why it did or did not start a run, replays, and sources."""
 
 import json
 import shlex
@@ -37,9 +26,7 @@ from ...web.badges import render_pill
 from ...web.documents import annotate_documents, json_file_response, payload_documents
 from ...web.links import render_run_link
 from ...web.pages import ObjectPage, Page, fragment_response, get_or_404, show_refusal
-from .. import queries as event_search
-from ..commands import actions as event_replays
-from ..commands.actions import HandlerPreview, HandlerTrial
+from ..commands.actions import HandlerPreview, HandlerTrial, plan_replay, replay
 from ..models import (
     COMPLETED,
     FAILED,
@@ -53,12 +40,18 @@ from ..models import (
 from ..queries import (
     ACTION_FAILED,
     DUPLICATE,
+    MAX_NEW_EVENTS,
     OUTCOMES,
+    SEARCHED_ROWS,
     UNHANDLED,
     DeliveredEvent,
     EventFilter,
+    EventListPage,
     EventSource,
+    count_new_events,
+    event_page,
     event_sources,
+    load_events,
 )
 
 VERDICT_LABELS = {
@@ -97,6 +90,182 @@ ACTION_LABELS = {
 }
 MAX_SHOWN_VALUES = 3
 MAX_VALUE_LENGTH = 60
+FILTER_FIELDS = ("event", "handler", "outcome", "source", "since", "until")
+MAX_LENGTH = 255
+MAX_NAMES = 500
+MAX_PARAMS_LENGTH = 400
+VIEW_PERMISSION = "conductor.view_event_handler"
+MAX_REPLAYS = 20
+REPLAY_PERMISSION = "conductor.execute_event_handler"
+
+
+class EventsPage(Page):
+    """List of received events."""
+
+    name, title, template, permission = "events", "Events", "ops/events/list.html", VIEW_PERMISSION
+
+    def get_context(self, request: HttpRequest) -> dict[str, Any]:
+        query, refused, found = request.GET, "", EventListPage(())
+        try:
+            found = event_page(parse_filter(query), query.get("after", "")[:40], query.get("before", "")[:40])
+        except Invalid as wrong:
+            refused = wrong.message
+        first = found.delivered[0].delivery.received_at if found.delivered and not query.get("after") else 0
+        context = {"tab": "received", "refused": refused, "bar": filter_bar(query), "is_cut": found.is_cut}
+        context |= {
+            "rows": [
+                (
+                    delivered.delivery,
+                    source_label(delivered.delivery.source),
+                    handler_outcomes(delivered),
+                )
+                for delivered in found.delivered
+            ]
+        }
+        context |= {
+            "searched_count": SEARCHED_ROWS,
+            "newest": address_without(query) if query.get("after") else "",
+        }
+        context |= {"older": address_without(query, after=found.after) if found.after else ""}
+        context |= {"newer": address_without(query, before=found.before) if found.before else ""}
+        context |= {
+            "news_query": address_without(query, than=str(first))[1:] if first and not query.get("before") else ""
+        }
+        if not found.delivered:
+            context |= {"is_empty": not EventDelivery.objects.exists(), "curl": _sample_command(request)}
+        return context
+
+    def urls(self, site: AdminSite) -> list[URLPattern]:
+        return [
+            *super().urls(site),
+            path("events/news/", site.admin_view(self.new_events_fragment), name="events_news"),
+        ]
+
+    def new_events_fragment(self, request: HttpRequest) -> HttpResponse:
+        """Return the number of events that arrived after the list was loaded."""
+        self._require_access(request)
+        since, count = request.GET.get("than", ""), 0
+        if since.isdecimal() and len(since) <= 15:
+            try:
+                count = count_new_events(parse_filter(request.GET), int(since))
+            except Invalid:
+                count = 0
+        context = {"news": count, "most": MAX_NEW_EVENTS, "query": address_without(request.GET)[1:]}
+        return fragment_response(request, "ops/runs/new_runs.html", context)
+
+
+def _sample_command(request: HttpRequest) -> str:
+    """Return a command that sends an event, for a handler that exists if there is one."""
+    listened = EventHandler.objects.filter(is_active=True).order_by("name").values_list("event", flat=True).first()
+    event = json.dumps({"event": listened or "conductor:orders:paid", "id": "4711", "total": 12}, ensure_ascii=False)
+    address = f"{server_address(request)}/api/event/handleIncomingEvent"
+    return f"curl -X POST {address} -H 'Content-Type: application/json' \\\n  -d {shlex.quote(event)}"
+
+
+class EventPage(ObjectPage):
+    """Page of one event: its source, its payload, and the result of each handler."""
+
+    name, template, permission = "event", "ops/events/event.html", VIEW_PERMISSION
+    route = "events/<int:event_id>/"
+
+    def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
+        row = find_event(
+            url_kwargs["event_id"], annotate_documents(EventDelivery.objects.defer("payload"), ("payload",))
+        )
+        [delivered] = load_events([row.pk])
+        return {
+            "title": row.event,
+            "row": row,
+            "made": handler_outcomes(delivered),
+            "again": repeat_note(row.duplicates) if row.duplicates else "",
+            "source": source_label(row.source),
+            "payload": payload_documents(row, ("payload",))[0],
+            "replays": list(row.replays.defer("payload").order_by("-pk")[:MAX_REPLAYS]),
+            "tab": "received",
+        }
+
+    def urls(self, site: AdminSite) -> list[URLPattern]:
+        payload_view = path(f"{self.route}payload/", site.admin_view(self.payload_view), name="event_payload")
+        return [payload_view, *super().urls(site)]
+
+    def payload_view(self, request: HttpRequest, event_id: int) -> HttpResponse:
+        """Download the payload as JSON."""
+        self._require_access(request)
+        row = get_or_404(find_event, event_id)
+        return json_file_response(row.payload, f"event-{row.pk}")
+
+
+def find_event(event_id: int, rows: Any = None) -> EventDelivery:
+    """Return the event with this id.
+
+    Raises:
+        NotFound: when there is no such event.
+    """
+    rows = EventDelivery.objects.all() if rows is None else rows
+    row = rows.filter(pk=event_id).first() if event_id < 2**63 else None
+    if row is None:
+        raise NotFound(_("No such event. Events are deleted after EVENT_RETENTION_DAYS days."))
+    return row
+
+
+def event_address(event_id: int) -> str:
+    """Return the address of an event's page."""
+    return reverse("admin:event", args=[event_id])
+
+
+class ReplayPage(ObjectPage):
+    """Page that replays an event."""
+
+    name, template, permission = "event_replay", "ops/events/replay.html", REPLAY_PERMISSION
+    route = "events/<int:event_id>/replay/"
+
+    def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
+        row = find_event(url_kwargs["event_id"])
+        context = {"title": _("Replay %(event)s") % {"event": row.event}, "row": row}
+        try:
+            return context | {"plan": [preview_view(each) for each in plan_replay(row)]}
+        except RequestRefused as refused:
+            return context | {"plan": [], "refused": refused.message}
+
+    def handle_post(self, request: HttpRequest, **url_kwargs: Any) -> HttpResponse:
+        row, by = find_event(url_kwargs["event_id"]), request.user.get_username()
+        names, reason = request.POST.getlist("handler"), request.POST.get("reason", "").strip()
+        address = reverse("admin:event_replay", args=[row.pk])
+        if not names or not reason:
+            message = _("Select at least one handler.") if reason else _("Enter a reason.")
+            messages.error(request, message)
+            return HttpResponseRedirect(address)
+        try:
+            fresh = replay(row.pk, names, by, reason)
+        except RequestRefused as refused:
+            show_refusal(request, refused)
+            return HttpResponseRedirect(address)
+        messages.success(request, _("Replayed. The result is below."))
+        return HttpResponseRedirect(event_address(fresh.pk))
+
+
+class SourcesPage(Page):
+    """List of event sources."""
+
+    name, title, template, permission = "event_sources", "Events", "ops/events/sources.html", VIEW_PERMISSION
+    live_template = "ops/events/source_rows.html"
+
+    def get_context(self, request: HttpRequest) -> dict[str, Any]:
+        rows = [(source, source_state(source)) for source in event_sources(clock.now())]
+        return {"rows": rows, "tab": "sources"}
+
+
+def source_state(source: EventSource) -> SafeString:
+    """Return the state of a source."""
+    if source.is_heard_here:
+        return render_pill("succeeded", _("Direct (API)"))
+    if source.setting:
+        return render_pill("failed", _("not configured"))
+    if source.connected:
+        return render_pill("succeeded", _("connected"))
+    if source.failing:
+        return render_pill("failed", _("not connected"))
+    return render_pill("waiting", _("connecting")) if source.listeners else render_pill("failed", _("no subscriber"))
 
 
 def source_label(name: str) -> str:
@@ -174,11 +343,6 @@ def repeat_note(count: int) -> str:
     ) % {"count": f"{count:,}"}
 
 
-FILTER_FIELDS = ("event", "handler", "outcome", "source", "since", "until")
-MAX_LENGTH = 255
-MAX_NAMES = 500
-
-
 def parse_filter(query: QueryDict) -> EventFilter:
     """Parse the filter of an address.
 
@@ -235,9 +399,6 @@ def address_without(query: QueryDict, *names: str, **other: str) -> str:
     for name, value in other.items():
         parameters[name] = value
     return f"?{parameters.urlencode()}"
-
-
-MAX_PARAMS_LENGTH = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,181 +464,3 @@ def _past_verdict(event: EventDelivery, each: HandlerPreview) -> SafeString | No
     if then is None:
         return render_pill("stopped", _("was not enabled"))
     return None if then.outcome == outcome else verdict_label(then)
-
-
-VIEW_PERMISSION = "conductor.view_event_handler"
-MAX_REPLAYS = 20
-
-
-class EventsPage(Page):
-    """List of received events."""
-
-    name, title, template, permission = "events", "Events", "ops/events/list.html", VIEW_PERMISSION
-
-    def get_context(self, request: HttpRequest) -> dict[str, Any]:
-        query, refused, found = request.GET, "", event_search.EventListPage(())
-        try:
-            found = event_search.event_page(
-                parse_filter(query), query.get("after", "")[:40], query.get("before", "")[:40]
-            )
-        except Invalid as wrong:
-            refused = wrong.message
-        first = found.delivered[0].delivery.received_at if found.delivered and not query.get("after") else 0
-        context = {"tab": "received", "refused": refused, "bar": filter_bar(query), "is_cut": found.is_cut}
-        context |= {
-            "rows": [
-                (
-                    delivered.delivery,
-                    source_label(delivered.delivery.source),
-                    handler_outcomes(delivered),
-                )
-                for delivered in found.delivered
-            ]
-        }
-        context |= {
-            "searched_count": event_search.SEARCHED_ROWS,
-            "newest": address_without(query) if query.get("after") else "",
-        }
-        context |= {"older": address_without(query, after=found.after) if found.after else ""}
-        context |= {"newer": address_without(query, before=found.before) if found.before else ""}
-        context |= {
-            "news_query": address_without(query, than=str(first))[1:] if first and not query.get("before") else ""
-        }
-        if not found.delivered:
-            context |= {"is_empty": not EventDelivery.objects.exists(), "curl": _sample_command(request)}
-        return context
-
-    def urls(self, site: AdminSite) -> list[URLPattern]:
-        return [
-            *super().urls(site),
-            path("events/news/", site.admin_view(self.new_events_fragment), name="events_news"),
-        ]
-
-    def new_events_fragment(self, request: HttpRequest) -> HttpResponse:
-        """Return the number of events that arrived after the list was loaded."""
-        self._require_access(request)
-        since, count = request.GET.get("than", ""), 0
-        if since.isdecimal() and len(since) <= 15:
-            try:
-                count = event_search.count_new_events(parse_filter(request.GET), int(since))
-            except Invalid:
-                count = 0
-        context = {"news": count, "most": event_search.MAX_NEW_EVENTS, "query": address_without(request.GET)[1:]}
-        return fragment_response(request, "ops/runs/new_runs.html", context)
-
-
-def _sample_command(request: HttpRequest) -> str:
-    """Return a command that sends an event, for a handler that exists if there is one."""
-    listened = EventHandler.objects.filter(is_active=True).order_by("name").values_list("event", flat=True).first()
-    event = json.dumps({"event": listened or "conductor:orders:paid", "id": "4711", "total": 12}, ensure_ascii=False)
-    address = f"{server_address(request)}/api/event/handleIncomingEvent"
-    return f"curl -X POST {address} -H 'Content-Type: application/json' \\\n  -d {shlex.quote(event)}"
-
-
-class EventPage(ObjectPage):
-    """Page of one event: its source, its payload, and the result of each handler."""
-
-    name, template, permission = "event", "ops/events/event.html", VIEW_PERMISSION
-    route = "events/<int:event_id>/"
-
-    def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
-        row = find_event(
-            url_kwargs["event_id"], annotate_documents(EventDelivery.objects.defer("payload"), ("payload",))
-        )
-        [delivered] = event_search.load_events([row.pk])
-        return {
-            "title": row.event,
-            "row": row,
-            "made": handler_outcomes(delivered),
-            "again": repeat_note(row.duplicates) if row.duplicates else "",
-            "source": source_label(row.source),
-            "payload": payload_documents(row, ("payload",))[0],
-            "replays": list(row.replays.defer("payload").order_by("-pk")[:MAX_REPLAYS]),
-            "tab": "received",
-        }
-
-    def urls(self, site: AdminSite) -> list[URLPattern]:
-        payload_view = path(f"{self.route}payload/", site.admin_view(self.payload_view), name="event_payload")
-        return [payload_view, *super().urls(site)]
-
-    def payload_view(self, request: HttpRequest, event_id: int) -> HttpResponse:
-        """Download the payload as JSON."""
-        self._require_access(request)
-        row = get_or_404(find_event, event_id)
-        return json_file_response(row.payload, f"event-{row.pk}")
-
-
-def find_event(event_id: int, rows: Any = None) -> EventDelivery:
-    """Return the event with this id.
-
-    Raises:
-        NotFound: when there is no such event.
-    """
-    rows = EventDelivery.objects.all() if rows is None else rows
-    row = rows.filter(pk=event_id).first() if event_id < 2**63 else None
-    if row is None:
-        raise NotFound(_("No such event. Events are deleted after EVENT_RETENTION_DAYS days."))
-    return row
-
-
-def event_address(event_id: int) -> str:
-    """Return the address of an event's page."""
-    return reverse("admin:event", args=[event_id])
-
-
-REPLAY_PERMISSION = "conductor.execute_event_handler"
-
-
-class ReplayPage(ObjectPage):
-    """Page that replays an event."""
-
-    name, template, permission = "event_replay", "ops/events/replay.html", REPLAY_PERMISSION
-    route = "events/<int:event_id>/replay/"
-
-    def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
-        row = find_event(url_kwargs["event_id"])
-        context = {"title": _("Replay %(event)s") % {"event": row.event}, "row": row}
-        try:
-            return context | {"plan": [preview_view(each) for each in event_replays.plan_replay(row)]}
-        except RequestRefused as refused:
-            return context | {"plan": [], "refused": refused.message}
-
-    def handle_post(self, request: HttpRequest, **url_kwargs: Any) -> HttpResponse:
-        row, by = find_event(url_kwargs["event_id"]), request.user.get_username()
-        names, reason = request.POST.getlist("handler"), request.POST.get("reason", "").strip()
-        address = reverse("admin:event_replay", args=[row.pk])
-        if not names or not reason:
-            message = _("Select at least one handler.") if reason else _("Enter a reason.")
-            messages.error(request, message)
-            return HttpResponseRedirect(address)
-        try:
-            fresh = event_replays.replay(row.pk, names, by, reason)
-        except RequestRefused as refused:
-            show_refusal(request, refused)
-            return HttpResponseRedirect(address)
-        messages.success(request, _("Replayed. The result is below."))
-        return HttpResponseRedirect(event_address(fresh.pk))
-
-
-class SourcesPage(Page):
-    """List of event sources."""
-
-    name, title, template, permission = "event_sources", "Events", "ops/events/sources.html", VIEW_PERMISSION
-    live_template = "ops/events/source_rows.html"
-
-    def get_context(self, request: HttpRequest) -> dict[str, Any]:
-        rows = [(source, source_state(source)) for source in event_sources(clock.now())]
-        return {"rows": rows, "tab": "sources"}
-
-
-def source_state(source: EventSource) -> SafeString:
-    """Return the state of a source."""
-    if source.is_heard_here:
-        return render_pill("succeeded", _("Direct (API)"))
-    if source.setting:
-        return render_pill("failed", _("not configured"))
-    if source.connected:
-        return render_pill("succeeded", _("connected"))
-    if source.failing:
-        return render_pill("failed", _("not connected"))
-    return render_pill("waiting", _("connecting")) if source.listeners else render_pill("failed", _("no subscriber"))

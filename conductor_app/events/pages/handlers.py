@@ -21,13 +21,11 @@ from ...definitions.resolved_definitions import check_handler
 from ...web.badges import relative_time, render_pill
 from ...web.forms import format_json
 from ...web.pages import require_permission, show_refusal
-from .. import queries as event_search
-from ..commands import handlers as event_handlers
 from ..commands.actions import TRIED, try_on_past_events
+from ..commands.handlers import create_handlers, delete_handler, set_active, update_handler
 from ..models import EventHandler
-from ..queries import EventFilter, lint_handler, with_last_verdict
-from . import events as event_formatting
-from .events import trial_view
+from ..queries import EventFilter, event_page, lint_handler, with_last_verdict
+from .events import VERDICT_LABELS, HandlerOutcome, handler_outcomes, trial_view
 
 SAMPLE = {
     "name": "start_when_paid",
@@ -78,13 +76,12 @@ class EventHandlerAdmin(DefinitionAdmin):
         return super().changelist_view(request, {"tab": "handlers", **(extra_context or {})})
 
     def get_extra_context(self, request: HttpRequest, row: EventHandler) -> dict[str, Any]:
-        last = event_search.event_page(EventFilter(handler=row.name)).delivered[:MAX_EVENTS]
+        last = event_page(EventFilter(handler=row.name)).delivered[:MAX_EVENTS]
         findings = lint_handler(*check_handler(dict(row.document)))
         return {
             "checked": CheckResult(row.document, place_findings(findings, format_json(row.document))),
             "recent_events": [
-                (delivered.delivery, _outcome_of_handler(row.name, event_formatting.handler_outcomes(delivered)))
-                for delivered in last
+                (delivered.delivery, _outcome_of_handler(row.name, handler_outcomes(delivered))) for delivered in last
             ],
         }
 
@@ -99,10 +96,10 @@ class EventHandlerAdmin(DefinitionAdmin):
         if validation_errors:
             raise ValidationFailed(validation_errors)
         if row is None:
-            event_handlers.create_handlers([read], by, reason)
+            create_handlers([read], by, reason)
         else:
             require_same_name(document, row)
-            event_handlers.update_handler(read, by, reason)
+            update_handler(read, by, reason)
 
     def try_document(self, document: dict[str, Any]) -> dict[str, Any]:
         return {"trial": trial_view(try_on_past_events(read_handler(document)[0]))}
@@ -126,12 +123,12 @@ class EventHandlerAdmin(DefinitionAdmin):
         )
         try:
             if act == "delete":
-                event_handlers.delete_handler(row.name, by, reason)
+                delete_handler(row.name, by, reason)
                 messages.success(request, _("%(name)s deleted. Its past results are kept.") % {"name": row.name})
                 return HttpResponseRedirect(reverse("admin:conductor_eventhandler_changelist"))
             if act not in ("listen", "rest"):
                 raise Http404
-            event_handlers.set_active(row.name, act == "listen", by, reason)
+            set_active(row.name, act == "listen", by, reason)
             message = _("%(name)s enabled.") if act == "listen" else _("%(name)s disabled.")
             messages.success(request, message % {"name": row.name})
         except RequestRefused as refused:
@@ -146,13 +143,11 @@ class EventHandlerAdmin(DefinitionAdmin):
     def last_event(self, row: EventHandler) -> SafeString:
         if row.last_at is None:
             return relative_time(None)
-        group, word = event_formatting.VERDICT_LABELS.get(row.last_outcome, ("waiting", row.last_outcome))
+        group, word = VERDICT_LABELS.get(row.last_outcome, ("waiting", row.last_outcome))
         address = reverse("admin:events", query={"handler": row.name})
         return format_html('<a href="{}">{}</a> {}', address, relative_time(row.last_at), render_pill(group, str(word)))
 
 
-def _outcome_of_handler(
-    handler: str, outcomes: list[event_formatting.HandlerOutcome]
-) -> event_formatting.HandlerOutcome:
+def _outcome_of_handler(handler: str, outcomes: list[HandlerOutcome]) -> HandlerOutcome:
     """Return the past result of this handler."""
     return next(each for each in outcomes if each.handler == handler)

@@ -1,7 +1,4 @@
-"""The form of a webhook: the authentication of its sender, and the workflows that it starts.
-
-Webhooks: addresses to which other systems send events, and the secrets that authenticate them.
-"""
+"""Pages of webhooks: the list, and the form of one with the secrets that authenticate its sender."""
 
 import secrets
 from collections.abc import Mapping
@@ -31,6 +28,18 @@ VERIFIERS = (
 )
 SENDER_ISSUED = ("SLACK_BASED", "STRIPE")
 """Verifiers whose secret the other system issues. This server cannot generate it."""
+VIEW_PERMISSION, CHANGE_PERMISSION = "conductor.view_webhook", "conductor.change_webhook"
+MAX_LISTED = 500
+SECRET_GRACE_SECONDS = {"0": 0, "hour": 3_600, "day": 86_400, "week": 604_800}
+"""How long a former secret stays valid after a rotation, in seconds."""
+FORM_FIELDS = {
+    "name": "name",
+    "verifier": "verifier",
+    "headers": "headers",
+    "secretValue": "secret",
+    "headerKey": "header_key",
+}
+"""The form field that shows an error of each field of the document."""
 
 
 class WebhookSecretForm(forms.Form):
@@ -138,51 +147,6 @@ class WebhookForm(WebhookSecretForm):
             "headers": cleaned["headers"],
             "secretValue": cleaned["secret"] or None,
         }
-
-
-def initial_values(name: str, document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the initial values of the form, without secrets."""
-    starts = document.get("workflowsToStart") or {}
-    return {
-        "name": name,
-        "verifier": document.get("verifier"),
-        "header_key": document.get("headerKey") or "",
-        "timestamp_key": document.get("timestampHeaderKey") or "",
-        "user": document.get("secretKey") or "",
-        "platform": document.get("sourcePlatform") or "",
-        "starts": _format_versions(starts),
-        "receivers": _format_versions(document.get("receiverWorkflowNamesToVersions") or {}),
-    }
-
-
-def _format_versions(versions: Mapping[str, Any]) -> str:
-    return "\n".join(f"{each} = {version}" if version else each for each, version in versions.items())
-
-
-def _parse_pairs(text: str, sign: str, *, allow_bare_name: bool = False) -> dict[str, str]:
-    found = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        name, separator, value = (part.strip() for part in line.partition(sign))
-        if not line.strip():
-            continue
-        if not name or not (value or (allow_bare_name and not separator)):
-            raise forms.ValidationError(_("Line %(number)s is invalid.") % {"number": number})
-        found[name] = value
-    return found
-
-
-def _parse_version(text: str) -> int | str:
-    if not text:
-        return ""
-    if not text.isdecimal() or len(text) > 9:
-        raise forms.ValidationError(_("Not a valid version: %(text)s.") % {"text": text[:40]})
-    return int(text)
-
-
-VIEW_PERMISSION, CHANGE_PERMISSION = "conductor.view_webhook", "conductor.change_webhook"
-MAX_LISTED = 500
-SECRET_GRACE_SECONDS = {"0": 0, "hour": 3_600, "day": 86_400, "week": 604_800}
-"""How long a former secret stays valid after a rotation, in seconds."""
 
 
 class WebhooksPage(Page):
@@ -301,14 +265,43 @@ class WebhookPage(_WebhookFormPage):
     name, permission, route = "webhook", VIEW_PERMISSION, "webhooks/<str:webhook_id>/"
 
 
-FORM_FIELDS = {
-    "name": "name",
-    "verifier": "verifier",
-    "headers": "headers",
-    "secretValue": "secret",
-    "headerKey": "header_key",
-}
-"""The form field that shows an error of each field of the document."""
+def initial_values(name: str, document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the initial values of the form, without secrets."""
+    starts = document.get("workflowsToStart") or {}
+    return {
+        "name": name,
+        "verifier": document.get("verifier"),
+        "header_key": document.get("headerKey") or "",
+        "timestamp_key": document.get("timestampHeaderKey") or "",
+        "user": document.get("secretKey") or "",
+        "platform": document.get("sourcePlatform") or "",
+        "starts": _format_versions(starts),
+        "receivers": _format_versions(document.get("receiverWorkflowNamesToVersions") or {}),
+    }
+
+
+def _format_versions(versions: Mapping[str, Any]) -> str:
+    return "\n".join(f"{each} = {version}" if version else each for each, version in versions.items())
+
+
+def _parse_pairs(text: str, sign: str, *, allow_bare_name: bool = False) -> dict[str, str]:
+    found = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        name, separator, value = (part.strip() for part in line.partition(sign))
+        if not line.strip():
+            continue
+        if not name or not (value or (allow_bare_name and not separator)):
+            raise forms.ValidationError(_("Line %(number)s is invalid.") % {"number": number})
+        found[name] = value
+    return found
+
+
+def _parse_version(text: str) -> int | str:
+    if not text:
+        return ""
+    if not text.isdecimal() or len(text) > 9:
+        raise forms.ValidationError(_("Not a valid version: %(text)s.") % {"text": text[:40]})
+    return int(text)
 
 
 def is_generated(cleaned: dict[str, Any]) -> bool:

@@ -13,8 +13,7 @@ from ...core.errors import PayloadTooLarge
 from ...core.events import INTERNAL
 from ...db.transient_errors import discard_broken_connection
 from ...utils import clock
-from ..commands import intake as event_intake
-from ..commands import intake as event_listeners
+from ..commands.intake import receive_event, record_listeners, remove_listeners
 from ..models import EventHandler, EventListener
 from ..sinks import PROVIDERS, Provider, SinkFailed
 
@@ -83,7 +82,7 @@ class QueueListener:
         pause, ends_at = FIRST_PAUSE, monotonic() + RETRY_SECONDS
         while True:
             try:
-                event_intake.receive_event(self.event, message_id, payload, self._provider.name)
+                receive_event(self.event, message_id, payload, self._provider.name)
                 self.facts.last_message_at = clock.now()
                 break
             except PayloadTooLarge as refused:
@@ -158,9 +157,9 @@ def _report_listeners(listeners: dict[str, QueueListener], gone: Collection[str]
     rows = [listener.facts for listener in listeners.values() if listener.needs_report(now)]
     try:
         if rows:
-            event_listeners.record_listeners(rows)
+            record_listeners(rows)
         if gone:
-            event_listeners.remove_listeners(process_name(), gone)
+            remove_listeners(process_name(), gone)
     except Exception as error:
         log.warning("listener_states_not_saved", extra={"why": type(error).__name__})
         discard_broken_connection()

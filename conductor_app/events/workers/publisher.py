@@ -13,9 +13,9 @@ from ...core.step_types.worker_tasks import HttpStep
 from ...db.transient_errors import FaultTolerance, discard_broken_connection
 from ...runs.models import ALERT, LISTENER, TASK_LISTENER, Message
 from ...settings import conf
-from ...system_tasks.registry import WORKERS
+from ...system_tasks.registry import workers
 from ...utils import clock, fault_points
-from ..commands import intake as outbox
+from ..commands.outbox import drop, mark_delivered, mark_failed, release, take_due
 from ..sinks import SinkFailed, publish
 
 log = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ SUBJECT_HANDLERS = {LISTENER: "workflow_status_listener_url", TASK_LISTENER: "ta
 def publish_due_events(is_stopping: Callable[[], bool] = lambda: False) -> int:
     """Publish all due messages. Returns the number of delivered messages."""
     delivered = 0
-    while not is_stopping() and (messages := outbox.take_due(BATCH_SIZE)):
+    while not is_stopping() and (messages := take_due(BATCH_SIZE)):
         fault_points.reach("outbox-claimed")
         delivered += _publish_all(messages, is_stopping)
     return delivered
@@ -41,26 +41,26 @@ def _publish_all(messages: Sequence[Message], is_stopping: Callable[[], bool]) -
     delivered, retry_at = 0, dict[str, int]()
     for place, message in enumerate(messages):
         if is_stopping():
-            outbox.release(messages[place:], clock.now())
+            release(messages[place:], clock.now())
             break
         if message.to in retry_at:
             # A failing sink costs its timeout once per batch, not once per message.
-            outbox.release([message], retry_at[message.to])
+            release([message], retry_at[message.to])
             continue
         try:
             answer = _publish_one(message)
         except NotificationDropped as dropped:
-            outbox.drop(message, str(dropped))
+            drop(message, str(dropped))
         except Exception as error:
             discard_broken_connection()
             why = str(error) if isinstance(error, SinkFailed) else type(error).__name__
             log.warning("message_not_published", extra={"message_id": message.pk, "why": why})
             pause_ms = error.pause_ms if isinstance(error, TargetFailed) else 0
-            retry_at[message.to] = outbox.mark_failed(message, why, pause_ms)
+            retry_at[message.to] = mark_failed(message, why, pause_ms)
         else:
             fault_points.reach("event-published")
             # If all repetitions fail, the message is published again when its claim has expired.
-            FaultTolerance().repeat(partial(outbox.mark_delivered, message, answer))
+            FaultTolerance().repeat(partial(mark_delivered, message, answer))
             delivered += 1
     return delivered
 
@@ -105,7 +105,7 @@ def _post(url: str, facts: dict) -> None:
         SinkFailed: when the request fails.
     """
     wait = LISTENER_TIMEOUT_SECONDS * 1000
-    outcome = WORKERS[HttpStep.type].perform(
+    outcome = workers()[HttpStep.type].perform(
         {
             "uri": url,
             "method": "POST",

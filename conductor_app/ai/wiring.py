@@ -1,0 +1,69 @@
+"""What the server connects of this slice when it starts."""
+
+from collections.abc import Iterable
+from importlib.util import find_spec
+
+from ..core.step_types.ai import (
+    CallMcpToolStep,
+    ListMcpToolsStep,
+    LlmChatComplete,
+    LlmGenerateEmbeddings,
+    LlmGetEmbeddings,
+    LlmIndexText,
+    LlmSearchEmbeddings,
+    LlmSearchIndex,
+    LlmStoreEmbeddings,
+    LlmTextComplete,
+)
+from ..settings import conf
+from ..system_tasks.registry import BuiltInWorker, register_workers
+from .commands.budgets import connect_model_limits
+from .commands.prompts import Testers, register_testers
+from .queries.budgets import connect_budget_holds
+
+PACKAGES = ("openai", "anthropic", "httpx2", "httpcore2", "mcp", "numpy")
+"""Packages of the extra `ai`. If one is missing, the server executes no AI task."""
+STEP_TYPES = (
+    LlmTextComplete,
+    LlmChatComplete,
+    LlmGenerateEmbeddings,
+    ListMcpToolsStep,
+    CallMcpToolStep,
+    LlmIndexText,
+    LlmStoreEmbeddings,
+    LlmSearchEmbeddings,
+    LlmGetEmbeddings,
+    LlmSearchIndex,
+)
+
+
+def connect() -> None:
+    """Connect budgets, the trials of pages, and the workers of AI tasks."""
+    connect_model_limits()
+    connect_budget_holds()
+    register_testers(load_testers)
+    if executes_ai_tasks():
+        register_workers([step_type.type for step_type in STEP_TYPES], load_workers, are_slow=True)
+
+
+def executes_ai_tasks() -> bool:
+    """Return True if the setting AI_TASKS is on and the extra `ai` is installed.
+
+    Otherwise the types of AI tasks are ordinary task types, for which workers can poll.
+    """
+    return conf.ai_tasks and all(find_spec(package) for package in PACKAGES)
+
+
+def load_workers() -> Iterable[BuiltInWorker]:
+    """Return the workers of AI tasks, which a process imports when it first executes tasks."""
+    from .workers.tasks import TASK_WORKERS
+    from .workers.vectors import VECTOR_WORKERS
+
+    return (*TASK_WORKERS, *VECTOR_WORKERS)
+
+
+def load_testers() -> Testers:
+    """Return the functions that try prompts and connections, which a process imports at the first trial."""
+    from .workers.trials import test_connection, test_prompt
+
+    return Testers(test_prompt, test_connection)
