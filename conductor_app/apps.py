@@ -8,6 +8,7 @@ from django.conf import settings
 from django.core.checks import Error, Warning, register
 from django.db.models.signals import post_migrate
 
+from .core.step_types.worker_tasks import EventStep, HttpPollStep, HttpStep, JdbcStep, KafkaPublishStep
 from .settings import conf
 
 
@@ -71,7 +72,7 @@ def sync_clients(**_: Any) -> None:
     ensure_first_access()
 
 
-SYSTEM_TASKS = ("HTTP", "HTTP_POLL", "JDBC", "EVENT", "KAFKA_PUBLISH")
+SYSTEM_TASKS = (HttpStep.type, HttpPollStep.type, JdbcStep.type, EventStep.type, KafkaPublishStep.type)
 """The types of tasks that `load_system_workers` returns the workers of."""
 
 

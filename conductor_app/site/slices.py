@@ -33,7 +33,7 @@ SLICES = (
     "monitoring",
 )
 """The slices below the interfaces. A package inside a slice with a place of its own is named with a dot."""
-INTERFACES = ("serializers", "api", "pages", "editor", "workers", "notifier", "urls")
+INTERFACES = ("serializers", "api", "pages", "editor", "workers", "notifier", "urls", "wiring")
 """Roles whose modules may import every slice, and are imported by other interfaces and by `site` only."""
 SHARED_INTERFACES = ("web", "system_tasks", "agents")
 """What interfaces have in common: base classes of views and pages, and the built-in workers."""
