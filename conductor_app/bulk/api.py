@@ -182,7 +182,7 @@ class BulkTerminateRemove(ConductorView):
             permission=can_remove_runs,
             reply=shapes.BULK,
             body=texts,
-            query=REASON_QUERY | REMOVAL_QUERY,
+            query={**REASON_QUERY, **REMOVAL_QUERY},
         ),
     }
 

@@ -17,9 +17,9 @@ Conversion of selections to the query language of the API.
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
-from django.db.models import BigIntegerField, Exists, F, OuterRef, Q, QuerySet, Value
+from django.db.models import BigIntegerField, Exists, F, OuterRef, Q, Value
 from django.db.models.functions import Coalesce
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -30,7 +30,7 @@ from ..core.snapshot import NEVER
 from ..core.states import RUN, TASK
 from ..definitions.models import WorkflowDefinition
 from ..failures.models import Failure, FailureGroup
-from ..runs.models import Run, RunLabel, Task
+from ..runs.models import Run, RunLabel, RunQuerySet, Task
 from ..runs.search import RUNS, Clause, QueryValue, Search, SearchQuery
 from ..utils.formatting import MINUTE, format_duration
 from .models import BulkItem
@@ -43,27 +43,27 @@ SEARCHED_ROWS, REASONS = 20_000, 10_000
 class ScannedRuns:
     """Matches among the newest `number` runs, created at `since` or later. `since` is None if all runs were scanned."""
 
-    rows: QuerySet[Run]
+    rows: RunQuerySet
     number: int
     since: int | None
 
 
-def _newest_runs(rows: QuerySet[Run], number: int) -> ScannedRuns:
+def _newest_runs(rows: RunQuerySet, number: int) -> ScannedRuns:
     since = rows.order_by("-created_at").values_list("created_at", flat=True)[number : number + 1].first()
     return ScannedRuns(rows if since is None else rows.filter(created_at__gte=since), number, since)
 
 
-def _scan_newest(rows: QuerySet[Run], number: int, *conditions: Any, **more: Any) -> ScannedRuns:
+def _scan_newest(rows: RunQuerySet, number: int, *conditions: Any, **more: Any) -> ScannedRuns:
     newest = _newest_runs(rows, number)
     return ScannedRuns(newest.rows.filter(*conditions, **more), number, newest.since)
 
 
-def _scan_reason(rows: QuerySet[Run], text: str) -> ScannedRuns:
+def _scan_reason(rows: RunQuerySet, text: str) -> ScannedRuns:
     """Search the reason of the newest runs that have one."""
     return _scan_newest(rows.exclude(reason=""), REASONS, reason__icontains=text)
 
 
-def _scan_document(rows: QuerySet[Run], condition: str) -> ScannedRuns:
+def _scan_document(rows: RunQuerySet, condition: str) -> ScannedRuns:
     """Search for a value at a path of a payload: `input.customer.id=42`."""
     path, sign, value = condition.partition("=")
     path = path.strip()
@@ -71,18 +71,18 @@ def _scan_document(rows: QuerySet[Run], condition: str) -> ScannedRuns:
         raise Invalid(f"Invalid condition '{condition[:100]}'. Write a path and a value, such as input.customer.id=42.")
     query = SearchQuery(RUNS, extra_clauses=[Clause(path, "=", (QueryValue(value.strip(), 0),), 0)])
     found_search = Search(rows, query)
-    return ScannedRuns(found_search.hits(), query.scan_limit or 0, found_search.since)
+    return ScannedRuns(cast("RunQuerySet", found_search.hits()), query.scan_limit or 0, found_search.since)
 
 
-def _scan_duration(operator: str) -> Callable[[QuerySet[Run], int], ScannedRuns]:
-    def found(rows: QuerySet[Run], span: int) -> ScannedRuns:
+def _scan_duration(operator: str) -> Callable[[RunQuerySet, int], ScannedRuns]:
+    def found(rows: RunQuerySet, span: int) -> ScannedRuns:
         # No filter on `ended_at` here: an index must find where the newest runs begin.
         return _scan_newest(rows, SEARCHED_ROWS, **{f"ended_at__{operator}": F("created_at") + span})
 
     return found
 
 
-def _scan_task(rows: QuerySet[Run], ref: str) -> ScannedRuns:
+def _scan_task(rows: RunQuerySet, ref: str) -> ScannedRuns:
     """Search for runs with a task reference, optionally in a status: `charge`, `charge:FAILED`."""
     name, _, status = ref.partition(":")
     tasks = Task.objects.filter(run_id=OuterRef("pk"), ref=name)
@@ -93,7 +93,7 @@ def _scan_task(rows: QuerySet[Run], ref: str) -> ScannedRuns:
     return _scan_newest(rows, SEARCHED_ROWS, Exists(tasks))
 
 
-SCANNING_FILTERS: dict[str, Callable[[QuerySet[Run], Any], ScannedRuns]] = {
+SCANNING_FILTERS: dict[str, Callable[[RunQuerySet, Any], ScannedRuns]] = {
     "least_ms": _scan_duration("gte"),
     "most_ms": _scan_duration("lte"),
     "task": _scan_task,
@@ -107,7 +107,7 @@ LAST = "z" * 8
 MAX_IDS = 1_000
 
 
-def search_runs(found: QuerySet[Run], term: str) -> QuerySet[Run] | ScannedRuns:
+def search_runs(found: RunQuerySet, term: str) -> RunQuerySet | ScannedRuns:
     """Search runs by a query of the API, or by a term.
 
     A term is tried as the prefix of a run id, then as a correlation id, then as part of a definition name. The first
@@ -119,35 +119,35 @@ def search_runs(found: QuerySet[Run], term: str) -> QuerySet[Run] | ScannedRuns:
     if RUNS.is_query(term):
         query = SearchQuery(RUNS, term)
         found_search = Search(found, query)
-        return ScannedRuns(found_search.hits(), query.scan_limit or 0, found_search.since)
+        return ScannedRuns(cast("RunQuerySet", found_search.hits()), query.scan_limit or 0, found_search.since)
     by_id = Q(id__gte=term, id__lte=term + LAST, id__startswith=term)
     by_correlation = Q(correlation_id=term) & ~Q(correlation_id="")
-    for query in (by_id, by_correlation):
-        if Run.objects.filter(query).exists():
-            return found.filter(query)
+    for condition in (by_id, by_correlation):
+        if Run.objects.filter(condition).exists():
+            return found.filter(condition)
     names = WorkflowDefinition.objects.filter(name__icontains=term).order_by("name").values_list("name", flat=True)
     return found.filter(name__in={term, *names.distinct()[:20]})
 
 
-def _filter_ids(found: QuerySet[Run], ids: list[str]) -> QuerySet[Run]:
+def _filter_ids(found: RunQuerySet, ids: list[str]) -> RunQuerySet:
     if len(ids) > MAX_IDS:
         raise Invalid(f"A selection can list at most {MAX_IDS} runs (got {len(ids)}). Use other filters instead.")
     return found.filter(pk__in=[str(id) for id in ids])
 
 
-def _filter_statuses(found: QuerySet[Run], statuses: list[str]) -> QuerySet[Run]:
+def _filter_statuses(found: RunQuerySet, statuses: list[str]) -> RunQuerySet:
     if unknown := sorted({str(status) for status in statuses} - RUN.statuses):
         raise Invalid(f"Unknown run status: {', '.join(unknown)[:100]}. Use: {', '.join(sorted(RUN.statuses))}.")
     return found.filter(status__in=statuses)
 
 
-def _filter_top_level(found: QuerySet[Run], answer: str) -> QuerySet[Run]:
+def _filter_top_level(found: RunQuerySet, answer: str) -> RunQuerySet:
     if answer != "yes":
         raise Invalid(f"Invalid value of the filter top_level: {answer!r}. Use: yes.")
     return found.filter(parent_id="")
 
 
-def _filter_failure_group(found: QuerySet[Run], group: int) -> QuerySet[Run]:
+def _filter_failure_group(found: RunQuerySet, group: int) -> RunQuerySet:
     """Select failed, timed-out and terminated runs with a failure in the group since they were last reopened."""
     # A join with the groups would read the failures of all groups; SQLite reads the index of one for a list of ids.
     groups = FailureGroup.objects.filter(Q(pk=group) | Q(merged_into=group)).values("pk")
@@ -155,11 +155,11 @@ def _filter_failure_group(found: QuerySet[Run], group: int) -> QuerySet[Run]:
     return found.filter(status__in=("FAILED", "TIMED_OUT", "TERMINATED"), pk__in=of_group.values("run_id"))
 
 
-def _filter_refused(found: QuerySet[Run], operation: str) -> QuerySet[Run]:
+def _filter_refused(found: RunQuerySet, operation: str) -> RunQuerySet:
     return found.filter(pk__in=BulkItem.objects.filter(operation=operation, outcome="REFUSED").values("run_id"))
 
 
-def ended_between(selection: Mapping[str, Any]) -> QuerySet[Run]:
+def ended_between(selection: Mapping[str, Any]) -> RunQuerySet:
     """Return all runs that ended in the span of a selection, by the index on ends alone."""
     found = Run.objects.order_by()
     for name in START_ORDER_FILTERS.keys() & selection.keys():
@@ -172,7 +172,7 @@ def _unindexed_end(if_open: int) -> Coalesce:
     return Coalesce("ended_at", Value(if_open, BigIntegerField()))
 
 
-INDEXED_FILTERS: dict[str, Callable[[QuerySet[Run], Any], QuerySet[Run]]] = {
+INDEXED_FILTERS: dict[str, Callable[[RunQuerySet, Any], RunQuerySet]] = {
     "ids": _filter_ids,
     "definition": lambda found, name: found.of_definition(name),
     "version": lambda found, version: found.filter(version=version),
@@ -191,7 +191,7 @@ INDEXED_FILTERS: dict[str, Callable[[QuerySet[Run], Any], QuerySet[Run]]] = {
     "failure_group": _filter_failure_group,
     "refused_of": _filter_refused,
 }
-START_ORDER_FILTERS: dict[str, Callable[[QuerySet[Run], int], QuerySet[Run]]] = {
+START_ORDER_FILTERS: dict[str, Callable[[RunQuerySet, int], RunQuerySet]] = {
     "ended_since": lambda found, moment: found.alias(end=_unindexed_end(0)).filter(end__gte=moment),
     "ended_before": lambda found, moment: found.alias(end=_unindexed_end(NEVER)).filter(
         end__lt=moment, created_at__lt=moment + MINUTE
@@ -283,7 +283,7 @@ DESCRIPTIONS: dict[str, Callable[[Any], str]] = {
 
 
 Selection = Mapping[str, Any]
-Filter = Callable[[QuerySet[Run], Any], QuerySet[Run] | ScannedRuns]
+Filter = Callable[[RunQuerySet, Any], RunQuerySet | ScannedRuns]
 FILTERS: dict[str, Filter] = {"search": search_runs, **INDEXED_FILTERS, **SCANNING_FILTERS}
 """All filters of runs. The scanning ones come last, so that the others leave fewer rows to scan."""
 MOMENTS = ("started_since", "started_before", "ended_since", "ended_before")
@@ -307,7 +307,7 @@ class ScanNote:
     since: int
 
 
-def selected_runs(selection: Selection) -> QuerySet[Run]:
+def selected_runs(selection: Selection) -> RunQuerySet:
     """Return the runs of a selection.
 
     Raises:
@@ -316,7 +316,7 @@ def selected_runs(selection: Selection) -> QuerySet[Run]:
     return select_with_notes(selection)[0]
 
 
-def select_with_notes(selection: Selection, by_start: bool = False) -> tuple[QuerySet[Run], list[ScanNote]]:
+def select_with_notes(selection: Selection, by_start: bool = False) -> tuple[RunQuerySet, list[ScanNote]]:
     """Return the runs of a selection, and the ranges of the filters that have not scanned all runs.
 
     `by_start`: True if the caller reads the runs in the order of their starts, page by page.
@@ -334,7 +334,7 @@ def select_with_notes(selection: Selection, by_start: bool = False) -> tuple[Que
     return rows, notes
 
 
-def countable_runs(selection: Selection, found: QuerySet[Run]) -> QuerySet[Run]:
+def countable_runs(selection: Selection, found: RunQuerySet) -> RunQuerySet:
     """Return a query that counts the found runs efficiently: by the index on ends if only ends are filtered."""
     cleaned = clean_selection(selection)
     return (

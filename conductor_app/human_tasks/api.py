@@ -63,9 +63,8 @@ from .waiting_queries import find_template, template_of
 
 def task_in_query(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
     """Return the open tasks with the reference and the run that the query names."""
-    return open_tasks_by_reference("run")(
-        request, {"run": request.query.text("workflowId"), "ref": request.query.text("taskRefName")}
-    )
+    names = {"run": request.query.text("workflowId"), "ref": request.query.text("taskRefName")}
+    return list(open_tasks_by_reference("run")(request, names))
 
 
 can_view_human_task, can_complete_human_task = (
@@ -324,9 +323,11 @@ def update_output(request: ConductorRequest, attempt: Attempt) -> HttpResponse:
     output = request_body.read_object(request) if request_body.read_bytes(request) else {}
     by = request.actor.name
     if request.query.flag("complete", default=False):
-        human_tasks.resolve_task(attempt.run_id, attempt.pk, "COMPLETED", by, output, merges=True, for_external=True)
+        human_tasks.resolve_task(
+            attempt.run_id or "", attempt.pk, "COMPLETED", by, output, merges=True, for_external=True
+        )
     else:
-        human_tasks.save_output(attempt.run_id, attempt.pk, output, by, for_external=True)
+        human_tasks.save_output(attempt.run_id or "", attempt.pk, output, by, for_external=True)
     return EmptyOk()
 
 

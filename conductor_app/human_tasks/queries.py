@@ -133,7 +133,7 @@ def search_human_tasks(
     """
     tasks, since = _newest_window(task_filter)
     found = rows.filter(pk__in=tasks.values("attempt_id"))
-    found = _filter_rows(found.select_related("task", "run").defer_payloads(), task_filter)
+    found = _filter_rows(found.select_related("task", "run"), task_filter)
     found = found.defer("input", "output", "task__step_state", "run__input", "run__output", "run__variables")
     found = found.order_by("-scheduled_at", "-id")
     if not _needs_payloads(task_filter):
@@ -174,7 +174,7 @@ def _newest_window(task_filter: HumanTaskFilter) -> tuple[QuerySet[Task], int | 
         newest = taken.order_by("-claimed_at")
         cut = newest.values_list("claimed_at", flat=True)[SEARCHED_ROWS : SEARCHED_ROWS + 1].first()
         return tasks.filter(pk__in=newest.values("pk")[:SEARCHED_ROWS], status__in=statuses), cut
-    cuts = []
+    cuts: list[int] = []
     for status in statuses:
         created = tasks.filter(status=status).order_by("-created_at").values_list("created_at", flat=True)
         cuts += created[SEARCHED_ROWS : SEARCHED_ROWS + 1]

@@ -240,8 +240,9 @@ class HumanTaskInbox:
 
 def human_task_inbox(now: int) -> HumanTaskInbox:
     """Return the open human tasks. Runs one query."""
-    small_input = Case(When(input_size__lte=MAX_READ_SIZE, then=F("input")), output_field=DocumentField(null=True))
-    rows = waiting_attempts().select_related("task__persons").annotate(small_input=small_input)
+    small_input = When(input_size__lte=MAX_READ_SIZE, then=F("input"))
+    small = {"small_input": Case(small_input, output_field=DocumentField(null=True))}
+    rows = waiting_attempts().select_related("task__persons").annotate(**small)
     found = list(rows[: LIMIT + 1])
     task_views = [_listed_view(each, now) for each in found[:LIMIT]]
     task_views.sort(
@@ -297,7 +298,7 @@ def expected_output_names(resolved_definition_id: str, ref: str) -> list[str]:
 
 def step_of(attempt: Attempt) -> Step | None:
     """Return the step of an attempt, or None if the resolved definition does not contain it."""
-    definition = parsed_definition(attempt.run.resolved_definition_id)
+    definition = parsed_definition(attempt.own_run.resolved_definition_id)
     return definition.step(attempt.task.ref) if definition else None
 
 

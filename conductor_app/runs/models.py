@@ -264,7 +264,6 @@ class Attempt(models.Model):
     has_masked_values: bool
     masked: list[str]
     small_input: Any
-    is_chosen: bool
 
     id = IdField(primary_key=True)
     run = models.ForeignKey(
@@ -361,6 +360,12 @@ class Attempt(models.Model):
             ),
             models.Index(name="attempt_by_claim", fields=["name", "claimed_at"], condition=Q(rate_count__gt=0)),
         ]
+
+    @property
+    def own_run(self) -> Run:
+        """Return the run of an attempt that does not belong to a standalone task."""
+        assert self.run is not None
+        return self.run
 
     def __str__(self) -> str:
         return self.id

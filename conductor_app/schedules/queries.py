@@ -358,8 +358,9 @@ def jitter_ms(document: Mapping[str, Any]) -> int:
 def overdue_ms(schedule: Schedule, now: int) -> int:
     """Return how long a schedule is overdue, in milliseconds, or 0 if it is not late."""
     due = schedule.next_run_at
-    is_held = due is None or Scheduler.objects.filter(is_paused=True).exists()
-    return 0 if is_held or now - due < LATE_MS else now - due
+    if due is None or now - due < LATE_MS or Scheduler.objects.filter(is_paused=True).exists():
+        return 0
+    return now - due
 
 
 def handled_slots(name: str, slots: Sequence[int]) -> frozenset[int]:

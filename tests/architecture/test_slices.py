@@ -31,9 +31,6 @@ AGAINST_THE_ORDER = {
     ("runs.store.loading", "ai"),
     ("runs.timeline.queries", "tasks"),
     ("settings.logs", "telemetry"),
-    ("tasks.commands.reports", "taskcluster"),
-    ("tasks.queries.waiting", "ai"),
-    ("tasks.throughput", "taskcluster"),
 }
 """Imports against the order, as (module, slice). The list may only shrink."""
 
@@ -43,7 +40,6 @@ FOLDERS_TO_SEPARATE = {
     "ai/workers and system_tasks",
     "definitions and events",
     "definitions and schedules",
-    "taskcluster/commands and tasks/commands",
 }
 INTERFACES_TO_SEPARATE = {
     "access.sign_in.openid imports access.sign_in.pages",

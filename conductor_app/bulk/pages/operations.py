@@ -210,7 +210,7 @@ class ItemRow:
 def render_state_pill(row: BulkOperation) -> SafeString:
     """Return the state of an operation as icon, label and color."""
     tone, icon, label = APPROVAL_PILL if row.is_waiting_for_approval else STATE_PILLS[row.state]
-    return render_pill(tone, label, icon)
+    return render_pill(tone, str(label), icon)
 
 
 def operation_title(row: BulkOperation, group_titles: Mapping[int, str] | None = None) -> str:
@@ -268,10 +268,7 @@ class BulkOperationPage(ObjectPage):
             "may_act": request.user.has_perm(PERMISSION),
             "share": _progress_segments(row),
             "seconds": _remaining_ms(row),
-            "answers": [
-                (render_pill(*OUTCOME_LABELS[outcome]), answer, count)
-                for outcome, answer, count in frequent_answers(row)
-            ],
+            "answers": [(_outcome_pill(outcome), answer, count) for outcome, answer, count in frequent_answers(row)],
             "items": item_rows,
             "max_examined": MAX_EXAMINED if outcome == FAILED_AGAIN and row.done > MAX_EXAMINED else 0,
             "run_keys": run_keys(item.run_id for item in [*items[:PAGE_SIZE], *canary]),
@@ -303,7 +300,7 @@ class BulkExportPage(ObjectPage):
     name, permission, route = "bulk_export", "conductor.view_bulkoperation", "bulk/<str:operation_id>/results.csv"
 
     def urls(self, site):
-        def view(request: HttpRequest, operation_id: str) -> HttpResponse:
+        def view(request: HttpRequest, operation_id: str) -> StreamingHttpResponse:
             self._require_access(request)
             row = get_or_404(_find_operation, operation_id)
             headers = {"Content-Disposition": f'attachment; filename="operation-{row.pk}.csv"'}
@@ -365,9 +362,14 @@ def _load_items(row: BulkOperation, outcome: str, after: int) -> list[BulkItem]:
     return list(items.filter(number__gt=after).order_by("number")[: PAGE_SIZE + 1])
 
 
+def _outcome_pill(outcome: str) -> SafeString:
+    tone, label = OUTCOME_LABELS[outcome]
+    return render_pill(tone, str(label))
+
+
 def _item_row(row: BulkOperation, item: BulkItem, results: Mapping[str, RunResult]) -> ItemRow:
     """Return an item with the state of its run if the action reopened it, otherwise with its outcome."""
-    badge = render_pill(*OUTCOME_LABELS[item.outcome])
+    badge = _outcome_pill(item.outcome)
     if item.outcome != BulkItem.DONE or row.action not in REOPENING_ACTIONS:
         return ItemRow(item, badge)
     result = results.get(item.run_id)

@@ -405,7 +405,7 @@ def _edited_document(form_data: Mapping[str, str], name: str, old: Any) -> dict[
     text = form_data.get(name, "").strip()
     if not text:
         return None
-    value = parse_json_object(text, EDITABLE_INPUTS[name])
+    value = parse_json_object(text, str(EDITABLE_INPUTS[name]))
     return None if value == old else value
 
 

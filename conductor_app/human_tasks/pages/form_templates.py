@@ -305,5 +305,6 @@ def _template_json(row: FormTemplate) -> dict[str, Any]:
 
 def _exists(document: dict[str, Any]) -> bool:
     name, version = document.get("name"), document.get("version")
-    is_named = isinstance(name, str) and isinstance(version, int) and 0 < version < 2**31
-    return is_named and FormTemplate.objects.filter(name=name.replace("\0", ""), version=version).exists()
+    if not isinstance(name, str) or not isinstance(version, int) or not 0 < version < 2**31:
+        return False
+    return FormTemplate.objects.filter(name=name.replace("\0", ""), version=version).exists()

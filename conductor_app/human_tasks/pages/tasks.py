@@ -89,7 +89,8 @@ class HumanTasksPage(Page):
 
 def current_person(request: HttpRequest) -> Actor:
     """Return the user as the actor of a command."""
-    return Actor(request.user.get_username(), permission_set_of(request.user.pk), request.user.pk)
+    user_id = int(request.user.pk or 0)
+    return Actor(request.user.get_username(), permission_set_of(user_id), user_id)
 
 
 def may_act(request: HttpRequest, attempt: Attempt) -> bool:
@@ -102,7 +103,9 @@ def may_act(request: HttpRequest, attempt: Attempt) -> bool:
 
 def permission_target(attempt: Attempt) -> dict[str, str]:
     """Return the names by which grants refer to the task."""
-    return dict(task_target(attempt.queue, attempt.domain, attempt.task.name, attempt.run_id, attempt.run.name))
+    return dict(
+        task_target(attempt.queue, attempt.domain, attempt.task.name, attempt.run_id or "", attempt.own_run.name)
+    )
 
 
 def assignee_text(task_view: HumanTaskView) -> str:
@@ -129,7 +132,7 @@ def _task_row(request: HttpRequest, task_view: HumanTaskView, now: int) -> dict[
 
 def can_be_answered_in_bulk(task_view: HumanTaskView) -> bool:
     """Return True if the task can be completed together with others: no later step reads its output."""
-    return not expected_output_names(task_view.attempt.run.resolved_definition_id, task_view.attempt.task.ref)
+    return not expected_output_names(task_view.attempt.own_run.resolved_definition_id, task_view.attempt.task.ref)
 
 
 def _answer_selected(request: HttpRequest) -> tuple[int, list[str]]:
@@ -148,12 +151,14 @@ def _answer_selected(request: HttpRequest) -> tuple[int, list[str]]:
         try:
             if not may_act(request, attempt):
                 require_completion_right(current_person(request), permission_target(attempt))
-            if outcome == "COMPLETED" and expected_output_names(attempt.run.resolved_definition_id, attempt.task.ref):
+            if outcome == "COMPLETED" and expected_output_names(
+                attempt.own_run.resolved_definition_id, attempt.task.ref
+            ):
                 raise Invalid(_("Later steps read its output. Complete it on its own page."))
-            human_tasks.resolve_task(attempt.run_id, attempt.pk, outcome, request.user.get_username(), {}, reason)
+            human_tasks.resolve_task(attempt.run_id or "", attempt.pk, outcome, request.user.get_username(), {}, reason)
             done += 1
         except RequestRefused as why:
-            refused.append(f"{attempt.task} ({attempt.run.name}): {why.message}")
+            refused.append(f"{attempt.task} ({attempt.own_run.name}): {why.message}")
     return done, refused
 
 
@@ -181,9 +186,9 @@ class AnswerForm(DocumentForm):
     """Output of the task: a form from its schema, otherwise JSON with the names that later steps read."""
 
     def __init__(self, attempt: Attempt, submitted: Mapping[str, str] | None = None, mode: str = AS_FORM) -> None:
-        self.expected = expected_output_names(attempt.run.resolved_definition_id, attempt.task.ref)
+        self.expected = expected_output_names(attempt.own_run.resolved_definition_id, attempt.task.ref)
         schema = output_schema(attempt, attempt.input)
-        definition = parsed_definition(attempt.run.resolved_definition_id)
+        definition = parsed_definition(attempt.own_run.resolved_definition_id)
         self.decision = human_decision(definition.document, attempt.task.ref, schema) if definition else None
         if self.decision and not schema:
             schema = guessed_schema(self.decision, self.expected)
@@ -228,18 +233,18 @@ class HumanTaskAnswerPage(ObjectPage):
     name, template, permission = "human_task", "ops/human_tasks/task.html", "conductor.view_run"
     route = "human-tasks/<str:id>/"
 
-    def get_context(self, request: HttpRequest, id: str = "") -> dict[str, Any]:
-        attempt = _find_attempt(id)
+    def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
+        attempt = _find_attempt(url_kwargs["id"])
         return _page_context(request, attempt, AnswerForm(attempt, mode=request.GET.get("mode", AS_FORM)))
 
-    def handle_post(self, request: HttpRequest, id: str = "") -> HttpResponse | dict[str, Any]:
+    def handle_post(self, request: HttpRequest, **url_kwargs: Any) -> HttpResponse | dict[str, Any]:
         """Handle a form of the page.
 
         Raises:
             PermissionDenied: when the user may not act on the task.
             NotFound: when there is no such open human task.
         """
-        attempt, act = _find_attempt(id), ACTIONS.get(request.POST.get("do", ""))
+        attempt, act = _find_attempt(url_kwargs["id"]), ACTIONS.get(request.POST.get("do", ""))
         if not may_act(request, attempt):
             raise PermissionDenied(ACT_PERMISSION)
         if act is None:
@@ -247,7 +252,7 @@ class HumanTaskAnswerPage(ObjectPage):
         try:
             messages.success(request, act(request, attempt.task_id))
         except RequestRefused as refused:
-            show_refusal(request, refused, (_("Open run"), run_address(attempt.run_id)))
+            show_refusal(request, refused, (_("Open run"), run_address(attempt.run_id or "")))
         return HttpResponseRedirect(request.get_full_path())
 
 
@@ -264,8 +269,8 @@ def _page_context(request: HttpRequest, attempt: Attempt, answer: AnswerForm) ->
         "has_next": task_view.assignment.assignee is not None
         and len(task_view.assignees) > task_view.assignment.escalated + 1,
         "attempt": attempt,
-        "run_status": format_status(attempt.run.status),
-        "run_address": f"{run_address(attempt.run_id)}?task={attempt.task}",
+        "run_status": format_status(attempt.own_run.status),
+        "run_address": f"{run_address(attempt.run_id or '')}?task={attempt.task}",
         "answer": answer,
         "mode_addresses": [(mode, label, _mode_address(request, mode)) for mode, label in ANSWER_MODES.items()],
         "fields": answer.fields_beside_buttons(),
@@ -303,13 +308,13 @@ def _handle_answer(request: HttpRequest, attempt: Attempt) -> HttpResponse | dic
             answer.add_error(each.path, each.message)
         messages.error(request, _("Not saved: the output does not match its schema."))
     except RequestRefused as refused:
-        show_refusal(request, refused, (_("Open run"), run_address(attempt.run_id)))
+        show_refusal(request, refused, (_("Open run"), run_address(attempt.run_id or "")))
     else:
-        names = {"task": str(attempt.task), "run": attempt.run.name}
+        names = {"task": str(attempt.task), "run": attempt.own_run.name}
         done = _("Completed %(task)s of %(run)s.") if is_completed else _("Marked %(task)s of %(run)s as failed.")
         messages.success(request, done % names)
         is_of_run = request.GET.get("back") == BACK_TO_RUN
-        return HttpResponseRedirect(run_address(attempt.run_id) if is_of_run else reverse("admin:human_tasks"))
+        return HttpResponseRedirect(run_address(attempt.run_id or "") if is_of_run else reverse("admin:human_tasks"))
     return _page_context(request, attempt, answer)
 
 
@@ -324,7 +329,9 @@ def _resolve_task(request: HttpRequest, attempt: Attempt, answer: AnswerForm) ->
         )
     outcome = COMPLETED if "decision" in request.POST else request.POST.get("outcome", "")
     reason = answer.reason.cleaned_data["reason"].strip()
-    human_tasks.resolve_task(attempt.run_id, attempt.pk, outcome, request.user.get_username(), answer.document, reason)
+    human_tasks.resolve_task(
+        attempt.run_id or "", attempt.pk, outcome, request.user.get_username(), dict(answer.document), reason
+    )
     return outcome
 
 

@@ -125,11 +125,110 @@ MAX_COUNTED = 1_000
 FIRST_CLOCK = ScheduleClock("0 30 9 * * MON-FRI")
 
 
-class SchedulePages:
-    """Pages that the list of schedules links to."""
+def _resume_schedule(name: str, by: str, reason: str) -> None:
+    schedules_firing.resume_schedule(name, by)
+
+
+ACTIONS = {
+    "pause": schedules_firing.pause_schedule,
+    "resume": _resume_schedule,
+    "delete": schedules_commands.delete_schedule,
+}
+"""Commands behind the buttons, except running the schedule now."""
+
+
+def next_times(document: dict[str, Any]) -> list[UpcomingSlot] | None:
+    """Return the upcoming slots, or None if the expressions are invalid."""
+    try:
+        return upcoming_slots(document, clock.now())
+    except RequestRefused:
+        return None
+
+
+def _parse_span(first: str, last: str) -> tuple[int, int]:
+    begin, end = parse_time(first), parse_time(last)
+    if begin is None or end is None or begin > end:
+        raise Invalid(_("Enter a start and an end; the start must be before the end."))
+    return begin, end
+
+
+MAX_CLOCKS = 3
+"""The times of a schedule that the list shows."""
+EXECUTION_STATUSES = {"EXECUTED": "COMPLETED", "POLLED": "PENDING", "FAILED": "FAILED"}
+
+
+class ScheduleList(BoundedChangeList):
+    """A page of schedules with the history strips of their runs."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        self.result_list, now = list(self.result_list), clock.now()
+        runs = recent_runs_of_schedules([row.name for row in self.result_list])
+        for row in self.result_list:
+            row.strip = history_strip(runs.get(row.name, []), now)
+
+
+class ScheduleAdmin(ReadOnlyAdmin):
+    """The list of schedules, and the pages that it links to."""
+
+    list_display = ("schedule", "workflow_name", "cron", "state", "next_run", "last", "history", "overlaps")
+    list_display_links = None
+    ordering = ("name",)
+    search_fields = ("name", "workflow_name")
+    search_help_text = gettext_lazy("Part of the name of a schedule or definition")
 
     class Media:
         css = {"all": ("ops/definitions.css", "ops/chart.css")}
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm(CHANGE_PERMISSION)
+
+    def get_changelist(self, request: HttpRequest, **kwargs: object) -> type[ScheduleList]:
+        return ScheduleList
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Schedule]:
+        slots = ScheduleExecution.objects.filter(schedule_name=OuterRef("name")).order_by("-slot_at")
+        last = {
+            "last_slot_at": Subquery(slots.values("slot_at")[:1]),
+            "last_state": Subquery(slots.values("state")[:1]),
+        }
+        return super().get_queryset(request).annotate(**last)
+
+    @admin.display(description=gettext_lazy("name"))
+    def schedule(self, row: Schedule) -> SafeString:
+        return format_html('<a href="{}/change/"><strong>{}</strong></a>', row.pk, row.name)
+
+    @admin.display(description=gettext_lazy("times"))
+    def cron(self, row: Schedule) -> SafeString:
+        clocks = schedule_clocks(row.document)
+        lines = format_html_join(mark_safe("<br>"), "{}", ((_render_clock(each),) for each in clocks[:MAX_CLOCKS]))
+        return format_html("{}<br>…", lines) if len(clocks) > MAX_CLOCKS else lines
+
+    @admin.display(description=gettext_lazy("state"))
+    def state(self, row: Schedule) -> SafeString:
+        return render_badge("PAUSED") if row.is_paused else render_pill("succeeded", _("Active"))
+
+    @admin.display(description=gettext_lazy("next run"))
+    def next_run(self, row: Schedule) -> SafeString:
+        if row.next_run_at is None or clock.now() - row.next_run_at < LATE_MS:
+            return relative_time(row.next_run_at)
+        return format_html("{} {}", relative_time(row.next_run_at), render_pill("failed", _("late"), "late"))
+
+    @admin.display(description=gettext_lazy("last run"))
+    def last(self, row: Schedule) -> SafeString:
+        if row.last_slot_at is None:
+            return relative_time(None)
+        if row.last_state == "EXECUTED":
+            return relative_time(row.last_slot_at)
+        return format_html("{} {}", relative_time(row.last_slot_at), render_badge(EXECUTION_STATUSES[row.last_state]))
+
+    @admin.display(description=gettext_lazy("last runs"))
+    def history(self, row: Schedule) -> SafeString:
+        return row.strip
+
+    @admin.display(description=gettext_lazy("overlap policy"))
+    def overlaps(self, row: Schedule) -> str:
+        return format_overlap(row)
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view
@@ -151,7 +250,7 @@ class SchedulePages:
 
     def _handle_form(self, request: HttpRequest, row: Schedule | None) -> HttpResponse:
         before = row.document if row else {}
-        initial = (
+        initial: dict[str, Any] = (
             initial_values(row.name, before) if row else {"clocks": [FIRST_CLOCK], "input": "{}", "overlap": "ALLOW"}
         )
         if request.method == "POST" and ("preset" in request.POST or request.POST.get("step") == "add"):
@@ -297,7 +396,7 @@ class SchedulePages:
         }
         return self._render_page(request, "page", row.name, **extra_context)
 
-    def _get_schedule_or_404(self, request: HttpRequest, pk: object) -> Schedule:
+    def _get_schedule_or_404(self, request: HttpRequest, pk: int | str) -> Schedule:
         require_permission(request, "conductor.view_schedule")
         row = Schedule.objects.filter(pk=pk).first() if str(pk).isdecimal() and len(str(pk)) < 19 else None
         if row is None:
@@ -306,111 +405,8 @@ class SchedulePages:
 
     def _render_page(self, request: HttpRequest, name: str, title: str, **extra_context: Any) -> TemplateResponse:
         context = {**self.admin_site.each_context(request), "title": title, "opts": self.opts, **extra_context}
-        context["csp_nonce"] = request.csp_nonce
+        context["csp_nonce"] = getattr(request, "csp_nonce", "")
         return TemplateResponse(request, f"ops/schedules/{name}.html", context)
-
-
-def _resume_schedule(name: str, by: str, reason: str) -> None:
-    schedules_firing.resume_schedule(name, by)
-
-
-ACTIONS = {
-    "pause": schedules_firing.pause_schedule,
-    "resume": _resume_schedule,
-    "delete": schedules_commands.delete_schedule,
-}
-"""Commands behind the buttons, except running the schedule now."""
-
-
-def next_times(document: dict[str, Any]) -> list[UpcomingSlot] | None:
-    """Return the upcoming slots, or None if the expressions are invalid."""
-    try:
-        return upcoming_slots(document, clock.now())
-    except RequestRefused:
-        return None
-
-
-def _parse_span(first: str, last: str) -> tuple[int, int]:
-    begin, end = parse_time(first), parse_time(last)
-    if begin is None or end is None or begin > end:
-        raise Invalid(_("Enter a start and an end; the start must be before the end."))
-    return begin, end
-
-
-MAX_CLOCKS = 3
-"""The times of a schedule that the list shows."""
-EXECUTION_STATUSES = {"EXECUTED": "COMPLETED", "POLLED": "PENDING", "FAILED": "FAILED"}
-
-
-class ScheduleList(BoundedChangeList):
-    """A page of schedules with the history strips of their runs."""
-
-    def get_results(self, request: HttpRequest) -> None:
-        super().get_results(request)
-        self.result_list, now = list(self.result_list), clock.now()
-        runs = recent_runs_of_schedules([row.name for row in self.result_list])
-        for row in self.result_list:
-            row.strip = history_strip(runs.get(row.name, []), now)
-
-
-class ScheduleAdmin(SchedulePages, ReadOnlyAdmin):
-    """Admin of schedules."""
-
-    list_display = ("schedule", "workflow_name", "cron", "state", "next_run", "last", "history", "overlaps")
-    list_display_links = None
-    ordering = ("name",)
-    search_fields = ("name", "workflow_name")
-    search_help_text = gettext_lazy("Part of the name of a schedule or definition")
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm(CHANGE_PERMISSION)
-
-    def get_changelist(self, request: HttpRequest, **kwargs: object) -> type[ScheduleList]:
-        return ScheduleList
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Schedule]:
-        slots = ScheduleExecution.objects.filter(schedule_name=OuterRef("name")).order_by("-slot_at")
-        last = {
-            "last_slot_at": Subquery(slots.values("slot_at")[:1]),
-            "last_state": Subquery(slots.values("state")[:1]),
-        }
-        return super().get_queryset(request).annotate(**last)
-
-    @admin.display(description=gettext_lazy("name"))
-    def schedule(self, row: Schedule) -> SafeString:
-        return format_html('<a href="{}/change/"><strong>{}</strong></a>', row.pk, row.name)
-
-    @admin.display(description=gettext_lazy("times"))
-    def cron(self, row: Schedule) -> SafeString:
-        clocks = schedule_clocks(row.document)
-        lines = format_html_join(mark_safe("<br>"), "{}", ((_render_clock(each),) for each in clocks[:MAX_CLOCKS]))
-        return format_html("{}<br>…", lines) if len(clocks) > MAX_CLOCKS else lines
-
-    @admin.display(description=gettext_lazy("state"))
-    def state(self, row: Schedule) -> SafeString:
-        return render_badge("PAUSED") if row.is_paused else render_pill("succeeded", _("Active"))
-
-    @admin.display(description=gettext_lazy("next run"))
-    def next_run(self, row: Schedule) -> SafeString:
-        if row.next_run_at is None or clock.now() - row.next_run_at < LATE_MS:
-            return relative_time(row.next_run_at)
-        return format_html("{} {}", relative_time(row.next_run_at), render_pill("failed", _("late"), "late"))
-
-    @admin.display(description=gettext_lazy("last run"))
-    def last(self, row: Schedule) -> SafeString:
-        if row.last_slot_at is None:
-            return relative_time(None)
-        if row.last_state == "EXECUTED":
-            return relative_time(row.last_slot_at)
-        return format_html("{} {}", relative_time(row.last_slot_at), render_badge(EXECUTION_STATUSES[row.last_state]))
-
-    @admin.display(description=gettext_lazy("last runs"))
-    def history(self, row: Schedule) -> SafeString:
-        return row.strip
-
-    @admin.display(description=gettext_lazy("overlap policy"))
-    def overlaps(self, row: Schedule) -> str:
-        return format_overlap(row)
 
 
 def _render_clock(clock: ScheduleClock) -> SafeString:

@@ -71,7 +71,7 @@ def _prioritize_attempt(attempt: Attempt, form_data: Mapping[str, str], by: str,
 
 def _resolve_task(attempt: Attempt, form_data: Mapping[str, str], by: str, reason: str) -> None:
     output = parse_json_object(form_data.get("output", ""), _("output"))
-    human_tasks.resolve_task(attempt.run_id, attempt.pk, form_data.get("outcome", ""), by, output, reason)
+    human_tasks.resolve_task(attempt.run_id or "", attempt.pk, form_data.get("outcome", ""), by, output, reason)
 
 
 TASK_ACTIONS: dict[str, TaskAction] = {
@@ -135,13 +135,13 @@ TASK_ACTIONS: dict[str, TaskAction] = {
 
 def task_actions(attempt: Attempt | None, now: int, has_permission: Callable[[str], bool]) -> list[TaskAction]:
     """Return the actions that the user may do on the task of an attempt. It was loaded with its task and run."""
-    if attempt is None or attempt.run.status not in RUN.open or not has_permission(PERMISSION):
+    if attempt is None or attempt.own_run.status not in RUN.open or not has_permission(PERMISSION):
         return []
     return [action for action in TASK_ACTIONS.values() if action.is_possible(attempt, now)]
 
 
 def step_after_task(attempt: Attempt | None) -> str:
     """Return the step to jump to in order to skip this open task. Empty if no step follows it in its sequence."""
-    if attempt is None or attempt.status not in ATTEMPT.open or attempt.run.status != "RUNNING":
+    if attempt is None or attempt.status not in ATTEMPT.open or attempt.own_run.status != "RUNNING":
         return ""
-    return step_after(attempt.run.resolved_definition_id, attempt.task.ref) if not attempt.task.branch_head else ""
+    return step_after(attempt.own_run.resolved_definition_id, attempt.task.ref) if not attempt.task.branch_head else ""

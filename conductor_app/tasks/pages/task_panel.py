@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from django.db.models import BooleanField, Case, F, Q, QuerySet, Value, When
+from django.db.models import Case, F, Q, QuerySet, When
 from django.http import StreamingHttpResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -293,7 +293,10 @@ def task_panel(run: Run, task: Task, query: RunPageQuery, known: KnownVerdicts, 
     attempts = attempts_of(task, number)
     for each in attempts:
         each.run, each.task = run, task
-    attempt = next((each for each in attempts if each.is_chosen), attempts[-1] if attempts else None)
+    chosen = [
+        each for each in attempts if (each.pk == task.attempt_id if number is None else each.number == number - 1)
+    ]
+    attempt = next(iter(chosen or attempts[-1:]), None)
     attempt_columns = [
         _attempt_column(each, attempt, now, query.address(attempt=each.number + 1)) for each in attempts[-MAX_ATTEMPTS:]
     ]
@@ -322,8 +325,7 @@ def attempts_of(task: Task, number: int | None) -> list[Attempt]:
         )
         for name in DOCUMENTS
     }
-    is_chosen = Case(When(is_requested, then=Value(True)), default=Value(False), output_field=BooleanField())
-    return list(found.annotate(is_chosen=is_chosen, **small))
+    return list(found.annotate(**small))
 
 
 def attempts_for_panel() -> QuerySet[Attempt]:
@@ -394,7 +396,7 @@ def _format_times(count: int) -> str:
 
 def origin_views(attempt: Attempt) -> list[InputOriginView]:
     """Return the origin of each input expression: its text, its source, its value, and a hint if it is null."""
-    definition = parsed_definition(attempt.run.resolved_definition_id)
+    definition = parsed_definition(attempt.own_run.resolved_definition_id)
     found = input_origins(attempt, definition.step(attempt.task.ref) if definition else None)
     return [InputOriginView(each, _shorten(each.value), mark_names(each.hint)) for each in found]
 

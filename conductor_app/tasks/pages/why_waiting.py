@@ -94,8 +94,8 @@ def _limit_address(definition: TaskDefinition, request: HttpRequest) -> str:
 
 
 def _run_sentence(attempt: Attempt) -> SafeString:
-    name, query = f"{attempt.run.name} v{attempt.run.version}", urlencode({"task": str(attempt.task)})
-    link = format_html('<a href="{}?{}">{}</a>', run_address(attempt.run_id), query, name)
+    run, query = attempt.own_run, urlencode({"task": str(attempt.task)})
+    link = format_html('<a href="{}?{}">{} v{}</a>', run_address(run.pk), query, run.name, run.version)
     return format_html(_("Workflow {run}"), run=link)
 
 

@@ -24,7 +24,7 @@ from ...core.step_types.sub_workflows import SubWorkflow
 from ...core.step_types.try_catch import TryCatch
 from ...core.step_types.waiting import Human, PullWorkflowMessages, Wait, WaitForWebhook, Yield
 from ...definitions.models import TaskDefinition
-from ...runs.models import Attempt
+from ...runs.models import Attempt, AttemptQuerySet
 from ...utils.formatting import MINUTE, format_decimal, format_duration
 from ..gates import BUDGET, GateFacts
 from ..models import MinuteCount, Poller, QueueHold
@@ -99,7 +99,7 @@ def queue_position(
     return QueuePosition(ahead, rate, earliest_dispatch_ms(ahead + 1, facts), eta)
 
 
-def attempts_ahead(attempt: Attempt, now: int) -> QuerySet[Attempt]:
+def attempts_ahead(attempt: Attempt, now: int) -> AttemptQuerySet:
     """Return the attempts that workers claim before this one, in claim order."""
     visible_at = max(attempt.visible_at, now)
     same = Q(priority=attempt.priority)

@@ -237,7 +237,9 @@ def input_origins(attempt: Attempt, step: Step | None) -> list[InputOrigin]:
     if step is None or not step.inputs:
         return []
     inputs = inputs_without_definitions({"type": step.type, "inputParameters": step.inputs})
-    sources = _Sources(attempt.run, attempt, {reference[0] for reference in needed_references(inputs)} - {"workflow"})
+    sources = _Sources(
+        attempt.own_run, attempt, {reference[0] for reference in needed_references(inputs)} - {"workflow"}
+    )
     resolved = {place: (text, value) for place, text, value in expression_texts_with_results(inputs, sources.own_input)}
     return [_build_origin(found, sources, resolved) for found in trace_expressions(inputs, sources)][:MAX_ORIGINS]
 
@@ -246,7 +248,8 @@ class _Sources:
     """Values that expressions can read: payloads of the run, and inputs and outputs of earlier tasks."""
 
     def __init__(self, run: Run, attempt: Attempt, refs: set[str]) -> None:
-        self.run, self.attempt, self.too_large = run, attempt, set()
+        self.run, self.attempt = run, attempt
+        self.too_large: set[tuple[str, str]] = set()
         self.tasks = _newest_before(attempt, refs) if refs else {}
 
     def __call__(self, root: str, key: str) -> Any:

@@ -118,8 +118,10 @@ def list_queues() -> list[QueueState]:
             found[kind][queue_name(name, domain)] = (count, at)
     pending, leased, polls = found.values()
     states = [
-        QueueState(name, *pending.get(name, (0, None)), leased.get(name, (0, 0))[0], *polls.get(name, (0, None)))
+        QueueState(name, waiting, oldest_at, leased.get(name, (0, 0))[0], pollers, polled_at)
         for name in {*pending, *leased, *polls}
+        for waiting, oldest_at in (pending.get(name, (0, None)),)
+        for pollers, polled_at in (polls.get(name, (0, None)),)
     ]
     return sorted(states, key=lambda queue: (queue.oldest_at is None, queue.oldest_at or 0, queue.name))
 
@@ -151,13 +153,13 @@ def polls_of(queue: str, now: int) -> QueuePolls:
     return QueuePolls(row["at"], row["alive"], row["drained"]) if row else QueuePolls()
 
 
-def grouped_polls(queue: str, now: int) -> QuerySet[Poller, dict[str, Any]]:
+def grouped_polls(queue: str, now: int) -> QuerySet[Poller, Any]:
     """Return the columns of QueuePolls (`at`, `alive`, `drained`) for one queue: one row, or none."""
     is_alive = Q(polled_at__gt=now - QUIET_AFTER_MS)
     is_drained = Exists(WorkerHold.objects.filter(worker=OuterRef("worker")))
     rows = Poller.objects.filter(_possible_polls(queue)).order_by().values("task_type", "domain")
     counted = rows.annotate(at=Max("polled_at"), alive=Count("pk", filter=is_alive))
-    return counted.annotate(drained=Count("pk", filter=is_alive & is_drained)).order_by("-at")
+    return counted.annotate(drained=Count("pk", filter=Q(is_alive, is_drained))).order_by("-at")
 
 
 def list_pollers(queue: str) -> list[Poller]:
@@ -419,8 +421,8 @@ def _registered_limits(attempts: Collection[Attempt], **more: Subquery) -> dict[
     columns |= {f"held_{part}": Subquery(hold.values(part)[:1]) for part in ("until_at", "by", "reason")}
     columns |= {**(source.columns if (source := BUDGET_HOLDS.value) is not None else {}), **more}
     rows = Attempt.objects.filter(pk__in=[each.pk for each in attempts]).values("pk", **columns)
-    found = {row["pk"]: row for row in rows}
-    return {each.pk: _with_limits(each, found.get(each.pk) or dict.fromkeys(columns)) for each in attempts}
+    found: dict[str, dict[str, Any]] = {row["pk"]: dict(row) for row in rows}
+    return {each.pk: _with_limits(each, found.get(each.pk, dict.fromkeys(columns))) for each in attempts}
 
 
 def _registered_limits_and_polls(attempt: Attempt, now: int) -> tuple[dict[str, Any], QueuePolls]:
@@ -492,7 +494,7 @@ def polling_verdict(attempt: Attempt, now: int, polls: QueuePolls | None = None)
 def run_pause_verdict(attempt: Attempt) -> GateVerdict:
     """Return the verdict on the run. It is always open: a claim does not check whether the run is paused."""
     if attempt.run is not None and attempt.run.status == PAUSED:
-        entry = last_transition(attempt.run_id, "pause")
+        entry = last_transition(attempt.run.pk, "pause")
         facts = {"by": entry.by if entry else "", "reason": entry.reason if entry else ""}
         return GateVerdict("run", True, _pause_sentence(facts) % facts)
     return GateVerdict("run", True, _("The run is not paused."))
