@@ -58,10 +58,10 @@ def apply_cached_result(effects: list[Effect], ctx: DecisionContext, now: int) -
 
 def _may_be_cached(task: Task) -> bool:
     """Return True if the task waits in a queue and its step enables caching."""
-    return bool(task.attempt.status == PENDING and task.attempt.queue and cache_seconds(task.step.document))
+    return bool(task.attempt.status == PENDING and task.attempt.queue and _cache_seconds(task.step.document))
 
 
-def cache_seconds(document: Mapping[str, Any]) -> int:
+def _cache_seconds(document: Mapping[str, Any]) -> int:
     """Return the lifetime of a cached result of this step or definition in seconds; 0 if caching is off."""
     config = document.get("cacheConfig")
     if not isinstance(config, dict) or not isinstance(config.get("key"), str) or not config["key"].strip():
@@ -77,7 +77,7 @@ def _cached_output(task: Task, ctx: DecisionContext, now: int) -> CreateTask:
     digest = _cache_key_digest(task.step.document, dict(task.attempt.input), ctx, *sorted(masked))
     if not digest:
         return CreateTask(task)
-    output = ctx.require(CachedTaskOutput(cached_name_of(task), digest))
+    output = ctx.require(CachedTaskOutput(_cached_name_of(task), digest))
     if output is None:
         return CreateTask(fast_replace(task, step_state={**task.step_state, CACHE_DIGEST_KEY: digest}))
     facts: dict[str, Any] = {"queue": "", "domain": "", "due_at": NEVER, "started_at": now, "ended_at": now}
@@ -98,25 +98,25 @@ def _cache_key_digest(document: Mapping[str, Any], inputs: dict[str, Any], ctx: 
 def cache_task_result(task: Task, now: int) -> Iterator[Effect]:
     """Yield the effect that caches the output of a completed attempt, if its step enables caching."""
     if digest := task.step_state.get(CACHE_DIGEST_KEY):
-        until = now + cache_seconds(task.step.document) * 1000
-        yield CacheTaskResult(cached_name_of(task), digest, task.attempt.id, until)
+        until = now + _cache_seconds(task.step.document) * 1000
+        yield CacheTaskResult(_cached_name_of(task), digest, task.attempt.id, until)
 
 
-def cached_name_of(task: Task) -> str:
+def _cached_name_of(task: Task) -> str:
     """Return the name of the task definition, under which results are cached."""
     return task.step.name
 
 
 def find_cached_output(run: Run, ctx: DecisionContext) -> tuple[str, dict[str, Any]] | None:
     """Return the id and the output of a cached run with the same key and the same resolved definition, or None."""
-    if not cache_seconds(run.definition.document) or not (digest := _run_cache_key_digest(run.definition, ctx)):
+    if not _cache_seconds(run.definition.document) or not (digest := _run_cache_key_digest(run.definition, ctx)):
         return None
     return ctx.require(CachedRunOutput(run.definition.name, digest))
 
 
 def cache_run_output(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
     """Yield the effect that caches the output of a completed run, if its definition enables caching."""
-    seconds = cache_seconds(run.definition.document)
+    seconds = _cache_seconds(run.definition.document)
     if seconds and (digest := _run_cache_key_digest(run.definition, ctx)):
         yield CacheRunOutput(run.definition.name, digest, run.id, now + seconds * 1000)
 

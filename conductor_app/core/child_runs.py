@@ -33,7 +33,7 @@ def new_child_run(effect: StartRun, parent: Run, now: int) -> Run:
             parent_id=parent.id if waits else "",
             parent_attempt_id=effect.parent_attempt_id,
             root_id=(parent.root_id or parent.id) if waits else "",
-            depth=parent.depth + 1 if waits or effect.is_failure_workflow else depth_of_started(parent, now),
+            depth=parent.depth + 1 if waits or effect.is_failure_workflow else _depth_of_started(parent, now),
             watched_as=parent.watched_as if waits else "",
             watched_until=parent.watched_until if waits else 0,
             debug=_child_debug(effect, parent, now),
@@ -43,7 +43,7 @@ def new_child_run(effect: StartRun, parent: Run, now: int) -> Run:
     )
 
 
-def depth_of_started(parent: Run, now: int) -> int:
+def _depth_of_started(parent: Run, now: int) -> int:
     """Return the depth of a run that START_WORKFLOW starts.
 
     A run that starts another at once belongs to its chain, which may have no end. One that starts its successor later,
@@ -100,7 +100,7 @@ def require_depth_to_start(run: Run, now: int) -> None:
         StepRefused: when it is the last one of a chain of the maximum length, whose runs each started the next at once.
     """
     limit = run.definition.limits.max_depth
-    if limit and run.depth >= limit and depth_of_started(run, now):
+    if limit and run.depth >= limit and _depth_of_started(run, now):
         raise StepRefused(_chain_reason(run.depth, CHAIN_MS, "Perhaps a workflow starts itself"))
 
 

@@ -73,7 +73,7 @@ MONTH = CronField("month", 1, 12, MONTHS)
 DAY_OF_WEEK = CronField("day of week", 1, 7, DAYS, {0: 7})
 
 
-def parse_field(text: str, field: CronField) -> frozenset[int]:
+def _parse_field(text: str, field: CronField) -> frozenset[int]:
     """Return the numbers of a field without day rules.
 
     Raises:
@@ -91,7 +91,7 @@ def parse_field_entry(part: str, field: CronField) -> list[int]:
     span, slash, step = part.partition("/")
     if not slash:
         return _replace_aliases(_parse_range(span, field), field)
-    every = parse_cron_number(step, field)
+    every = _parse_cron_number(step, field)
     if every < 1:
         raise CronRefused(f"the step in the {field.name} '{part}' must be at least 1")
     covered = _parse_range(span, field)
@@ -103,10 +103,10 @@ def _parse_range(span: str, field: CronField) -> range:
     if span == "*":
         return field.all
     first, dash, last = span.partition("-")
-    begin = check_field(first, field)
+    begin = _check_field(first, field)
     if not dash:
         return range(begin, begin + 1)
-    end = check_field(last, field)
+    end = _check_field(last, field)
     if field.aliases and begin == field.most:
         # Where a range begins, Sunday is the first day of the week.
         begin = field.least - 1
@@ -119,19 +119,19 @@ def _replace_aliases(found: Sequence[int], field: CronField) -> list[int]:
     return [field.aliases.get(number, number) for number in found]
 
 
-def check_field(text: str, field: CronField) -> int:
+def _check_field(text: str, field: CronField) -> int:
     """Return a number of the field from its number or name.
 
     Raises:
         CronRefused: when it is out of range.
     """
-    number = parse_cron_number(text, field)
+    number = _parse_cron_number(text, field)
     if not field.least <= number <= field.most and number not in field.aliases:
         raise CronRefused(f"the {field.name} '{text}' must be from {field.least} to {field.most}")
     return number
 
 
-def parse_cron_number(text: str, field: CronField) -> int:
+def _parse_cron_number(text: str, field: CronField) -> int:
     """Return the number that a text represents.
 
     Raises:
@@ -182,7 +182,7 @@ def _day_of_month(part: str) -> DayRule:
     if part.startswith("L"):
         return _days_before_month_end(part)
     if part.endswith("W"):
-        return _nearest_weekday(check_field(part[:-1], DAY_OF_MONTH))
+        return _nearest_weekday(_check_field(part[:-1], DAY_OF_MONTH))
     allowed = frozenset(parse_field_entry(part, DAY_OF_MONTH))
     return lambda month: {day for day in allowed if day <= month.last}
 
@@ -194,7 +194,7 @@ def _days_before_month_end(part: str) -> DayRule:
         return lambda month: {month.last}
     if not part.startswith("L-"):
         raise CronRefused(f"the day of month '{part[:50]}' is invalid")
-    before = parse_cron_number(part[2:], DAY_OF_MONTH)
+    before = _parse_cron_number(part[2:], DAY_OF_MONTH)
     if before < 1:
         raise CronRefused(f"the day of month '{part[:50]}' must be at least one day before the last")
     return lambda month: {month.last - before} if month.last > before else set()
@@ -228,13 +228,13 @@ def _day_of_week(part: str) -> DayRule:
         return lambda month: {max(_days_on_weekdays({weekday}, month))}
     if "#" in part:
         before, _, after = part.partition("#")
-        return _nth_weekday(_weekday(before), parse_cron_number(after, DAY_OF_WEEK))
+        return _nth_weekday(_weekday(before), _parse_cron_number(after, DAY_OF_WEEK))
     allowed = frozenset(parse_field_entry(part, DAY_OF_WEEK))
     return lambda month: _days_on_weekdays(allowed, month)
 
 
 def _weekday(text: str) -> int:
-    number = check_field(text, DAY_OF_WEEK)
+    number = _check_field(text, DAY_OF_WEEK)
     return DAY_OF_WEEK.aliases.get(number, number)
 
 
@@ -393,10 +393,10 @@ def _parse_fields(parts: list[str]) -> Cron:
         raise CronRefused(f"it must have six fields ({said}), but has {len(parts)}")
     second, minute, hour, day, month, weekday = parts
     return Cron(
-        tuple(sorted(parse_field(second, SECOND))),
-        tuple(sorted(parse_field(minute, MINUTE))),
-        tuple(sorted(parse_field(hour, HOUR))),
-        parse_field(replace_names(month, MONTH), MONTH),
+        tuple(sorted(_parse_field(second, SECOND))),
+        tuple(sorted(_parse_field(minute, MINUTE))),
+        tuple(sorted(_parse_field(hour, HOUR))),
+        _parse_field(replace_names(month, MONTH), MONTH),
         days_of_month(day),
         days_of_week(weekday),
     )

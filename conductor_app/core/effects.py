@@ -68,7 +68,7 @@ class CreateTask(Effect):
             )
             builder.changes["next_seq"] = seq + 1
         if self.task.attempt.status in (FAILED, FAILED_FOR_GOOD):
-            record_failure(builder, self.task)
+            _record_failure(builder, self.task)
 
     def to_history(self) -> dict[str, Any]:
         line = {
@@ -127,7 +127,7 @@ class TransitionAttempt(Effect):
             fields.setdefault("updated_at", self.at)
         builder.put(fast_replace(task, attempt=fast_replace(task.attempt, **fields)), moves_control=False)
         if status in (FAILED, FAILED_FOR_GOOD):
-            record_failure(builder, task)
+            _record_failure(builder, task)
 
     def to_history(self) -> dict[str, Any]:
         line = {"effect": "TransitionAttempt", "task": str(self.key), "event": self.event}
@@ -135,7 +135,7 @@ class TransitionAttempt(Effect):
         return line | ({"reason": shorten_reason(reason)} if (reason := self.facts.get("reason")) else {})
 
 
-def record_failure(builder: SnapshotBuilder, task: Task) -> None:
+def _record_failure(builder: SnapshotBuilder, task: Task) -> None:
     """Record the references and names of tasks with failed attempts (execution §1.4)."""
     for name, value in (("failed_refs", str(task.key)), ("failed_names", task.step.name)):
         known = builder.get(name)
@@ -194,7 +194,7 @@ class ReleaseTask(Effect):
         step_state = {**task.step_state, **self.step_state, STOP: {**task.step_state[STOP], "is_released": True}}
         attempt = fast_replace(task.attempt, **self.attempt_facts) if self.attempt_facts else task.attempt
         builder.put(fast_replace(task, attempt=attempt, step_state=step_state), moves_control=False)
-        remove_stops(builder, {task.attempt.id})
+        _remove_stops(builder, {task.attempt.id})
 
     def to_history(self) -> dict[str, Any]:
         changed = sorted({"input", "output"} & {*self.attempt_facts, *self.step_state})
@@ -208,10 +208,10 @@ class RemoveStops(Effect):
     attempt_ids: frozenset[str]
 
     def apply(self, builder: SnapshotBuilder) -> None:
-        remove_stops(builder, self.attempt_ids)
+        _remove_stops(builder, self.attempt_ids)
 
 
-def remove_stops(builder: SnapshotBuilder, attempt_ids: Collection[str]) -> None:
+def _remove_stops(builder: SnapshotBuilder, attempt_ids: Collection[str]) -> None:
     """Remove the stops of these attempts from the document of the run."""
     debug = builder.get("debug")
     stops = {id: stop for id, stop in debug.get("stops", {}).items() if id not in attempt_ids}

@@ -169,7 +169,6 @@ def _text(value: Any) -> str:
     return value.strip()[:MAX_LENGTH] if isinstance(value, str) else ""
 
 
-MAX_NAME_LENGTH = 255
 MAX_ELEMENTS = 2_000
 CONTROL = "Control"
 FORM_TEMPLATE: FieldTable = (
@@ -193,8 +192,8 @@ def read_form_template(document: Mapping[str, Any]) -> tuple[dict[str, Any], lis
     name = read.get("name") or ""
     if not name.strip():
         place.at("name").add_missing("Template name cannot be null or empty", document.get("name"))
-    elif len(name) > MAX_NAME_LENGTH:
-        place.at("name").add_error(f"must have at most {MAX_NAME_LENGTH} characters", name)
+    elif len(name) > MAX_LENGTH:
+        place.at("name").add_error(f"must have at most {MAX_LENGTH} characters", name)
     if read.get("version", 0) < 0:
         place.at("version").add_error("must be greater than or equal to 1", read["version"])
     for part in ("jsonSchema", "templateUI"):

@@ -91,7 +91,7 @@ def started_command(attempt_id: str) -> Command:
 
 def publishes_start(step: Step, run: Run) -> bool:
     """Return True if the start of an attempt at this step is published."""
-    return "onStart" in published_states(step) or (run.definition.publishes_task_events and _is_published(step))
+    return "onStart" in _published_states(step) or (run.definition.publishes_task_events and _is_published(step))
 
 
 def _is_published(step: Step) -> bool:
@@ -130,7 +130,7 @@ def _task_status(task: Task, ctx: DecisionContext, now: int, number: int) -> Ite
     yield PublishEvent("", _event_id(run, now, attempt.id, TASK, number), payload, about=TASK)
 
 
-def published_states(step: Step) -> frozenset[str]:
+def _published_states(step: Step) -> frozenset[str]:
     """Return the states of a step that are published (`onStateChange`)."""
     written = step.document.get("onStateChange") or {}
     return frozenset(name.strip() for names in written for name in names.split(","))
@@ -201,7 +201,7 @@ def _published_states_of(effect: Effect) -> Iterator[tuple[Key, str]]:
 
 def _state_change_events(task: Task, state: str, ctx: DecisionContext, now: int, number: int) -> list[Effect]:
     written = task.step.document.get("onStateChange")
-    if not written or state not in published_states(task.step):
+    if not written or state not in _published_states(task.step):
         return []
     changes = [change for names, several in written.items() if state in _split_words(names) for change in several]
     return [_state_change_event(task, state, change, ctx, now, number + place) for place, change in enumerate(changes)]

@@ -51,7 +51,7 @@ def apply_report(attempt_id: str, report: Report) -> Command:
         facts = {"output": _merged_output(task, report, ctx), "worker": report.worker or task.attempt.worker}
         facts |= {"reason": report.reason} if report.reason or report.outcome != "IN_PROGRESS" else {}
         if report.outcome == "COMPLETED":
-            effect = complete_attempt(task, facts, ctx, now)
+            effect = _complete_attempt(task, facts, ctx, now)
             yield effect
             if effect.event == "complete":
                 yield from cache_task_result(task, now)
@@ -65,7 +65,7 @@ def apply_report(attempt_id: str, report: Report) -> Command:
     return command
 
 
-def complete_attempt(task: Task, facts: dict[str, Any], ctx: DecisionContext, now: int) -> TransitionAttempt:
+def _complete_attempt(task: Task, facts: dict[str, Any], ctx: DecisionContext, now: int) -> TransitionAttempt:
     """Return the effect that completes the attempt, or fails it without retry if its output violates its schema."""
     if reason := schema_violation(task.step.policy.output_schema, facts["output"], "output", ctx):
         return TransitionAttempt(task.key, "fail_for_good", now, {**facts, "reason": reason})
@@ -120,7 +120,7 @@ def child_ended(attempt_id: str, child: dict[str, Any]) -> Command:
                 f"{quote_reason(child['reason'], child['id'])}"
             )
         else:
-            yield complete_attempt(task, facts, ctx, now)
+            yield _complete_attempt(task, facts, ctx, now)
             return
         outcome = {"TERMINATED": "CANCELED"}.get(child["status"], child["status"])
         yield TransitionAttempt(task.key, EVENTS[outcome], now, facts)

@@ -114,13 +114,13 @@ def parse_form(fields: tuple[SchemaField, ...], texts: Mapping[str, str]) -> tup
         if not text.strip():
             continue
         try:
-            document[each.key] = parse_field_value(each, text)
+            document[each.key] = _parse_field_value(each, text)
         except UnreadableInput as error:
             errors[each.name] = str(error)
     return document, errors
 
 
-def parse_field_value(each: SchemaField, text: str) -> Any:
+def _parse_field_value(each: SchemaField, text: str) -> Any:
     """Return the value of a field's text.
 
     Raises:

@@ -118,7 +118,7 @@ def next_times(part: SimulatedRun, now: int) -> Iterable[int]:
             yield from _attempt_due_times(part, attempt)
 
 
-def timer_times(part: SimulatedRun) -> Iterable[int]:
+def _timer_times(part: SimulatedRun) -> Iterable[int]:
     """Yield the times at which timers of the run or of its open attempts expire."""
     if part.run.wake_at != NEVER:
         yield part.run.wake_at
@@ -167,7 +167,7 @@ def build_script(outcomes: Mapping[str, SimulatedOutcome]) -> SimulationScript:
     own = {ref: outcome for ref, outcome in outcomes.items() if INSIDE not in ref}
     mocks = {ref: found for ref, outcome in own.items() if (found := tuple(_task_mocks(outcome)))}
     children = {
-        ref: build_script(outcomes_inside(outcomes, ref))
+        ref: build_script(_outcomes_inside(outcomes, ref))
         for ref, outcome in own.items()
         if outcome.how == SIMULATED_TYPES
     }
@@ -175,7 +175,7 @@ def build_script(outcomes: Mapping[str, SimulatedOutcome]) -> SimulationScript:
     return SimulationScript(mocks, children, branches=mocks)
 
 
-def outcomes_inside(outcomes: Mapping[str, SimulatedOutcome], ref: str) -> dict[str, SimulatedOutcome]:
+def _outcomes_inside(outcomes: Mapping[str, SimulatedOutcome], ref: str) -> dict[str, SimulatedOutcome]:
     """Return the outcomes for the steps of a sub-workflow, by their references in it."""
     begin = f"{ref}{INSIDE}"
     return {name.removeprefix(begin): outcome for name, outcome in outcomes.items() if name.startswith(begin)}
@@ -312,13 +312,13 @@ class Simulation:
         moments = [moment for part in open_parts for moment in next_times(part, self.now)]
         if not moments:
             return None
-        return min([*moments, *(moment for part in open_parts for moment in timer_times(part))])
+        return min([*moments, *(moment for part in open_parts for moment in _timer_times(part))])
 
     def _process_due(self, part: SimulatedRun) -> None:
         """Handle the due timers, claims and reports of one run."""
         if (
             part.run.is_open
-            and min(timer_times(part), default=NEVER) <= self.now
+            and min(_timer_times(part), default=NEVER) <= self.now
             and not self._apply_command(part, no_command)
         ):
             attempts = [task.attempt for task in part.run.open_tasks]

@@ -111,7 +111,7 @@ def insert_steps(document: Document, place: str, steps: list[dict[str, Any]]) ->
         NotFound: when there is no such place.
         Invalid: when the place is between a fork and its join.
     """
-    sequence, index = find_place(document, place)
+    sequence, index = _find_place(document, place)
     inserted = _with_free_references(steps, references_of(document))
     return _finish(document, _insert(document, sequence, index, inserted), f"{sequence.path}[{index}]")
 
@@ -125,16 +125,16 @@ def move_step(document: Document, path: str, place: str) -> StepEdit:
     """
     source, index = find_step(document, path)
     begin, end = source.unit(index)
-    target, position = find_place(document, place)
+    target, position = _find_place(document, place)
     if any(target.keys[: len(source.keys) + 1] == (*source.keys, own) for own in range(begin, end)):
         raise Invalid("A step cannot be moved into itself.")
     rest = replace(source, steps=[*source.steps[:begin], *source.steps[end:]])
-    without = replace_steps(document, source, rest.steps)
+    without = _replace_steps(document, source, rest.steps)
     if target.keys == source.keys:
         sequence, position = rest, position if position <= begin else max(position - (end - begin), begin)
     else:
         keys = _shift_keys(target.keys, source.keys, begin, end - begin)
-        sequence = next(each for each in sequences_of(without) if each.keys == keys)
+        sequence = next(each for each in _sequences_of(without) if each.keys == keys)
     moved = _insert(without, sequence, position, source.steps[begin:end])
     return _finish(document, moved, f"{sequence.path}[{position + index - begin}]")
 
@@ -147,10 +147,10 @@ def delete_step(document: Document, path: str) -> StepEdit:
     """
     sequence, index = find_step(document, path)
     begin, end = sequence.unit(index)
-    remaining = replace_steps(document, sequence, [*sequence.steps[:begin], *sequence.steps[end:]])
+    remaining = _replace_steps(document, sequence, [*sequence.steps[:begin], *sequence.steps[end:]])
     refs = set(references_of({"tasks": sequence.steps[begin:end]})) - set(references_of(remaining))
     realigned = _realign_joins(document, remaining)
-    cleared, removed = drop_references(realigned, refs)
+    cleared, removed = _drop_references(realigned, refs)
     return StepEdit(cleared, removed=tuple(removed))
 
 
@@ -186,7 +186,7 @@ def rename_step(document: Document, path: str, ref: str) -> StepEdit:
         return StepEdit(dict(document), path)
     _require_valid_reference(ref, others)
     is_unique = bool(old) and others.count(old) == 1
-    renamed = rename_references(document, {old: ref}) if is_unique else dict(document)
+    renamed = _rename_references(document, {old: ref}) if is_unique else dict(document)
     return StepEdit(replace_at(renamed, (*sequence.keys, index, "taskReferenceName"), ref), path)
 
 
@@ -237,7 +237,7 @@ def _with_free_references(steps: list[Any], taken: Collection[str]) -> list[Any]
         names[ref] = _free_reference(ref, in_use)
         in_use.add(names[ref])
     renames = {old: new for old, new in names.items() if old != new}
-    return _rename_steps(rename_references({"tasks": steps}, renames)["tasks"], renames) if renames else steps
+    return _rename_steps(_rename_references({"tasks": steps}, renames)["tasks"], renames) if renames else steps
 
 
 def _free_reference(ref: str, in_use: Collection[str]) -> str:
@@ -249,7 +249,7 @@ def _free_reference(ref: str, in_use: Collection[str]) -> str:
 
 def _rename_steps(steps: list[Any], names: Mapping[str, str]) -> list[Any]:
     document: dict[str, Any] = {"tasks": steps}
-    for sequence in list(sequences_of(document)):
+    for sequence in list(_sequences_of(document)):
         for index, step in enumerate(sequence.steps):
             old = reference_of(step)
             if old in names:
@@ -284,7 +284,7 @@ def _realign(joined: list[Any], old: _ForkWithJoin, ends: list[str]) -> list[Any
 
 
 def _forks_with_joins(document: Document) -> Iterator[tuple[str, _ForkWithJoin]]:
-    for sequence in sequences_of(document):
+    for sequence in _sequences_of(document):
         for index, step in enumerate(sequence.steps):
             begin, end = sequence.unit(index)
             if begin != index or end - begin != 2 or structure_of_step(step).flow is not Flow.FORK:
@@ -303,7 +303,7 @@ PYTHON_NAME = re.compile(r"(?<![\w.'\"])[^\W\d]\w*")
 LISTS_OF_REFERENCES = ("joinOn", "defaultExclusiveJoinTask")
 
 
-def rename_references(document: Document, names: Mapping[str, str]) -> dict[str, Any]:
+def _rename_references(document: Document, names: Mapping[str, str]) -> dict[str, Any]:
     """Return the document with references renamed, except those of the steps themselves.
 
     Inline definitions of sub-workflows stay as they are: their expressions refer to the steps of the child run.
@@ -314,7 +314,7 @@ def rename_references(document: Document, names: Mapping[str, str]) -> dict[str,
     return restore_definitions(renamed, definitions)
 
 
-def drop_references(document: Document, refs: Collection[str]) -> tuple[dict[str, Any], list[str]]:
+def _drop_references(document: Document, refs: Collection[str]) -> tuple[dict[str, Any], list[str]]:
     """Return the document without references to the given steps, and the paths of the values that read them.
 
     A member whose value is such an expression is removed; in a list it becomes null, and in a longer text it becomes
@@ -444,7 +444,7 @@ def _reads(expression: Expression, refs: Collection[str]) -> bool:
 INDEX = re.compile(r"(.*)\[(\d{1,9})\]", re.DOTALL)
 
 
-def sequences_of(document: Document) -> Iterator[StepSequence]:
+def _sequences_of(document: Document) -> Iterator[StepSequence]:
     """Yield all sequences of a document, empty ones included."""
     return _sequences(StepSequence("tasks", ("tasks",), as_steps(document.get("tasks"))), 0)
 
@@ -471,21 +471,21 @@ def _bodies_with_empty_ones(step: Document) -> list[Body]:
 
 def places_of(document: Document) -> Iterator[StepPlace]:
     """Yield the places where a step can be inserted, in the order of the document."""
-    for sequence in sequences_of(document):
+    for sequence in _sequences_of(document):
         for index in range(len(sequence.steps) + 1):
             if sequence.can_insert(index):
                 after = reference_of(sequence.steps[index - 1]) if index else ""
                 yield StepPlace(f"{sequence.path}[{index}]", after, sequence.owner, sequence.label)
 
 
-def find_place(document: Document, path: str) -> tuple[StepSequence, int]:
+def _find_place(document: Document, path: str) -> tuple[StepSequence, int]:
     """Return the sequence of a path, and the index in it, which may be that behind the last step.
 
     Raises:
         NotFound: when the document has no such place.
     """
     parts = INDEX.fullmatch(path)
-    sequence = next((each for each in sequences_of(document) if parts and each.path == parts[1]), None)
+    sequence = next((each for each in _sequences_of(document) if parts and each.path == parts[1]), None)
     if parts is None or sequence is None or int(parts[2]) > len(sequence.steps):
         raise NotFound(f"The definition has no place {path[:200]}.")
     return sequence, int(parts[2])
@@ -497,7 +497,7 @@ def find_step(document: Document, path: str) -> tuple[StepSequence, int]:
     Raises:
         NotFound: when the document has no such step.
     """
-    sequence, index = find_place(document, path)
+    sequence, index = _find_place(document, path)
     if index >= len(sequence.steps) or not isinstance(sequence.steps[index], Mapping):
         raise NotFound(f"The definition has no step {path[:200]}.")
     return sequence, index
@@ -514,7 +514,7 @@ def references_of(document: Document) -> list[str]:
     return [spot.ref for spot in walk(document.get("tasks")) if spot.ref]
 
 
-def replace_steps(document: Document, sequence: StepSequence, steps: list[Any]) -> dict[str, Any]:
+def _replace_steps(document: Document, sequence: StepSequence, steps: list[Any]) -> dict[str, Any]:
     """Return the document with other steps in a sequence. An optional sequence without steps is left out."""
     if steps or not sequence.is_optional:
         return replace_at(document, sequence.keys, steps)

@@ -61,7 +61,7 @@ def task_impacts(before: Run, effects: Iterable[Effect], after: Run) -> list[Tas
     effects = list(effects)
     deleted = before.tasks.keys() - after.tasks.keys()
     entered = {effect.task.key for effect in effects if isinstance(effect, CreateTask)}
-    dropped = set(_pruned_tasks(before, effects)) | (deleted - reachable_steps(before, after) if deleted else set())
+    dropped = set(_pruned_tasks(before, effects)) | (deleted - _reachable_steps(before, after) if deleted else set())
     found = [
         _impact_on(task, _classify(task, after.tasks.get(key), after, key in dropped, key in entered), key in deleted)
         for key, task in before.tasks.items()
@@ -102,7 +102,7 @@ def _pruned_tasks(run: Run, effects: Iterable[Effect]) -> Iterator[Key]:
                     yield key
 
 
-def reachable_steps(before: Run, after: Run) -> set[Key]:
+def _reachable_steps(before: Run, after: Run) -> set[Key]:
     """Return the keys that control may still reach, as far as the run reached them before; made choices stay."""
     iterations = _highest_iterations(before)
     to_follow = [place for task in after.tasks.values() for place in _next_from(task, iterations)]

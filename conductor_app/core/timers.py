@@ -24,12 +24,12 @@ def timers_of(policy: Policy, attempt: Attempt) -> Iterator[Timer]:
     if attempt.timeout_ms and attempt.started_at is not None:
         yield Timer(attempt.started_at + attempt.delay_ms + attempt.timeout_ms, "task", policy.timeout_seconds)
     if attempt.status == PENDING and policy.poll_seconds:
-        yield Timer(poll_ends_at(policy, attempt), "poll", policy.poll_seconds)
+        yield Timer(_poll_ends_at(policy, attempt), "poll", policy.poll_seconds)
     if attempt.status == LEASED and attempt.lease_ends_at is not None:
         yield Timer(attempt.lease_ends_at, "response", policy.lease_seconds)
 
 
-def poll_ends_at(policy: Policy, attempt: Attempt) -> int:
+def _poll_ends_at(policy: Policy, attempt: Attempt) -> int:
     """Return when a pending attempt times out for lack of a poll (execution §4.6 A).
 
     On a retry the start delay counts twice. After a release the timeout starts again (execution §11 row 20).

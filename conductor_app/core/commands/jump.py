@@ -101,18 +101,8 @@ class JumpBuilder:
         for each in (step, *steps_skipped_together(self.run, step, None, but=self.target)):
             if self.task(each.ref) is None and each.ref != self.target:
                 key = Key(each.ref, self.iteration_path)
-                self.apply(
-                    [
-                        skipped_task(
-                            each,
-                            key,
-                            self.run,
-                            self.now,
-                            step_state={CONTROL_REMOVED: True},
-                            reason=REASON.format(self.target),
-                        )
-                    ]
-                )
+                facts: dict[str, Any] = {"step_state": {CONTROL_REMOVED: True}, "reason": REASON.format(self.target)}
+                self.apply([skipped_task(each, key, self.run, self.now, **facts)])
 
     def _is_within(self, task: Task, ref: str) -> bool:
         anchor = definition_step_of(self.run, task)
@@ -179,11 +169,9 @@ class JumpBuilder:
         head = (*inner.before, inner.ref)[0]
         if task is not None:
             others = {*references_inside(self.step(ref).document)} - self._inside_case(inner)
-            for sibling in [
-                t
-                for t in self.run.open_tasks
-                if t.key.iteration_path[: len(self.iteration_path)] == self.iteration_path
-            ]:
+            depth = len(self.iteration_path)
+            siblings = [each for each in self.run.open_tasks if each.key.iteration_path[:depth] == self.iteration_path]
+            for sibling in siblings:
                 if definition_step_of(self.run, sibling) in others:
                     self.apply(abandon_task(sibling, self.now, REASON.format(self.target)))
             state = step_type_of(task.step.type).enter_case(task, head)
@@ -273,7 +261,7 @@ def skip_step(ref: str, input: Mapping[str, Any] | None = None, output: Mapping[
 
     def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         require_running(run)
-        place = find_step_position(run, ref)
+        place = _find_step_position(run, ref)
         if place.key in run.tasks:
             raise Conflict(f"Task {place.key} of workflow {run.id} cannot be skipped: it has already been scheduled.")
         yield skipped_task(place.step, place.key, run, now, place.source, dict(input or {}), dict(output or {}))
@@ -322,7 +310,7 @@ def require_running(run: Run) -> None:
         raise Busy(f"Workflow {run.id} has not started yet. Try again later.")
 
 
-def find_step_position(run: Run, name: str) -> StepPosition:
+def _find_step_position(run: Run, name: str) -> StepPosition:
     """Return the position for a name: `a` in the current iteration, `a__2` in iteration 2.
 
     Raises:
@@ -333,16 +321,9 @@ def find_step_position(run: Run, name: str) -> StepPosition:
         found = _find_step(run, ref)
         if found is not None and (not iteration_path or len(iteration_path) == len(found[0].loops)):
             step, source = found
-            return StepPosition(
-                step,
-                Key(
-                    ref,
-                    current_iteration_path(run, step)
-                    if not iteration_path
-                    else _check_iterations(run, step, iteration_path),
-                ),
-                source,
-            )
+            if iteration_path:
+                _check_iterations(run, step, iteration_path)
+            return StepPosition(step, Key(ref, iteration_path or _current_iteration_path(run, step)), source)
     raise NotFound(f"Task reference name {name} is not in workflow {run.definition.name}.{run.definition.version}.")
 
 
@@ -356,7 +337,7 @@ def _find_step(run: Run, ref: str) -> tuple[Step, Task | None] | None:
     return newest.branch_steps[ref], run.tasks.get(newest.branch_head or newest.key, newest)
 
 
-def current_iteration_path(run: Run, step: Step) -> tuple[int, ...]:
+def _current_iteration_path(run: Run, step: Step) -> tuple[int, ...]:
     """Return the iteration path in which control will next reach the step.
 
     Raises:
@@ -381,7 +362,7 @@ def _phase_for(run: Run, step: Step, ref: str, loop: Task | None) -> int | None:
     return phase_of(enclosing.document, step.ref) if enclosing else None
 
 
-def _check_iterations(run: Run, step: Step, iteration_path: tuple[int, ...]) -> tuple[int, ...]:
+def _check_iterations(run: Run, step: Step, iteration_path: tuple[int, ...]) -> None:
     for place, ref in enumerate(step.loops):
         loop = run.tasks.get(Key(ref, iteration_path[:place]))
         if iteration_path[place] < 1 or (
@@ -390,7 +371,6 @@ def _check_iterations(run: Run, step: Step, iteration_path: tuple[int, ...]) -> 
             raise Conflict(f"Iteration {iteration_path[place]} of the loop {Key(ref, iteration_path[:place])} is over.")
         if (phase := _phase_for(run, step, ref, loop)) not in (None, iteration_path[place]):
             raise Conflict(f"{ref} executes {step.ref} in iteration {phase}, not {iteration_path[place]}.")
-    return iteration_path
 
 
 def _is_past(loop: Task, iteration: int) -> bool:

@@ -61,7 +61,7 @@ class Downstream:
         self.gone: set[Key] = set()
         self.waiting: dict[Key, int | None] = {}
         self._seen: set[Key] = set()
-        self._inside = tasks_by_loop(run) if inside is None else inside
+        self._inside = _tasks_by_loop(run) if inside is None else inside
         self._follow([(start, run.tasks[start])])
         self.waiting = {key: iteration for key, iteration in self.waiting.items() if key not in self.gone}
 
@@ -99,7 +99,7 @@ class Downstream:
                 if is_loop:
                     yield from (
                         (late, waiter)
-                        for late in tasks_after_iteration(self._inside, waiter, awaited.key.iteration_path[-1])
+                        for late in _tasks_after_iteration(self._inside, waiter, awaited.key.iteration_path[-1])
                     )
 
 
@@ -133,7 +133,7 @@ def _retry_effects(run: Run, ctx: DecisionContext, now: int, resumes: bool) -> I
         raise Conflict(f"There are no retryable tasks in workflow {run.id}. Restart it, or rerun it from a task.")
     trails = [Downstream(run, _retry_origin(run, end).key) for end in ends]
     yield TransitionRun("retry", now, reopened_run_facts(now))
-    yield from retry_tasks(run, failed, RetryScope.of(trails), ctx, now, resumes)
+    yield from _retry_tasks(run, failed, RetryScope.of(trails), ctx, now, resumes)
 
 
 def _can_advance(run: Run) -> bool:
@@ -173,7 +173,7 @@ class RetryScope:
         )
 
 
-def retry_tasks(
+def _retry_tasks(
     run: Run,
     failed: Iterable[Task],
     reach: RetryScope,
@@ -247,7 +247,7 @@ class ResumeParent:
 
     def _resume_in_ended_run(self, run: Run, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         yield TransitionRun("reopen", now, {**reopened_run_facts(now), **self._new_facts(run)})
-        yield from await_child_again(run, task, ctx, now)
+        yield from _await_child_again(run, task, ctx, now)
         yield from notify_parent(run, self.how, self.asked if self.asked.get("run") != run.id else None)
 
     def _new_facts(self, run: Run) -> dict[str, Any]:
@@ -256,7 +256,7 @@ class ResumeParent:
         return {name: self.asked[name] for name in ("input", "correlation_id") if self.asked.get(name) is not None}
 
 
-def await_child_again(run: Run, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+def _await_child_again(run: Run, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
     """Let the task wait for its child again, and retry the tasks that failed.
 
     Completed work stays, even after the success of the child. Only the tasks that handled the child's failure, or led
@@ -270,7 +270,7 @@ def await_child_again(run: Run, task: Task, ctx: DecisionContext, now: int) -> I
     reach = RetryScope.of([*trails, *(Downstream(run, cause.key) for cause in causes)])
     if task.succeeded and not is_undone:
         _reopen_joins(run, trail, reach)
-    yield from retry_tasks(run, [task, *failed_tasks(run)], reach, ctx, now, resumes=True, child_of=task.key)
+    yield from _retry_tasks(run, [task, *failed_tasks(run)], reach, ctx, now, resumes=True, child_of=task.key)
 
 
 def _failure_is_handled(run: Run, task: Task) -> bool:
@@ -282,9 +282,9 @@ def _reopen_joins(run: Run, trail: Downstream, reach: RetryScope) -> None:
 
     A loop that continued to later iterations stays as it is.
     """
-    inside = tasks_by_loop(run)
+    inside = _tasks_by_loop(run)
     for key, iteration in trail.waiting.items():
-        if iteration is None or not tasks_after_iteration(inside, run.tasks[key], iteration):
+        if iteration is None or not _tasks_after_iteration(inside, run.tasks[key], iteration):
             reach.waiting.setdefault(key, iteration)
     open_again = {trail.start, *reach.waiting}
     led_by_others = {
@@ -366,7 +366,7 @@ def find_restart_point(run: Run, end: Task, spared: Key | None = None) -> Task:
 
     The search stops before tasks whose retry would delete `spared`.
     """
-    inside, found = tasks_by_loop(run), end
+    inside, found = _tasks_by_loop(run), end
     for task in sorted((task for task in run.tasks.values() if task.seq < end.seq), key=creation_order, reverse=True):
         gone = Downstream(run, task.key, inside).gone
         if end.key not in gone:
@@ -401,7 +401,7 @@ def is_resumable(task: Task) -> bool:
 def superseded_keys(run: Run, task: Task) -> set[Key]:
     """Return the tasks after the iteration in which a step failed. They are deleted if the step continues there."""
     iteration = step_type_of(task.step.type).failed_iteration(task)
-    return set() if iteration is None else set(tasks_after_iteration(tasks_by_loop(run), task, iteration))
+    return set() if iteration is None else set(_tasks_after_iteration(_tasks_by_loop(run), task, iteration))
 
 
 def reopen_tasks(
@@ -452,7 +452,7 @@ def waiting_keys(task: Task) -> Iterator[Key]:
         yield task.loop
 
 
-def tasks_by_loop(run: Run) -> TasksByLoop:
+def _tasks_by_loop(run: Run) -> TasksByLoop:
     """Return the tasks in each loop, in any iteration and at any depth."""
     inside: dict[Key, list[Key]] = {}
     for key, task in run.tasks.items():
@@ -461,7 +461,7 @@ def tasks_by_loop(run: Run) -> TasksByLoop:
     return inside
 
 
-def tasks_after_iteration(inside: TasksByLoop, loop: Task, iteration: int) -> list[Key]:
+def _tasks_after_iteration(inside: TasksByLoop, loop: Task, iteration: int) -> list[Key]:
     """Return the tasks in later iterations of a loop."""
     if not step_type_of(loop.step.type).iterations_are_sequential(loop):
         return []

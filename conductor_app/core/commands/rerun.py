@@ -77,7 +77,7 @@ class Rerun:
         if key not in run.tasks:
             raise Invalid(f"Workflow {run.id} has no task {key} any more. It was deleted in the meantime.")
         plan = RerunPlan(run, key)
-        identities = {again: task_identity(run.tasks[again]) for again in plan.again}
+        identities = {again: _task_identity(run.tasks[again]) for again in plan.again}
         if self.attempt is not None:
             identities[key] = _identity_of_attempt(run, run.tasks[key], self.attempt)
         facts = {**facts, "next_seq": _next_seq(run, plan.gone, identities)}
@@ -88,10 +88,10 @@ class Rerun:
         yield from effects
         given = {} if self.task_input is None else {key: self.task_input}
         after = fast_replace(apply_effects(run, effects), identities=identities)
-        yield from reenter_steps(run, after, plan.again, DecisionContext(after, ctx.data, given), now)
+        yield from _reenter_steps(run, after, plan.again, DecisionContext(after, ctx.data, given), now)
 
 
-def task_identity(task: Task) -> Identity:
+def _task_identity(task: Task) -> Identity:
     """Return the ids by which clients know the task and its newest attempt."""
     attempt = task.attempt
     return Identity(
@@ -115,14 +115,14 @@ def _identity_of_attempt(run: Run, task: Task, named: EarlierAttempt) -> Identit
     if not is_newest and named.number >= task.attempt.number:
         raise Invalid(f"Workflow {run.id} has no attempt {named.id} of task {task.key} any more.")
     if is_newest:
-        return task_identity(task)
+        return _task_identity(task)
     workers = tuple(dict.fromkeys((*task.all_workers, *filter(None, [named.worker]))))
     return Identity(task.id, task.seq, named.id, named.seq, named.number, named.previous_id, workers)
 
 
 def _next_seq(run: Run, gone: Collection[Key], identities: Mapping[Key, Identity]) -> int:
     """Return the number after the highest one that is left. Conductor numbers the tasks that follow in this way."""
-    kept = [task_identity(task) for key, task in run.tasks.items() if key not in gone and key not in identities]
+    kept = [_task_identity(task) for key, task in run.tasks.items() if key not in gone and key not in identities]
     return 1 + max(max(each.task_seq, each.attempt_seq) for each in (*kept, *identities.values()))
 
 
@@ -171,7 +171,7 @@ class RerunPlan:
         self.again = [key for key in self.again if key not in trail.gone] + [trail.start]
 
 
-def reenter_steps(run: Run, after: Run, keys: Collection[Key], ctx: DecisionContext, now: int) -> Iterator[Effect]:
+def _reenter_steps(run: Run, after: Run, keys: Collection[Key], ctx: DecisionContext, now: int) -> Iterator[Effect]:
     """Enter the steps of these tasks again: evaluate inputs, decide switches, create branches."""
     sources = {key: source for key, source in pending_entries(after) if key in keys}
     old = {key: run.tasks[key] for key in keys}

@@ -59,14 +59,14 @@ def read_definition(
     steps = layout_steps(tasks, allowed_secrets=allowed_secrets)
     return Definition(
         name=str(document.get("name") or ""),
-        version=read_whole_number(document, "version", 1),
+        version=_read_whole_number(document, "version", 1),
         document=document,
         steps=steps,
         first=str(tasks[0].get("taskReferenceName")) if tasks else None,
         hash=hash,
-        timeout_seconds=read_whole_number(document, "timeoutSeconds", 0),
+        timeout_seconds=_read_whole_number(document, "timeoutSeconds", 0),
         times_out=document.get("timeoutPolicy") == TIME_OUT_RUN,
-        **enforced_schemas(document, by_default=True),
+        **_enforced_schemas(document, by_default=True),
         output_parameters=document.get("outputParameters") or {},
         # Steps of a dynamic fork may be permissive too; only its input says so.
         has_permissive=any(step.permissive or makes_branches(step) for step in steps.values()),
@@ -87,14 +87,14 @@ def makes_branches(step: Step) -> bool:
 
 Document = Mapping[str, Any]
 
-SECRET = re.compile(r"\$\{\s*workflow\.secrets\.([\w-]+)")
+SECRET_NAME = re.compile(r"\$\{\s*workflow\.secrets\.([\w-]+)")
 
 
 def _named_secrets(task: Document) -> frozenset[str]:
     """Return the secrets that the author of a step names. Values from runs are data and can name none."""
     template = (task.get("taskDefinition") or {}).get("inputTemplate") or {}
     written = json.dumps([task.get("inputParameters") or {}, template], default=str)
-    return frozenset(SECRET.findall(written))
+    return frozenset(SECRET_NAME.findall(written))
 
 
 def item_reference(ref: str) -> str:
@@ -141,7 +141,7 @@ class LayoutBuilder:
             joins=tuple(task.get("joinOn") or ()),
             optional=bool(task.get("optional")),
             permissive=bool(task.get("permissive")),
-            start_delay=read_whole_number(task, "startDelay", 0),
+            start_delay=_read_whole_number(task, "startDelay", 0),
             async_complete=bool(task.get("asyncComplete")),
             secrets=self._allowed(_named_secrets(task)) if self.is_authored else frozenset(),
             is_authored=self.is_authored,
@@ -191,7 +191,7 @@ def layout_steps(
     """
     layout = LayoutBuilder(is_authored=is_authored, allowed_secrets=allowed_secrets)
     layout.sequence(tasks, None, loops, 0)
-    return add_joins(layout.steps)
+    return _add_joins(layout.steps)
 
 
 def layout_branch(steps: dict[str, Step], head: str, join: str | None) -> dict[str, Step]:
@@ -212,7 +212,7 @@ def _last_steps_of_cases(steps: Mapping[str, Step], switch: Step) -> Iterator[st
         yield from _last_steps_of_cases(steps, step)
 
 
-def add_joins(steps: dict[str, Step]) -> dict[str, Step]:
+def _add_joins(steps: dict[str, Step]) -> dict[str, Step]:
     """Return the steps, each with the joins that wait for it."""
     joined_by: dict[str, list[str]] = {}
     for join in steps.values():
@@ -225,7 +225,7 @@ def add_joins(steps: dict[str, Step]) -> dict[str, Step]:
     return steps
 
 
-def enforced_schemas(document: Mapping[str, Any], *, by_default: bool) -> dict[str, Schema]:
+def _enforced_schemas(document: Mapping[str, Any], *, by_default: bool) -> dict[str, Schema]:
     """Return the enforced schemas of a definition by part. The resolved definition contains them."""
     asked = document.get("enforceSchema")
     if not (by_default if asked is None else asked):
@@ -262,41 +262,41 @@ def read_policy(task: Mapping[str, Any], *, is_ad_hoc: bool = True) -> Policy:
     is_simple = written_type(task) == DEFAULT_TYPE
     defaults = AD_HOC if document or (is_ad_hoc and is_simple) else structure.policy_defaults
     retries = task.get("retryCount")
-    lease = read_whole_number(document, "responseTimeoutSeconds", defaults.get("responseTimeoutSeconds", 0))
+    lease = _read_whole_number(document, "responseTimeoutSeconds", defaults.get("responseTimeoutSeconds", 0))
     is_built_in, is_isolated = structure.is_built_in, structure.is_isolated
     return Policy(
         name=document.get("name") or task.get("name") or "",
-        retries=read_whole_number(document, "retryCount", defaults.get("retryCount", 0))
+        retries=_read_whole_number(document, "retryCount", defaults.get("retryCount", 0))
         if retries is None
-        else read_whole_number(task, "retryCount", 0),
+        else _read_whole_number(task, "retryCount", 0),
         logic=document.get("retryLogic") or str(defaults.get("retryLogic") or FIXED),
-        delay_seconds=read_whole_number(document, "retryDelaySeconds", defaults.get("retryDelaySeconds", 60)),
-        scale=read_whole_number(document, "backoffScaleFactor", 1),
-        max_delay_seconds=read_whole_number(document, "maxRetryDelaySeconds", 0),
-        jitter_ms=read_whole_number(document, "backoffJitterMs", 0),
-        total_seconds=read_whole_number(document, "totalTimeoutSeconds", 0),
-        timeout_seconds=read_whole_number(document, "timeoutSeconds", 0),
+        delay_seconds=_read_whole_number(document, "retryDelaySeconds", defaults.get("retryDelaySeconds", 60)),
+        scale=_read_whole_number(document, "backoffScaleFactor", 1),
+        max_delay_seconds=_read_whole_number(document, "maxRetryDelaySeconds", 0),
+        jitter_ms=_read_whole_number(document, "backoffJitterMs", 0),
+        total_seconds=_read_whole_number(document, "totalTimeoutSeconds", 0),
+        timeout_seconds=_read_whole_number(document, "timeoutSeconds", 0),
         lease_seconds=min(lease or BUILT_IN_LEASE_SECONDS, BUILT_IN_LEASE_SECONDS) if is_built_in else lease,
-        poll_seconds=read_whole_number(document, "pollTimeoutSeconds", 0),
+        poll_seconds=_read_whole_number(document, "pollTimeoutSeconds", 0),
         timeout_policy=document.get("timeoutPolicy") or TIME_OUT_RUN,
-        concurrent_limit=read_whole_number(document, "concurrentExecLimit", 0),
-        rate_count=read_whole_number(document, "rateLimitPerFrequency", 0),
-        rate_seconds=read_whole_number(document, "rateLimitFrequencyInSeconds", 1),
+        concurrent_limit=_read_whole_number(document, "concurrentExecLimit", 0),
+        rate_count=_read_whole_number(document, "rateLimitPerFrequency", 0),
+        rate_seconds=_read_whole_number(document, "rateLimitFrequencyInSeconds", 1),
         input_template=document.get("inputTemplate") or {},
-        **enforced_schemas(document, by_default=False),
+        **_enforced_schemas(document, by_default=False),
         requeues_on_lost_lease=is_built_in,
-        isolation_group=read_stripped_text(document, "isolationGroupId") if is_isolated else "",
-        name_space=read_stripped_text(document, "executionNameSpace") if is_isolated else "",
+        isolation_group=_read_stripped_text(document, "isolationGroupId") if is_isolated else "",
+        name_space=_read_stripped_text(document, "executionNameSpace") if is_isolated else "",
     )
 
 
-def read_stripped_text(document: Mapping[str, Any], name: str) -> str:
+def _read_stripped_text(document: Mapping[str, Any], name: str) -> str:
     """Return a stripped text member, or ""."""
     value = document.get(name)
     return value.strip() if isinstance(value, str) else ""
 
 
-def read_whole_number(document: Mapping[str, Any], name: str, default: int) -> int:
+def _read_whole_number(document: Mapping[str, Any], name: str, default: int) -> int:
     """Return an integer member from 0 to MAX_VALUE, or the default."""
     value = document.get(name)
     try:
@@ -359,7 +359,6 @@ def _find_definitions(value: Any) -> Iterator[tuple[Path, dict[str, Any]]]:
             pending.extend(((*path, index), inner) for index, inner in indexed if isinstance(inner, dict | list))
 
 
-SECRET_NAME = re.compile(r"\$\{\s*workflow\.secrets\.([\w-]+)")
 VARIABLE_NAME = re.compile(r"\$\{\s*workflow\.env\.([\w-]+)")
 VARIABLES = ("workflow", "env")
 EVERY_VARIABLE = "*"

@@ -58,7 +58,7 @@ def evaluate_in_process(source: str, inputs: Any) -> Any:
 @lru_cache(maxsize=MAX_CACHED_SCRIPTS)
 def _compile(source: str) -> Callable[[dict[str, Any]], Any] | None:
     try:
-        return compile_script(source)
+        return _compile_script(source)
     except NeedsQuickJS:
         return None
 
@@ -68,7 +68,7 @@ MAX_LENGTH = 1_000
 JAVA_METHODS = re.compile(r"\.[\s\ufeff]*(?:get|size)[\s\ufeff]*\(")
 
 
-def compile_script(source: str) -> Evaluate:
+def _compile_script(source: str) -> Evaluate:
     """Return the function that evaluates a script.
 
     Raises:
@@ -76,7 +76,7 @@ def compile_script(source: str) -> Evaluate:
     """
     if JAVA_METHODS.search(source):
         raise NeedsQuickJS
-    return ScriptParser(read_tokens(source)).parse()
+    return ScriptParser(_read_tokens(source)).parse()
 
 
 # Sources with other characters, such as control characters or letters of other alphabets in names, are refused.
@@ -105,7 +105,7 @@ class ScriptToken(NamedTuple):
     begins_line: bool
 
 
-def read_tokens(source: str) -> list[ScriptToken]:
+def _read_tokens(source: str) -> list[ScriptToken]:
     """Return the tokens of a script, with the end as the last one.
 
     Raises:

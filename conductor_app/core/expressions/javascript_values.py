@@ -69,7 +69,7 @@ def result_of(value: Any) -> Any:
     return _copy(value, [MAX_RESULT_SIZE], 0)
 
 
-def member_of(value: Any, key: Any) -> Any:
+def _member_of(value: Any, key: Any) -> Any:
     """Return `value[key]`."""
     kind = type(value)
     if kind is dict:
@@ -389,7 +389,7 @@ def read_path(base: Evaluate, keys: list[tuple[bool, Evaluate]]) -> Evaluate:
         for is_optional, key in keys:
             if is_optional and is_nullish(value):
                 return UNDEFINED
-            value = member_of(value, key(frame))
+            value = _member_of(value, key(frame))
         return value
 
     return run

@@ -133,7 +133,7 @@ def quote_value(value: Any, limit: int = 100) -> str:
     return "".join(islice(_ENCODER.iterencode(value), limit))[:limit]
 
 
-def java_number(value: int | float) -> str:
+def _java_number(value: int | float) -> str:
     """Return a number in Java's format: doubles always with a point, and `1.0E7` from ten million."""
     if isinstance(value, int):
         return str(value)
@@ -200,7 +200,7 @@ def _scalar(value: Any, text: Callable[[str], str]) -> str:
         return "true"
     if value is False:
         return "false"
-    return java_number(value) if isinstance(value, int | float) else text(str(value))
+    return _java_number(value) if isinstance(value, int | float) else text(str(value))
 
 
 # An unclosed text ends with its line or the script, so that no character is read twice.

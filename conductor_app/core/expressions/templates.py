@@ -150,12 +150,12 @@ class Expression:
         """Return the value with its type."""
         if self.reference:
             return self.reference.value(scope, self.source)
-        return self.reference_in(scope).value(data_scope(scope), self.source)
+        return self.reference_in(scope).value(_data_scope(scope), self.source)
 
     def text(self, scope: Scope) -> str:
         """Return the value as text."""
         reference = self.reference_in(scope)
-        return reference.text_of(reference.value(scope if self.reference else data_scope(scope), self.source))
+        return reference.text_of(reference.value(scope if self.reference else _data_scope(scope), self.source))
 
     def __iter__(self) -> Iterator["Expression"]:
         """Yield the expressions inside, then this one."""
@@ -163,7 +163,7 @@ class Expression:
         yield self
 
 
-def data_scope(scope: Scope) -> Scope:
+def _data_scope(scope: Scope) -> Scope:
     """Return the scope for a path that is put together from data: it cannot name what its author may read."""
     return lambda root, key: scope(root, ENVIRONMENT_OF_DATA if (root, key) == ("workflow", "env") else key)
 

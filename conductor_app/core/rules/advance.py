@@ -66,7 +66,7 @@ def _try_progress(task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect
     seen = ctx.at(task.step, task.key, task)
     try:
         if task.attempt.status == PENDING:
-            yield from begin_attempt(task, seen, now)
+            yield from _begin_attempt(task, seen, now)
         else:
             yield from list(step_type_of(task.step.type).progress(task, seen, now))
     except StepRefused as refused:
@@ -78,7 +78,7 @@ def _is_to_begin(task: Task, now: int) -> bool:
     return task.attempt.status == PENDING and not task.attempt.queue and task.attempt.visible_at <= now
 
 
-def begin_attempt(task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+def _begin_attempt(task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
     """Yield the effects of executing a step in a further attempt, with the attempt's own id."""
     for effect in list(enter(task.step, task.key, ctx, now)):
         if isinstance(effect, CreateTask):
@@ -111,7 +111,7 @@ def _fields(value: Attempt | StartRun) -> dict[str, Any]:
     return {field.name: getattr(value, field.name) for field in fields(value)}
 
 
-def validate_inputs(effects: list[Effect], run: Run, ctx: DecisionContext, now: int) -> list[Effect]:
+def _validate_inputs(effects: list[Effect], run: Run, ctx: DecisionContext, now: int) -> list[Effect]:
     """Return the effects of entering a step, or a failed task if its input or output violates a schema."""
     for effect in effects:
         if isinstance(effect, CreateTask) and (reason := _input_violation(effect.task, ctx)):
@@ -187,7 +187,7 @@ def release_task(
     return ReleaseTask(task.key, facts, step_state)
 
 
-def enter_stopped(step: Step, key: Key, ctx: DecisionContext, now: int) -> list[Effect]:
+def _enter_stopped(step: Step, key: Key, ctx: DecisionContext, now: int) -> list[Effect]:
     """Return the effects of entering a step at a breakpoint before it; none if no breakpoint stops there.
 
     The task exists, so that every page shows where the run stands, but no worker can claim it and no engine begins it.
@@ -214,7 +214,7 @@ def _queued_task(step: Step, key: Key, ctx: DecisionContext, now: int) -> Task |
     if not kind.is_queued:
         return None
     try:
-        effects = validate_inputs(list(kind.enter(step, key, ctx, now)), ctx.run, ctx, now)
+        effects = _validate_inputs(list(kind.enter(step, key, ctx, now)), ctx.run, ctx, now)
     except StepRefused:
         return None
     [first, *others] = effects
@@ -231,7 +231,7 @@ def _unbegun_task(step: Step, key: Key, ctx: DecisionContext, now: int) -> Task:
     return new_task(step, key, ctx.run, now, status=PENDING, input=inputs, output={})
 
 
-def keep_open(effect: Effect, run: Run, now: int) -> Effect:
+def _keep_open(effect: Effect, run: Run, now: int) -> Effect:
     """Return the creation of a task that ends at once as one of an open task, if it may stop after its completion."""
     if not isinstance(effect, CreateTask) or effect.task.status != COMPLETED:
         return effect
@@ -293,10 +293,10 @@ def enter_step(key: Key, source: Task | None, ctx: DecisionContext, now: int, pl
         return []
     seen = ctx.at(step, key, source, place)
     run = seen.run
-    if run.debug and not run.is_held and (stopped := enter_stopped(step, key, seen, now)):
+    if run.debug and not run.is_held and (stopped := _enter_stopped(step, key, seen, now)):
         return _assign_branches(stopped, key, source, run)
     try:
-        effects = validate_inputs(list(enter(step, key, seen, now)), run, ctx, now)
+        effects = _validate_inputs(list(enter(step, key, seen, now)), run, ctx, now)
     except StepRefused as refused:
         failed = completed_task(step, key, run, now, FAILED_FOR_GOOD, input={}, output={}, reason=refused.message)
         if isinstance(refused, RunCannotContinue) and step.is_fatal and not has_failure_handler(run, failed.task):
@@ -306,7 +306,7 @@ def enter_step(key: Key, source: Task | None, ctx: DecisionContext, now: int, pl
     if run.is_held:
         return [_make_invisible(effect) if isinstance(effect, CreateTask) else effect for effect in effects]
     if run.debug:
-        effects = [keep_open(effect, run, now) for effect in effects]
+        effects = [_keep_open(effect, run, now) for effect in effects]
     return _assign_branches(effects, key, source, run)
 
 

@@ -24,10 +24,10 @@ def retry(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
     """Retry each failed attempt while its policy allows; resolve its task otherwise."""
     for task in run.open_tasks:
         if task.attempt.ended_badly and not task.is_stopped:
-            yield schedule_retry(task, ctx, now) if may_be_retried(task, now) else give_up(task)
+            yield schedule_retry(task, ctx, now) if _may_be_retried(task, now) else give_up(task)
 
 
-def may_be_retried(task: Task, now: int) -> bool:
+def _may_be_retried(task: Task, now: int) -> bool:
     """Return True if the policy allows another attempt (execution §3)."""
     attempt = task.attempt
     return (
@@ -203,17 +203,17 @@ def _expired_timer(task: Task, now: int) -> Timer | None:
 
 def ends_run(run: Run, task: Task, clock: Timer) -> bool:
     """Return True if this timer ends the run together with the task."""
-    return ends_task(task, clock) and not has_failure_handler(run, task)
+    return _ends_task(task, clock) and not has_failure_handler(run, task)
 
 
-def ends_task(task: Task, clock: Timer) -> bool:
+def _ends_task(task: Task, clock: Timer) -> bool:
     """Return True if this timer ends the task even if attempts are left."""
     return clock.name != "response" and task.step.policy.timeout_policy not in (RETRY, ALERT_ONLY)
 
 
 def _end_run(run: Run, ctx: DecisionContext, task: Task, clock: Timer, now: int) -> Iterator[Effect]:
-    why = timeout_sentence(task, clock)
-    yield from expire_attempt(task, now, why)
+    why = _timeout_sentence(task, clock)
+    yield from _expire_attempt(task, now, why)
     reason = f"Task {task.attempt.id} failed with status: TIMED_OUT and reason: '{why}'"
     yield from end_run(run, ctx, now, "time_out", reason, failed=task, spared=task.key)
 
@@ -230,21 +230,21 @@ def _timeout_effects(task: Task, clock: Timer, now: int) -> Iterator[Effect]:
         return
     if clock.name != "response" and policy.timeout_policy == ALERT_ONLY:
         due = max(next_timer(policy, task.attempt, now), now + 1)
-        yield UpdateTask(task.key, attempt_facts={"due_at": due, "reason": timeout_sentence(task, clock)})
+        yield UpdateTask(task.key, attempt_facts={"due_at": due, "reason": _timeout_sentence(task, clock)})
         return
-    yield from expire_attempt(task, now, timeout_sentence(task, clock))
-    if ends_task(task, clock):
+    yield from _expire_attempt(task, now, _timeout_sentence(task, clock))
+    if _ends_task(task, clock):
         yield ResolveTask(task.key, "time_out")
 
 
-def expire_attempt(task: Task, now: int, reason: str) -> Iterator[Effect]:
+def _expire_attempt(task: Task, now: int, reason: str) -> Iterator[Effect]:
     """Expire an attempt, and terminate the child run that it waits for (execution §11 row 38)."""
     yield TransitionAttempt(task.key, "expire", now, {"reason": reason})
     if task.attempt.child_id:
         yield SendMessage(task.attempt.child_id, "terminate", {"reason": f"The parent's task timed out: {reason}"})
 
 
-def timeout_sentence(task: Task, clock: Timer) -> str:
+def _timeout_sentence(task: Task, clock: Timer) -> str:
     """Return why the attempt timed out."""
     policy = task.step.policy
     return SENTENCES[clock.name].format(

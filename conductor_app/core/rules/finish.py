@@ -31,7 +31,7 @@ def abort(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
     elif failed := _first_created(
         task for task in run.tasks.values() if task.failed_fatally and not has_failure_handler(run, task)
     ):
-        yield from end_run(run, ctx, now, EVENTS.get(failed.status, "fail"), failure_sentence(failed), failed)
+        yield from end_run(run, ctx, now, EVENTS.get(failed.status, "fail"), _failure_sentence(failed), failed)
 
 
 def complete(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
@@ -55,7 +55,7 @@ def _end_by_terminate(run: Run, ctx: DecisionContext, now: int, task: Task) -> I
     yield from end_run(run, ctx, now, event, reason, failed, output=dict(ctx.attempt_payload(task, "output")))
 
 
-def failure_sentence(task: Task) -> str:
+def _failure_sentence(task: Task) -> str:
     """Return the reason for the failure of a run in the format of Conductor (execution §1.4)."""
     status = STATUS_OF_RUN.get(task.status, "FAILED")
     return f"Task {task.attempt.id} failed with status: {status} and reason: '{task.attempt.reason}'"
@@ -164,7 +164,7 @@ def end_run(
     """
     if needs_whole and not run.is_whole:
         raise DataRequired({WholeRun()})
-    output = run_output(run, ctx) if output is None else output
+    output = _run_output(run, ctx) if output is None else output
     if event == "complete" and (violation := schema_violation(run.definition.output_schema, output, "output", ctx)):
         yield from end_run(run, ctx, now, "fail", violation, output=output)
         return
@@ -185,7 +185,7 @@ def end_run(
     for task in run.open_tasks:
         yield from cancel_task(task, now, reason or f"The workflow is {status}.", is_moved=task.key == spared)
     yield from (effect for effect in failure_workflow if isinstance(effect, StartRun))
-    yield from notify_parent_and_limit(run)
+    yield from _notify_parent_and_limit(run)
 
 
 def cancel_task(task: Task, now: int, reason: str, is_moved: bool = False) -> Iterator[Effect]:
@@ -202,7 +202,7 @@ def cancel_task(task: Task, now: int, reason: str, is_moved: bool = False) -> It
         )
 
 
-def notify_parent_and_limit(run: Run) -> Iterator[Effect]:
+def _notify_parent_and_limit(run: Run) -> Iterator[Effect]:
     """Send the end of the run to its parent and to its concurrency limit."""
     if run.parent_id:
         yield SendMessage(run.parent_id, "child_ended", {"attempt": run.parent_attempt_id, "child": run.id})
@@ -210,7 +210,7 @@ def notify_parent_and_limit(run: Run) -> Iterator[Effect]:
         yield SendMessage("", "release", {"name": run.definition.name, "key": run.limit_key})
 
 
-def run_output(run: Run, ctx: DecisionContext) -> dict[str, Any]:
+def _run_output(run: Run, ctx: DecisionContext) -> dict[str, Any]:
     """Return the output parameters of the definition, or the output of the last created task (execution §2.4)."""
     if run.definition.output_parameters:
         return ctx.resolve(dict(run.definition.output_parameters), what="The workflow's output")

@@ -76,7 +76,7 @@ class LlmChatComplete(ModelCallStep):
 
     def extend_inputs(self, step: Step, key: Key, inputs: dict[str, Any], ctx: DecisionContext) -> dict[str, Any]:
         """Return the inputs with the history of the conversation at the end of `messages`."""
-        history = history_of(step, key, inputs, ctx)
+        history = _history_of(step, key, inputs, ctx)
         given = inputs.get("messages")
         if not history or not isinstance(given, list | None):
             return inputs
@@ -167,21 +167,21 @@ TOOL_TYPES = frozenset({"HTTP", "SIMPLE", "MCP", "CALL_MCP_TOOL"})
 ENDED = frozenset({"COMPLETED", "COMPLETED_WITH_ERRORS"})
 
 
-def history_of(step: Step, key: Key, inputs: Mapping[str, Any], ctx: DecisionContext) -> list[Message]:
+def _history_of(step: Step, key: Key, inputs: Mapping[str, Any], ctx: DecisionContext) -> list[Message]:
     """Return the messages of earlier tasks, oldest first.
 
     Raises:
         DataRequired: when an outcome or a payload is not loaded.
     """
-    roles = participants_of(inputs)
+    roles = _participants_of(inputs)
     if not inputs.get("previousResponseId"):
         roles = {step.ref: "assistant", **roles}
-    loop = loop_around(step, key, ctx)
+    loop = _loop_around(step, key, ctx)
     if loop is None:
         roles.pop(step.ref, None)
     if not roles:
         return []
-    by_step = gather_values(partial(outcomes_of_step, ref, loop, ctx) for ref in roles)
+    by_step = gather_values(partial(_outcomes_of_step, ref, loop, ctx) for ref in roles)
     outcomes = sorted(
         (each for each in chain.from_iterable(by_step) if each.status in ENDED and each.key != key),
         key=lambda outcome: outcome.seq,
@@ -191,7 +191,7 @@ def history_of(step: Step, key: Key, inputs: Mapping[str, Any], ctx: DecisionCon
     )
 
 
-def participants_of(inputs: Mapping[str, Any]) -> dict[str, str]:
+def _participants_of(inputs: Mapping[str, Any]) -> dict[str, str]:
     """Return the role of each participating step. A list of references means the role `user` for each."""
     given = inputs.get("participants")
     if isinstance(given, list):
@@ -201,7 +201,7 @@ def participants_of(inputs: Mapping[str, Any]) -> dict[str, str]:
     return {ref: str(role) for ref, role in given.items() if role}
 
 
-def loop_around(step: Step, key: Key, ctx: DecisionContext) -> Key | None:
+def _loop_around(step: Step, key: Key, ctx: DecisionContext) -> Key | None:
     """Return the loop whose iterations continue the conversation; None if there is none.
 
     The items of a FOR_EACH are different conversations, and so are the phases of a TRY_CATCH.
@@ -216,7 +216,7 @@ def loop_around(step: Step, key: Key, ctx: DecisionContext) -> Key | None:
     return Key(around.ref, key.iteration_path[:-1]) if is_sequence else None
 
 
-def outcomes_of_step(ref: str, loop: Key | None, ctx: DecisionContext) -> list[TaskOutcome]:
+def _outcomes_of_step(ref: str, loop: Key | None, ctx: DecisionContext) -> list[TaskOutcome]:
     """Return the outcomes of a step's tasks, in all iterations of the loop if the step is inside of it."""
     scope = loop or Key("")
     depth = len(scope.iteration_path)
@@ -236,16 +236,16 @@ def messages_of(outcome: TaskOutcome, role: str, ctx: DecisionContext) -> list[M
     step = ctx.run.step(outcome.key.ref)
     kind = step.type if step else ""
     if kind in TOOL_TYPES or role == "tool":
-        return [tool_message(task_call(outcome, kind, ctx), output)]
+        return [_tool_message(_task_call(outcome, kind, ctx), output)]
     if kind == "SUB_WORKFLOW":
-        call = task_call(outcome, kind, ctx)
-        return [call_message(call), tool_message(call, output)]
+        call = _task_call(outcome, kind, ctx)
+        return [_call_message(call), _tool_message(call, output)]
     if calls := [call for call in output.get("toolCalls") or () if isinstance(call, dict)]:
-        return list(answered_calls(calls, outcome, ctx))
-    return result_message(output, role)
+        return list(_answered_calls(calls, outcome, ctx))
+    return _result_message(output, role)
 
 
-def answered_calls(calls: Iterable[dict[str, Any]], outcome: TaskOutcome, ctx: DecisionContext) -> Iterator[Message]:
+def _answered_calls(calls: Iterable[dict[str, Any]], outcome: TaskOutcome, ctx: DecisionContext) -> Iterator[Message]:
     """Yield the call and the result of each tool whose task has succeeded. The task has the call's id as reference."""
     path = outcome.key.iteration_path
     named = [call for call in calls if isinstance(call.get("taskReferenceName"), str)]
@@ -254,11 +254,11 @@ def answered_calls(calls: Iterable[dict[str, Any]], outcome: TaskOutcome, ctx: D
     )
     for call, facts, output in zip(named, parts[::2], parts[1::2], strict=True):
         if facts and facts.get("status") in ENDED:
-            yield call_message(call)
-            yield tool_message(call, output)
+            yield _call_message(call)
+            yield _tool_message(call, output)
 
 
-def task_call(outcome: TaskOutcome, kind: str, ctx: DecisionContext) -> dict[str, Any]:
+def _task_call(outcome: TaskOutcome, kind: str, ctx: DecisionContext) -> dict[str, Any]:
     """Return the call of a tool that a task stands for."""
     inputs = ctx.input_of_attempt(outcome.key, outcome.attempt_id)
     name = outcome.name
@@ -268,17 +268,17 @@ def task_call(outcome: TaskOutcome, kind: str, ctx: DecisionContext) -> dict[str
     return {"taskReferenceName": str(outcome.key), "name": name, "type": kind, "inputParameters": inputs}
 
 
-def call_message(call: Mapping[str, Any]) -> Message:
+def _call_message(call: Mapping[str, Any]) -> Message:
     """Return the message by which the model calls a tool."""
     return {"role": "tool_call", "message": "", "toolCalls": [dict(call)]}
 
 
-def tool_message(call: Mapping[str, Any], output: Any) -> Message:
+def _tool_message(call: Mapping[str, Any], output: Any) -> Message:
     """Return the message with the result of a tool."""
     return {"role": "tool", "message": "", "toolCalls": [{**call, "output": output}]}
 
 
-def result_message(output: Mapping[str, Any], role: str) -> list[Message]:
+def _result_message(output: Mapping[str, Any], role: str) -> list[Message]:
     """Return the message with the result of a task as text, without one if the result is empty."""
     result = output.get("result")
     if isinstance(result, dict) and "response" in result:

@@ -350,7 +350,7 @@ def queued_task(step: Step, key: Key, ctx: DecisionContext, now: int, work: Queu
     )
 
 
-def async_marker(step: Step) -> dict[str, bool]:
+def _async_marker(step: Step) -> dict[str, bool]:
     """Return the input by which a built-in worker knows that a client will complete the task."""
     return {"asyncComplete": True} if step.async_complete else {}
 
@@ -386,7 +386,7 @@ class BuiltIn(StepType):
         if ctx.input_override(key) is None:
             inputs = self.extend_inputs(step, key, inputs, ctx)
         # The worker receives nothing of the step but its inputs.
-        yield queued_task(step, key, ctx, now, QueuedWork(self.type, inputs | async_marker(step)))
+        yield queued_task(step, key, ctx, now, QueuedWork(self.type, inputs | _async_marker(step)))
 
 
 def outcome_of(task: Task, ctx: DecisionContext) -> TaskOutcome:

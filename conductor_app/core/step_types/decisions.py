@@ -41,29 +41,29 @@ class Switch(StepType):
             yield completed_task(step, key, ctx.run, now, FAILED, input=inputs, output={}, reason=result.error)
             return
         # Python distinguishes 1 and 1.0, so the case name is the value as Conductor prints it.
-        case = java_text(result.value) if language == "python" else case_text(result.value)
+        case = java_text(result.value) if language == "python" else _case_text(result.value)
         head = step.bodies.get(f"decisionCases[{case}]", step.bodies.get(DEFAULT_CASE))
         yield completed_task(
             step,
             key,
             ctx.run,
             now,
-            input=inputs | case_inputs(case, head),
+            input=inputs | _case_inputs(case, head),
             step_state=ChoiceState(head=head),
             output={"evaluationResult": [case], "selectedCase": case},
         )
 
     def bodies(self, step: Document) -> Iterator[Body]:
-        return case_bodies(step)
+        return _case_bodies(step)
 
     def upgraded_state(self, task: Task, old: Task | None, run: Run) -> StepState:
-        return upgraded_head(task, old)
+        return _upgraded_head(task, old)
 
     def enter_case(self, task: Task, head: str) -> StepState:
         return {**task.step_state, "head": head}
 
     def successors(self, task: Task) -> Iterator[Key]:
-        return case_successor(task)
+        return _case_successor(task)
 
 
 class DecisionStep(StepType):
@@ -77,20 +77,20 @@ class DecisionStep(StepType):
     is_retried = False
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        case = case_of(step, resolve_inputs(step, ctx, key, ctx.run, now), ctx)
+        case = _case_of(step, resolve_inputs(step, ctx, key, ctx.run, now), ctx)
         head = step.bodies.get(f"decisionCases[{case}]") or step.bodies.get(DEFAULT_CASE)
         yield completed_task(
             step,
             key,
             ctx.run,
             now,
-            input=case_inputs(case, head),
+            input=_case_inputs(case, head),
             step_state=ChoiceState(head=head),
             output={"caseOutput": [case]},
         )
 
     def bodies(self, step: Document) -> Iterator[Body]:
-        return case_bodies(step)
+        return _case_bodies(step)
 
     def check(self, step: Document, template: Document) -> Iterator[str]:
         if step.get("caseValueParam") is None and step.get("caseExpression") is None:
@@ -98,16 +98,16 @@ class DecisionStep(StepType):
         yield from super().check(step, template)
 
     def upgraded_state(self, task: Task, old: Task | None, run: Run) -> StepState:
-        return upgraded_head(task, old)
+        return _upgraded_head(task, old)
 
     def enter_case(self, task: Task, head: str) -> StepState:
         return {**task.step_state, "head": head}
 
     def successors(self, task: Task) -> Iterator[Key]:
-        return case_successor(task)
+        return _case_successor(task)
 
 
-def case_of(step: Step, inputs: dict[str, Any], ctx: DecisionContext) -> str:
+def _case_of(step: Step, inputs: dict[str, Any], ctx: DecisionContext) -> str:
     """Return the case that the script names, or the input that `caseValueParam` names.
 
     Raises:
@@ -115,19 +115,19 @@ def case_of(step: Step, inputs: dict[str, Any], ctx: DecisionContext) -> str:
     """
     expression = step.document.get("caseExpression")
     if not expression:
-        return case_text(inputs.get(str(step.document.get("caseValueParam"))))
+        return _case_text(inputs.get(str(step.document.get("caseValueParam"))))
     result = value_of(expression, "javascript", inputs, ctx, "caseExpression")
     if result.error:
         raise StepRefused(f"The caseExpression of {step.ref} failed: {result.error}")
-    return case_text(result.value)
+    return _case_text(result.value)
 
 
-def case_text(value: Any) -> str:
+def _case_text(value: Any) -> str:
     """Return the value as the text that selects a case: null, true, 1, 1.5."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else java_text(value)
 
 
-def case_bodies(step: Document) -> Iterator[Body]:
+def _case_bodies(step: Document) -> Iterator[Body]:
     """Yield the bodies of the cases, and last the one for every other value."""
     cases = step.get("decisionCases")
     for case, steps in cases.items() if isinstance(cases, dict) else ():
@@ -147,7 +147,7 @@ def case_of_head(step: Step, head: str) -> str:
     return next((name[len("decisionCases[") : -1] for name in names), "default")
 
 
-def upgraded_head(task: Task, old: Task | None) -> StepState:
+def _upgraded_head(task: Task, old: Task | None) -> StepState:
     """Return the state in which a step that has chosen leads to the current first step of its case."""
     head = task.step_state.get("head")
     if old is None or not head:
@@ -157,12 +157,12 @@ def upgraded_head(task: Task, old: Task | None) -> StepState:
     return {**task.step_state, "head": default if case is None else bodies.get(case, default)}
 
 
-def case_inputs(case: str, head: str | None) -> dict[str, str]:
+def _case_inputs(case: str, head: str | None) -> dict[str, str]:
     """Return the inputs that name the chosen case."""
     return {"case": case} | ({"hasChildren": "true"} if head else {})
 
 
-def case_successor(task: Task) -> Iterator[Key]:
+def _case_successor(task: Task) -> Iterator[Key]:
     """Yield the head of the chosen case, or the next step if the case is empty."""
     target = cast(ChoiceState, task.step_state).get("head") or task.step.follower
     if target and task.lets_control_pass:

@@ -51,7 +51,7 @@ class Join(StepType):
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         inputs = resolve_inputs(step, ctx, key, ctx.run, now)
-        fork = fork_of(ctx.run, step, key)
+        fork = _fork_of(ctx.run, step, key)
         refs = list(step.joins) if fork is None else list(fork.step_state["forked"])
         step_state: JoinState = {"expected": len(set(refs))}
         if fork is not None and fork.step_state.get("has_cases"):
@@ -74,13 +74,13 @@ class Join(StepType):
         outcomes: Any
         if ctx.run.is_whole:
             outcomes = [] if missing <= 0 else None
-        elif missing > 0 and shares_tasks(task, ctx.run):
+        elif missing > 0 and _shares_tasks(task, ctx.run):
             raise DataRequired({WholeRun()})
         else:
             outcomes = ctx.require(JoinedOutcomes(task.key, frozenset(known), missing)) if missing > 0 else []
         if outcomes in (None, ABSENT):
             return
-        yield from join_result(task, [*(outcome_of(t, ctx) for t in known.values()), *outcomes], now)
+        yield from _join_result(task, [*(outcome_of(t, ctx) for t in known.values()), *outcomes], now)
 
     def upgraded_state(self, task: Task, old: Task | None, run: Run) -> StepState:
         if "expected" not in task.step_state or not task.step.joins:
@@ -88,7 +88,7 @@ class Join(StepType):
         return {**task.step_state, "expected": len(set(task.step.joins))}
 
 
-def shares_tasks(join: Task, run: Run) -> bool:
+def _shares_tasks(join: Task, run: Run) -> bool:
     """Return True if another join waits for the same task. A task's row stores only one of its joins."""
     steps = (run.step(ref, join) for ref in join.step.joins)
     return any(step is not None and len(step.joined_by) > 1 for step in steps)
@@ -101,7 +101,7 @@ def is_joined(task: Task, join: Task) -> bool:
     return task.joined_by == join.key.ref or join.key.ref in task.step.joined_by
 
 
-def fork_of(run: Run, join: Step, key: Key) -> Task | None:
+def _fork_of(run: Run, join: Step, key: Key) -> Task | None:
     """Return the dynamic fork before this join in this iteration; None after a FORK_JOIN."""
     forks = (
         t
@@ -111,7 +111,7 @@ def fork_of(run: Run, join: Step, key: Key) -> Task | None:
     return next(forks, None)
 
 
-def join_result(task: Task, outcomes: list[TaskOutcome], now: int) -> Iterator[Effect]:
+def _join_result(task: Task, outcomes: list[TaskOutcome], now: int) -> Iterator[Effect]:
     """Yield the effects that end the join once all joined tasks have ended."""
     outcomes = sorted(outcomes, key=lambda outcome: outcome.seq)
     output = {str(outcome.key): outcome.output for outcome in outcomes if outcome.output}
@@ -150,7 +150,7 @@ class ExclusiveJoin(StepType):
         yield engine_held_task(step, key, ctx.run, now, input={**inputs, "joinOn": list(step.joins)}, output={})
 
     def progress(self, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        chosen = find_deciding_task(task, ctx)
+        chosen = _find_deciding_task(task, ctx)
         if chosen is None:
             return
         output = ctx.attempt_payload(chosen, "output")
@@ -161,25 +161,25 @@ class ExclusiveJoin(StepType):
 
     def on_deadlock(self, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         # The last task of the branch that was taken was skipped. Its given output is the output of the branch.
-        found = (find_run_task(ctx, Key(ref, task.key.iteration_path)) for ref in task.step.joins)
+        found = (_find_run_task(ctx, Key(ref, task.key.iteration_path)) for ref in task.step.joins)
         if skipped := next((each for each in found if each is not None and each.status == SKIPPED), None):
             yield from complete_task(task, now, ctx.attempt_payload(skipped, "output"))
 
 
-def find_deciding_task(task: Task, ctx: DecisionContext) -> Task | None:
+def _find_deciding_task(task: Task, ctx: DecisionContext) -> Task | None:
     """Return the ended task that decides, or None."""
     defaults = task.step.document.get("defaultExclusiveJoinTask") or []
     if not ctx.run.has_changes_for(task, (Key(ref, task.key.iteration_path) for ref in (*task.step.joins, *defaults))):
         return None
     for refs in (task.step.joins, defaults):
-        tasks = gather_values(partial(find_run_task, ctx, Key(ref, task.key.iteration_path)) for ref in refs)
+        tasks = gather_values(partial(_find_run_task, ctx, Key(ref, task.key.iteration_path)) for ref in refs)
         first = next((t for t in tasks if t is not None and t.status != SKIPPED), None)
         if first is not None and not first.is_open:
             return first
     return None
 
 
-def find_run_task(ctx: DecisionContext, key: Key) -> Task | None:
+def _find_run_task(ctx: DecisionContext, key: Key) -> Task | None:
     """Return the task with this key, loading it if the snapshot does not hold it, or None."""
     if key in ctx.run.tasks or ctx.run.is_whole:
         return ctx.run.tasks.get(key)
@@ -338,7 +338,7 @@ def _check_branch_document(document: dict[str, Any], step: Step) -> dict[str, An
     return document
 
 
-def require_join(fork: Step, run: Run) -> None:
+def _require_join(fork: Step, run: Run) -> None:
     """Require that a JOIN follows the fork. The wording of the error is Conductor's.
 
     Raises:
@@ -363,7 +363,7 @@ class ForkJoin(StepType):
     is_retried = False
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        require_join(step, ctx.run)
+        _require_join(step, ctx.run)
         inputs = resolve_inputs(step, ctx, key, ctx.run, now)
         yield completed_task(step, key, ctx.run, now, input=inputs, output={})
 
@@ -402,18 +402,18 @@ class ForkJoinDynamic(StepType):
     is_retried = False
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        require_join(step, ctx.run)
+        _require_join(step, ctx.run)
         inputs = resolve_inputs(step, ctx, key, ctx.run, now, holds_steps=True)
         written = branch_documents(step, inputs, partial(has_forked, step, ctx), ctx.run.definition)
-        documents = add_policies(written, ctx)
-        branch_steps = build_branch_steps(step, documents)
+        documents = _add_policies(written, ctx)
+        branch_steps = _build_branch_steps(step, documents)
         refs = [document["taskReferenceName"] for document in documents]
-        if used := references_in_use(branch_steps.keys(), step, key, ctx):
+        if used := _references_in_use(branch_steps.keys(), step, key, ctx):
             raise StepRefused(f"The reference '{used[0]}' is already in use. Give each forked task a unique reference.")
         state: DynamicForkState = {"forked": refs}
         if any(is_choice(branch_steps[ref]) for ref in refs):
             state["has_cases"] = True
-        fork_input = {name: value for name, value in inputs.items() if name not in fork_parameters(step)}
+        fork_input = {name: value for name, value in inputs.items() if name not in _fork_parameters(step)}
         yield completed_task(
             step,
             key,
@@ -451,7 +451,7 @@ class ForkJoinDynamic(StepType):
                 yield Key(ref, task.key.iteration_path)
 
 
-def may_have_forked(step: Step, run: Run) -> bool:
+def _may_have_forked(step: Step, run: Run) -> bool:
     """Return True if the run may have forked dynamically before: at another step, or here in an earlier iteration."""
     written = [other for other in run.definition.steps.values() if other.type == step.type]
     return len(written) != 1 or bool(step.loops) or written[0].ref != step.ref
@@ -462,28 +462,28 @@ def has_forked(step: Step, ctx: DecisionContext) -> bool:
     run = ctx.run
     if any("forked" in task.step_state for task in run.tasks.values()):
         return True
-    if run.is_whole or not may_have_forked(step, run):
+    if run.is_whole or not _may_have_forked(step, run):
         return False
     # A branch of a dynamic fork may fork again, but the outermost dynamic fork is in the definition.
     refs = frozenset(other.ref for other in run.definition.steps.values() if other.type == step.type)
     return bool(ctx.require(ReferencesInUse(refs)))
 
 
-def references_in_use(refs: Collection[str], step: Step, key: Key, ctx: DecisionContext) -> list[str]:
+def _references_in_use(refs: Collection[str], step: Step, key: Key, ctx: DecisionContext) -> list[str]:
     """Return the references used by steps of the definition, or by tasks in this iteration, in the order given."""
     run = ctx.run
     used = {ref for ref in refs if ref in run.definition.steps or Key(ref, key.iteration_path) in run.tasks}
-    if not used and not run.is_whole and may_have_forked(step, run):
+    if not used and not run.is_whole and _may_have_forked(step, run):
         used = ctx.require(ReferencesInUse(frozenset(refs), key.iteration_path))
     return [ref for ref in refs if ref in used]
 
 
-def fork_parameters(step: Step) -> set[str]:
+def _fork_parameters(step: Step) -> set[str]:
     """Return the inputs that only list the branches; the input of the fork's task omits them."""
     return {str(step.document.get(name)) for name in FILLED_BY_FORK}
 
 
-def add_policies(documents: list[dict[str, Any]], ctx: DecisionContext) -> list[dict[str, Any]]:
+def _add_policies(documents: list[dict[str, Any]], ctx: DecisionContext) -> list[dict[str, Any]]:
     """Return the documents with their registered task definitions."""
     names = sorted({document["name"] for document in documents if not document.get("taskDefinition")})
     found = dict(
@@ -497,7 +497,7 @@ def add_policies(documents: list[dict[str, Any]], ctx: DecisionContext) -> list[
     ]
 
 
-def layout_branch_steps(document: dict[str, Any], fork: Step) -> dict[str, Step]:
+def _layout_branch_steps(document: dict[str, Any], fork: Step) -> dict[str, Step]:
     """Return the steps of one branch.
 
     Raises:
@@ -511,7 +511,7 @@ def layout_branch_steps(document: dict[str, Any], fork: Step) -> dict[str, Step]
         raise StepRefused(f"The forked task '{document['taskReferenceName']}' is invalid: {error}.") from error
 
 
-def build_branch_steps(step: Step, documents: list[dict[str, Any]]) -> dict[str, Step]:
+def _build_branch_steps(step: Step, documents: list[dict[str, Any]]) -> dict[str, Step]:
     """Return the steps of all branches. The heads are joined by the step after the fork.
 
     Raises:
@@ -519,7 +519,7 @@ def build_branch_steps(step: Step, documents: list[dict[str, Any]]) -> dict[str,
     """
     branch_steps: dict[str, Step] = {}
     for document in documents:
-        branch = layout_branch_steps(document, step)
+        branch = _layout_branch_steps(document, step)
         if duplicates := branch.keys() & branch_steps.keys():
             raise StepRefused(
                 f"The reference '{min(duplicates)}' occurs twice. Give each forked task a unique reference."

@@ -91,12 +91,12 @@ class DoWhile(StepType):
         if not step.heads:
             raise StepRefused(f"The loop {step.ref} has an empty body: add steps to 'loopOver'.")
         inputs = resolve_inputs(step, ctx, key, ctx.run, now)
-        items = items_of(step, inputs, ctx)
+        items = _items_of(step, inputs, ctx)
         if items == []:
             yield completed_task(step, key, ctx.run, now, input=inputs, output={"iteration": 0})
             return
         yield engine_held_task(
-            step, key, ctx.run, now, iteration=1, input=inputs, output=iteration_output(step, {}, 1, items)
+            step, key, ctx.run, now, iteration=1, input=inputs, output=_iteration_output(step, {}, 1, items)
         )
 
     def progress(self, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
@@ -107,7 +107,7 @@ class DoWhile(StepType):
         if outcomes is None or not outcomes:
             return
         failure = first_failure(outcomes)
-        output = add_iteration_output(ctx.attempt_payload(task, "output"), task.iteration, outcomes)
+        output = _add_iteration_output(ctx.attempt_payload(task, "output"), task.iteration, outcomes)
         if failure:
             yield from fail_task(task, now, failure.reason or f"{failure.key} did not succeed.", output)
             return
@@ -117,12 +117,12 @@ class DoWhile(StepType):
         self, task: Task, ctx: DecisionContext, now: int, outcomes: list[TaskOutcome], output: dict[str, Any]
     ) -> Iterator[Effect]:
         inputs = resolve_inputs(task.step, ctx, task.key, ctx.run, now)
-        items = items_of(task.step, inputs, ctx)
-        continues, error = should_continue(task, ctx, inputs, items, outcomes, output)
+        items = _items_of(task.step, inputs, ctx)
+        continues, error = _should_continue(task, ctx, inputs, items, outcomes, output)
         if error:
             yield from fail_task(task, now, error, output, event="fail_for_good")
             return
-        yield from prune_old_iterations(task, inputs, output)
+        yield from _prune_old_iterations(task, inputs, output)
         limit = ctx.run.definition.limits.max_iterations
         if continues and limit and task.iteration >= limit:
             reason = f"The loop has run {limit} iterations, which is the maximum (MAX_LOOP_ITERATIONS)."
@@ -132,7 +132,7 @@ class DoWhile(StepType):
             yield UpdateTask(
                 task.key,
                 {"iteration": iteration},
-                {"output": iteration_output(task.step, output, iteration, items), "updated_at": now},
+                {"output": _iteration_output(task.step, output, iteration, items), "updated_at": now},
             )
         else:
             yield from complete_task(task, now, output)
@@ -140,9 +140,9 @@ class DoWhile(StepType):
     def reopen(self, task: Task, ctx: DecisionContext, now: int, iteration: int | None = None) -> Iterator[Effect]:
         yield from super().reopen(task, ctx, now)
         if iteration is not None:
-            items = items_of(task.step, resolve_inputs(task.step, ctx, task.key, ctx.run, now), ctx)
-            former = drop_iterations_from(ctx.attempt_payload(task, "output"), iteration)
-            output = iteration_output(task.step, former, iteration, items)
+            items = _items_of(task.step, resolve_inputs(task.step, ctx, task.key, ctx.run, now), ctx)
+            former = _drop_iterations_from(ctx.attempt_payload(task, "output"), iteration)
+            output = _iteration_output(task.step, former, iteration, items)
             yield UpdateTask(task.key, {"iteration": iteration}, {"output": output})
 
     def successors(self, task: Task) -> Iterator[Key]:
@@ -166,7 +166,7 @@ def _requests_at_end(task: Task, ctx: DecisionContext, now: int) -> frozenset[Da
     return frozenset()
 
 
-def iteration_output(step: Step, output: dict[str, Any], iteration: int, items: list[Any] | None) -> dict[str, Any]:
+def _iteration_output(step: Step, output: dict[str, Any], iteration: int, items: list[Any] | None) -> dict[str, Any]:
     """Return the loop's output as the tasks of this iteration see it."""
     current = {**output, "iteration": iteration}
     if items is not None and iteration <= len(items):
@@ -177,17 +177,17 @@ def iteration_output(step: Step, output: dict[str, Any], iteration: int, items: 
     return current
 
 
-def drop_iterations_from(output: dict[str, Any], first: int) -> dict[str, Any]:
+def _drop_iterations_from(output: dict[str, Any], first: int) -> dict[str, Any]:
     """Return the loop's output without the outputs of the iterations from `first` on."""
     return {name: value for name, value in output.items() if not (name.isdecimal() and int(name) >= first)}
 
 
-def add_iteration_output(output: dict[str, Any], iteration: int, outcomes: list[TaskOutcome]) -> dict[str, Any]:
+def _add_iteration_output(output: dict[str, Any], iteration: int, outcomes: list[TaskOutcome]) -> dict[str, Any]:
     """Return the loop's output with the outputs of this iteration under its number."""
     return {**output, str(iteration): outputs_by_ref(outcomes), "iteration": iteration}
 
 
-def should_continue(
+def _should_continue(
     task: Task,
     ctx: DecisionContext,
     inputs: dict[str, Any],
@@ -212,9 +212,9 @@ def should_continue(
     return result.value is True or (isinstance(result.value, int | float) and result.value > 0), ""
 
 
-def prune_old_iterations(task: Task, inputs: dict[str, Any], output: dict[str, Any]) -> Iterator[Effect]:
+def _prune_old_iterations(task: Task, inputs: dict[str, Any], output: dict[str, Any]) -> Iterator[Effect]:
     """Yield the effect that deletes the outputs and tasks of older iterations, with `keepLastN`."""
-    keep = kept_iterations(task.step, inputs)
+    keep = _kept_iterations(task.step, inputs)
     oldest = task.iteration - keep
     if keep and oldest > 0:
         output.pop(str(oldest), None)
@@ -259,13 +259,13 @@ class ForEachItem(StepType):
         if not outcomes:
             return
         if failure := first_failure(outcomes):
-            yield from fail_item(task, failure.status, failure.reason, now)
+            yield from _fail_item(task, failure.status, failure.reason, now)
         else:
             yield from complete_task(task, now, outputs_by_ref(outcomes))
 
     def on_child_failure(self, task: Task, failed: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         """Fail the item after the failure of one of its tasks, when nothing else of it is open."""
-        yield from fail_item(task, failed.attempt.status, failed.attempt.reason, now)
+        yield from _fail_item(task, failed.attempt.status, failed.attempt.reason, now)
 
     def successors(self, task: Task) -> Iterator[Key]:
         if task.is_open and task.attempt.is_open:
@@ -277,7 +277,7 @@ class ForEachItem(StepType):
         yield UpdateTask(task.key, {"step_state": step_state}, {"output": ctx.attempt_payload(task, "input")})
 
 
-def fail_item(task: Task, status: str, reason: str, now: int) -> Iterator[Effect]:
+def _fail_item(task: Task, status: str, reason: str, now: int) -> Iterator[Effect]:
     """End the item like the task that failed. If other items continue, the item completes with errors."""
     facts: dict[str, Any] = {"reason": reason, "output": {}}
     yield TransitionAttempt(task.key, ENDS_AS.get(status, "fail"), now, facts)
@@ -342,24 +342,24 @@ class ForEach(StepType):
         if not step.heads:
             raise StepRefused(f"{step.ref} has an empty body: add steps to 'loopOver'.")
         inputs = resolve_inputs(step, ctx, key, ctx.run, now)
-        items = items_of(step, inputs, ctx)
+        items = _items_of(step, inputs, ctx)
         if items is None:
             raise StepRefused(f"{step.ref} has no list of items: set 'items'.")
-        if not items and is_null_list(step, inputs, ctx):
+        if not items and _is_null_list(step, inputs, ctx):
             raise StepRefused(f"The items of {step.ref} are null. Give a list: an empty one runs nothing.")
         task_input = {**{name: value for name, value in inputs.items() if name != "_items"}, "items": items}
         if not items:
-            yield completed_task(step, key, ctx.run, now, input=task_input, output=combine_results(0, []))
+            yield completed_task(step, key, ctx.run, now, input=task_input, output=_combine_results(0, []))
             return
-        most = max_parallel_items(step, inputs)
+        most = _max_parallel_items(step, inputs)
         step_state: ForEachState = {
             "count": len(items),
             "most": most,
-            "keep": kept_iterations(step, inputs),
+            "keep": _kept_iterations(step, inputs),
             "ended": 0,
             "since": 1,
             "to": min(most, len(items)),
-            "goes_on": continues_on_item_failure(step, inputs),
+            "goes_on": _continues_on_item_failure(step, inputs),
         }
         output = {"count": len(items)}
         yield engine_held_task(
@@ -371,19 +371,19 @@ class ForEach(StepType):
         fresh = sorted(
             (item for item in over if COUNTED not in item.step_state), key=lambda item: item.key.iteration_path
         )
-        step_state = copy_state(task)
+        step_state = _copy_state(task)
         if ctx.run.is_whole:
             # Commands that open an ended run again may have deleted items, so all are counted again.
-            count_ended(step_state, over)
+            _count_ended(step_state, over)
         if not fresh and step_state == task.step_state:
             return
         for item in fresh:
             yield UpdateTask(item.key, {"step_state": {**item.step_state, COUNTED: True}})
-        pruned = record_ended_items(step_state, [item.key.iteration_path[-1] for item in fresh])
+        pruned = _record_ended_items(step_state, [item.key.iteration_path[-1] for item in fresh])
         if step_state["ended"] < step_state["count"]:
             yield UpdateTask(task.key, {"iteration": step_state["to"], "step_state": step_state}, {"updated_at": now})
         else:
-            output = combine_results(step_state["count"], outcomes_of_items(task, ctx, set(pruned)))
+            output = _combine_results(step_state["count"], _outcomes_of_items(task, ctx, set(pruned)))
             yield UpdateTask(task.key, {"step_state": step_state})
             yield from complete_task(task, now, output)
         for iteration in pruned:
@@ -391,7 +391,7 @@ class ForEach(StepType):
 
     def on_child_failure(self, task: Task, failed: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         """Fail the step after the failure of an item, when nothing else inside is open."""
-        output = combine_results(task.step_state["count"], outcomes_of_items(task, ctx, set()))
+        output = _combine_results(task.step_state["count"], _outcomes_of_items(task, ctx, set()))
         facts = {"reason": failed.attempt.reason, "output": output}
         yield TransitionAttempt(task.key, ENDS_AS.get(failed.attempt.status, "fail"), now, facts)
 
@@ -407,7 +407,7 @@ class ForEach(StepType):
 
     def reopen(self, task: Task, ctx: DecisionContext, now: int, iteration: int | None = None) -> Iterator[Effect]:
         yield from super().reopen(task, ctx, now)
-        step_state = copy_state(task)
+        step_state = _copy_state(task)
         if iteration is not None and self.iterations_are_sequential(task):
             step_state["since"] = step_state["to"] = iteration
         yield UpdateTask(
@@ -417,7 +417,7 @@ class ForEach(StepType):
         )
 
 
-def max_parallel_items(step: Step, inputs: dict[str, Any]) -> int:
+def _max_parallel_items(step: Step, inputs: dict[str, Any]) -> int:
     """Return the maximum number of open items.
 
     Raises:
@@ -430,7 +430,7 @@ def max_parallel_items(step: Step, inputs: dict[str, Any]) -> int:
     return most
 
 
-def continues_on_item_failure(step: Step, inputs: dict[str, Any]) -> bool:
+def _continues_on_item_failure(step: Step, inputs: dict[str, Any]) -> bool:
     """Return True if the step continues after the failure of an item.
 
     Raises:
@@ -442,12 +442,12 @@ def continues_on_item_failure(step: Step, inputs: dict[str, Any]) -> bool:
     return value == CONTINUE
 
 
-def copy_state(task: Task) -> ForEachState:
+def _copy_state(task: Task) -> ForEachState:
     """Return a copy of the state of a FOR_EACH."""
     return cast(ForEachState, dict(task.step_state))
 
 
-def count_ended(step_state: ForEachState, over: Sequence[Task]) -> None:
+def _count_ended(step_state: ForEachState, over: Sequence[Task]) -> None:
     """Count the ended items by the existing tasks."""
     iterations = {item.key.iteration_path[-1] for item in over if COUNTED in item.step_state}
     step_state["ended"] = step_state.get("forgotten", 0) + len(iterations)
@@ -455,7 +455,7 @@ def count_ended(step_state: ForEachState, over: Sequence[Task]) -> None:
         step_state["kept"] = [iteration for iteration in step_state["kept"] if iteration in iterations]
 
 
-def record_ended_items(step_state: ForEachState, iterations: list[int]) -> list[int]:
+def _record_ended_items(step_state: ForEachState, iterations: list[int]) -> list[int]:
     """Record the end of items in the state, and start further ones. Return the items whose tasks are deleted."""
     pruned: list[int] = []
     step_state["ended"] += len(iterations)
@@ -469,7 +469,7 @@ def record_ended_items(step_state: ForEachState, iterations: list[int]) -> list[
     return pruned
 
 
-def outcomes_of_items(task: Task, ctx: DecisionContext, pruned: set[int]) -> list[TaskOutcome]:
+def _outcomes_of_items(task: Task, ctx: DecisionContext, pruned: set[int]) -> list[TaskOutcome]:
     """Return the outcomes of the items whose tasks are kept, in their order."""
     known = {item.key: item for item in ctx.inside(task.key)}
     here = gather_values(partial(outcome_of, item, ctx) for item in known.values())
@@ -478,7 +478,7 @@ def outcomes_of_items(task: Task, ctx: DecisionContext, pruned: set[int]) -> lis
     return sorted(found, key=lambda outcome: outcome.key.iteration_path)
 
 
-def combine_results(count: int, outcomes: Sequence[TaskOutcome]) -> dict[str, Any]:
+def _combine_results(count: int, outcomes: Sequence[TaskOutcome]) -> dict[str, Any]:
     """Return the output, with the outcome of each item at its position."""
     results: list[Any] = [None] * count
     for outcome in outcomes:
@@ -530,7 +530,7 @@ ENDS_AS = {
 """Event that ends a step after the failure of a task inside it, by the status of that task; `fail` for any other."""
 
 
-def items_of(step: Step, inputs: dict[str, Any], ctx: DecisionContext) -> list[Any] | None:
+def _items_of(step: Step, inputs: dict[str, Any], ctx: DecisionContext) -> list[Any] | None:
     """Return the list that the step iterates over; None if it has none.
 
     It is the step's `items`, the input `_items`, or the input `items` of a loop that `iterates_over_input`.
@@ -543,7 +543,7 @@ def items_of(step: Step, inputs: dict[str, Any], ctx: DecisionContext) -> list[A
     return list(value) if isinstance(value, list) else [value]
 
 
-def is_null_list(step: Step, inputs: dict[str, Any], ctx: DecisionContext) -> bool:
+def _is_null_list(step: Step, inputs: dict[str, Any], ctx: DecisionContext) -> bool:
     """Return True if the expression of the list has no value."""
     written = step.document.get("items")
     return (ctx.resolve(written) if written not in (None, "") else inputs.get("_items")) is None
@@ -571,7 +571,7 @@ def _inputs_of(step: Document) -> Mapping[str, Any]:
     return inputs if isinstance(inputs, Mapping) else {}
 
 
-def kept_iterations(step: Step, inputs: dict[str, Any]) -> int:
+def _kept_iterations(step: Step, inputs: dict[str, Any]) -> int:
     """Return the number of iterations to keep, by `keepLastN`; 0 for all.
 
     Raises:

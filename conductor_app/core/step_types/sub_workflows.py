@@ -34,7 +34,7 @@ class SubWorkflow(StepType):
     def named_workflows(self, step: Mapping[str, Any]) -> Iterator[Any]:
         param = step.get("subWorkflowParam")
         if param is None:
-            param = param_in_inputs(step.get("inputParameters"))
+            param = _param_in_inputs(step.get("inputParameters"))
         if isinstance(param, Mapping) and not is_inline(param):
             yield param.get("name")
 
@@ -48,7 +48,7 @@ class SubWorkflow(StepType):
         require_depth(ctx.run)
         written_param = step.document.get("subWorkflowParam") or {}
         # A step that is a SUB_WORKFLOW by its name has the parameters of the child among its inputs.
-        param = resolve_param(written_param, ctx) if written_param else param_in_inputs(given)
+        param = _resolve_param(written_param, ctx) if written_param else _param_in_inputs(given)
         inputs = child_input(given, is_given=ctx.input_override(key) is not None or not written_param)
         is_written = step.is_authored and not step.is_named_by_input
         written_name = next(self.named_workflows(step.document), None) if is_written else None
@@ -59,7 +59,7 @@ class SubWorkflow(StepType):
             raise StepRefused(f"The idempotency key belongs to run {claim.holder.id}, for which another task waits.")
         new_id = derived_id(now, ctx.run.id, ctx.run.revision, ctx.run.next_seq, key, "child")
         child = claim.holder.id if claim.holder else new_id
-        task_input = {**displayed_param(param, definition), "workflowInput": inputs}
+        task_input = {**_displayed_param(param, definition), "workflowInput": inputs}
         task = engine_held_task(
             step, key, ctx.run, now, child_id=child, input=task_input, output={"subWorkflowId": child}
         )
@@ -70,10 +70,10 @@ class SubWorkflow(StepType):
         yield StartRun(
             child,
             definition,
-            _mark_inline(validate_child_input(definition, inputs, ctx), is_inline=is_inline(param)),
+            _mark_inline(_validate_child_input(definition, inputs, ctx), is_inline=is_inline(param)),
             ctx.run.correlation_id,
-            priority_of(param.get("priority"), ctx.run.priority),
-            domains_of(param, ctx),
+            _priority_of(param.get("priority"), ctx.run.priority),
+            _domains_of(param, ctx),
             parent_attempt_id=task.task.attempt.id,
             idempotency_key=claim.key,
             releases_key_of=claim.releases_key_of,
@@ -91,7 +91,7 @@ def _allowed_secrets(step: Step, written_param: Mapping[str, Any], ctx: Decision
     return ctx.run.definition.allowed_secrets if is_authored else frozenset()
 
 
-def resolve_param(param: dict[str, Any], ctx: DecisionContext) -> dict[str, Any]:
+def _resolve_param(param: dict[str, Any], ctx: DecisionContext) -> dict[str, Any]:
     """Resolve `subWorkflowParam`, except an inline definition: the expressions in it are the child's.
 
     A definition that is one expression is resolved once. If the result is null, the workflow is found by its name.
@@ -114,7 +114,7 @@ def resolve_param(param: dict[str, Any], ctx: DecisionContext) -> dict[str, Any]
     return {**ctx.resolve({**param, DEFINITION: None}), **name, DEFINITION: written}
 
 
-def param_in_inputs(inputs: Any) -> dict[str, Any]:
+def _param_in_inputs(inputs: Any) -> dict[str, Any]:
     """Return the `subWorkflowParam` of a step that is a SUB_WORKFLOW by its name, from its inputs."""
     given = inputs if isinstance(inputs, Mapping) else {}
     return {
@@ -131,7 +131,7 @@ def is_inline(param: Mapping[str, Any]) -> bool:
     return isinstance(param.get(DEFINITION), dict)
 
 
-def displayed_param(param: Mapping[str, Any], definition: Definition) -> dict[str, Any]:
+def _displayed_param(param: Mapping[str, Any], definition: Definition) -> dict[str, Any]:
     """Return the task input that describes the child, always with these keys, as Conductor writes them."""
     name = param.get("name")
     return {
@@ -214,10 +214,10 @@ class StartWorkflow(StepType):
         yield StartRun(
             run_id,
             definition,
-            validate_child_input(definition, _input(request), ctx),
+            _validate_child_input(definition, _input(request), ctx),
             field_text(request.get("correlationId")).replace("\0", "") or ctx.run.correlation_id,
             _priority(request.get("priority")),
-            domains_of(request, ctx),
+            _domains_of(request, ctx),
             idempotency_key=claim.key,
             releases_key_of=claim.releases_key_of,
         )
@@ -226,7 +226,7 @@ class StartWorkflow(StepType):
 def _priority(value: Any) -> int:
     if value not in (None, "") and whole_number(value) is None:
         raise StepRefused(f"`startWorkflow.priority` must be a whole number, not {quote_value(value)}.")
-    return priority_of(value, 0)
+    return _priority_of(value, 0)
 
 
 def _input(request: dict[str, Any]) -> dict[str, Any]:
@@ -268,7 +268,7 @@ def definition_of(
     return found
 
 
-def validate_child_input(definition: Definition, given: dict[str, Any], ctx: DecisionContext) -> dict[str, Any]:
+def _validate_child_input(definition: Definition, given: dict[str, Any], ctx: DecisionContext) -> dict[str, Any]:
     """Return the input of the child.
 
     Raises:
@@ -292,13 +292,13 @@ def version_of(value: Any, field: str) -> int | None:
     return number
 
 
-def priority_of(value: Any, parents: int) -> int:
+def _priority_of(value: Any, parents: int) -> int:
     """Return the priority of the child, from 0 to 99; that of the parent if the value is not a number."""
     number = whole_number(value)
     return parents if number is None else min(max(number, 0), 99)
 
 
-def domains_of(param: Mapping[str, Any], ctx: DecisionContext) -> dict[str, str]:
+def _domains_of(param: Mapping[str, Any], ctx: DecisionContext) -> dict[str, str]:
     """Return the child's map from task type to domain: its own, or the parent's."""
     own = param.get("taskToDomain")
     return (

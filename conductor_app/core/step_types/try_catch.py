@@ -106,7 +106,7 @@ class TryCatch(StepType):
 
     def progress(self, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         outcomes = outcomes_of_iteration(task, ctx)
-        if outcomes is None or (not outcomes and head_of_phase(task)):
+        if outcomes is None or (not outcomes and _head_of_phase(task)):
             return
         if failure := first_failure(outcomes):
             if failure.key not in ctx.run.tasks:
@@ -114,27 +114,27 @@ class TryCatch(StepType):
             yield from self.on_child_failure(task, ctx.run.tasks[failure.key], ctx, now)
             return
         output = {**ctx.attempt_payload(task, "output"), NAMES[task.iteration]: outputs_by_ref(outcomes)}
-        yield from end_phase(task, task.iteration, output, dict(task.step_state), now)
+        yield from _end_phase(task, task.iteration, output, dict(task.step_state), now)
 
     def on_child_failure(self, task: Task, failed: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         """Continue after the failure of a task in the current phase, when nothing else of the phase is open."""
         error = describe_failure(failed)
         output = {"error": error, **ctx.attempt_payload(task, "output")}
-        name = handler_for(task.step, error) if task.iteration == TRY else None
+        name = _handler_for(task.step, error) if task.iteration == TRY else None
         if name is None:
             step_state = {"failed_in": task.iteration, "failure": error, **task.step_state}
-            yield from end_phase(task, task.iteration, output, step_state, now)
+            yield from _end_phase(task, task.iteration, output, step_state, now)
             return
         output, step_state = {**output, "caughtBy": name}, {**task.step_state, "handler": name}
         if task.step.bodies.get(name):
-            yield enter_phase(task, CATCH, output, step_state, now)
+            yield _enter_phase(task, CATCH, output, step_state, now)
         else:
-            yield from end_phase(task, CATCH, output, step_state, now)
+            yield from _end_phase(task, CATCH, output, step_state, now)
 
     def successors(self, task: Task) -> Iterator[Key]:
         if not task.is_open:
             yield from super().successors(task)
-        elif task.attempt.is_open and (head := head_of_phase(task)):
+        elif task.attempt.is_open and (head := _head_of_phase(task)):
             yield Key(head, (*task.key.iteration_path, task.iteration))
 
     def failed_iteration(self, task: Task) -> int | None:
@@ -153,7 +153,7 @@ class TryCatch(StepType):
     def reopen(self, task: Task, ctx: DecisionContext, now: int, iteration: int | None = None) -> Iterator[Effect]:
         yield from super().reopen(task, ctx, now)
         if iteration is not None:
-            step_state, output = state_before_phase(iteration, task.step_state, ctx.attempt_payload(task, "output"))
+            step_state, output = _state_before_phase(iteration, task.step_state, ctx.attempt_payload(task, "output"))
             yield UpdateTask(task.key, {"iteration": iteration, "step_state": step_state}, {"output": output})
 
 
@@ -164,16 +164,18 @@ def _optional_bodies(step: Document) -> Iterator[Body]:
     yield last._replace(is_final=True, is_optional=True)
 
 
-def head_of_phase(task: Task) -> str | None:
+def _head_of_phase(task: Task) -> str | None:
     """Return the head of the current phase; None if the definition after an upgrade has no such phase."""
     body = cast(TryCatchState, task.step_state)["handler"] if task.iteration == CATCH else NAMES[task.iteration]
     return task.step.bodies.get(body)
 
 
-def end_phase(task: Task, phase: int, output: dict[str, Any], step_state: dict[str, Any], now: int) -> Iterator[Effect]:
+def _end_phase(
+    task: Task, phase: int, output: dict[str, Any], step_state: dict[str, Any], now: int
+) -> Iterator[Effect]:
     """Yield the effects that start the last phase after another one, or end the step."""
     if phase != FINALLY and task.step.bodies.get(NAMES[FINALLY]):
-        yield enter_phase(task, FINALLY, output, step_state, now)
+        yield _enter_phase(task, FINALLY, output, step_state, now)
     elif "failed_in" not in step_state:
         yield from complete_task(task, now, output)
     else:
@@ -183,7 +185,7 @@ def end_phase(task: Task, phase: int, output: dict[str, Any], step_state: dict[s
         yield TransitionAttempt(task.key, ENDS_AS.get(error["status"], "fail"), now, facts)
 
 
-def state_before_phase(
+def _state_before_phase(
     phase: int, step_state: Mapping[str, Any], output: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the state and the output of the step as they were when this phase started."""
@@ -196,7 +198,7 @@ def state_before_phase(
     return kept, previous_output
 
 
-def enter_phase(task: Task, phase: int, output: dict[str, Any], step_state: dict[str, Any], now: int) -> UpdateTask:
+def _enter_phase(task: Task, phase: int, output: dict[str, Any], step_state: dict[str, Any], now: int) -> UpdateTask:
     """Return the effect that starts a phase."""
     return UpdateTask(task.key, {"iteration": phase, "step_state": step_state}, {"output": output, "updated_at": now})
 
@@ -214,15 +216,15 @@ def describe_failure(failed: Task) -> dict[str, Any]:
     }
 
 
-def handler_for(step: Step, error: Mapping[str, Any]) -> str | None:
+def _handler_for(step: Step, error: Mapping[str, Any]) -> str | None:
     """Return the name of the body that handles the failure, or None."""
     for index, case in enumerate(step.document.get("catchCases") or ()):
-        if matches_failure(case.get("match") or {}, error):
+        if _matches_failure(case.get("match") or {}, error):
             return f"catch {index}"
     return CATCH_DEFAULT if step.bodies.get(CATCH_DEFAULT) else None
 
 
-def matches_failure(match: Mapping[str, Any], error: Mapping[str, Any]) -> bool:
+def _matches_failure(match: Mapping[str, Any], error: Mapping[str, Any]) -> bool:
     """Return True if the failure matches all members of `match`."""
     for field in ("status", "taskRef", "taskType"):
         expected = match.get(field)

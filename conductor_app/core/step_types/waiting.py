@@ -56,7 +56,7 @@ class Wait(StepType):
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         inputs = resolve_inputs(step, ctx, key, ctx.run, now)
-        end = wait_ends_at(inputs, now)
+        end = _wait_ends_at(inputs, now)
         if ctx.input_override(key) is None:
             end = _previous_end(ctx.run, key) or end
         yield engine_held_task(step, key, ctx.run, now, input=inputs, output={}, ends_at=end)
@@ -67,7 +67,7 @@ class Wait(StepType):
 
     def check(self, step: Document, template: Document) -> Iterator[str]:
         inputs = step["inputParameters"]
-        duration, until = inputs.get("duration") or "", until_of(inputs) or ""
+        duration, until = inputs.get("duration") or "", _until_of(inputs) or ""
         if duration and until:
             yield "Both 'duration' and 'until' specified. Please provide only one input"
         for value, parse in ((duration, parse_duration), (until, parse_timestamp)):
@@ -80,7 +80,7 @@ class Wait(StepType):
     def needs_simulated_result(self, step: Document) -> bool:
         parameters = step.get("inputParameters")
         inputs = parameters if isinstance(parameters, Mapping) else {}
-        return not (inputs.get("duration") or until_of(inputs))
+        return not (inputs.get("duration") or _until_of(inputs))
 
 
 def _previous_end(run: Run, key: Key) -> int | None:
@@ -92,13 +92,13 @@ def _previous_end(run: Run, key: Key) -> int | None:
     return None if task is None or task.attempt.ends_at == NEVER else task.attempt.ends_at
 
 
-def wait_ends_at(inputs: dict[str, Any], now: int) -> int:
+def _wait_ends_at(inputs: dict[str, Any], now: int) -> int:
     """Return the time at which the wait ends, in epoch milliseconds; NEVER if it waits for a report.
 
     Raises:
         StepRefused: when both `duration` and `until` are set, or one of them is invalid.
     """
-    duration, until = inputs.get("duration"), until_of(inputs)
+    duration, until = inputs.get("duration"), _until_of(inputs)
     if duration not in (None, "") and until not in (None, ""):
         raise StepRefused("Set 'duration' or 'until' of a WAIT, not both.")
     if duration not in (None, ""):
@@ -106,7 +106,7 @@ def wait_ends_at(inputs: dict[str, Any], now: int) -> int:
     return NEVER if until in (None, "") else parse_timestamp(until)
 
 
-def until_of(inputs: Mapping[str, Any]) -> Any:
+def _until_of(inputs: Mapping[str, Any]) -> Any:
     """Return the input `until`, or `wait_until`, which the class `WaitTask` of the Python SDK writes in its place."""
     until = inputs.get("until")
     return inputs.get("wait_until") if until in (None, "") else until

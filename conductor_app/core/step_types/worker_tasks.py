@@ -219,11 +219,11 @@ class JsonJqTransform(StepType):
             result = ctx.script("jq", program, inputs)
         else:
             result = ScriptResult(error="The jq program is missing. Set the input 'queryExpression'.")
-        output, status = jq_output(result), FAILED if result.error else COMPLETED
+        output, status = _jq_output(result), FAILED if result.error else COMPLETED
         yield completed_task(step, key, ctx.run, now, status, input=inputs, output=output, reason=result.error)
 
 
-def jq_output(result: ScriptResult) -> dict[str, object]:
+def _jq_output(result: ScriptResult) -> dict[str, object]:
     """Return the task's output: the values, or the error."""
     if result.error:
         return {"error": result.error}

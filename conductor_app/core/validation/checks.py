@@ -72,7 +72,7 @@ def workflow_errors(
     _check_references(read, place)
     _check_inline_definitions(read["tasks"], place)
     if not place.validation_errors:
-        check_expressions(read, set(document_references(read["tasks"])) | set(environment_names), place)
+        _check_expressions(read, set(_document_references(read["tasks"])) | set(environment_names), place)
     return place.validation_errors
 
 
@@ -155,7 +155,7 @@ def _check_steps(
         _check_step(step, here)
         if not in_loop:
             # Steps in a loop are not checked by type; clients rely on that (api §3.4).
-            check_step_type(step, here, templates.get(step.get("name") or "") or {})
+            _check_step_type(step, here, templates.get(step.get("name") or "") or {})
         structure = structure_of_step(step)
         for body in structure.bodies(step):
             _check_steps(body.steps, here.at(body.place), templates, in_loop or not structure.checks_bodies)
@@ -189,7 +189,7 @@ def _check_references(read: Document, place: DocumentPosition) -> None:
                 )
 
 
-def document_references(steps: list[Document]) -> Iterator[str]:
+def _document_references(steps: list[Document]) -> Iterator[str]:
     """Yield the references of all steps, including nested ones."""
     return (reference for reference, _loops in _references_with_loops(steps))
 
@@ -214,7 +214,7 @@ MAX_TEXT_LENGTH = 1_000
 UNPREFIXED_NAMES = frozenset(("CPEWF_TASK_ID", "NETFLIX_ENV", "NETFLIX_STACK"))
 
 
-def check_expressions(workflow: dict[str, Any], known: set[str], place: DocumentPosition) -> None:
+def _check_expressions(workflow: dict[str, Any], known: set[str], place: DocumentPosition) -> None:
     """Check that each expression is a path that begins with `workflow`, a reference or a known bare name."""
     for step in workflow["tasks"]:
         for name, value in inputs_without_definitions(step).items():
@@ -243,7 +243,7 @@ def shorten(text: str) -> str:
     return text if len(text) <= MAX_TEXT_LENGTH else f"{text[:MAX_TEXT_LENGTH]}…"
 
 
-def check_step_type(step: Mapping[str, Any], place: DocumentPosition, template: Mapping[str, Any]) -> None:
+def _check_step_type(step: Mapping[str, Any], place: DocumentPosition, template: Mapping[str, Any]) -> None:
     """Add an error for each field that the step's type requires and the step lacks.
 
     `template`: the input template of the task definition that is registered under the step's name.
@@ -414,7 +414,7 @@ MAX_VIEW_NAME_LENGTH = 120
 MAX_CONDITIONS = 10
 
 
-def read_time_of_day(value: Any, place: DocumentPosition) -> str:
+def _read_time_of_day(value: Any, place: DocumentPosition) -> str:
     """Return a time such as 07:30.
 
     Raises:
@@ -436,8 +436,8 @@ LIMIT_FIELDS = tuple(spec.name for spec in QUEUE_LIMIT if spec.name != "name")
 """The limits of a queue, which are fields of its task definition."""
 
 QUIET_HOURS: FieldTable = (
-    FieldSpec("from", read_time_of_day),
-    FieldSpec("until", read_time_of_day),
+    FieldSpec("from", _read_time_of_day),
+    FieldSpec("until", _read_time_of_day),
     FieldSpec("zone", read_text, "UTC"),
 )
 BUDGET_REFERENCE: FieldTable = (

@@ -144,7 +144,7 @@ def _merge_members(one: PayloadShape | None, other: PayloadShape | None) -> Payl
     return merge_shapes(one, other)
 
 
-def task_output_shape(definition: Mapping[str, Any] | None) -> PayloadShape:
+def _task_output_shape(definition: Mapping[str, Any] | None) -> PayloadShape:
     """Return the shape that a task definition declares for its output."""
     schema = (definition or {}).get("outputSchema")
     found = schema_shape(schema.get("data"), "its output schema") if isinstance(schema, Mapping) else ANYTHING
@@ -154,25 +154,25 @@ def task_output_shape(definition: Mapping[str, Any] | None) -> PayloadShape:
     return found
 
 
-def fixed_shape(members: Mapping[str, Any] | None, source: str) -> PayloadShape:
+def _fixed_shape(members: Mapping[str, Any] | None, source: str) -> PayloadShape:
     """Return the shape of an output whose members a step type fixes."""
     if members is None:
         return ANYTHING
-    return PayloadShape({name: fixed_shape(inner, source) for name, inner in members.items()}, source)
+    return PayloadShape({name: _fixed_shape(inner, source) for name, inner in members.items()}, source)
 
 
 def step_output_shape(spot: StepSpot, known: LintContext) -> PayloadShape:
     """Return the output shape of a step: by its type, its task definition, or recent outputs."""
     kind = type_of(spot.step)
     if members := structure_of(kind).output_members:
-        return fixed_shape(members, f"the output of {kind}")
+        return _fixed_shape(members, f"the output of {kind}")
     if kind == DoWhile.type:
         return _loop_shape(spot.step)
     if kind == SubWorkflow.type:
         return _sub_workflow_shape(spot, known)
     own = spot.step.get("taskDefinition")
     definition = own if isinstance(own, Mapping) else (known.tasks or {}).get(spot.name)
-    promised = task_output_shape(definition)
+    promised = _task_output_shape(definition)
     return promised if promised.members is not None else known.outputs.get(spot.name, ANYTHING)
 
 

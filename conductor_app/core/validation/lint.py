@@ -67,12 +67,12 @@ def lint_definition(
     known = known or LintContext()
     found = list(walk(document.get("tasks")))
     found_by_all = chain(
-        lint_control_flow(found),
+        _lint_control_flow(found),
         lint_unknown_fields(document, found),
         ReferenceLinter(document, found, known).findings(),
-        lint_names(document, found, known),
-        lint_webhooks(document, found, known),
-        lint_ai_tasks(found, known),
+        _lint_names(document, found, known),
+        _lint_webhooks(document, found, known),
+        _lint_ai_tasks(found, known),
         _inline_findings(found, known),
     )
     said = list(islice(found_by_all, MAX_FINDINGS))
@@ -98,7 +98,7 @@ def _inline_findings(found: Iterable[StepSpot], known: LintContext) -> Iterator[
                 yield replace(finding, path=f"{place}.{finding.path}" if finding.path else place)
 
 
-def lint_control_flow(found: list[StepSpot]) -> Iterator[LintFinding]:
+def _lint_control_flow(found: list[StepSpot]) -> Iterator[LintFinding]:
     """Yield the findings on control flow."""
     by_ref: dict[str, StepSpot] = {}
     for spot in found:
@@ -111,19 +111,19 @@ def lint_control_flow(found: list[StepSpot]) -> Iterator[LintFinding]:
     yield from _lint_unjoined_forks(found)
 
 
-def never_continues(step: Any) -> bool:
+def _never_continues(step: Any) -> bool:
     """Return True if control never passes the step because it ends the run in each of its cases."""
     if not isinstance(step, Mapping):
         return False
     structure = structure_of_step(step)
     if structure.flow is Flow.CHOICE:
         bodies = list(structure.bodies(step))
-        return bool(bodies) and all(any(map(never_continues, body.steps)) for body in bodies)
+        return bool(bodies) and all(any(map(_never_continues, body.steps)) for body in bodies)
     return structure.flow is Flow.END
 
 
 def _lint_unreachable(spot: StepSpot) -> Iterator[LintFinding]:
-    if spot.follows is not None and never_continues(spot.follows):
+    if spot.follows is not None and _never_continues(spot.follows):
         before = spot.follows.get("taskReferenceName")
         message = f"Control never comes here: `{before}` ends the run in every case."
         yield LintFinding(WARNING, UNREACHABLE, spot.path, message)
@@ -272,7 +272,7 @@ def _lint_python_script(path: str, script: str) -> Iterator[LintFinding]:
 LIMITS = ("timeoutSeconds", "responseTimeoutSeconds", "totalTimeoutSeconds")
 
 
-def lint_names(document: Mapping[str, Any], found: list[StepSpot], known: LintContext) -> Iterator[LintFinding]:
+def _lint_names(document: Mapping[str, Any], found: list[StepSpot], known: LintContext) -> Iterator[LintFinding]:
     """Yield the findings on names. Each task name is reported once."""
     failure = document.get("failureWorkflow")
     if failure and failure == document.get("name"):
@@ -343,7 +343,7 @@ def _lint_workflow_name(name: Any, version: Any, path: str, known: LintContext) 
         yield LintFinding(WARNING, UNKNOWN_NAME, path.replace(".name", ".version"), message, str(version))
 
 
-def lint_ai_tasks(found: Iterable[StepSpot], known: LintContext) -> Iterator[LintFinding]:
+def _lint_ai_tasks(found: Iterable[StepSpot], known: LintContext) -> Iterator[LintFinding]:
     """Yield a warning for each name of an integration, a model or a prompt that is unknown."""
     for spot in found:
         for use in named_uses(type_of(spot.step), spot.step.get("inputParameters")):
@@ -370,7 +370,7 @@ def _lint_model(use: NamedUse, path: str, known: LintContext) -> Iterator[LintFi
         yield LintFinding(WARNING, UNKNOWN_NAME, f"{path}.{MODEL_INPUTS[use.input]}", message, model, near)
 
 
-def lint_webhooks(document: Mapping[str, Any], found: Iterable[StepSpot], known: LintContext) -> Iterator[LintFinding]:
+def _lint_webhooks(document: Mapping[str, Any], found: Iterable[StepSpot], known: LintContext) -> Iterator[LintFinding]:
     """Yield a warning for each condition that cannot be read, and for each step that no webhook can complete."""
     for spot in found:
         if type_of(spot.step) != WaitForWebhook.type:

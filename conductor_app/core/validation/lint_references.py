@@ -81,12 +81,12 @@ class ReferenceLinter:
         """Yield the findings on expressions in all steps and in the output."""
         for spot in self.spots:
             for name in READ_FROM:
-                for path, text in texts_by_path(_without_inline_definitions(spot.step, name), f"{spot.path}.{name}"):
+                for path, text in _texts_by_path(_without_inline_definitions(spot.step, name), f"{spot.path}.{name}"):
                     # Invalid expressions of top-level steps are refused on saving; in nested
                     # steps they would resolve to null.
                     is_top = len(spot.levels) == 1 and name == "inputParameters"
                     yield from self._check_text(text, path, spot, ERROR if is_top else WARNING)
-        for path, text in texts_by_path(self.document.get("outputParameters"), "outputParameters"):
+        for path, text in _texts_by_path(self.document.get("outputParameters"), "outputParameters"):
             yield from self._check_text(text, path, None, WARNING)
 
     def _check_text(self, text: str, path: str, reader: StepSpot | None, severity: str) -> Iterator[LintFinding]:
@@ -119,20 +119,20 @@ class ReferenceLinter:
     def _check_run_reference(self, reference: Reference, path: str) -> Iterator[LintFinding]:
         key = reference.key
         if key and key not in OF_A_RUN:
-            yield unknown_part_finding("workflow", key, OF_A_RUN, "run", path)
+            yield _unknown_part_finding("workflow", key, OF_A_RUN, "run", path)
         elif key == "input":
-            yield from walk_shape(self.inputs, reference, path, UNKNOWN_INPUT, "workflow.input")
+            yield from _walk_shape(self.inputs, reference, path, UNKNOWN_INPUT, "workflow.input")
 
     def _check_task_reference(
         self, spot: StepSpot, reference: Reference, source: str, path: str, reader: StepSpot | None
     ) -> Iterator[LintFinding]:
         key = reference.key
         if key and key not in OF_A_TASK:
-            yield unknown_part_finding(spot.ref, key, OF_A_TASK, "task", path)
+            yield _unknown_part_finding(spot.ref, key, OF_A_TASK, "task", path)
             return
-        yield from too_early_finding(spot, reader, source, path)
+        yield from _too_early_finding(spot, reader, source, path)
         if key == "output":
-            yield from walk_shape(
+            yield from _walk_shape(
                 step_output_shape(spot, self.known), reference, path, UNKNOWN_OUTPUT, f"{spot.ref}.output"
             )
 
@@ -144,14 +144,14 @@ def _without_inline_definitions(step: Mapping[str, Any], field: str) -> Any:
     return param_without_definition(step) if field == PARAM else step.get(field)
 
 
-def unknown_part_finding(root: str, key: str, known: frozenset[str], of: str, path: str) -> LintFinding:
+def _unknown_part_finding(root: str, key: str, known: frozenset[str], of: str, path: str) -> LintFinding:
     """Return a finding on a member that no run, or no task, has."""
     near = closest_name(key, known) or ("output" if of == "task" else "")
     message = f"A {of} has no `{key}`.{did_you_mean(near)}"
     return LintFinding(WARNING, UNKNOWN_OUTPUT, path, message, f"{root}.{key}", near and f"{root}.{near}")
 
 
-def too_early_finding(spot: StepSpot, reader: StepSpot | None, source: str, path: str) -> Iterator[LintFinding]:
+def _too_early_finding(spot: StepSpot, reader: StepSpot | None, source: str, path: str) -> Iterator[LintFinding]:
     """Yield a finding if the source step cannot have run before the reader."""
     if reader is None or (relation := compare_order(spot, reader)) == BEFORE:
         return
@@ -165,7 +165,7 @@ def too_early_finding(spot: StepSpot, reader: StepSpot | None, source: str, path
     yield LintFinding(WARNING, TOO_EARLY, path, f"{why} `{source}` may be null.", source)
 
 
-def walk_shape(shape: PayloadShape, reference: Reference, path: str, kind: str, begun: str) -> Iterator[LintFinding]:
+def _walk_shape(shape: PayloadShape, reference: Reference, path: str, kind: str, begun: str) -> Iterator[LintFinding]:
     """Yield a finding on the first segment of a path that is known not to exist."""
     for segment in reference.path.segments:
         if not (isinstance(segment, Property) and segment.is_single):
@@ -187,7 +187,7 @@ def walk_shape(shape: PayloadShape, reference: Reference, path: str, kind: str, 
         shape, begun = inner, f"{begun}.{name}"
 
 
-def texts_by_path(value: Any, path: str) -> Iterator[tuple[str, str]]:
+def _texts_by_path(value: Any, path: str) -> Iterator[tuple[str, str]]:
     """Yield every text with an expression, with its path in the document."""
     for place, text in expression_texts_by_path(value):
         yield (f"{path}.{place}" if place and not place.startswith("[") else f"{path}{place}"), text

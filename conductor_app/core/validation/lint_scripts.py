@@ -38,7 +38,7 @@ def scripts_of(document: Any, path: str = "", depth: int = 0) -> Iterator[Writte
     tasks = document.get("tasks") if isinstance(document, Mapping) else None
     for spot in walk(tasks, f"{path}tasks"):
         for field, language, source in _scripts_of_step(spot.step):
-            if isinstance(source, str) and source.strip() and not (is_template(field) and "${" in source):
+            if isinstance(source, str) and source.strip() and not (_is_template(field) and "${" in source):
                 wrapped = str(wrap_as_function(source)) if type_of(spot.step) == Lambda.type else source
                 yield WrittenScript(f"{spot.path}.{field}", language, wrapped, spot.step, source)
         param = spot.step.get(PARAM)
@@ -50,18 +50,18 @@ MAX_DEPTH = 20
 """The maximum nesting of inline definitions whose scripts are read."""
 
 
-def is_template(field: str) -> bool:
+def _is_template(field: str) -> bool:
     """Return True if expressions in this field of a step are resolved before it is read."""
     return field.startswith("inputParameters.")
 
 
-def script_language(step: Document) -> str:
+def _script_language(step: Document) -> str:
     """Return the language of a step's script; an empty text if it has none, or an unknown one."""
     structure, type = structure_of_step(step), type_of(step)
     if not structure.allows_python:
         return "javascript"
     inputs = step.get("inputParameters")
-    holder = inputs if is_template(structure.script_field) else step
+    holder = inputs if _is_template(structure.script_field) else step
     name = holder.get("evaluatorType") if isinstance(holder, Mapping) else None
     if type == DoWhile.type:
         # Conductor ignores the evaluatorType of loops.
@@ -85,8 +85,8 @@ def _scripts_of_step(step: Document) -> Iterator[tuple[str, str, Any]]:
             yield place, "javascript", request.get("terminationCondition")
     elif type == Lambda.type and not inputs.get("scriptExpression"):
         yield "scriptExpression", "javascript", step.get("scriptExpression")
-    elif field and (language := script_language(step)):
-        holder = inputs if is_template(field) else step
+    elif field and (language := _script_language(step)):
+        holder = inputs if _is_template(field) else step
         yield field, language, holder.get(field.rpartition(".")[2])
 
 
@@ -102,13 +102,13 @@ def lint_evaluator(spot: StepSpot) -> Iterator[LintFinding]:
         return
     given = step.get("inputParameters")
     inputs = given if isinstance(given, Mapping) else {}
-    holder, path = (inputs if is_template(field) else step), f"{spot.path}.{field}"
+    holder, path = (inputs if _is_template(field) else step), f"{spot.path}.{field}"
     script = holder.get(field.rpartition(".")[2])
     if structure.allows_python:
         yield from _lint_language(type_of(step), holder.get("evaluatorType"), script, path)
     if not isinstance(script, str) or not script.strip():
         yield from _lint_missing(step, script, path)
-    elif not is_template(field) and holder.get("evaluatorType") != "value-param":
+    elif not _is_template(field) and holder.get("evaluatorType") != "value-param":
         yield from _lint_expressions(script, path)
 
 

@@ -29,15 +29,15 @@ MIN_LIMITS = {"concurrentExecLimit": 0, "rateLimitPerFrequency": 0, "rateLimitFr
 
 def lint_unknown_fields(document: Mapping[str, Any], found: list[StepSpot]) -> Iterator[LintFinding]:
     """Yield a finding for each field of a workflow definition and of its steps that has no effect."""
-    for name, path in unknown_fields(document, WORKFLOW_DEFINITION):
+    for name, path in _unknown_fields(document, WORKFLOW_DEFINITION):
         if path == name and name in OF_TASK_DEFINITIONS:
             message = f"`{name}` has no effect here: it is a field of task definitions."
             yield LintFinding(WARNING, UNKNOWN_FIELD, path, message, name)
         else:
-            yield unknown_field_finding(name, path, WORKFLOW_DEFINITION)
+            yield _unknown_field_finding(name, path, WORKFLOW_DEFINITION)
     for spot in found:
         table = (*WORKFLOW_TASK, *structure_of_step(spot.step).fields)
-        for name, path in unknown_fields(spot.step, table, spot.path):
+        for name, path in _unknown_fields(spot.step, table, spot.path):
             yield _finding_of_step(spot, name, path, table)
         inputs = spot.step.get("inputParameters")
         if type_of(spot.step) == Wait.type and isinstance(inputs, Mapping) and "wait_until" in inputs:
@@ -64,12 +64,12 @@ def lint_document(
 
     `others`: fields of replies, which clients send back.
     """
-    for name, path in unknown_fields(document, table):
+    for name, path in _unknown_fields(document, table):
         if path not in others:
-            yield unknown_field_finding(name, path, table)
+            yield _unknown_field_finding(name, path, table)
 
 
-def unknown_fields(document: Mapping[str, Any], table: FieldTable, path: str = "") -> Iterator[tuple[str, str]]:
+def _unknown_fields(document: Mapping[str, Any], table: FieldTable, path: str = "") -> Iterator[tuple[str, str]]:
     """Yield name and path of each field that no table knows, nested objects included. Steps are left out."""
     known = {spec.name: spec.read for spec in table}
     for name, value in document.items():
@@ -80,7 +80,7 @@ def unknown_fields(document: Mapping[str, Any], table: FieldTable, path: str = "
             yield name, place
 
 
-def unknown_field_finding(name: str, path: str, table: FieldTable) -> LintFinding:
+def _unknown_field_finding(name: str, path: str, table: FieldTable) -> LintFinding:
     """Return the finding on a field that nothing reads."""
     near = closest_name(name, [spec.name for spec in table])
     message = f"Nothing reads the field `{name}`.{did_you_mean(near)}"
@@ -89,7 +89,7 @@ def unknown_field_finding(name: str, path: str, table: FieldTable) -> LintFindin
 
 def _unknown_inside(value: Any, read: Reader, path: str) -> Iterator[tuple[str, str]]:
     if isinstance(read, ObjectOf) and isinstance(value, Mapping):
-        yield from unknown_fields(value, read.table, path)
+        yield from _unknown_fields(value, read.table, path)
     elif isinstance(read, ListOf) and read is not STEPS and isinstance(value, list):
         for index, item in enumerate(value):
             yield from _unknown_inside(item, read.item, f"{path}[{index}]")
@@ -100,7 +100,7 @@ def _unknown_inside(value: Any, read: Reader, path: str) -> Iterator[tuple[str, 
 
 def _finding_of_step(spot: StepSpot, name: str, path: str, table: FieldTable) -> LintFinding:
     if path != f"{spot.path}.{name}":
-        return unknown_field_finding(name, path, TASK_DEFINITION if ".taskDefinition." in path else table)
+        return _unknown_field_finding(name, path, TASK_DEFINITION if ".taskDefinition." in path else table)
     if name in OF_TASK_DEFINITIONS:
         message = (
             f"`{name}` has no effect in a step: it is a field of task definitions. Write it into the task definition "
@@ -110,7 +110,7 @@ def _finding_of_step(spot: StepSpot, name: str, path: str, table: FieldTable) ->
     if name in input_names(type_of(spot.step)):
         message = f"`{name}` has no effect here: it is an input. Write it into `inputParameters`."
         return LintFinding(WARNING, UNKNOWN_FIELD, path, message, name)
-    return unknown_field_finding(name, path, table)
+    return _unknown_field_finding(name, path, table)
 
 
 def input_names(type: str) -> frozenset[str]:
