@@ -19,7 +19,8 @@ from django.utils.safestring import SafeString
 from django.utils.timezone import get_current_timezone
 from django.utils.translation import gettext as _
 
-from ..utils.formatting import DAY, DAY_RANGE, HOUR, LABELS, TimeRange, TimeScale
+from ..utils.formatting import DAY, DAY_RANGE, HOUR, LABELS, TimeRange
+from ..utils.time_scale import TimeScale
 from .badges import format_count
 
 LAST_LABEL = 0.86

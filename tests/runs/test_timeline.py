@@ -2,7 +2,7 @@
 
 from conductor_app.runs.models import Attempt
 from conductor_app.runs.timeline.queries import attempts_as_of, segments_of
-from conductor_app.utils.formatting import TimeScale
+from conductor_app.utils.time_scale import TimeScale
 
 
 def attempt(**facts):

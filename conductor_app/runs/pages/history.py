@@ -22,7 +22,8 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from ...core.failure_grouping import informative_line
 from ...core.states import TASK
-from ...utils.formatting import TimeScale, format_duration
+from ...utils.formatting import format_duration
+from ...utils.time_scale import TimeScale
 from ...web.badges import exact_time, format_status, mark_names, relative_time, render_badge, status_tone
 from ...web.charts import axis_points
 from ..models import HistoryEntry

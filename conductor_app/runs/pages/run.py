@@ -27,7 +27,7 @@ from ...payloads.models import UPLOADED, FileHandle
 from ...tasks.pages.actions import PERMISSION, task_actions
 from ...tasks.queries.tasks import TaskRequest, TaskWindow, page_of, task_window
 from ...utils import clock
-from ...utils.formatting import TimeScale
+from ...utils.time_scale import TimeScale
 from ...web.badges import format_size, relative_time, render_badge
 from ...web.documents import json_file_response, payload_documents, render_tree
 from ...web.links import run_address

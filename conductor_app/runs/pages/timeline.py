@@ -16,7 +16,8 @@ from django.utils.translation import ngettext
 
 from ...tasks.queries.queues import CONTAINER_STEP_TYPES
 from ...tasks.queries.tasks import attempts_of_tasks
-from ...utils.formatting import Stretch, TimeScale, collapse_idle, format_duration, merge_stretches, overlap, zoom_scale
+from ...utils.formatting import format_duration
+from ...utils.time_scale import Stretch, TimeScale, collapse_idle, merge_stretches, overlap, zoom_scale
 from ...web.badges import format_count, format_status, render_badge, render_state
 from ...web.charts import zoom_links
 from ...web.links import run_address

@@ -17,7 +17,8 @@ from ...core.definition import Flow
 from ...definitions.queries import TypicalDuration
 from ...definitions.store import parsed_definition
 from ...tasks.queries.queues import CONTAINER_STEP_TYPES
-from ...utils.formatting import MIN_WIDTH_PERCENT, Stretch, TimeScale, format_duration, overlap
+from ...utils.formatting import format_duration
+from ...utils.time_scale import MIN_WIDTH_PERCENT, Stretch, TimeScale, overlap
 from ..models import Attempt, Run, Task
 from .tree import TaskSpan, enclosing_bodies
 

@@ -20,7 +20,8 @@ from ...definitions.diagram.pages import style_node
 from ...runs.models import PulseMessage
 from ...settings import conf
 from ...utils import clock
-from ...utils.formatting import format_duration, zoom_scale
+from ...utils.formatting import format_duration
+from ...utils.time_scale import zoom_scale
 from ...web.badges import ACTIVE, FAILED, SUCCEEDED, WAITING, format_count, mark_names, render_badge, status_tone
 from ...web.charts import zoom_links
 from ...web.pages import PageQuery

@@ -35,7 +35,8 @@ from ...definitions.diagram.canvas import (
 from ...definitions.diagram.layered_graph import draw_layered
 from ...runs.timeline.diagram_marks import StepMark
 from ...runs.timeline.queries import GAP, WAIT, WORK, TimelineSegment
-from ...utils.formatting import TimeScale, format_duration
+from ...utils.formatting import format_duration
+from ...utils.time_scale import TimeScale
 from ..models import Dependency, StandaloneTask
 from .tasks import displayed_state
 

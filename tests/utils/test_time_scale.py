@@ -1,6 +1,6 @@
 """Scale of a timeline: idle times are collapsed."""
 
-from conductor_app.utils.formatting import TimeScale, collapse_idle, idle_stretches, merge_stretches
+from conductor_app.utils.time_scale import TimeScale, collapse_idle, idle_stretches, merge_stretches
 
 MINUTE = 60_000
 
