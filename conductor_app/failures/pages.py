@@ -23,6 +23,7 @@ from ..utils import clock
 from ..utils.formatting import TimeRange
 from ..web.badges import render_pill
 from ..web.charts import ChartSeries, TrendChart, build_markers, chosen_range, range_links, sparkline
+from ..web.links import failure_group_address
 from ..web.pages import ObjectPage, Page, require_permission, show_refusal
 from . import commands as failure_groups
 from .models import FailureGroup
@@ -147,11 +148,6 @@ def _matching_runs_address(group: FailureGroup, place: str, value: str) -> str:
     """Return the address of the group's runs with this value. Empty if the value is empty."""
     query = {"failure_group": group.pk, "inside": f"input.{place}={value}"}
     return reverse("admin:conductor_run_changelist", query=query) if value else ""
-
-
-def failure_group_address(group_id: int) -> str:
-    """Return the address of a failure group."""
-    return reverse("admin:failure_group", args=[group_id])
 
 
 class FailureGroupPage(ObjectPage):

@@ -246,3 +246,18 @@ def json_file_response(document: Any, name: str) -> HttpResponse:
     safe = "".join(character if character.isalnum() or character in "-_." else "_" for character in name)
     headers = {"Content-Disposition": f'attachment; filename="{safe}.json"'}
     return HttpResponse(dumps(document), content_type="application/json", headers=headers)
+
+
+FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r")
+"""First characters that make a spreadsheet evaluate a cell as a formula."""
+
+
+class CsvBuffer:
+    """File that returns the written text, for `csv.writer`."""
+
+    def write(self, text: str) -> str:
+        return text
+
+
+def escape_formula(value: Any) -> Any:
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_PREFIXES) else value

@@ -1,7 +1,4 @@
-"""Query parameters of a run's page. The address is a permalink: it shows the same view to every user.
-
-Links to runs by their human-readable keys, with a button that copies the id.
-"""
+"""Links to pages: their addresses, keys of runs with a button that copies the id, and the query of a run's page."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -101,3 +98,38 @@ class RunPageQuery(PageQuery):
 def run_address(run_id: str) -> str:
     """Return the address of a run's page."""
     return reverse("admin:conductor_run_change", args=[run_id])
+
+
+def event_address(event_id: int) -> str:
+    """Return the address of an event's page."""
+    return reverse("admin:event", args=[event_id])
+
+
+def failure_group_address(group_id: int) -> str:
+    """Return the address of a failure group."""
+    return reverse("admin:failure_group", args=[group_id])
+
+
+def queue_address(name: str) -> str:
+    """Return the address of the page of a queue."""
+    return reverse("admin:queue", query={"name": name})
+
+
+def worker_address(name: str) -> str:
+    """Return the address of the page of a worker."""
+    return reverse("admin:worker", query={"name": name})
+
+
+def standalone_task_address(task_id: str) -> str:
+    """Return the address of a standalone task."""
+    return reverse("admin:conductor_standalonetask_change", args=[task_id])
+
+
+def task_group_address(group_id: str) -> str:
+    """Return the address of a task group."""
+    return reverse("admin:conductor_taskgroup_change", args=[group_id])
+
+
+def plan_address(run_id: str, **query: str) -> str:
+    """Return the address of the plan for a run."""
+    return reverse("admin:plan", args=[run_id], query=query or None)

@@ -93,8 +93,7 @@ def list_run_pages() -> dict[str, str]:
 def list_other_pages() -> dict[str, str]:
     """Return URLs of the other pages, without filters and with the most frequent ones."""
     from conductor_app.runs.models import Attempt
-    from conductor_app.tasks.pages.queues import queue_address
-    from conductor_app.tasks.pages.workers import worker_address
+    from conductor_app.web.links import queue_address, worker_address
 
     worker, a_run, failed = worker_address("worker-7@0"), id_of(RUNS // 40 * 10), id_of(RUNS // 40 * 20 + 3)
     attempt = Attempt.objects.order_by("id").values_list("pk", flat=True).first()

@@ -17,7 +17,7 @@ from conductor_app.failures.models import FailureGroup
 from conductor_app.runs.models import Attempt, Run
 from conductor_app.schedules.models import Schedule
 from conductor_app.taskcluster.models import ScopeRole, StandaloneTask, TaskGroup
-from conductor_app.taskcluster.pages.artifacts import group_address, standalone_task_address
+from conductor_app.web.links import standalone_task_address, task_group_address
 
 LISTS = {
     "runs": "run",
@@ -163,7 +163,7 @@ def _runs() -> dict[str, str]:
 
 
 def _standalone() -> dict[str, str]:
-    group = group_address(_newest(TaskGroup.objects.all()).pk)
+    group = task_group_address(_newest(TaskGroup.objects.all()).pk)
     return {
         "group": group,
         **{f"group-{tab}": f"{group}?tab={tab}" for tab in ("timeline", "diagram", "audit")},

@@ -13,8 +13,8 @@ from conductor_app.taskcluster.commands import tasks as claims
 from conductor_app.taskcluster.commands import tasks as task_actions
 from conductor_app.taskcluster.commands import tasks as task_commands
 from conductor_app.taskcluster.models import Artifact
-from conductor_app.taskcluster.pages.artifacts import group_address, standalone_task_address
 from conductor_app.utils import clock
+from conductor_app.web.links import standalone_task_address, task_group_address
 from tests.browser.page_checks import NARROW, assert_usable_by_everybody, has_no_horizontal_scroll
 from tests.taskcluster.conftest import new_id
 from tests.taskcluster.test_groups_parallel import LINUX, create
@@ -53,7 +53,7 @@ def test_every_page_fits_and_can_be_used_by_everybody(page, build):
     group, ids = build
 
     for tab in ("tasks", "timeline", "diagram", "audit"):
-        assert_usable_by_everybody(page, f"{group_address(group)}?tab={tab}")
+        assert_usable_by_everybody(page, f"{task_group_address(group)}?tab={tab}")
     for address in (
         "/admin/conductor/taskgroup/",
         standalone_task_address(ids["test 3"]),
@@ -64,7 +64,7 @@ def test_every_page_fits_and_can_be_used_by_everybody(page, build):
 
 def test_the_group_leads_to_the_log_line_with_the_cause(page, build):
     group, _ = build
-    page.goto(f"{group_address(group)}?tab=diagram")
+    page.goto(f"{task_group_address(group)}?tab=diagram")
     page.locator(".diagram-node.failed").click()
 
     expect(page.locator(".terminal li").last).to_have_text("it failed <b>")
@@ -76,7 +76,7 @@ def test_the_group_leads_to_the_log_line_with_the_cause(page, build):
 
 def test_selected_tasks_are_rerun_by_keyboard_after_a_preview(page, build):
     group, ids = build
-    page.goto(group_address(group))
+    page.goto(task_group_address(group))
     page.keyboard.press("j")
     page.keyboard.press("x")
     page.keyboard.press("r")
@@ -93,7 +93,7 @@ def test_selected_tasks_are_rerun_by_keyboard_after_a_preview(page, build):
 
 def test_bulk_actions_are_reachable_on_a_narrow_page(pages, olga, build):
     page = pages.open(olga, size=NARROW)
-    page.goto(group_address(build[0]))
+    page.goto(task_group_address(build[0]))
     button = page.get_by_text("Rerun, cancel, schedule")
     button.click()
 
@@ -105,7 +105,7 @@ def test_bulk_actions_are_reachable_on_a_narrow_page(pages, olga, build):
 def test_the_page_follows_the_group_and_preserves_the_selection(page, build):
     group, ids = build
     page.clock.install()
-    page.goto(group_address(group))
+    page.goto(task_group_address(group))
     page.locator(f"input[value='{ids['sources']}']").check()
     page.evaluate("window.stays = true")
 

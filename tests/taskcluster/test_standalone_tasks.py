@@ -8,8 +8,7 @@ from conductor_app.runs.models import Attempt, Task
 from conductor_app.site.admin import MODEL_ADMINS
 from conductor_app.taskcluster.commands import tasks as claims
 from conductor_app.taskcluster.commands import tasks as task_commands
-from conductor_app.taskcluster.pages.artifacts import group_address, standalone_task_address
-from conductor_app.tasks.pages.queues import queue_address
+from conductor_app.web.links import queue_address, standalone_task_address, task_group_address
 from tests.taskcluster.conftest import new_id
 from tests.taskcluster.test_groups_parallel import LINUX, create
 
@@ -64,17 +63,17 @@ def test_the_palette_leads_to_tasks_and_groups_by_their_ids(some, operator):
     hits = page(operator, f"/admin/search/hits/?q={held}")
 
     assert standalone_task_address(held) in hits
-    assert group_address(held) in hits
+    assert task_group_address(held) in hits
     assert standalone_task_address(held) not in page(operator, f"/admin/search/hits/?q={held[:12]}")
 
 
 def test_the_audit_leads_to_their_pages(some, operator):
     operator.post(standalone_task_address(some[0]), {"do": "cancel"})
-    operator.post(f"{group_address(some[0])[:-7]}do/", {"do": "seal"})
+    operator.post(f"{task_group_address(some[0])[:-7]}do/", {"do": "seal"})
 
     audit = page(operator, "/admin/conductor/auditentry/")
     assert standalone_task_address(some[0]) in audit
-    assert group_address(some[0]) in audit
+    assert task_group_address(some[0]) in audit
 
 
 def test_its_page_displays_resolution_dependencies_and_messages(some, viewer):

@@ -11,7 +11,7 @@ from conductor_app.taskcluster.commands import tasks as claims
 from conductor_app.taskcluster.commands import tasks as task_actions
 from conductor_app.taskcluster.commands import tasks as task_commands
 from conductor_app.taskcluster.models import PendingApproval, StandaloneTask, TaskGroup
-from conductor_app.taskcluster.pages.artifacts import group_address, standalone_task_address
+from conductor_app.web.links import standalone_task_address, task_group_address
 from tests.page_text import html, page_text
 from tests.scenario import run_commit_hooks
 from tests.taskcluster.conftest import new_id
@@ -48,7 +48,7 @@ def state(task_id: str) -> str:
 
 
 def page(client, group: str, **asked: str):
-    return client.get(group_address(group), asked)
+    return client.get(task_group_address(group), asked)
 
 
 def test_the_list_displays_the_progress_of_each_group(build, operator, clock):

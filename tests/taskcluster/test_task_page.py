@@ -20,8 +20,8 @@ from conductor_app.taskcluster.commands import tasks as task_actions
 from conductor_app.taskcluster.commands import tasks as task_commands
 from conductor_app.taskcluster.commands import tasks as task_groups
 from conductor_app.taskcluster.models import Artifact, Dependency, StandaloneTask
-from conductor_app.taskcluster.pages.artifacts import group_address, standalone_task_address
 from conductor_app.tasks.models import Worker
+from conductor_app.web.links import standalone_task_address, task_group_address
 from tests.page_text import html, page_text
 from tests.taskcluster.test_groups_parallel import LINUX, create
 
@@ -69,7 +69,7 @@ def test_the_page_displays_state_definition_and_scopes_as_text(held, viewer):
     assert "Running on worker here/w1." in page_text(shown).replace("<code>", "")
     assert "queue:scope" in page_text(shown)
     assert HOSTILE not in html(shown)
-    assert group_address(held) in html(shown)
+    assert task_group_address(held) in html(shown)
 
 
 def test_a_task_without_scopes_says_so(viewer, db, clock):
@@ -95,7 +95,7 @@ def test_a_dependency_has_the_same_state_on_the_pages_of_the_task_and_of_its_gro
         held = create(clock, name="sign", group_id=group)
         waiting = create(clock, name="test", group_id=group, requires=(held,))
 
-    rows = html(viewer.get(group_address(group))).split("<tr")
+    rows = html(viewer.get(task_group_address(group))).split("<tr")
     state = page_badge(next(row for row in rows if f'data-key="{held}"' in row))
 
     assert state == expected

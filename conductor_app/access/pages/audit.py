@@ -19,16 +19,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...db.fields import dumps
-from ...events.pages.events import event_address
-from ...failures.pages import failure_group_address
-from ...runs.pages.filters import CsvBuffer, escape_formula
-from ...runs.pages.run import run_address
-from ...taskcluster.pages.artifacts import group_address as task_group_address
-from ...tasks.pages.queues import queue_address
 from ...utils import clock
 from ...utils.differences import MISSING
 from ...utils.formatting import DAY, HOUR
 from ...web.badges import machine_time, relative_time
+from ...web.documents import CsvBuffer, escape_formula
+from ...web.links import event_address, failure_group_address, queue_address, run_address, task_group_address
 from ...web.pages import BoundedChangeList, ReadOnlyAdmin
 from ..audit import application_owners, other_facts, value_changes
 from ..models import AuditEntry

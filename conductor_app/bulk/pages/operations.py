@@ -22,9 +22,10 @@ from ...core.states import BULK, PAUSED, RUNNING
 from ...failures.models import FailureGroup
 from ...runs.commands.repair import upgrade_obstacles
 from ...runs.pages.actions import RUN_ACTIONS
-from ...runs.pages.filters import LIST_FIELDS, CsvBuffer, escape_formula, selection_parameters
+from ...runs.pages.filters import LIST_FIELDS, selection_parameters
 from ...runs.queries.recent import run_keys
 from ...web.badges import render_badge, render_pill
+from ...web.documents import CsvBuffer, escape_formula
 from ...web.pages import ObjectPage, Page, get_or_404, require_permission, show_refusal
 from .. import commands as bulk
 from .. import selections

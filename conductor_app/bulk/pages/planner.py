@@ -11,7 +11,6 @@ from typing import Any
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import reverse
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
@@ -35,13 +34,13 @@ from ...runs.commands.plans import (
 from ...runs.commands.repair import plan_upgrade
 from ...runs.models import Attempt, Run, Task
 from ...runs.pages.debugger import DEBUG_PERMISSION
-from ...runs.pages.run import run_address
 from ...runs.queries.recent import keys_of, run_keys
 from ...runs.timeline.diagram_marks import StepMark, StepMarks
 from ...utils.differences import Difference, find_differences
 from ...web.badges import format_count, render_badge, render_pill
 from ...web.documents import MAX_INLINE_BYTES
 from ...web.forms import parse_json_object, parse_number
+from ...web.links import plan_address, run_address
 from ...web.pages import ObjectPage, require_permission, show_refusal
 
 IMPACT_PILLS = {
@@ -252,11 +251,6 @@ FROM_TASK_OPERATIONS = ("rerun", "rewind")
 EDITABLE_INPUTS = {"task_input": gettext_lazy("task input"), "input": gettext_lazy("input")}
 MAX_TASKS = 500
 PERMISSION = "conductor.change_run"
-
-
-def plan_address(run_id: str, **query: str) -> str:
-    """Return the address of the plan for a run."""
-    return reverse("admin:plan", args=[run_id], query=query or None)
 
 
 class PlannerPage(ObjectPage):

@@ -24,7 +24,7 @@ from ...schedules.pages.form import parse_time
 from ...utils import clock
 from ...web.badges import render_pill
 from ...web.documents import annotate_documents, json_file_response, payload_documents
-from ...web.links import render_run_link
+from ...web.links import event_address, render_run_link
 from ...web.pages import ObjectPage, Page, fragment_response, get_or_404, show_refusal
 from ..commands.actions import HandlerPreview, HandlerTrial, plan_replay, replay
 from ..models import (
@@ -206,11 +206,6 @@ def find_event(event_id: int, rows: Any = None) -> EventDelivery:
     if row is None:
         raise NotFound(_("No such event. Events are deleted after EVENT_RETENTION_DAYS days."))
     return row
-
-
-def event_address(event_id: int) -> str:
-    """Return the address of an event's page."""
-    return reverse("admin:event", args=[event_id])
 
 
 class ReplayPage(ObjectPage):

@@ -32,19 +32,18 @@ from ...definitions import commands as definition_commands
 from ...definitions.models import WorkflowDefinition
 from ...definitions.queries import SlowDefinition, slowest_definitions
 from ...explanations.cause import failure_reasons
-from ...failures.pages import failure_group_address, render_failure_message
+from ...failures.pages import render_failure_message
 from ...failures.queries import ListedFailureGroup, most_harmful_groups, runs_by_definition
 from ...human_tasks.waiting_queries import count_overdue
 from ...runs.models import Run
-from ...runs.pages.run import run_address
 from ...tasks.models import QueueHold
-from ...tasks.pages.queues import queue_address
 from ...tasks.queries.waiting import QueueState, count_blocked_runs, list_queues
 from ...telemetry import log_context
 from ...utils import clock
 from ...utils.formatting import DAY, HOUR, TimeRange, format_decimal, format_duration
 from ...web.badges import format_count, format_lower_bound, relative_time, render_badge
 from ...web.charts import LOW_PLOT_HEIGHT, ChartSeries, TrendChart, chosen_range, range_links, sparkline
+from ...web.links import failure_group_address, queue_address, run_address
 from ...web.pages import MAX_COUNTED, Page, require_permission, show_refusal
 from ..queries.health import EngineHealth, OpenWork, count_open_work, health_for, is_sweep_late
 from ..queries.overview import WEEK, ActivityLine, RunActivity, overdue_runs, overview_metrics, run_activity

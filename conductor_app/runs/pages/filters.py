@@ -31,6 +31,7 @@ from ...explanations.cause import failure_reasons
 from ...utils import clock
 from ...utils.formatting import DAY, HOUR, MINUTE, SECOND
 from ...web.badges import exact_time, machine_time
+from ...web.documents import CsvBuffer, escape_formula
 from ..models import Run
 from ..pages import filters as run_filters
 
@@ -322,15 +323,6 @@ EXPORT_COLUMNS = (
     "parent_id", "failed_task", "reason",
 )  # fmt: skip
 CONTENT_TYPES = {"csv": "text/csv; charset=utf-8", "json": "application/json"}
-FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r")
-"""First characters that make a spreadsheet evaluate a cell as a formula."""
-
-
-class CsvBuffer:
-    """File that returns the written text, for `csv.writer`."""
-
-    def write(self, text: str) -> str:
-        return text
 
 
 def export_runs(request: HttpRequest, runs: QuerySet[Run], sort: SortColumn, format: str) -> StreamingHttpResponse:
@@ -375,10 +367,6 @@ def _csv_lines(runs: QuerySet[Run], sort: SortColumn) -> Iterator[str]:
     yield writer.writerow(EXPORT_COLUMNS)
     for row in _export_rows(runs, sort):
         yield writer.writerow([escape_formula(value) for value in row.values()])
-
-
-def escape_formula(value: Any) -> Any:
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_PREFIXES) else value
 
 
 def _json_lines(runs: QuerySet[Run], sort: SortColumn) -> Iterator[str]:

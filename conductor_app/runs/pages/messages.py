@@ -13,9 +13,9 @@ from django.utils.translation import gettext_lazy, ngettext
 from ...access.secrets import redact_all
 from ...core.errors import Invalid, NotFound, RequestRefused
 from ...db import keyset_pages
-from ...taskcluster.pages.artifacts import group_address, standalone_task_address
 from ...web.badges import format_lower_bound, format_size
 from ...web.documents import MAX_INLINE_BYTES, render_tree
+from ...web.links import run_address, standalone_task_address, task_group_address
 from ...web.pages import ObjectPage, Page, show_refusal
 from ..commands import messages as engine
 from ..models import Message
@@ -32,7 +32,6 @@ from ..queries.messages import (
     undelivered_messages,
     undelivered_page,
 )
-from .run import run_address
 
 VIEW_PERMISSION = "conductor.view_message"
 KIND_LABELS = {
@@ -61,7 +60,7 @@ SUBJECT_LABELS = {
     "overdue": gettext_lazy("handle a due timer"),
     "overdue_task": gettext_lazy("handle a due timer"),
 }
-RECEIVER_ADDRESSES = {RUN: run_address, TASK: standalone_task_address, GROUP: group_address}
+RECEIVER_ADDRESSES = {RUN: run_address, TASK: standalone_task_address, GROUP: task_group_address}
 RECEIVER_PERMISSIONS = {
     RUN: ("conductor.view_run", "conductor.change_run"),
     TASK: ("conductor.view_standalonetask", "conductor.change_standalonetask"),

@@ -25,11 +25,10 @@ from ...tasks.pages.task_panel import DOCUMENTS, attempt_panel, attempts_for_pan
 from ...utils import clock
 from ...web.badges import relative_time, render_badge
 from ...web.documents import json_file_response
-from ...web.links import RunPageQuery
+from ...web.links import RunPageQuery, run_address
 from ...web.pages import ReadOnlyAdmin, ServerAwareChangeList, require_permission, show_refusal
 from ..models import Attempt
 from .actions import available_actions
-from .run import run_address
 
 
 class AttemptStateFilter(admin.SimpleListFilter):

@@ -16,10 +16,10 @@ from django.utils.timezone import get_current_timezone, get_current_timezone_nam
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from ...runs.pages.run import run_address
 from ...utils import clock
 from ...utils.formatting import format_duration
 from ...web.badges import exact_time, format_status, machine_time, status_tone
+from ...web.links import run_address
 from ...web.pages import Page
 from ..models import EXECUTED, FAILED, WAITING
 from ..queries import COMING, CalendarDay, CalendarEntry, CalendarLane, CalendarPeriod, calendar_period

@@ -22,14 +22,13 @@ from django_celery_beat.models import CrontabSchedule, IntervalSchedule, Periodi
 
 from ...core.errors import Invalid, RequestRefused
 from ...core.failure_grouping import informative_line
-from ...runs.pages.run import run_address
 from ...runs.pages.view_model import history_strip
 from ...runs.queries.recent import recent_runs_of_schedules, run_keys
 from ...utils import clock
 from ...utils.formatting import format_duration
 from ...web.badges import format_count, relative_time, render_badge, render_pill
 from ...web.documents import render_tree
-from ...web.links import render_run_link
+from ...web.links import render_run_link, run_address
 from ...web.pages import BoundedChangeList, ReadOnlyAdmin, require_permission, show_refusal
 from ...web.preferences import all_zones
 from .. import commands as schedules_commands

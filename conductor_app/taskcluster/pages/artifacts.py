@@ -19,19 +19,9 @@ from django.utils.translation import gettext_lazy
 
 from ...access.tokens import DOWNLOAD, artifact_address
 from ...web.badges import format_size, relative_time
+from ...web.links import standalone_task_address
 from ...web.pages import ReadOnlyAdmin
 from ..models import Artifact
-
-
-def standalone_task_address(task_id: str) -> str:
-    """Return the address of a standalone task."""
-    return reverse("admin:conductor_standalonetask_change", args=[task_id])
-
-
-def group_address(group_id: str) -> str:
-    """Return the address of a task group."""
-    return reverse("admin:conductor_taskgroup_change", args=[group_id])
-
 
 PUBLIC_PREFIX, VIEW_ALL_PERMISSION = "public/", "conductor.view_artifact"
 TEXT_TYPES = ("text/", "application/json", "application/x-yaml", "application/yaml", "application/xml")

@@ -24,6 +24,7 @@ from ...utils.formatting import format_duration
 from ...utils.time_scale import zoom_scale
 from ...web.badges import ACTIVE, FAILED, SUCCEEDED, WAITING, format_count, mark_names, render_badge, status_tone
 from ...web.charts import zoom_links
+from ...web.links import standalone_task_address
 from ...web.pages import PageQuery
 from ..models import GroupWatch, TaskGroup
 from ..queries.groups import (
@@ -46,7 +47,6 @@ from ..queries.groups import (
     order_members,
     timeline_rows,
 )
-from .artifacts import standalone_task_address
 
 WAITING_TONE = "waiting"
 

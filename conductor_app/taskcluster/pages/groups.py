@@ -27,10 +27,10 @@ from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 
 from ...access.models import AuditEntry
 from ...core.errors import RequestRefused
-from ...tasks.pages.queues import queue_address
 from ...utils import clock
 from ...web.badges import exact_time, format_count, relative_time, render_badge
 from ...web.badges import format_count as counted
+from ...web.links import queue_address, standalone_task_address, task_group_address
 from ...web.pages import BoundedChangeList, PageTab, ReadOnlyAdmin, show_refusal, tabs_context
 from ..commands import groups as approvals
 from ..commands import groups as bulk_actions
@@ -39,7 +39,6 @@ from ..commands import tasks as task_actions
 from ..models import PendingApproval, StandaloneTask, TaskGroup
 from ..queries.groups import GroupMember, GroupProgress, groups_progress, most_urgent_first
 from ..queries.tasks import NAMES_OF_PRIORITIES, PRIORITIES
-from .artifacts import group_address, standalone_task_address
 from .group_view import (
     GroupViewModel,
     diagram_tab,
@@ -314,11 +313,11 @@ def handle_action(site: AdminSite, request: HttpRequest, group_id: str) -> HttpR
         raise Http404(str(gone)) from gone
     if request.method == "POST":
         submit_action(request, view_model)
-        return HttpResponseRedirect(group_address(group_id) + view_model.query.address())
+        return HttpResponseRedirect(task_group_address(group_id) + view_model.query.address())
     context = confirmation_context(request, view_model)
     if context is None:
         messages.error(request, _("Missing or unknown action."))
-        return HttpResponseRedirect(group_address(group_id) + view_model.query.address())
+        return HttpResponseRedirect(task_group_address(group_id) + view_model.query.address())
     context |= {
         **site.each_context(request),
         "title": _("Task group"),
@@ -430,7 +429,7 @@ class GroupAdmin(ReadOnlyAdmin):
     def name(self, group: TaskGroup) -> SafeString:
         scheduler = _("scheduler %(name)s") % {"name": group.scheduler_id} if group.scheduler_id != "-" else ""
         link = '<a href="{}"><code class="id">{}</code></a><br><span class="muted">{}</span>'
-        return format_html(link, group_address(group.pk), group.pk, scheduler)
+        return format_html(link, task_group_address(group.pk), group.pk, scheduler)
 
     @admin.display(description=gettext_lazy("resolved"))
     def progress(self, group: Any) -> SafeString:
@@ -447,7 +446,7 @@ class GroupAdmin(ReadOnlyAdmin):
         if not group.tally.parts:
             words = ngettext("%(count)s task", "%(count)s tasks", group.tally.total)
             return words % {"count": format_count(group.tally.total)}
-        here = group_address(group.pk)
+        here = task_group_address(group.pk)
         parts = [(here, state, render_badge(state), format_count(count)) for state, count in group.tally.parts]
         return format_html_join(" ", '<a class="plain" href="{}?state={}">{}<b>{}</b></a>', parts)
 

@@ -38,11 +38,11 @@ from ...core.states import TASK
 from ...failures import queries as failure_inbox
 from ...failures.models import FailureGroup
 from ...runs.models import Attempt
-from ...tasks.pages.queues import queue_address
 from ...utils import clock
 from ...utils.formatting import format_duration
 from ...web.badges import ACTIVE, mark_names, relative_time, render_badge, status_tone
 from ...web.documents import StyledPiece, render_piece, render_tree, split_lines
+from ...web.links import queue_address, standalone_task_address, task_group_address
 from ...web.pages import ReadOnlyAdmin, fragment_response, html_revision, require_permission, show_refusal
 from ..commands import artifacts as artifact_logs
 from ..commands.tasks import PRIORITIZE, apply_action, clone_task
@@ -60,7 +60,7 @@ from ..queries.tasks import (
     waits_for_schedule,
 )
 from . import artifacts as artifact_links
-from .artifacts import VIEW_ALL_PERMISSION, group_address, is_readable_by, is_text, standalone_task_address
+from .artifacts import VIEW_ALL_PERMISSION, is_readable_by, is_text
 from .groups import priority_names
 
 MAX_ARTIFACTS = 200
@@ -131,7 +131,7 @@ def parts_context(view_model: TaskViewModel, user: User | AnonymousUser) -> dict
         "tone": tone,
         "sentences": [mark_names(each) for each in sentences],
         "queue": queue_address(standalone.queue),
-        "group": group_address(standalone.group_id),
+        "group": task_group_address(standalone.group_id),
         "priority": NAMES_OF_PRIORITIES[standalone.priority],
         "priorities": priority_names(),
         "tries": [_attempt_row(attempt, view_model) for attempt in view_model.attempts],
@@ -489,7 +489,7 @@ def find_by_id(request: HttpRequest, term: str) -> Iterator[tuple[str, str, str,
     if len(term) < MIN_ID_LENGTH:
         return
     if request.user.has_perm("conductor.view_taskgroup") and TaskGroup.objects.filter(pk=term).exists():
-        yield _("Group"), term, group_address(term), _("task group")
+        yield _("Group"), term, task_group_address(term), _("task group")
     if request.user.has_perm("conductor.view_standalonetask"):
         for standalone in (
             StandaloneTask.objects.select_related("task").only("pk", "task__name", "task__status").filter(pk=term)

@@ -10,7 +10,6 @@ from typing import Any
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import reverse
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
@@ -22,6 +21,7 @@ from ...utils import clock
 from ...utils.formatting import HOUR_RANGE, MINUTE, TimeRange, format_duration
 from ...web.badges import exact_time, format_count, relative_time, render_pill
 from ...web.charts import ChartSeries, TrendChart, build_markers, chosen_range, range_links, sparkline
+from ...web.links import queue_address
 from ...web.pages import ObjectPage, Page, require_permission, show_refusal
 from ..commands import queues as engine
 from ..models import MinuteCount, QueueHold
@@ -127,11 +127,6 @@ def _state_pill(queue: QueueState, hold: QueueHold | None, limit: tuple[int, int
     if limit is not None and limit[0] >= limit[1] and queue.pending:
         return render_pill("waiting", _("Throttled"), "warning")
     return render_pill("succeeded", _("Active")) if queue.is_polled(now) else render_pill("stopped", _("Idle"))
-
-
-def queue_address(name: str) -> str:
-    """Return the address of the page of a queue."""
-    return reverse("admin:queue", query={"name": name})
 
 
 class QueuePage(ObjectPage):

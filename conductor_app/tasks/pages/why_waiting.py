@@ -16,12 +16,11 @@ from ...runs.models import Attempt
 from ...runs.queries.recent import run_keys
 from ...utils import clock
 from ...web.badges import mark_names, render_badge
-from ...web.links import run_address
+from ...web.links import queue_address, run_address
 from ...web.pages import ObjectPage
 from ..queries.queues import attempts_ahead, queue_position
 from ..queries.waiting import GateVerdict, closed_gates, gate_facts, verdicts_on
 from .actions import task_actions
-from .queues import queue_address
 from .task_panel import attempts_for_panel
 
 MAX_AHEAD = 10

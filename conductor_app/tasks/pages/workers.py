@@ -20,11 +20,12 @@ from ...core.failure_grouping import build_of
 from ...utils import clock
 from ...utils.formatting import format_duration
 from ...web.badges import format_count, render_pill
+from ...web.links import queue_address, worker_address
 from ...web.pages import ObjectPage, Page, require_permission, show_refusal
 from ..commands import queues as queue_commands
 from ..models import MinuteCount
 from ..queries.workers import WorkerSummary, clock_skews, find_worker, workforce
-from .queues import queue_address, throughput_chart
+from .queues import throughput_chart
 
 STATE_PILLS = {
     "alive": ("succeeded", gettext_lazy("Online")),
@@ -62,11 +63,6 @@ class WorkerPage(ObjectPage):
             "actions": reverse("admin:workers", query={"q": name}),
             **throughput_chart(request, MinuteCount.WORKER, name, now),
         }
-
-
-def worker_address(name: str) -> str:
-    """Return the address of the page of a worker."""
-    return reverse("admin:worker", query={"name": name})
 
 
 PERMISSION = "conductor.change_run"
