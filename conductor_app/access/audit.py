@@ -1,13 +1,4 @@
-"""The audit log: entries, owners, and changes of access.
-
-Write the audit log: who did what to which object, and why.
-
-Audit entries for changes of access.
-
-Changes that an audit entry records, and the owners of applications among the actors.
-
-Signal handlers that record every change of access, whether by a command, Django's own pages, or a shell.
-"""
+"""The audit log: who did what to which object, and why; and the announcement of changes of access to all processes."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -15,15 +6,14 @@ from typing import Any
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Model
 from django.db.models.signals import m2m_changed, post_delete, post_save
 
-from ..taskcluster.models import Client, ScopeRole
 from ..telemetry import log_context
 from ..utils import clock
 from ..utils.differences import Difference, find_differences
-from . import permissions as permission_cache
-from .models import AccessKey, AccessRevision, Application, AuditEntry, CallerQuota, Grant, GroupProfile, Tag
+from .models import AccessKey, AccessRevision, Application, AuditEntry, CallerQuota, Client, Grant, GroupProfile, Tag
+from .permissions import clear_cache
 
 
 def record(
@@ -89,37 +79,42 @@ def application_owners(entries: Iterable[AuditEntry]) -> dict[str, str]:
 
 
 def connect_access_signals() -> None:
-    """Connect the handlers to the tables that determine access."""
+    """Announce every change of the tables that determine access, also one by Django's own pages or a shell."""
     User = get_user_model()
-    for model in (User, Group, AccessKey, Application, Client, Grant, GroupProfile, ScopeRole, Tag):
-        for signal in (post_save, post_delete):
-            signal.connect(_on_row, sender=model, dispatch_uid=f"access of {model.__name__}")
+    for model in (User, Group, AccessKey, Application, Client, Grant, GroupProfile, Tag):
+        announce_changes_of(model)
     for signal in (post_save, post_delete):
         signal.connect(_on_quota, sender=CallerQuota, dispatch_uid="quotas")
     for relation in (User.groups, User.user_permissions, Group.permissions, GroupProfile.roles):
         m2m_changed.connect(_on_relation, sender=relation.through, dispatch_uid=f"access by {relation.field.name}")
 
 
-def record_access_change_change_signals() -> None:
+def announce_changes_of(model: type[Model]) -> None:
+    """Announce every change of a table that determines access."""
+    for signal in (post_save, post_delete):
+        signal.connect(_on_row, sender=model, dispatch_uid=f"access of {model.__name__}")
+
+
+def announce_access_change() -> None:
     """Notify all processes of a change of access, within the transaction of the change."""
     if not AccessRevision.objects.filter(pk=1).update(revision=F("revision") + 1):
         AccessRevision.objects.get_or_create(pk=1, defaults={"revision": 1})
-    permission_cache.clear_cache()
+    clear_cache()
     # Clear the cache again after the commit, because another thread may have read the old state in between.
-    transaction.on_commit(permission_cache.clear_cache)
+    transaction.on_commit(clear_cache)
 
 
 def _on_row(sender: type, update_fields: Any = None, **_: Any) -> None:
     # A login changes only its own timestamp.
     if update_fields is None or set(update_fields) != {"last_login"}:
-        record_access_change_change_signals()
+        announce_access_change()
 
 
 def _on_quota(sender: type, **_: Any) -> None:
-    record_access_change_change_signals()
+    announce_access_change()
     AccessRevision.objects.filter(pk=1).update(has_quotas=CallerQuota.objects.exists())
 
 
 def _on_relation(sender: type, action: str, **_: Any) -> None:
     if action.startswith("post_"):
-        record_access_change_change_signals()
+        announce_access_change()

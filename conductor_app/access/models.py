@@ -1,20 +1,4 @@
-"""Tables of access: users, applications, grants, secrets, quotas, preferences, the audit log.
-
-Applications with their access keys, and grants.
-
-Users, applications' own users, groups and roles are rows of Django's users and groups. These tables add columns to
-them.
-
-Secrets, stored encrypted, and variables that definitions may read, both by name.
-
-The audit log.
-
-Quotas of callers, and the token buckets of their rates.
-
-Tables of sign-in: identities at an OpenID Connect provider, and second factors.
-
-Preferences of a user: time zone and columns of lists for the pages, and digests by email.
-"""
+"""Tables of access: users, applications, clients, grants, secrets, quotas, sign-in, preferences, the audit log."""
 
 from django.conf import settings
 from django.db import models
@@ -55,6 +39,37 @@ class AccessKey(models.Model):
 
     def __str__(self) -> str:
         return f"{self.application} ({self.id})"
+
+
+class Client(Authored):
+    """A client of the Taskcluster API. It is here because quotas name the caller, of either API.
+
+    `sealed`: its access token, encrypted, because a hash of it could not verify signatures.
+    """
+
+    # Set by queries and commands that load more than the row.
+    token: str
+
+    id = models.CharField("client id", max_length=255, primary_key=True)
+    sealed = models.TextField()
+    scopes = DocumentField(default=list)
+    description = models.TextField(default="", blank=True)
+    expires_at = MomentField()
+    is_disabled = models.BooleanField("disabled", default=False)
+    is_deleted_when_expired = models.BooleanField("deleted when expired", default=False)
+    rotated_at = MomentField(default=0)
+    used_at = MomentField(default=0)
+
+    class Meta:
+        ordering = ["id"]
+        indexes = [
+            models.Index(
+                name="client_to_forget", fields=["expires_at"], condition=models.Q(is_deleted_when_expired=True)
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.id
 
 
 class UserProfile(models.Model):
@@ -233,7 +248,7 @@ class CallerQuota(models.Model):
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True, blank=True)
-    client = models.ForeignKey("conductor.Client", on_delete=models.CASCADE, null=True, blank=True)
+    client = models.ForeignKey(Client, on_delete=models.CASCADE, null=True, blank=True)
     starts_per_second = models.FloatField(null=True, blank=True)
     polls_per_second = models.FloatField(null=True, blank=True)
     searches_per_minute = models.FloatField(null=True, blank=True)

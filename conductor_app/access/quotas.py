@@ -24,18 +24,14 @@ from typing import Any, NamedTuple
 
 from django.contrib.auth import get_user_model
 from django.db import connection, transaction
-from django.db.models import F, Max, Sum
-from django.db.models.functions import Coalesce, Greatest
+from django.db.models import Max
 
 from ..core.errors import Busy, Invalid, NotFound, QuotaExceeded
-from ..payloads.models import StoredPayload
-from ..settings import conf
-from ..taskcluster.models import Client
 from ..utils import clock, process_state
 from . import permissions as permission_cache
 from .audit import record_access_change
 from .authentication import Actor, current_actor
-from .models import MAX_CALLER_LENGTH, Application, CallerQuota, TokenBucket
+from .models import MAX_CALLER_LENGTH, Application, CallerQuota, Client, TokenBucket
 
 ANONYMOUS = "anonymous"
 """All callers of a server without authentication. They have no quotas."""
@@ -327,10 +323,6 @@ def _check_value(field: str, value: float | None) -> float | None:
 
 # As in the index, word for word: SQLite does not use it otherwise.
 OPEN_RUN_OF_USER = "status IN ('PAUSED', 'RUNNING') AND NOT (starter_id = 0)"
-KEPT_WITH_OWNER = ("files/", "artifacts/")
-"""Prefixes of the paths of files and artifacts, whose content expires with their run or task."""
-LEAST_BYTES = 64 * 1024
-"""The bytes that an upload counts at least, because each one also has a row."""
 MAX_CALLERS = 50
 
 
@@ -360,29 +352,6 @@ def open_runs_by_user(user_ids: Sequence[int]) -> dict[int, int]:
         return dict(cursor.fetchall())
 
 
-def stored_bytes_by_caller(callers: Sequence[str]) -> dict[str, int]:
-    """Return the bytes of the payloads and files that each of these callers has uploaded."""
-    rows = StoredPayload.objects.filter(uploader__in=callers).order_by().values_list("uploader")
-    return {str(uploader): total or 0 for uploader, total in rows.annotate(total=Sum("size"))}
-
-
-def stored_bytes(caller: str) -> int:
-    """Return the bytes of the payloads and files that a caller has uploaded."""
-    return StoredPayload.objects.filter(uploader=caller).aggregate(total=Sum("size"))["total"] or 0
-
-
-def unattached_bytes(caller: str, payload_bytes: int) -> int:
-    """Return the bytes of the payloads that a caller has uploaded and no run uses.
-
-    `payload_bytes`: the bytes that an address counts for which nothing has been uploaded yet.
-    """
-    rows = StoredPayload.objects.filter(uploader=caller, expires_at__isnull=False)
-    for prefix in KEPT_WITH_OWNER:
-        rows = rows.exclude(path__startswith=prefix)
-    size = Greatest(Coalesce(F("size"), payload_bytes), LEAST_BYTES)
-    return rows.aggregate(total=Sum(size))["total"] or 0
-
-
 def recent_callers() -> list[str]:
     """Return the callers whose requests were last counted, at most MAX_CALLERS."""
     newest = TokenBucket.objects.values("caller").annotate(at=Max("updated_at")).order_by("-at")
@@ -397,7 +366,6 @@ def rate_use(callers: Sequence[str]) -> dict[tuple[str, str], RateUse]:
 
 COUNT_MS = 1_000
 RETRY_OPEN_RUNS_SECONDS = 5
-RETRY_STORAGE_SECONDS = 60
 
 
 def require_rate(caller: str, rate: Rate) -> None:
@@ -467,27 +435,3 @@ class OpenRunCounts:
 
 
 _counts = process_state.slot(OpenRunCounts)
-
-
-def require_storage(caller: str) -> None:
-    """Check that a caller may upload more bytes.
-
-    Raises:
-        QuotaExceeded: when its uploads have as many bytes as its quota allows.
-    """
-    limit = quotas_of(caller).stored_bytes
-    if limit and stored_bytes(caller) >= limit:
-        raise QuotaExceeded(f"The caller's quota of {limit} stored bytes is used up.", RETRY_STORAGE_SECONDS)
-
-
-def require_upload(caller: str) -> None:
-    """Check that a caller may upload a payload. No run uses it yet, so it counts as unattached.
-
-    Raises:
-        QuotaExceeded: when its unattached payloads, or all its uploads, have too many bytes.
-    """
-    limit = conf.unattached_upload_max_bytes
-    if limit and unattached_bytes(caller, conf.workflow_payload_max_bytes) >= limit:
-        message = f"The caller has uploaded {limit} bytes or more that no run uses yet (UNATTACHED_UPLOADS_MAX_MB)."
-        raise QuotaExceeded(message, RETRY_STORAGE_SECONDS)
-    require_storage(caller)

@@ -32,7 +32,6 @@ from ..core import masking
 from ..core.expressions import resolve_secrets
 from ..core.expressions.json_text import replace_texts
 from ..core.masking import REDACTED
-from ..db import fields
 from ..db.statements import fetch
 from ..settings import conf
 from ..utils import clock, process_state
@@ -300,11 +299,6 @@ def _scalar_texts(value: Any) -> Iterator[str]:
             pending.extend(item.values() if isinstance(item, dict) else item)
         elif isinstance(item, str | int | float) and not isinstance(item, bool):
             yield str(item)
-
-
-def register_decryption() -> None:
-    """Register the function with which the store decrypts the values of rows."""
-    fields.set_decryption(decrypt_masked)
 
 
 def _decrypt(text: str) -> str:

@@ -6,20 +6,17 @@ from typing import Any
 
 from django.db import transaction
 
-from ..access import audit as change_signals
 from ..access.audit import record_access_change
 from ..access.grants import require_tag
 from ..access.models import Tag
 from ..access.permissions import APPLICATION, EVENT_HANDLER, TASK_DEF, WEBHOOK, WORKFLOW_DEF
+from ..access.tags import RATE_LIMIT, metadata_tags, require_valid_tag
 from ..core.errors import Invalid, NotFound
 from ..events.models import EventHandler, Webhook
 from . import commands as definition_commands
 from .models import TaskDefinition, WorkflowDefinition
 
 Document = dict[str, Any]
-Tags = list[Document]
-METADATA, RATE_LIMIT = "METADATA", "RATE_LIMIT"
-MAX_LENGTH = 128
 APPLICATION_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 TAGGED_MODELS = {
     WORKFLOW_DEF: (WorkflowDefinition, "name", "workflow_definition"),
@@ -42,27 +39,6 @@ def list_tags(target: str, name: str) -> list[Document]:
     if config:
         found.append({"key": config["rateLimitKey"], "value": config["concurrentExecLimit"], "type": RATE_LIMIT})
     return found
-
-
-def metadata_tags(target: str, name: str) -> list[Document]:
-    """Return the stored tags of an object, without rate limits."""
-    rows = Tag.objects.filter(object_type=target, object_name=name).order_by("key", "value")
-    return [{"key": row.key, "value": row.value, "type": METADATA} for row in rows]
-
-
-def tags_by_name(target: str, names: Iterable[str]) -> dict[str, list[Document]]:
-    """Return the tags of several objects of one kind by name, in one query. Names without tags are omitted."""
-    rows = Tag.objects.filter(object_type=target, object_name__in=list(names)).order_by("key", "value")
-    found: dict[str, list[Document]] = {}
-    for row in rows:
-        found.setdefault(row.object_name, []).append({"key": row.key, "value": row.value, "type": METADATA})
-    return found
-
-
-def all_tags() -> list[Document]:
-    """Return all distinct tags."""
-    rows = Tag.objects.order_by("key", "value").values_list("key", "value").distinct()
-    return [{"key": key, "value": value, "type": METADATA} for key, value in rows]
 
 
 def add_tags(target: str, name: str, tags: Iterable[Document], by: str) -> None:
@@ -118,36 +94,6 @@ def set_tags(target: str, name: str, tags: list[Document], by: str) -> None:
         removed = [tag for tag in metadata_tags(target, name) if (tag["key"], tag["value"]) not in wanted]
         remove_tags(target, name, removed, by)
         add_tags(target, name, tags, by)
-
-
-def require_valid_tag(tag: Document) -> None:
-    """Check the length of a tag.
-
-    Raises:
-        Invalid: when the key or the value is too long.
-    """
-    if max(len(tag["key"]), len(tag["value"])) > MAX_LENGTH:
-        raise Invalid(f"The key and the value of a tag must have at most {MAX_LENGTH} characters.")
-
-
-def mirror_tags(target: str, name: str, tags: Iterable[Document]) -> None:
-    """Copy the tags of an object that stores them itself, so that grants on tags apply to it.
-
-    Raises:
-        Forbidden: when a grant on one of them gives accesses that the current actor does not have.
-    """
-    tags = [tag for tag in tags if len(tag["key"]) <= MAX_LENGTH and len(tag["value"]) <= MAX_LENGTH]
-    present = set(Tag.objects.filter(object_type=target, object_name=name).values_list("key", "value"))
-    for tag in tags:
-        if (tag["key"], tag["value"]) not in present:
-            require_tag(target, name, tag["key"], tag["value"])
-    Tag.objects.filter(object_type=target, object_name=name).delete()
-    Tag.objects.bulk_create(
-        [Tag(object_type=target, object_name=name, key=tag["key"], value=tag["value"]) for tag in tags],
-        ignore_conflicts=True,
-    )
-    # `bulk_create` sends no signals.
-    change_signals.record_access_change_change_signals()
 
 
 def rate_limit(name: str) -> Document | None:

@@ -10,23 +10,22 @@ Storage of uploaded files: stored in chunks, and deleted by a sweep when no row 
 """
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 from uuid import uuid4
 
 from django.core.files.base import File
 from django.db import transaction
-from django.db.models import Q, TextField
-from django.db.models.functions import Cast
+from django.db.models import F, Q, Sum, TextField
+from django.db.models.functions import Cast, Coalesce, Greatest
 
-from ..access import quotas as quota_checks
 from ..access.authentication import Actor, current_actor, filter_readable_runs, is_allowed, task_target
 from ..access.permissions import DOMAIN, EXECUTE, READ, TASK_DEF, WORKFLOW, WORKFLOW_DEF
-from ..access.quotas import caller_of, current_caller
+from ..access.quotas import caller_of, current_caller, quotas_of
 from ..access.secrets import decrypt_masked, encrypt_masked
 from ..core import errors
-from ..core.errors import Busy, Conflict, Forbidden, Invalid, NotFound, PayloadMissing, PayloadTooLarge
+from ..core.errors import Busy, Conflict, Forbidden, Invalid, NotFound, PayloadMissing, PayloadTooLarge, QuotaExceeded
 from ..core.masking import MARK
 from ..db.fields import dumps, loads, loads_encrypted
 from ..runs.models import Attempt, Run
@@ -155,7 +154,7 @@ def reserve_upload(kind: str) -> str:
         QuotaExceeded: when the actor has uploaded too much.
     """
     caller = current_caller()
-    quota_checks.require_upload(caller)
+    require_upload(caller)
     path, now = f"{kind}/{uuid4()}.json", clock.now()
     stored_payloads.reserve(path, now, now + UPLOAD_BEGIN_MS, caller or None)
     return path
@@ -350,7 +349,7 @@ def save_content(kind: str, content: "File[bytes]", expires_at: int, uploader: s
         QuotaExceeded: when the uploader has stored too much.
         Busy: when the storage cannot be reached.
     """
-    quota_checks.require_storage(uploader)
+    require_storage(uploader)
     path = f"{kind}/{uuid4()}"
     # The row is written first, so that no stored file is without a row.
     stored_payloads.reserve(path, clock.now(), expires_at, uploader or None)
@@ -370,3 +369,59 @@ def save_content(kind: str, content: "File[bytes]", expires_at: int, uploader: s
 def release_content(*paths: str) -> None:
     """Mark files as unused. A later sweep deletes them, after the requests that still read them."""
     stored_payloads.set_expiry(paths, clock.now())
+
+
+KEPT_WITH_OWNER = ("files/", "artifacts/")
+"""Prefixes of the paths of files and artifacts, whose content expires with their run or task."""
+LEAST_BYTES = 64 * 1024
+"""The bytes that an upload counts at least, because each one also has a row."""
+
+
+def stored_bytes_by_caller(callers: Sequence[str]) -> dict[str, int]:
+    """Return the bytes of the payloads and files that each of these callers has uploaded."""
+    rows = StoredPayload.objects.filter(uploader__in=callers).order_by().values_list("uploader")
+    return {str(uploader): total or 0 for uploader, total in rows.annotate(total=Sum("size"))}
+
+
+def stored_bytes(caller: str) -> int:
+    """Return the bytes of the payloads and files that a caller has uploaded."""
+    return StoredPayload.objects.filter(uploader=caller).aggregate(total=Sum("size"))["total"] or 0
+
+
+def unattached_bytes(caller: str, payload_bytes: int) -> int:
+    """Return the bytes of the payloads that a caller has uploaded and no run uses.
+
+    `payload_bytes`: the bytes that an address counts for which nothing has been uploaded yet.
+    """
+    rows = StoredPayload.objects.filter(uploader=caller, expires_at__isnull=False)
+    for prefix in KEPT_WITH_OWNER:
+        rows = rows.exclude(path__startswith=prefix)
+    size = Greatest(Coalesce(F("size"), payload_bytes), LEAST_BYTES)
+    return rows.aggregate(total=Sum(size))["total"] or 0
+
+
+RETRY_STORAGE_SECONDS = 60
+
+
+def require_storage(caller: str) -> None:
+    """Check that a caller may upload more bytes.
+
+    Raises:
+        QuotaExceeded: when its uploads have as many bytes as its quota allows.
+    """
+    limit = quotas_of(caller).stored_bytes
+    if limit and stored_bytes(caller) >= limit:
+        raise QuotaExceeded(f"The caller's quota of {limit} stored bytes is used up.", RETRY_STORAGE_SECONDS)
+
+
+def require_upload(caller: str) -> None:
+    """Check that a caller may upload a payload. No run uses it yet, so it counts as unattached.
+
+    Raises:
+        QuotaExceeded: when its unattached payloads, or all its uploads, have too many bytes.
+    """
+    limit = conf.unattached_upload_max_bytes
+    if limit and unattached_bytes(caller, conf.workflow_payload_max_bytes) >= limit:
+        message = f"The caller has uploaded {limit} bytes or more that no run uses yet (UNATTACHED_UPLOADS_MAX_MB)."
+        raise QuotaExceeded(message, RETRY_STORAGE_SECONDS)
+    require_storage(caller)

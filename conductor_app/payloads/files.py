@@ -16,7 +16,6 @@ from uuid import uuid4
 from django.core.files.base import File
 from django.db import transaction
 
-from ..access import quotas as quota_checks
 from ..access.quotas import current_caller
 from ..core.errors import Conflict, Forbidden, Invalid, NotFound, PayloadTooLarge
 from ..runs.models import Attempt, Run
@@ -24,7 +23,7 @@ from ..settings import conf
 from ..utils import clock
 from . import blob_storage
 from . import store as stored_payloads
-from .commands import DAY_MS, release_content, save_content, storage_errors
+from .commands import DAY_MS, release_content, require_storage, save_content, storage_errors
 from .models import UPLOADED, UPLOADING, FileHandle
 
 MAX_FILES = 100
@@ -53,7 +52,7 @@ def create_handle(run_id: str, attempt_id: str, name: str, content_type: str) ->
         raise NotFound(f"No such workflow found by id: {run_id}")
     if attempt_id and not Attempt.objects.filter(pk=attempt_id, run_id=run_id).exists():
         raise NotFound(f"Task not found for taskId: {attempt_id}")
-    quota_checks.require_storage(uploader := current_caller())
+    require_storage(uploader := current_caller())
     if FileHandle.objects.filter(run_id=run_id).count() >= MAX_FILES_PER_RUN:
         raise Invalid(f"A workflow can have at most {MAX_FILES_PER_RUN} files.")
     now = clock.now()

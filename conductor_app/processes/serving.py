@@ -27,7 +27,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.urls import get_resolver
 from gunicorn.app.wsgiapp import WSGIApplication
 
-from ..access.commands.applications import ensure_first_access
+from ..apps import create_first_access
 from ..celery import app
 from .periodic_jobs import sync_periodic_jobs
 
@@ -46,7 +46,7 @@ def prepare_server() -> Administrator | None:
     if executor.migration_plan(executor.loader.graph.leaf_nodes()):
         call_command("migrate", verbosity=0, interactive=False)
     sync_periodic_jobs()
-    ensure_first_access()
+    create_first_access()
     return None if get_user_model().objects.exists() else _create_administrator()
 
 

@@ -15,12 +15,12 @@ from ..access.authentication import acting_as_owner, current_user_id
 from ..access.grants import require_inline_definition, require_starts
 from ..access.permissions import SCHEDULE
 from ..access.secrets import encrypt_masked
+from ..access.tags import Tags, mirror_tags
 from ..core.cron import ScheduleSlot, parse_timetable
 from ..core.errors import Conflict, Invalid, NotFound
 from ..core.masking import mask_like_before, masked_names_of_document, redact_masked
 from ..core.primitives import derived_id
 from ..definitions import resolved_definitions
-from ..definitions.tags import Tags, mirror_tags
 from ..payloads.commands import refuse_large
 from ..runs.commands import lifecycle as run_commands
 from ..settings import conf

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.common import no_append_slash
 
-from ..access.models import AccessKey, Application, AuditEntry, Grant, Secret, Variable
+from ..access.models import AccessKey, Application, AuditEntry, Client, Grant, Secret, Variable
 from ..access.pages.applications import AccessKeyAdmin, ApplicationAdmin, GrantAdmin
 from ..access.pages.audit import AuditAdmin
 from ..access.pages.quotas import QuotasPage
@@ -59,7 +59,7 @@ from ..schedules.pages.calendar import CalendarPage
 from ..schedules.pages.schedules import SCHEDULES, ScheduleAdmin, ScheduleExecutionAdmin
 from ..settings import conf
 from ..settings import table as conf_table
-from ..taskcluster.models import Artifact, Client, ScopeRole, StandaloneTask, TaskGroup
+from ..taskcluster.models import Artifact, ScopeRole, StandaloneTask, TaskGroup
 from ..taskcluster.pages.artifacts import ArtifactAdmin
 from ..taskcluster.pages.clients import ClientAdmin, ScopeRoleAdmin
 from ..taskcluster.pages.groups import GroupAdmin
@@ -74,7 +74,7 @@ from ..web.pages import Page, in_read_snapshot, name_missing_permission, without
 from ..web.preferences import is_compact, zone_of
 from .palette import PalettePage
 from .preferences import PreferencesPage
-from .sidebar import StatusBarPage, build_sections, page_tabs
+from .sidebar import StatusBarPage, build_sections, page_name, page_tabs
 
 OBJECT_PAGES: tuple[Page, ...] = (
     PlannerPage(),
@@ -245,6 +245,10 @@ class OperatorsSite(AdminSite):
         if available.keys() - UNRESTRICTED_PAGES:
             available["index"] = {"object_name": "index", "admin_url": reverse("admin:index"), "is_exact": True}
         return build_sections(available, request.path, is_taskcluster_used())
+
+    def page_name(self, opts: Any) -> str:
+        """Return the title of a model's list."""
+        return page_name(opts)
 
     def app_index(self, request: HttpRequest, app_label: str, extra_context: Any = None) -> HttpResponse:
         """Redirect Django's page of one app to the overview, because the sidebar does not list apps."""

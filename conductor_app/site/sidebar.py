@@ -19,12 +19,12 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 from django_celery_beat.models import CrontabSchedule, IntervalSchedule, PeriodicTask
 
-from ..access.models import AccessKey, Application, AuditEntry, Grant, Secret, Variable
+from ..access.models import AccessKey, Application, AuditEntry, Client, Grant, Secret, Variable
 from ..definitions.models import TaskDefinition, WorkflowDefinition
 from ..monitoring.queries.health import health_for
 from ..runs.models import Attempt, Run
 from ..schedules.models import Schedule, ScheduleExecution
-from ..taskcluster.models import Artifact, Client, ScopeRole, StandaloneTask, TaskGroup
+from ..taskcluster.models import Artifact, ScopeRole, StandaloneTask, TaskGroup
 from ..web.pages import Page, fragment_response
 
 

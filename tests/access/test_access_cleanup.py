@@ -3,8 +3,8 @@
 import pytest
 from django.contrib.auth.models import User
 
-from conductor_app.access.commands.applications import name_columns
 from conductor_app.access.models import Grant, Tag
+from conductor_app.site.wiring import GRANTED_OBJECTS
 from tests.access.users import create_application, grant_access
 from tests.api_fixtures import Api
 from tests.step_documents import simple
@@ -51,7 +51,7 @@ def api(clock, db) -> Api:
     return Api()
 
 
-COLUMNS = {target: (model, column) for model, (target, column) in name_columns().items()}
+COLUMNS = {target: (model, column) for model, target, column in GRANTED_OBJECTS}
 
 
 def left(target: str, name: str, tagged: str = "") -> list[int]:

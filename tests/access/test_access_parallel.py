@@ -5,11 +5,12 @@ import threading
 import pytest
 from django.db import connection
 
+from conductor_app.access.models import Client
 from conductor_app.taskcluster.auth import commands as clients
 from conductor_app.taskcluster.auth import commands as scope_roles
 from conductor_app.taskcluster.auth import scopes as known
 from conductor_app.taskcluster.auth.commands import ClientSettings
-from conductor_app.taskcluster.models import Client, ScopeRole
+from conductor_app.taskcluster.models import ScopeRole
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

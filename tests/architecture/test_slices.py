@@ -192,6 +192,7 @@ def test_no_two_folders_import_each_other():
 
 
 LOCAL_IMPORTS = {
+    "site/wiring.py": "the built-in workers are loaded with their first task",
     "apps.py": "models and signal handlers can be imported only when the app is ready",
     "wsgi.py": "the settings module is named first",
     "processes/gunicorn_config.py": "a worker process imports them, not the arbiter",

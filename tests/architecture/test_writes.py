@@ -5,7 +5,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from conductor_app import models
+from django.apps import apps
+
 from tests.architecture.modules import imports, modules, relative
 
 READERS = ("queries", "serializers", "api", "pages", "editor", "workers", "explanations", "timeline", "search")
@@ -27,7 +28,7 @@ OWNED_BY_PAGES = {
     "GroupProfile",
     "AccessRevision",
 }
-OWNED = {name for name in models.__all__ if name not in OWNED_BY_PAGES}
+OWNED = {model.__name__ for model in apps.get_app_config("conductor").get_models()} - OWNED_BY_PAGES
 STORE_TABLES = {
     "Run", "Task", "Attempt", "HistoryEntry", "TaskLog", "Message", "InboxMessage", "StandaloneTask", "Dependency",
     "PulseMessage", "StoredPayload", "PayloadReference", "CachedResult", "WebhookWait", "WebhookPaths",

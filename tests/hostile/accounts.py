@@ -11,10 +11,10 @@ from django.test import Client as TestClient
 
 from conductor_app.access import tokens
 from conductor_app.access import tokens as access_keys
+from conductor_app.access.models import Client
 from conductor_app.access.permissions import ensure_system_roles, role_group
 from conductor_app.taskcluster.auth.commands import ClientSettings, create_client
 from conductor_app.taskcluster.auth.scopes import NEVER_EXPIRES
-from conductor_app.taskcluster.models import Client
 
 CSRF_TOKEN = "hostile0" * 4
 ROLES = ("ADMIN", "USER", "WORKER", "USER_READ_ONLY", "WORKFLOW_MANAGER", "METADATA_MANAGER", "APPLICATION_MANAGER")

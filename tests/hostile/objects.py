@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from http.client import HTTPConnection
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlsplit
 
 from django.apps import apps
 from django.contrib.auth.models import Group, User
 
-from conductor_app import models
 from conductor_app.alerts.commands import create_target, save_alert, save_view
 from conductor_app.bulk import commands as bulk_commands
 from conductor_app.bulk.commands import BulkRequest
@@ -25,6 +25,7 @@ from tests.hostile.endpoints import PAGES, PARAMETER, Endpoint
 SECRET_NAME, SECRET_VALUE = "HOSTILE", "hostile-secret-value-4711"
 NEWEST = 60
 MODEL_OF_PAGE = re.compile(r"/admin/(conductor|auth|django_celery_beat)/(\w+)/")
+models = SimpleNamespace(**{model.__name__: model for model in apps.get_app_config("conductor").get_models()})
 MODELS_OF_PARAMETERS = {
     "attempt_id": models.Attempt, "event_id": models.EventDelivery, "workflow": models.Run, "run_id": models.Run,
     "workflow_id": models.Run, "operation_id": models.BulkOperation, "view_id": models.SavedView,

@@ -6,10 +6,10 @@ import stat
 import pytest
 from django.core.management import CommandError
 
-from conductor_app.access.models import AuditEntry
+from conductor_app.access.models import AuditEntry, Client
 from conductor_app.taskcluster.auth.commands import ClientSettings, create_client, create_role
 from conductor_app.taskcluster.auth.scopes import NEVER_EXPIRES, decrypt_token
-from conductor_app.taskcluster.models import Client, ScopeRole
+from conductor_app.taskcluster.models import ScopeRole
 from tests.clients.live_server import running_server
 from tests.importers.commands import execute
 from tests.recording_web_server import json_answer, running_web_server

@@ -3,15 +3,14 @@
 import pytest
 from django.core.management import call_command
 
-from conductor_app.access.commands.applications import ensure_first_access
-from conductor_app.access.models import AuditEntry
+from conductor_app.access.models import AuditEntry, Client
 from conductor_app.core.errors import Conflict, Invalid, NotFound
 from conductor_app.processes.sweeps import prune_finished
 from conductor_app.taskcluster.auth import commands as clients
 from conductor_app.taskcluster.auth import commands as scope_roles
 from conductor_app.taskcluster.auth import scopes as known
-from conductor_app.taskcluster.auth.commands import ClientSettings
-from conductor_app.taskcluster.models import Client, ScopeRole
+from conductor_app.taskcluster.auth.commands import ClientSettings, ensure_first_access
+from conductor_app.taskcluster.models import ScopeRole
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 WANTED = ClientSettings(["b", "a", "b"], known.NEVER_EXPIRES, "a fleet")

@@ -4,11 +4,11 @@ import re
 
 import pytest
 
-from conductor_app.access.models import AuditEntry
+from conductor_app.access.models import AuditEntry, Client
 from conductor_app.taskcluster.auth import commands as scope_roles
 from conductor_app.taskcluster.auth import scopes as known
 from conductor_app.taskcluster.auth.commands import ClientSettings, create_client
-from conductor_app.taskcluster.models import Client, ScopeRole
+from conductor_app.taskcluster.models import ScopeRole
 from tests.page_text import html, page_text
 
 ADD = "/admin/conductor/client/add/"

@@ -3,6 +3,7 @@
 import pytest
 from django.test import RequestFactory
 
+from conductor_app.access.models import Client
 from conductor_app.core.errors import Forbidden, Invalid, Unauthenticated
 from conductor_app.taskcluster.auth import scopes as clients
 from conductor_app.taskcluster.auth import signatures as temporary_credentials
@@ -23,7 +24,6 @@ from conductor_app.taskcluster.auth.signatures import (
     identify_caller,
     signed_request_of,
 )
-from conductor_app.taskcluster.models import Client
 from conductor_app.utils import clock as product_clock
 from tests.runs.test_statements import Counted
 

@@ -1,50 +1,19 @@
-"""Commands on applications, the first access to a server, and what is left of deleted objects.
-
-Commands on applications, their roles and their keys.
-
-Initial access of a server: the root client of its environment, and the role of anonymous callers.
-
-Deletion of the grants and tags of deleted objects, so that a new object of the same name does not inherit them.
-"""
+"""Commands on applications, their roles and their keys; and the deletion of the grants of deleted objects."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from django.contrib.auth import get_user_model
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Model
 from django.db.models.signals import post_delete
 
-from ...ai.models import Integration, Prompt
 from ...core.errors import NotFound
-from ...definitions.models import SchemaDefinition, TaskDefinition, WorkflowDefinition
-from ...events.models import EventHandler, Webhook
-from ...schedules.models import Schedule
-from ...settings import conf
-from ...taskcluster.auth.commands import ClientSettings, create_client, reset_token
-from ...taskcluster.auth.scopes import ANONYMOUS_ROLE_SCOPE, ASSUME_PREFIX, NEVER_EXPIRES, decrypt_token
-from ...taskcluster.models import Client, ScopeRole
 from ...utils import clock
-from .. import secrets as vault
 from .. import tokens as access_keys
 from ..audit import record_access_change
 from ..grants import require_group_permissions, require_user_permissions
-from ..models import AccessKey, Application, Grant, Secret, Tag, Variable
-from ..permissions import (
-    APPLICATION,
-    EVENT_HANDLER,
-    INTEGRATION_PROVIDER,
-    PROMPT,
-    SCHEDULE,
-    SCHEMA,
-    SECRET,
-    TASK_DEF,
-    USER,
-    VARIABLE,
-    WEBHOOK,
-    WORKFLOW_DEF,
-    role_group,
-)
+from ..models import AccessKey, Application, Grant, Tag
+from ..permissions import WEBHOOK, role_group
 
 KIND = "application"
 
@@ -190,80 +159,20 @@ def _key(id: str, key_id: str) -> AccessKey:
     return found
 
 
-FIRST_SCOPES_OF_ANYBODY = ["queue:get-artifact:public/*"]
+def delete_grants_with(model: type[Model], target_type: str, column: str = "name") -> None:
+    """Delete the grants and tags of an object with its row, so that a new object of its name does not inherit them.
 
+    `column`: the column with the name that grants use.
+    """
 
-def ensure_first_access() -> None:
-    """Create the missing parts of the initial access, once the tables exist."""
-    if not {Client._meta.db_table, ScopeRole._meta.db_table} <= set(connection.introspection.table_names()):
-        return
-    _ensure_first_role()
-    _ensure_root_client()
+    def delete_leftovers(instance: Model, **_: Any) -> None:
+        name = getattr(instance, column)
+        # A definition exists until its last version is deleted.
+        if not model._default_manager.filter(**{column: name}).exists():
+            Grant.objects.filter(target_type=target_type, target_id=name).delete()
+            # Tags name a webhook by its id.
+            tagged = instance.pk if target_type == WEBHOOK else name
+            Tag.objects.filter(object_type=target_type, object_name=tagged).delete()
 
-
-def _ensure_first_role() -> None:
-    """Let anonymous callers read public artifacts, if there are no roles and clients yet."""
-    if not ScopeRole.objects.exists() and not Client.objects.exists():
-        now, description = clock.now(), "Scopes of anonymous callers."
-        role = ANONYMOUS_ROLE_SCOPE.removeprefix(ASSUME_PREFIX)
-        ScopeRole.objects.create(
-            id=role, scopes=FIRST_SCOPES_OF_ANYBODY, description=description, created_at=now, updated_at=now
-        )
-
-
-def _ensure_root_client() -> None:
-    """Create the root client that the server's environment defines, with all scopes, or set its token."""
-    id, token = conf.taskcluster_root_client_id, conf.taskcluster_root_access_token
-    if not id:
-        return
-    row = Client.objects.filter(pk=id).first()
-    if row is None:
-        everything = ClientSettings(["*"], NEVER_EXPIRES, "Defined in the server's environment.")
-        create_client(id, everything, "environment", token=token)
-    elif not _has_token(row, token):
-        reset_token(id, "environment", token=token)
-
-
-def _has_token(row: Client, token: str) -> bool:
-    try:
-        return decrypt_token(row.id, row.sealed) == token
-    except vault.DecryptionFailed:
-        return False
-
-
-NAMES: dict[type[Model], tuple[str, str]] = {
-    WorkflowDefinition: (WORKFLOW_DEF, "name"),
-    TaskDefinition: (TASK_DEF, "name"),
-    Schedule: (SCHEDULE, "name"),
-    EventHandler: (EVENT_HANDLER, "name"),
-    SchemaDefinition: (SCHEMA, "name"),
-    Secret: (SECRET, "name"),
-    Variable: (VARIABLE, "name"),
-    Webhook: (WEBHOOK, "name"),
-    Integration: (INTEGRATION_PROVIDER, "name"),
-    Prompt: (PROMPT, "name"),
-    Application: (APPLICATION, "id"),
-}
-"""The target type in grants and tags, and the name column, of each model."""
-
-
-def connect_cleanup_signals() -> None:
-    """Connect the deletion signals of all models that can be granted."""
-    for model in name_columns():
-        post_delete.connect(_on_removal, sender=model, dispatch_uid=f"leftovers of {model.__name__}")
-
-
-def name_columns() -> dict[type[Model], tuple[str, str]]:
-    """Return NAMES with Django's user model."""
-    return {**NAMES, get_user_model(): (USER, "username")}
-
-
-def _on_removal(sender: type[Model], instance: Model, **_: Any) -> None:
-    target, column = name_columns()[sender]
-    name = getattr(instance, column)
-    # A definition exists until its last version is deleted.
-    if not sender._default_manager.filter(**{column: name}).exists():
-        Grant.objects.filter(target_type=target, target_id=name).delete()
-        # Tags name a webhook by its id.
-        tagged = instance.pk if target == WEBHOOK else name
-        Tag.objects.filter(object_type=target, object_name=tagged).delete()
+    uid = f"leftovers of {model.__name__}"
+    post_delete.connect(delete_leftovers, sender=model, weak=False, dispatch_uid=uid)

@@ -7,7 +7,6 @@ from django.db import transaction
 
 from ...core.errors import Conflict, Forbidden, Invalid, NotFound
 from ...db.fields import strip_nul
-from ...definitions.tags import Tags, metadata_tags, mirror_tags, require_valid_tag
 from ...utils import clock
 from .. import audit
 from .. import secrets as environment_variables
@@ -16,6 +15,7 @@ from .. import secrets as secret_cache
 from .. import secrets as vault
 from ..models import Secret, Variable
 from ..permissions import SECRET, VARIABLE
+from ..tags import Tags, metadata_tags, mirror_tags, require_valid_tag
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,255}")
 MAX_BYTES = 65_535

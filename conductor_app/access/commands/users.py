@@ -22,8 +22,7 @@ from django.db.models import Q, QuerySet
 
 from ...core.errors import Conflict, Forbidden, Invalid, NotFound
 from ...utils import clock
-from .. import audit as change_signals
-from ..audit import record_access_change
+from ..audit import announce_access_change, record_access_change
 from ..authentication import Actor, current_actor
 from ..grants import require_grant, require_group_permissions, require_rights
 from ..models import Grant, GroupProfile, UserProfile
@@ -157,7 +156,7 @@ def _insert_grants(
         ignore_conflicts=True,
     )
     # `bulk_create` sends no signals.
-    change_signals.record_access_change_change_signals()
+    announce_access_change()
 
 
 def _filter_subject(subject: Subject) -> QuerySet[Grant]:

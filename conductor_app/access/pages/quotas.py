@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...core.errors import Invalid, RequestRefused
+from ...payloads import commands
 from ...utils import clock
 from ...web.badges import format_count, format_size
 from ...web.pages import Page, require_permission, show_refusal
@@ -126,7 +127,7 @@ def _name_callers(keys: Sequence[str]) -> Iterator[QuotaCaller]:
 
 def _build_lines(callers: Sequence[QuotaCaller], rows: dict[str, CallerQuota]) -> list[dict[str, Any]]:
     keys, user_ids = [each.key for each in callers], [each.user_id for each in callers if each.user_id]
-    open_runs, stored = quota_use.open_runs_by_user(user_ids), quota_use.stored_bytes_by_caller(keys)
+    open_runs, stored = quota_use.open_runs_by_user(user_ids), commands.stored_bytes_by_caller(keys)
     rates, now = quota_use.rate_use(keys), clock.now()
     lines = []
     for caller in callers:

@@ -1,5 +1,6 @@
 """Users and groups on Django's own pages. Changes are also recorded in the audit log."""
 
+from collections.abc import Callable
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -14,7 +15,6 @@ from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy
 
-from ...site.sidebar import page_name
 from ...web.badges import relative_time
 from ..audit import record_access_change
 from ..grants import may_give
@@ -83,12 +83,19 @@ SUBJECT_LABELS = {
 
 
 class PermissionCheckboxes(CheckboxSelectMultiple):
-    """A checkbox for each permission that the server checks, grouped by object type."""
+    """A checkbox for each permission that the server checks, grouped by object type.
+
+    `page_name`: returns the name of the list of a model.
+    """
+
+    def __init__(self, page_name: Callable[[Any], str]) -> None:
+        super().__init__()
+        self.page_name = page_name
 
     def create_option(self, name: str, value: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
         option = super().create_option(name, value, *args, **kwargs)
         verb, _, subject = value.instance.codename.partition("_")
-        about = SUBJECT_LABELS.get(subject) or page_name(value.instance.content_type.model_class()._meta)
+        about = SUBJECT_LABELS.get(subject) or self.page_name(value.instance.content_type.model_class()._meta)
         attributes = {"label": ACTION_LABELS[verb], "rank": [*ACTION_LABELS].index(verb), "about": str(about)}
         return option | attributes | {"permission": _permission_name(value.instance)}
 
@@ -119,14 +126,16 @@ def _option_group(name: str, options: list[dict[str, Any]]) -> dict[str, Any]:
 class CheckboxAdmin:
     """Mixin that selects groups and permissions by checkboxes, which keyboards and screen readers can reach."""
 
+    admin_site: Any
     filter_horizontal = ()
     permission_field = ""
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest | None = None, **kwargs: Any) -> Any:
-        widget = CheckboxSelectMultiple if db_field.name == "groups" else PermissionCheckboxes
-        field = super().formfield_for_manytomany(db_field, request, widget=widget(), **kwargs)  # type: ignore[misc]
+        is_groups = db_field.name == "groups"
+        widget = CheckboxSelectMultiple() if is_groups else PermissionCheckboxes(self.admin_site.page_name)
+        field = super().formfield_for_manytomany(db_field, request, widget=widget, **kwargs)  # type: ignore[misc]
         # A user can give only permissions that it has itself.
-        if db_field.name != "groups":
+        if not is_groups:
             field.queryset = _required_permissions().filter(pk__in=_held_permission_ids())
         else:
             held = [group.pk for group in Group.objects.all() if may_give(read_group_permission_set(group.pk))]

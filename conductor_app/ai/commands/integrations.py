@@ -15,6 +15,7 @@ from ...access import audit
 from ...access.models import Grant, Tag
 from ...access.permissions import INTEGRATION, INTEGRATION_PROVIDER
 from ...access.secrets import DecryptionFailed, decrypt, encrypt, is_current
+from ...access.tags import Tags, mirror_tags
 from ...core.ai import (
     AI_MODEL,
     API_KEY_NAMES,
@@ -32,7 +33,6 @@ from ...core.ai import (
 )
 from ...core.errors import Conflict, Invalid, NotFound, ValidationError, ValidationFailed
 from ...core.masking import REDACTED
-from ...definitions.tags import Tags, mirror_tags
 from ...utils import clock
 from ..models import Integration, IntegrationModel, Prompt
 from ..queries.usage import environment_integrations

@@ -13,9 +13,9 @@ from django.db import IntegrityError, transaction
 
 from ...access import audit
 from ...access.permissions import PROMPT
+from ...access.tags import Tags, mirror_tags
 from ...core.ai import permits_model, placeholders, prompt_errors
 from ...core.errors import Conflict, Invalid, NotFound, ValidationError, ValidationFailed
-from ...definitions.tags import Tags, mirror_tags
 from ...utils import clock, process_state
 from ...utils.process_state import Wiring
 from ..models import IntegrationModel, ModelCall, Prompt

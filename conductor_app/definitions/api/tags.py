@@ -5,7 +5,9 @@ from typing import Any
 
 from django.http import HttpResponse
 
+from ...access import tags as access_tags
 from ...access.permissions import APPLICATION, TASK_DEF, UPDATE, WORKFLOW_DEF
+from ...access.tags import Tags
 from ...core.document.fields import RATE_LIMIT
 from ...core.errors import NotFound
 from ...web.api import requests as request_body
@@ -23,7 +25,6 @@ from ...web.api.permissions import (
 from ...web.api.requests import errors_under, read_request
 from ...web.api.view import ConductorRequest, ConductorView
 from .. import tags
-from ..tags import Tags
 from .serializers import read_tags, subtract_tags
 
 can_update_workflow = requires(UPDATE, WORKFLOW_DEF, targets.named_in_address(WORKFLOW_DEF, "name"))
@@ -39,7 +40,7 @@ def save_given_tags(target: str, document: dict[str, Any], given: tuple[Tags, bo
 
 def requested_tags(request: ConductorRequest, target: str, name: str) -> dict[str, Tags]:
     """Return the tags of a definition as its field `tags`, if the request asks for them, as the Go SDK does."""
-    return {"tags": tags.metadata_tags(target, name)} if request.query.flag("metadata", False) else {}
+    return {"tags": access_tags.metadata_tags(target, name)} if request.query.flag("metadata", False) else {}
 
 
 class AllTags(ConductorView):
@@ -50,7 +51,7 @@ class AllTags(ConductorView):
     }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        return Json(tags.all_tags())
+        return Json(access_tags.all_tags())
 
 
 class WorkflowTags(ConductorView):

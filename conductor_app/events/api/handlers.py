@@ -9,6 +9,7 @@ from django.http import HttpResponse
 
 from ...access.authentication import filter_readable
 from ...access.permissions import DELETE, EVENT_HANDLER, READ
+from ...access.tags import tags_by_name
 from ...core.document.fields import (
     ChoiceOf,
     FieldSpec,
@@ -27,7 +28,6 @@ from ...core.validation.checks import read_handler
 from ...core.validation.lint_unknown_fields import lint_document
 from ...definitions.api.tags import WorkflowTags
 from ...definitions.resolved_definitions import check_handler
-from ...definitions.tags import tags_by_name
 from ...web.api import requests as request_body
 from ...web.api import targets
 from ...web.api.documents import TAG, TAGS, fields_of_type

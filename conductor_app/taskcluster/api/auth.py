@@ -14,6 +14,7 @@ from django.db.models.functions import Left
 from django.db.models.lookups import Exact
 from django.http import HttpResponse
 
+from ...access.models import Client
 from ...core.errors import Unauthenticated
 from ..auth import commands as clients
 from ..auth import commands as scope_roles
@@ -21,7 +22,7 @@ from ..auth.commands import ClientSettings
 from ..auth.scopes import expand_scopes_clients as expand_scopes
 from ..auth.scopes import scope_set
 from ..auth.signatures import HawkRequest, identify_caller
-from ..models import Client, ScopeRole
+from ..models import ScopeRole
 from ..queries.tasks import format_timestamp
 from .base import PAGE_QUERY_OPTIONS, Json, NoContent, PageOptions, parse_page, parse_timestamp
 from .view import (

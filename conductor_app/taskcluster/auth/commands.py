@@ -9,16 +9,27 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 
-from ...access import audit as change_signals
 from ...access import secrets as vault
-from ...access.audit import record_access_change
+from ...access.audit import announce_access_change, record_access_change
+from ...access.models import Client
 from ...core.errors import Conflict, Forbidden, Invalid, NotFound
+from ...settings import conf
 from ...utils import clock
-from ..models import Client, ScopeRole
+from ..models import ScopeRole
 from . import scopes as known_clients
-from .scopes import ALL_SCOPES, ASSUME_PREFIX, SCOPE_PATTERN, assumes_itself, expand_scopes, fill_in_star
+from .scopes import (
+    ALL_SCOPES,
+    ANONYMOUS_ROLE_SCOPE,
+    ASSUME_PREFIX,
+    NEVER_EXPIRES,
+    SCOPE_PATTERN,
+    assumes_itself,
+    decrypt_token,
+    expand_scopes,
+    fill_in_star,
+)
 from .scopes import MAX_ID_LENGTH as SCOPE_ROLES_MAX_ID_LENGTH
 from .signatures import CLIENT_ID_PATTERN
 
@@ -275,7 +286,7 @@ def delete_role(id: str, by: str, reason: str = "") -> None:
 
 def _lock_access_revision() -> None:
     """Serialize changes of roles by a write: two roles saved at the same time could assume each other."""
-    change_signals.record_access_change_change_signals()
+    announce_access_change()
 
 
 def check_role(
@@ -348,3 +359,44 @@ def reencrypt_access_tokens() -> int:
             again = known_clients.encrypt_token(row.id, known_clients.decrypt_token(row.id, row.sealed))
             count += Client.objects.filter(pk=row.id, sealed=row.sealed).update(sealed=again)
     return count
+
+
+FIRST_SCOPES_OF_ANYBODY = ["queue:get-artifact:public/*"]
+
+
+def ensure_first_access() -> None:
+    """Create the missing parts of the initial access, once the tables exist."""
+    if not {Client._meta.db_table, ScopeRole._meta.db_table} <= set(connection.introspection.table_names()):
+        return
+    _ensure_first_role()
+    _ensure_root_client()
+
+
+def _ensure_first_role() -> None:
+    """Let anonymous callers read public artifacts, if there are no roles and clients yet."""
+    if not ScopeRole.objects.exists() and not Client.objects.exists():
+        now, description = clock.now(), "Scopes of anonymous callers."
+        role = ANONYMOUS_ROLE_SCOPE.removeprefix(ASSUME_PREFIX)
+        ScopeRole.objects.create(
+            id=role, scopes=FIRST_SCOPES_OF_ANYBODY, description=description, created_at=now, updated_at=now
+        )
+
+
+def _ensure_root_client() -> None:
+    """Create the root client that the server's environment defines, with all scopes, or set its token."""
+    id, token = conf.taskcluster_root_client_id, conf.taskcluster_root_access_token
+    if not id:
+        return
+    row = Client.objects.filter(pk=id).first()
+    if row is None:
+        everything = ClientSettings(["*"], NEVER_EXPIRES, "Defined in the server's environment.")
+        create_client(id, everything, "environment", token=token)
+    elif not _has_token(row, token):
+        reset_token(id, "environment", token=token)
+
+
+def _has_token(row: Client, token: str) -> bool:
+    try:
+        return decrypt_token(row.id, row.sealed) == token
+    except vault.DecryptionFailed:
+        return False

@@ -20,11 +20,12 @@ from typing import Any
 
 from ...access import permissions as permission_cache
 from ...access import secrets as vault
+from ...access.models import Client
 from ...access.permissions import NamePatterns, name_patterns
 from ...access.tokens import derive_keys
 from ...core.errors import Forbidden
 from ...settings import conf
-from ..models import Client, ScopeRole
+from ..models import ScopeRole
 
 Expression = str | Mapping[str, Any]
 ALL_SCOPES = "*"

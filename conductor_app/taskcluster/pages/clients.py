@@ -19,6 +19,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from ...access.models import Client
 from ...core.errors import RequestRefused
 from ...web.badges import relative_time
 from ...web.pages import ReadOnlyAdmin
@@ -26,7 +27,7 @@ from ..auth import commands as clients
 from ..auth import commands as scope_roles
 from ..auth.commands import ClientSettings
 from ..auth.scopes import expand_scopes_clients as expand_scopes
-from ..models import Client, ScopeRole
+from ..models import ScopeRole
 
 
 class ScopesField(forms.CharField):

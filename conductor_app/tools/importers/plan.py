@@ -16,6 +16,7 @@ from typing import Any
 
 from django.db import DatabaseError
 
+from ...access import tags as access_tags
 from ...access.commands import secrets as secrets_and_variables
 from ...access.permissions import EVENT_HANDLER, TASK_DEF, WORKFLOW_DEF
 from ...core.document.fields import DocumentPosition
@@ -154,12 +155,12 @@ class TagKind(DefinitionKind):
         position = DocumentPosition("tags")
         found = parse_tags(given.get("tags"), position)
         require_none(position.validation_errors)
-        wanted = [tag for tag in found if tag["type"] == tags.METADATA]
+        wanted = [tag for tag in found if tag["type"] == access_tags.METADATA]
         return PlannedObject(f"{given['of']} {given['name']}", {**given, "tags": wanted})
 
     def current(self, wanted: PlannedObject) -> Document | None:
         document = wanted.document
-        present = tags.metadata_tags(TAGGED[document["of"]], document["name"])
+        present = access_tags.metadata_tags(TAGGED[document["of"]], document["name"])
         missing = [tag for tag in document["tags"] if tag not in present]
         return None if missing else document
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from ...access.models import Client
 from ...core.errors import Invalid, RequestRefused
 from ...definitions.sources.kinds import DefinitionKind, Document, PlanContext, PlannedObject, describe_elements
 from ...settings import conf
@@ -22,7 +23,7 @@ from ...taskcluster.auth import commands as clients
 from ...taskcluster.auth import commands as scope_roles
 from ...taskcluster.auth.commands import ClientSettings
 from ...taskcluster.auth.scopes import expand_scopes
-from ...taskcluster.models import Client, ScopeRole
+from ...taskcluster.models import ScopeRole
 from ...utils import clock
 from .plan import CompatibilityFinding, ImportPlan, PlannedItem, Verdict
 from .source import AccessDenied, NotOffered, SourceError

@@ -1,0 +1,109 @@
+"""Connects the slices at the start of a process. A deleted slice needs only its lines in this package."""
+
+from typing import Any
+
+from django.apps import apps
+from django.contrib.auth import get_user_model
+from django.db.models import Model
+from django.db.models.signals import post_migrate
+
+from ..access import audit
+from ..access.commands.applications import delete_grants_with
+from ..access.models import Application, Secret, Variable
+from ..access.permissions import (
+    APPLICATION,
+    EVENT_HANDLER,
+    INTEGRATION_PROVIDER,
+    PROMPT,
+    SCHEDULE,
+    SCHEMA,
+    SECRET,
+    TASK_DEF,
+    USER,
+    VARIABLE,
+    WEBHOOK,
+    WORKFLOW_DEF,
+    ensure_system_roles,
+)
+from ..access.secrets import decrypt_masked
+from ..access.sign_in.throttle import connect_sign_in_signals
+from ..ai import wiring as ai
+from ..ai.models import Integration, Prompt
+from ..core.step_types import unregister_ai_types
+from ..core.step_types.worker_tasks import EventStep, HttpPollStep, HttpStep, JdbcStep, KafkaPublishStep
+from ..db import fields
+from ..definitions.models import SchemaDefinition, TaskDefinition, WorkflowDefinition
+from ..events.models import EventHandler, Webhook
+from ..processes import job_trigger, message_handlers
+from ..processes.periodic_jobs import sync_periodic_jobs
+from ..schedules.models import Schedule
+from ..settings import conf
+from ..system_tasks import registry
+from ..taskcluster.auth.commands import ensure_first_access
+from ..taskcluster.models import ScopeRole
+from ..telemetry import spans
+
+GRANTED_OBJECTS: tuple[tuple[type[Model], str, str], ...] = (
+    (get_user_model(), USER, "username"),
+    (Application, APPLICATION, "id"),
+    (Secret, SECRET, "name"),
+    (Variable, VARIABLE, "name"),
+    (WorkflowDefinition, WORKFLOW_DEF, "name"),
+    (TaskDefinition, TASK_DEF, "name"),
+    (SchemaDefinition, SCHEMA, "name"),
+    (EventHandler, EVENT_HANDLER, "name"),
+    (Webhook, WEBHOOK, "name"),
+    (Schedule, SCHEDULE, "name"),
+    (Integration, INTEGRATION_PROVIDER, "name"),
+    (Prompt, PROMPT, "name"),
+)
+"""The models whose rows can be granted, with their target type in grants and the column with the name there."""
+
+SYSTEM_TASKS = (HttpStep.type, HttpPollStep.type, JdbcStep.type, EventStep.type, KafkaPublishStep.type)
+"""The types of tasks that `load_system_workers` returns the workers of."""
+
+
+def connect() -> None:
+    """Connect signal handlers, triggers and what slices register with one another."""
+    spans.start_tracing(conf.traces_endpoint)
+    fields.set_decryption(decrypt_masked)
+    audit.connect_access_signals()
+    connect_sign_in_signals()
+    for model, target_type, column in GRANTED_OBJECTS:
+        delete_grants_with(model, target_type, column)
+    message_handlers.connect_handlers()
+    job_trigger.connect_triggers()
+    audit.announce_changes_of(ScopeRole)
+    registry.register_workers(SYSTEM_TASKS, load_system_workers)
+    ai.connect()
+    if not registry.slow_queues():
+        unregister_ai_types()
+    # The last app: when it has migrated, all tables and permissions exist.
+    last = apps.get_app_config("django_celery_beat")
+    for prepare in (update_periodic_jobs, update_roles, create_first_access):
+        post_migrate.connect(prepare, sender=last)
+
+
+def update_periodic_jobs(**_: Any) -> None:
+    """Write the periodic jobs to the tables of django-celery-beat."""
+    sync_periodic_jobs()
+
+
+def update_roles(**_: Any) -> None:
+    """Create or update the groups of predefined roles, with the permissions that migrations have created."""
+    ensure_system_roles()
+
+
+def create_first_access(**_: Any) -> None:
+    """Create the configured Taskcluster client, and the role of all callers."""
+    ensure_first_access()
+
+
+def load_system_workers() -> Any:
+    """Return the workers of HTTP, SQL, Kafka and events, imported at their first use."""
+    from ..system_tasks.http import Http
+    from ..system_tasks.http_poll import HttpPoll
+    from ..system_tasks.publishing import EventWorker, KafkaPublish
+    from ..system_tasks.sql import Jdbc
+
+    return (Http(), HttpPoll(), Jdbc(), EventWorker(), KafkaPublish())
