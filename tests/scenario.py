@@ -8,6 +8,7 @@ from django.test import TestCase
 from conductor_app.core.decision_context import conductor_status
 from conductor_app.core.reports import Report
 from conductor_app.definitions import commands as definition_commands
+from conductor_app.definitions import validation
 from conductor_app.processes import sweeps
 from conductor_app.runs.commands import lifecycle as run_commands
 from conductor_app.runs.commands import repair as run_commands_repair
@@ -31,7 +32,7 @@ def register_definitions(*documents: Document, tasks: Iterable[Document] = ()) -
     if policies := list(tasks):
         definition_commands.save_tasks(policies, ACTOR)
     for document in documents:
-        assert not (validation_errors := definition_commands.validate_workflow(document)), validation_errors
+        assert not (validation_errors := validation.validate_workflow(document)), validation_errors
         definition_commands.save_workflow(document, ACTOR, overwrite=True)
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from importlib.util import find_spec
 
+from ..alerts.subjects import register_subject
+from ..core.alerts import BUDGET
 from ..core.step_types.ai import (
     CallMcpToolStep,
     ListMcpToolsStep,
@@ -15,11 +17,14 @@ from ..core.step_types.ai import (
     LlmStoreEmbeddings,
     LlmTextComplete,
 )
+from ..definitions.lint_context import ModelNames, register_model_names
 from ..settings import conf
 from ..system_tasks.registry import BuiltInWorker, register_workers
+from .budget_alerts import BudgetSubject
 from .commands.budgets import connect_model_limits
 from .commands.prompts import Testers, register_testers
 from .queries.budgets import connect_budget_holds
+from .queries.usage import names_and_models, prompt_names
 
 PACKAGES = ("openai", "anthropic", "httpx2", "httpcore2", "mcp", "numpy")
 """Packages of the extra `ai`. If one is missing, the server executes no AI task."""
@@ -38,9 +43,11 @@ STEP_TYPES = (
 
 
 def connect() -> None:
-    """Connect budgets, the trials of pages, and the workers of AI tasks."""
+    """Connect budgets, alerts on them, the names for lint, the trials of pages, and the workers of AI tasks."""
     connect_model_limits()
     connect_budget_holds()
+    register_subject(BUDGET, BudgetSubject())
+    register_model_names(ModelNames(names_and_models, prompt_names))
     register_testers(load_testers)
     if executes_ai_tasks():
         register_workers([step_type.type for step_type in STEP_TYPES], load_workers, are_slow=True)

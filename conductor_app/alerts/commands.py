@@ -1,27 +1,20 @@
-"""Commands on saved views and alerts, and the check that runs once a minute. Alerts are sent through the outbox.
+"""Commands on saved views, alerts and their targets, and the check of alerts, which runs once a minute.
 
-Commands on alert targets. Their secrets are stored encrypted; pages, logs and the audit log never contain them.
-
-Digests by email: subscriptions of users, and the sweep that sends them through the outbox.
+Notifications are sent through the outbox. The secrets of targets are stored encrypted; pages, logs and the audit log
+never contain them.
 """
 
 import json
 import secrets
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 from typing import Any
-from zoneinfo import ZoneInfo
 
-from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
-from django.utils import timezone
 
 from ..access import audit
 from ..access import secrets as vault
-from ..access.models import DigestSubscription
-from ..ai.models import ModelBudget
 from ..bulk import selections
 from ..core.alerts import (
     BUDGET,
@@ -43,14 +36,17 @@ from ..core.alerts import (
 )
 from ..core.errors import Conflict, Invalid, NotFound
 from ..runs.models import ALERT, PUBLISH
-from ..runs.store import due as outbox_messages
+from ..runs.store.due import send
 from ..runs.store.overdue import handle_each
 from ..utils import clock, randomness
-from ..utils.formatting import DAY
 from .models import Alert, AlertFiring, AlertTarget, SavedView
-from .queries import collect_digest, digest_body, digest_subject, measure_alert, newest_failure, rule_of
+from .queries import measure_alert, newest_failure, rule_of
+from .subjects import subject_of
 
 MAX_TARGETS = 100
+MAX_VIEWS = 200
+MAX_ALERT_TARGETS = 10
+RETENTION_MS = 90 * 86_400_000
 
 
 def create_target(kind: str, name: str, given: Mapping[str, str], by: str, reason: str = "") -> AlertTarget:
@@ -182,7 +178,7 @@ def send_notice(target: AlertTarget, notice: AlertNotice, alert: Alert | None) -
     facts = {"sink": ALERT, "id": secrets.token_hex(16), "target": target.pk, "ring": firing.pk}
     # A test does not wait for notifications that the target refuses.
     to = f"alert target {target.pk}{' test' if notice.event == TEST else ''}"
-    outbox_messages.send(PUBLISH, notice.at, to=to, facts={**facts, "payload": notice.document()})
+    send(PUBLISH, notice.at, to=to, facts={**facts, "payload": notice.document()})
     return firing
 
 
@@ -208,11 +204,6 @@ def reencrypt_targets() -> int:
 
 def _record_change(row: AlertTarget, action: str, by: str, reason: str) -> None:
     audit.record("alert target", str(row.pk), action, by, reason=reason, facts={"name": row.name, "kind": row.kind})
-
-
-MAX_VIEWS = 200
-MAX_ALERT_TARGETS = 10
-RETENTION_MS = 90 * 86_400_000
 
 
 def save_view(
@@ -243,7 +234,7 @@ def save_view(
             raise Conflict(f"{owner} already has {MAX_VIEWS} views. Delete one first.")
         values = {"selection": known, "is_shared": is_shared, "is_tile": is_tile, "created_at": clock.now()}
         view, _ = SavedView.objects.update_or_create(owner=owner, name=name, defaults=values)
-        _record_change_alerts("view", view.pk, by, "save", {"name": name, "selection": known}, reason)
+        audit.record("view", str(view.pk), "save", by, reason=reason, facts={"name": name, "selection": known})
     return view
 
 
@@ -260,7 +251,7 @@ def remove_view(view_id: int, by: str, *, owner: str = "", reason: str = "") -> 
         for alert in view.alerts.filter(incident_at__isnull=False):
             _close_incident(alert, "the view was deleted", clock.now())
         view.delete()
-        _record_change_alerts("view", view_id, by, "remove", {"name": view.name}, reason)
+        audit.record("view", str(view_id), "remove", by, reason=reason, facts={"name": view.name})
 
 
 def save_alert(
@@ -284,7 +275,7 @@ def save_alert(
     Raises:
         Invalid: when a value is out of its range, or the targets or the budget are missing or unknown.
     """
-    if budget is not None and (kind != BUDGET or not ModelBudget.objects.filter(**budget).exists()):
+    if budget is not None and (kind != BUDGET or not subject_of(kind).exists(budget)):
         raise Invalid("There is no such budget, or the alert is of another kind.")
     if problem := find_rule_problem(kind, threshold, window, repeat):
         raise Invalid(problem)
@@ -300,7 +291,7 @@ def save_alert(
         )  # fmt: skip
         alert.targets.set(rows)
         facts = {"view": view.name, "kind": kind, "threshold": threshold, **({"budget": budget} if budget else {})}
-        _record_change_alerts("alert", alert.pk, by, "save", facts, reason)
+        audit.record("alert", str(alert.pk), "save", by, reason=reason, facts=facts)
     return alert
 
 
@@ -325,7 +316,7 @@ def remove_alert(alert_id: int, by: str, reason: str = "") -> None:
             raise NotFound(f"There is no alert {alert_id}.")
         _close_incident(alert, "the alert was deleted", clock.now())
         alert.delete()
-        _record_change_alerts("alert", alert_id, by, "remove", {"view": alert.view.name}, reason)
+        audit.record("alert", str(alert_id), "remove", by, reason=reason, facts={"view": alert.view.name})
 
 
 def check_due_alerts(limit: int) -> int:
@@ -377,77 +368,3 @@ def _notice(alert: Alert, event: str, sentence: str, now: int) -> AlertNotice:
     # The time makes the incident unique among servers that share an account of the target.
     incident = f"conductor-alert-{alert.pk}-{alert.incident_at}"
     return AlertNotice(event, alert.view.name, f"{alert.view.name}: {sentence}", now, incident, alert.pk)
-
-
-def _record_change_alerts(kind: str, id: int, by: str, action: str, facts: Mapping[str, Any], reason: str = "") -> None:
-    audit.record(kind, str(id), action, by, reason=reason, facts=facts)
-
-
-HOUR_OF_DAY = 7
-"""The hour in the user's time zone at which digests are sent, weekly ones on Monday."""
-PERMISSION = "conductor.view_run"
-
-
-def subscribe(user: User, period: str, zone: str) -> None:
-    """Send a digest to the user every day or every week. The same period keeps the time of the next one.
-
-    Raises:
-        Invalid: when the period is unknown, or the user has no email address.
-    """
-    if period not in DigestSubscription.PERIODS:
-        raise Invalid(f"Unknown period {period[:20]!r}. Use one of: {', '.join(DigestSubscription.PERIODS)}.")
-    if not user.email:
-        raise Invalid("Your account has no email address. An administrator can add it.")
-    values = {"period": period, "zone": zone}
-    if not DigestSubscription.objects.filter(pk=user.pk, **values).exists():
-        next_at = _next_time(period, zone, clock.now())
-        DigestSubscription.objects.update_or_create(pk=user.pk, defaults={**values, "next_at": next_at})
-
-
-def unsubscribe(user: User) -> None:
-    """Send no digests to the user."""
-    DigestSubscription.objects.filter(pk=user.pk).delete()
-
-
-def subscribed_period(user: User) -> str:
-    """Return the period of the user's digests, or "" if there are none."""
-    return DigestSubscription.objects.filter(pk=user.pk).values_list("period", flat=True).first() or ""
-
-
-def send_due_digests(limit: int) -> int:
-    """Send up to `limit` due digests and return their number."""
-    due = DigestSubscription.objects.filter(next_at__lte=clock.now()).order_by("next_at")
-    return handle_each(list(due.values_list("pk", flat=True)[:limit]), _send_digest)
-
-
-def _send_digest(user_id: int) -> None:
-    """Send a digest if there is something to report. The update of `next_at` lets one process send it."""
-    now = clock.now()
-    row = DigestSubscription.objects.select_related("user").filter(pk=user_id, next_at__lte=now).first()
-    if row is None:
-        return
-    with transaction.atomic():
-        next_at = _next_time(row.period, row.zone, now)
-        if not DigestSubscription.objects.filter(pk=user_id, next_at=row.next_at).update(next_at=next_at):
-            return
-        if row.user.is_active and row.user.email and row.user.has_perm(PERMISSION):
-            _write_message(row, now)
-
-
-def _write_message(row: DigestSubscription, now: int) -> None:
-    is_weekly = row.period == DigestSubscription.WEEKLY
-    digest = collect_digest(now - DAY * (7 if is_weekly else 1), now)
-    if digest.is_empty:
-        return
-    with timezone.override(ZoneInfo(row.zone)):
-        payload = {"sentence": digest_subject(digest), "body": digest_body(digest, is_weekly, now), "at": now}
-    facts = {"sink": ALERT, "id": secrets.token_hex(16), "to": row.user.email, "payload": payload}
-    outbox_messages.send(PUBLISH, now, to=f"digest {row.pk}", facts=facts)
-
-
-def _next_time(period: str, zone: str, now: int) -> int:
-    local = datetime.fromtimestamp(now / 1000, UTC).astimezone(ZoneInfo(zone))
-    at = local.replace(hour=HOUR_OF_DAY, minute=0, second=0, microsecond=0)
-    while at <= local or (period == DigestSubscription.WEEKLY and at.weekday() != 0):
-        at += timedelta(days=1)
-    return round(at.timestamp() * 1000)

@@ -23,7 +23,7 @@ from ..events.sinks import SinkFailed
 from ..settings import conf
 from ..system_tasks.http import FAILURE, HttpLimits, HttpTransport, Reply, RequestFailed, decode_body
 from ..utils import clock
-from . import commands as alert_targets
+from .commands import find_target, is_obsolete, target_settings
 from .models import AlertTarget
 
 TIMEOUT_MS = 5_000
@@ -52,7 +52,7 @@ def notify_target(target_id: int, notice: AlertNotice, message_id: str) -> str:
             support the kind of the target, or a test fails.
     """
     try:
-        target = alert_targets.find_target(target_id)
+        target = find_target(target_id)
     except NotFound:
         raise NotificationDropped("The target was deleted.") from None
     if target.kind not in ALERT_TARGET_KINDS:
@@ -60,7 +60,7 @@ def notify_target(target_id: int, notice: AlertNotice, message_id: str) -> str:
             f"This server sends no alerts to targets of the kind {target.kind}. "
             "Delete the target, and create one of another kind."
         )
-    if notice.event == TRIGGER and target.kind in INCIDENT_KINDS and alert_targets.is_obsolete(notice):
+    if notice.event == TRIGGER and target.kind in INCIDENT_KINDS and is_obsolete(notice):
         raise NotificationDropped("The alert cleared before the target accepted the notification.")
     try:
         return _notify(target, notice, message_id)
@@ -72,7 +72,7 @@ def notify_target(target_id: int, notice: AlertNotice, message_id: str) -> str:
 
 def _notify(target: AlertTarget, notice: AlertNotice, message_id: str) -> str:
     try:
-        settings = alert_targets.target_settings(target)
+        settings = target_settings(target)
     except DecryptionFailed:
         raise TargetFailed("No key of this server decrypts the secrets of the target. Enter them again.") from None
     if target.kind == EMAIL:

@@ -1,42 +1,36 @@
-"""Commands on workflow and task definitions. Each invalidates the definition caches of all processes.
+"""Commands on workflow and task definitions, on drafts, which belong to their authors, and on simulation cases.
 
-Commands on drafts of definitions, which belong to their authors, and on the simulation cases of workflows.
-
-Update of the duration baselines of definition versions whose runs completed since the last pass.
+Each change of a definition invalidates the caches of all processes.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import Max
 
 from ..access import audit
 from ..access.grants import require_uses
 from ..core.document.reading import read_definition
 from ..core.errors import Conflict, Invalid, NotFound, RequestRefused, ValidationError, ValidationFailed
-from ..core.validation.checks import has_too_many_expressions, has_too_many_steps, task_errors, workflow_errors
-from ..core.validation.findings import LintContext, LintFinding
-from ..core.validation.lint import lint_definition, sort_by_severity
-from ..core.validation.lint_unknown_fields import lint_task_definition
 from ..db.fields import strip_nul
-from ..settings import conf
-from ..utils import clock
-from . import resolved_definitions
-from . import resolved_definitions as schemas
-from . import store as duration_baselines
+from ..utils import clock, process_state
 from .models import (
     DefinitionDraft,
-    DurationBaseline,
     SaveRequirement,
     SimulationCase,
     TaskDefinition,
     WorkflowDefinition,
 )
-from .resolved_definitions import jq_findings, record_definition_change, script_errors
-from .simulation import commands as simulation_cases
+from .store import record_definition_change
+from .validation import validate_task, validate_workflow
 
 Document = dict[str, Any]
+_save_check: process_state.Wiring[Callable[[Document], None]] = process_state.wiring(lambda document: None)
+
+
+def register_save_check(check: Callable[[Document], None]) -> None:
+    """Register what is checked before a workflow is saved, outside of its transaction: its simulation cases."""
+    _save_check.value = check
 
 
 def save_workflow(document: Document, by: str, *, overwrite: bool, reason: str = "") -> None:
@@ -47,7 +41,7 @@ def save_workflow(document: Document, by: str, *, overwrite: bool, reason: str =
         Conflict: when the version exists and `overwrite` is False, or a simulation case blocks the save.
     """
     _check_workflow(document)
-    simulation_cases.require_passing_cases(document)
+    _save_check.value(document)
     with transaction.atomic():
         _save_workflow_row(document, by, overwrite, reason)
 
@@ -62,7 +56,7 @@ def restore_workflow(name: str, version: int, by: str, reason: str = "") -> int:
     again = WorkflowDefinition.objects.filter(name=name, version=version).values_list("document", flat=True).first()
     if again is not None:
         # The cases run before the lock, because they are slow. The version may change in between: accepted.
-        simulation_cases.require_passing_cases(again)
+        _save_check.value(again)
     with transaction.atomic():
         # The lock on the newest version keeps two concurrent restores from using the same number.
         newest = WorkflowDefinition.objects.select_for_update().filter(name=name).order_by("-version").first()
@@ -97,45 +91,6 @@ def save_workflows(documents: Sequence[Document], by: str) -> dict[str, Any]:
         except RequestRefused as refused:
             errors[document["name"]] = refused.message
     return {"saved": saved, "errors": errors}
-
-
-def validate_workflow(
-    document: Document, prefix: str = "", further_templates: Mapping[str, Any] | None = None
-) -> list[ValidationError]:
-    """Return all validation errors of a workflow definition. Their paths begin with `prefix`.
-
-    `further_templates`: the input templates of task definitions that are not saved yet.
-    """
-    found = workflow_errors(
-        document,
-        owner_email_mandatory=conf.owner_email_mandatory,
-        input_templates={**_input_templates(document), **(further_templates or {})},
-    )
-    if not has_too_many_steps(document):
-        found += script_errors(document)
-    found += _name_errors(WorkflowDefinition, document)
-    return [ValidationError(f"{prefix}{each.path}", each.message, each.value) for each in found]
-
-
-def lint_workflow(
-    document: Document, known: LintContext | None = None, validation_errors: Iterable[ValidationError] = ()
-) -> list[LintFinding]:
-    """Return the lint findings and validation errors of a workflow definition, most severe first.
-
-    A definition with too many steps or expressions has only its validation error.
-    """
-    if has_too_many_steps(document) or has_too_many_expressions(document):
-        return lint_definition({}, known, validation_errors)
-    found = lint_definition(document, known, validation_errors)
-    return sort_by_severity([*found, *jq_findings(document), *schemas.schema_findings(document)])
-
-
-def _input_templates(document: Any) -> dict[str, Any]:
-    """Return the input templates of the task definitions that the document's steps use."""
-    rows = TaskDefinition.objects.filter(name__in=resolved_definitions.names_in(document)).values_list(
-        "name", "document"
-    )
-    return {name: found.get("inputTemplate") or {} for name, found in rows}
 
 
 def _check_workflow(document: Document) -> None:
@@ -254,25 +209,6 @@ def save_tasks(
             _save_task_row(document, by, must_exist, overwrite, reason)
 
 
-def validate_task(document: Document) -> list[ValidationError]:
-    """Return all validation errors of a task definition."""
-    found = task_errors(document, owner_email_mandatory=conf.owner_email_mandatory)
-    return [*found, *_name_errors(TaskDefinition, document)]
-
-
-def _name_errors(kind: type[WorkflowDefinition] | type[TaskDefinition], document: Document) -> list[ValidationError]:
-    """Return the error for a new definition that clients could not address: they remove such segments from paths."""
-    name = document.get("name") if isinstance(document, dict) else None
-    if name not in (".", "..") or kind.objects.filter(name=name).exists():
-        return []
-    return [ValidationError("name", f"The name '{name}' cannot be part of an address. Choose another name.", name)]
-
-
-def lint_task(document: Document) -> list[LintFinding]:
-    """Return the lint findings of a task definition."""
-    return sort_by_severity([*lint_task_definition(document), *schemas.schema_findings(document)])
-
-
 def _save_task_row(document: Document, by: str, must_exist: bool, overwrite: bool, reason: str) -> None:
     require_uses(document)
     now, name = clock.now(), document["name"]
@@ -362,15 +298,3 @@ def delete_case(workflow: str, name: str, by: str) -> None:
             raise NotFound(f"{workflow} has no case {name}.")
         now = clock.now()
         audit.record("workflow_definition", workflow, "delete test case", by, reason=name, at=now)
-
-
-AT_FIRST_MS = 7 * 86_400_000
-"""The period that the first pass covers."""
-
-
-def update_duration_baselines(limit: int) -> int:
-    """Measure up to `limit` definition versions whose runs completed since the last pass. Returns how many."""
-    now = clock.now()
-    last = DurationBaseline.objects.aggregate(at=Max("measured_at"))["at"]
-    changed = duration_baselines.versions_ended_since(last if last is not None else now - AT_FIRST_MS, limit)
-    return sum(duration_baselines.measure_version(name, version, now) > 0 for name, version in changed)

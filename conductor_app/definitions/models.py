@@ -1,17 +1,4 @@
-"""Tables of definitions, schemas, drafts, durations and sources.
-
-Definitions as their authors wrote them, and the resolved definitions that runs follow.
-
-Drafts of definitions, and test cases of workflows.
-
-Typical durations, which timelines and lists compare with actual ones.
-
-Schemas of payloads by name and version, as their authors wrote them.
-
-What was applied from folders of definitions, such as Git repositories.
-
-Workflow tests: simulated executions of `POST /workflow/test`, which can be read by id like runs for a day.
-"""
+"""Tables of definitions, schemas, drafts, test cases, durations, sources and workflow tests."""
 
 from typing import Any
 
@@ -23,8 +10,9 @@ from ..db.fields import Authored, DocumentField, IdField, MomentField
 class WorkflowDefinition(Authored):
     """The current document of a name and version. Runs keep their resolved definition when it is overwritten."""
 
-    # Set by queries and commands that load more than the row.
+    # Set by the list of definitions, which loads more than the row.
     catalog_entry: Any
+    history_strip: Any
 
     name = models.CharField(max_length=255)
     version = models.IntegerField(default=1)
@@ -51,7 +39,7 @@ class WorkflowDefinition(Authored):
 class TaskDefinition(Authored):
     """A task definition as its author wrote it. Its limits are also columns, because every claim reads them."""
 
-    # Set by queries and commands that load more than the row.
+    # Set by the list of definitions, which loads more than the row.
     catalog_entry: Any
 
     name = models.CharField(max_length=255, unique=True)

@@ -1,45 +1,24 @@
-"""Catalogs of definitions: use, versions, activity, typical durations.
+"""Catalogs of definitions: versions, use, health and warnings, for one page of a list."""
 
-Versions of a workflow: author and change note, open runs, failures and durations.
-
-Workflows that use a task, according to the newest versions of their definitions.
-
-Catalog data of workflow definitions: health, use and lint flags, for one page of a list.
-
-Catalog data of task definitions: their use, and flags for missing workers and timeouts.
-
-Runs of one workflow over time, by result.
-
-The states of a workflow's steps in its newest runs: a grid of steps and runs.
-
-Typical durations of runs and steps, for comparison on the pages.
-
-Definitions whose recent runs are slowest compared with their baseline.
-"""
-
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import median
-from typing import Any
 
-from django.db.models import Count, Min, OuterRef, Q, Subquery
+from django.apps import apps
+from django.db.models import Count, OuterRef, Subquery
 from django.utils.translation import gettext as _
 
 from ..access.models import AuditEntry
-from ..core.definition import structure_of, type_of, walk
-from ..core.states import COMPLETED, RUN
+from ..core.definition import structure_of, walk
+from ..core.states import RUN
 from ..core.step_types.sub_workflows import StartWorkflow, SubWorkflow
 from ..core.validation.findings import BROKEN, NO_TIMEOUT, NO_WORKER, LintContext
 from ..core.validation.lint import lint_definition
-from ..runs.models import Run, Task
-from ..runs.queries.recent import RecentRun
-from ..schedules.models import Schedule
+from ..runs.models import Run
 from ..tasks.models import Poller
-from ..utils.formatting import DAY, HOUR, SECOND, TimeRange, count_by_bar, format_duration
-from .editor.queries import definition_context, named_workflows
-from .editor.task_form import policy_of, time_limits
-from .models import DurationBaseline, TaskDefinition, WorkflowDefinition
+from ..utils.formatting import DAY
+from .lint_context import definition_context, named_workflows
+from .models import TaskDefinition, WorkflowDefinition
+from .policies import policy_of, time_limits
 
 SAMPLE = 1_000
 """Newest runs of a workflow that the health of its versions is computed from."""
@@ -193,7 +172,9 @@ def _count_callers(names: set[str]) -> dict[str, int]:
         called = {name for spot in walk(caller.document.get("tasks")) for name in named_workflows(spot.step)}
         for name in called & names - {caller.name}:
             counts[name] += 1
-    for name in Schedule.objects.filter(workflow_name__in=list(names)).values_list("workflow_name", flat=True):
+    # The table by name, because its slice imports this one.
+    schedules = apps.get_model("conductor", "Schedule")._default_manager.filter(workflow_name__in=list(names))
+    for name in schedules.values_list("workflow_name", flat=True):
         counts[name] += 1
     return counts
 
@@ -272,194 +253,3 @@ def _find_flags_task_catalog(
         yield "no timeout", _("No timeout: if a worker stops responding, the run waits forever.")
     if not users and not is_cut:
         yield "unused", _("No workflow uses this task in its newest version.")
-
-
-MAX_COUNTED = 200_000
-RESULTS = {"COMPLETED": "completed", "FAILED": "failed", "TIMED_OUT": "failed", "TERMINATED": "terminated"}
-OPEN = "open"
-
-
-def runs_by_result(name: str, time_range: TimeRange) -> tuple[dict[str, list[int]], bool]:
-    """Return the runs started in each bar of a range, by result, and True if only the newest were counted.
-
-    Runs one query, which the index of the definition's runs covers.
-    """
-    inside = {"created_at__gte": time_range.since, "created_at__lt": time_range.until}
-    newest = Run.objects.of_definition(name).filter(**inside).order_by("-created_at")
-    counts = {result: [0] * time_range.count for result in (*dict.fromkeys(RESULTS.values()), OPEN)}
-    counted = 0
-    for place, status, count in count_by_bar(
-        newest.values("created_at", "status")[:MAX_COUNTED], time_range, ["status"]
-    ):
-        counts[RESULTS.get(status, OPEN)][place] += count
-        counted += count
-    return counts, counted >= MAX_COUNTED
-
-
-MAX_STEPS = 60
-MAX_TASKS = 10_000
-"""Tasks that are read. Of runs with more, only the tasks outside of loops are read."""
-SEVERITY = ("FAILED", "TIMED_OUT", "CANCELED", "COMPLETED_WITH_ERRORS", "ACTIVE", "BLOCKED", "COMPLETED", "SKIPPED")
-"""A cell shows the first of these states that a task of the step has."""
-
-
-@dataclass(frozen=True, slots=True)
-class StepCell:
-    """The state of one step in one run. `task`: the name of a task with the state; `count`: number of iterations."""
-
-    run: RecentRun
-    status: str = ""
-    task: str = ""
-    count: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class StepRow:
-    """One step with its cells, oldest run first."""
-
-    ref: str
-    type: str
-    cells: list[StepCell]
-
-
-@dataclass(frozen=True, slots=True)
-class StepGrid:
-    """The steps of a workflow in its newest runs. `steps`: number of steps, of which MAX_STEPS at most have rows."""
-
-    runs: Sequence[RecentRun]
-    rows: list[StepRow]
-    steps: int
-
-    @property
-    def is_cut(self) -> bool:
-        return self.steps > len(self.rows)
-
-
-def step_grid(document: dict[str, Any], runs: Sequence[RecentRun]) -> StepGrid:
-    """Return the states of the steps in these runs. Runs one query."""
-    spots = list({spot.ref: spot for spot in walk(document.get("tasks")) if spot.ref}.values())
-    shown = spots[:MAX_STEPS]
-    states = _worst_states([spot.ref for spot in shown], runs)
-    rows = [
-        StepRow(spot.ref, type_of(spot.step), [states.get((run.id, spot.ref), StepCell(run)) for run in runs])
-        for spot in shown
-    ]
-    return StepGrid(runs, rows, len(spots))
-
-
-def _worst_states(refs: Sequence[str], runs: Sequence[RecentRun]) -> dict[tuple[str, str], StepCell]:
-    by_id = {run.id: run for run in runs}
-    cells: dict[tuple[str, str], StepCell] = {}
-    found = Task.objects.filter(_bounded_tasks(runs), ref__in=refs).order_by()
-    rows = found.values_list("run_id", "ref", "status").annotate(count=Count("pk"), path=Min("iteration_path"))
-    totals: dict[tuple[str, str], int] = {}
-    for run_id, ref, status, count, path in rows:
-        place = run_id, ref
-        totals[place] = totals.get(place, 0) + count
-        task = "__".join([ref, *filter(None, path.split("."))])
-        if place not in cells or _rank(status) < _rank(cells[place].status):
-            cells[place] = StepCell(by_id[run_id], status, task)
-    return {place: StepCell(cell.run, cell.status, cell.task, totals[place]) for place, cell in cells.items()}
-
-
-def _bounded_tasks(runs: Iterable[RecentRun]) -> Q:
-    small: list[str] = []
-    large: list[str] = []
-    read = 0
-    for run in sorted(runs, key=lambda run: run.next_seq):
-        read += run.next_seq
-        (small if read <= MAX_TASKS else large).append(run.id)
-    return Q(run__in=small) | Q(run__in=large, iteration_path="")
-
-
-def _rank(status: str) -> int:
-    return SEVERITY.index(status) if status in SEVERITY else 0
-
-
-ENOUGH = 3
-"""Minimum number of samples for a baseline."""
-
-
-@dataclass(frozen=True, slots=True)
-class TypicalDuration:
-    """Median and 95th percentile of a duration, in milliseconds."""
-
-    count: int
-    p50: int
-    p95: int
-
-    def __str__(self) -> str:
-        return f"p50 {format_duration(self.p50)} · p95 {format_duration(self.p95)}"
-
-    @property
-    def sentence(self) -> str:
-        facts = {"durations": self, "count": self.count}
-        return _("typical duration: %(durations)s (%(count)s samples)") % facts
-
-    def is_slow(self, duration_ms: int) -> bool:
-        """Return True if a duration is well above the baseline."""
-        return duration_ms > self.p95 and duration_ms > self.p50 * 2 and duration_ms - self.p50 > SECOND
-
-
-def typical_step_durations(name: str, version: int) -> dict[str, TypicalDuration]:
-    """Return the typical durations of a definition version, by step reference. The run itself has the reference ''."""
-    rows = DurationBaseline.objects.filter(name=name, version=version, count__gte=ENOUGH)
-    return {row.ref: TypicalDuration(row.count, row.p50_ms, row.p95_ms) for row in rows}
-
-
-def typical_run_durations(runs: Iterable[Run]) -> dict[tuple[str, int], TypicalDuration]:
-    """Return the typical run durations for the definitions of these runs. Runs one query."""
-    wanted = {(run.name, run.version) for run in runs}
-    if not wanted:
-        return {}
-    found = Q()
-    for name, version in wanted:
-        found |= Q(name=name, version=version)
-    rows = DurationBaseline.objects.filter(found, ref="", count__gte=ENOUGH)
-    return {(row.name, row.version): TypicalDuration(row.count, row.p50_ms, row.p95_ms) for row in rows}
-
-
-SLOWEST_MAX_RUNS = 2_000
-MAX_SHOWN = 6
-FIELDS = ("name", "version", "status", "created_at", "ended_at")
-
-
-@dataclass(frozen=True, slots=True)
-class SlowDefinition:
-    """One definition: median duration of its recent runs (`took`, in milliseconds), and its baseline."""
-
-    name: str
-    version: int
-    runs: int
-    took: int
-    usual: TypicalDuration
-
-    @property
-    def factor(self) -> float:
-        return self.took / max(self.usual.p50, 1)
-
-    @property
-    def is_slow(self) -> bool:
-        return self.usual.is_slow(self.took)
-
-
-def slowest_definitions(now: int) -> list[SlowDefinition]:
-    """Return the definitions whose completed runs of the last hour are slowest compared with their baseline.
-
-    Runs two queries. Failed runs do not count: their duration says nothing about the work.
-    """
-    # The query does not filter by status: SQLite would read every completed run and sort all of them by their end.
-    newest = Run.objects.filter(ended_at__gt=now - HOUR).order_by("-ended_at")
-    took: dict[tuple[str, int], list[int]] = defaultdict(list)
-    for name, version, status, began, ended in newest.values_list(*FIELDS)[:SLOWEST_MAX_RUNS]:
-        if status == COMPLETED:
-            took[name, version].append(ended - began)
-    rows = DurationBaseline.objects.filter(ref="", count__gte=ENOUGH, name__in={name for name, _ in took})
-    found = [
-        SlowDefinition(
-            row.name, row.version, len(spent), round(median(spent)), TypicalDuration(row.count, row.p50_ms, row.p95_ms)
-        )
-        for row in rows
-        if (spent := took.get((row.name, row.version)))
-    ]
-    return sorted(found, key=lambda each: -each.factor)[:MAX_SHOWN]

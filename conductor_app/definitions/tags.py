@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from django.apps import apps
 from django.db import transaction
 
 from ..access.audit import record_access_change
@@ -12,19 +13,18 @@ from ..access.models import Tag
 from ..access.permissions import APPLICATION, EVENT_HANDLER, TASK_DEF, WEBHOOK, WORKFLOW_DEF
 from ..access.tags import RATE_LIMIT, metadata_tags, require_valid_tag
 from ..core.errors import Invalid, NotFound
-from ..events.models import EventHandler, Webhook
 from . import commands as definition_commands
-from .models import TaskDefinition, WorkflowDefinition
+from .models import WorkflowDefinition
 
 Document = dict[str, Any]
 APPLICATION_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 TAGGED_MODELS = {
-    WORKFLOW_DEF: (WorkflowDefinition, "name", "workflow_definition"),
-    TASK_DEF: (TaskDefinition, "name", "task_definition"),
-    EVENT_HANDLER: (EventHandler, "name", "event_handler"),
-    WEBHOOK: (Webhook, "pk", "webhook"),
+    WORKFLOW_DEF: ("WorkflowDefinition", "name", "workflow_definition"),
+    TASK_DEF: ("TaskDefinition", "name", "task_definition"),
+    EVENT_HANDLER: ("EventHandler", "name", "event_handler"),
+    WEBHOOK: ("Webhook", "pk", "webhook"),
 }
-"""Model, lookup column and audit type of each kind of object with tags."""
+"""Table, lookup column and audit type of each kind of object with tags. Slices of some tables import this module."""
 
 
 def list_tags(target: str, name: str) -> list[Document]:
@@ -142,7 +142,7 @@ def _refuse_unknown(target: str, name: str) -> None:
     if target not in TAGGED_MODELS:
         return
     model, column, kind = TAGGED_MODELS[target]
-    if not model._default_manager.filter(**{column: name}).exists():
+    if not apps.get_model("conductor", model)._default_manager.filter(**{column: name}).exists():
         raise NotFound(f"There is no {kind.replace('_', ' ')} named {name}.")
 
 

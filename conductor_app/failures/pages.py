@@ -55,8 +55,8 @@ class GroupTransition:
     """A state change that an operator may request for a group."""
 
     event: str
-    label: str
-    sentence: str
+    label: Any
+    sentence: Any
 
 
 TRANSITIONS = (
@@ -141,7 +141,7 @@ def render_failure_message(group: FailureGroup) -> SafeString:
 def render_state_pill(state: str) -> SafeString:
     """Return the state of a group as icon, label and color."""
     tone, icon, word = STATE_PILLS[state]
-    return render_pill(tone, word, icon)
+    return render_pill(tone, str(word), icon)
 
 
 def _matching_runs_address(group: FailureGroup, place: str, value: str) -> str:
@@ -228,8 +228,14 @@ def _transition_handler(event: str) -> Callable[[FailureGroup, Mapping[str, str]
         version, build = form_data.get("version", "").strip(), form_data.get("build", "").strip()
         if version and (not version.isdecimal() or len(version) > 9):
             raise Invalid(_("Not a valid version: %(text)s.") % {"text": repr(version[:40])})
-        options = {"version": int(version) if version else None, "build": build[:255]}
-        changed = failure_groups.transition_group(group.pk, event, by, form_data.get("reason", "").strip(), **options)
+        changed = failure_groups.transition_group(
+            group.pk,
+            event,
+            by,
+            form_data.get("reason", "").strip(),
+            version=int(version) if version else None,
+            build=build[:255],
+        )
         return _("State of the group: %(state)s.") % {"state": STATE_PILLS[changed.state][2]}
 
     return act
@@ -277,7 +283,7 @@ def _find_group_and_parts(group_id: int) -> tuple[FailureGroup, list[FailureGrou
     wanted = min(group_id, 2**62)
     found = FailureGroup.objects.select_related("merged_into").filter(Q(pk=wanted) | Q(merged_into=wanted))
     own_first = Case(When(pk=wanted, then=0), default=1)
-    group, *parts = list(found.order_by(own_first, "pk")[: MAX_ACTIONS + 1]) or [None]
-    if group is None or group.pk != wanted:
+    rows = list(found.order_by(own_first, "pk")[: MAX_ACTIONS + 1])
+    if not rows or rows[0].pk != wanted:
         raise NotFound(_("No such failure group: %(number)s.") % {"number": group_id})
-    return group, parts
+    return rows[0], rows[1:]

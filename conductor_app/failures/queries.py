@@ -1,13 +1,4 @@
-"""The failure inbox: groups, what their failures share, and their impact.
-
-Shares of versions, builds and workers among the failures of a group, and among all work of the same time.
-
-Impact of failure groups: how many runs failed permanently, and how many were only retried.
-
-The failure inbox: groups with their last 24 hours and their impact.
-
-What the failures of one group have in common, over time and compared with all work of the same time.
-"""
+"""The failure inbox: groups with their last 24 hours and impact, and what the failures of a group have in common."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

@@ -43,8 +43,9 @@ from ..core.snapshot import NEVER, Run
 from ..core.step_types.waiting import Human
 from ..core.timers import next_timer
 from ..db.fields import dumps, strip_nul
-from ..definitions import resolved_definitions as json_schema
-from ..definitions.resolved_definitions import check_against_schema, record_definition_change, schema_error
+from ..definitions import schemas
+from ..definitions.schemas import check_against_schema, schema_error
+from ..definitions.store import record_definition_change
 from ..payloads import commands as payload_storage
 from ..runs.commands.change import Audit, RunCommand, change_run
 from ..runs.commands.repair import enforce_output_limit, find_open_task
@@ -522,7 +523,7 @@ def validate_template(document: Mapping[str, Any]) -> list[ValidationError]:
 def template_schema_errors(document: Mapping[str, Any]) -> list[ValidationError]:
     """Return the errors in the JSON schema of a form template."""
     schema = document.get("jsonSchema")
-    fault = json_schema.schema_error(schema) if isinstance(schema, dict) else ""
+    fault = schemas.schema_error(schema) if isinstance(schema, dict) else ""
     return [ValidationError("jsonSchema", f"is not a usable JSON schema: {fault}")] if fault else []
 
 

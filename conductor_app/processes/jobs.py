@@ -120,8 +120,9 @@ def bulk() -> None:
 @app.task(name="conductor_app.background.jobs.measure")
 def measure() -> None:
     """Measure typical durations of definitions that have new runs."""
-    from conductor_app.definitions.commands import update_duration_baselines
     from conductor_app.processes.sweeps import run_and_record_sweep
+
+    from ..definitions.durations import update_duration_baselines
 
     run_and_record_sweep("measure_usual", update_duration_baselines)
 
@@ -129,9 +130,11 @@ def measure() -> None:
 @app.task(name="conductor_app.background.jobs.alerts")
 def alerts() -> None:
     """Check due alerts and watched task groups, and send due digests."""
-    from conductor_app.alerts.commands import check_due_alerts, send_due_digests
+    from conductor_app.alerts.commands import check_due_alerts
     from conductor_app.processes.sweeps import run_and_record_sweep
     from conductor_app.taskcluster.commands.groups import check_watched_groups
+
+    from ..alerts.digests import send_due_digests
 
     _run_each(
         partial(run_and_record_sweep, "ring_alerts", check_due_alerts),

@@ -44,10 +44,11 @@ from django.db.models import Count
 from conductor_app.core.definition import walk
 from conductor_app.core.document.reading import read_definition
 from conductor_app.db.migration_operations import SetFillFactor
-from conductor_app.definitions.commands import validate_workflow
 from conductor_app.definitions.models import ResolvedDefinition, WorkflowDefinition
 from conductor_app.runs.models import Run
 from conductor_app.settings import conf
+
+from ..definitions.validation import validate_workflow
 
 WHOLE_APP = "all tables"
 """The table of operations that name no model."""

@@ -34,8 +34,8 @@ from ..core.cron import (
     replace_names,
 )
 from ..core.errors import RequestRefused
+from ..definitions.durations import ENOUGH
 from ..definitions.models import DurationBaseline
-from ..definitions.queries import ENOUGH
 from ..runs.models import Run
 from ..utils.formatting import format_duration
 from .models import EXECUTED, FAILED, WAITING, Schedule, ScheduleExecution, Scheduler

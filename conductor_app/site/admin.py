@@ -28,15 +28,15 @@ from ..ai.pages.budgets import BudgetsPage
 from ..ai.pages.integrations import IntegrationModelPage, IntegrationPage, IntegrationsPage, NewIntegrationPage
 from ..ai.pages.model_calls import model_calls_section
 from ..ai.pages.prompts import NewPromptPage, PromptPage, PromptsPage
-from ..ai.pages.usage import UsagePage, VectorIndexesPage
-from ..alerts.pages.alerts import AlertTargetPage, AlertTargetsPage, NewAlertTargetPage
+from ..ai.pages.usage import UsagePage, VectorIndexesPage, model_use_of_workflow
 from ..alerts.pages.saved_views import AlertPage, TilesPage, ViewPage, ViewsPage
+from ..alerts.pages.targets import AlertTargetPage, AlertTargetsPage, NewAlertTargetPage
 from ..bulk.pages.operations import BulkExportPage, BulkOperationPage, BulkPage, BulkPlanPage
 from ..bulk.pages.planner import PlannerPage
 from ..definitions.models import TaskDefinition, WorkflowDefinition
 from ..definitions.pages.task_definitions import TaskDefinitionAdmin
 from ..definitions.pages.versions import DefinitionHistoryPage
-from ..definitions.pages.workflows import WorkflowDefinitionAdmin
+from ..definitions.pages.workflows import WorkflowDefinitionAdmin, register_model_use
 from ..definitions.sources.pages import DriftExportPage, DriftPage
 from ..events.models import EventHandler
 from ..events.pages.events import EventPage, EventsPage, ReplayPage, SourcesPage
@@ -120,6 +120,7 @@ OBJECT_PAGES: tuple[Page, ...] = (
     NewPromptPage(),
     PromptPage(),
 )
+register_model_use(model_use_of_workflow)
 PAGES: tuple[Page, ...] = (
     OverviewActivityPage(),
     AttentionPage(),

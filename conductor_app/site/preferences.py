@@ -9,7 +9,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ..alerts import commands as digests
+from ..alerts import digests
 from ..core.errors import RequestRefused
 from ..web.pages import Page, show_refusal
 from ..web.preferences import DENSITIES, all_zones, save_preference, zone_of

@@ -32,7 +32,9 @@ from ..ai.models import Integration, Prompt
 from ..core.step_types import unregister_ai_types
 from ..core.step_types.worker_tasks import EventStep, HttpPollStep, HttpStep, JdbcStep, KafkaPublishStep
 from ..db import fields
+from ..definitions.commands import register_save_check
 from ..definitions.models import SchemaDefinition, TaskDefinition, WorkflowDefinition
+from ..definitions.simulation.commands import require_passing_cases
 from ..events.models import EventHandler, Webhook
 from ..processes import job_trigger, message_handlers
 from ..processes.periodic_jobs import sync_periodic_jobs
@@ -75,6 +77,7 @@ def connect() -> None:
     job_trigger.connect_triggers()
     audit.announce_changes_of(ScopeRole)
     registry.register_workers(SYSTEM_TASKS, load_system_workers)
+    register_save_check(require_passing_cases)
     ai.connect()
     if not registry.slow_queues():
         unregister_ai_types()

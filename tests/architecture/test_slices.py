@@ -17,12 +17,6 @@ AGAINST_THE_ORDER = {
     ("access.commands.applications", "taskcluster"),
     ("access.commands.secrets", "definitions"),
     ("access.pages.users", "site"),
-    ("definitions.commands", "definitions.simulation"),
-    ("definitions.diagram.canvas", "runs"),
-    ("definitions.diagram.layout", "runs"),
-    ("definitions.queries", "runs"),
-    ("definitions.simulation.queries", "definitions"),
-    ("definitions.sources.commands", "definitions"),
     ("runs.commands.decision", "taskcluster"),
     ("runs.commands.decision", "tasks"),
     ("runs.commands.messages", "taskcluster"),
@@ -38,13 +32,9 @@ FOLDERS_TO_SEPARATE = {
     "access and payloads",
     "access/pages and site",
     "ai/workers and system_tasks",
-    "definitions and events",
-    "definitions and schedules",
 }
 INTERFACES_TO_SEPARATE = {
     "access.sign_in.openid imports access.sign_in.pages",
-    "definitions.queries imports definitions.editor.queries",
-    "definitions.queries imports definitions.editor.task_form",
 }
 
 OUTSIDE_OF_THE_CORE = {"core/expressions/patterns.py": {"re2", "regex"}}

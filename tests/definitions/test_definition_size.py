@@ -7,10 +7,10 @@ import pytest
 
 from conductor_app.core.validation.checks import MAX_EXPRESSIONS, MAX_STEPS, has_too_many_steps, workflow_errors
 from conductor_app.core.validation.lint import MAX_FINDINGS
-from conductor_app.definitions.commands import lint_workflow
 from conductor_app.definitions.models import WorkflowDefinition
 from conductor_app.definitions.resolved_definitions import resolve_inline
 from conductor_app.definitions.sources.commands import plan_import
+from conductor_app.definitions.validation import lint_workflow
 from conductor_app.runs.models import Run
 from tests.step_documents import simple
 

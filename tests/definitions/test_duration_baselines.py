@@ -3,9 +3,8 @@
 import pytest
 
 from conductor_app.core.reports import Report
-from conductor_app.definitions.commands import update_duration_baselines
+from conductor_app.definitions.durations import typical_run_durations, typical_step_durations, update_duration_baselines
 from conductor_app.definitions.models import DurationBaseline
-from conductor_app.definitions.queries import typical_run_durations, typical_step_durations
 from conductor_app.tasks.commands import reports as task_commands
 from tests.stored_scenarios import claim_and_report, claim_next, define_task, define_workflow, start_run, step
 

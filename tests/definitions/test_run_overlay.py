@@ -4,17 +4,10 @@ import pytest
 
 from conductor_app.core.reports import Report
 from conductor_app.definitions.diagram.layout import diagram
+from conductor_app.definitions.diagram.marks import IterationChoice, StepMark, StepMarks, parse_choice
 from conductor_app.definitions.models import WorkflowDefinition
 from conductor_app.runs.models import Attempt, Run
-from conductor_app.runs.timeline.diagram_marks import (
-    IterationChoice,
-    StepMark,
-    StepMarks,
-    iteration_filters,
-    marks_of_run,
-    marks_of_tree,
-    parse_choice,
-)
+from conductor_app.runs.timeline.diagram_marks import iteration_filters, marks_of_run, marks_of_tree
 from conductor_app.runs.timeline.tree import Folding, load_tree
 from conductor_app.tasks.commands import reports as task_commands
 from tests.stored_scenarios import claim_and_report, claim_next, define_task, start_run_of, step

@@ -6,7 +6,7 @@ import pytest
 
 from conductor_app.core.data_requests import SchemaCheck
 from conductor_app.core.schemas import is_checked_quickly
-from conductor_app.definitions.resolved_definitions import check_against_schema
+from conductor_app.definitions.schemas import check_against_schema
 from conductor_app.scripts import pool
 
 

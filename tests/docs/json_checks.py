@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from conductor_app.core.validation.checks import read_handler
-from conductor_app.definitions import commands as definition_commands
+from conductor_app.definitions import validation
 
 
 def check_json(text: str) -> None:
@@ -17,13 +17,13 @@ def check_json(text: str) -> None:
 
 def _complaints(document: dict[str, Any]) -> list[str]:
     if "tasks" in document:
-        findings = definition_commands.lint_workflow(document)
-        return [*_messages(definition_commands.validate_workflow(document)), *_messages(findings)]
+        findings = validation.lint_workflow(document)
+        return [*_messages(validation.validate_workflow(document)), *_messages(findings)]
     if "actions" in document:
         return _messages(read_handler(document)[1])
     if "retryCount" in document or "retryLogic" in document:
-        findings = definition_commands.lint_task(document)
-        return [*_messages(definition_commands.validate_task(document)), *_messages(findings)]
+        findings = validation.lint_task(document)
+        return [*_messages(validation.validate_task(document)), *_messages(findings)]
     return []
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from conductor_app.access.models import AuditEntry
 from conductor_app.definitions import commands as definition_commands
-from conductor_app.definitions import resolved_definitions as schemas
+from conductor_app.definitions import schemas
 from conductor_app.definitions.models import WorkflowDefinition
 from conductor_app.runs.commands.lifecycle import StartRequest
 from conductor_app.runs.models import Run

@@ -3,7 +3,6 @@
 Alerts on budgets: the names of budgets in lists, and the form on the page of the budgets.
 """
 
-from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -24,9 +23,10 @@ from ...utils import clock
 from ...utils.formatting import format_count
 from ...web.forms import parse_number
 from ...web.pages import Page, require_permission, show_refusal
+from ..budget_alerts import describe_budget, find_reference, reference_of
 from ..commands import budgets
 from ..commands.budgets import BudgetLimits, delete_budget, save_budget
-from ..models import BudgetHold, ModelBudget
+from ..models import BudgetHold
 from ..queries.budgets import (
     MILLION,
     PERIOD_LABELS,
@@ -36,7 +36,6 @@ from ..queries.budgets import (
     budget_states,
     format_cost,
     format_tokens,
-    name_budget,
 )
 from ..store import OF_INTEGRATION
 
@@ -45,31 +44,13 @@ VIEW_NAME = "Budgets"
 HOUR_MINUTES = 60
 
 
-def reference_of(budget: ModelBudget) -> dict[str, str]:
-    """Return what identifies a budget in an alert."""
-    return {"scope": budget.scope, "name": budget.name, "period": budget.period}
-
-
-def describe_budget(reference: Mapping[str, str] | None) -> str:
-    """Return the name of a budget with its period, or that of all budgets."""
-    if not reference:
-        return _("any budget")
-    budget = name_budget(reference["scope"], reference["name"]).replace("`", "")
-    return f"{budget} ({PERIOD_LABELS[reference['period']]})"
-
-
 def parse_budget_choice(text: str) -> dict[str, str] | None:
     """Return the budget of a form, None for all.
 
     Raises:
         Invalid: when there is no such budget.
     """
-    if not text:
-        return None
-    budget = ModelBudget.objects.filter(pk=parse_number(text, _("budget"), digits=18)).first()
-    if budget is None:
-        raise Invalid(_("There is no such budget."))
-    return reference_of(budget)
+    return find_reference(parse_number(text, _("budget"), digits=18)) if text else None
 
 
 def add_budget_alert(form_data: QueryDict, by: str) -> Alert:

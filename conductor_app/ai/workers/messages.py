@@ -16,7 +16,7 @@ from ...core.errors import Busy
 from ...core.expressions import quote_value
 from ...core.step_types.ai import ROLES
 from ...db.transient_errors import own_error_of_exchange
-from ...definitions.resolved_definitions import check_against_schema, schema_error
+from ...definitions.schemas import check_against_schema, schema_error
 from ...system_tasks.http import exception_chain
 from ...system_tasks.network_guard import AddressRefused
 from ...utils import clock

@@ -1,7 +1,4 @@
-"""Saved views: named selections of runs with several uses, and their alerts, tested on the last seven days.
-
-Built-in views, and the addresses under which a selection of runs is listed, exported and processed.
-"""
+"""Saved views: named selections of runs with several uses, and their alerts, tested on the last seven days."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -13,90 +10,28 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDi
 from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 
 from ...access.authentication import server_address
-from ...ai.models import ModelBudget
-from ...ai.pages.budgets import describe_budget, parse_budget_choice, reference_of
 from ...bulk import selections
 from ...bulk.pages.operations import parse_selection
 from ...bulk.selections import to_query
-from ...core.alerts import BUDGET, QuietHours
+from ...core.alerts import ABSENCE, BUDGET, SHARE, QuietHours
 from ...core.errors import Invalid, NotFound, RequestRefused
 from ...db import keyset_pages
 from ...runs.pages.filters import list_parameters, selection_parameters, selection_query
 from ...utils import clock
-from ...utils.formatting import DAY, HOUR
+from ...utils.formatting import DAY, HOUR, TimeRange
 from ...web.badges import exact_time, format_count
+from ...web.charts import ChartSeries, ChartThreshold, TrendChart
+from ...web.forms import parse_number
 from ...web.pages import ObjectPage, Page, require_permission, show_refusal
 from ...web.preferences import zone_of
-from .. import commands as engine
+from .. import commands
 from ..models import Alert, AlertFiring, AlertTarget, SavedView
-from ..queries import back_test, kind_label, rule_of, visible_views
-from .alerts import back_test_chart, delivery_pill
-
-
-@dataclass(frozen=True, slots=True)
-class BuiltInView:
-    """A built-in view: its name, its description, its address, and the address of a bulk operation if it lists runs."""
-
-    name: str
-    words: str
-    address: str
-    operate: str = ""
-
-
-def built_in_views(request: HttpRequest) -> Iterator[BuiltInView]:
-    """Yield the built-in views for the current time and user."""
-    now = clock.now()
-    yield _selection_view(_("Failed today"), {"status": ["FAILED", "TIMED_OUT"], "ended_since": now - now % DAY})
-    yield BuiltInView(_("Slow"), _("runs that take longer than usual"), reverse("admin:overview_activity"))
-    yield BuiltInView(_("No workers"), _("queues with pending tasks and no polling worker"), reverse("admin:queues"))
-    yield BuiltInView(_("Human tasks"), _("tasks that a person must complete"), reverse("admin:human_tasks"))
-    yield _selection_view(_("Long running"), {"status": ["RUNNING"], "started_before": now - HOUR})
-    yield BuiltInView(_("Retrying"), _("attempts after a retry, pending or running"), retrying_address())
-    yield _selection_view(_("My starts"), {"started_by": request.user.get_username()})
-
-
-def retrying_address() -> str:
-    """Return the address of the list of retries."""
-    return reverse("admin:conductor_attempt_changelist", query={"state": "retrying"})
-
-
-def _selection_view(name: str, selection: dict[str, Any]) -> BuiltInView:
-    return BuiltInView(name, selection_text(selection), list_address(selection), operate_address(selection))
-
-
-def selection_text(selection: Mapping[str, Any], group_titles: Mapping[int, str] | None = None) -> str:
-    """Return a selection as text. `group_titles`: those of its failure groups, if they are known."""
-    try:
-        return selections.describe_selection(selection, group_titles)
-    except Invalid:
-        return _("a selection that is no longer valid")
-
-
-def list_address(selection: Mapping[str, Any]) -> str:
-    """Return the address of the list of runs with a selection."""
-    return reverse("admin:conductor_run_changelist", query=selection_query(selection) or None)
-
-
-def operate_address(selection: Mapping[str, Any]) -> str:
-    """Return the address that plans a bulk operation on a selection."""
-    return reverse("admin:bulk_plan", query=selection_parameters(selection) or None)
-
-
-def export_address(selection: Mapping[str, Any], format: str) -> str:
-    """Return the address that exports a selection."""
-    return reverse("admin:run_export", args=[format], query=selection_query(selection) or None)
-
-
-def api_address(request: HttpRequest, selection: Mapping[str, Any]) -> str:
-    """Return the address of a selection in the API. Empty if the API's query language cannot express it."""
-    query = to_query(selection)
-    if query is None:
-        return ""
-    return f"{server_address(request)}/api/workflow/search?{urlencode({'query': query})}"
-
+from ..queries import BackTest, back_test, kind_label, rule_of, visible_views
+from ..subjects import registered_subjects, subject_of
+from .targets import delivery_pill
 
 PERMISSION = "conductor.change_run"
 MAX_FIRINGS, MAX_TILES = 30, 8
@@ -106,8 +41,14 @@ ALERT_KIND_LABELS = {
     "absence": gettext_lazy("fewer than"),
     "age": gettext_lazy("one open for at least (minutes)"),
 }
-BUDGET_KIND_LABEL = gettext_lazy("a budget spent to at least (percent)")
-BUDGET_VIEW_PERMISSION = "conductor.view_modelbudget"
+STEP = 2 * HOUR
+ALERT_SENTENCES = {
+    "count": gettext_lazy("at least %(n)s in %(window)s min"),
+    "share": gettext_lazy("at least %(n)s %% of runs in %(window)s min"),
+    "absence": gettext_lazy("fewer than %(n)s in %(window)s min"),
+    "age": gettext_lazy("one open for at least %(n)s min"),
+    "budget": gettext_lazy("%(budget)s spent to at least %(n)s %%"),
+}
 
 
 class ViewsPage(Page):
@@ -116,7 +57,7 @@ class ViewsPage(Page):
     name, title, template, permission = (
         "views",
         gettext_lazy("Saved views"),
-        "ops/failures/views.html",
+        "ops/alerts/views.html",
         "conductor.view_run",
     )
 
@@ -156,13 +97,13 @@ class ViewsPage(Page):
         by = request.user.get_username()
         try:
             if request.POST.get("do") == "remove":
-                engine.remove_view(_parse_number(request.POST.get("view", "")), by)
+                commands.remove_view(_parse_number(request.POST.get("view", "")), by)
                 messages.success(request, _("View deleted."))
             else:
                 fresh = parse_selection(request.POST)
                 shared = "is_shared" in request.POST
                 tile = "is_tile" in request.POST
-                view = engine.save_view(request.POST.get("title", ""), fresh, by, is_shared=shared, is_tile=tile)
+                view = commands.save_view(request.POST.get("title", ""), fresh, by, is_shared=shared, is_tile=tile)
                 return HttpResponseRedirect(reverse("admin:view", args=[view.pk]))
         except RequestRefused as refused:
             show_refusal(request, refused)
@@ -172,7 +113,7 @@ class ViewsPage(Page):
 class ViewPage(ObjectPage):
     """Page of one view and its alerts."""
 
-    name, template, permission = "view", "ops/failures/view.html", "conductor.view_run"
+    name, template, permission = "view", "ops/alerts/view.html", "conductor.view_run"
     route = "views/<int:view_id>/"
 
     def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
@@ -208,17 +149,23 @@ class ViewPage(ObjectPage):
         try:
             if form_data.get("do") == "remove":
                 found = view.alerts.filter(pk=_parse_number(form_data.get("alert", ""))).first()
-                engine.remove_alert(found.pk if found else -1, by)
+                commands.remove_alert(found.pk if found else -1, by)
                 messages.success(request, _("Alert deleted."))
             else:
-                numbers = [_parse_number(form_data.get(name, "")) for name in ("threshold", "window", "repeat")]
+                threshold, window, repeat = (
+                    _parse_number(form_data.get(name, "")) for name in ("threshold", "window", "repeat")
+                )
                 targets = [_parse_number(text) for text in form_data.getlist("target")]
                 quiet = _parse_quiet_hours(form_data, zone_of(request))
                 kind, budget = form_data.get("kind", ""), None
                 if kind == BUDGET:
-                    require_permission(request, BUDGET_VIEW_PERMISSION)
-                    budget = parse_budget_choice(form_data.get("budget", ""))
-                alert = engine.save_alert(view, kind, *numbers, by, targets=targets, quiet=quiet, budget=budget)
+                    subject = subject_of(kind)
+                    require_permission(request, subject.permission)
+                    text = form_data.get("budget", "")
+                    budget = subject.find(parse_number(text, subject.noun, digits=18)) if text else None
+                alert = commands.save_alert(
+                    view, kind, threshold, window, repeat, by, targets=targets, quiet=quiet, budget=budget
+                )
                 messages.success(request, _("Alert created. The back-test of the last seven days is below."))
                 return HttpResponseRedirect(f"{address}?try={alert.pk}")
         except RequestRefused as refused:
@@ -231,7 +178,7 @@ class AlertPage(ObjectPage):
 
     name, permission, route = "alert", "conductor.view_run", "alerts/<int:alert_id>/"
 
-    def get_context(self, request: HttpRequest, **url_kwargs: Any) -> HttpResponse:
+    def get_context(self, request: HttpRequest, **url_kwargs: Any) -> Any:
         """Redirect to the list of the alert's runs, or to the budgets.
 
         Raises:
@@ -241,7 +188,7 @@ class AlertPage(ObjectPage):
         if alert is None:
             raise NotFound(_("This alert no longer exists."))
         if alert.kind == BUDGET:
-            return HttpResponseRedirect(reverse("admin:budgets"))
+            return HttpResponseRedirect(reverse(f"admin:{subject_of(alert.kind).page}"))
         return HttpResponseRedirect(list_address(alert.view.selection))
 
 
@@ -253,6 +200,64 @@ class TilesPage(Page):
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
         return {"tiles": [_tile_context(view) for view in visible_views(request).filter(is_tile=True)[:MAX_TILES]]}
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltInView:
+    """A built-in view: its name, its description, its address, and the address of a bulk operation if it lists runs."""
+
+    name: str
+    words: str
+    address: str
+    operate: str = ""
+
+
+def built_in_views(request: HttpRequest) -> Iterator[BuiltInView]:
+    """Yield the built-in views for the current time and user."""
+    now = clock.now()
+    yield _selection_view(_("Failed today"), {"status": ["FAILED", "TIMED_OUT"], "ended_since": now - now % DAY})
+    yield BuiltInView(_("Slow"), _("runs that take longer than usual"), reverse("admin:overview_activity"))
+    yield BuiltInView(_("No workers"), _("queues with pending tasks and no polling worker"), reverse("admin:queues"))
+    yield BuiltInView(_("Human tasks"), _("tasks that a person must complete"), reverse("admin:human_tasks"))
+    yield _selection_view(_("Long running"), {"status": ["RUNNING"], "started_before": now - HOUR})
+    retrying = reverse("admin:conductor_attempt_changelist", query={"state": "retrying"})
+    yield BuiltInView(_("Retrying"), _("attempts after a retry, pending or running"), retrying)
+    yield _selection_view(_("My starts"), {"started_by": request.user.get_username()})
+
+
+def _selection_view(name: str, selection: dict[str, Any]) -> BuiltInView:
+    return BuiltInView(name, selection_text(selection), list_address(selection), operate_address(selection))
+
+
+def selection_text(selection: Mapping[str, Any], group_titles: Mapping[int, str] | None = None) -> str:
+    """Return a selection as text. `group_titles`: those of its failure groups, if they are known."""
+    try:
+        return selections.describe_selection(selection, group_titles)
+    except Invalid:
+        return _("a selection that is no longer valid")
+
+
+def list_address(selection: Mapping[str, Any]) -> str:
+    """Return the address of the list of runs with a selection."""
+    return reverse("admin:conductor_run_changelist", query=selection_query(selection) or None)
+
+
+def operate_address(selection: Mapping[str, Any]) -> str:
+    """Return the address that plans a bulk operation on a selection."""
+    return reverse("admin:bulk_plan", query=selection_parameters(selection) or None)
+
+
+def export_address(selection: Mapping[str, Any], format: str) -> str:
+    """Return the address that exports a selection."""
+    return reverse("admin:run_export", args=[format], query=selection_query(selection) or None)
+
+
+def api_address(request: HttpRequest, selection: Mapping[str, Any]) -> str:
+    """Return the address of a selection in the API. Empty if the API's query language cannot express it."""
+    query = to_query(selection)
+    if query is None:
+        return ""
+    return f"{server_address(request)}/api/workflow/search?{urlencode({'query': query})}"
 
 
 def _tile_context(view: SavedView) -> dict[str, Any]:
@@ -269,16 +274,52 @@ def _back_test_context(alert: Alert, now: int) -> dict[str, Any]:
     words = _("%(n)s %% spent") if alert.kind == BUDGET else _("%(n)s in its window")
     return {
         "past_matches": [(exact_time(at), words % {"n": format_count(hits)}) for at, hits in tested.firings],
-        "chart": back_test_chart(tested, alert.kind),
+        "chart": _back_test_chart(tested, alert.kind),
     }
+
+
+def _back_test_chart(tested: BackTest, kind: str) -> TrendChart:
+    """Return the chart of a back-test. A bar has the value of its time that is the closest to firing."""
+    time_range = TimeRange("", tested.begin, STEP, -(-(tested.end - tested.begin) // STEP))
+    unit = " %" if kind in (SHARE, BUDGET) else ""
+    values: dict[int, list[float]] = {}
+    for at, value in tested.points:
+        values.setdefault(_place(at, time_range), []).append(value)
+    extreme = min if kind == ABSENCE else max
+    measured = [round(extreme(values.get(place, [0]))) for place in range(time_range.count)]
+    fired = {_place(at, time_range) for at, _hits in tested.firings}
+    sentence = ngettext(
+        "In the last seven days it would have fired %(n)s time",
+        "In the last seven days it would have fired %(n)s times",
+        len(tested.firings),
+    )
+    return TrendChart(
+        label=sentence % {"n": len(tested.firings)},
+        time_range=time_range,
+        series=(
+            ChartSeries(
+                _("Measured value") + unit, "started", [0 if n in fired else v for n, v in enumerate(measured)]
+            ),
+            ChartSeries(
+                _("Would have fired") + unit, "failed", [v if n in fired else 0 for n, v in enumerate(measured)]
+            ),
+        ),
+        threshold=ChartThreshold(tested.limit, _("Threshold %(limit)s") % {"limit": f"{tested.limit}{unit}"}),
+        has_totals=False,
+    )
+
+
+def _place(moment: int, time_range: TimeRange) -> int:
+    """Return the bar of a time. The end of the range belongs to the last bar."""
+    return min((moment - time_range.since) // time_range.step, time_range.count - 1)
 
 
 def _alert_sentence(alert: Alert) -> str:
     """Return the condition of an alert as text."""
     rule = rule_of(alert)
-    facts = {"n": rule.threshold, "window": alert.window_minutes, "repeat": alert.repeat_minutes}
+    facts: dict[str, Any] = {"n": rule.threshold, "window": alert.window_minutes, "repeat": alert.repeat_minutes}
     if alert.kind == BUDGET:
-        facts["budget"] = describe_budget(alert.budget)
+        facts["budget"] = subject_of(alert.kind).describe(alert.budget)
     condition = ALERT_SENTENCES[alert.kind] % facts
     repeat = _("repeat after %(repeat)s min") % facts
     if rule.quiet is None:
@@ -292,22 +333,15 @@ def _alert_sentence(alert: Alert) -> str:
     return f"{condition}; {repeat}; {quiet}"
 
 
-ALERT_SENTENCES = {
-    "count": gettext_lazy("at least %(n)s in %(window)s min"),
-    "share": gettext_lazy("at least %(n)s %% of runs in %(window)s min"),
-    "absence": gettext_lazy("fewer than %(n)s in %(window)s min"),
-    "age": gettext_lazy("one open for at least %(n)s min"),
-    "budget": gettext_lazy("%(budget)s spent to at least %(n)s %%"),
-}
-
-
 def _choices_of_kinds(request: HttpRequest) -> dict[str, Any]:
     """Return the kinds of alerts that the user may add, and the budgets to choose from."""
-    if not request.user.has_perm(BUDGET_VIEW_PERMISSION):
-        return {"kinds": list(ALERT_KIND_LABELS.items()), "budgets": []}
-    kinds = [*ALERT_KIND_LABELS.items(), (BUDGET, BUDGET_KIND_LABEL)]
-    budgets = [(each.pk, describe_budget(reference_of(each))) for each in ModelBudget.objects.all()]
-    return {"kinds": kinds, "budgets": budgets}
+    subjects = {
+        kind: subject for kind, subject in registered_subjects().items() if request.user.has_perm(subject.permission)
+    }
+    return {
+        "kinds": [*ALERT_KIND_LABELS.items(), *((kind, subject.label) for kind, subject in subjects.items())],
+        "budgets": subjects[BUDGET].choices() if BUDGET in subjects else [],
+    }
 
 
 def _parse_quiet_hours(form_data: QueryDict, zone: str) -> QuietHours | None:

@@ -20,6 +20,7 @@ from ...core.errors import Invalid, NotFound, RequestRefused
 from ...core.states import RUN, RUNNING
 from ...core.task_impact import AGAIN, CANCELLED, CONTINUES, DROPPED, IMPACTS, NEW, RESUMED, REUSED, TaskImpact
 from ...definitions.diagram.canvas import Diagram
+from ...definitions.diagram.marks import StepMark, StepMarks
 from ...definitions.diagram.pages import draw_definition
 from ...definitions.models import WorkflowDefinition
 from ...definitions.store import parsed_definition as definition_of
@@ -35,7 +36,6 @@ from ...runs.commands.repair import plan_upgrade
 from ...runs.models import Attempt, Run, Task
 from ...runs.pages.debugger import DEBUG_PERMISSION
 from ...runs.queries.recent import keys_of, run_keys
-from ...runs.timeline.diagram_marks import StepMark, StepMarks
 from ...utils.differences import Difference, find_differences
 from ...web.badges import format_count, render_badge, render_pill
 from ...web.documents import MAX_INLINE_BYTES

@@ -1,11 +1,4 @@
-"""Views of workflow definitions.
-
-Views of task definitions.
-
-Views of schemas.
-
-View that executes a test workflow without workers. Its result can be read like a run for a day.
-"""
+"""Endpoints of workflow definitions, task definitions, schemas and workflow tests."""
 
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -44,7 +37,7 @@ from ...web.api.permissions import (
 from ...web.api.requests import errors_under, parse_integer
 from ...web.api.view import ConductorRequest, ConductorView
 from .. import commands as definition_commands
-from .. import resolved_definitions as schemas
+from .. import schemas, validation
 from ..models import SchemaDefinition, TaskDefinition, WorkflowDefinition
 from ..simulation.commands import test_workflow
 from . import serializers
@@ -128,7 +121,7 @@ class WorkflowDefinitions(ConductorView):
             given = take_tags(document)
             definition_commands.save_workflow(document, request.actor.name, overwrite=overwrite)
             save_given_tags(WORKFLOW_DEF, document, given, request.actor.name)
-        return add_findings(EmptyOk(), definition_commands.lint_workflow(document))
+        return add_findings(EmptyOk(), validation.lint_workflow(document))
 
     def put(self, request: ConductorRequest) -> HttpResponse:
         documents = request_body.read_objects(request)
@@ -144,7 +137,7 @@ class WorkflowDefinitions(ConductorView):
         found = [
             replace(finding, path=f"[{number}].{finding.path}".rstrip("."))
             for number, document in enumerate(documents)
-            for finding in definition_commands.lint_workflow(document)
+            for finding in validation.lint_workflow(document)
         ]
         reply = {"bulkErrorResults": came_to["errors"], "bulkSuccessfulResults": came_to["saved"]}
         if found:
@@ -167,10 +160,10 @@ class WorkflowDefinitionCheck(ConductorView):
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         document = request_body.read_object(request)
-        if validation_errors := definition_commands.validate_workflow(document, "validateWorkflowDef.workflowDef."):
+        if validation_errors := validation.validate_workflow(document, "validateWorkflowDef.workflowDef."):
             raise ValidationFailed(validation_errors)
         # The definition is checked alone, because definitions of other teams must not be revealed.
-        found = definition_commands.lint_workflow(document)
+        found = validation.lint_workflow(document)
         # Without findings the reply is empty, as the original's is: some clients cannot read a JSON one.
         return Json({"findings": [finding_document(each) for each in found]}) if found else EmptyOk()
 
@@ -317,7 +310,7 @@ class TaskDefinitions(ConductorView):
         found = [
             replace(finding, path=f"[{number}].{finding.path}")
             for number, document in enumerate(documents)
-            for finding in definition_commands.lint_task(document)
+            for finding in validation.lint_task(document)
         ]
         return add_findings(EmptyOk(), found)
 
@@ -328,7 +321,7 @@ class TaskDefinitions(ConductorView):
             given = take_tags(document)
             definition_commands.save_task(document, request.actor.name)
             save_given_tags(TASK_DEF, document, given, request.actor.name)
-        return add_findings(EmptyOk(), definition_commands.lint_task(document))
+        return add_findings(EmptyOk(), validation.lint_task(document))
 
 
 class TaskDefinitionOne(ConductorView):

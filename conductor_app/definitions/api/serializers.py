@@ -1,7 +1,4 @@
-"""Parsing of a WorkflowTestRequest (api §3.8): a start request and the mock results of tasks.
-
-Documents of definitions: as they were saved, with a default for every absent field (api §3.2-3.4).
-"""
+"""Documents of definitions, schemas, tags, workflow tests and folders of definitions (api §3.2-3.8)."""
 
 from typing import Any
 

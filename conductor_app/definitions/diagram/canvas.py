@@ -1,8 +1,7 @@
-"""Elements of a diagram: boxes, lines and frames with their positions, in units of the drawing.
+"""Elements of a diagram: boxes, lines and frames with their positions, and texts that fit into a box.
 
-Texts that fit into a box: estimated widths, names cut in the middle, and parts left out.
-
-The server does not know the browser's font, so the widths are those of DejaVu Sans, which is wider than most fonts.
+Positions are in units of the drawing. The server does not know the browser's font, so the widths of texts are those of
+DejaVu Sans, which is wider than most fonts.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from typing import Any, Protocol
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from ...runs.timeline.diagram_marks import DiagramFolding, IterationChoice, IterationPicker, StepMark, StepMarks
 from ...utils.formatting import format_duration
+from .marks import DiagramFolding, IterationChoice, IterationPicker, StepMark, StepMarks
 
 TITLE_SIZE, TEXT_SIZE = 13, 12
 """Font sizes of names and of all other texts, in units of the drawing (`static/ops/diagram.css`)."""
@@ -476,8 +475,9 @@ class Canvas:
         shorter = drop_shared_parts((node.full_title for node in self.nodes), width, keeps_start=True)
         for node in self.nodes:
             node.short_caption = shorter.get(node.full_title, "")
-        parts: list[Any] = [self.nodes, self.edges, self.labels, self.frames, self.dots]
-        return Diagram(self.width, self.height, *parts, is_cut=self.is_cut)
+        return Diagram(
+            self.width, self.height, self.nodes, self.edges, self.labels, self.frames, self.dots, is_cut=self.is_cut
+        )
 
 
 MAX_LABEL_WIDTH = 150

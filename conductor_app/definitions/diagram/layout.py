@@ -1,13 +1,7 @@
-"""Layout of a diagram as nested blocks: single steps, sequences, branches side by side, framed bodies.
+"""Layout of a diagram of a workflow definition as nested blocks: steps, sequences, branches, loops, TRY_CATCH steps.
 
 Every block knows its size before it is drawn, so that the block around it can reserve the space. The cost is linear in
 the number of steps.
-
-Boxes of a diagram: a single step, and a dynamic fork with the branches it creates at runtime.
-
-Framed blocks: a loop with its body, and a TRY_CATCH step with its body and handlers.
-
-Diagrams of workflow definitions: boxes and lines with computed positions, optionally with the state of a run.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,15 +24,6 @@ from ...core.definition import (
 )
 from ...core.step_types.sub_workflows import SubWorkflow
 from ...core.step_types.waiting import Human, Wait, WaitForWebhook, Yield
-from ...runs.timeline.diagram_marks import (
-    NO_MARKS,
-    DiagramFolding,
-    IterationChoice,
-    IterationPicker,
-    StepMark,
-    StepMarks,
-    tree_id,
-)
 from .canvas import (
     BOX_HEIGHT,
     BOX_WIDTH,
@@ -58,6 +43,7 @@ from .canvas import (
     case_label,
     text_width,
 )
+from .marks import NO_MARKS, DiagramFolding, IterationChoice, IterationPicker, StepMark, StepMarks, tree_id
 
 WORST_FIRST = ("FAILED", "TIMED_OUT", "CANCELED", "ACTIVE", "COMPLETED_WITH_ERRORS", "SKIPPED", "COMPLETED")
 """Order of statuses in a box that stands for many tasks. The box has the color of the first one that occurs."""

@@ -15,10 +15,10 @@ from django.utils.translation import gettext_lazy
 
 from ...core.definition import Flow, structure_of
 from ...core.document.differences import ADDED, CHANGED, MOVED, REMOVED, SemanticChange
-from ...runs.timeline.diagram_marks import StepMarks
 from ...web.badges import ACTIVE, FAILED, PAUSED, STATUS_ICONS, SUCCEEDED, format_count, format_status, status_tone
 from .canvas import Diagram, DiagramNode
 from .layout import diagram
+from .marks import NO_MARKS, StepMarks
 
 ICON_BY_FLOW = {
     Flow.LEAF: "step-task",
@@ -47,14 +47,13 @@ def step_icon(type: str) -> str:
 
 
 def draw_definition(
-    document: Mapping[str, Any], step_marks: StepMarks | None = None, *, can_insert: bool = False, **options: Any
+    document: Mapping[str, Any], step_marks: StepMarks = NO_MARKS, *, can_insert: bool = False, **options: Any
 ) -> Diagram:
-    """Return the diagram of a workflow document. `step_marks` and the options are those of `insight.diagram`.
+    """Return the diagram of a workflow document. `step_marks` and the options are those of `layout.diagram`.
 
     `can_insert`: draw a button on each line where a step can be inserted, for pages with a script that handles it.
     """
-    marks = {"step_marks": step_marks} if step_marks else {}
-    picture = diagram(document, **marks, shows_absent_bodies=can_insert, **options)
+    picture = diagram(document, step_marks, shows_absent_bodies=can_insert, **options)
     picture.can_insert = can_insert
     for node in picture.nodes:
         node.type_icon = MANY_ICON if node.shape == "many" else step_icon(node.type)

@@ -2,14 +2,12 @@
 
 A button is named `canvas`; its value is an action and its argument, such as `wrap:loop`. A script sends the form to
 `CanvasPages.canvas_view` and applies the returned text. Without a script the editor's page handles the same form.
-
-Pages of the canvas: the endpoint for the script, and the editor's page without it.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, JsonResponse
 from django.template.loader import render_to_string
@@ -34,11 +32,12 @@ from ...core.validation.lint_references import BEFORE, compare_order
 from ...human_tasks.pages.form_templates import KINDS
 from ...web.forms import format_json
 from ..models import TaskDefinition
-from .pages import CheckResult, check_text, checks_report, findings_of_step, parse_text
+from ..policies import task_drawings
+from .checks import CheckResult, check_text, checks_report, findings_of_step, parse_text
+from .pages import DefinitionAdmin
 from .step_catalog import BY_TYPE, CATALOG, STATIC_OPTIONS
 from .step_form import SettingsForm, StepForm
 from .step_rows import USER_TYPE_LABELS
-from .task_form import task_drawings
 
 MAX_OPTIONS = 200
 MAX_VALUE_DEPTH = 250
@@ -291,7 +290,7 @@ def _paths(tree: Mapping[str, Any], depth: int = 0) -> list[str]:
     ]
 
 
-class CanvasPages:
+class CanvasPages(DefinitionAdmin):
     """Endpoint and panel of the canvas."""
 
     def canvas_urls(self) -> list[URLPattern]:
@@ -329,7 +328,7 @@ class CanvasPages:
             form, message = self.get_edit_form(row, data, editing_start), refused.message
             return self._render_editor(request, form, row, editing_start, canvas_message=message, is_refused=True)
         data["document"] = state.text
-        request.POST = data
+        request.POST = cast(Any, data)
         self._keep_draft(request, row)
         form = self.get_edit_form(row, data, editing_start)
         form.checked = check_text(self.kind, state.text)

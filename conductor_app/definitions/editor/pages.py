@@ -1,220 +1,32 @@
-"""The editor of definitions: checks while the user types, drafts, review before saving, merge of conflicts.
+"""The admin of definitions: their pages, and the editor with drafts, review before saving and merge of conflicts."""
 
-Checks of a definition while it is edited: findings with their positions, and completions for the editor.
-
-Forms that edit a definition: its document, the version to save, and the reason.
-"""
-
-import json
-import re
 from dataclasses import dataclass
 from typing import Any
 
 from django import forms
-from django.contrib import messages
+from django.contrib import admin, messages
 from django.db.models import Model
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect, JsonResponse
-from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html
 from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from ...access.commands.users import grant_to_current_actor
-from ...core.document.differences import HOLDS_STEPS, semantic_changes
-from ...core.document.json_positions import TextPosition, TextPositions
+from ...core.document.differences import semantic_changes
 from ...core.errors import RequestRefused, ValidationError, ValidationFailed
-from ...core.validation.findings import ERROR, HINT, WARNING, LintFinding
-from ...events.queries import lint_handler
+from ...core.validation.findings import ERROR, LintFinding
 from ...utils.differences import diff_hunks
-from ...web.forms import JsonDocumentField, format_json, parse_json_value, syntax_error_text
-from ...web.pages import require_permission
-from .. import commands as definition_commands
-from .. import commands as drafts
-from ..diagram.pages import draw_definition
+from ...web.badges import exact_time, relative_time
+from ...web.documents import json_file_response, render_tree
+from ...web.forms import JsonDocumentField, format_json
+from ...web.pages import ReadOnlyAdmin, require_permission
+from .. import commands
 from ..models import DefinitionDraft
-from ..resolved_definitions import check_handler
-from . import queries as completion
-from .queries import definition_context
-from .task_form import task_drawings
-
-WORKFLOW, TASK, HANDLER = "workflow", "task", "event_handler"
-UNKNOWN_POSITION = TextPosition(1, 0, 0)
-SEVERITY_ICONS = {ERROR: "failed", WARNING: "warning", HINT: "active"}
-SEVERITY_TONES = {ERROR: "failed", WARNING: "waiting", HINT: "active"}
-MAX_FINDINGS = 200
-INNER_STEP = re.compile(rf"\.({'|'.join(sorted(HOLDS_STEPS))})\b.*\[\d+\]")
-"""The rest of a path behind a step, if it leads to a step inside it."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlacedFinding:
-    """A finding and its position in the text."""
-
-    finding: LintFinding
-    position: TextPosition
-
-    @property
-    def icon(self) -> str:
-        return SEVERITY_ICONS[self.finding.severity]
-
-    @property
-    def tone(self) -> str:
-        return SEVERITY_TONES[self.finding.severity]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the finding in the form that the editor reads."""
-        finding, position = self.finding, self.position
-        message = finding.message.replace("`", "")
-        facts = {"severity": finding.severity, "message": message, "written": finding.written, "meant": finding.meant}
-        return {**facts, "line": position.line, "column": position.column, "length": position.length}
-
-
-@dataclass(frozen=True, slots=True)
-class CheckResult:
-    """Findings for a text. `document`: None if the text is not a JSON object."""
-
-    document: dict[str, Any] | None
-    findings: list[PlacedFinding]
-    known: dict[str, Any] | None = None
-
-    def count(self, severity: str) -> int:
-        return sum(each.finding.severity == severity for each in self.findings)
-
-    @property
-    def errors(self) -> int:
-        return self.count(ERROR)
-
-    @property
-    def warnings(self) -> int:
-        return self.count(WARNING)
-
-    @property
-    def hints(self) -> int:
-        return self.count(HINT)
-
-
-def check_text(kind: str, text: str) -> CheckResult:
-    """Parse and check a text of the kind `workflow`, `task` or `handler`."""
-    parsed = parse_text(text)
-    return parsed if parsed.document is None else CHECKS[kind](parsed.document, text)
-
-
-def parse_text(text: str) -> CheckResult:
-    """Parse a text without checking the definition. The findings are those of a text that is not a JSON object."""
-    try:
-        document = parse_json_value(text, parse_constant=_refuse_constant)
-    except json.JSONDecodeError as error:
-        message = syntax_error_text(error)
-        position = TextPosition(error.lineno, max(error.colno - 1, 0), 1)
-        return CheckResult(None, [PlacedFinding(LintFinding(ERROR, "no JSON", "", message), position)])
-    except (RecursionError, ValueError) as error:
-        return CheckResult(
-            None,
-            [
-                PlacedFinding(
-                    LintFinding(ERROR, "no JSON", "", _("Invalid JSON: %(error)s.") % {"error": error}),
-                    UNKNOWN_POSITION,
-                )
-            ],
-        )
-    if not isinstance(document, dict):
-        message = _("A definition must be a JSON object ({…}).")
-        finding = LintFinding(ERROR, "no JSON", "", message)
-        return CheckResult(None, [PlacedFinding(finding, UNKNOWN_POSITION)])
-    return CheckResult(document, [])
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a JSON value")
-
-
-def _check_workflow(document: dict[str, Any], text: str) -> CheckResult:
-    context = definition_context([document])
-    findings = definition_commands.lint_workflow(document, context, definition_commands.validate_workflow(document))
-    return CheckResult(document, place_findings(findings, text), completion.complete_workflow(document, context))
-
-
-def _check_task(document: dict[str, Any], text: str) -> CheckResult:
-    validation_errors = definition_commands.validate_task(document)
-    errors = [LintFinding(ERROR, "refused", each.path, each.message) for each in validation_errors]
-    findings = [*errors, *definition_commands.lint_task(document)]
-    return CheckResult(document, place_findings(findings, text), completion.complete_task())
-
-
-def _check_handler(document: dict[str, Any], text: str) -> CheckResult:
-    return CheckResult(
-        document, place_findings(lint_handler(*check_handler(document)), text), completion.complete_handler()
-    )
-
-
-CHECKS = {WORKFLOW: _check_workflow, TASK: _check_task, HANDLER: _check_handler}
-
-
-def place_findings(findings: list[LintFinding], text: str) -> list[PlacedFinding]:
-    """Return the findings with their positions in the text."""
-    positions = TextPositions(text)
-    return [PlacedFinding(each, positions.of(each.path) or UNKNOWN_POSITION) for each in findings[:MAX_FINDINGS]]
-
-
-def checks_response(request: HttpRequest, kind: str) -> JsonResponse:
-    """Return the findings for the text that the editor sends while the user types."""
-    return JsonResponse(checks_report(check_text(kind, request.POST.get("document", "")), kind))
-
-
-def checks_report(result: CheckResult, kind: str) -> dict[str, Any]:
-    """Return the findings for a text, its drawing and its completions in the form that the editor reads."""
-    picture_html = None
-    if kind == WORKFLOW and result.document is not None:
-        context = {**draw_checked(result), "name": result.document.get("name", "")}
-        picture_html = render_to_string("ops/definitions/diagram.html", context)
-    elif kind == TASK and result.document is not None:
-        picture_html = render_to_string("ops/definitions/task_drawings.html", task_drawings(result.document))
-    return {
-        "findings": [each.to_json() for each in result.findings],
-        "list": render_to_string("ops/definitions/findings.html", {"checked": result}),
-        "picture": picture_html,
-        "known": result.known,
-    }
-
-
-@dataclass(frozen=True, slots=True)
-class DiagramFinding:
-    """The mark of a box whose step has findings: the color and icon of the most severe one, and all messages."""
-
-    path: str
-    tone: str
-    icon: str
-    text: str
-    x: int
-    y: int
-
-
-def draw_checked(result: CheckResult) -> dict[str, Any]:
-    """Return the diagram of a checked document with buttons that insert steps, and the marks of its findings."""
-    picture = draw_definition(result.document or {}, can_insert=True)
-    marks = []
-    for node in picture.nodes:
-        # Findings are sorted: the first one is the most severe. Hints are only in the list.
-        own = [each for each in findings_of_step(result, node.path) if each.finding.severity != HINT]
-        if own and not node.caption:
-            text = "; ".join(each.finding.message.replace("`", "") for each in own)
-            corner = node.x + node.width - 8, node.y - 8
-            marks.append(DiagramFinding(node.path, own[0].tone, own[0].icon, f"{node.ref}: {text}", *corner))
-    return {"picture": picture, "marks": marks}
-
-
-def findings_of_step(result: CheckResult, path: str) -> list[PlacedFinding]:
-    """Return the findings on a step, without those on the steps inside it."""
-    return [each for each in result.findings if path and _belongs_to(each.finding.path, path)]
-
-
-def _belongs_to(path: str, step_path: str) -> bool:
-    """Return True if a path is that of a step, or of a member of it that is no step."""
-    rest = path[len(step_path) :]
-    return path.startswith(step_path) and rest[:1] in ("", ".") and not INNER_STEP.match(rest)
-
+from .checks import CheckResult, check_text, checks_response, place_findings
 
 NEW_VERSION, OVERWRITE = "new", "overwrite"
 
@@ -244,22 +56,15 @@ class DefinitionForm(forms.Form):
 class WorkflowEditForm(DefinitionForm):
     """An existing workflow definition, saved as a new version or over its version."""
 
-    save_as = forms.ChoiceField(widget=forms.RadioSelect, label=gettext_lazy("Save as"), required=False)
-
     def __init__(self, *args: Any, version: int, next_version: int, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.fields["save_as"].choices = [
-            (
-                NEW_VERSION,
-                _("New version %(next)s (version %(version)s stays available)")
-                % {"next": next_version, "version": version},
-            ),
-            (
-                OVERWRITE,
-                _("Overwrite version %(version)s (active runs keep the document that they started with)")
-                % {"version": version},
-            ),
-        ]
+        facts = {"next": next_version, "version": version}
+        new = _("New version %(next)s (version %(version)s stays available)") % facts
+        overwrite = _("Overwrite version %(version)s (active runs keep the document that they started with)") % facts
+        choices = [(NEW_VERSION, new), (OVERWRITE, overwrite)]
+        self.fields["save_as"] = forms.ChoiceField(
+            choices=choices, widget=forms.RadioSelect, label=_("Save as"), required=False
+        )
 
     def clean_save_as(self) -> str:
         return self.cleaned_data["save_as"] or NEW_VERSION
@@ -274,8 +79,16 @@ class EditingStart:
     draft: DefinitionDraft | None = None
 
 
-class EditorPages:
-    """Pages of the editor. The admin of each kind of definition implements saving and comparing."""
+class DefinitionAdmin(ReadOnlyAdmin):
+    """Admin of definitions: documents that users edit and the engine stores.
+
+    The admin of each kind implements saving and comparing.
+    """
+
+    list_display_links = None
+
+    class Media:
+        css = {"all": ("ops/definitions.css", "ops/chart.css")}
 
     kind = ""
     target_type = ""
@@ -283,14 +96,152 @@ class EditorPages:
     sample: dict[str, Any] = {}
     new_title: Any = ""
     saved_message: Any = ""
+    page_template = "page"
+    is_archivable = True
+    search_help_text = gettext_lazy("Search name or description")
+    search_fields = ("name", "description")
 
-    def editor_urls(self) -> list[URLPattern]:
-        name, site = self.opts.model_name, self.admin_site
+    @property
+    def change_permission(self) -> str:
+        return f"conductor.change_{self.opts.model_name}"
+
+    @property
+    def view_permission(self) -> str:
+        return f"conductor.view_{self.opts.model_name}"
+
+    @property
+    def add_permission(self) -> str:
+        return self.change_permission.replace(".change_", ".add_")
+
+    def may_edit(self, request: HttpRequest) -> bool:
+        return request.user.has_perm(self.change_permission)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm(self.add_permission)
+
+    def get_urls(self) -> list[URLPattern]:
+        name, view = self.opts.model_name, self.admin_site.admin_view
         return [
-            path("<int:pk>/edit/", site.admin_view(self.edit), name=f"{name}_edit"),
-            path("check/", site.admin_view(self.check_view), name=f"{name}_check"),
-            path("draft/", site.admin_view(self.draft), name=f"{name}_draft"),
+            path("<int:pk>/edit/", view(self.edit), name=f"{name}_edit"),
+            path("check/", view(self.check_view), name=f"{name}_check"),
+            path("draft/", view(self.draft), name=f"{name}_draft"),
+            path("<int:pk>/raw/", view(self.raw_view), name=f"{name}_raw"),
+            *(
+                path(f"<int:pk>/{action}/", view(self.archive_view), {"action": action}, name=f"{name}_{action}")
+                for action in ("archive", "unarchive")
+            ),
+            *super().get_urls(),
         ]
+
+    def archive_view(self, request: HttpRequest, pk: int, action: str) -> HttpResponse:
+        """Archive or unarchive the definition.
+
+        Raises:
+            Http404: when definitions of this kind cannot be archived.
+        """
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        require_permission(request, self.change_permission)
+        row, by = self.find_row(request, pk), request.user.get_username()
+        reason = request.POST.get("reason", "").strip()
+        if not self.is_archivable:
+            raise Http404
+        if action == "archive":
+            commands.archive(self.model, row.name, by, reason)
+            messages.success(request, _("%(name)s archived. Lists no longer show it.") % {"name": row.name})
+        else:
+            commands.unarchive(self.model, row.name, by, reason)
+            messages.success(request, _("%(name)s unarchived.") % {"name": row.name})
+        return HttpResponseRedirect(reverse(f"admin:conductor_{self.opts.model_name}_change", args=[pk]))
+
+    def save_document(self, form: DefinitionForm, row: Any, by: str) -> None:
+        """Send the document to the engine.
+
+        Raises:
+            NotImplementedError: when the subclass does not implement it.
+        """
+        raise NotImplementedError
+
+    def get_edit_form(self, row: Any, data: Any, editing_start: EditingStart) -> DefinitionForm:
+        """Return the form that edits a definition. `row` is None for a new one."""
+        return DefinitionForm(data, initial={"document": editing_start.text, "base": editing_start.base})
+
+    def base_revision(self, row: Any) -> str:
+        """Return the state of the definition at the start of editing, to detect concurrent changes."""
+        return f"r{row.revision}"
+
+    def load_latest(self, row: Any) -> Any:
+        """Return the current state of the definition."""
+        return row
+
+    def copy_document(self, row: Any) -> dict[str, Any]:
+        """Return a copy of the document for a new definition."""
+        return {**row.document, "name": f"{row.name}_copy"}
+
+    def change_view(self, request: HttpRequest, object_id: str, *_: object, **__: object) -> HttpResponse:
+        row = self.find_row(request, object_id)
+        extra_context = {
+            "row": row,
+            "tree": render_tree(row.document),
+            "facts": definition_facts(row),
+            **self.get_extra_context(request, row),
+        }
+        return self.render_page(request, self.page_template, str(row), **extra_context)
+
+    def get_extra_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
+        """Return additional context of the page."""
+        return {}
+
+    def raw_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Download the document as JSON."""
+        row = self.find_row(request, pk)
+        return json_file_response(row.document, str(row))
+
+    def find_row(self, request: HttpRequest, pk: object) -> Any:
+        """Return the row of the address.
+
+        Raises:
+            Http404: when there is no such definition.
+        """
+        require_permission(request, self.view_permission)
+        row = self.model.objects.filter(pk=pk).first() if str(pk).isdecimal() and len(str(pk)) < 19 else None
+        if row is None:
+            raise Http404(_("No such definition."))
+        return row
+
+    def redirect_to_saved(self, document: dict[str, Any]) -> HttpResponseRedirect:
+        """Redirect to the page of the latest definition with the document's name."""
+        rows = self.model.objects.filter(name=document["name"])
+        newest = rows.order_by("-updated_at", "-id").values_list("pk", flat=True).first()
+        return HttpResponseRedirect(reverse(f"admin:conductor_{self.opts.model_name}_change", args=[newest]))
+
+    def render_page(self, request: HttpRequest, name: str, title: str, **extra_context: Any) -> TemplateResponse:
+        """Render one of the templates in `templates/ops/definition`."""
+        urls = f"admin:{self.opts.model_name}"
+        context = {
+            **self.admin_site.each_context(request),
+            "title": title,
+            "opts": self.opts,
+            "kind": self.kind,
+            "may_edit": self.may_edit(request),
+            "is_archivable": self.is_archivable,
+            **{f"{verb}_url": f"{urls}_{verb}" for verb in ("edit", "raw", "check", "archive", "unarchive")},
+            **extra_context,
+        }
+        return TemplateResponse(request, f"ops/definitions/{name}.html", context)
+
+    @admin.display(description=gettext_lazy("updated"))
+    def updated(self, row: Any) -> SafeString:
+        return relative_time(row.updated_at or row.created_at)
+
+    @admin.display(description=gettext_lazy("author"))
+    def changed_by(self, row: Any) -> str:
+        return row.updated_by or row.created_by or "–"
+
+    @admin.display(description=gettext_lazy("name"))
+    def definition(self, row: Any) -> SafeString:
+        version = format_html(' <span class="version">v{}</span>', row.version) if hasattr(row, "version") else ""
+        return format_html('<a href="{}/change/"><strong>{}</strong>{}</a>', row.pk, row.name, version)
 
     def add_view(self, request: HttpRequest, *_: object, **__: object) -> HttpResponse:
         """Create a definition from the sample, or from another definition (`?like=…`)."""
@@ -314,11 +265,11 @@ class EditorPages:
             return HttpResponseNotAllowed(["POST"])
         name, by = request.GET.get("name", ""), request.user.get_username()
         if "discard" in request.POST:
-            drafts.delete_draft(self.kind, name, by)
+            commands.delete_draft(self.kind, name, by)
             messages.success(request, _("Draft discarded."))
             return HttpResponseRedirect(request.POST["discard"] if _is_local_path(request.POST["discard"]) else "../")
         try:
-            drafts.save_draft(self.kind, name, request.POST.get("document", ""), request.POST.get("base", ""), by)
+            commands.save_draft(self.kind, name, request.POST.get("document", ""), request.POST.get("base", ""), by)
         except RequestRefused as refused:
             return JsonResponse({"message": refused.message}, status=413)
         return JsonResponse({"kept": True})
@@ -356,7 +307,7 @@ class EditorPages:
         if self.try_to_save(request, form, row):
             if is_new:
                 grant_to_current_actor([(self.target_type, name)])
-            drafts.delete_draft(self.kind, row.name if row else "", request.user.get_username())
+            commands.delete_draft(self.kind, row.name if row else "", request.user.get_username())
             return self.redirect_to_saved(form.cleaned_data["document"])
         return self._render_editor(request, form, row, editing_start)
 
@@ -387,8 +338,8 @@ class EditorPages:
     def _keep_draft(self, request: HttpRequest, row: Any) -> None:
         """Save the submitted text as a draft, whether it is valid JSON or not."""
         text, by = request.POST.get("document", ""), request.user.get_username()
-        if text and len(text) <= drafts.MAX_DRAFT_LENGTH:
-            drafts.save_draft(self.kind, row.name if row else "", text, request.POST.get("base", ""), by)
+        if text and len(text) <= commands.MAX_DRAFT_LENGTH:
+            commands.save_draft(self.kind, row.name if row else "", text, request.POST.get("base", ""), by)
 
     def try_to_save(self, request: HttpRequest, form: DefinitionForm, row: Model | None) -> bool:
         """Save the document. Return False if the engine rejected it; the form then has the errors."""
@@ -482,3 +433,30 @@ class EditorPages:
 def _is_local_path(address: str) -> bool:
     """Return True if the address is a path on this server."""
     return address.startswith("/") and url_has_allowed_host_and_scheme(address, allowed_hosts=None)
+
+
+def definition_facts(row: Any) -> list[tuple[str, Any]]:
+    """Return description, owner, and who created and changed the definition."""
+    facts = [
+        (_("Description"), getattr(row, "description", "")),
+        (_("Owner"), getattr(row, "owner_email", "")),
+        (_("Created"), _format_change(row.created_at, row.created_by)),
+        (_("Updated"), _format_change(row.updated_at, row.updated_by) if row.updated_at else ""),
+        (_("Revision"), row.revision),
+    ]
+    return [(name, value) for name, value in facts if value]
+
+
+def _format_change(at: int, by: str) -> str:
+    return _("%(time)s by %(name)s") % {"time": exact_time(at), "name": by or _("unknown")}
+
+
+def require_same_name(document: dict[str, Any], row: Any) -> None:
+    """Check that the document keeps the name of its definition.
+
+    Raises:
+        RequestRefused: when the name differs.
+    """
+    if document.get("name") != row.name:
+        message = _("The name %(name)s cannot be changed. Create a new definition instead.")
+        raise RequestRefused(message % {"name": row.name})

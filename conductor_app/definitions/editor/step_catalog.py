@@ -1,7 +1,4 @@
-"""Step types that authors can add, each with its sample, and the members of each type that a form edits.
-
-Sample documents for new definitions: the smallest that work, with the most common fields.
-"""
+"""Step types that authors can add, each with its sample and the members that a form edits, and new definitions."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,9 +1,4 @@
-"""Rows of forms of steps: inputs, handlers, assignees.
-
-Rows for the handlers of a TRY_CATCH step: which failures each one handles.
-
-Rows for the assignees of a human task, in their order: a user or a group, and the minutes until the next one.
-"""
+"""Rows in the form of a step: the handlers of a TRY_CATCH step, and the assignees of a human task."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

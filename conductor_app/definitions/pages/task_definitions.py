@@ -15,15 +15,18 @@ from ...access.permissions import TASK_DEF
 from ...web.badges import format_count
 from ...web.forms import format_json
 from .. import commands as definition_commands
-from ..editor.pages import CheckResult, place_findings
+from .. import validation
+from ..editor.checks import CheckResult, place_findings
+from ..editor.pages import require_same_name
 from ..editor.step_catalog import NEW_TASK
-from ..editor.task_form import TaskFormPages, task_drawings
+from ..editor.task_form import TaskFormPages
 from ..models import TaskDefinition
+from ..policies import task_drawings
 from ..queries import workflows_using_task
-from .workflows import ArchiveFilter, CatalogTaskList, DefinitionAdmin, render_flags, require_same_name
+from .workflows import ArchiveFilter, CatalogTaskList, render_flags
 
 
-class TaskDefinitionAdmin(TaskFormPages, DefinitionAdmin):
+class TaskDefinitionAdmin(TaskFormPages):
     """Task definitions by name."""
 
     kind, sample, page_template = "task", NEW_TASK, "task"
@@ -49,7 +52,7 @@ class TaskDefinitionAdmin(TaskFormPages, DefinitionAdmin):
         return format_count(row.catalog_entry.used_by) if row.catalog_entry.used_by else "–"
 
     def get_extra_context(self, request: HttpRequest, row: TaskDefinition) -> dict[str, Any]:
-        found = place_findings(definition_commands.lint_task(row.document), format_json(row.document))
+        found = place_findings(validation.lint_task(row.document), format_json(row.document))
         return {
             "used_by": workflows_using_task(row.name),
             "checked": CheckResult(row.document, found) if found else None,

@@ -1,11 +1,4 @@
-"""Versions, history and breakpoints of a definition.
-
-The history of a workflow on its page: runs over time, and the states of its steps in the newest runs.
-
-Versions of a workflow definition: compare two of them, restore an old one.
-
-Breakpoints of a definition on its page. They stop the runs that start after they are set.
-"""
+"""Versions, history and breakpoints of a workflow definition."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -24,6 +17,7 @@ from ...runs.commands import debugging
 from ...runs.pages.debugger import DEBUG_PERMISSION, breakpoints_context, parse_breakpoint_form
 from ...runs.pages.start import PERMISSION
 from ...runs.pages.view_model import bar_height, describe_run, longest_duration
+from ...runs.queries.definition_history import MAX_COUNTED, StepCell, StepGrid, runs_by_result, step_grid
 from ...runs.queries.recent import RecentRun, recent_runs_of_workflows
 from ...utils import clock
 from ...utils.differences import diff_hunks
@@ -35,8 +29,8 @@ from ...web.pages import ObjectPage, require_permission, show_refusal
 from .. import commands as definition_commands
 from ..diagram.canvas import Diagram
 from ..diagram.pages import draw_version
+from ..editor.pages import DefinitionAdmin
 from ..models import WorkflowDefinition
-from ..queries import MAX_COUNTED, StepCell, StepGrid, runs_by_result, step_grid
 
 HEAD_HEIGHT = 40
 
@@ -142,7 +136,7 @@ def _cell_context(cell: StepCell, head: dict[str, Any]) -> dict[str, Any]:
 MAX_VERSIONS = 200
 
 
-class VersionPages:
+class VersionPages(DefinitionAdmin):
     """Pages about versions."""
 
     def version_urls(self) -> list[URLPattern]:
@@ -199,7 +193,7 @@ def _draw_version(version: WorkflowDefinition, changes: list[SemanticChange]) ->
     return version, draw_version(version.document, changes, lambda ref, path: f"{page}?{urlencode({'task': ref})}")
 
 
-class BreakpointPages:
+class BreakpointPages(DefinitionAdmin):
     """List and forms of the breakpoints of a definition."""
 
     def breakpoint_urls(self) -> list[URLPattern]:

@@ -1,8 +1,6 @@
-"""Simulation of a workflow in memory: definitions are read and scripts run, but nothing is saved.
+"""Simulation of a workflow in memory, and what uses it: the test cases of workflows, and saved workflow tests.
 
-Simulation cases of workflows: simulate a document and compare the results with the saved ones.
-
-Workflow tests: simulations whose executions are saved, so that clients can read them by id.
+Definitions are read and scripts run, but a simulation writes nothing.
 """
 
 import logging
@@ -38,7 +36,7 @@ from ...runs.documents.workflows import simulated_document
 from ...utils import clock, randomness
 from .. import resolved_definitions
 from ..models import SaveRequirement, SimulationCase, WorkflowTest
-from ..resolved_definitions import check_against_schema
+from ..schemas import check_against_schema
 
 log = logging.getLogger(__name__)
 

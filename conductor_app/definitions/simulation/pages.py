@@ -1,7 +1,4 @@
-"""The simulator: executes a definition without saving anything, except test cases that the user saves.
-
-The form of the simulator: an input, and a mock result for each step that the engine does not complete itself.
-"""
+"""The simulator: an input, mock results for the steps that the engine does not complete itself, and test cases."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -36,9 +33,11 @@ from ...web.forms import format_json, parse_json_value
 from ...web.pages import require_permission
 from .. import commands as drafts
 from ..diagram.canvas import Diagram
+from ..diagram.marks import NO_MARKS
 from ..diagram.pages import draw_definition
+from ..editor.pages import DefinitionAdmin
 from ..models import DefinitionDraft, SaveRequirement, SimulationCase, TaskDefinition, WorkflowDefinition
-from ..resolved_definitions import fill_in_schemas
+from ..schemas import fill_in_schemas
 from . import commands as simulation_cases
 from .queries import InnerWorkflow, SimulationReport, inner_workflows, recorded_outputs, simulation_report
 
@@ -206,7 +205,7 @@ def form_from_case(form: SimulationForm, input: Any, outcomes: Mapping[str, Any]
 PERMISSIONS = ("conductor.change_workflowdefinition", "conductor.execute_workflowdefinition")
 
 
-class SimulatorPages:
+class SimulatorPages(DefinitionAdmin):
     """Page that simulates a definition."""
 
     def simulator_urls(self) -> list[URLPattern]:
@@ -237,7 +236,7 @@ class SimulatorPages:
     def _build_form(self, request: HttpRequest, row: WorkflowDefinition, document: dict[str, Any]) -> SimulationForm:
         inner = inner_workflows(document)
         documents = [document, *(each.document for each in inner.values())]
-        names = {str(step.get("name")) for each in documents for step in _all_steps(each)}
+        names = {str(spot.step.get("name")) for each in documents for spot in walk(each.get("tasks"))}
         tasks = dict(TaskDefinition.objects.filter(name__in=names).values_list("name", "document"))
         trial = new_simulation_form(
             document, _suggest_input(request, row, document), recorded_outputs(row.name), tasks, inner
@@ -308,12 +307,10 @@ class SimulatorPages:
             "row": row,
             "trial": trial,
             "cases_hold": SaveRequirement.objects.filter(workflow=row.name, holds=True).exists(),
-            "picture": draw_definition(trial.document, report.step_marks)
-            if report
-            else draw_definition(trial.document),
+            "picture": draw_definition(trial.document, report.step_marks if report else NO_MARKS),
             "inner_pictures": _inner_pictures(trial, report),
             "report": report,
-            "trees": _output_tree(report),
+            "trees": {"output": render_tree(report.output)} if report else {},
             "fault": fault,
             "note": note,
             "cases": SimulationCase.objects.filter(workflow=row.name).order_by("name"),
@@ -354,10 +351,6 @@ def _case_saved_message(name: str, row: WorkflowDefinition) -> str:
     return message % {"case": name.strip(), "name": row.name}
 
 
-def _all_steps(document: dict[str, Any]) -> list[dict[str, Any]]:
-    return [dict(spot.step) for spot in walk(document.get("tasks"))]
-
-
 def _suggest_input(request: HttpRequest, row: WorkflowDefinition, document: dict[str, Any]) -> Any:
     """Return the input of a run (`?like=`) or of the latest run, otherwise a sample from schema or input names."""
     like = request.GET.get("like", "")
@@ -372,10 +365,3 @@ def _suggest_input(request: HttpRequest, row: WorkflowDefinition, document: dict
         return sample
     names = document.get("inputParameters")
     return {str(name): "" for name in names} if isinstance(names, list) else {}
-
-
-def _output_tree(report: SimulationReport | None) -> dict[str, Any]:
-    """Return input and output as trees."""
-    if report is None:
-        return {}
-    return {"output": render_tree(report.output)}

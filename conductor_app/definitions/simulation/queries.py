@@ -1,11 +1,4 @@
-"""Report on a simulated run, and what a simulation begins with.
-
-Recent outputs of the steps of a workflow, as mock results of a simulation.
-
-Sub-workflows of a definition, recursively, for its simulation.
-
-Report on a simulated run: its attempts in order, the steps it did not reach, and the marks for its diagram.
-"""
+"""What a simulation begins with, recent outputs and sub-workflows, and the report on a simulated run."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,8 +10,8 @@ from ...core.simulation import INSIDE
 from ...core.step_types.forks import Join
 from ...core.step_types.sub_workflows import SubWorkflow
 from ...runs.models import Attempt
-from ...runs.timeline.diagram_marks import StepMark, StepMarks
-from ..editor.queries import MAX_EXAMPLE_SIZE, newest_run_ids
+from ..diagram.marks import StepMark, StepMarks
+from ..lint_context import MAX_EXAMPLE_SIZE, newest_run_ids
 from ..models import WorkflowDefinition
 
 LIMIT = 400

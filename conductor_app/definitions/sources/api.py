@@ -1,7 +1,4 @@
-"""Parsing of a folder of definitions, and documents of its plan, results and drift.
-
-Views that plan and apply a folder of definitions, and report what was edited here since.
-"""
+"""Endpoints that plan and apply a folder of definitions, and report what was edited here since."""
 
 from typing import Any
 

@@ -1,10 +1,6 @@
-"""Commands on folders of definitions: apply, drift, bundles.
+"""Apply the plan of a folder of definitions, find what was edited since (drift), and export and import bundles.
 
-Apply the plan of a folder of definitions: one transaction per definition, which also remembers what was applied.
-
-Drift: definitions that were edited or deleted here since a source has applied them.
-
-Export definitions as one JSON bundle, preview an import, and import.
+A plan is applied with one transaction per definition, which also remembers what was applied.
 """
 
 from collections import defaultdict
@@ -29,7 +25,8 @@ from ...human_tasks.models import FormTemplate
 from ...human_tasks.waiting_queries import find_template, named_templates
 from ...utils import clock
 from .. import commands as definition_commands
-from ..editor.queries import named_workflows
+from .. import validation
+from ..lint_context import named_workflows
 from ..models import NEWEST, AppliedDefinition, TaskDefinition, WorkflowDefinition
 from .kinds import DefinitionKind, StoredDefinition, load_stored
 from .operator_kinds import source_kinds
@@ -393,7 +390,7 @@ def _plan_template(document: dict[str, Any]) -> BundleItem:
 
 def _plan_item(kind: str, document: dict[str, Any], row: Any) -> BundleItem:
     name = str(document.get("name") or "")
-    judge = definition_commands.validate_workflow if kind == WORKFLOW else definition_commands.validate_task
+    judge = validation.validate_workflow if kind == WORKFLOW else validation.validate_task
     version = None if kind == TASK else (row.version + 1 if row else int(document_version(document)))
     if validation_errors := judge(document):
         return BundleItem(kind, name, document, REFUSED, version, validation_errors=tuple(validation_errors))

@@ -1,7 +1,4 @@
-"""Kinds of definitions that are planned against what is here: how each is parsed, compared, saved and deleted.
-
-Definitions of several kinds as they are stored, with who changed them last.
-"""
+"""Kinds of definitions that are planned against what is here: how each is parsed, compared, saved and deleted."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -27,9 +24,9 @@ from ...schedules.commands import OWN_FIELDS
 from ...schedules.models import Schedule
 from ...utils.differences import MISSING, find_differences
 from .. import commands as definition_commands
-from .. import resolved_definitions as schemas
+from .. import schemas, validation
 from ..models import NEWEST, SchemaDefinition, TaskDefinition, WorkflowDefinition
-from ..resolved_definitions import check_handler
+from ..validation import check_handler
 
 Document = dict[str, Any]
 AUDIT_FIELDS = frozenset({"createTime", "updateTime", "createdBy", "updatedBy"})
@@ -188,7 +185,7 @@ class WorkflowKind(SummarizedKind, VersionedKind):
 
     def parse(self, given: Document, context: PlanContext) -> PlannedObject:
         document = coerce_workflow(without_fields(given, AUDIT_FIELDS | {"tags"}))
-        require_none(definition_commands.validate_workflow(document, further_templates=context.input_templates))
+        require_none(validation.validate_workflow(document, further_templates=context.input_templates))
         version = int(document.get("version") or 1)
         return PlannedObject(document["name"], {**document, "version": version}, version)
 
@@ -212,7 +209,7 @@ class TaskKind(SummarizedKind):
 
     def parse(self, given: Document, context: PlanContext) -> PlannedObject:
         document = coerce_task(without_fields(given, AUDIT_FIELDS | {"tags"}))
-        require_none(definition_commands.validate_task(document))
+        require_none(validation.validate_task(document))
         return PlannedObject(document["name"], document)
 
     def current(self, wanted: PlannedObject) -> Document | None:

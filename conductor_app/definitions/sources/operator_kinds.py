@@ -1,7 +1,4 @@
-"""Kinds of what operators set up: limits of queues, alerts and roles.
-
-The kinds of definitions that a folder can contain.
-"""
+"""Kinds of what operators set up, limits of queues, alerts and roles, and the table of all kinds."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
@@ -12,11 +9,12 @@ from ...access.authentication import Actor, missing_permission_error
 from ...access.commands import users as roles
 from ...access.models import AuditEntry
 from ...access.permissions import READ, RIGHT_BY_PERMISSION, SYSTEM_ROLES, TASK_DEF, UPDATE, WORKFLOW
-from ...ai.models import ModelBudget
 from ...alerts import commands as alerts
 from ...alerts.models import Alert, AlertTarget, SavedView
 from ...alerts.queries import rule_of
+from ...alerts.subjects import subject_of
 from ...bulk import selections
+from ...core.alerts import BUDGET
 from ...core.document.fields import normalize_task
 from ...core.document.json_positions import KIND_NAMES, recognize_kind
 from ...core.errors import Forbidden, Invalid
@@ -137,7 +135,7 @@ class AlertKind(DefinitionKind):
         if missing := sorted(names - known):
             return f"There is no alert target {missing[0]!r}. Create it on the page Alert targets: it has secrets."
         for budget in filter(None, (condition.get("budget") for condition in wanted.document["conditions"])):
-            if not ModelBudget.objects.filter(**budget).exists():
+            if not subject_of(BUDGET).exists(budget):
                 words = " ".join(filter(None, (budget["scope"], budget["name"], "per", budget["period"])))
                 return f"There is no budget {words}. Create it on the page Budgets."
         return ""
@@ -230,7 +228,7 @@ class CustomRoleKind(DefinitionKind):
             document = self.stored(row)
             yield LoadedObject(document["name"], document, *_newest([changes.get(document["name"])]))
 
-    def stored(self, row: Group) -> OperatorKindsDocument:
+    def stored(self, row: Any) -> OperatorKindsDocument:
         permissions = (f"{each.content_type.app_label}.{each.codename}" for each in row.permissions.all())
         rights = (RIGHT_BY_PERMISSION[each] for each in permissions if each in RIGHT_BY_PERMISSION)
         return {"name": row.profile.role, "permissions": sorted("_".join(right) for right in rights)}

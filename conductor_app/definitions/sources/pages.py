@@ -1,7 +1,4 @@
-"""Export definitions as one file (a bundle), and import a bundle after a preview.
-
-Drift: the definitions that folders have applied, and what was edited here since; each edit can be exported.
-"""
+"""Pages of bundles, which export and import definitions, and of the drift between folders and what is here."""
 
 import json
 from typing import Any
@@ -19,6 +16,7 @@ from ...web.badges import relative_time
 from ...web.documents import json_file_response
 from ...web.forms import parse_json_value
 from ...web.pages import ObjectPage, Page, require_permission
+from ..editor.pages import DefinitionAdmin
 from ..models import AppliedDefinition
 from . import commands as bundles
 from .commands import DriftItem, exported_document, find_drift, find_drift_of
@@ -136,7 +134,7 @@ class BundleForm(forms.Form):
         return cleaned
 
 
-class BundlePages:
+class BundlePages(DefinitionAdmin):
     """Pages that import and export bundles."""
 
     def bundle_urls(self) -> list[URLPattern]:

@@ -27,7 +27,7 @@ from ...core.validation.checks import WEBHOOK as WEBHOOK_FIELDS
 from ...core.validation.checks import read_handler
 from ...core.validation.lint_unknown_fields import lint_document
 from ...definitions.api.tags import WorkflowTags
-from ...definitions.resolved_definitions import check_handler
+from ...definitions.validation import check_handler
 from ...web.api import requests as request_body
 from ...web.api import targets
 from ...web.api.documents import TAG, TAGS, fields_of_type

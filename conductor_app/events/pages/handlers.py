@@ -15,9 +15,9 @@ from django.utils.translation import gettext_lazy
 from ...access.permissions import EVENT_HANDLER
 from ...core.errors import RequestRefused, ValidationFailed
 from ...core.validation.checks import read_handler
-from ...definitions.editor.pages import HANDLER, CheckResult, place_findings
-from ...definitions.pages.workflows import DefinitionAdmin, require_same_name
-from ...definitions.resolved_definitions import check_handler
+from ...definitions.editor.checks import HANDLER, CheckResult, place_findings
+from ...definitions.editor.pages import DefinitionAdmin, require_same_name
+from ...definitions.validation import check_handler
 from ...web.badges import relative_time, render_pill
 from ...web.forms import format_json
 from ...web.pages import require_permission, show_refusal

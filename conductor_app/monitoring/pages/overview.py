@@ -29,8 +29,8 @@ from ...core.errors import Invalid, RequestRefused
 from ...core.failure_grouping import informative_line
 from ...core.step_types.worker_tasks import Simple
 from ...definitions import commands as definition_commands
+from ...definitions.durations import SlowDefinition, slowest_definitions
 from ...definitions.models import WorkflowDefinition
-from ...definitions.queries import SlowDefinition, slowest_definitions
 from ...explanations.cause import failure_reasons
 from ...failures.pages import render_failure_message
 from ...failures.queries import ListedFailureGroup, most_harmful_groups, runs_by_definition

@@ -12,8 +12,8 @@ from django.db.models import Count, Q
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from ...definitions.durations import ENOUGH, TypicalDuration
 from ...definitions.models import DurationBaseline
-from ...definitions.queries import ENOUGH, TypicalDuration
 from ...runs.models import Run
 from ...utils.formatting import DAY, HOUR, MONTH_RANGE, TimeRange, count_by_bar
 

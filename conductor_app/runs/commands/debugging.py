@@ -12,7 +12,8 @@ from ...core.breakpoints import BEFORE, Breakpoint, breakpoints_of, require_vali
 from ...core.commands.debug import add_breakpoint
 from ...core.errors import Conflict, Invalid, NotFound
 from ...definitions.models import WorkflowDefinition
-from ...definitions.resolved_definitions import bump_definitions_revision, read_unsaved
+from ...definitions.resolved_definitions import read_unsaved
+from ...definitions.store import bump_definitions_revision
 from ...payloads.commands import refuse_large
 from ...settings import conf
 from ...utils import clock, randomness

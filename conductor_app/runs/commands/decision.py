@@ -52,7 +52,7 @@ from ...core.snapshot import Run as DecisionRun
 from ...core.states import ATTEMPT, RUN
 from ...db.transient_errors import is_transient
 from ...definitions import resolved_definitions
-from ...definitions.resolved_definitions import check_against_schema
+from ...definitions.schemas import check_against_schema
 from ...payloads import commands as payload_storage
 from ...payloads.commands import new_placement
 from ...payloads.store import PayloadsTooLarge, digest_value

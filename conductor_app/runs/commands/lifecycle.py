@@ -28,7 +28,7 @@ from ...core.states import RUN, RUNNING
 from ...db.fields import dumps
 from ...db.statements import is_in_transaction
 from ...definitions import resolved_definitions
-from ...definitions.resolved_definitions import check_against_schema
+from ...definitions.schemas import check_against_schema
 from ...failures.models import Failure
 from ...payloads import commands as payload_storage
 from ...payloads import files

@@ -14,9 +14,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...core.errors import Invalid, RequestRefused
-from ...definitions.commands import validate_workflow
 from ...definitions.diagram.canvas import Diagram
+from ...definitions.diagram.marks import StepMarks
 from ...definitions.diagram.pages import draw_definition
+from ...definitions.validation import validate_workflow
 from ...utils import clock
 from ...web.badges import relative_time, render_badge, render_icon, running_time, status_tone
 from ...web.documents import MAX_INLINE_BYTES, json_file_response, payload_label, render_tree
@@ -24,7 +25,6 @@ from ...web.links import run_address
 from ...web.pages import show_refusal
 from ..models import Run
 from ..queries.bundle import BundledAttempt, RunBundle, export_run, parse_bundle
-from ..timeline.diagram_marks import StepMarks
 from .history import describe_effects
 from .view_model import DOCUMENTS, find_readable_run
 

@@ -27,7 +27,7 @@ from ...core.errors import Invalid
 from ...core.failure_grouping import informative_line
 from ...db import keyset_pages
 from ...db.keyset_pages import SortColumn
-from ...definitions.queries import typical_run_durations
+from ...definitions.durations import typical_run_durations
 from ...explanations.cause import CurrentStep, current_steps, failure_reasons
 from ...utils import clock
 from ...web.badges import exact_time, format_lower_bound, relative_time, render_badge, running_time

@@ -19,6 +19,7 @@ from ...access.tokens import file_address
 from ...core.errors import RequestRefused
 from ...core.states import RUNNING
 from ...definitions.diagram.canvas import Diagram
+from ...definitions.diagram.marks import DiagramFolding, IterationChoice, parse_choice
 from ...definitions.diagram.pages import draw_definition
 from ...definitions.models import ResolvedDefinition
 from ...definitions.store import parsed_definition
@@ -35,14 +36,7 @@ from ...web.pages import PageTab, fragment_response, html_revision, require_perm
 from ..models import Run
 from ..queries.history import RunAtRevision
 from ..queries.retention import explain_missing_run
-from ..timeline.diagram_marks import (
-    DiagramFolding,
-    IterationChoice,
-    iteration_filters,
-    marks_of_run,
-    marks_of_tree,
-    parse_choice,
-)
+from ..timeline.diagram_marks import iteration_filters, marks_of_run, marks_of_tree
 from ..timeline.queries import task_rows
 from ..timeline.tree import Folding, load_tree
 from .actions import RUN_ACTIONS, available_actions, label_context

@@ -27,7 +27,7 @@ from ...core.errors import InputInvalid, Invalid, RequestRefused, ValidationFail
 from ...core.masking import REDACTED
 from ...db.fields import dumps
 from ...definitions.models import WorkflowDefinition
-from ...definitions.resolved_definitions import fill_in_schemas
+from ...definitions.schemas import fill_in_schemas
 from ...utils import clock
 from ...web.forms import AS_FORM, DocumentForm
 from ...web.pages import require_permission

@@ -19,8 +19,8 @@ from ...ai.models import ModelCall
 from ...ai.pages.usage import model_use_of_run
 from ...core.states import RUN
 from ...core.step_types.waiting import Human
+from ...definitions.durations import TypicalDuration, typical_step_durations
 from ...definitions.models import WorkflowDefinition
-from ...definitions.queries import TypicalDuration, typical_step_durations
 from ...explanations.cause import Cause, run_cause
 from ...tasks.gates import BUDGET
 from ...tasks.pages.task_panel import TaskPanel, task_panel

@@ -1,15 +1,7 @@
-"""State of the steps of a definition in a run: one mark per step.
+"""State of the steps of a definition in a run, and the tasks of the iterations that a diagram shows."""
 
-Choice of the iterations that a diagram of a run shows, and the links that change it.
-
-The address names the iteration of each chosen loop, outermost first: `pages:3,retries:2`. A loop inside another one has
-a choice only together with it, because its iterations begin again in each iteration of the other.
-
-Collapsed steps and branches of a diagram: those that are collapsed in the timeline of the same run.
-"""
-
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db.models import Case, Count, F, Q, QuerySet, When, Window
@@ -17,69 +9,14 @@ from django.db.models.functions import RowNumber
 
 from ...core.definition import MAX_DEPTH, Document, Flow, bodies_of, references_inside, structure_of, structure_of_step
 from ...db.fields import DocumentField
+from ...definitions.diagram.marks import StepMark, StepMarks
 from ...utils import clock
 from ..models import Attempt, Run
 from .tree import TreeNode
 
-GOOD_ENDS = frozenset(("COMPLETED", "COMPLETED_WITH_ERRORS", "SKIPPED"))
 MAX_DETAILS = 2_000
 """Steps of which the newest attempt is read."""
 COLUMNS = ("id", "number", "status", "queue", "scheduled_at", "started_at", "ended_at", "worker")
-
-
-@dataclass(frozen=True, slots=True)
-class StepMark:
-    """State of one step: the status of its newest task, its number of tasks, and its last iteration if it is a loop.
-
-    `total`: number of iterations of the loop, 0 if unknown; `status_text`: text to show instead of the status;
-    `iteration_path`: that of the newest task. The remaining fields are those of its newest attempt. `queue_status`:
-    PENDING or LEASED, if it is open and has a queue; `duration_ms`: since its start, or since it was scheduled;
-    `value`: the value that selected a case.
-    """
-
-    status: str
-    count: int = 1
-    last_iteration: int = 0
-    total: int = 0
-    status_text: str = ""
-    iteration_path: str = ""
-    queue_status: str = ""
-    duration_ms: int = 0
-    attempts: int = 1
-    worker: str = ""
-    value: str = ""
-
-    @property
-    def has_passed(self) -> bool:
-        return self.status in GOOD_ENDS
-
-
-@dataclass(frozen=True, slots=True)
-class StepMarks:
-    """Marks by step reference.
-
-    `forked`: number of dynamic branches by status, by the reference of the join after the fork; `is_run`: False if the
-    diagram shows a definition without a run, so that steps without a mark are not drawn faint.
-    """
-
-    marks: Mapping[str, StepMark] = field(default_factory=dict)
-    forked: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    is_run: bool = True
-
-    def get(self, ref: str) -> StepMark | None:
-        return self.marks.get(ref)
-
-    @classmethod
-    def from_tasks(cls, tasks: Iterable[Any]) -> "StepMarks":
-        """Build marks from tasks, oldest first. A task is any object with `ref`, `status` and `iteration`."""
-        marks: dict[str, StepMark] = {}
-        for task in tasks:
-            before = marks.get(task.ref)
-            marks[task.ref] = StepMark(task.status, before.count + 1 if before else 1, task.iteration)
-        return cls(marks)
-
-
-NO_MARKS = StepMarks(is_run=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,69 +131,8 @@ def _branches_by_join(run: Run, filters: Iterable[IterationFilter]) -> dict[str,
     return forked
 
 
-MAX_CHOSEN = 8
-MAX_DIGITS = 9
 ONLY_PASS = "1"
 """Component of the iteration path for the steps of one item: each item passes through its body once."""
-
-
-@dataclass(frozen=True, slots=True)
-class IterationPicker:
-    """Links to iterations of a loop. `current`: the iteration shown, None for the newest state of each step.
-
-    Empty addresses stand for links that lead nowhere.
-    """
-
-    loop: str
-    total: int
-    current: int | None
-    previous: str
-    next: str
-    all: str
-
-
-@dataclass(frozen=True, slots=True)
-class IterationChoice:
-    """The chosen iteration of each loop. `address`: returns the address of the page for another choice."""
-
-    chosen: Mapping[str, int]
-    address: Callable[[str], str]
-    around: list[tuple[str, int]] = field(default_factory=list)
-    """The loops around the step that is being laid out, with the iteration shown of each."""
-
-    def picker(self, ref: str, total: int) -> IterationPicker | None:
-        """Return the links for a loop, or None if it has only one iteration."""
-        current = self.chosen.get(ref)
-        if total < 2 and current is None:
-            return None
-        before = total if current is None else current - 1
-        after = current + 1 if current is not None and current < total else 0
-        outer = {loop: self.chosen[loop] for loop, _shown in self.around if loop in self.chosen}
-        return IterationPicker(
-            ref,
-            total,
-            current,
-            self._address_of(ref, before) if before else "",
-            self._address_of(ref, after) if after else "",
-            "" if current is None else self.address(format_choice(outer)),
-        )
-
-    def _address_of(self, ref: str, number: int) -> str:
-        return self.address(format_choice({**dict(self.around), ref: number}))
-
-
-def parse_choice(text: str) -> dict[str, int]:
-    """Return the iteration of each loop that an address names. Invalid parts are ignored."""
-    found = {}
-    for part in text.split(",")[:MAX_CHOSEN]:
-        ref, _colon, number = part.rpartition(":")
-        if ref and number.isascii() and number.isdecimal() and len(number) <= MAX_DIGITS and int(number):
-            found[ref] = int(number)
-    return found
-
-
-def format_choice(chosen: Mapping[str, int]) -> str:
-    return ",".join(f"{ref}:{number}" for ref, number in chosen.items())
 
 
 def iteration_filters(document: Document, chosen: Mapping[str, int]) -> list[IterationFilter]:
@@ -279,20 +155,3 @@ def _filters_inside(steps: Any, path: tuple[str, ...], chosen: Mapping[str, int]
         for body in bodies_of(step):
             phase = (str(body.phase),) if structure.flow is Flow.PHASES else ()
             yield from _filters_inside(body.steps, (*own, *phase), chosen, depth + 1)
-
-
-@dataclass(frozen=True, slots=True)
-class DiagramFolding:
-    """The collapsed nodes of the run's tree, by id. `link`: returns the address that opens or closes one.
-
-    It receives the id, and True if the node is open.
-    """
-
-    closed: frozenset[str]
-    link: Callable[[str, bool], str]
-
-
-def tree_id(ref: str, iteration_path: str, branch: int = 0) -> str:
-    """Return the id of a task in the tree of its run, or that of one of its branches, counted from 1."""
-    id = "__".join((ref, *iteration_path.split("."))) if iteration_path else ref
-    return f"{id}/{branch}" if branch else id

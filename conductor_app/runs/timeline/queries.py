@@ -14,7 +14,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from ...core.definition import Flow
-from ...definitions.queries import TypicalDuration
+from ...definitions.durations import TypicalDuration
 from ...definitions.store import parsed_definition
 from ...tasks.queries.queues import CONTAINER_STEP_TYPES
 from ...utils.formatting import format_duration

@@ -33,7 +33,7 @@ from ...definitions.diagram.canvas import (
     drop_shared_parts,
 )
 from ...definitions.diagram.layered_graph import draw_layered
-from ...runs.timeline.diagram_marks import StepMark
+from ...definitions.diagram.marks import StepMark
 from ...runs.timeline.queries import GAP, WAIT, WORK, TimelineSegment
 from ...utils.formatting import format_duration
 from ...utils.time_scale import TimeScale

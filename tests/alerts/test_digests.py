@@ -5,7 +5,7 @@ from django.contrib.auth.models import Permission, User
 from django.core import mail
 
 from conductor_app.access.models import DigestSubscription
-from conductor_app.alerts import commands as digests
+from conductor_app.alerts import digests
 from conductor_app.core.errors import Invalid
 from conductor_app.events.workers.publisher import publish_due_events
 from conductor_app.failures import commands as failure_groups

@@ -1,8 +1,6 @@
 """Pages of alert targets: the list, a form for each kind, and a test whose answer is displayed.
 
-Chart of an alert's last seven days: the measured values, the threshold, and when the alert would have fired.
-
-The form of an alert target: a name, and the settings of its kind. Secrets are never displayed again.
+Secrets are never displayed again.
 """
 
 from collections.abc import Mapping
@@ -19,55 +17,15 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.debug import sensitive_post_parameters
 
-from ...core.alerts import ABSENCE, ALERT_TARGET_FIELDS, ALERT_TARGET_KINDS, BUDGET, SHARE, TargetField
+from ...core.alerts import ALERT_TARGET_FIELDS, ALERT_TARGET_KINDS, TargetField
 from ...core.errors import NotFound, RequestRefused
-from ...utils.formatting import HOUR, TimeRange
 from ...web.badges import render_pill
-from ...web.charts import ChartSeries, ChartThreshold, TrendChart
 from ...web.pages import ObjectPage, Page, require_permission
-from .. import commands as engine
+from .. import commands
 from ..models import AlertFiring, AlertTarget
-from ..queries import KIND_LABELS, BackTest, kind_label, notifications_to
+from ..queries import KIND_LABELS, kind_label, notifications_to
 
-STEP = 2 * HOUR
-
-
-def back_test_chart(tested: BackTest, kind: str) -> TrendChart:
-    """Return the chart of a back-test. A bar has the value of its time that is the closest to firing."""
-    time_range = TimeRange("", tested.begin, STEP, -(-(tested.end - tested.begin) // STEP))
-    unit = " %" if kind in (SHARE, BUDGET) else ""
-    values: dict[int, list[float]] = {}
-    for at, value in tested.points:
-        values.setdefault(_place(at, time_range), []).append(value)
-    extreme = min if kind == ABSENCE else max
-    measured = [round(extreme(values.get(place, [0]))) for place in range(time_range.count)]
-    fired = {_place(at, time_range) for at, _hits in tested.firings}
-    sentence = ngettext(
-        "In the last seven days it would have fired %(n)s time",
-        "In the last seven days it would have fired %(n)s times",
-        len(tested.firings),
-    )
-    return TrendChart(
-        label=sentence % {"n": len(tested.firings)},
-        time_range=time_range,
-        series=(
-            ChartSeries(
-                _("Measured value") + unit, "started", [0 if n in fired else v for n, v in enumerate(measured)]
-            ),
-            ChartSeries(
-                _("Would have fired") + unit, "failed", [v if n in fired else 0 for n, v in enumerate(measured)]
-            ),
-        ),
-        threshold=ChartThreshold(tested.limit, _("Threshold %(limit)s") % {"limit": f"{tested.limit}{unit}"}),
-        has_totals=False,
-    )
-
-
-def _place(moment: int, time_range: TimeRange) -> int:
-    """Return the bar of a time. The end of the range belongs to the last bar."""
-    return min((moment - time_range.since) // time_range.step, time_range.count - 1)
-
-
+VIEW_PERMISSION, CHANGE_PERMISSION = "conductor.view_run", "conductor.change_run"
 KIND_TEXTS = {
     "slack": gettext_lazy("Posts to a channel through an incoming webhook."),
     "teams": gettext_lazy("Posts an Adaptive Card to a channel through a workflow webhook."),
@@ -141,14 +99,11 @@ def _form_field(kind: str, field: TargetField, is_stored: bool) -> forms.Field:
     )
 
 
-VIEW_PERMISSION, CHANGE_PERMISSION = "conductor.view_run", "conductor.change_run"
-
-
 class AlertTargetsPage(Page):
     """List of the targets, and the kinds of new ones."""
 
     name, title, permission = "alert_targets", gettext_lazy("Alert targets"), VIEW_PERMISSION
-    template = "ops/failures/alert_targets/list.html"
+    template = "ops/alerts/targets.html"
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
         rows = AlertTarget.objects.annotate(alert_count=Count("alerts")).defer("sealed")
@@ -163,7 +118,7 @@ class AlertTargetsPage(Page):
 class NewAlertTargetPage(ObjectPage):
     """Form that creates a target of one kind."""
 
-    name, permission, template = "alert_target_new", CHANGE_PERMISSION, "ops/failures/alert_targets/edit.html"
+    name, permission, template = "alert_target_new", CHANGE_PERMISSION, "ops/alerts/new_target.html"
     route = "alert-targets/new/<str:kind>/"
 
     def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
@@ -177,7 +132,7 @@ class NewAlertTargetPage(ObjectPage):
         if form.is_valid():
             cleaned, by = form.cleaned_data, request.user.get_username()
             try:
-                row = engine.create_target(kind, cleaned["name"], form.settings(), by, cleaned["reason"])
+                row = commands.create_target(kind, cleaned["name"], form.settings(), by, cleaned["reason"])
                 messages.success(request, _("Alert target saved. Send a test to check it."))
                 return HttpResponseRedirect(reverse("admin:alert_target", args=[row.pk]))
             except RequestRefused as refused:
@@ -188,31 +143,31 @@ class NewAlertTargetPage(ObjectPage):
 class AlertTargetPage(ObjectPage):
     """Page of one target: its settings, the test, and what was sent to it."""
 
-    name, permission, template = "alert_target", VIEW_PERMISSION, "ops/failures/alert_targets/page.html"
-    live_template = "ops/failures/alert_targets/deliveries.html"
+    name, permission, template = "alert_target", VIEW_PERMISSION, "ops/alerts/target.html"
+    live_template = "ops/alerts/deliveries.html"
     route = "alert-targets/<int:target_id>/"
 
     def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
-        row = engine.find_target(url_kwargs["target_id"])
+        row = commands.find_target(url_kwargs["target_id"])
         initial = {**row.settings, "name": row.name}
         return self._page_context(request, row, AlertTargetForm(row.kind, is_stored=True, initial=initial))
 
     @method_decorator(sensitive_post_parameters())
     def handle_post(self, request: HttpRequest, **url_kwargs: Any) -> HttpResponse | dict[str, Any]:
         require_permission(request, CHANGE_PERMISSION)
-        row, by = engine.find_target(url_kwargs["target_id"]), request.user.get_username()
+        row, by = commands.find_target(url_kwargs["target_id"]), request.user.get_username()
         address = reverse("admin:alert_target", args=[row.pk])
         if request.POST.get("do") == "test":
-            engine.send_test(row.pk, by)
+            commands.send_test(row.pk, by)
             return HttpResponseRedirect(f"{address}#sent")
         if request.POST.get("do") == "delete":
-            engine.delete_target(row.pk, by, request.POST.get("reason", "").strip())
+            commands.delete_target(row.pk, by, request.POST.get("reason", "").strip())
             messages.success(request, _("%(name)s deleted.") % {"name": row.name})
             return HttpResponseRedirect(reverse("admin:alert_targets"))
         form = AlertTargetForm(row.kind, request.POST, is_stored=True)
         if form.is_valid():
             try:
-                engine.update_target(
+                commands.update_target(
                     row.pk, form.cleaned_data["name"], form.settings(), by, form.cleaned_data["reason"]
                 )
                 messages.success(request, _("Alert target saved. Send a test to check it."))
