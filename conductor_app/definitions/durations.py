@@ -59,7 +59,7 @@ def typical_run_durations(runs: Iterable[Run]) -> dict[tuple[str, int], TypicalD
     return {(row.name, row.version): TypicalDuration(row.count, row.p50_ms, row.p95_ms) for row in rows}
 
 
-SLOWEST_MAX_RUNS = 2_000
+MAX_RECENT_RUNS = 2_000
 MAX_SHOWN = 6
 FIELDS = ("name", "version", "status", "created_at", "ended_at")
 
@@ -91,7 +91,7 @@ def slowest_definitions(now: int) -> list[SlowDefinition]:
     # The query does not filter by status: SQLite would read every completed run and sort all of them by their end.
     newest = Run.objects.filter(ended_at__gt=now - HOUR).order_by("-ended_at")
     took: dict[tuple[str, int], list[int]] = defaultdict(list)
-    for name, version, status, began, ended in newest.values_list(*FIELDS)[:SLOWEST_MAX_RUNS]:
+    for name, version, status, began, ended in newest.values_list(*FIELDS)[:MAX_RECENT_RUNS]:
         if status == COMPLETED:
             took[name, version].append(ended - began)
     rows = DurationBaseline.objects.filter(ref="", count__gte=ENOUGH, name__in={name for name, _ in took})

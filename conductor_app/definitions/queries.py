@@ -146,7 +146,7 @@ def catalog_workflows(rows: Sequence[WorkflowDefinition], now: int) -> dict[int,
             is_capped,
             users.get(row.name, 0),
             reasons.get(f"{row.name}:{row.version}", ""),
-            dict(_find_flags(row, known, users.get(row.name, 0), last.get(row.pk), now)),
+            dict(_find_workflow_flags(row, known, users.get(row.name, 0), last.get(row.pk), now)),
         )
         for row in rows
     }
@@ -192,7 +192,7 @@ def _last_run_times(rows: Sequence[WorkflowDefinition]) -> dict[int, int | None]
     return dict(found.values_list("pk", "last_run_at"))
 
 
-def _find_flags(
+def _find_workflow_flags(
     row: WorkflowDefinition, known: LintContext, users: int, last: int | None, now: int
 ) -> Iterator[tuple[str, str]]:
     findings = lint_definition(row.document, known)
@@ -227,9 +227,7 @@ def catalog_tasks(rows: Sequence[TaskDefinition]) -> dict[int, CatalogTask]:
     users, is_cut = _count_users(names)
     worked = set(Poller.objects.filter(task_type__in=names).values_list("task_type", flat=True))
     return {
-        row.pk: CatalogTask(
-            users[row.name], dict(_find_flags_task_catalog(row, users[row.name], row.name in worked, is_cut))
-        )
+        row.pk: CatalogTask(users[row.name], dict(_find_task_flags(row, users[row.name], row.name in worked, is_cut)))
         for row in rows
     }
 
@@ -244,9 +242,7 @@ def _count_users(names: set[str]) -> tuple[dict[str, int], bool]:
     return counts, len(documents) > MAX_WORKFLOWS
 
 
-def _find_flags_task_catalog(
-    row: TaskDefinition, users: int, is_worked: bool, is_cut: bool
-) -> Iterator[tuple[str, str]]:
+def _find_task_flags(row: TaskDefinition, users: int, is_worked: bool, is_cut: bool) -> Iterator[tuple[str, str]]:
     if users and not is_worked and not structure_of(row.name).is_built_in:
         yield "no worker", _("No worker has ever polled this task.")
     if not time_limits(policy_of(row.document)):

@@ -15,9 +15,9 @@ from ..core.step_types.sub_workflows import SubWorkflow
 from ..core.validation.checks import inline_errors, workflow_errors
 from ..db.fields import strip_nul
 from ..utils import process_state
-from . import store as definitions
 from .models import TaskDefinition, WorkflowDefinition
 from .schemas import fill_in_schemas, fill_in_schemas_of_all
+from .store import definitions_revision, parse_document, save_definition
 
 
 class DefinitionCache:
@@ -33,7 +33,7 @@ _known = process_state.slot(lambda: DefinitionCache(-1))
 
 def current_cache() -> DefinitionCache:
     """Return the cache of this process, emptied if a definition has changed."""
-    revision, known = definitions.definitions_revision(), _known.value
+    revision, known = definitions_revision(), _known.value
     if known.revision != revision:
         _known.value = known = DefinitionCache(revision)
     return known
@@ -68,7 +68,7 @@ def resolve_by_name(name: str, version: int | None, now: int) -> Definition | No
     if row is None:
         # Not cached: clients may request any number of names.
         return None
-    found = definitions.save_definition(fill_in_references(row.document), now)
+    found = save_definition(fill_in_references(row.document), now)
     if row.breakpoints:
         found = dataclasses.replace(found, breakpoints=tuple(row.breakpoints))
     # Cached only after the commit, because a rollback also removes the row.
@@ -83,7 +83,7 @@ def _resolve_document(
     whole = {key: value for key, value in fill_in_references(document).items() if key != ALLOWED_SECRETS}
     if allowed_secrets is not None:
         whole[ALLOWED_SECRETS] = sorted(allowed_secrets)
-    return definitions.parse_document(whole) if now is None else definitions.save_definition(whole, now)
+    return parse_document(whole) if now is None else save_definition(whole, now)
 
 
 def resolve_inline(
@@ -107,7 +107,7 @@ def resolve_inline(
 def read_unsaved(name: str, version: int | None) -> Definition | None:
     """Resolve the current definition of a name without saving it. Returns None if there is none."""
     row = find_row(name, version)
-    return None if row is None else definitions.parse_document(fill_in_references(row.document))
+    return None if row is None else parse_document(fill_in_references(row.document))
 
 
 def find_row(name: str, version: int | None) -> WorkflowDefinition | None:

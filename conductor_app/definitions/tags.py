@@ -13,7 +13,7 @@ from ..access.models import Tag
 from ..access.permissions import APPLICATION, EVENT_HANDLER, TASK_DEF, WEBHOOK, WORKFLOW_DEF
 from ..access.tags import RATE_LIMIT, metadata_tags, require_valid_tag
 from ..core.errors import Invalid, NotFound
-from . import commands as definition_commands
+from .commands import save_workflow
 from .models import WorkflowDefinition
 
 Document = dict[str, Any]
@@ -121,7 +121,7 @@ def set_rate_limit(name: str, config: Document | None, by: str) -> None:
             document = {key: value for key, value in row.document.items() if key != "rateLimitConfig"}
             document |= {"rateLimitConfig": config} if config else {}
             if document != row.document:
-                definition_commands.save_workflow(document, by, overwrite=True, reason="Change of the rate limit.")
+                save_workflow(document, by, overwrite=True, reason="Change of the rate limit.")
 
 
 def _write_rate_limit(target: str, name: str, config: Document | None, by: str) -> None:

@@ -25,7 +25,7 @@ from ..web.badges import render_pill
 from ..web.charts import ChartSeries, TrendChart, build_markers, chosen_range, range_links, sparkline
 from ..web.links import failure_group_address
 from ..web.pages import ObjectPage, Page, require_permission, show_refusal
-from . import commands as failure_groups
+from . import commands
 from .models import FailureGroup
 from .queries import LAST, ORDERS, VIEWS, FailureDetail, ListedFailureGroup, failure_detail, failure_inbox
 
@@ -228,7 +228,7 @@ def _transition_handler(event: str) -> Callable[[FailureGroup, Mapping[str, str]
         version, build = form_data.get("version", "").strip(), form_data.get("build", "").strip()
         if version and (not version.isdecimal() or len(version) > 9):
             raise Invalid(_("Not a valid version: %(text)s.") % {"text": repr(version[:40])})
-        changed = failure_groups.transition_group(
+        changed = commands.transition_group(
             group.pk,
             event,
             by,
@@ -243,12 +243,12 @@ def _transition_handler(event: str) -> Callable[[FailureGroup, Mapping[str, str]
 
 def _assign_group(group: FailureGroup, form_data: Mapping[str, str], by: str) -> str:
     assignee = form_data.get("assignee", "").strip()
-    failure_groups.assign_group(group.pk, assignee, by, form_data.get("reason", "").strip())
+    commands.assign_group(group.pk, assignee, by, form_data.get("reason", "").strip())
     return _("Assigned to %(assignee)s.") % {"assignee": assignee} if assignee else _("Unassigned.")
 
 
 def _annotate_group(group: FailureGroup, form_data: Mapping[str, str], by: str) -> str:
-    failure_groups.annotate_group(group.pk, form_data.get("note", ""), by)
+    commands.annotate_group(group.pk, form_data.get("note", ""), by)
     return _("Note saved.")
 
 
@@ -256,12 +256,12 @@ def _merge_groups(group: FailureGroup, form_data: Mapping[str, str], by: str) ->
     into = form_data.get("into", "").strip()
     if not into.isdecimal() or len(into) > 18:
         raise Invalid(_("Not a valid group number: %(text)s.") % {"text": repr(into[:40])})
-    failure_groups.merge_groups(group.pk, int(into), by, form_data.get("reason", "").strip())
+    commands.merge_groups(group.pk, int(into), by, form_data.get("reason", "").strip())
     return _("Merged into group %(number)s.") % {"number": into}
 
 
 def _split_group(group: FailureGroup, form_data: Mapping[str, str], by: str) -> str:
-    failure_groups.split_group(group.pk, by, form_data.get("reason", "").strip())
+    commands.split_group(group.pk, by, form_data.get("reason", "").strip())
     return _("Split from the other group.")
 
 

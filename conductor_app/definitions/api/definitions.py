@@ -36,8 +36,7 @@ from ...web.api.permissions import (
 )
 from ...web.api.requests import errors_under, parse_integer
 from ...web.api.view import ConductorRequest, ConductorView
-from .. import commands as definition_commands
-from .. import schemas, validation
+from .. import commands, schemas, validation
 from ..models import SchemaDefinition, TaskDefinition, WorkflowDefinition
 from ..simulation.commands import test_workflow
 from . import serializers
@@ -119,7 +118,7 @@ class WorkflowDefinitions(ConductorView):
         with errors_under("registerWorkflowDef.workflowDef"):
             document = coerce_workflow(request_body.read_object(request))
             given = take_tags(document)
-            definition_commands.save_workflow(document, request.actor.name, overwrite=overwrite)
+            commands.save_workflow(document, request.actor.name, overwrite=overwrite)
             save_given_tags(WORKFLOW_DEF, document, given, request.actor.name)
         return add_findings(EmptyOk(), validation.lint_workflow(document))
 
@@ -130,7 +129,7 @@ class WorkflowDefinitions(ConductorView):
         documents = [coerce_workflow(each) for each in documents]
         with errors_under("updateWorkflowDef.workflowDefList"):
             tags = [take_tags(document) for document in documents]
-            came_to = definition_commands.save_workflows(documents, request.actor.name)
+            came_to = commands.save_workflows(documents, request.actor.name)
             for document, given in zip(documents, tags, strict=True):
                 if given and document.get("name") in came_to["saved"]:
                     save_given_tags(WORKFLOW_DEF, document, given, request.actor.name)
@@ -202,7 +201,7 @@ class WorkflowDefinitionVersion(ConductorView):
     }
 
     def delete(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
-        definition_commands.delete_workflow(name, parse_integer(version, "The version"), request.actor.name)
+        commands.delete_workflow(name, parse_integer(version, "The version"), request.actor.name)
         return EmptyOk()
 
 
@@ -304,7 +303,7 @@ class TaskDefinitions(ConductorView):
         with errors_under("registerTaskDef.taskDefinitions"):
             documents = [coerce_task(each) for each in documents]
             tags = [take_tags(document) for document in documents]
-            definition_commands.save_tasks(documents, request.actor.name)
+            commands.save_tasks(documents, request.actor.name)
             for document, given in zip(documents, tags, strict=True):
                 save_given_tags(TASK_DEF, document, given, request.actor.name)
         found = [
@@ -319,7 +318,7 @@ class TaskDefinitions(ConductorView):
         with errors_under("updateTaskDef.taskDefinition"):
             document = coerce_task(request_body.read_object(request))
             given = take_tags(document)
-            definition_commands.save_task(document, request.actor.name)
+            commands.save_task(document, request.actor.name)
             save_given_tags(TASK_DEF, document, given, request.actor.name)
         return add_findings(EmptyOk(), validation.lint_task(document))
 
@@ -344,7 +343,7 @@ class TaskDefinitionOne(ConductorView):
         return Json(task_definition_document(row) | requested_tags(request, TASK_DEF, name))
 
     def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
-        definition_commands.delete_task(name, request.actor.name)
+        commands.delete_task(name, request.actor.name)
         return EmptyOk()
 
 

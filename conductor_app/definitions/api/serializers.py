@@ -213,7 +213,7 @@ SOURCE_PLAN: FieldTable = (
     FieldSpec("items", ListOf(ObjectOf(SOURCE_ITEM))),
 )
 APPLIED_ITEM: FieldTable = (*SOURCE_ITEM, FieldSpec("error", read_text))
-INSIGHT_TABLES_APPLICATION: FieldTable = (
+SOURCE_APPLICATION: FieldTable = (
     FieldSpec("label", read_text),
     FieldSpec("items", ListOf(ObjectOf(APPLIED_ITEM))),
     FieldSpec("failed", IntegerOf()),

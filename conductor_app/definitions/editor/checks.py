@@ -12,14 +12,13 @@ from django.utils.translation import gettext as _
 from ...core.document.differences import HOLDS_STEPS
 from ...core.document.json_positions import TextPosition, TextPositions
 from ...core.validation.findings import ERROR, HINT, WARNING, LintFinding
-from ...definitions import validation
 from ...events.queries import lint_handler
 from ...web.forms import parse_json_value, syntax_error_text
 from ..diagram.pages import draw_definition
-from ..editor import queries as completion
 from ..lint_context import definition_context
 from ..policies import task_drawings
-from ..validation import check_handler
+from ..validation import check_handler, lint_task, lint_workflow, validate_task, validate_workflow
+from .queries import complete_handler, complete_task, complete_workflow
 
 WORKFLOW, TASK, HANDLER = "workflow", "task", "event_handler"
 UNKNOWN_POSITION = TextPosition(1, 0, 0)
@@ -114,21 +113,19 @@ def _refuse_constant(name: str) -> None:
 
 def _check_workflow(document: dict[str, Any], text: str) -> CheckResult:
     context = definition_context([document])
-    findings = validation.lint_workflow(document, context, validation.validate_workflow(document))
-    return CheckResult(document, place_findings(findings, text), completion.complete_workflow(document, context))
+    findings = lint_workflow(document, context, validate_workflow(document))
+    return CheckResult(document, place_findings(findings, text), complete_workflow(document, context))
 
 
 def _check_task(document: dict[str, Any], text: str) -> CheckResult:
-    validation_errors = validation.validate_task(document)
+    validation_errors = validate_task(document)
     errors = [LintFinding(ERROR, "refused", each.path, each.message) for each in validation_errors]
-    findings = [*errors, *validation.lint_task(document)]
-    return CheckResult(document, place_findings(findings, text), completion.complete_task())
+    findings = [*errors, *lint_task(document)]
+    return CheckResult(document, place_findings(findings, text), complete_task())
 
 
 def _check_handler(document: dict[str, Any], text: str) -> CheckResult:
-    return CheckResult(
-        document, place_findings(lint_handler(*check_handler(document)), text), completion.complete_handler()
-    )
+    return CheckResult(document, place_findings(lint_handler(*check_handler(document)), text), complete_handler())
 
 
 CHECKS = {WORKFLOW: _check_workflow, TASK: _check_task, HANDLER: _check_handler}

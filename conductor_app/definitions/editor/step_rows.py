@@ -20,7 +20,7 @@ from ...core.human_tasks import (
 from ...core.step_types.try_catch import MATCHED, match_errors
 from ...web.forms import NumberedRow
 
-PREFIX = "handler"
+HANDLER_PREFIX = "handler"
 MAX_HANDLERS = 50
 
 
@@ -54,15 +54,15 @@ class HandlerRow(NumberedRow):
 def rows_of_handlers(step: Mapping[str, Any]) -> list[HandlerRow]:
     """Return the rows for a TRY_CATCH step, and an empty row for another handler."""
     cases = as_steps(step.get("catchCases"))[:MAX_HANDLERS]
-    rows = [HandlerRow(f"{PREFIX}.{n}", str(n), _format_match(case)) for n, case in enumerate(cases)]
-    return [*rows, HandlerRow(f"{PREFIX}.{len(rows)}")]
+    rows = [HandlerRow(f"{HANDLER_PREFIX}.{n}", str(n), _format_match(case)) for n, case in enumerate(cases)]
+    return [*rows, HandlerRow(f"{HANDLER_PREFIX}.{len(rows)}")]
 
 
 def submitted_handlers(submitted: Mapping[str, str]) -> list[HandlerRow]:
     """Return the rows of a submitted form."""
     rows = []
     for number in range(MAX_HANDLERS + 1):
-        key = f"{PREFIX}.{number}"
+        key = f"{HANDLER_PREFIX}.{number}"
         if f"{key}.number" not in submitted:
             break
         texts = {name: submitted.get(f"{key}.{name}", "").strip() for name in MATCHED}
@@ -122,7 +122,7 @@ def _parse_texts(name: str, text: str) -> Any:
     return values[0] if len(values) == 1 else values
 
 
-ASSIGNEE_ROWS_PREFIX = "assignee"
+ASSIGNEE_PREFIX = "assignee"
 MAX_ASSIGNEES = 50
 USER_TYPE_LABELS = {
     "CONDUCTOR_USER": gettext_lazy("User"),
@@ -146,17 +146,17 @@ class AssigneeRow(NumberedRow):
 def rows_of_assignees(inputs: Mapping[str, Any]) -> list[AssigneeRow]:
     """Return the rows for the inputs of a HUMAN step, and an empty row for another assignee."""
     rows = [
-        AssigneeRow(f"{ASSIGNEE_ROWS_PREFIX}.{number}", each.who, each.user_type, str(each.minutes or ""))
+        AssigneeRow(f"{ASSIGNEE_PREFIX}.{number}", each.who, each.user_type, str(each.minutes or ""))
         for number, each in enumerate(parse_question(inputs).assignees[:MAX_ASSIGNEES])
     ]
-    return [*rows, AssigneeRow(f"{ASSIGNEE_ROWS_PREFIX}.{len(rows)}")]
+    return [*rows, AssigneeRow(f"{ASSIGNEE_PREFIX}.{len(rows)}")]
 
 
 def submitted_assignees(submitted: Mapping[str, str]) -> list[AssigneeRow]:
     """Return the rows of a submitted form."""
     rows = []
     for number in range(MAX_ASSIGNEES + 1):
-        key = f"{ASSIGNEE_ROWS_PREFIX}.{number}"
+        key = f"{ASSIGNEE_PREFIX}.{number}"
         if f"{key}.who" not in submitted:
             break
         user_type = submitted.get(f"{key}.type", "")

@@ -14,8 +14,7 @@ from django.utils.translation import gettext_lazy
 from ...access.permissions import TASK_DEF
 from ...web.badges import format_count
 from ...web.forms import format_json
-from .. import commands as definition_commands
-from .. import validation
+from .. import commands, validation
 from ..editor.checks import CheckResult, place_findings
 from ..editor.pages import require_same_name
 from ..editor.step_catalog import NEW_TASK
@@ -66,7 +65,7 @@ class TaskDefinitionAdmin(TaskFormPages):
         document, reason = form.cleaned_data["document"], form.cleaned_data["reason"]
         if row is not None:
             require_same_name(document, row)
-        definition_commands.save_task(document, by, overwrite=row is not None, reason=reason)
+        commands.save_task(document, by, overwrite=row is not None, reason=reason)
 
     @admin.display(description=gettext_lazy("limits"))
     def limits(self, row: TaskDefinition) -> str:

@@ -26,7 +26,7 @@ from ...web.badges import format_count, format_status, status_tone
 from ...web.charts import MAX_MARKERS, ChartMarker, ChartSeries, TrendChart, chosen_range, range_links
 from ...web.forms import format_json
 from ...web.pages import ObjectPage, require_permission, show_refusal
-from .. import commands as definition_commands
+from .. import commands
 from ..diagram.canvas import Diagram
 from ..diagram.pages import draw_version
 from ..editor.pages import DefinitionAdmin
@@ -170,7 +170,7 @@ class VersionPages(DefinitionAdmin):
         row, by = self.find_row(request, pk), request.user.get_username()
         reason = request.POST.get("reason", "").strip() or f"Restored version {row.version}."
         try:
-            version = definition_commands.restore_workflow(row.name, row.version, by, reason)
+            version = commands.restore_workflow(row.name, row.version, by, reason)
         except ValidationFailed as failed:
             reasons = "; ".join(each.message for each in failed.validation_errors[:3])
             messages.error(

@@ -29,8 +29,7 @@ from ...web.badges import format_count, render_pill
 from ...web.documents import render_tree
 from ...web.forms import format_json
 from ...web.pages import BoundedChangeList
-from .. import commands as definition_commands
-from .. import validation
+from .. import commands, validation
 from ..diagram.pages import draw_definition
 from ..editor.canvas import CanvasPages
 from ..editor.checks import CheckResult, draw_checked, place_findings
@@ -54,7 +53,7 @@ from ..queries import (
     open_runs,
     version_history,
 )
-from ..simulation import commands as simulation_cases
+from ..simulation.commands import MAX_AT_ONCE, run_cases
 from ..simulation.pages import PERMISSIONS as TRIED_BY
 from ..simulation.pages import SimulatorPages
 from ..sources.pages import BundlePages
@@ -268,8 +267,8 @@ class WorkflowDefinitionAdmin(
     def get_impact(self, row: WorkflowDefinition | None, document: dict[str, Any]) -> dict[str, Any]:
         if row is None:
             return {}
-        cases = SimulationCase.objects.filter(workflow=row.name).order_by("name")[: simulation_cases.MAX_AT_ONCE]
-        verdicts = simulation_cases.run_cases({**document, "name": row.name}, cases)
+        cases = SimulationCase.objects.filter(workflow=row.name).order_by("name")[:MAX_AT_ONCE]
+        verdicts = run_cases({**document, "name": row.name}, cases)
         holds = SaveRequirement.objects.filter(workflow=row.name, holds=True).exists()
         is_held = holds and any(verdict.differs for verdict in verdicts)
         return {"open_runs": open_runs(row.name).get(row.version, 0), "cases": verdicts, "is_held": is_held}
@@ -297,7 +296,7 @@ class WorkflowDefinitionAdmin(
             require_same_name(document, row)
             version = row.version if overwrite else next_version(row.name)
             document = form.cleaned_data["document"] = {**document, "version": version}
-        definition_commands.save_workflow(document, by, overwrite=overwrite, reason=reason)
+        commands.save_workflow(document, by, overwrite=overwrite, reason=reason)
 
 
 def _step_context(document: dict[str, Any], ref: str) -> dict[str, Any] | None:

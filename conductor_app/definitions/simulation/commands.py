@@ -28,7 +28,6 @@ from ...core.data_requests import (
 )
 from ...core.errors import Conflict, Invalid, NotFound, RequestRefused
 from ...core.simulation import SimulatedOutcome, SimulatedRun, Simulation, SimulationScript, build_script
-from ...core.simulation import SimulationScript as Written
 from ...db.fields import dumps, loads
 from ...runs.commands.decision import run_script
 from ...runs.commands.lifecycle import StartRequest, new_run, with_input
@@ -44,7 +43,9 @@ MAX_SECONDS = 20.0
 """The time limit of a simulation in seconds."""
 
 
-def simulate_workflow(request: StartRequest, script: Written) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+def simulate_workflow(
+    request: StartRequest, script: SimulationScript
+) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """Return the execution that the request would have as a Workflow document, and its child executions by id.
 
     `script`: the results of the tasks.

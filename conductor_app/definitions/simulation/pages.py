@@ -31,14 +31,14 @@ from ...runs.queries.recent import recent_starts, start_to_repeat
 from ...web.documents import render_tree
 from ...web.forms import format_json, parse_json_value
 from ...web.pages import require_permission
-from .. import commands as drafts
+from .. import commands as definition_commands
 from ..diagram.canvas import Diagram
 from ..diagram.marks import NO_MARKS
 from ..diagram.pages import draw_definition
 from ..editor.pages import DefinitionAdmin
 from ..models import DefinitionDraft, SaveRequirement, SimulationCase, TaskDefinition, WorkflowDefinition
 from ..schemas import fill_in_schemas
-from . import commands as simulation_cases
+from .commands import case_outcome, simulate_with_children
 from .queries import InnerWorkflow, SimulationReport, inner_workflows, recorded_outputs, simulation_report
 
 MAX_REPETITIONS = 50
@@ -251,7 +251,7 @@ class SimulatorPages(DefinitionAdmin):
         if not trial.is_valid():
             return None, ""
         try:
-            return simulation_cases.simulate_with_children(trial.document, trial.parsed_input, trial.outcomes), ""
+            return simulate_with_children(trial.document, trial.parsed_input, trial.outcomes), ""
         except ValidationFailed as failed:
             return None, "; ".join(f"{each.path} {each.message}".strip() for each in failed.validation_errors[:5])
         except RequestRefused as refused:
@@ -265,10 +265,10 @@ class SimulatorPages(DefinitionAdmin):
         case = {
             "input": trial.parsed_input,
             "outcomes": outcomes,
-            "expected": simulation_cases.case_outcome(execution[0]),
+            "expected": case_outcome(execution[0]),
         }
         try:
-            drafts.save_case(row.name, name, case, by)
+            definition_commands.save_case(row.name, name, case, by)
         except RequestRefused as refused:
             return self._render_page(request, row, trial, execution, "", refused.message)
         messages.success(request, _case_saved_message(name, row))
@@ -276,7 +276,7 @@ class SimulatorPages(DefinitionAdmin):
 
     def _delete_case(self, request: HttpRequest, row: WorkflowDefinition) -> HttpResponse:
         try:
-            drafts.delete_case(row.name, request.POST["delete_case"], request.user.get_username())
+            definition_commands.delete_case(row.name, request.POST["delete_case"], request.user.get_username())
         except RequestRefused as refused:
             messages.error(request, refused.message)
         return HttpResponseRedirect(reverse("admin:simulator", args=[row.pk]))
@@ -285,7 +285,7 @@ class SimulatorPages(DefinitionAdmin):
         """Set whether saving the definition requires that all test cases pass."""
         require_permission(request, self.change_permission)
         holds = request.POST.get("cases_hold") == "block"
-        drafts.set_save_requirement(row.name, holds, request.user.get_username())
+        definition_commands.set_save_requirement(row.name, holds, request.user.get_username())
         message = _("Saving now requires that all test cases pass.") if holds else _("Test cases only warn.")
         messages.success(request, message)
         return HttpResponseRedirect(reverse("admin:simulator", args=[row.pk]))

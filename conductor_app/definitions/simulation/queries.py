@@ -87,7 +87,7 @@ CONTAINER_TYPES = types_where("waits_for_tasks") | {SubWorkflow.type}
 """Step types that are open only because other tasks are."""
 MAX_SHOWN = 300
 MAX_NAMED = 10
-SIMULATION_REPORT_MAX_DEPTH = 4
+MAX_REPORTED_DEPTH = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ def _walk_children(
     tasks: Iterable[dict[str, Any]], children: Mapping[str, Any], before: str, depth: int
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for task in tasks:
-        child = children.get(task.get("subWorkflowId") or "") if depth < SIMULATION_REPORT_MAX_DEPTH else None
+        child = children.get(task.get("subWorkflowId") or "") if depth < MAX_REPORTED_DEPTH else None
         if child is not None:
             path = f"{before}{_ref(task)}"
             yield path, child
@@ -226,7 +226,7 @@ def _simulated_attempts(
 ) -> list[SimulatedAttempt]:
     found = []
     for number, task in enumerate(tasks[:MAX_SHOWN], 1):
-        child = children.get(task.get("subWorkflowId") or "") if depth < SIMULATION_REPORT_MAX_DEPTH else None
+        child = children.get(task.get("subWorkflowId") or "") if depth < MAX_REPORTED_DEPTH else None
         inner = _simulated_attempts(child["tasks"], started_at, children, depth + 1) if child else []
         found.append(_simulated_attempt(number, task, started_at, inner))
     return found

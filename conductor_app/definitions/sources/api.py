@@ -144,7 +144,7 @@ class SourceApplication(ConductorView):
         "post": ApiOperation(
             "Apply the definitions of a folder",
             permission=ALLOW_ALL,
-            reply=serializers.INSIGHT_TABLES_APPLICATION,
+            reply=serializers.SOURCE_APPLICATION,
             body=SOURCE_FOLDER,
         ),
     }

@@ -30,6 +30,7 @@ from .. import commands as definition_commands
 from ..models import AppliedDefinition, TaskDefinition
 from .kinds import (
     DefinitionKind,
+    Document,
     FormTemplateKind,
     HandlerKind,
     LoadedObject,
@@ -42,8 +43,8 @@ from .kinds import (
     describe_elements,
     require_none,
 )
-from .kinds import Document as OperatorKindsDocument
 
+NAME_BY_PLURAL = {plural: name for name, plural in KIND_NAMES.items()}
 VIEW_OWNER = "Git"
 """The owner of the views of alerts from folders."""
 MAX_REMOVALS = 100
@@ -56,12 +57,12 @@ class QueueLimitKind(DefinitionKind):
     label, plural, audit_type = "queue limit", "queue-limits", "task_definition"
     target_type, model = TASK_DEF, TaskDefinition
 
-    def parse(self, given: OperatorKindsDocument, context: PlanContext) -> PlannedObject:
+    def parse(self, given: Document, context: PlanContext) -> PlannedObject:
         document, validation_errors = read_queue_limit(given)
         require_none(validation_errors)
         return PlannedObject(document["name"], document)
 
-    def stored(self, row: TaskDefinition) -> OperatorKindsDocument:
+    def stored(self, row: TaskDefinition) -> Document:
         read = normalize_task(row.document)
         return {"name": row.name, **{name: read.get(name) or 0 for name in LIMIT_FIELDS}}
 
@@ -84,7 +85,7 @@ class QueueLimitKind(DefinitionKind):
         if not _is_applied(TaskKind.plural, name):
             self._save_limits(name, read_queue_limit({"name": name})[0], context)
 
-    def _save_limits(self, name: str, limits: OperatorKindsDocument, context: PlanContext) -> None:
+    def _save_limits(self, name: str, limits: Document, context: PlanContext) -> None:
         row = TaskDefinition.objects.filter(name=name).first()
         if row is None:
             raise Invalid(f"There is no task definition {name}.")
@@ -101,7 +102,7 @@ class AlertKind(DefinitionKind):
 
     label, plural, audit_type, model = "alert", "alerts", "view", SavedView
 
-    def parse(self, given: OperatorKindsDocument, context: PlanContext) -> PlannedObject:
+    def parse(self, given: Document, context: PlanContext) -> PlannedObject:
         document, validation_errors = read_alert(given)
         require_none(validation_errors)
         document["selection"] = selections.clean_selection(document["selection"])
@@ -118,11 +119,11 @@ class AlertKind(DefinitionKind):
             entries.append(removals.get(row.name))
             yield LoadedObject(row.name, self.stored(row), *_newest(entries))
 
-    def stored(self, row: SavedView) -> OperatorKindsDocument:
+    def stored(self, row: SavedView) -> Document:
         found = sorted(row.alerts.all(), key=lambda alert: alert.pk)
         return {"name": row.name, "selection": row.selection, "conditions": [_condition(alert) for alert in found]}
 
-    def comparable(self, document: OperatorKindsDocument) -> OperatorKindsDocument:
+    def comparable(self, document: Document) -> Document:
         conditions = [{**each, "targets": sorted(each["targets"])} for each in document["conditions"]]
         return {**document, "conditions": sorted(conditions, key=repr)}
 
@@ -179,7 +180,7 @@ def _last_removals() -> dict[str, AuditEntry]:
     return {entry.facts["view"]: entry for entry in reversed(entries) if "view" in entry.facts}
 
 
-def _condition(alert: Alert) -> OperatorKindsDocument:
+def _condition(alert: Alert) -> Document:
     return {
         "type": alert.kind,
         "threshold": alert.threshold,
@@ -191,7 +192,7 @@ def _condition(alert: Alert) -> OperatorKindsDocument:
     }
 
 
-def _save_condition(view: SavedView, condition: OperatorKindsDocument, context: PlanContext) -> None:
+def _save_condition(view: SavedView, condition: Document, context: PlanContext) -> None:
     targets = AlertTarget.objects.filter(name__in=condition["targets"]).values_list("pk", flat=True)
     alerts.save_alert(
         view,
@@ -212,7 +213,7 @@ class CustomRoleKind(DefinitionKind):
 
     label, plural, audit_type, model = "role", "roles", "role", Group
 
-    def parse(self, given: OperatorKindsDocument, context: PlanContext) -> PlannedObject:
+    def parse(self, given: Document, context: PlanContext) -> PlannedObject:
         document, validation_errors = read_role(given)
         require_none(validation_errors)
         name = document["name"] = document["name"].strip()
@@ -228,12 +229,12 @@ class CustomRoleKind(DefinitionKind):
             document = self.stored(row)
             yield LoadedObject(document["name"], document, *_newest([changes.get(document["name"])]))
 
-    def stored(self, row: Any) -> OperatorKindsDocument:
+    def stored(self, row: Any) -> Document:
         permissions = (f"{each.content_type.app_label}.{each.codename}" for each in row.permissions.all())
         rights = (RIGHT_BY_PERMISSION[each] for each in permissions if each in RIGHT_BY_PERMISSION)
         return {"name": row.profile.role, "permissions": sorted("_".join(right) for right in rights)}
 
-    def changes(self, current: OperatorKindsDocument, wanted: OperatorKindsDocument) -> list[str]:
+    def changes(self, current: Document, wanted: Document) -> list[str]:
         return describe_elements("permission", current["permissions"], wanted["permissions"])
 
     def lock(self, name: str) -> None:
@@ -263,10 +264,6 @@ def _newest(entries: Iterable[AuditEntry | None]) -> tuple[str, int]:
     known = [entry for entry in entries if entry is not None]
     newest = max(known, key=lambda entry: (entry.at, entry.pk), default=None)
     return (newest.actor, newest.at) if newest else ("", 0)
-
-
-Document = dict[str, Any]
-NAME_BY_PLURAL = {plural: name for name, plural in KIND_NAMES.items()}
 
 
 def source_kinds(parse_schedule: Callable[[Document], Document]) -> tuple[DefinitionKind, ...]:

@@ -18,7 +18,7 @@ from ...web.forms import parse_json_value
 from ...web.pages import ObjectPage, Page, require_permission
 from ..editor.pages import DefinitionAdmin
 from ..models import AppliedDefinition
-from . import commands as bundles
+from . import commands
 from .commands import DriftItem, exported_document, find_drift, find_drift_of
 
 MAX_LISTED = 200
@@ -102,13 +102,13 @@ class BundleForm(forms.Form):
     )
     how = forms.ChoiceField(
         required=False,
-        initial=bundles.AS_NEW_VERSIONS,
+        initial=commands.AS_NEW_VERSIONS,
         widget=forms.RadioSelect,
         label=gettext_lazy("Changed workflows"),
         choices=[
-            (bundles.AS_NEW_VERSIONS, gettext_lazy("Save as new versions")),
+            (commands.AS_NEW_VERSIONS, gettext_lazy("Save as new versions")),
             (
-                bundles.AS_GIVEN,
+                commands.AS_GIVEN,
                 gettext_lazy("Overwrite the versions named in the bundle"),
             ),
         ],
@@ -135,7 +135,7 @@ class BundleForm(forms.Form):
 
 
 class BundlePages(DefinitionAdmin):
-    """Pages that import and export bundles."""
+    """Pages that import and export commands."""
 
     def bundle_urls(self) -> list[URLPattern]:
         site = self.admin_site
@@ -150,7 +150,7 @@ class BundlePages(DefinitionAdmin):
             require_permission(request, permission)
         name = request.GET.get("name")
         names = [name] if name else self.model.objects.order_by("name").values_list("name", flat=True).distinct()
-        bundle = bundles.export_bundle(
+        bundle = commands.export_bundle(
             list(names[:MAX_EXPORTED]), with_templates=request.user.has_perm(TEMPLATE_VIEW_PERMISSION)
         )
         return json_file_response(bundle, name or "definitions")
@@ -165,21 +165,21 @@ class BundlePages(DefinitionAdmin):
             text = form.cleaned_data["text"]
             try:
                 bundle = _parse_bundle_text(text)
-                if any(kind == bundles.TEMPLATE for kind, _document in bundles.parse_bundle(bundle)):
+                if any(kind == commands.TEMPLATE for kind, _document in commands.parse_bundle(bundle)):
                     for permission in TEMPLATE_CHANGE_PERMISSIONS:
                         require_permission(request, permission)
                 if request.POST.get("step") == "take":
                     return self._import_bundle(request, form, bundle)
-                items = bundles.plan_import(bundle)
+                items = commands.plan_import(bundle)
             except RequestRefused as refused:
                 form.add_error(None, refused.message)
-        context = {"form": form, "items": items, "text": text, "counts": bundles.count_by_verdict(items)}
+        context = {"form": form, "items": items, "text": text, "counts": commands.count_by_verdict(items)}
         return self.render_page(request, "import", _("Import definitions"), **context)
 
     def _import_bundle(self, request: HttpRequest, form: BundleForm, bundle: Any) -> HttpResponse:
         cleaned = form.cleaned_data
-        how = cleaned["how"] or bundles.AS_NEW_VERSIONS
-        result = bundles.import_bundle(bundle, how, request.user.get_username(), cleaned["reason"])
+        how = cleaned["how"] or commands.AS_NEW_VERSIONS
+        result = commands.import_bundle(bundle, how, request.user.get_username(), cleaned["reason"])
         count, rejected = len(result["kept"]), result["refused"]
         message = ngettext("%(count)s definition imported.", "%(count)s definitions imported.", count)
         messages.success(request, message % {"count": count})

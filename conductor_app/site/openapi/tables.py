@@ -219,7 +219,7 @@ TABLE_BY_NAME: dict[str, FieldTable] = {
     "DefinitionPlanItem": definitions_api_serializers.SOURCE_ITEM,
     "DefinitionPlan": definitions_api_serializers.SOURCE_PLAN,
     "AppliedDefinition": definitions_api_serializers.APPLIED_ITEM,
-    "DefinitionApplication": definitions_api_serializers.INSIGHT_TABLES_APPLICATION,
+    "DefinitionApplication": definitions_api_serializers.SOURCE_APPLICATION,
     "DefinitionDrift": definitions_api_serializers.DRIFT,
     "DefinitionDrifts": definitions_api_serializers.DRIFTS,
 }
