@@ -30,6 +30,10 @@ from ..utils.formatting import DAY, format_duration
 HOUR_OF_DAY = 7
 """The hour in the user's time zone at which digests are sent, weekly ones on Monday."""
 PERMISSION = "conductor.view_run"
+MAX_RUNS = 50_000
+MAX_GROUPS = 500
+MAX_LISTED = 10
+"""Lines of one section."""
 
 
 def subscribe(user: User, period: str, zone: str) -> None:
@@ -95,12 +99,6 @@ def _next_time(period: str, zone: str, now: int) -> int:
     while at <= local or (period == DigestSubscription.WEEKLY and at.weekday() != 0):
         at += timedelta(days=1)
     return round(at.timestamp() * 1000)
-
-
-MAX_RUNS = 50_000
-MAX_GROUPS = 500
-MAX_LISTED = 10
-"""Lines of one section."""
 
 
 @dataclass(frozen=True, slots=True)

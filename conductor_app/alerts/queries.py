@@ -24,20 +24,14 @@ MAX_NOTIFICATIONS = 30
 STEP_MS = 30 * MINUTE
 MAX_PEAKS = 200
 """Firings whose values are measured in addition to the steps."""
-
-
-def rule_of(alert: Alert) -> AlertRule:
-    """Return the condition of an alert as a value of the core."""
-    quiet = None
-    if alert.quiet_from is not None and alert.quiet_until is not None:
-        quiet = QuietHours(alert.quiet_from, alert.quiet_until, alert.zone)
-    return AlertRule(alert.kind, alert.threshold, alert.window_minutes * MINUTE, alert.repeat_minutes * MINUTE, quiet)
-
-
-def counted_moment(selection: dict) -> str:
-    """Return the column that dates a run: its end if the selection holds only ended runs, otherwise its start."""
-    statuses = set(selection.get("status") or ())
-    return "ended_at" if statuses and statuses <= RUN.final else "created_at"
+Counted = tuple[QuerySet[Run], str]
+KIND_LABELS = {
+    "slack": gettext_lazy("Slack"),
+    "teams": gettext_lazy("Microsoft Teams"),
+    "pagerduty": gettext_lazy("PagerDuty"),
+    "webhook": gettext_lazy("Webhook"),
+    "email": gettext_lazy("Email"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +40,28 @@ class Measure:
 
     is_met: bool
     sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class BackTest:
+    """The last seven days of an alert: the measured value every half hour, and when the alert would have fired.
+
+    `firings`: pairs of time and number of hits. `limit`: the threshold in the unit of the values.
+    """
+
+    begin: int
+    end: int
+    points: Sequence[tuple[int, float]]
+    firings: Sequence[tuple[int, int]]
+    limit: int
+
+
+def rule_of(alert: Alert) -> AlertRule:
+    """Return the condition of an alert as a value of the core."""
+    quiet = None
+    if alert.quiet_from is not None and alert.quiet_until is not None:
+        quiet = QuietHours(alert.quiet_from, alert.quiet_until, alert.zone)
+    return AlertRule(alert.kind, alert.threshold, alert.window_minutes * MINUTE, alert.repeat_minutes * MINUTE, quiet)
 
 
 def measure_alert(alert: Alert, now: int) -> Measure:
@@ -83,20 +99,6 @@ def newest_failure(alert: Alert, now: int) -> str:
         return ""
     task, reason = failure_reasons([run]).get(run.pk, ("", informative_line(run.reason)))
     return f"{task}: {reason}" if task else reason
-
-
-@dataclass(frozen=True, slots=True)
-class BackTest:
-    """The last seven days of an alert: the measured value every half hour, and when the alert would have fired.
-
-    `firings`: pairs of time and number of hits. `limit`: the threshold in the unit of the values.
-    """
-
-    begin: int
-    end: int
-    points: Sequence[tuple[int, float]]
-    firings: Sequence[tuple[int, int]]
-    limit: int
 
 
 def back_test(alert: Alert, now: int) -> BackTest:
@@ -141,9 +143,6 @@ def _overage_times(alert: Alert, since: int, now: int) -> tuple[list[int], list[
     return sorted(at for at, _ in too_old), sorted(end for _, end in too_old if end is not None)
 
 
-Counted = tuple[QuerySet[Run], str]
-
-
 def _selected_and_all(alert: Alert) -> tuple[Counted, Counted | None]:
     selection = alert.view.selection
     column = counted_moment(selection)
@@ -152,6 +151,12 @@ def _selected_and_all(alert: Alert) -> tuple[Counted, Counted | None]:
     # The total counts the same runs in any final status.
     rest = {name: value for name, value in selection.items() if name != "status"}
     return (selections.selected_runs(selection), column), (selections.selected_runs(rest), column)
+
+
+def counted_moment(selection: dict) -> str:
+    """Return the column that dates a run: its end if the selection holds only ended runs, otherwise its start."""
+    statuses = set(selection.get("status") or ())
+    return "ended_at" if statuses and statuses <= RUN.final else "created_at"
 
 
 def _count_runs(runs: Counted, after: int, until: int) -> int:
@@ -174,15 +179,6 @@ def notifications_to(target: AlertTarget) -> list[AlertFiring]:
     rows = list(of_target.filter(alert__isnull=True).order_by("-at")[:MAX_NOTIFICATIONS])
     rows += of_target.filter(alert__in=target.alerts.all()).order_by("-at")[:MAX_NOTIFICATIONS]
     return sorted(rows, key=lambda row: (row.at, row.pk), reverse=True)[:MAX_NOTIFICATIONS]
-
-
-KIND_LABELS = {
-    "slack": gettext_lazy("Slack"),
-    "teams": gettext_lazy("Microsoft Teams"),
-    "pagerduty": gettext_lazy("PagerDuty"),
-    "webhook": gettext_lazy("Webhook"),
-    "email": gettext_lazy("Email"),
-}
 
 
 def kind_label(kind: str) -> str:

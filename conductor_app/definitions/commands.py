@@ -26,11 +26,8 @@ from .validation import validate_task, validate_workflow
 
 Document = dict[str, Any]
 _save_check: process_state.Wiring[Callable[[Document], None]] = process_state.wiring(lambda document: None)
-
-
-def register_save_check(check: Callable[[Document], None]) -> None:
-    """Register what is checked before a workflow is saved, outside of its transaction: its simulation cases."""
-    _save_check.value = check
+MAX_DRAFT_LENGTH = 5_000_000
+MAX_CASES = 100
 
 
 def save_workflow(document: Document, by: str, *, overwrite: bool, reason: str = "") -> None:
@@ -44,6 +41,30 @@ def save_workflow(document: Document, by: str, *, overwrite: bool, reason: str =
     _save_check.value(document)
     with transaction.atomic():
         _save_workflow_row(document, by, overwrite, reason)
+
+
+def save_workflows(documents: Sequence[Document], by: str) -> dict[str, Any]:
+    """Save several workflow definitions. Returns the names that were `saved`, and `errors` by name.
+
+    Raises:
+        ValidationFailed: when one of the documents is invalid. Nothing is saved then.
+        Forbidden: when the current actor may not use an object that one of them names. Nothing is saved then.
+    """
+    validation_errors = [
+        each for number, document in enumerate(documents) for each in validate_workflow(document, f"[{number}].")
+    ]
+    if validation_errors:
+        raise ValidationFailed(validation_errors)
+    for document in documents:
+        require_uses(document)
+    saved, errors = [], {}
+    for document in documents:
+        try:
+            save_workflow(document, by, overwrite=True)
+            saved.append(document["name"])
+        except RequestRefused as refused:
+            errors[document["name"]] = refused.message
+    return {"saved": saved, "errors": errors}
 
 
 def restore_workflow(name: str, version: int, by: str, reason: str = "") -> int:
@@ -69,28 +90,21 @@ def restore_workflow(name: str, version: int, by: str, reason: str = "") -> int:
     return newest.version + 1
 
 
-def save_workflows(documents: Sequence[Document], by: str) -> dict[str, Any]:
-    """Save several workflow definitions. Returns the names that were `saved`, and `errors` by name.
+def delete_workflow(name: str, version: int, by: str, reason: str = "") -> None:
+    """Delete a version of a workflow definition. Its runs keep their resolved definitions.
 
     Raises:
-        ValidationFailed: when one of the documents is invalid. Nothing is saved then.
-        Forbidden: when the current actor may not use an object that one of them names. Nothing is saved then.
+        NotFound: when there is no such version.
     """
-    validation_errors = [
-        each for number, document in enumerate(documents) for each in validate_workflow(document, f"[{number}].")
-    ]
-    if validation_errors:
-        raise ValidationFailed(validation_errors)
-    for document in documents:
-        require_uses(document)
-    saved, errors = [], {}
-    for document in documents:
-        try:
-            save_workflow(document, by, overwrite=True)
-            saved.append(document["name"])
-        except RequestRefused as refused:
-            errors[document["name"]] = refused.message
-    return {"saved": saved, "errors": errors}
+    with transaction.atomic():
+        if not WorkflowDefinition.objects.filter(name=name, version=version).delete()[0]:
+            raise NotFound(f"No such workflow definition: {name} version: {version}")
+        record_definition_change("workflow_definition", f"{name}:{version}", "delete", by, reason, clock.now())
+
+
+def register_save_check(check: Callable[[Document], None]) -> None:
+    """Register what is checked before a workflow is saved, outside of its transaction: its simulation cases."""
+    _save_check.value = check
 
 
 def _check_workflow(document: Document) -> None:
@@ -154,18 +168,6 @@ def _set_archived(kind: Any, name: str, at: int | None, action: str, by: str, re
         if not kind.objects.filter(name=name).update(archived_at=at):
             raise NotFound(f"There is no definition {name}.")
         record_definition_change(object_type, name, action, by, reason, clock.now())
-
-
-def delete_workflow(name: str, version: int, by: str, reason: str = "") -> None:
-    """Delete a version of a workflow definition. Its runs keep their resolved definitions.
-
-    Raises:
-        NotFound: when there is no such version.
-    """
-    with transaction.atomic():
-        if not WorkflowDefinition.objects.filter(name=name, version=version).delete()[0]:
-            raise NotFound(f"No such workflow definition: {name} version: {version}")
-        record_definition_change("workflow_definition", f"{name}:{version}", "delete", by, reason, clock.now())
 
 
 def save_task(
@@ -238,10 +240,6 @@ def delete_task(name: str, by: str, reason: str = "") -> None:
         if not TaskDefinition.objects.filter(name=name).delete()[0]:
             raise NotFound(f"No such task definition: {name}")
         record_definition_change("task_definition", name, "delete", by, reason, clock.now())
-
-
-MAX_DRAFT_LENGTH = 5_000_000
-MAX_CASES = 100
 
 
 def save_draft(kind: str, name: str, text: str, base: str, by: str) -> None:

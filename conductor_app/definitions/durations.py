@@ -18,6 +18,31 @@ from .models import DurationBaseline
 
 ENOUGH = 3
 """Minimum number of samples for a baseline."""
+MAX_RECENT_RUNS = 2_000
+MAX_SHOWN = 6
+FIELDS = ("name", "version", "status", "created_at", "ended_at")
+MAX_RUNS, MAX_ATTEMPTS = 200, 20_000
+"""The sample sizes per definition version: large enough for typical values, and fast to read."""
+MAX_ENDED = 5_000
+MEASURE_STEPS = f"""
+WITH sample AS (
+    SELECT id, ended_at - created_at AS took FROM conductor_run
+    WHERE name = %s AND version = %s AND status = 'COMPLETED' ORDER BY created_at DESC LIMIT {MAX_RUNS}),
+worked AS (
+    SELECT t.ref AS ref, a.ended_at - a.started_at AS took
+    FROM sample s JOIN conductor_attempt a ON a.run_id = s.id JOIN conductor_task t ON t.id = a.task_id
+    WHERE a.status = 'COMPLETED' AND a.started_at IS NOT NULL LIMIT {MAX_ATTEMPTS}),
+spans AS (SELECT '' AS ref, took FROM sample UNION ALL SELECT ref, took FROM worked),
+ranked AS (
+    SELECT ref, took, ROW_NUMBER() OVER (PARTITION BY ref ORDER BY took) AS place, COUNT(*) OVER (PARTITION BY ref) AS n
+    FROM spans)
+SELECT ref, n, MAX(CASE WHEN place = (n + 1) / 2 THEN took END),
+    MAX(CASE WHEN place = (n * 95 + 99) / 100 THEN took END)
+FROM ranked GROUP BY ref, n
+"""
+"""Count, median and 95th percentile (nearest rank) of each step, and of the run (empty `ref`)."""
+AT_FIRST_MS = 7 * 86_400_000
+"""The period that the first pass covers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +82,6 @@ def typical_run_durations(runs: Iterable[Run]) -> dict[tuple[str, int], TypicalD
         found |= Q(name=name, version=version)
     rows = DurationBaseline.objects.filter(found, ref="", count__gte=ENOUGH)
     return {(row.name, row.version): TypicalDuration(row.count, row.p50_ms, row.p95_ms) for row in rows}
-
-
-MAX_RECENT_RUNS = 2_000
-MAX_SHOWN = 6
-FIELDS = ("name", "version", "status", "created_at", "ended_at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,26 +125,12 @@ def slowest_definitions(now: int) -> list[SlowDefinition]:
     return sorted(found, key=lambda each: -each.factor)[:MAX_SHOWN]
 
 
-MAX_RUNS, MAX_ATTEMPTS = 200, 20_000
-"""The sample sizes per definition version: large enough for typical values, and fast to read."""
-MAX_ENDED = 5_000
-MEASURE_STEPS = f"""
-WITH sample AS (
-    SELECT id, ended_at - created_at AS took FROM conductor_run
-    WHERE name = %s AND version = %s AND status = 'COMPLETED' ORDER BY created_at DESC LIMIT {MAX_RUNS}),
-worked AS (
-    SELECT t.ref AS ref, a.ended_at - a.started_at AS took
-    FROM sample s JOIN conductor_attempt a ON a.run_id = s.id JOIN conductor_task t ON t.id = a.task_id
-    WHERE a.status = 'COMPLETED' AND a.started_at IS NOT NULL LIMIT {MAX_ATTEMPTS}),
-spans AS (SELECT '' AS ref, took FROM sample UNION ALL SELECT ref, took FROM worked),
-ranked AS (
-    SELECT ref, took, ROW_NUMBER() OVER (PARTITION BY ref ORDER BY took) AS place, COUNT(*) OVER (PARTITION BY ref) AS n
-    FROM spans)
-SELECT ref, n, MAX(CASE WHEN place = (n + 1) / 2 THEN took END),
-    MAX(CASE WHEN place = (n * 95 + 99) / 100 THEN took END)
-FROM ranked GROUP BY ref, n
-"""
-"""Count, median and 95th percentile (nearest rank) of each step, and of the run (empty `ref`)."""
+def update_duration_baselines(limit: int) -> int:
+    """Measure up to `limit` definition versions whose runs completed since the last pass. Returns how many."""
+    now = clock.now()
+    last = DurationBaseline.objects.aggregate(at=Max("measured_at"))["at"]
+    changed = durations.versions_ended_since(last if last is not None else now - AT_FIRST_MS, limit)
+    return sum(durations.measure_version(name, version, now) > 0 for name, version in changed)
 
 
 def versions_ended_since(moment: int, limit: int) -> list[tuple[str, int]]:
@@ -150,15 +156,3 @@ def measure_version(name: str, version: int, now: int) -> int:
         batch_size=500,
     )
     return len(rows)
-
-
-AT_FIRST_MS = 7 * 86_400_000
-"""The period that the first pass covers."""
-
-
-def update_duration_baselines(limit: int) -> int:
-    """Measure up to `limit` definition versions whose runs completed since the last pass. Returns how many."""
-    now = clock.now()
-    last = DurationBaseline.objects.aggregate(at=Max("measured_at"))["at"]
-    changed = durations.versions_ended_since(last if last is not None else now - AT_FIRST_MS, limit)
-    return sum(durations.measure_version(name, version, now) > 0 for name, version in changed)

@@ -25,6 +25,11 @@ SAMPLE = 1_000
 MAX_OPEN = 10_000
 MAX_VERSIONS = 100
 BAD_ENDS = ("FAILED", "TIMED_OUT")
+LIMIT = 50
+MAX_RUNS = 5_000
+MAX_USERS = 500
+UNUSED_AFTER_MS = 30 * DAY
+MAX_WORKFLOWS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,75 +59,6 @@ class VersionEntry:
     is_newest: bool
 
 
-def version_history(name: str) -> list[VersionEntry]:
-    """Return all versions of a workflow, newest first. Runs four queries."""
-    rows = list(WorkflowDefinition.objects.filter(name=name).order_by("-version")[:MAX_VERSIONS])
-    notes, open_counts, health = _change_notes(name), open_runs(name), health_by_version(name)
-    return [_build_version_entry(row, notes, open_counts, health, place == 0) for place, row in enumerate(rows)]
-
-
-def _build_version_entry(row, notes, open_counts, health, is_newest: bool) -> VersionEntry:
-    author, reason = notes.get(f"{row.name}:{row.version}", (row.updated_by or row.created_by, ""))
-    at = row.updated_at or row.created_at
-    return VersionEntry(
-        row, author, reason, at, open_counts.get(row.version, 0), health.get(row.version, VersionHealth()), is_newest
-    )
-
-
-def _change_notes(name: str) -> dict[str, tuple[str, str]]:
-    """Return the last author and change note of each version."""
-    entries = AuditEntry.objects.filter(
-        object_type="workflow_definition", object_id__startswith=f"{name}:", action__in=("create", "overwrite")
-    ).order_by("at", "pk")
-    return {entry.object_id: (entry.actor, entry.reason) for entry in entries}
-
-
-def open_runs(name: str) -> dict[int, int]:
-    """Return the number of open runs of each version."""
-    found = Run.objects.open().of_definition(name).order_by().values("version")[:MAX_OPEN]
-    counts = Run.objects.filter(pk__in=found.values("pk")).values_list("version").annotate(Count("pk"))
-    return dict(counts)
-
-
-def health_by_version(name: str) -> dict[int, VersionHealth]:
-    """Return the health of each version, from the newest runs."""
-    rows = Run.objects.of_definition(name).order_by("-created_at")
-    found: dict[int, list[tuple[str, int | None]]] = {}
-    for version, status, started_at, ended in rows.values_list("version", "status", "created_at", "ended_at")[:SAMPLE]:
-        found.setdefault(version, []).append((status, None if ended is None else ended - started_at))
-    return {version: health_of_runs(runs) for version, runs in found.items()}
-
-
-def health_of_runs(runs: Iterable[tuple[str, int | None]]) -> VersionHealth:
-    """Return the health from status and duration of each run. The duration of an open run is None."""
-    runs = list(runs)
-    ended = [(status, duration_ms) for status, duration_ms in runs if status in RUN.final and duration_ms is not None]
-    spans = sorted(duration_ms for status, duration_ms in ended if status == "COMPLETED")
-    p95 = spans[min(int(len(spans) * 0.95), len(spans) - 1)] if spans else None
-    return VersionHealth(len(runs), len(ended), sum(status in BAD_ENDS for status, _took in ended), p95)
-
-
-LIMIT = 50
-
-
-def newest_definitions():
-    """Return the newest version of every workflow definition."""
-    versions = WorkflowDefinition.objects.filter(name=OuterRef("name")).order_by("-version")
-    return WorkflowDefinition.objects.filter(pk=Subquery(versions.values("pk")[:1]))
-
-
-def workflows_using_task(name: str) -> list[WorkflowDefinition]:
-    """Return the workflows whose steps name this task."""
-    # The text search narrows the rows. Only the steps decide: a name may occur elsewhere in a document.
-    rows = newest_definitions().filter(document__contains=name).order_by("name")[: 4 * LIMIT]
-    return [row for row in rows if any(spot.name == name for spot in walk(row.document.get("tasks")))][:LIMIT]
-
-
-MAX_RUNS = 5_000
-MAX_USERS = 500
-UNUSED_AFTER_MS = 30 * DAY
-
-
 @dataclass(frozen=True, slots=True)
 class CatalogWorkflow:
     """Catalog data of one workflow definition. `flags`: problems, each with an explanation."""
@@ -131,6 +67,14 @@ class CatalogWorkflow:
     is_capped: bool = False
     used_by: int = 0
     reason: str = ""
+    flags: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogTask:
+    """Catalog data of one task definition. `flags`: problems, each with an explanation."""
+
+    used_by: int = 0
     flags: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -210,17 +154,6 @@ def _find_workflow_flags(
         yield "unused", never if last is None else lately
 
 
-MAX_WORKFLOWS = 500
-
-
-@dataclass(frozen=True, slots=True)
-class CatalogTask:
-    """Catalog data of one task definition. `flags`: problems, each with an explanation."""
-
-    used_by: int = 0
-    flags: Mapping[str, str] = field(default_factory=dict)
-
-
 def catalog_tasks(rows: Sequence[TaskDefinition]) -> dict[int, CatalogTask]:
     """Return the catalog data of each row. The number of queries does not grow with the rows."""
     names = {row.name for row in rows}
@@ -249,3 +182,64 @@ def _find_task_flags(row: TaskDefinition, users: int, is_worked: bool, is_cut: b
         yield "no timeout", _("No timeout: if a worker stops responding, the run waits forever.")
     if not users and not is_cut:
         yield "unused", _("No workflow uses this task in its newest version.")
+
+
+def version_history(name: str) -> list[VersionEntry]:
+    """Return all versions of a workflow, newest first. Runs four queries."""
+    rows = list(WorkflowDefinition.objects.filter(name=name).order_by("-version")[:MAX_VERSIONS])
+    notes, open_counts, health = _change_notes(name), open_runs(name), health_by_version(name)
+    return [_build_version_entry(row, notes, open_counts, health, place == 0) for place, row in enumerate(rows)]
+
+
+def _build_version_entry(row, notes, open_counts, health, is_newest: bool) -> VersionEntry:
+    author, reason = notes.get(f"{row.name}:{row.version}", (row.updated_by or row.created_by, ""))
+    at = row.updated_at or row.created_at
+    return VersionEntry(
+        row, author, reason, at, open_counts.get(row.version, 0), health.get(row.version, VersionHealth()), is_newest
+    )
+
+
+def _change_notes(name: str) -> dict[str, tuple[str, str]]:
+    """Return the last author and change note of each version."""
+    entries = AuditEntry.objects.filter(
+        object_type="workflow_definition", object_id__startswith=f"{name}:", action__in=("create", "overwrite")
+    ).order_by("at", "pk")
+    return {entry.object_id: (entry.actor, entry.reason) for entry in entries}
+
+
+def open_runs(name: str) -> dict[int, int]:
+    """Return the number of open runs of each version."""
+    found = Run.objects.open().of_definition(name).order_by().values("version")[:MAX_OPEN]
+    counts = Run.objects.filter(pk__in=found.values("pk")).values_list("version").annotate(Count("pk"))
+    return dict(counts)
+
+
+def health_by_version(name: str) -> dict[int, VersionHealth]:
+    """Return the health of each version, from the newest runs."""
+    rows = Run.objects.of_definition(name).order_by("-created_at")
+    found: dict[int, list[tuple[str, int | None]]] = {}
+    for version, status, started_at, ended in rows.values_list("version", "status", "created_at", "ended_at")[:SAMPLE]:
+        found.setdefault(version, []).append((status, None if ended is None else ended - started_at))
+    return {version: health_of_runs(runs) for version, runs in found.items()}
+
+
+def health_of_runs(runs: Iterable[tuple[str, int | None]]) -> VersionHealth:
+    """Return the health from status and duration of each run. The duration of an open run is None."""
+    runs = list(runs)
+    ended = [(status, duration_ms) for status, duration_ms in runs if status in RUN.final and duration_ms is not None]
+    spans = sorted(duration_ms for status, duration_ms in ended if status == "COMPLETED")
+    p95 = spans[min(int(len(spans) * 0.95), len(spans) - 1)] if spans else None
+    return VersionHealth(len(runs), len(ended), sum(status in BAD_ENDS for status, _took in ended), p95)
+
+
+def newest_definitions():
+    """Return the newest version of every workflow definition."""
+    versions = WorkflowDefinition.objects.filter(name=OuterRef("name")).order_by("-version")
+    return WorkflowDefinition.objects.filter(pk=Subquery(versions.values("pk")[:1]))
+
+
+def workflows_using_task(name: str) -> list[WorkflowDefinition]:
+    """Return the workflows whose steps name this task."""
+    # The text search narrows the rows. Only the steps decide: a name may occur elsewhere in a document.
+    rows = newest_definitions().filter(document__contains=name).order_by("name")[: 4 * LIMIT]
+    return [row for row in rows if any(spot.name == name for spot in walk(row.document.get("tasks")))][:LIMIT]

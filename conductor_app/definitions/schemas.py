@@ -27,6 +27,8 @@ from .store import record_definition_change
 
 MAX_ERRORS = 50
 MAX_LENGTH = 300
+Document = dict[str, Any]
+PARTS = ("inputSchema", "outputSchema")
 
 
 def check_against_schema(request: SchemaCheck) -> tuple[tuple[str, str], ...]:
@@ -91,10 +93,6 @@ def _format_path(path: list[str | int]) -> str:
 
 def _first_error_line(fault: ValueError) -> str:
     return str(fault).partition("\n")[0][:MAX_LENGTH]
-
-
-Document = dict[str, Any]
-PARTS = ("inputSchema", "outputSchema")
 
 
 def save_schemas(documents: Sequence[Document], by: str, *, new_version: bool = False, reason: str = "") -> None:

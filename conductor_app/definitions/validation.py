@@ -24,6 +24,10 @@ from .resolved_definitions import names_in
 from .schemas import schema_findings
 
 Document = dict[str, Any]
+NOT_WELL_FORMED = "Expression is not well formatted: "
+"""The beginning of Conductor's message."""
+UNRESOLVED = ". `${…}` is not replaced in this field: give the value as an input"
+JQ = "jq"
 
 
 def validate_workflow(
@@ -80,12 +84,6 @@ def _name_errors(kind: type[WorkflowDefinition] | type[TaskDefinition], document
 def lint_task(document: Document) -> list[LintFinding]:
     """Return the lint findings of a task definition."""
     return sort_by_severity([*lint_task_definition(document), *schema_findings(document)])
-
-
-NOT_WELL_FORMED = "Expression is not well formatted: "
-"""The beginning of Conductor's message."""
-UNRESOLVED = ". `${…}` is not replaced in this field: give the value as an input"
-JQ = "jq"
 
 
 def script_errors(document: Any) -> list[ValidationError]:

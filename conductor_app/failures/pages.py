@@ -128,28 +128,6 @@ def _sort_address(request: HttpRequest, sort: str) -> str:
     return f"?{query.urlencode()}"
 
 
-def render_failure_message(group: FailureGroup) -> SafeString:
-    """Return the newest message of a group, with dimmed parts that differ between its failures."""
-    parts = split_variable_parts(group.sample or group.message)
-    if not parts:
-        return format_html('<span class="muted">{}</span>', _("no reason given"))
-    return format_html_join(
-        "", "{}", ((format_html('<span class="varies">{}</span>', text) if varies else text,) for text, varies in parts)
-    )
-
-
-def render_state_pill(state: str) -> SafeString:
-    """Return the state of a group as icon, label and color."""
-    tone, icon, word = STATE_PILLS[state]
-    return render_pill(tone, str(word), icon)
-
-
-def _matching_runs_address(group: FailureGroup, place: str, value: str) -> str:
-    """Return the address of the group's runs with this value. Empty if the value is empty."""
-    query = {"failure_group": group.pk, "inside": f"input.{place}={value}"}
-    return reverse("admin:conductor_run_changelist", query=query) if value else ""
-
-
 class FailureGroupPage(ObjectPage):
     """Page of one failure group."""
 
@@ -208,6 +186,28 @@ class FailureGroupPage(ObjectPage):
         except RequestRefused as refused:
             show_refusal(request, refused)
         return HttpResponseRedirect(failure_group_address(group.pk))
+
+
+def render_failure_message(group: FailureGroup) -> SafeString:
+    """Return the newest message of a group, with dimmed parts that differ between its failures."""
+    parts = split_variable_parts(group.sample or group.message)
+    if not parts:
+        return format_html('<span class="muted">{}</span>', _("no reason given"))
+    return format_html_join(
+        "", "{}", ((format_html('<span class="varies">{}</span>', text) if varies else text,) for text, varies in parts)
+    )
+
+
+def render_state_pill(state: str) -> SafeString:
+    """Return the state of a group as icon, label and color."""
+    tone, icon, word = STATE_PILLS[state]
+    return render_pill(tone, str(word), icon)
+
+
+def _matching_runs_address(group: FailureGroup, place: str, value: str) -> str:
+    """Return the address of the group's runs with this value. Empty if the value is empty."""
+    query = {"failure_group": group.pk, "inside": f"input.{place}={value}"}
+    return reverse("admin:conductor_run_changelist", query=query) if value else ""
 
 
 def _failures_chart(

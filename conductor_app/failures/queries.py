@@ -36,86 +36,39 @@ MAX_WORK = 2_000
 """Newest runs and attempts that are read, up to the last failure of the group."""
 NOTABLE_FACTOR = 1.3
 MAX_VALUES = 8
-
-
-@dataclass(frozen=True, slots=True)
-class FailureShare:
-    """One value of a property: its failures, their share in percent, and its share of all work, if that is known."""
-
-    value: str
-    count: int
-    percent: int
-    base_percent: int | None = None
-
-    @property
-    def is_notable(self) -> bool:
-        """True if the value has clearly more of the failures than of the work."""
-        return self.base_percent is not None and self.percent > NOTABLE_FACTOR * self.base_percent
-
-
-@dataclass(frozen=True, slots=True)
-class WorkSample:
-    """The newest work up to the last failure: the number of runs or attempts per value.
-
-    `covers`: returns True for failures of the same time. `reason`: the whole text of the last failure, if it was read.
-    """
-
-    counts: Counter[str]
-    covers: Callable[[Failure], bool]
-    reason: str = ""
-
-
-def shares(counts: Iterable[tuple[str, int]], examined: Sequence[str], base: Counter[str] | None) -> list[FailureShare]:
-    """Return the share of each value. `counts`: all failures; `examined`: the values of failures as old as the base."""
-    of_time, counted = Counter(examined), list(counts)
-    if not base or not of_time:
-        total = sum(count for _value, count in counted) or 1
-        return [FailureShare(value, count, round(100 * count / total)) for value, count in counted[:MAX_VALUES]]
-    return [
-        FailureShare(value, count, _percent(of_time, value), _percent(base, value))
-        for value, count in counted[:MAX_VALUES]
-    ]
-
-
-def _percent(counts: Counter[str], value: str) -> int:
-    return round(100 * counts[value] / counts.total())
-
-
-def sample_runs(newest: Failure) -> WorkSample:
-    """Count the versions of the newest runs of the definition, up to the last failure. Runs one query."""
-    runs = Run.objects.of_definition(newest.definition).filter(created_at__lte=newest.at).order_by("-created_at")
-    rows = list(runs.values_list("version", "created_at")[:MAX_WORK])
-    since = rows[-1][1] if len(rows) == MAX_WORK else 0
-    return WorkSample(Counter(str(version) for version, _at in rows), lambda failure: failure.at >= since)
-
-
-def sample_attempts(newest: Failure) -> WorkSample:
-    """Count the workers of the newest attempts at the same task, up to the last failure. Runs one query.
-
-    The last failure is among these attempts, so its text is read as well.
-    """
-    task_type = newest.queue.rpartition(":")[2]
-    attempts = Attempt.objects.filter(name=task_type, id__lte=newest.attempt_id).order_by("-id")
-    reason = Case(When(id=newest.attempt_id, then=F("reason")), default=Value(""), output_field=TextField())
-    rows = list(attempts.values_list("worker", "id", reason)[:MAX_WORK]) if task_type else []
-    since = rows[-1][1] if len(rows) == MAX_WORK else ""
-    workers = Counter(worker or _("none") for worker, _id, _reason in rows)
-    return WorkSample(workers, lambda failure: failure.attempt_id >= since, rows[0][2] if rows else "")
-
-
-def by_build(workers: Counter[str]) -> Counter[str]:
-    """Return the counts of workers added up by build."""
-    builds: Counter[str] = Counter()
-    for worker, count in workers.items():
-        builds[build_of(worker) or _("unknown")] += count
-    return builds
-
-
 MAX_FAILURES = 5_000
 """Newest failures of a day that are read."""
 MAX_RUNS = 100_000
 """Newest runs of a day that are counted."""
 LOST = ("FAILED", "TIMED_OUT")
+MAX_GROUPS = 100
+FAILED_ENDS = ("FAILED", "FAILED_FOR_GOOD", "EXPIRED")
+VIEWS: dict[str, tuple[Any, Q]] = {
+    "open": (gettext_lazy("Open"), Q(state__in=sorted(FAILURE.open))),
+    "new": (gettext_lazy("New today"), Q(state__in=sorted(FAILURE.open))),
+    "regressed": (gettext_lazy("Regressed"), Q(state=REGRESSED)),
+    "mine": (gettext_lazy("Mine"), Q(state__in=sorted(FAILURE.open))),
+    "resolved": (gettext_lazy("Resolved"), Q(state=RESOLVED)),
+    "ignored": (gettext_lazy("Ignored"), Q(state=IGNORED)),
+    "all": (gettext_lazy("All"), Q()),
+}
+"""Tabs of the inbox: label and filter of the states."""
+LAST, LOST_RUNS = "last", "lost"
+ORDERS: dict[str, tuple[Any, tuple[str, ...]]] = {
+    LOST_RUNS: (gettext_lazy("Failed runs, 24 h"), ()),
+    "count": (gettext_lazy("Failures"), ("-count", "pk")),
+    LAST: (gettext_lazy("Last"), ("-last_at", "pk")),
+    "first": (gettext_lazy("First"), ("-first_at", "pk")),
+}
+"""Orders of the inbox: label and columns. The counts of failed runs are not stored."""
+SEARCHED_ROWS = 2_000
+"""Failures of a group that are read to find what they have in common, newest first."""
+MAX_ORIGINS = 1_000
+MAX_PARTS = 8
+SAMPLES = 10
+INPUTS_READ, MAX_INPUT_SIZE = 500, 16_000
+"""Limits of counting an input value: number of runs, newest first, and size of an input in bytes."""
+MAX_TRACE = 20_000
 
 
 @dataclass(slots=True)
@@ -135,66 +88,6 @@ class GroupImpact:
     def was_retried(self) -> bool:
         """True if failures were retried and have ended no run."""
         return bool(self.affected) and not self.lost
-
-
-def impact_by_group(now: int) -> dict[int, GroupImpact]:
-    """Return the impact of each group within the last day. Runs one query.
-
-    A failure has ended its run if the run has failed with this attempt, or without a failed task. It has ended a
-    standalone task if no attempt followed.
-    """
-    ended = Run.objects.filter(pk=OuterRef("run_id"), status__in=LOST, failed_attempt_id=OuterRef("attempt_id"))
-    last = Task.objects.filter(pk=OuterRef("task_id"), attempt_id=OuterRef("attempt_id"))
-    is_lost = ExpressionWrapper(Exists(ended) | Exists(last), output_field=BooleanField())
-    newest = Failure.objects.filter(at__gte=now - DAY, group__isnull=False).order_by("-at")
-    rows = newest.annotate(is_lost=is_lost).values_list(
-        "group_id", "group__merged_into_id", "run_id", "task_id", "is_lost"
-    )
-    found: dict[int, GroupImpact] = defaultdict(GroupImpact)
-    for group, whole, run_id, task_id, is_lost in rows[:MAX_FAILURES]:
-        impact = found[whole or group]
-        impact.attempts += 1
-        impact.affected.add(run_id or task_id)
-        if is_lost:
-            impact.lost.add(run_id or task_id)
-            impact.newest_lost_run = impact.newest_lost_run or run_id or ""
-    return dict(found)
-
-
-def runs_by_definition(names: Collection[str], now: int) -> dict[str, int]:
-    """Return the number of runs of these workflows that started within the last day, from the newest MAX_RUNS."""
-    if not names:
-        return {}
-    newest = Run.objects.filter(name__in=names, created_at__gte=now - DAY).values("name")[:MAX_RUNS]
-    sql, params = newest.query.sql_with_params()
-    with connection.cursor() as cursor:
-        cursor.execute(f"SELECT name, COUNT(*) FROM ({sql}) AS newest GROUP BY 1", params)
-        return dict(cursor.fetchall())
-
-
-MAX_GROUPS = 100
-FAILED_ENDS = ("FAILED", "FAILED_FOR_GOOD", "EXPIRED")
-
-VIEWS: dict[str, tuple[Any, Q]] = {
-    "open": (gettext_lazy("Open"), Q(state__in=sorted(FAILURE.open))),
-    "new": (gettext_lazy("New today"), Q(state__in=sorted(FAILURE.open))),
-    "regressed": (gettext_lazy("Regressed"), Q(state=REGRESSED)),
-    "mine": (gettext_lazy("Mine"), Q(state__in=sorted(FAILURE.open))),
-    "resolved": (gettext_lazy("Resolved"), Q(state=RESOLVED)),
-    "ignored": (gettext_lazy("Ignored"), Q(state=IGNORED)),
-    "all": (gettext_lazy("All"), Q()),
-}
-"""Tabs of the inbox: label and filter of the states."""
-
-
-LAST, LOST_RUNS = "last", "lost"
-ORDERS: dict[str, tuple[Any, tuple[str, ...]]] = {
-    LOST_RUNS: (gettext_lazy("Failed runs, 24 h"), ()),
-    "count": (gettext_lazy("Failures"), ("-count", "pk")),
-    LAST: (gettext_lazy("Last"), ("-last_at", "pk")),
-    "first": (gettext_lazy("First"), ("-first_at", "pk")),
-}
-"""Orders of the inbox: label and columns. The counts of failed runs are not stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,6 +144,13 @@ def _groups_of_view(view: str, user: str, now: int) -> Q:
     return states & Q(first_at__gte=now - DAY) if view == "new" else states
 
 
+def most_harmful_groups(now: int, limit: int) -> list[ListedFailureGroup]:
+    """Return open groups, those that ended the most runs within the last day first. Runs three queries."""
+    open_groups = FailureGroup.objects.not_merged().filter(VIEWS["open"][1])
+    impact = impact_by_group(now)
+    return add_hours(_sort_groups(open_groups, LOST_RUNS, impact)[:limit], now, impact)
+
+
 def add_hours(
     groups: Iterable[FailureGroup], now: int, impact: Mapping[int, GroupImpact] | None = None
 ) -> list[ListedFailureGroup]:
@@ -273,11 +173,39 @@ def merged_into(ids: Sequence[int]) -> Q:
     return Q(group__in=ids) | Q(group__merged_into__in=ids)
 
 
-def most_harmful_groups(now: int, limit: int) -> list[ListedFailureGroup]:
-    """Return open groups, those that ended the most runs within the last day first. Runs three queries."""
-    open_groups = FailureGroup.objects.not_merged().filter(VIEWS["open"][1])
-    impact = impact_by_group(now)
-    return add_hours(_sort_groups(open_groups, LOST_RUNS, impact)[:limit], now, impact)
+def impact_by_group(now: int) -> dict[int, GroupImpact]:
+    """Return the impact of each group within the last day. Runs one query.
+
+    A failure has ended its run if the run has failed with this attempt, or without a failed task. It has ended a
+    standalone task if no attempt followed.
+    """
+    ended = Run.objects.filter(pk=OuterRef("run_id"), status__in=LOST, failed_attempt_id=OuterRef("attempt_id"))
+    last = Task.objects.filter(pk=OuterRef("task_id"), attempt_id=OuterRef("attempt_id"))
+    is_lost = ExpressionWrapper(Exists(ended) | Exists(last), output_field=BooleanField())
+    newest = Failure.objects.filter(at__gte=now - DAY, group__isnull=False).order_by("-at")
+    rows = newest.annotate(is_lost=is_lost).values_list(
+        "group_id", "group__merged_into_id", "run_id", "task_id", "is_lost"
+    )
+    found: dict[int, GroupImpact] = defaultdict(GroupImpact)
+    for group, whole, run_id, task_id, is_lost in rows[:MAX_FAILURES]:
+        impact = found[whole or group]
+        impact.attempts += 1
+        impact.affected.add(run_id or task_id)
+        if is_lost:
+            impact.lost.add(run_id or task_id)
+            impact.newest_lost_run = impact.newest_lost_run or run_id or ""
+    return dict(found)
+
+
+def runs_by_definition(names: Collection[str], now: int) -> dict[str, int]:
+    """Return the number of runs of these workflows that started within the last day, from the newest MAX_RUNS."""
+    if not names:
+        return {}
+    newest = Run.objects.filter(name__in=names, created_at__gte=now - DAY).values("name")[:MAX_RUNS]
+    sql, params = newest.query.sql_with_params()
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT name, COUNT(*) FROM ({sql}) AS newest GROUP BY 1", params)
+        return dict(cursor.fetchall())
 
 
 def failures_of(group: FailureGroup) -> QuerySet[Failure]:
@@ -301,14 +229,19 @@ def shared_group_of(attempt: Attempt) -> FailureGroup | None:
     return group if group is not None and group.count > 1 else None
 
 
-SEARCHED_ROWS = 2_000
-"""Failures of a group that are read to find what they have in common, newest first."""
-MAX_ORIGINS = 1_000
-MAX_PARTS = 8
-SAMPLES = 10
-INPUTS_READ, MAX_INPUT_SIZE = 500, 16_000
-"""Limits of counting an input value: number of runs, newest first, and size of an input in bytes."""
-MAX_TRACE = 20_000
+@dataclass(frozen=True, slots=True)
+class FailureShare:
+    """One value of a property: its failures, their share in percent, and its share of all work, if that is known."""
+
+    value: str
+    count: int
+    percent: int
+    base_percent: int | None = None
+
+    @property
+    def is_notable(self) -> bool:
+        """True if the value has clearly more of the failures than of the work."""
+        return self.base_percent is not None and self.percent > NOTABLE_FACTOR * self.base_percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -398,6 +331,18 @@ def _first_failures_of_builds(origins: Iterable[FailureOrigin]) -> dict[str, int
     return builds
 
 
+@dataclass(frozen=True, slots=True)
+class WorkSample:
+    """The newest work up to the last failure: the number of runs or attempts per value.
+
+    `covers`: returns True for failures of the same time. `reason`: the whole text of the last failure, if it was read.
+    """
+
+    counts: Counter[str]
+    covers: Callable[[Failure], bool]
+    reason: str = ""
+
+
 def _shares_of_work(
     origins: Sequence[FailureOrigin], newest: Sequence[Failure], attempts: WorkSample | None
 ) -> dict[str, list[FailureShare]]:
@@ -416,6 +361,52 @@ def _shares_of_work(
         ),
         "worker": shares(by_worker, [each.worker or _("none") for each in of_attempts], workers),
     }
+
+
+def sample_runs(newest: Failure) -> WorkSample:
+    """Count the versions of the newest runs of the definition, up to the last failure. Runs one query."""
+    runs = Run.objects.of_definition(newest.definition).filter(created_at__lte=newest.at).order_by("-created_at")
+    rows = list(runs.values_list("version", "created_at")[:MAX_WORK])
+    since = rows[-1][1] if len(rows) == MAX_WORK else 0
+    return WorkSample(Counter(str(version) for version, _at in rows), lambda failure: failure.at >= since)
+
+
+def sample_attempts(newest: Failure) -> WorkSample:
+    """Count the workers of the newest attempts at the same task, up to the last failure. Runs one query.
+
+    The last failure is among these attempts, so its text is read as well.
+    """
+    task_type = newest.queue.rpartition(":")[2]
+    attempts = Attempt.objects.filter(name=task_type, id__lte=newest.attempt_id).order_by("-id")
+    reason = Case(When(id=newest.attempt_id, then=F("reason")), default=Value(""), output_field=TextField())
+    rows = list(attempts.values_list("worker", "id", reason)[:MAX_WORK]) if task_type else []
+    since = rows[-1][1] if len(rows) == MAX_WORK else ""
+    workers = Counter(worker or _("none") for worker, _id, _reason in rows)
+    return WorkSample(workers, lambda failure: failure.attempt_id >= since, rows[0][2] if rows else "")
+
+
+def by_build(workers: Counter[str]) -> Counter[str]:
+    """Return the counts of workers added up by build."""
+    builds: Counter[str] = Counter()
+    for worker, count in workers.items():
+        builds[build_of(worker) or _("unknown")] += count
+    return builds
+
+
+def shares(counts: Iterable[tuple[str, int]], examined: Sequence[str], base: Counter[str] | None) -> list[FailureShare]:
+    """Return the share of each value. `counts`: all failures; `examined`: the values of failures as old as the base."""
+    of_time, counted = Counter(examined), list(counts)
+    if not base or not of_time:
+        total = sum(count for _value, count in counted) or 1
+        return [FailureShare(value, count, round(100 * count / total)) for value, count in counted[:MAX_VALUES]]
+    return [
+        FailureShare(value, count, _percent(of_time, value), _percent(base, value))
+        for value, count in counted[:MAX_VALUES]
+    ]
+
+
+def _percent(counts: Counter[str], value: str) -> int:
+    return round(100 * counts[value] / counts.total())
 
 
 def _add_up(counts: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:

@@ -187,7 +187,7 @@ def test_changing_addresses_reject_get(operator, order, path):
 
 def test_the_policy_lets_the_editor_make_its_styles_and_no_other_page(operator, order):
     policy = operator.get(f"{WORKFLOWS}{order.pk}/edit/").headers["Content-Security-Policy"]
-    nonce = operator.get(f"{WORKFLOWS}{order.pk}/edit/").context["csp_nonce"]
+    nonce = operator.get(f"{WORKFLOWS}{order.pk}/edit/").context["request"].csp_nonce
 
     assert "style-src 'self' 'nonce-" in policy and str(nonce) not in policy, "each page has its own"
     assert "nonce" not in operator.get("/admin/").headers["Content-Security-Policy"]

@@ -54,51 +54,6 @@ FIELD_TEXTS = {
 }
 
 
-class AlertTargetForm(forms.Form):
-    """The fields of one kind of target. `is_stored`: True if secrets may stay empty to keep their values."""
-
-    name = forms.CharField(max_length=120, label=gettext_lazy("Name"))
-
-    def __init__(self, kind: str, data: Mapping[str, Any] | None = None, *, is_stored: bool = False, **more: Any):
-        super().__init__(data, **more)
-        fields = ALERT_TARGET_FIELDS.get(kind, ())
-        self.setting_names = [field.name for field in fields]
-        for field in fields:
-            self.fields[field.name] = _form_field(kind, field, is_stored)
-        self.fields["reason"] = forms.CharField(
-            required=False,
-            max_length=500,
-            label=_("Reason"),
-            help_text=_("Recorded in the audit log."),
-        )
-
-    def settings(self) -> dict[str, str]:
-        """Return the settings that were entered."""
-        return {name: self.cleaned_data[name] for name in self.setting_names}
-
-
-def _form_field(kind: str, field: TargetField, is_stored: bool) -> forms.Field:
-    text = FIELD_TEXTS.get((kind, field.name), "")
-    label = str(FIELD_LABELS[field.name])
-    if field.choices:
-        choices = [(choice, choice) for choice in field.choices]
-        return forms.ChoiceField(choices=choices, initial=field.default, label=label, help_text=text)
-    is_kept = field.is_secret and is_stored
-    widget: forms.Widget = forms.TextInput()
-    if field.is_secret:
-        widget = forms.PasswordInput(attrs={"autocomplete": "new-password"})
-        if is_kept:
-            text = _("Stored encrypted. Leave empty to keep it.")
-    return forms.CharField(
-        required=field.is_required and not is_kept,
-        max_length=field.max_length,
-        initial=field.default,
-        label=label,
-        help_text=text,
-        widget=widget,
-    )
-
-
 class AlertTargetsPage(Page):
     """List of the targets, and the kinds of new ones."""
 
@@ -138,6 +93,29 @@ class NewAlertTargetPage(ObjectPage):
             except RequestRefused as refused:
                 form.add_error(None, refused.message)
         return _new_target_context(kind, form)
+
+
+class AlertTargetForm(forms.Form):
+    """The fields of one kind of target. `is_stored`: True if secrets may stay empty to keep their values."""
+
+    name = forms.CharField(max_length=120, label=gettext_lazy("Name"))
+
+    def __init__(self, kind: str, data: Mapping[str, Any] | None = None, *, is_stored: bool = False, **more: Any):
+        super().__init__(data, **more)
+        fields = ALERT_TARGET_FIELDS.get(kind, ())
+        self.setting_names = [field.name for field in fields]
+        for field in fields:
+            self.fields[field.name] = _form_field(kind, field, is_stored)
+        self.fields["reason"] = forms.CharField(
+            required=False,
+            max_length=500,
+            label=_("Reason"),
+            help_text=_("Recorded in the audit log."),
+        )
+
+    def settings(self) -> dict[str, str]:
+        """Return the settings that were entered."""
+        return {name: self.cleaned_data[name] for name in self.setting_names}
 
 
 class AlertTargetPage(ObjectPage):
@@ -191,6 +169,28 @@ class AlertTargetPage(ObjectPage):
             "may_act": request.user.has_perm(CHANGE_PERMISSION),
             "required": CHANGE_PERMISSION,
         }
+
+
+def _form_field(kind: str, field: TargetField, is_stored: bool) -> forms.Field:
+    text = FIELD_TEXTS.get((kind, field.name), "")
+    label = str(FIELD_LABELS[field.name])
+    if field.choices:
+        choices = [(choice, choice) for choice in field.choices]
+        return forms.ChoiceField(choices=choices, initial=field.default, label=label, help_text=text)
+    is_kept = field.is_secret and is_stored
+    widget: forms.Widget = forms.TextInput()
+    if field.is_secret:
+        widget = forms.PasswordInput(attrs={"autocomplete": "new-password"})
+        if is_kept:
+            text = _("Stored encrypted. Leave empty to keep it.")
+    return forms.CharField(
+        required=field.is_required and not is_kept,
+        max_length=field.max_length,
+        initial=field.default,
+        label=label,
+        help_text=text,
+        widget=widget,
+    )
 
 
 def _new_target_context(kind: str, form: AlertTargetForm) -> dict[str, Any]:

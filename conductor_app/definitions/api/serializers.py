@@ -34,6 +34,63 @@ from ...web.api.documents import BULK, LONG, TAGS, fields_of_type, parse_tags
 from ...web.api.requests import read_request
 from ..models import SchemaDefinition, TaskDefinition, WorkflowDefinition
 
+MOCK_OUTCOME_BY_STATUS = {**OUTCOME_BY_STATUS, "TIMED_OUT": "TIMED_OUT"}
+"""The outcomes of mock results, by status."""
+TEST_PATH = "testWorkflow.request"
+MOCK: FieldTable = (
+    FieldSpec("status", ChoiceOf(*MOCK_OUTCOME_BY_STATUS), "COMPLETED"),
+    FieldSpec("output", read_mapping, dict),
+    FieldSpec("executionTime", seconds, 0),
+    FieldSpec("queueWaitTime", seconds, 0),
+)
+PYTHON_SDK_NAMES = {
+    "_status": "status",
+    "_output": "output",
+    "_execution_time": "executionTime",
+    "_queue_wait_time": "queueWaitTime",
+}
+"""The Python SDK sends its private names, and for a field that was not given the text of a Python object."""
+TAGGED_WORKFLOW_DEFINITION: FieldTable = (*WORKFLOW_DEFINITION, TAGS)
+TAGGED_TASK_DEFINITION: FieldTable = (*TASK_DEFINITION, TAGS)
+FINDING: FieldTable = (
+    FieldSpec("severity", ChoiceOf("error", "warning", "hint")),
+    *fields_of_type(read_text, "kind", "path", "message"),
+)
+FINDINGS: FieldTable = (FieldSpec("findings", ListOf(ObjectOf(FINDING))),)
+DEFINITION_SUMMARY: FieldTable = (
+    FieldSpec("name", read_text),
+    FieldSpec("version", IntegerOf()),
+    *fields_of_type(IntegerOf(64), "createTime", "updateTime"),
+)
+SAVED_DEFINITIONS: FieldTable = (*BULK, FieldSpec("findings", ListOf(ObjectOf(FINDING))))
+SOURCE_ERROR: FieldTable = fields_of_type(read_text, "path", "message")
+SOURCE_ITEM: FieldTable = (
+    *fields_of_type(read_text, "kind", "name", "action", "problem"),
+    *fields_of_type(IntegerOf(), "version", "document"),
+    *fields_of_type(texts, "changes", "edits"),
+    FieldSpec("validationErrors", ListOf(ObjectOf(SOURCE_ERROR))),
+)
+SOURCE_PLAN: FieldTable = (
+    *fields_of_type(read_text, "label", "planDigest"),
+    *fields_of_type(read_boolean, "changesSomething", "isRefused"),
+    FieldSpec("items", ListOf(ObjectOf(SOURCE_ITEM))),
+)
+APPLIED_ITEM: FieldTable = (*SOURCE_ITEM, FieldSpec("error", read_text))
+SOURCE_APPLICATION: FieldTable = (
+    FieldSpec("label", read_text),
+    FieldSpec("items", ListOf(ObjectOf(APPLIED_ITEM))),
+    FieldSpec("failed", IntegerOf()),
+)
+DRIFT: FieldTable = (
+    *fields_of_type(read_text, "kind", "name", "label", "commit", "appliedBy", "changedBy"),
+    FieldSpec("state", ChoiceOf("deleted", "edited", "unchanged")),
+    *fields_of_type(LONG, "appliedAt", "changedAt"),
+    *fields_of_type(IntegerOf(), "version", "statedVersion", "newerVersion"),
+    FieldSpec("edits", texts),
+    FieldSpec("current", read_mapping),
+)
+DRIFTS: FieldTable = (FieldSpec("definitions", ListOf(ObjectOf(DRIFT))),)
+
 
 def workflow_definition_document(row: WorkflowDefinition) -> dict[str, Any]:
     """Return a workflow definition as a WorkflowDef."""
@@ -77,25 +134,6 @@ def classifier_of(document: dict[str, Any]) -> str:
     return str(metadata.get("classifier") or ("agent" if is_agent else "workflow")).lower()
 
 
-MOCK_OUTCOME_BY_STATUS = {**OUTCOME_BY_STATUS, "TIMED_OUT": "TIMED_OUT"}
-"""The outcomes of mock results, by status."""
-TEST_PATH = "testWorkflow.request"
-
-MOCK: FieldTable = (
-    FieldSpec("status", ChoiceOf(*MOCK_OUTCOME_BY_STATUS), "COMPLETED"),
-    FieldSpec("output", read_mapping, dict),
-    FieldSpec("executionTime", seconds, 0),
-    FieldSpec("queueWaitTime", seconds, 0),
-)
-PYTHON_SDK_NAMES = {
-    "_status": "status",
-    "_output": "output",
-    "_execution_time": "executionTime",
-    "_queue_wait_time": "queueWaitTime",
-}
-"""The Python SDK sends its private names, and for a field that was not given the text of a Python object."""
-
-
 def read_mock(value: Any, position: DocumentPosition) -> dict[str, Any]:
     """Return one TaskMock. Both spellings of its fields are accepted."""
     renamed = {PYTHON_SDK_NAMES.get(name, name): each for name, each in read_mapping(value, position).items()}
@@ -114,6 +152,8 @@ def script_fields(mock: Reader) -> FieldTable:
 
 
 SCRIPT_FIELDS = script_fields(read_mock)
+
+
 TEST_REQUEST: FieldTable = (*START_REQUEST, *script_fields(ObjectOf(MOCK)))
 
 
@@ -185,45 +225,3 @@ def subtract_tags(existing: list[dict[str, Any]], removed: list[dict[str, Any]])
     """Return the tags without those that have the key and value of a removed one."""
     removed_keys = {(tag["key"], tag["value"]) for tag in removed}
     return [tag for tag in existing if (tag["key"], tag["value"]) not in removed_keys]
-
-
-TAGGED_WORKFLOW_DEFINITION: FieldTable = (*WORKFLOW_DEFINITION, TAGS)
-TAGGED_TASK_DEFINITION: FieldTable = (*TASK_DEFINITION, TAGS)
-FINDING: FieldTable = (
-    FieldSpec("severity", ChoiceOf("error", "warning", "hint")),
-    *fields_of_type(read_text, "kind", "path", "message"),
-)
-FINDINGS: FieldTable = (FieldSpec("findings", ListOf(ObjectOf(FINDING))),)
-DEFINITION_SUMMARY: FieldTable = (
-    FieldSpec("name", read_text),
-    FieldSpec("version", IntegerOf()),
-    *fields_of_type(IntegerOf(64), "createTime", "updateTime"),
-)
-SAVED_DEFINITIONS: FieldTable = (*BULK, FieldSpec("findings", ListOf(ObjectOf(FINDING))))
-SOURCE_ERROR: FieldTable = fields_of_type(read_text, "path", "message")
-SOURCE_ITEM: FieldTable = (
-    *fields_of_type(read_text, "kind", "name", "action", "problem"),
-    *fields_of_type(IntegerOf(), "version", "document"),
-    *fields_of_type(texts, "changes", "edits"),
-    FieldSpec("validationErrors", ListOf(ObjectOf(SOURCE_ERROR))),
-)
-SOURCE_PLAN: FieldTable = (
-    *fields_of_type(read_text, "label", "planDigest"),
-    *fields_of_type(read_boolean, "changesSomething", "isRefused"),
-    FieldSpec("items", ListOf(ObjectOf(SOURCE_ITEM))),
-)
-APPLIED_ITEM: FieldTable = (*SOURCE_ITEM, FieldSpec("error", read_text))
-SOURCE_APPLICATION: FieldTable = (
-    FieldSpec("label", read_text),
-    FieldSpec("items", ListOf(ObjectOf(APPLIED_ITEM))),
-    FieldSpec("failed", IntegerOf()),
-)
-DRIFT: FieldTable = (
-    *fields_of_type(read_text, "kind", "name", "label", "commit", "appliedBy", "changedBy"),
-    FieldSpec("state", ChoiceOf("deleted", "edited", "unchanged")),
-    *fields_of_type(LONG, "appliedAt", "changedAt"),
-    *fields_of_type(IntegerOf(), "version", "statedVersion", "newerVersion"),
-    FieldSpec("edits", texts),
-    FieldSpec("current", read_mapping),
-)
-DRIFTS: FieldTable = (FieldSpec("definitions", ListOf(ObjectOf(DRIFT))),)

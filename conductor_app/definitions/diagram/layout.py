@@ -47,6 +47,110 @@ from .marks import NO_MARKS, DiagramFolding, IterationChoice, IterationPicker, S
 
 WORST_FIRST = ("FAILED", "TIMED_OUT", "CANCELED", "ACTIVE", "COMPLETED_WITH_ERRORS", "SKIPPED", "COMPLETED")
 """Order of statuses in a box that stands for many tasks. The box has the color of the first one that occurs."""
+SHAPE_BY_FLOW = {
+    Flow.LEAF: "leaf",
+    Flow.CHOICE: "split",
+    Flow.FORK: "split",
+    Flow.DYNAMIC_FORK: "grows",
+    Flow.JOIN: "join",
+    Flow.LOOP: "loop",
+    Flow.PHASES: "guard",
+    Flow.END: "terminate",
+}
+SHAPE_BY_TYPE = {
+    SubWorkflow.type: "sub_workflow",
+    Human.type: "human",
+    Wait.type: "wait",
+    WaitForWebhook.type: "wait",
+    Yield.type: "wait",
+}
+PAD = 16
+LANE = 26
+"""Width of the lane for the line back to the start of a loop."""
+LABEL_HEIGHT = 22
+PICKER_HEIGHT = 38
+"""Height above a loop that has links to its iterations."""
+BACK = 22
+"""Height between the body of a loop and the line back to its start."""
+MAX_DEPTH = 60
+FOLDABLE_FLOWS = (Flow.FORK, Flow.LOOP, Flow.PHASES)
+"""Steps that can be collapsed. The tree of a run has a node for each of them."""
+MAX_BRANCHES = 16
+"""Branches that are drawn, preferably those that need attention. One box counts the others."""
+HEAD = 40
+JOINED = 12
+"""Height below the line that joins the branches."""
+Link = Callable[[str, str], str]
+
+
+def diagram(
+    document: Mapping[str, Any],
+    step_marks: StepMarks = NO_MARKS,
+    *,
+    chosen: str = "",
+    link: Link | None = None,
+    iterations: IterationChoice | None = None,
+    folding: DiagramFolding | None = None,
+    shows_absent_bodies: bool = False,
+) -> Diagram:
+    """Return the diagram of a workflow document, which need not be valid.
+
+    `step_marks`: states of the steps in a run; `chosen`: reference of the selected step; `link`: returns the address
+    behind the box of a step, from its reference and its path in the document; `iterations`: the chosen iterations of
+    loops, for diagrams in which they can be changed; `folding`: the collapsed steps, likewise; `shows_absent_bodies`:
+    draw optional bodies that the document leaves out.
+    """
+    canvas = Canvas(step_marks, chosen, link or _chosen_by_address, iterations, folding, shows_absent_bodies)
+    canvas.draw(layout_sequence(document.get("tasks"), "tasks", canvas))
+    return canvas.build()
+
+
+def _chosen_by_address(ref: str, path: str) -> str:
+    return "?" + urlencode({"task": ref})
+
+
+class SequenceBlock:
+    """A sequence of steps on one axis."""
+
+    def __init__(self, blocks: list[Block], label: str = "", places: Sequence[InsertionPoint | None] = ()) -> None:
+        self.blocks = blocks
+        self.is_absent = False
+        self.places = places or [None] * (len(blocks) + 1)
+        """Where a step can be inserted: before each block, and after the last."""
+        self.entry, self.exit = self.places[0], self.places[-1] if blocks else None
+        self.left = max((block.left for block in blocks), default=GAP)
+        self.right = max((block.right for block in blocks), default=16 + min(round(text_width(label)), MAX_LABEL_WIDTH))
+        self.height = sum(block.height for block in blocks) + ROW_GAP * max(len(blocks) - 1, 0)
+        self.was_entered = blocks[0].was_entered if blocks else False
+        self.was_exited = blocks[-1].was_exited if blocks else False
+        self.has_exit = blocks[-1].has_exit if blocks else True
+
+    def draw(self, canvas: Canvas, axis: int, top: int) -> None:
+        for place, block in enumerate(self.blocks):
+            if place:
+                was_taken = block.was_entered and self.blocks[place - 1].was_entered
+                if self.blocks[place - 1].has_exit:
+                    canvas.draw_line([(axis, top), (axis, top + ROW_GAP)], was_taken, arrow=True)
+                    canvas.add_insertion(self.places[place], axis, top + ROW_GAP // 2)
+                top += ROW_GAP
+            block.draw(canvas, axis, top)
+            top += block.height
+
+
+def layout_sequence(steps: Any, path: str, canvas: Canvas, depth: int = 0, label: str = "") -> SequenceBlock:
+    """Return the block of a list of steps, without entries that are not objects. `label`: text beside its line."""
+    blocks: list[Block] = []
+    places: list[InsertionPoint | None] = []
+    previous: Mapping[str, Any] = {}
+    listed = as_steps(steps)
+    for place, step in enumerate(listed):
+        if isinstance(step, Mapping) and canvas.has_room():
+            follower = listed[place + 1] if place + 1 < len(listed) else None
+            places.append(_insertion_point(f"{path}[{place}]", previous, step))
+            blocks.append(_layout_step(step, f"{path}[{place}]", follower, canvas, depth))
+            previous = step
+    places.append(None if canvas.is_cut else _insertion_point(f"{path}[{len(listed)}]", previous, {}))
+    return SequenceBlock(blocks, label, places)
 
 
 class StepBox:
@@ -75,25 +179,6 @@ class StepBox:
 def _node_shape(step: Mapping[str, Any]) -> str:
     """Return the shape name that determines the outline of the box."""
     return SHAPE_BY_TYPE.get(type_of(step)) or SHAPE_BY_FLOW[structure_of_step(step).flow]
-
-
-SHAPE_BY_FLOW = {
-    Flow.LEAF: "leaf",
-    Flow.CHOICE: "split",
-    Flow.FORK: "split",
-    Flow.DYNAMIC_FORK: "grows",
-    Flow.JOIN: "join",
-    Flow.LOOP: "loop",
-    Flow.PHASES: "guard",
-    Flow.END: "terminate",
-}
-SHAPE_BY_TYPE = {
-    SubWorkflow.type: "sub_workflow",
-    Human.type: "human",
-    Wait.type: "wait",
-    WaitForWebhook.type: "wait",
-    Yield.type: "wait",
-}
 
 
 def _node_note(step: Mapping[str, Any], mark: StepMark | None) -> str:
@@ -168,16 +253,6 @@ def _branches_box(forked: Mapping[str, int], fork: DiagramNode) -> DiagramNode:
         ranked = sorted(forked, key=lambda status: WORST_FIRST.index(status) if status in WORST_FIRST else 0)
         node.mark, node.counts = StepMark(ranked[0]), {status: forked[status] for status in ranked}
     return node
-
-
-PAD = 16
-LANE = 26
-"""Width of the lane for the line back to the start of a loop."""
-LABEL_HEIGHT = 22
-PICKER_HEIGHT = 38
-"""Height above a loop that has links to its iterations."""
-BACK = 22
-"""Height between the body of a loop and the line back to its start."""
 
 
 class LoopBlock:
@@ -261,45 +336,6 @@ class GuardedBlock:
             canvas.add_insertion(self.last.exit, axis, below + ROW_GAP // 2)
 
 
-MAX_DEPTH = 60
-FOLDABLE_FLOWS = (Flow.FORK, Flow.LOOP, Flow.PHASES)
-"""Steps that can be collapsed. The tree of a run has a node for each of them."""
-MAX_BRANCHES = 16
-"""Branches that are drawn, preferably those that need attention. One box counts the others."""
-
-HEAD = 40
-JOINED = 12
-"""Height below the line that joins the branches."""
-
-
-class SequenceBlock:
-    """A sequence of steps on one axis."""
-
-    def __init__(self, blocks: list[Block], label: str = "", places: Sequence[InsertionPoint | None] = ()) -> None:
-        self.blocks = blocks
-        self.is_absent = False
-        self.places = places or [None] * (len(blocks) + 1)
-        """Where a step can be inserted: before each block, and after the last."""
-        self.entry, self.exit = self.places[0], self.places[-1] if blocks else None
-        self.left = max((block.left for block in blocks), default=GAP)
-        self.right = max((block.right for block in blocks), default=16 + min(round(text_width(label)), MAX_LABEL_WIDTH))
-        self.height = sum(block.height for block in blocks) + ROW_GAP * max(len(blocks) - 1, 0)
-        self.was_entered = blocks[0].was_entered if blocks else False
-        self.was_exited = blocks[-1].was_exited if blocks else False
-        self.has_exit = blocks[-1].has_exit if blocks else True
-
-    def draw(self, canvas: Canvas, axis: int, top: int) -> None:
-        for place, block in enumerate(self.blocks):
-            if place:
-                was_taken = block.was_entered and self.blocks[place - 1].was_entered
-                if self.blocks[place - 1].has_exit:
-                    canvas.draw_line([(axis, top), (axis, top + ROW_GAP)], was_taken, arrow=True)
-                    canvas.add_insertion(self.places[place], axis, top + ROW_GAP // 2)
-                top += ROW_GAP
-            block.draw(canvas, axis, top)
-            top += block.height
-
-
 class SplitBlock:
     """A step with its branches, which join again below."""
 
@@ -340,22 +376,6 @@ class SplitBlock:
                 canvas.draw_line(end, self._was_branch_exited((label, branch)))
                 canvas.add_insertion(branch.exit, own, head + branch.height + INSERTION_BELOW)
             x = own + branch.right + GAP
-
-
-def layout_sequence(steps: Any, path: str, canvas: Canvas, depth: int = 0, label: str = "") -> SequenceBlock:
-    """Return the block of a list of steps, without entries that are not objects. `label`: text beside its line."""
-    blocks: list[Block] = []
-    places: list[InsertionPoint | None] = []
-    previous: Mapping[str, Any] = {}
-    listed = as_steps(steps)
-    for place, step in enumerate(listed):
-        if isinstance(step, Mapping) and canvas.has_room():
-            follower = listed[place + 1] if place + 1 < len(listed) else None
-            places.append(_insertion_point(f"{path}[{place}]", previous, step))
-            blocks.append(_layout_step(step, f"{path}[{place}]", follower, canvas, depth))
-            previous = step
-    places.append(None if canvas.is_cut else _insertion_point(f"{path}[{len(listed)}]", previous, {}))
-    return SequenceBlock(blocks, label, places)
 
 
 def _insertion_point(path: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> InsertionPoint | None:
@@ -477,32 +497,3 @@ def _is_touched(part: Body, canvas: Canvas) -> bool:
     head = part.steps[0] if part.steps and isinstance(part.steps[0], Mapping) else {}
     mark = canvas.step_marks.get(str(head.get("taskReferenceName")))
     return mark is not None and not mark.has_passed
-
-
-Link = Callable[[str, str], str]
-
-
-def diagram(
-    document: Mapping[str, Any],
-    step_marks: StepMarks = NO_MARKS,
-    *,
-    chosen: str = "",
-    link: Link | None = None,
-    iterations: IterationChoice | None = None,
-    folding: DiagramFolding | None = None,
-    shows_absent_bodies: bool = False,
-) -> Diagram:
-    """Return the diagram of a workflow document, which need not be valid.
-
-    `step_marks`: states of the steps in a run; `chosen`: reference of the selected step; `link`: returns the address
-    behind the box of a step, from its reference and its path in the document; `iterations`: the chosen iterations of
-    loops, for diagrams in which they can be changed; `folding`: the collapsed steps, likewise; `shows_absent_bodies`:
-    draw optional bodies that the document leaves out.
-    """
-    canvas = Canvas(step_marks, chosen, link or _chosen_by_address, iterations, folding, shows_absent_bodies)
-    canvas.draw(layout_sequence(document.get("tasks"), "tasks", canvas))
-    return canvas.build()
-
-
-def _chosen_by_address(ref: str, path: str) -> str:
-    return "?" + urlencode({"task": ref})

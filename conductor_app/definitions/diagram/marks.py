@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 GOOD_ENDS = frozenset(("COMPLETED", "COMPLETED_WITH_ERRORS", "SKIPPED"))
+MAX_CHOSEN = 8
+MAX_DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +66,6 @@ class StepMarks:
 
 
 NO_MARKS = StepMarks(is_run=False)
-MAX_CHOSEN = 8
-MAX_DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True)

@@ -169,6 +169,16 @@ def _move(state: CanvasState, argument: str) -> None:
     _accept(state, move_step(state.document, state.at, argument))
 
 
+ACTIONS: dict[str, Callable[[CanvasState, str], None]] = {
+    "show": _show,
+    "pick": _pick,
+    "add": _add,
+    "delete": _delete,
+    "wrap": _wrap,
+    "move": _move,
+}
+
+
 def _neighbor_place(state: CanvasState, way: str) -> str:
     """Return the place before the previous step, or after the next one."""
     sequence, index = find_step(state.document, state.at)
@@ -189,16 +199,6 @@ def _selected_references(state: CanvasState) -> str:
     begin, end = sequence.unit(index)
     refs = [str(step.get("taskReferenceName") or "") for step in sequence.steps[begin:end]]
     return ", ".join(filter(None, refs)) or _("The step")
-
-
-ACTIONS: dict[str, Callable[[CanvasState, str], None]] = {
-    "show": _show,
-    "pick": _pick,
-    "add": _add,
-    "delete": _delete,
-    "wrap": _wrap,
-    "move": _move,
-}
 
 
 def panel_context(state: CanvasState, result: CheckResult, submitted: Mapping[str, str]) -> dict[str, Any]:

@@ -24,8 +24,6 @@ from ...core.validation.findings import (
 from ..models import WorkflowDefinition
 
 MAX_WORKFLOWS = 500
-
-
 MAX_DEPTH = 5
 MAX_NAMES = 500
 TABLES: dict[str, FieldTable] = {

@@ -22,6 +22,14 @@ from ...web.forms import NumberedRow
 
 HANDLER_PREFIX = "handler"
 MAX_HANDLERS = 50
+ASSIGNEE_PREFIX = "assignee"
+MAX_ASSIGNEES = 50
+USER_TYPE_LABELS = {
+    "CONDUCTOR_USER": gettext_lazy("User"),
+    "CONDUCTOR_GROUP": gettext_lazy("Group"),
+    "EXTERNAL_USER": gettext_lazy("External user"),
+    "EXTERNAL_GROUP": gettext_lazy("External group"),
+}
 
 
 @dataclass(slots=True)
@@ -120,16 +128,6 @@ def _parse_texts(name: str, text: str) -> Any:
         return text
     values = [each.strip() for each in text.split(",") if each.strip()]
     return values[0] if len(values) == 1 else values
-
-
-ASSIGNEE_PREFIX = "assignee"
-MAX_ASSIGNEES = 50
-USER_TYPE_LABELS = {
-    "CONDUCTOR_USER": gettext_lazy("User"),
-    "CONDUCTOR_GROUP": gettext_lazy("Group"),
-    "EXTERNAL_USER": gettext_lazy("External user"),
-    "EXTERNAL_GROUP": gettext_lazy("External group"),
-}
 
 
 @dataclass(slots=True)

@@ -25,7 +25,6 @@ TIMEOUT_POLICIES = (
     ("ALERT_ONLY", gettext_lazy("ALERT_ONLY – count only")),
 )
 MAX_INTEGER = 2**31 - 1
-
 CHOICE_FIELDS = ("retryLogic", "timeoutPolicy")
 CHOICE_DEFAULTS = {name: default for name, _read, default in TASK_DEFINITION if name in CHOICE_FIELDS}
 """Defaults of choices that a document omits. The menus show them."""

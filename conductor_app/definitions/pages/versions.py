@@ -33,6 +33,7 @@ from ..editor.pages import DefinitionAdmin
 from ..models import WorkflowDefinition
 
 HEAD_HEIGHT = 40
+MAX_VERSIONS = 200
 
 
 class DefinitionHistoryPage(ObjectPage):
@@ -131,9 +132,6 @@ def _cell_context(cell: StepCell, head: dict[str, Any]) -> dict[str, Any]:
         "task": cell.task,
         "is_first": head["version"] is not None,
     }
-
-
-MAX_VERSIONS = 200
 
 
 class VersionPages(DefinitionAdmin):

@@ -60,13 +60,6 @@ from ..sources.pages import BundlePages
 from .versions import BreakpointPages, VersionPages
 
 _describe_model_use: process_state.Wiring[Callable[[str, int], str]] = process_state.wiring(lambda name, now: "")
-
-
-def register_model_use(describe: Callable[[str, int], str]) -> None:
-    """Register how the page of a workflow describes what its runs used of models, from its name and the time."""
-    _describe_model_use.value = describe
-
-
 FLAG_TONES = {"broken reference": "failed", "no timeout": "waiting", "no worker": "waiting", "unused": "stopped"}
 FLAG_LABELS = {
     "broken reference": gettext_lazy("broken reference"),
@@ -75,6 +68,11 @@ FLAG_LABELS = {
     "unused": gettext_lazy("unused"),
 }
 FLAG_ICONS = {"broken reference": "failed", "unused": "skipped"}
+
+
+def register_model_use(describe: Callable[[str, int], str]) -> None:
+    """Register how the page of a workflow describes what its runs used of models, from its name and the time."""
+    _describe_model_use.value = describe
 
 
 class CatalogList(BoundedChangeList):

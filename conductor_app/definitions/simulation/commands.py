@@ -38,9 +38,10 @@ from ..models import SaveRequirement, SimulationCase, WorkflowTest
 from ..schemas import check_against_schema
 
 log = logging.getLogger(__name__)
-
 MAX_SECONDS = 20.0
 """The time limit of a simulation in seconds."""
+MAX_AT_ONCE = 20
+RETENTION_MS = 86_400_000
 
 
 def simulate_workflow(
@@ -112,9 +113,6 @@ def _load_one(question: DataRequest) -> Any:
         case UsePermission():
             return starter_refusal(current_user_id(), question.target_type, question.name)
     raise Invalid(f"A simulation cannot provide {type(question).__name__}, which this workflow needs.")
-
-
-MAX_AT_ONCE = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,9 +200,6 @@ def _replace_ids(execution: dict[str, Any]) -> Any:
 def _path_taken(path: list[str]) -> str:
     refs = path if len(path) <= 8 else [*path[:7], "…"]
     return " → ".join(refs) or "(empty)"
-
-
-RETENTION_MS = 86_400_000
 
 
 def test_workflow(request: StartRequest, script: SimulationScript, by: str) -> dict[str, Any]:

@@ -52,6 +52,7 @@ OUTCOME_LABELS = {
     SIMULATED_TYPES: gettext_lazy("Simulated"),
 }
 """The possible results of a step. The last one applies only to sub-workflows."""
+PERMISSIONS = ("conductor.change_workflowdefinition", "conductor.execute_workflowdefinition")
 
 
 @dataclass(slots=True)
@@ -103,106 +104,6 @@ class SimulationForm:
             except ValueError as fault:
                 choice.error = str(fault)
         return not self.error and not any(choice.error for choice in self.steps)
-
-
-def parse_object(text: str) -> dict[str, Any]:
-    """Parse a JSON object. Empty text is an empty object.
-
-    Raises:
-        ValueError: when the text is not a JSON object; the message has the position of the error.
-    """
-    if not text.strip():
-        return {}
-    try:
-        value = parse_json_value(text)
-    except json.JSONDecodeError as fault:
-        facts = {"message": fault.msg, "line": fault.lineno, "column": fault.colno}
-        raise ValueError(_("Invalid JSON: %(message)s at line %(line)s, column %(column)s.") % facts) from None
-    except RecursionError:
-        raise ValueError(_("The document is nested too deeply.")) from None
-    if not isinstance(value, dict):
-        raise ValueError(_("Enter a JSON object."))
-    return value
-
-
-def new_simulation_form(
-    document: dict[str, Any],
-    input: Any,
-    recorded: Mapping[str, Any],
-    tasks: Mapping[str, Mapping[str, Any]],
-    inner: Mapping[str, InnerWorkflow],
-) -> SimulationForm:
-    """Return the initial form: every step has its latest output, otherwise a sample from its definition.
-
-    `inner`: the known sub-workflows by the path of their steps.
-    """
-    return SimulationForm(
-        document, format_json(input), list(_step_choices(document, recorded, tasks, inner, ""))[:MAX_STEPS], inner
-    )
-
-
-def _step_choices(
-    document: Mapping[str, Any],
-    recorded: Mapping[str, Any],
-    tasks: Mapping[str, Mapping[str, Any]],
-    inner: Mapping[str, InnerWorkflow],
-    prefix: str,
-) -> Iterator[StepChoice]:
-    for spot in steps_needing_outcome(document):
-        ref, output = f"{prefix}{spot.ref}", _default_choice(spot.ref, tasks.get(spot.name) or {}, recorded)
-        if structure_of_step(spot.step).flow is Flow.DYNAMIC_FORK:
-            output = {}, _("for each branch")
-        found = inner.get(ref)
-        how = SIMULATED_TYPES if found is not None and spot.ref not in recorded else GIVES
-        yield StepChoice(
-            ref, spot.name, type_of(spot.step), how, 1, format_json(output[0]), output[1], is_workflow=found is not None
-        )
-        if found is not None:
-            yield from _step_choices(found.document, found.recorded, tasks, inner, f"{ref}{INSIDE}")
-
-
-def _default_choice(ref: str, definition: Mapping[str, Any], recorded: Mapping[str, Any]) -> tuple[Any, str]:
-    if ref in recorded:
-        return recorded[ref], _("From last run")
-    schema = definition.get("outputSchema")
-    if isinstance(schema, Mapping) and isinstance(sample := sample_from_schema(schema.get("data")), dict):
-        return sample, _("From output schema")
-    keys = definition.get("outputKeys")
-    if isinstance(keys, list) and keys:
-        return {str(key): "" for key in keys}, _("From output keys")
-    return {}, _("No sample")
-
-
-def submitted_form(form: SimulationForm, submitted: Mapping[str, str]) -> SimulationForm:
-    """Return the form with the submitted values. Unknown steps keep their initial values."""
-    form.input = submitted.get("input", form.input)
-    for choice in form.steps:
-        how = submitted.get(f"how.{choice.ref}", choice.how)
-        choice.how = how if how in KINDS_OF_OUTCOMES else GIVES
-        times = submitted.get(f"times.{choice.ref}", str(choice.times))
-        choice.times = min(int(times), MAX_REPETITIONS) if times.isdecimal() and len(times) < 6 else 1
-        output = submitted.get(f"output.{choice.ref}", choice.output).replace("\r\n", "\n")
-        if output != choice.output:
-            choice.output, choice.source = output, _("Edited")
-    return form
-
-
-def form_from_case(form: SimulationForm, input: Any, outcomes: Mapping[str, Any]) -> SimulationForm:
-    """Return the form with the values of a test case."""
-    form.input = format_json(input)
-    for choice in form.steps:
-        if choice.ref in outcomes:
-            saved = SimulatedOutcome(*outcomes[choice.ref])
-            choice.how, choice.times, choice.output, choice.source = (
-                saved.how,
-                saved.times,
-                format_json(saved.output or {}),
-                _("From test case"),
-            )
-    return form
-
-
-PERMISSIONS = ("conductor.change_workflowdefinition", "conductor.execute_workflowdefinition")
 
 
 class SimulatorPages(DefinitionAdmin):
@@ -319,6 +220,103 @@ class SimulatorPages(DefinitionAdmin):
             "query": request.META.get("QUERY_STRING", ""),
         }
         return self.render_page(request, "simulator", _("Test %(name)s") % {"name": row.name}, **context)
+
+
+def parse_object(text: str) -> dict[str, Any]:
+    """Parse a JSON object. Empty text is an empty object.
+
+    Raises:
+        ValueError: when the text is not a JSON object; the message has the position of the error.
+    """
+    if not text.strip():
+        return {}
+    try:
+        value = parse_json_value(text)
+    except json.JSONDecodeError as fault:
+        facts = {"message": fault.msg, "line": fault.lineno, "column": fault.colno}
+        raise ValueError(_("Invalid JSON: %(message)s at line %(line)s, column %(column)s.") % facts) from None
+    except RecursionError:
+        raise ValueError(_("The document is nested too deeply.")) from None
+    if not isinstance(value, dict):
+        raise ValueError(_("Enter a JSON object."))
+    return value
+
+
+def new_simulation_form(
+    document: dict[str, Any],
+    input: Any,
+    recorded: Mapping[str, Any],
+    tasks: Mapping[str, Mapping[str, Any]],
+    inner: Mapping[str, InnerWorkflow],
+) -> SimulationForm:
+    """Return the initial form: every step has its latest output, otherwise a sample from its definition.
+
+    `inner`: the known sub-workflows by the path of their steps.
+    """
+    return SimulationForm(
+        document, format_json(input), list(_step_choices(document, recorded, tasks, inner, ""))[:MAX_STEPS], inner
+    )
+
+
+def _step_choices(
+    document: Mapping[str, Any],
+    recorded: Mapping[str, Any],
+    tasks: Mapping[str, Mapping[str, Any]],
+    inner: Mapping[str, InnerWorkflow],
+    prefix: str,
+) -> Iterator[StepChoice]:
+    for spot in steps_needing_outcome(document):
+        ref, output = f"{prefix}{spot.ref}", _default_choice(spot.ref, tasks.get(spot.name) or {}, recorded)
+        if structure_of_step(spot.step).flow is Flow.DYNAMIC_FORK:
+            output = {}, _("for each branch")
+        found = inner.get(ref)
+        how = SIMULATED_TYPES if found is not None and spot.ref not in recorded else GIVES
+        yield StepChoice(
+            ref, spot.name, type_of(spot.step), how, 1, format_json(output[0]), output[1], is_workflow=found is not None
+        )
+        if found is not None:
+            yield from _step_choices(found.document, found.recorded, tasks, inner, f"{ref}{INSIDE}")
+
+
+def _default_choice(ref: str, definition: Mapping[str, Any], recorded: Mapping[str, Any]) -> tuple[Any, str]:
+    if ref in recorded:
+        return recorded[ref], _("From last run")
+    schema = definition.get("outputSchema")
+    if isinstance(schema, Mapping) and isinstance(sample := sample_from_schema(schema.get("data")), dict):
+        return sample, _("From output schema")
+    keys = definition.get("outputKeys")
+    if isinstance(keys, list) and keys:
+        return {str(key): "" for key in keys}, _("From output keys")
+    return {}, _("No sample")
+
+
+def submitted_form(form: SimulationForm, submitted: Mapping[str, str]) -> SimulationForm:
+    """Return the form with the submitted values. Unknown steps keep their initial values."""
+    form.input = submitted.get("input", form.input)
+    for choice in form.steps:
+        how = submitted.get(f"how.{choice.ref}", choice.how)
+        choice.how = how if how in KINDS_OF_OUTCOMES else GIVES
+        times = submitted.get(f"times.{choice.ref}", str(choice.times))
+        choice.times = min(int(times), MAX_REPETITIONS) if times.isdecimal() and len(times) < 6 else 1
+        output = submitted.get(f"output.{choice.ref}", choice.output).replace("\r\n", "\n")
+        if output != choice.output:
+            choice.output, choice.source = output, _("Edited")
+    return form
+
+
+def form_from_case(form: SimulationForm, input: Any, outcomes: Mapping[str, Any]) -> SimulationForm:
+    """Return the form with the values of a test case."""
+    form.input = format_json(input)
+    for choice in form.steps:
+        if choice.ref in outcomes:
+            saved = SimulatedOutcome(*outcomes[choice.ref])
+            choice.how, choice.times, choice.output, choice.source = (
+                saved.how,
+                saved.times,
+                format_json(saved.output or {}),
+                _("From test case"),
+            )
+    return form
 
 
 def _inner_pictures(trial: SimulationForm, report: SimulationReport | None) -> list[tuple[str, str, Diagram]]:

@@ -15,6 +15,18 @@ from ..lint_context import MAX_EXAMPLE_SIZE, newest_run_ids
 from ..models import WorkflowDefinition
 
 LIMIT = 400
+MAX_DEPTH = 3
+MAX_SUB_WORKFLOWS = 12
+STATUS_WORDS = {
+    "SCHEDULED": "ACTIVE",
+    "IN_PROGRESS": "ACTIVE",
+    "FAILED_WITH_TERMINAL_ERROR": "FAILED_FOR_GOOD",
+}
+CONTAINER_TYPES = types_where("waits_for_tasks") | {SubWorkflow.type}
+"""Step types that are open only because other tasks are."""
+MAX_SHOWN = 300
+MAX_NAMED = 10
+MAX_REPORTED_DEPTH = 4
 
 
 def recorded_outputs(name: str) -> dict[str, Any]:
@@ -23,10 +35,6 @@ def recorded_outputs(name: str) -> dict[str, Any]:
         run__in=newest_run_ids(name), status="COMPLETED", output_size__lte=MAX_EXAMPLE_SIZE, output_path=""
     ).order_by("run__created_at", "seq")
     return dict(attempts.values_list("task__ref", "output")[:LIMIT])
-
-
-MAX_DEPTH = 3
-MAX_SUB_WORKFLOWS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,18 +84,6 @@ def _newest_document(name: str, version: Any) -> Mapping[str, Any] | None:
         rows = rows.filter(version=version)
     row = rows.order_by("-version").first()
     return row.document if row else None
-
-
-STATUS_WORDS = {
-    "SCHEDULED": "ACTIVE",
-    "IN_PROGRESS": "ACTIVE",
-    "FAILED_WITH_TERMINAL_ERROR": "FAILED_FOR_GOOD",
-}
-CONTAINER_TYPES = types_where("waits_for_tasks") | {SubWorkflow.type}
-"""Step types that are open only because other tasks are."""
-MAX_SHOWN = 300
-MAX_NAMED = 10
-MAX_REPORTED_DEPTH = 4
 
 
 @dataclass(frozen=True, slots=True)

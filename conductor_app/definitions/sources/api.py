@@ -35,6 +35,7 @@ SOURCE_FOLDER: FieldTable = (
     FieldSpec("planDigest", read_text, ""),
 )
 MAX_ERRORS = 100
+KINDS = source_kinds(parse_schedule)
 
 
 def parse_source(document: Document) -> tuple[SourceFolder, str]:
@@ -109,9 +110,6 @@ def drift_document(item: DriftItem) -> Document:
         found |= {"changedBy": item.changed_by, "changedAt": item.changed_at, "edits": list(item.edits)}
         found |= {"current": exported_document(item)} if not item.is_deleted else {}
     return found
-
-
-KINDS = source_kinds(parse_schedule)
 
 
 class SourcePlanView(ConductorView):

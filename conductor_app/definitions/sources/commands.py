@@ -33,6 +33,16 @@ from .operator_kinds import source_kinds
 from .plan import Action, SourceItem, SourcePlan, find_edits, may_read
 
 SAVING = (Action.CREATE, Action.UPDATE, Action.NEW_VERSION)
+MAX_ROWS = 2_000
+KINDS = source_kinds(dict)
+"""The kinds. Drift compares stored documents and parses none."""
+FORMAT = "conductor-app definitions"
+MAX_ITEMS = 2_000
+WORKFLOW, TASK, TEMPLATE = "workflow", "task", "form template"
+NEW, SAME, CHANGED, REFUSED = "new", "same", "changed", "refused"
+AS_NEW_VERSIONS, AS_GIVEN = "new", "given"
+PARTS = ((TEMPLATE, "formTemplates"), (TASK, "tasks"), (WORKFLOW, "workflows"))
+"""The lists of a bundle, in the order of their import."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,11 +180,6 @@ def _delete(plan: SourcePlan, item: SourceItem) -> None:
     item.applied.delete()
 
 
-MAX_ROWS = 2_000
-KINDS = source_kinds(dict)
-"""The kinds. Drift compares stored documents and parses none."""
-
-
 @dataclass(frozen=True, slots=True)
 class DriftItem:
     """An applied definition. `document`: what is here, None if it was deleted. `edits`: sentences.
@@ -271,13 +276,6 @@ def exported_document(item: DriftItem) -> dict[str, Any] | None:
     return {name: value for name, value in item.document.items() if name not in left_out}
 
 
-FORMAT = "conductor-app definitions"
-MAX_ITEMS = 2_000
-WORKFLOW, TASK, TEMPLATE = "workflow", "task", "form template"
-NEW, SAME, CHANGED, REFUSED = "new", "same", "changed", "refused"
-AS_NEW_VERSIONS, AS_GIVEN = "new", "given"
-
-
 @dataclass(frozen=True, slots=True)
 class BundleItem:
     """One definition of a bundle, and the result that its import would have."""
@@ -349,10 +347,6 @@ def parse_bundle(given: Any) -> list[tuple[str, dict[str, Any]]]:
     if len(items) > MAX_ITEMS:
         raise Invalid(f"A bundle can contain at most {MAX_ITEMS:,} definitions (got {len(items):,}).")
     return items
-
-
-PARTS = ((TEMPLATE, "formTemplates"), (TASK, "tasks"), (WORKFLOW, "workflows"))
-"""The lists of a bundle, in the order of their import."""
 
 
 def _parse_section(given: dict[str, Any], part: str) -> list[dict[str, Any]]:

@@ -32,6 +32,9 @@ Document = dict[str, Any]
 AUDIT_FIELDS = frozenset({"createTime", "updateTime", "createdBy", "updatedBy"})
 """Fields that this server fills in from its own rows."""
 MAX_VALUE_LENGTH = 60
+CHUNK = 200
+StoredKey = tuple[str, int]
+"""The name of a definition, and its version or NEWEST."""
 
 
 @dataclass(frozen=True)
@@ -388,11 +391,6 @@ def describe_difference(path: str, before: Any, after: Any) -> str:
 def _shorten(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= MAX_VALUE_LENGTH else f"{text[:MAX_VALUE_LENGTH]}…"
-
-
-CHUNK = 200
-StoredKey = tuple[str, int]
-"""The name of a definition, and its version or NEWEST."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,14 @@ KIND_LABELS = {
     "alerts": gettext_lazy("alert"),
     "roles": gettext_lazy("role"),
 }
+VIEW_PERMISSIONS = ("conductor.view_workflowdefinition", "conductor.view_taskdefinition")
+CHANGE_PERMISSIONS = tuple(
+    f"conductor.{verb}_{model}" for verb in ("add", "change") for model in ("workflowdefinition", "taskdefinition")
+)
+TEMPLATE_VIEW_PERMISSION = "conductor.view_formtemplate"
+TEMPLATE_CHANGE_PERMISSIONS = ("conductor.add_formtemplate", "conductor.change_formtemplate")
+MAX_BYTES = 10_000_000
+MAX_EXPORTED = 1_000
 
 
 class DriftPage(Page):
@@ -81,16 +89,6 @@ class DriftExportPage(ObjectPage):
 
 def _download(item: DriftItem, document: dict[str, Any]) -> HttpResponse:
     return json_file_response(document, item.applied.name)
-
-
-VIEW_PERMISSIONS = ("conductor.view_workflowdefinition", "conductor.view_taskdefinition")
-CHANGE_PERMISSIONS = tuple(
-    f"conductor.{verb}_{model}" for verb in ("add", "change") for model in ("workflowdefinition", "taskdefinition")
-)
-TEMPLATE_VIEW_PERMISSION = "conductor.view_formtemplate"
-TEMPLATE_CHANGE_PERMISSIONS = ("conductor.add_formtemplate", "conductor.change_formtemplate")
-MAX_BYTES = 10_000_000
-MAX_EXPORTED = 1_000
 
 
 class BundleForm(forms.Form):

@@ -14,6 +14,11 @@ from .recent import RecentRun
 MAX_COUNTED = 200_000
 RESULTS = {"COMPLETED": "completed", "FAILED": "failed", "TIMED_OUT": "failed", "TERMINATED": "terminated"}
 OPEN = "open"
+MAX_STEPS = 60
+MAX_TASKS = 10_000
+"""Tasks that are read. Of runs with more, only the tasks outside of loops are read."""
+SEVERITY = ("FAILED", "TIMED_OUT", "CANCELED", "COMPLETED_WITH_ERRORS", "ACTIVE", "BLOCKED", "COMPLETED", "SKIPPED")
+"""A cell shows the first of these states that a task of the step has."""
 
 
 def runs_by_result(name: str, time_range: TimeRange) -> tuple[dict[str, list[int]], bool]:
@@ -31,13 +36,6 @@ def runs_by_result(name: str, time_range: TimeRange) -> tuple[dict[str, list[int
         counts[RESULTS.get(status, OPEN)][place] += count
         counted += count
     return counts, counted >= MAX_COUNTED
-
-
-MAX_STEPS = 60
-MAX_TASKS = 10_000
-"""Tasks that are read. Of runs with more, only the tasks outside of loops are read."""
-SEVERITY = ("FAILED", "TIMED_OUT", "CANCELED", "COMPLETED_WITH_ERRORS", "ACTIVE", "BLOCKED", "COMPLETED", "SKIPPED")
-"""A cell shows the first of these states that a task of the step has."""
 
 
 @dataclass(frozen=True, slots=True)
