@@ -7,14 +7,12 @@ from .agents.api import AgentTools
 from .events.api.webhooks import IncomingWebhook
 from .monitoring.api import actuator_health, actuator_info, health, live, metrics, ready
 from .site.admin import site
+from .site.api_urls import SERVICES
 from .site.openapi.pages import OpenApiDocument
 from .web.api.view import UnknownAddress
 
 urlpatterns = [
-    path("api/queue/v1/", include("conductor_app.taskcluster.urls.queue")),
-    path("api/object/v1/", include("conductor_app.taskcluster.urls.objects")),
-    path("api/artifacts/v1/", include("conductor_app.taskcluster.urls.artifacts")),
-    path("api/auth/v1/", include("conductor_app.taskcluster.urls.auth")),
+    path("api/", include(SERVICES)),
     path("api/", include("conductor_app.site.api_urls")),
     re_path(r"^api$", UnknownAddress.as_view()),
     path("mcp", AgentTools.as_view()),

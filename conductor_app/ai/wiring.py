@@ -20,8 +20,11 @@ from ..core.step_types.ai import (
 from ..definitions.lint_context import ModelNames, register_model_names
 from ..settings import conf
 from ..system_tasks.registry import BuiltInWorker, register_workers
+from ..utils.background import BackgroundWork, register
 from .budget_alerts import BudgetSubject
-from .commands.budgets import connect_model_limits
+from .commands.budgets import connect_model_limits, prune_holds, release_holds
+from .commands.calls import discard_unused_replies, lose_abandoned_calls, prune_usage
+from .commands.integrations import reencrypt_integrations
 from .commands.prompts import Testers, register_testers
 from .queries.budgets import connect_budget_holds
 from .queries.usage import names_and_models, prompt_names
@@ -40,10 +43,17 @@ STEP_TYPES = (
     LlmGetEmbeddings,
     LlmSearchIndex,
 )
+BACKGROUND_WORK = BackgroundWork(
+    sweeps={"release_budget_holds": release_holds},
+    deletions=(lambda limit: prune_holds(), prune_usage),
+    prune=(discard_unused_replies, lose_abandoned_calls),
+    reencrypt=(reencrypt_integrations,),
+)
 
 
 def connect() -> None:
     """Connect budgets, alerts on them, the names for lint, the trials of pages, and the workers of AI tasks."""
+    register(BACKGROUND_WORK)
     connect_model_limits()
     connect_budget_holds()
     register_subject(BUDGET, BudgetSubject())

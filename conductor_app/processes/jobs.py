@@ -22,6 +22,7 @@ from conductor_app.system_tasks.registry import fast_queues, slow_queues
 from conductor_app.telemetry import log_context
 from conductor_app.telemetry import metrics as pool_metrics
 from conductor_app.utils import clock
+from conductor_app.utils.background import Sweep, registered_work
 
 log = logging.getLogger(__name__)
 
@@ -76,14 +77,14 @@ def work() -> None:
     """
     from conductor_app.events.workers.publisher import publish_due_events
     from conductor_app.system_tasks.runner import run_built_in_workers
-    from conductor_app.taskcluster.pulse_publisher import publish_due_messages
 
     with _acquire(_working) as is_mine:
         if is_mine:
             _run_each(partial(run_built_in_workers, _stopping.is_set, fast_queues()))
     with _acquire(_publishing) as is_mine:
         if is_mine:
-            _run_each(partial(publish_due_events, _stopping.is_set), partial(publish_due_messages, _stopping.is_set))
+            publishers = [publish_due_events, *(publish for work in registered_work() for publish in work.publish)]
+            _run_each(*(partial(publish, _stopping.is_set) for publish in publishers))
 
 
 @app.task(name="conductor_app.background.jobs.call_models")
@@ -129,16 +130,18 @@ def measure() -> None:
 
 @app.task(name="conductor_app.background.jobs.alerts")
 def alerts() -> None:
-    """Check due alerts and watched task groups, and send due digests."""
+    """Check due alerts and what other slices watch, and send due digests."""
     from conductor_app.alerts.commands import check_due_alerts
+    from conductor_app.alerts.digests import send_due_digests
     from conductor_app.processes.sweeps import run_and_record_sweep
-    from conductor_app.taskcluster.commands.groups import check_watched_groups
-
-    from ..alerts.digests import send_due_digests
 
     _run_each(
         partial(run_and_record_sweep, "ring_alerts", check_due_alerts),
-        partial(run_and_record_sweep, "watch_groups", check_watched_groups),
+        *(
+            partial(run_and_record_sweep, name, sweep)
+            for work in registered_work()
+            for name, sweep in work.alert_sweeps.items()
+        ),
         partial(run_and_record_sweep, "send_digests", send_due_digests),
     )
 
@@ -146,31 +149,23 @@ def alerts() -> None:
 @app.task(name="conductor_app.background.jobs.prune")
 def prune() -> None:
     """Remove runs and records older than their retention period."""
-    from conductor_app.ai.commands.calls import discard_unused_replies, lose_abandoned_calls
-    from conductor_app.processes.sweeps import (
-        expire_tasks,
-        prune_events,
-        prune_finished,
-        prune_sessions,
-        run_and_record_sweep,
-    )
+    from conductor_app.processes.sweeps import prune_events, prune_finished, prune_sessions, run_and_record_sweep
 
     def prune_runs() -> None:
         for _ in range(MAX_PRUNE_PASSES):
             if run_and_record_sweep("prune_finished", prune_finished) < SWEEP_BATCH:
                 break
 
-    def prune_tasks() -> None:
-        while run_and_record_sweep("expire_tasks", expire_tasks) and not _stopping.is_set():
+    def repeat(name: str, sweep: Sweep) -> None:
+        while run_and_record_sweep(name, sweep) and not _stopping.is_set():
             pass
 
     _run_each(
         prune_runs,
         partial(run_and_record_sweep, "prune_events", prune_events),
-        partial(discard_unused_replies, SWEEP_BATCH),
-        partial(lose_abandoned_calls, SWEEP_BATCH),
+        *(partial(step, SWEEP_BATCH) for work in registered_work() for step in work.prune),
         partial(run_and_record_sweep, "prune_sessions", prune_sessions),
-        prune_tasks,
+        *(partial(repeat, name, sweep) for work in registered_work() for name, sweep in work.prune_sweeps.items()),
     )
 
 

@@ -13,15 +13,12 @@ from ..runs.commands.change import RunCommand, change_run
 from ..runs.commands.messages import Handler, register_handlers
 from ..runs.commands.rate_limits import admit, release_next
 from ..runs.documents import workflows as failed_execution
-from ..runs.models import ABOUT_GROUP, OVERDUE_RUN, OVERDUE_TASK, Attempt, Message, Run
+from ..runs.models import OVERDUE_RUN, OVERDUE_TASK, Attempt, Message, Run
 from ..runs.store import due as outbox_messages
 from ..runs.store import loading as inbox
 from ..runs.store import loading as store
 from ..runs.store import overdue as overdue_items
 from ..runs.store.data import load_child_result
-from ..taskcluster.commands import change as dependency_resolved
-from ..taskcluster.commands import change as resolution
-from ..taskcluster.commands import groups as bulk_actions
 from ..tasks.commands.reports import add_logs
 from ..utils import clock
 
@@ -173,9 +170,6 @@ HANDLERS: dict[str, Handler] = {
     "event": event_intake.handle_internal_event,
     "act": event_actions.run_action,
     "inbox": _wake_inbox_step,
-    "resolved": dependency_resolved.handle_dependency_resolved,
-    bulk_actions.BULK_ACTION_SUBJECT: bulk_actions.handle_bulk_action,
-    ABOUT_GROUP: resolution.handle_group_check,
     OVERDUE_RUN: _bring_timers_forward,
     OVERDUE_TASK: _bring_timers_forward,
 }

@@ -1,44 +1,37 @@
-"""Sweeps: bounded, repeatable passes over due rows. SWEEPS lists those that run continuously."""
+"""Sweeps: bounded, repeatable passes over due rows. `continuous_sweeps` lists those that run while rows are due."""
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from django.db import transaction
 
-from ..access import quotas as token_buckets
-from ..access.sign_in import commands as sign_ins
-from ..ai.commands import budgets
-from ..ai.commands import calls as usage
+from ..access import quotas
+from ..access.sign_in.commands import delete_expired_sessions
 from ..core.decide import no_command
 from ..core.snapshot import NEVER
-from ..definitions.simulation import commands as workflow_tests
-from ..events import store as webhook_waits
-from ..events.commands import intake as event_intake
-from ..failures import commands as failure_groups
-from ..payloads import files
-from ..runs.commands import rate_limits as workflow_rate_limits
-from ..runs.commands import removal as retention
+from ..definitions.simulation.commands import delete_old_tests
+from ..events import store as events
+from ..events.commands.intake import prune_deliveries
+from ..failures.commands import group_failures, prune_failures
+from ..payloads.commands import delete_expired_payloads
+from ..payloads.files import delete_unfinished
 from ..runs.commands.change import RunCommand, change_run
 from ..runs.commands.lifecycle import remove_run
 from ..runs.commands.messages import deliver_due
+from ..runs.commands.rate_limits import admit_delayed_start
+from ..runs.commands.removal import record_day, runs_to_remove
 from ..runs.models import OVERDUE_RUN, OVERDUE_TASK
-from ..runs.store import due as due_rows
-from ..runs.store import due as outbox_messages
-from ..runs.store import due as removal
-from ..runs.store import overdue as overdue_items
-from ..runs.store.overdue import handle_each
-from ..schedules import firing as schedules
+from ..runs.store import due
+from ..runs.store.overdue import handle_each, put_off_timers
+from ..schedules.firing import fire_schedule, start_waiting_execution
 from ..schedules.models import ScheduleExecution
 from ..settings import conf
-from ..taskcluster.auth import commands as client_maintenance
-from ..taskcluster.commands import artifacts
-from ..taskcluster.commands import artifacts as expiry
-from ..taskcluster.commands import change as standalone
-from ..tasks import throughput
 from ..tasks.models import Poller, SweepPass
+from ..tasks.throughput import prune_counts
 from ..telemetry.log_context import bind
 from ..utils import clock, process_state
+from ..utils.background import Sweep, registered_work
 from ..utils.process_state import Slot
 
 log = logging.getLogger(__name__)
@@ -56,95 +49,101 @@ NOTED_EVERY_MS = 10_000
 
 def expire_leases(limit: int) -> int:
     """Handle the attempts with a due timer: lost leases, timeouts, waits, and delays of the engine."""
-    return handle_each(due_rows.due_attempts(clock.now(), limit), _expire_attempt, _put_off_attempts)
+    return handle_each(due.due_attempts(clock.now(), limit), _expire_attempts, _put_off_attempts)
 
 
-def _expire_attempt(found: due_rows.DueAttempts) -> None:
+def _expire_attempts(found: due.DueAttempts) -> None:
     """Decide on the due attempts of a run, and postpone them if that causes no effect."""
     now = clock.now()
     if not found.run_id:
-        standalone.wake_task(found.task_id)
+        for work in registered_work():
+            if work.wake_task:
+                work.wake_task(found.task_id)
     elif not change_run(RunCommand(found.run_id, no_command, CLOCK, attempts=found.attempt_ids)):
         log.warning("due_attempts_without_effect", extra={"run_id": found.run_id})
-        due_rows.postpone_attempts(found.attempt_ids, now + POSTPONED_MS, now)
+        due.postpone_attempts(found.attempt_ids, now + POSTPONED_MS, now)
 
 
-def _put_off_attempts(found: due_rows.DueAttempts, error: str) -> None:
+def _put_off_attempts(found: due.DueAttempts, error: str) -> None:
     if found.run_id:
         _put_off_run(found.run_id, error)
     else:
-        _put_off_task(found.task_id, error)
+        with transaction.atomic():
+            put_off_timers(OVERDUE_TASK, found.task_id, error, clock.now())
 
 
 def _put_off_run(run_id: str, error: str) -> None:
     with transaction.atomic():
-        overdue_items.put_off_timers(OVERDUE_RUN, run_id, error, clock.now())
-
-
-def _put_off_task(task_id: str, error: str) -> None:
-    with transaction.atomic():
-        overdue_items.put_off_timers(OVERDUE_TASK, task_id, error, clock.now())
-
-
-def pass_deadlines(limit: int) -> int:
-    """Resolve the standalone tasks whose deadline has passed."""
-    return handle_each(due_rows.due_standalone_tasks(clock.now(), limit), standalone.wake_task, _put_off_task)
+        put_off_timers(OVERDUE_RUN, run_id, error, clock.now())
 
 
 def wake_runs(limit: int) -> int:
     """Handle the runs with a due timer: timeouts, delayed starts, and requested wake-ups."""
-    return handle_each(due_rows.due_runs(clock.now(), limit), _wake, _put_off_run)
+    return handle_each(due.due_runs(clock.now(), limit), _wake_run, _put_off_run)
 
 
-def _wake(run_id: str) -> None:
-    workflow_rate_limits.admit_delayed_start(run_id)
+def _wake_run(run_id: str) -> None:
+    admit_delayed_start(run_id)
     change_run(RunCommand(run_id, no_command, CLOCK))
+
+
+def fire_schedules(limit: int) -> int:
+    """Start the runs of schedules with a due slot."""
+    return handle_each(due.due_schedules(clock.now(), limit), fire_schedule)
+
+
+def start_waiting_slots(limit: int) -> int:
+    """Start the runs of slots that waited for an earlier run of their schedule, or for a free place."""
+    return handle_each(due.startable_slots(clock.now(), limit), start_waiting_execution)
 
 
 def deliver_messages(limit: int) -> int:
     """Deliver the messages that were not delivered after their commit."""
-    return deliver_due(limit)
+    now = clock.now()
+    skipped = sum(skip(now) for work in registered_work() for skip in work.skip_messages)
+    return skipped + deliver_due(limit)
+
+
+SWEEPS: dict[str, Sweep] = {
+    "expire_leases": expire_leases,
+    "wake_runs": wake_runs,
+    "fire_schedules": fire_schedules,
+    "start_waiting_slots": start_waiting_slots,
+    "deliver_messages": deliver_messages,
+    "group_failures": group_failures,
+}
+
+
+def continuous_sweeps() -> dict[str, Sweep]:
+    """Return the sweeps that run while rows are due, by name."""
+    return SWEEPS | {name: sweep for work in registered_work() for name, sweep in work.sweeps.items()}
 
 
 def prune_finished(limit: int) -> int:
     """Remove the runs whose retention is over, and other expired rows: artifacts, files, results, pollers, tests."""
     now = clock.now()
-    artifacts.expire(limit)
-    client_maintenance.delete_expired_clients(limit)
-    token_buckets.delete_idle_buckets()
-    files.delete_unfinished(limit)
-    throughput.prune_counts()
-    removal.delete_expired_results(now)
+    for work in registered_work():
+        for delete in work.deletions:
+            delete(limit)
+    while delete_expired_payloads(limit) == limit:
+        pass
+    quotas.delete_idle_buckets()
+    delete_unfinished(limit)
+    prune_counts()
+    due.delete_expired_results(now)
     Poller.objects.filter(polled_at__lt=now - POLLER_RETENTION_MS).delete()
-    workflow_tests.delete_old_tests(now)
-    webhook_waits.delete_ended(now - DAY_MS, limit)
-    budgets.prune_holds()
-    usage.prune_usage(limit)
+    delete_old_tests(now)
+    events.delete_ended(now - DAY_MS, limit)
     if conf.retention_days > 0:
         before = now - conf.retention_days * DAY_MS
-        failure_groups.prune_failures(before, limit)
-        ScheduleExecution.objects.filter(pk__in=due_rows.expired_slots(before, limit)).delete()
+        prune_failures(before, limit)
+        ScheduleExecution.objects.filter(pk__in=due.expired_slots(before, limit)).delete()
     removed = handle_each(
-        list(retention.runs_to_remove(limit)),
+        list(runs_to_remove(limit)),
         lambda run_id: remove_run(run_id, CLOCK, "The retention period has ended."),
     )
-    retention.record_day(removed)
+    record_day(removed)
     return removed
-
-
-def expire_tasks(limit: int) -> int:
-    """Delete the standalone tasks whose retention after expiry is over, and their remains."""
-    return expiry.delete_expired_tasks(limit)
-
-
-def fire_schedules(limit: int) -> int:
-    """Start the runs of schedules with a due slot."""
-    return handle_each(due_rows.due_schedules(clock.now(), limit), schedules.fire_schedule)
-
-
-def start_waiting_slots(limit: int) -> int:
-    """Start the runs of slots that waited for an earlier run of their schedule, or for a free place."""
-    return handle_each(due_rows.startable_slots(clock.now(), limit), schedules.start_waiting_execution)
 
 
 def prune_events(limit: int) -> int:
@@ -152,29 +151,17 @@ def prune_events(limit: int) -> int:
     if conf.event_retention_days <= 0:
         return 0
     before = clock.now() - conf.event_retention_days * DAY_MS
-    return event_intake.prune_deliveries(before, limit) + outbox_messages.prune_undelivered(before)
+    return prune_deliveries(before, limit) + due.prune_undelivered(before)
 
 
 def prune_sessions(limit: int) -> int:
     """Delete the expired sessions of users."""
-    return sign_ins.delete_expired_sessions()
-
-
-SWEEPS: dict[str, Callable[[int], int]] = {
-    "expire_leases": expire_leases,
-    "pass_deadlines": pass_deadlines,
-    "wake_runs": wake_runs,
-    "fire_schedules": fire_schedules,
-    "start_waiting_slots": start_waiting_slots,
-    "deliver_messages": deliver_messages,
-    "group_failures": failure_groups.group_failures,
-    "release_budget_holds": budgets.release_holds,
-}
+    return delete_expired_sessions()
 
 
 def sweep_once() -> int:
     """Run one pass of every sweep with due rows. Returns how many items were handled."""
-    return _sweep_due(due_rows.due_times())
+    return _sweep_due(due.due_times())
 
 
 def sweep_until(horizon_ms: int) -> int:
@@ -184,7 +171,7 @@ def sweep_until(horizon_ms: int) -> int:
     """
     _record_idle_passes(clock.now())
     handled = 0
-    while min((moments := due_rows.due_times()).values(), default=NEVER) <= horizon_ms:
+    while min((moments := due.due_times()).values(), default=NEVER) <= horizon_ms:
         time.sleep(max(min(moments.values()) - clock.now(), 0) / 1000)
         count = _sweep_due(moments)
         handled += count
@@ -198,7 +185,7 @@ def _sweep_due(moments: Mapping[str, int]) -> int:
     now = clock.now()
     return sum(
         run_and_record_sweep(name, sweep, lag_ms=now - moments[name])
-        for name, sweep in SWEEPS.items()
+        for name, sweep in continuous_sweeps().items()
         if moments.get(name, NEVER) <= now
     )
 
@@ -208,10 +195,10 @@ def due_jobs(queues: Sequence[str], model_queues: Sequence[str] = ()) -> list[st
 
     `queues`: those of the built-in workers. `model_queues`: those of the built-in workers of AI tasks.
     """
-    return due_rows.due_jobs(clock.now(), queues, model_queues)
+    return due.due_jobs(clock.now(), queues, model_queues)
 
 
-def run_and_record_sweep(name: str, sweep: Callable[[int], int], lag_ms: int = 0) -> int:
+def run_and_record_sweep(name: str, sweep: Sweep, lag_ms: int = 0) -> int:
     """Run one pass of a sweep and record it, with its error if it failed. Returns how many items were handled.
 
     `lag_ms`: the milliseconds by which the oldest due item is late.
@@ -252,7 +239,7 @@ def _record_pass(name: str, began: int, handled: int, error: str, lag: int) -> N
 
 def _record_idle_passes(now: int) -> None:
     """Save that sweeps without due rows were checked, for the admin pages, every NOTED_EVERY_MS."""
-    idle = [name for name in SWEEPS if not _is_recorded(name, now)]
+    idle = [name for name in continuous_sweeps() if not _is_recorded(name, now)]
     if not idle:
         return
     _recorded_at.value.update(dict.fromkeys(idle, now))

@@ -1,6 +1,6 @@
 """URL patterns of the Conductor API: the requests of workers first, then in the order of the specification."""
 
-from django.urls import path, re_path
+from django.urls import URLPattern, URLResolver, include, path, re_path
 
 from ..access.api import applications as application_views
 from ..access.api import applications as permission_views
@@ -46,6 +46,7 @@ from ..runs.api import workflows as workflow_views
 from ..schedules import api as forecast_views
 from ..schedules import api as schedule_views
 from ..schedules import api as scheduler_views
+from ..taskcluster import urls as taskcluster
 from ..tasks.api import queues as queue_insight_views
 from ..tasks.api import queues as queue_views
 from ..tasks.api import tasks as poll_views
@@ -54,6 +55,14 @@ from ..tasks.api import tasks as task_log_views
 from ..tasks.api import tasks as task_views
 from ..web.api.view import UnknownAddress
 from .openapi import pages
+
+SERVICES: list[URLPattern | URLResolver] = [
+    path("queue/v1/", include(taskcluster.queue)),
+    path("object/v1/", include(taskcluster.objects)),
+    path("artifacts/v1/", include(taskcluster.artifacts)),
+    path("auth/v1/", include(taskcluster.auth)),
+]
+"""Other services than that of Conductor. They come before its patterns, the last of which matches every address."""
 
 urlpatterns = [
     path("tasks/poll/batch/<str:task_type>", poll_views.BatchPoll.as_view()),

@@ -41,6 +41,7 @@ from ..processes.periodic_jobs import sync_periodic_jobs
 from ..schedules.models import Schedule
 from ..settings import conf
 from ..system_tasks import registry
+from ..taskcluster import wiring as taskcluster
 from ..taskcluster.auth.commands import ensure_first_access
 from ..taskcluster.models import ScopeRole
 from ..telemetry import spans
@@ -78,6 +79,7 @@ def connect() -> None:
     audit.announce_changes_of(ScopeRole)
     registry.register_workers(SYSTEM_TASKS, load_system_workers)
     register_save_check(require_passing_cases)
+    taskcluster.connect()
     ai.connect()
     if not registry.slow_queues():
         unregister_ai_types()

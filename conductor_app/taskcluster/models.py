@@ -1,11 +1,4 @@
-"""Tables of standalone tasks, groups, artifacts, clients and roles.
-
-Standalone tasks, their groups and their dependencies.
-
-Artifacts that workers store for their attempts at standalone tasks.
-
-Taskcluster's clients, which sign their requests, and the roles that their scopes may assume.
-"""
+"""Tables of standalone tasks, their groups, dependencies and artifacts, and of Taskcluster's clients and roles."""
 
 from collections.abc import Sequence
 from typing import Self

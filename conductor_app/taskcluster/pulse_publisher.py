@@ -9,8 +9,8 @@ from kombu.exceptions import KombuError
 
 from ..runs.models import PulseMessage
 from ..settings import conf
-from .commands import rows as outbox
-from .commands.rows import exchange_name
+from .commands import pulse
+from .commands.pulse import exchange_name
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +22,7 @@ ANSWER_SECONDS = 15
 def publish_due_messages(is_stopping: Callable[[], bool] = lambda: False) -> int:
     """Publish all due messages. Returns the number of messages that the broker has confirmed."""
     count = 0
-    while conf.taskcluster_amqp_url and not is_stopping() and (messages := outbox.take_due(BATCH_SIZE)):
+    while conf.taskcluster_amqp_url and not is_stopping() and (messages := pulse.take_due(BATCH_SIZE)):
         confirmed = _publish_all(messages)
         count += confirmed
         if confirmed < len(messages):
@@ -49,7 +49,7 @@ def _publish_all(messages: Sequence[PulseMessage]) -> int:
                 _postpone(messages[confirmed:], error)
     except (KombuError, OSError, ValueError) as error:
         _postpone(messages[confirmed:], error)
-    outbox.mark_delivered(messages[:confirmed])
+    pulse.mark_delivered(messages[:confirmed])
     return confirmed
 
 
@@ -79,4 +79,4 @@ def _publish_one(producer: Producer, message: PulseMessage) -> None:
 def _postpone(messages: Sequence[PulseMessage], error: Exception) -> None:
     # The message of the error may contain the broker's address with its password, so only its type is logged.
     log.warning("pulse_messages_not_published", extra={"count": len(messages), "why": type(error).__name__})
-    outbox.mark_failed(messages, type(error).__name__)
+    pulse.mark_failed(messages, type(error).__name__)

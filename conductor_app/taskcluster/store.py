@@ -1,18 +1,10 @@
-"""Storage of standalone tasks and groups.
+"""Storage of standalone tasks, their groups, dependencies, claims and Pulse messages.
 
-Rows of task groups, and the check that all tasks of a group are resolved.
+Two transactions that resolve the last two tasks of a group at the same time do not see each other's change. So a task
+that is resolved while others are open writes a message to check the group again. Usually other tasks are still open at
+that check, and one statement deletes all such messages.
 
-Two transactions that resolve the last two tasks at the same time do not see each other's change. So a task that is
-resolved while others are open writes a message to check the group again. Usually other tasks are still open at that
-check, and one statement deletes all such messages.
-
-Dependencies between standalone tasks.
-
-Claims and deletion of Pulse messages.
-
-Load standalone tasks as snapshots, and write the decisions on them.
-
-Claims of standalone tasks. A worker in quarantine gets none.
+A worker in quarantine claims no attempts.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -30,7 +22,7 @@ from ..db.fields import dumps, loads
 from ..db.named_statements import load_statements
 from ..db.statements import execute, fetch, lock_clause, placeholders, share_lock_clause
 from ..failures.models import Failure
-from ..failures.store import COLUMNS as COLUMNS_OF_FAILURES
+from ..failures.store import COLUMNS as FAILURE_COLUMNS
 from ..failures.store import FAILED_STATUSES, _is_new_failure
 from ..runs.models import ABOUT_GROUP, Message, PulseMessage, Task
 from ..runs.models import Attempt as AttemptRow
@@ -44,65 +36,49 @@ from .models import Dependency, TaskGroup
 from .models import StandaloneTask as StandaloneTaskRow
 
 SECOND_MS = 1000
-COLUMNS = ("id", "scheduler_id", "created_at", "expires_at", "sealed_at")
+CHUNK = 300
+MAX_MESSAGES = 1000
+"""The maximum number of messages per task or group that are kept when no exchange is configured."""
+ROWS_PER_STATEMENT = 5
+"""The maximum number of messages per statement: psycopg does not cache statements with more than 50 parameters."""
+STANDALONE = "STANDALONE"
+"""The type of a task that belongs to no run."""
+GROUP_COLUMNS = ("id", "scheduler_id", "created_at", "expires_at", "sealed_at")
 GROUP_AND_TASK = (
     "SELECT EXISTS (SELECT 1 FROM conductor_standalonetask s WHERE s.task_id = %s), "
-    f"{', '.join(f'g.{column}' for column in COLUMNS)} "
+    f"{', '.join(f'g.{column}' for column in GROUP_COLUMNS)} "
     "FROM (SELECT 1 AS one) o LEFT JOIN conductor_taskgroup g ON g.id = %s"
 )
 UNRESOLVED = "SELECT 1 FROM conductor_standalonetask o WHERE NOT o.ever_resolved AND o.group_id = "
-
-
-def is_resolved(group_id: str) -> bool:
-    """Return True if each task of the group has been resolved at least once."""
-    return not fetch(f"{UNRESOLVED}%s LIMIT 1", [group_id])
-
-
-def load_group(id: str) -> TaskGroup | None:
-    """Return the group, or None."""
-    rows = fetch(f"SELECT {', '.join(COLUMNS)} FROM conductor_taskgroup WHERE id = %s", [id])
-    return TaskGroup(**dict(zip(COLUMNS, rows[0], strict=True))) if rows else None
-
-
-def load_group_for(task_id: str, id: str) -> tuple[TaskGroup | None, bool]:
-    """Return the group of a new task, or None; and True if the task exists already."""
-    [(task_exists, *values)] = fetch(GROUP_AND_TASK, [task_id, id])
-    return None if values[0] is None else TaskGroup(**dict(zip(COLUMNS, values, strict=True))), bool(task_exists)
-
-
-def insert_group(group: TaskGroup) -> bool:
-    """Insert a new group. Returns False if another process has just inserted it."""
-    values = f"({', '.join(COLUMNS)}) VALUES ({placeholders(COLUMNS)})"
-    sql = f"INSERT INTO conductor_taskgroup {values} ON CONFLICT DO NOTHING"
-    return execute(sql, [getattr(group, column) for column in COLUMNS]) == 1
-
-
-def insert_check_message(writes: StatementBatch, group_id: str, now: int) -> None:
-    """Insert a message to check the group. Messages of the same second are handled together."""
-    due_at = (now // SECOND_MS + 2) * SECOND_MS
-    columns = ('"to"', "subject", "facts", "sent_at", "due_at", "tries", "error")
-    writes.insert(Message, columns, [[group_id, ABOUT_GROUP, "{}", now, due_at, 0, ""]])
-
-
-def delete_check_messages(writes: StatementBatch, group_id: str) -> None:
-    """Delete the messages to check the group."""
-    writes.run(f"DELETE FROM conductor_message WHERE subject = '{ABOUT_GROUP}' AND \"to\" = %s", [group_id])
-
-
-def delete_premature_messages(now: int) -> int:
-    """Delete due messages about groups with open tasks, and return their number.
-
-    The last task of such a group writes a message again.
-    """
-    premature = (
-        f"SELECT m.id FROM conductor_message m WHERE m.subject = '{ABOUT_GROUP}' AND m.due_at <= %s "
-        f"AND NOT (m.subject = 'publish') AND EXISTS ({UNRESOLVED}m.\"to\"){lock_clause('m', skip_locked=True)}"
-    )
-    # Skip the rows that the last task of a group is deleting: waiting for each other would be a deadlock.
-    return execute(f"DELETE FROM conductor_message WHERE id IN ({premature})", [now])
-
-
-CHUNK = 300
+TASK_COLUMNS = (
+    "group_id", "queue", "deadline_at", "expires_at", "scheduler_id", "project_id", "priority", "retries",
+    "retries_left", "wake_at", "grace_ms", "lease_ms", "accepts_failure", "ever_resolved", "revision", "tags", "routes",
+)  # fmt: skip
+ATTEMPT_READ_COLUMNS = (*ATTEMPT_COLUMNS, "cause")
+ATTEMPT_INSERTED = (
+    *ATTEMPT_READ_COLUMNS, "task_id", "name", "concurrent_limit", "rate_count", "rate_seconds", "publishes_start",
+    "input", "output", "input_size", "output_size", "input_path", "output_path",
+)  # fmt: skip
+TASK_INSERTED = (
+    "id", "ref", "iteration_path", "status", "seq", "created_at", "iteration", "step_state", "joined_by", "branch_head",
+    "name", "type", "attempt_id", "loop_ref", "is_permissive",
+)  # fmt: skip
+FIRST_ATTEMPT_COLUMN = 1 + len(TASK_COLUMNS) + 6
+CHANGEABLE_COLUMNS = ("priority", "retries_left", "wake_at", "ever_resolved")
+"""The columns of a task that can change."""
+STANDALONE_TASKS_SQL = load_statements(
+    "taskcluster/standalone_tasks",
+    task_columns=", ".join(f"s.{column}" for column in TASK_COLUMNS),
+    attempt_columns=", ".join(f"a.{column}" for column in ATTEMPT_READ_COLUMNS),
+)
+STANDALONE_CLAIMS_SQL = load_statements(
+    "taskcluster/standalone_claims",
+    **CLAIMS_SQL.fragments
+    | {
+        "task_columns": ", ".join(f"s.{column}" for column in TASK_COLUMNS),
+        "attempt_columns": ", ".join(f"a.{column}" for column in ATTEMPT_READ_COLUMNS),
+    },
+)
 
 
 class RequiredTask(NamedTuple):
@@ -114,58 +90,6 @@ class RequiredTask(NamedTuple):
     def satisfies(self, accepts_failure: bool) -> bool:
         """Return True if the dependency is satisfied: the task is completed, or resolved if failures are accepted."""
         return self.status in TASK.final if accepts_failure else self.status == COMPLETED
-
-
-def lock_tasks(task_ids: Sequence[str]) -> dict[str, RequiredTask]:
-    """Lock the existing ones of these tasks until the transaction ends, and return them by id.
-
-    So the resolution of an open task, which needs the same lock, finds its new dependents.
-    """
-    ids, locked_tasks = sorted(task_ids), {}
-    for chunk in _chunks(ids):
-        where = f"s.task_id IN ({placeholders(chunk)}) ORDER BY s.task_id"
-        locked = fetch(
-            f"SELECT s.task_id, s.expires_at FROM conductor_standalonetask s WHERE {where}{share_lock_clause('s')}",
-            chunk,
-        )
-        # A separate query, so that it sees tasks that were resolved while the first one waited for the locks.
-        statuses = dict(fetch(f"SELECT id, status FROM conductor_task WHERE id IN ({placeholders(chunk)})", chunk))
-        for id, expires_at in locked:
-            locked_tasks[id] = RequiredTask(statuses[id], expires_at)
-    return locked_tasks
-
-
-def dependents_of(required_id: str, completed: bool, limit: int) -> list[str]:
-    """Return the tasks with an unsatisfied dependency on this one, ordered by id.
-
-    `completed`: True if the required task completed; otherwise only tasks that accept its failure.
-    """
-    accepts = "" if completed else " AND s.accepts_failure"
-    rows = fetch(
-        "SELECT d.task_id FROM conductor_dependency d JOIN conductor_standalonetask s ON s.task_id = d.task_id "
-        f"WHERE d.required_id = %s AND NOT d.is_satisfied AND d.task_id <> d.required_id{accepts} "
-        "ORDER BY d.task_id LIMIT %s",
-        [required_id, limit],
-    )
-    return [id for (id,) in rows]
-
-
-def insert_resolved_message(task_id: str, facts: dict[str, Any], now: int) -> int:
-    """Insert the message that a task is resolved, and return its id."""
-    [(id,)] = fetch(
-        'INSERT INTO conductor_message ("to", subject, facts, sent_at, due_at, tries, error) '
-        "VALUES (%s, 'resolved', %s, %s, %s, 0, '') RETURNING id",
-        [task_id, dumps(facts), now, now],
-    )
-    return id
-
-
-def _chunks(values: list[str]) -> Iterator[list[str]]:
-    return (values[start : start + CHUNK] for start in range(0, len(values), CHUNK))
-
-
-MAX_MESSAGES = 1000
-"""The maximum number of messages per task or group that are kept when no exchange is configured."""
 
 
 class NewPulseMessage(NamedTuple):
@@ -181,53 +105,14 @@ class NewPulseMessage(NamedTuple):
     due_at: int
 
 
-def delete_oldest(writes: StatementBatch, newest: NewPulseMessage) -> None:
-    """Delete the oldest messages beyond the limit per task or group, because clients can repeat requests endlessly."""
-    statement = MESSAGES_SQL["delete_oldest_pulse_messages"]
-    writes.run(*statement.bind(task_id=newest.task_id, group_id=newest.group_id, kept=MAX_MESSAGES))
+def load_task(task_id: str) -> StandaloneTask:
+    """Return the task, without a lock. One statement reads it, so that its counters and attempts are consistent.
 
-
-def claim_due(now: int, held_until: int, count: int) -> list[int]:
-    """Claim due messages until `held_until`, and return their ids. Locked rows are skipped.
-
-    A message is claimed only after all earlier messages of its task are published, and a message about a group only
-    after all earlier messages of the group's tasks.
+    Raises:
+        NotFound: when there is no such task.
     """
-    statement = MESSAGES_SQL["claim_pulse_messages"]
-    claimed = fetch(*statement.bind(now=now, held_until=held_until, count=count))
-    return [id for (id,) in claimed]
-
-
-def delete_messages(ids: Sequence[int]) -> None:
-    """Delete messages that the exchange has received."""
-    PulseMessage.objects.filter(pk__in=ids).delete()
-
-
-def schedule_retry(id: int, tries: int, due_at: int, error: str) -> None:
-    """Set when a message that could not be published is tried again."""
-    PulseMessage.objects.filter(pk=id).update(tries=tries, due_at=due_at, error=error)
-
-
-STANDALONE_TASKS_COLUMNS = (
-    "group_id", "queue", "deadline_at", "expires_at", "scheduler_id", "project_id", "priority", "retries",
-    "retries_left", "wake_at", "grace_ms", "lease_ms", "accepts_failure", "ever_resolved", "revision", "tags", "routes",
-)  # fmt: skip
-ATTEMPT_READ_COLUMNS = (*ATTEMPT_COLUMNS, "cause")
-STANDALONE_TASKS_SQL = load_statements(
-    "taskcluster/standalone_tasks",
-    task_columns=", ".join(f"s.{column}" for column in STANDALONE_TASKS_COLUMNS),
-    attempt_columns=", ".join(f"a.{column}" for column in ATTEMPT_READ_COLUMNS),
-)
-ATTEMPT_INSERTED = (
-    *ATTEMPT_READ_COLUMNS, "task_id", "name", "concurrent_limit", "rate_count", "rate_seconds", "publishes_start",
-    "input", "output", "input_size", "output_size", "input_path", "output_path",
-)  # fmt: skip
-TASK_INSERTED = (
-    "id", "ref", "iteration_path", "status", "seq", "created_at", "iteration", "step_state", "joined_by", "branch_head",
-    "name", "type", "attempt_id", "loop_ref", "is_permissive",
-)  # fmt: skip
-STANDALONE = "STANDALONE"
-"""The type of a task that belongs to no run."""
+    rows = fetch(*STANDALONE_TASKS_SQL["load_standalone"].bind(task_id=task_id, ignored_dependency=""))
+    return parse_standalone_task(rows) if rows else _raise_not_found(task_id)
 
 
 def load_for_update(task_id: str, ignored_dependency: str = "") -> StandaloneTask:
@@ -248,20 +133,20 @@ def load_for_update(task_id: str, ignored_dependency: str = "") -> StandaloneTas
     return parse_standalone_task([row + each for each in state_rows])
 
 
-def lock_row(task_id: str) -> None:
-    """Lock the task against changes and claims until the transaction ends."""
-    for name in ("lock_task_row", "lock_attempt_rows"):
-        fetch(*STANDALONE_TASKS_SQL[name].bind(task_id=task_id))
-
-
-def load_task(task_id: str) -> StandaloneTask:
-    """Return the task, without a lock. One statement reads it, so that its counters and attempts are consistent.
+def load_definition(task_id: str) -> dict[str, Any]:
+    """Return the definition of a task.
 
     Raises:
         NotFound: when there is no such task.
     """
-    rows = fetch(*STANDALONE_TASKS_SQL["load_standalone"].bind(task_id=task_id, ignored_dependency=""))
-    return parse_standalone_task(rows) if rows else _raise_not_found(task_id)
+    rows = fetch(*STANDALONE_TASKS_SQL["load_task_definition"].bind(task_id=task_id))
+    return loads(rows[0][0]) if rows else _raise_not_found(task_id)
+
+
+def lock_row(task_id: str) -> None:
+    """Lock the task against changes and claims until the transaction ends."""
+    for name in ("lock_task_row", "lock_attempt_rows"):
+        fetch(*STANDALONE_TASKS_SQL[name].bind(task_id=task_id))
 
 
 def _raise_not_found(task_id: str) -> NoReturn:
@@ -270,19 +155,16 @@ def _raise_not_found(task_id: str) -> NoReturn:
 
 def parse_standalone_task(rows: Sequence[tuple[Any, ...]]) -> StandaloneTask:
     """Return a task from its rows, one per attempt."""
-    id, *values = rows[0][: len(STANDALONE_TASKS_COLUMNS) + 1]
-    facts = dict(zip(STANDALONE_TASKS_COLUMNS, values, strict=True))
+    id, *values = rows[0][: len(TASK_COLUMNS) + 1]
+    facts = dict(zip(TASK_COLUMNS, values, strict=True))
     facts |= {"tags": loads(facts["tags"]), "routes": tuple(loads(facts["routes"]))}
     facts |= {name: bool(facts[name]) for name in ("accepts_failure", "ever_resolved")}
-    status, created_at, name, *truths = rows[0][len(STANDALONE_TASKS_COLUMNS) + 1 : FIRST_ATTEMPT_COLUMN]
+    status, created_at, name, *truths = rows[0][len(TASK_COLUMNS) + 1 : FIRST_ATTEMPT_COLUMN]
     facts |= zip(("waits", "is_awaited", "group_has_unresolved"), map(bool, truths), strict=True)
     attempts = [row[FIRST_ATTEMPT_COLUMN:] for row in rows if row[FIRST_ATTEMPT_COLUMN] is not None]
     return StandaloneTask(
         id=id, status=status, created_at=created_at, name=name, attempts=tuple(map(_parse_attempt, attempts)), **facts
     )
-
-
-FIRST_ATTEMPT_COLUMN = 1 + len(STANDALONE_TASKS_COLUMNS) + 6
 
 
 def _parse_attempt(row: tuple[Any, ...]) -> Attempt:
@@ -312,10 +194,10 @@ def insert_task(
         False,
     ]
     writes.insert(TaskRow, TASK_INSERTED, [task])
-    facts = {column: getattr(standalone, column) for column in STANDALONE_TASKS_COLUMNS}
+    facts = {column: getattr(standalone, column) for column in TASK_COLUMNS}
     facts |= {"tags": dumps(dict(standalone.tags)), "routes": dumps(list(standalone.routes))}
     row = [standalone.id, *facts.values(), dumps(definition)]
-    writes.insert(StandaloneTaskRow, ("task_id", *STANDALONE_TASKS_COLUMNS, "definition"), [row])
+    writes.insert(StandaloneTaskRow, ("task_id", *TASK_COLUMNS, "definition"), [row])
     edges = [[standalone.id, id, is_satisfied, standalone.expires_at] for id, is_satisfied in required]
     if edges:
         writes.insert(Dependency, ("task_id", "required_id", "is_satisfied", "expires_at"), edges)
@@ -354,23 +236,6 @@ def save_task(
         raise StaleRow from error
 
 
-def insert_pulse_messages(writes: StatementBatch, messages: Sequence[NewPulseMessage], repeats: bool = False) -> None:
-    """Insert messages in order. `repeats`: True if clients can cause any number of them."""
-    columns = ("task_id", "group_id", "name", "key", "routes", "payload", "sent_at", "due_at", "tries", "error")
-    rows = [
-        [n.task_id, n.group_id, n.name, n.key, dumps(n.routes), dumps(n.payload), n.sent_at, n.due_at, 0, ""]
-        for n in messages
-    ]
-    for start in range(0, len(rows), ROWS_PER_STATEMENT):
-        writes.insert(PulseMessage, columns, rows[start : start + ROWS_PER_STATEMENT])
-    if repeats and messages and messages[-1].due_at == NEVER:
-        delete_oldest(writes, messages[-1])
-
-
-ROWS_PER_STATEMENT = 5
-"""The maximum number of messages per statement: psycopg does not cache statements with more than 50 parameters."""
-
-
 def _write_attempts(writes: StatementBatch, before: StandaloneTask, after: StandaloneTask) -> None:
     previous = {attempt.id: attempt for attempt in before.attempts}
     # Ended attempts first: a task has at most one open attempt, also between two statements.
@@ -384,14 +249,6 @@ def _write_attempts(writes: StatementBatch, before: StandaloneTask, after: Stand
     fresh = [_insert_values(attempt, after) for attempt in after.attempts if attempt.id not in previous]
     if fresh:
         writes.insert(AttemptRow, ATTEMPT_INSERTED, fresh)
-
-
-def _lock_pending_attempts(writes: StatementBatch, before: StandaloneTask, after: StandaloneTask) -> None:
-    """Lock pending attempts. A claim locks attempts, not tasks, and must not start one that the decision blocks."""
-    attempt = after.attempt
-    if attempt is not None and attempt == before.attempt and attempt.status == PENDING:
-        statement = STANDALONE_TASKS_SQL["lock_pending_attempt"]
-        writes.run(*statement.bind(id=attempt.id, status=PENDING), expected=1)
 
 
 def _insert_values(attempt: Attempt, standalone: StandaloneTask) -> list[Any]:
@@ -416,28 +273,40 @@ def _write_task(writes: StatementBatch, before: StandaloneTask, after: Standalon
         writes.run(sql, [*changed.values(), after.id, before.revision], expected=1)
 
 
-CHANGEABLE_COLUMNS = ("priority", "retries_left", "wake_at", "ever_resolved")
-"""The columns of a task that can change."""
+def _lock_pending_attempts(writes: StatementBatch, before: StandaloneTask, after: StandaloneTask) -> None:
+    """Lock pending attempts. A claim locks attempts, not tasks, and must not start one that the decision blocks."""
+    attempt = after.attempt
+    if attempt is not None and attempt == before.attempt and attempt.status == PENDING:
+        statement = STANDALONE_TASKS_SQL["lock_pending_attempt"]
+        writes.run(*statement.bind(id=attempt.id, status=PENDING), expected=1)
 
 
-def load_definition(task_id: str) -> dict[str, Any]:
-    """Return the definition of a task.
+def write_standalone_failures(writes: StatementBatch, before: StandaloneTask, after: StandaloneTask, now: int) -> None:
+    """Write the failures of a standalone task. Tasks of one queue whose names differ only in numbers form one group."""
+    previous = {attempt.id: attempt for attempt in before.attempts}
+    failed = [
+        _standalone_failure(attempt, after, now)
+        for attempt in after.attempts
+        if attempt.status in FAILED_STATUSES and _is_new_failure(attempt, previous.get(attempt.id))
+    ]
+    if failed:
+        writes.insert(Failure, FAILURE_COLUMNS, failed)
 
-    Raises:
-        NotFound: when there is no such task.
-    """
-    rows = fetch(*STANDALONE_TASKS_SQL["load_task_definition"].bind(task_id=task_id))
-    return loads(rows[0][0]) if rows else _raise_not_found(task_id)
+
+def _standalone_failure(attempt: Attempt, of: StandaloneTask, now: int) -> list[Any]:
+    name = normalize_message(fields.strip_nul(of.name))[:512]
+    return [
+        fingerprint(of.queue, name, attempt.reason), "", attempt.id, of.queue, 0, name, attempt.reason,
+        of.queue, attempt.worker, build_of(attempt.worker), now, of.id,
+    ]  # fmt: skip
 
 
-STANDALONE_CLAIMS_SQL = load_statements(
-    "taskcluster/standalone_claims",
-    **CLAIMS_SQL.fragments
-    | {
-        "task_columns": ", ".join(f"s.{column}" for column in STANDALONE_TASKS_COLUMNS),
-        "attempt_columns": ", ".join(f"a.{column}" for column in ATTEMPT_READ_COLUMNS),
-    },
-)
+def delete_standalone_task(task_id: str) -> None:
+    """Delete a standalone task with its attempts, dependencies and messages. The caller has locked it."""
+    Dependency.objects.filter(task_id=task_id).delete()
+    PulseMessage.objects.filter(task_id=task_id).delete()
+    delete_messages_to(task_id)
+    Task.objects.filter(pk=task_id, standalone__isnull=False).delete()
 
 
 def is_any_waiting(queue: str, group: str, name: str, now: int) -> bool:
@@ -469,34 +338,143 @@ def load_claimed(ids: Sequence[str]) -> list[tuple[StandaloneTask, dict[str, Any
     return [claimed[id] for id in ids]
 
 
-def write_standalone_failures(writes: StatementBatch, before: StandaloneTask, after: StandaloneTask, now: int) -> None:
-    """Write the failures of a standalone task. Tasks of one queue whose names differ only in numbers form one group."""
-    previous = {attempt.id: attempt for attempt in before.attempts}
-    failed = [
-        _standalone_failure(attempt, after, now)
-        for attempt in after.attempts
-        if attempt.status in FAILED_STATUSES and _is_new_failure(attempt, previous.get(attempt.id))
+def lock_tasks(task_ids: Sequence[str]) -> dict[str, RequiredTask]:
+    """Lock the existing ones of these tasks until the transaction ends, and return them by id.
+
+    So the resolution of an open task, which needs the same lock, finds its new dependents.
+    """
+    ids, locked_tasks = sorted(task_ids), {}
+    for chunk in _chunks(ids):
+        where = f"s.task_id IN ({placeholders(chunk)}) ORDER BY s.task_id"
+        locked = fetch(
+            f"SELECT s.task_id, s.expires_at FROM conductor_standalonetask s WHERE {where}{share_lock_clause('s')}",
+            chunk,
+        )
+        # A separate query, so that it sees tasks that were resolved while the first one waited for the locks.
+        statuses = dict(fetch(f"SELECT id, status FROM conductor_task WHERE id IN ({placeholders(chunk)})", chunk))
+        for id, expires_at in locked:
+            locked_tasks[id] = RequiredTask(statuses[id], expires_at)
+    return locked_tasks
+
+
+def _chunks(values: list[str]) -> Iterator[list[str]]:
+    return (values[start : start + CHUNK] for start in range(0, len(values), CHUNK))
+
+
+def dependents_of(required_id: str, completed: bool, limit: int) -> list[str]:
+    """Return the tasks with an unsatisfied dependency on this one, ordered by id.
+
+    `completed`: True if the required task completed; otherwise only tasks that accept its failure.
+    """
+    accepts = "" if completed else " AND s.accepts_failure"
+    rows = fetch(
+        "SELECT d.task_id FROM conductor_dependency d JOIN conductor_standalonetask s ON s.task_id = d.task_id "
+        f"WHERE d.required_id = %s AND NOT d.is_satisfied AND d.task_id <> d.required_id{accepts} "
+        "ORDER BY d.task_id LIMIT %s",
+        [required_id, limit],
+    )
+    return [id for (id,) in rows]
+
+
+def insert_resolved_message(task_id: str, facts: dict[str, Any], now: int) -> int:
+    """Insert the message that a task is resolved, and return its id."""
+    [(id,)] = fetch(
+        'INSERT INTO conductor_message ("to", subject, facts, sent_at, due_at, tries, error) '
+        "VALUES (%s, 'resolved', %s, %s, %s, 0, '') RETURNING id",
+        [task_id, dumps(facts), now, now],
+    )
+    return id
+
+
+def is_resolved(group_id: str) -> bool:
+    """Return True if each task of the group has been resolved at least once."""
+    return not fetch(f"{UNRESOLVED}%s LIMIT 1", [group_id])
+
+
+def load_group(id: str) -> TaskGroup | None:
+    """Return the group, or None."""
+    rows = fetch(f"SELECT {', '.join(GROUP_COLUMNS)} FROM conductor_taskgroup WHERE id = %s", [id])
+    return TaskGroup(**dict(zip(GROUP_COLUMNS, rows[0], strict=True))) if rows else None
+
+
+def load_group_for(task_id: str, id: str) -> tuple[TaskGroup | None, bool]:
+    """Return the group of a new task, or None; and True if the task exists already."""
+    [(task_exists, *values)] = fetch(GROUP_AND_TASK, [task_id, id])
+    return None if values[0] is None else TaskGroup(**dict(zip(GROUP_COLUMNS, values, strict=True))), bool(task_exists)
+
+
+def insert_group(group: TaskGroup) -> bool:
+    """Insert a new group. Returns False if another process has just inserted it."""
+    values = f"({', '.join(GROUP_COLUMNS)}) VALUES ({placeholders(GROUP_COLUMNS)})"
+    sql = f"INSERT INTO conductor_taskgroup {values} ON CONFLICT DO NOTHING"
+    return execute(sql, [getattr(group, column) for column in GROUP_COLUMNS]) == 1
+
+
+def insert_check_message(writes: StatementBatch, group_id: str, now: int) -> None:
+    """Insert a message to check the group. Messages of the same second are handled together."""
+    due_at = (now // SECOND_MS + 2) * SECOND_MS
+    columns = ('"to"', "subject", "facts", "sent_at", "due_at", "tries", "error")
+    writes.insert(Message, columns, [[group_id, ABOUT_GROUP, "{}", now, due_at, 0, ""]])
+
+
+def delete_check_messages(writes: StatementBatch, group_id: str) -> None:
+    """Delete the messages to check the group."""
+    writes.run(f"DELETE FROM conductor_message WHERE subject = '{ABOUT_GROUP}' AND \"to\" = %s", [group_id])
+
+
+def delete_premature_messages(now: int) -> int:
+    """Delete due messages about groups with open tasks, and return their number.
+
+    The last task of such a group writes a message again.
+    """
+    premature = (
+        f"SELECT m.id FROM conductor_message m WHERE m.subject = '{ABOUT_GROUP}' AND m.due_at <= %s "
+        f"AND NOT (m.subject = 'publish') AND EXISTS ({UNRESOLVED}m.\"to\"){lock_clause('m', skip_locked=True)}"
+    )
+    # Skip the rows that the last task of a group is deleting: waiting for each other would be a deadlock.
+    return execute(f"DELETE FROM conductor_message WHERE id IN ({premature})", [now])
+
+
+def insert_pulse_messages(writes: StatementBatch, messages: Sequence[NewPulseMessage], repeats: bool = False) -> None:
+    """Insert messages in order. `repeats`: True if clients can cause any number of them."""
+    columns = ("task_id", "group_id", "name", "key", "routes", "payload", "sent_at", "due_at", "tries", "error")
+    rows = [
+        [n.task_id, n.group_id, n.name, n.key, dumps(n.routes), dumps(n.payload), n.sent_at, n.due_at, 0, ""]
+        for n in messages
     ]
-    if failed:
-        writes.insert(Failure, COLUMNS_OF_FAILURES, failed)
+    for start in range(0, len(rows), ROWS_PER_STATEMENT):
+        writes.insert(PulseMessage, columns, rows[start : start + ROWS_PER_STATEMENT])
+    if repeats and messages and messages[-1].due_at == NEVER:
+        delete_oldest(writes, messages[-1])
 
 
-def _standalone_failure(attempt: Attempt, of: StandaloneTask, now: int) -> list[Any]:
-    name = normalize_message(fields.strip_nul(of.name))[:512]
-    return [
-        fingerprint(of.queue, name, attempt.reason), "", attempt.id, of.queue, 0, name, attempt.reason,
-        of.queue, attempt.worker, build_of(attempt.worker), now, of.id,
-    ]  # fmt: skip
-
-
-def delete_standalone_task(task_id: str) -> None:
-    """Delete a standalone task with its attempts, dependencies and messages. The caller has locked it."""
-    Dependency.objects.filter(task_id=task_id).delete()
-    PulseMessage.objects.filter(task_id=task_id).delete()
-    delete_messages_to(task_id)
-    Task.objects.filter(pk=task_id, standalone__isnull=False).delete()
+def delete_oldest(writes: StatementBatch, newest: NewPulseMessage) -> None:
+    """Delete the oldest messages beyond the limit per task or group, because clients can repeat requests endlessly."""
+    statement = MESSAGES_SQL["delete_oldest_pulse_messages"]
+    writes.run(*statement.bind(task_id=newest.task_id, group_id=newest.group_id, kept=MAX_MESSAGES))
 
 
 def delete_group_messages(group_ids: Collection[str]) -> None:
     """Delete the Pulse messages about groups themselves."""
     PulseMessage.objects.filter(group_id__in=group_ids, task_id="").delete()
+
+
+def claim_due(now: int, held_until: int, count: int) -> list[int]:
+    """Claim due messages until `held_until`, and return their ids. Locked rows are skipped.
+
+    A message is claimed only after all earlier messages of its task are published, and a message about a group only
+    after all earlier messages of the group's tasks.
+    """
+    statement = MESSAGES_SQL["claim_pulse_messages"]
+    claimed = fetch(*statement.bind(now=now, held_until=held_until, count=count))
+    return [id for (id,) in claimed]
+
+
+def delete_messages(ids: Sequence[int]) -> None:
+    """Delete messages that the exchange has received."""
+    PulseMessage.objects.filter(pk__in=ids).delete()
+
+
+def schedule_retry(id: int, tries: int, due_at: int, error: str) -> None:
+    """Set when a message that could not be published is tried again."""
+    PulseMessage.objects.filter(pk=id).update(tries=tries, due_at=due_at, error=error)

@@ -259,7 +259,7 @@ class BoundedChangeList(ServerAwareChangeList):
 class ReadOnlyAdmin(admin.ModelAdmin):
     """Admin that adds, changes and deletes no row itself. Actions are commands to the engine."""
 
-    actions = None
+    actions: tuple[str, ...] | None = None
     empty_value_display = ""
     list_per_page = 50
     list_max_show_all = 0

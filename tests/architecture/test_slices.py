@@ -19,7 +19,6 @@ AGAINST_THE_ORDER = {
     ("access.pages.users", "site"),
     ("runs.commands.decision", "taskcluster"),
     ("runs.commands.decision", "tasks"),
-    ("runs.commands.messages", "taskcluster"),
     ("runs.documents.tasks", "tasks"),
     ("runs.queries.comparison", "bulk"),
     ("runs.store.loading", "ai"),

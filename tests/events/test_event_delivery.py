@@ -6,7 +6,7 @@ import pytest
 from kombu import Connection, Exchange, Queue
 
 from conductor_app.runs.models import PulseMessage
-from conductor_app.taskcluster.commands import rows as outbox
+from conductor_app.taskcluster.commands import pulse
 from conductor_app.taskcluster.commands import tasks as claims
 from conductor_app.taskcluster.commands import tasks as task_commands
 from conductor_app.taskcluster.pulse_publisher import publish_due_messages
@@ -76,9 +76,9 @@ def test_messages_for_an_unreachable_broker_are_delivered_later_in_order(clock, 
     first, second = PulseMessage.objects.filter(task_id=id).order_by("id")
     assert (first.tries, second.tries) == (1, 0)
     assert "secret" not in first.error
-    assert outbox.take_due(10) == []
+    assert pulse.take_due(10) == []
     clock.advance(seconds=2)
-    assert outbox.take_due(10) == [first]
+    assert pulse.take_due(10) == [first]
 
 
 def test_without_a_broker_messages_stay_readable(clock):

@@ -38,7 +38,7 @@ def test_a_sweep_without_due_rows_is_recorded_every_ten_seconds(clock):
     clock.advance(seconds=6)
     sweeps.sweep_until(product_clock.now())
 
-    assert set(first) == set(sweeps.SWEEPS)
+    assert set(first) == set(sweeps.continuous_sweeps())
     assert second == first
     assert set(SweepPass.objects.values_list("began_at", flat=True)) == {product_clock.now()}
 
@@ -46,8 +46,8 @@ def test_a_sweep_without_due_rows_is_recorded_every_ten_seconds(clock):
 def test_only_sweeps_with_due_rows_run(clock, monkeypatch):
     scenario = Scenario(clock, wait("w", duration="5 seconds"))
     ran = []
-    observed = {name: observe(ran, name, sweep) for name, sweep in sweeps.SWEEPS.items()}
-    monkeypatch.setattr(sweeps, "SWEEPS", observed)
+    observed = {name: observe(ran, name, sweep) for name, sweep in sweeps.continuous_sweeps().items()}
+    monkeypatch.setattr(sweeps, "continuous_sweeps", lambda: observed)
 
     sweeps.sweep_until(product_clock.now())
     assert ran == []

@@ -158,9 +158,9 @@ def test_a_role_that_expands_to_too_many_scopes_cannot_be_saved():
 
 
 def test_public_artifacts_are_readable_by_default():
-    assert known.expand_scopes_clients(["assume:anonymous"]) == ["assume:anonymous", "queue:get-artifact:public/*"]
+    assert known.expand_saved_scopes(["assume:anonymous"]) == ["assume:anonymous", "queue:get-artifact:public/*"]
     scope_roles.update_role("anonymous", [], "", "olga")
 
     ensure_first_access()
 
-    assert known.expand_scopes_clients(["assume:anonymous"]) == ["assume:anonymous"]
+    assert known.expand_saved_scopes(["assume:anonymous"]) == ["assume:anonymous"]

@@ -16,7 +16,7 @@ from conductor_app.taskcluster.commands import groups as group_commands
 from conductor_app.taskcluster.commands import tasks as claims
 from conductor_app.taskcluster.commands import tasks as task_actions
 from conductor_app.taskcluster.commands import tasks as task_commands
-from conductor_app.taskcluster.commands import tasks as task_groups
+from conductor_app.taskcluster.commands.groups import seal_group
 from conductor_app.taskcluster.core.snapshot import ATTEMPT_RESOLUTIONS
 from conductor_app.taskcluster.models import Dependency, StandaloneTask, TaskGroup
 from tests.taskcluster.conftest import LINUX, new_id
@@ -162,7 +162,7 @@ def test_the_invariants_hold_under_concurrent_requests(clock, seed, monkeypatch)
     more = {"requires": tuple(firsts), "accepts_failure": True, "group_id": group}
     ids = [*firsts, *(create(clock, **more) for _ in range(3))]
     expired = [create(clock, group_id=group, expires_at=clock.now() - HOUR_MS) for _ in range(2)]
-    task_groups.seal_group(group)
+    seal_group(group, "ana")
 
     def live(worker: int) -> Counter:
         chance, done = random.Random(seed * 1000 + worker), Counter()
@@ -197,7 +197,7 @@ def test_the_invariants_hold_under_concurrent_requests(clock, seed, monkeypatch)
 def test_a_group_is_canceled_while_others_work_in_it(clock):
     group = new_id()
     ids = [create(clock, group_id=group) for _ in range(12)]
-    task_groups.seal_group(group)
+    seal_group(group, "ana")
 
     def live(number: int) -> list[str]:
         if number < 2:

@@ -4,10 +4,8 @@ import gzip
 
 import pytest
 
+from conductor_app.taskcluster import urls
 from conductor_app.taskcluster.api import schemas
-from conductor_app.taskcluster.urls import auth as auth_urls
-from conductor_app.taskcluster.urls import objects as object_urls
-from conductor_app.taskcluster.urls import queue as urls
 
 from .conftest import HOUR, LINUX, refusal_code
 
@@ -224,7 +222,7 @@ def test_an_unknown_query_parameter_is_rejected(queue):
 
 
 def test_every_method_declares_its_scopes():
-    addresses = [*urls.urlpatterns, *auth_urls.urlpatterns, *object_urls.urlpatterns]
+    addresses = [*urls.queue, *urls.auth, *urls.objects]
     views = [each.callback.view_class for each in addresses if hasattr(each.callback, "view_class")]
     methods = [method for view in views for method in view.methods.values()]
 

@@ -18,7 +18,7 @@ from conductor_app.taskcluster.commands import artifacts as artifact_logs
 from conductor_app.taskcluster.commands import tasks as claims
 from conductor_app.taskcluster.commands import tasks as task_actions
 from conductor_app.taskcluster.commands import tasks as task_commands
-from conductor_app.taskcluster.commands import tasks as task_groups
+from conductor_app.taskcluster.commands.groups import seal_group
 from conductor_app.taskcluster.models import Artifact, Dependency, StandaloneTask
 from conductor_app.tasks.models import Worker
 from conductor_app.web.links import standalone_task_address, task_group_address
@@ -225,7 +225,7 @@ def test_a_new_task_like_it_is_made_with_a_reason(held, operator, clock):
     [entry] = AuditEntry.objects.filter(object_type="task", object_id=new.pk)
     assert (entry.action, entry.reason, entry.facts) == ("create", "try the new image", {"like": other})
 
-    task_groups.seal_group(held)
+    seal_group(held, "ana")
     operator.post(standalone_task_address(other), {"do": "again"})
     newest = StandaloneTask.objects.exclude(pk__in=[held, other, new.pk]).get()
     assert newest.group_id == newest.pk

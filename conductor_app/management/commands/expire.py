@@ -4,9 +4,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
+from conductor_app.payloads.commands import delete_expired_payloads
 from conductor_app.processes.sweeps import SWEEP_BATCH
-from conductor_app.taskcluster.commands import artifacts
-from conductor_app.taskcluster.commands.artifacts import delete_expired_tasks
+from conductor_app.taskcluster.commands.artifacts import delete_expired_artifacts, delete_expired_tasks
 
 
 class Command(BaseCommand):
@@ -15,7 +15,9 @@ class Command(BaseCommand):
     help = "Delete expired standalone tasks, artifacts, task groups, queues and workers."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        artifacts.expire(SWEEP_BATCH)
+        delete_expired_artifacts(SWEEP_BATCH)
+        while delete_expired_payloads(SWEEP_BATCH) == SWEEP_BATCH:
+            pass
         count = 0
         while deleted := delete_expired_tasks(SWEEP_BATCH):
             count += deleted

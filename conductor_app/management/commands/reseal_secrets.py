@@ -7,10 +7,9 @@ from django.core.management.base import BaseCommand, CommandError
 from conductor_app.access.commands.secrets import reencrypt_secrets
 from conductor_app.access.secrets import DecryptionFailed
 from conductor_app.access.sign_in.commands import reencrypt_second_factors
-from conductor_app.ai.commands.integrations import reencrypt_integrations
 from conductor_app.alerts.commands import reencrypt_targets
 from conductor_app.events.commands.webhooks import reencrypt_webhooks
-from conductor_app.taskcluster.auth.commands import reencrypt_access_tokens as reseal_tokens
+from conductor_app.utils.background import registered_work
 
 
 class Command(BaseCommand):
@@ -20,8 +19,9 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            count = reencrypt_secrets("manage.py") + reseal_tokens() + reencrypt_second_factors()
-            count += reencrypt_webhooks() + reencrypt_targets() + reencrypt_integrations()
+            count = reencrypt_secrets("manage.py") + reencrypt_second_factors()
+            count += reencrypt_webhooks() + reencrypt_targets()
+            count += sum(reencrypt() for work in registered_work() for reencrypt in work.reencrypt)
         except DecryptionFailed as unreadable:
             raise CommandError(f"No key of this server decrypts the secret {unreadable}.") from None
         self.stdout.write(f"Encrypted {count} secrets with the current key.")

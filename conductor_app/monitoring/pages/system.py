@@ -83,7 +83,7 @@ class SystemPage(Page):
         statuses, database = sweep_statuses(now), database_status()
         advice = list(operator_advice(statuses, database, now))
         return {
-            "loops": [(loop.sweep, render_pill(loop.tone, LOOP_LABELS[loop.word])) for loop in statuses],
+            "loops": [(loop.sweep, render_pill(loop.tone, str(LOOP_LABELS[loop.word]))) for loop in statuses],
             "database": database,
             "replica": replica.cached_state.value.state() if replica.is_configured() else None,
             "clocks": server_clocks(),

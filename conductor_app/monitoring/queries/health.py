@@ -240,13 +240,13 @@ def _earliest(rows: QuerySet) -> Subquery:
     return Subquery(rows.order_by("due_at").values("due_at")[:1])
 
 
-def _late_sentence(sweeps: list[SweepPass], now: int) -> list[str]:
+def _late_sentence(sweeps: Sequence[SweepPass], now: int) -> list[str]:
     late = [sweep for sweep in sweeps if is_sweep_late(sweep, now)]
     sentence = _("timers are not processed: %(sweep)s last ran %(span)s ago")
     return [sentence % {"sweep": sweep.name, "span": format_duration(now - sweep.began_at)} for sweep in late]
 
 
-def _failing_sentence(sweeps: list[SweepPass]) -> list[str]:
+def _failing_sentence(sweeps: Sequence[SweepPass]) -> list[str]:
     sentence = _("%(sweep)s failed: %(error)s")
     return [sentence % {"sweep": sweep.name, "error": sweep.error[:120]} for sweep in sweeps if has_sweep_failed(sweep)]
 

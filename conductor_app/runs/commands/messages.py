@@ -24,7 +24,6 @@ from ...core.snapshot import NEVER
 from ...core.states import RUN
 from ...db.fields import loads_encrypted
 from ...db.transient_errors import discard_broken_connection
-from ...taskcluster import store as task_groups
 from ...telemetry.log_context import log_context
 from ...utils import clock, fault_points, process_state
 from ...utils.process_state import Wiring
@@ -171,8 +170,7 @@ def _next_try_at(message: Message) -> int:
 
 def deliver_due(limit: int) -> int:
     """Deliver up to `limit` messages that were not delivered after their commit. Returns how many."""
-    now = clock.now()
-    return task_groups.delete_premature_messages(now) + sum(_deliver_again(id) for id in due_messages(now, limit))
+    return sum(_deliver_again(id) for id in due_messages(clock.now(), limit))
 
 
 def _deliver_again(id: int) -> bool:

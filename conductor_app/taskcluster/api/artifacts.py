@@ -1,21 +1,17 @@
-"""Views of artifacts: create, find by name, list. Signed addresses transfer their content (content_views.py).
+"""The views of artifacts, and of the Object service as far as clients need it to upload and download them.
 
-Parsing and documents of artifacts, with the addresses of their content.
-
-Documents of artifacts in the format of the Object service.
-
-Views that upload and download the content of artifacts at signed addresses.
-
-Views of the Object service, as far as clients need them to upload and download artifacts.
+Signed addresses transfer their content.
 """
 
 import base64
 import binascii
 import re
+from collections.abc import Callable
 from typing import Any
 
 from django.core.files.base import ContentFile
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, StreamingHttpResponse
+from django.http.response import HttpResponseBase
 from django.utils.decorators import classonlymethod
 from django.views import View
 
@@ -35,13 +31,9 @@ from ...db.replica import read_snapshot
 from ...runs.models import Attempt
 from ...settings import conf
 from ...utils import clock
-from ..commands import artifacts
-from ..commands import artifacts as artifact_contents
-from ..commands import artifacts as artifact_objects
-from ..commands import tasks as task_commands
+from ..commands import artifacts, tasks
 from ..core.decisions import ERROR, LINK, OBJECT, REFERENCE, S3, ArtifactValue
 from ..models import Artifact
-from ..models import Artifact as Row
 from ..queries.tasks import format_timestamp, worker_facts
 from .base import (
     PAGE_QUERY_OPTIONS,
@@ -59,7 +51,7 @@ from .base import (
 from .view import GET_ARTIFACT_SCOPES, ApiMethod, TaskclusterRequest, TaskclusterView, task_credentials
 
 UNKNOWN_TYPE = "application/binary"
-DETAIL_FIELDS = {REFERENCE: ("url",), "link": ("artifact",), ERROR: ("reason", "message")}
+DETAIL_FIELDS = {REFERENCE: ("url",), LINK: ("artifact",), ERROR: ("reason", "message")}
 
 
 def parse_artifact(document: dict[str, Any]) -> ArtifactValue:
@@ -74,7 +66,7 @@ def parse_artifact(document: dict[str, Any]) -> ArtifactValue:
     )
 
 
-def upload_reply(request: HttpRequest, row: Row) -> dict[str, Any]:
+def upload_reply(request: HttpRequest, row: Artifact) -> dict[str, Any]:
     """Return the response to a worker that uploads the content next."""
     return {
         "storageType": row.kind,
@@ -84,12 +76,12 @@ def upload_reply(request: HttpRequest, row: Row) -> dict[str, Any]:
     }
 
 
-def content_address(request: HttpRequest, row: Row, purpose: str) -> str:
+def content_address(request: HttpRequest, row: Artifact, purpose: str) -> str:
     """Return an address of this server that allows one purpose for a limited time."""
     return request.build_absolute_uri(artifact_address(row.task_id, row.number, row.name, purpose))
 
 
-def download_url(request: HttpRequest, row: Row) -> str:
+def download_url(request: HttpRequest, row: Artifact) -> str:
     """Return the address of the content: on this server, or the target of a reference."""
     return row.details["url"] if row.kind == REFERENCE else content_address(request, row, DOWNLOAD)
 
@@ -181,7 +173,7 @@ class NamedArtifact(TaskclusterView):
             raise NotFound(f"Task {request.params['taskId']} does not exist, or has no runs.")
         return latest
 
-    def resolve_links(self, request: TaskclusterRequest) -> Row:
+    def resolve_links(self, request: TaskclusterRequest) -> Artifact:
         """Return the artifact that all links lead to. The caller needs the permission for each name on the way.
 
         Raises:
@@ -243,10 +235,10 @@ class NamedArtifact(TaskclusterView):
             NotFound: when there is no such run.
         """
         page, task_id = parse_page(request.options, str), request.params["taskId"]
-        task, run_number = task_commands.find_task(task_id), self.run_number(request)
+        task, run_number = tasks.find_task(task_id), self.run_number(request)
         if run_number >= len(task.attempts):
             raise NotFound(f"Task {task_id} has no run {run_number}.")
-        rows = Row.objects.of(task_id, run_number).starting_after(page.after)[: page.size + 1]
+        rows = Artifact.objects.of(task_id, run_number).starting_after(page.after)[: page.size + 1]
         return Json(page.reply("artifacts", list(rows), lambda row: [row.name], artifacts.artifact_document))
 
 
@@ -340,12 +332,12 @@ class ArtifactBytes(View):
     http_method_names = ("get", "head", "put")
 
     @classonlymethod
-    def as_view(cls, **initkwargs: Any):
+    def as_view(cls, **initkwargs: Any) -> Callable[..., HttpResponseBase]:
         view = super().as_view(**initkwargs)
-        view.csrf_exempt = True
+        view.csrf_exempt = True  # type: ignore[attr-defined]
         return view
 
-    def dispatch(self, request: HttpRequest, **params: str) -> HttpResponse:
+    def dispatch(self, request: HttpRequest, *args: Any, **params: str) -> HttpResponseBase:
         method = {"PUT": "putArtifact"}.get(str(request.method), "fetchArtifact")
         try:
             check_params(params)
@@ -353,34 +345,32 @@ class ArtifactBytes(View):
         except Exception as error:
             return error_response(error, request, method, params, None)
 
-    def put(self, request: HttpRequest, *key: Any) -> HttpResponse:
-        verify_link(artifact_path(*key), UPLOAD, request.GET.dict())
+    def put(self, request: HttpRequest, task_id: str, number: int, name: str) -> HttpResponse:
+        verify_link(artifact_path(task_id, number, name), UPLOAD, request.GET.dict())
         encoding = request.headers.get("Content-Encoding", "")
         if len(encoding) > MAX_ENCODING_LENGTH or not encoding.isascii() or not encoding.isprintable():
             raise Invalid("Unsupported Content-Encoding.")
         upload = receive_upload(request, conf.artifact_max_bytes)
         try:
-            artifact_contents.store_content(*key, upload, encoding)
+            artifacts.store_content(task_id, number, name, upload, encoding)
         except Busy as away:
             # A storage reports a request body that cannot be read as its own failure.
             raise upload.body.read_error or away from None
         return HttpResponse(status=200)
 
-    def get(self, request: HttpRequest, *key: Any) -> HttpResponse:
-        verify_link(artifact_path(*key), DOWNLOAD, request.GET.dict())
+    def get(self, request: HttpRequest, task_id: str, number: int, name: str) -> HttpResponseBase:
+        verify_link(artifact_path(task_id, number, name), DOWNLOAD, request.GET.dict())
         if conf.artifact_url and not is_artifact_host(request.get_host()):
             # The signature of a link does not include the host, so the link could be changed to that of the pages.
             return HttpResponseRedirect(conf.artifact_url + request.get_full_path())
-        row = artifact_contents.find_present(*key)
+        row = artifacts.find_present(task_id, number, name)
         part = requested_range(request, row)
         if part is not None and not part:
             return HttpResponse(status=416, headers={"Content-Range": f"bytes */{row.size}"})
         status, content_type = 200 if part is None else 206, row.content_type or "application/binary"
-        reply = StreamingHttpResponse(
-            artifact_contents.stream_content(row, part), status=status, content_type=content_type
-        )
-        for name, value in content_headers(row, part).items():
-            reply.headers[name] = value
+        reply = StreamingHttpResponse(artifacts.stream_content(row, part), status=status, content_type=content_type)
+        for header, value in content_headers(row, part).items():
+            reply.headers[header] = value
         return reply
 
 
@@ -424,12 +414,10 @@ class ObjectUpload(TaskclusterView):
     def put(self, request: TaskclusterRequest) -> HttpResponse:
         document, key = request.document, parse_object_name(request.params["objectName"])
         request.require(projectId=document["projectId"])
-        row = artifact_objects.begin_upload(
-            key, document["uploadId"], document["projectId"], document.get("hashes", {})
-        )
+        row = artifacts.begin_upload(key, document["uploadId"], document["projectId"], document.get("hashes", {}))
         proposed = document["proposedUploadMethods"]
         if "dataInline" in proposed:
-            artifact_contents.store_content(*key, ContentFile(decode_content(proposed["dataInline"]["objectData"])))
+            artifacts.store_content(*key, ContentFile(decode_content(proposed["dataInline"]["objectData"])))
             method = {"dataInline": True}
         else:
             method = upload_method(request, row, proposed)
@@ -461,7 +449,7 @@ class FinishUpload(TaskclusterView):
     def post(self, request: TaskclusterRequest) -> HttpResponse:
         document, key = request.document, parse_object_name(request.params["objectName"])
         request.require(projectId=document["projectId"])
-        artifact_objects.finish_upload(key, document["uploadId"], document["projectId"], document.get("hashes", {}))
+        artifacts.finish_upload(key, document["uploadId"], document["projectId"], document.get("hashes", {}))
         return Json({})
 
 
@@ -469,7 +457,7 @@ class FinishedObject(TaskclusterView):
     """Base class of the views of a completely uploaded object."""
 
     def find_finished(self, request: TaskclusterRequest) -> Artifact:
-        row = artifact_objects.find_object(parse_object_name(request.params["objectName"]))
+        row = artifacts.find_object(parse_object_name(request.params["objectName"]))
         if not row.details.get("isFinished"):
             raise NotFound("The upload of this object is not finished.")
         return row

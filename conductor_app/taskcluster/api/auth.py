@@ -1,10 +1,6 @@
-"""Views of clients. A caller can only give scopes that it has.
+"""The views of clients, roles and scopes. A caller can only give scopes that it has.
 
-Clients and roles as Taskcluster's documents. Only the response to a creation or a reset has an access token.
-
-Views of roles. A caller can only give scopes that it has.
-
-Views of scopes: expand them, list those of the caller, and authenticate requests for other services.
+Only the response to a creation or a reset has an access token.
 """
 
 from typing import Any
@@ -16,11 +12,9 @@ from django.http import HttpResponse
 
 from ...access.models import Client
 from ...core.errors import Unauthenticated
-from ..auth import commands as clients
-from ..auth import commands as scope_roles
+from ..auth import commands
 from ..auth.commands import ClientSettings
-from ..auth.scopes import expand_scopes_clients as expand_scopes
-from ..auth.scopes import scope_set
+from ..auth.scopes import expand_saved_scopes, scope_set
 from ..auth.signatures import HawkRequest, identify_caller
 from ..models import ScopeRole
 from ..queries.tasks import format_timestamp
@@ -48,7 +42,7 @@ def client_document(row: Client) -> dict[str, Any]:
         "lastRotated": format_timestamp(row.rotated_at),
         "description": row.description,
         "scopes": row.scopes,
-        "expandedScopes": expand_scopes(row.scopes),
+        "expandedScopes": expand_saved_scopes(row.scopes),
         "disabled": row.is_disabled,
         "deleteOnExpiration": row.is_deleted_when_expired,
     }
@@ -73,7 +67,7 @@ def role_document(row: ScopeRole) -> dict[str, Any]:
         "description": row.description,
         "created": format_timestamp(row.created_at),
         "lastModified": format_timestamp(row.updated_at),
-        "expandedScopes": expand_scopes(row.scopes),
+        "expandedScopes": expand_saved_scopes(row.scopes),
     }
 
 
@@ -105,13 +99,13 @@ class ClientOne(TaskclusterView):
     }
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
-        return Json(client_document(clients.find_client(request.params["clientId"])))
+        return Json(client_document(commands.find_client(request.params["clientId"])))
 
     def put(self, request: TaskclusterRequest) -> HttpResponse:
         scopes = request.document.get("scopes", [])
         request.require(scopes=scopes)
         by = request.caller.client_id
-        row, token = clients.create_client(request.params["clientId"], parse_client(request.document, scopes), by)
+        row, token = commands.create_client(request.params["clientId"], parse_client(request.document, scopes), by)
         return Json(client_with_token(row, token))
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
@@ -120,17 +114,17 @@ class ClientOne(TaskclusterView):
             request.require(scopes=added_scopes(scopes, row.scopes))
             return parse_client(request.document, scopes)
 
-        changed = clients.authorize_and_update_client(request.params["clientId"], authorize, request.caller.client_id)
+        changed = commands.authorize_and_update_client(request.params["clientId"], authorize, request.caller.client_id)
         return Json(client_document(changed))
 
     def delete(self, request: TaskclusterRequest) -> HttpResponse:
-        clients.delete_client(request.params["clientId"], request.caller.client_id)
+        commands.delete_client(request.params["clientId"], request.caller.client_id)
         return NoContent()
 
 
 def added_scopes(scopes: list[str], previous: list[str]) -> list[str]:
     """Return the scopes that the previous ones do not satisfy."""
-    previous_scopes = scope_set(expand_scopes(previous))
+    previous_scopes = scope_set(expand_saved_scopes(previous))
     return [scope for scope in scopes if scope not in previous_scopes]
 
 
@@ -140,7 +134,7 @@ class ResetAccessToken(TaskclusterView):
     methods = {"POST": ApiMethod("resetAccessToken", scopes="auth:reset-access-token:<clientId>")}
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
-        return Json(client_with_token(*clients.reset_token(request.params["clientId"], request.caller.client_id)))
+        return Json(client_with_token(*commands.reset_token(request.params["clientId"], request.caller.client_id)))
 
 
 class EnableClient(TaskclusterView):
@@ -149,7 +143,7 @@ class EnableClient(TaskclusterView):
     methods = {"POST": ApiMethod("enableClient", scopes="auth:enable-client:<clientId>")}
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
-        return Json(client_document(clients.set_disabled(request.params["clientId"], False, request.caller.client_id)))
+        return Json(client_document(commands.set_disabled(request.params["clientId"], False, request.caller.client_id)))
 
 
 class DisableClient(TaskclusterView):
@@ -158,7 +152,7 @@ class DisableClient(TaskclusterView):
     methods = {"POST": ApiMethod("disableClient", scopes="auth:disable-client:<clientId>")}
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
-        return Json(client_document(clients.set_disabled(request.params["clientId"], True, request.caller.client_id)))
+        return Json(client_document(commands.set_disabled(request.params["clientId"], True, request.caller.client_id)))
 
 
 def roles_of_page(page: PageOptions):
@@ -209,13 +203,13 @@ class ScopeRoleOne(TaskclusterView):
     }
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
-        return Json(role_document(scope_roles.find_role(request.params["roleId"])))
+        return Json(role_document(commands.find_role(request.params["roleId"])))
 
     def put(self, request: TaskclusterRequest) -> HttpResponse:
         scopes = request.document["scopes"]
-        request.require(scopes=scope_roles.expand_role_scopes(request.params["roleId"], scopes))
+        request.require(scopes=commands.expand_role_scopes(request.params["roleId"], scopes))
         by = request.caller.client_id
-        created = scope_roles.create_role(request.params["roleId"], scopes, request.document["description"], by)
+        created = commands.create_role(request.params["roleId"], scopes, request.document["description"], by)
         return Json(role_document(created))
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
@@ -223,16 +217,16 @@ class ScopeRoleOne(TaskclusterView):
 
         def authorize(row: ScopeRole) -> None:
             added = added_scopes(document["scopes"], row.scopes)
-            request.require(scopes=scope_roles.expand_role_scopes(row.id, added))
+            request.require(scopes=commands.expand_role_scopes(row.id, added))
 
         by = request.caller.client_id
-        changed = scope_roles.update_role(
+        changed = commands.update_role(
             request.params["roleId"], document["scopes"], document["description"], by, authorize=authorize
         )
         return Json(role_document(changed))
 
     def delete(self, request: TaskclusterRequest) -> HttpResponse:
-        scope_roles.delete_role(request.params["roleId"], request.caller.client_id)
+        commands.delete_role(request.params["roleId"], request.caller.client_id)
         return NoContent()
 
 
@@ -242,7 +236,7 @@ class ExpandScopes(TaskclusterView):
     methods = {"POST": ApiMethod("expandScopes", scopes="auth:expand-scopes")}
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
-        return Json({"scopes": expand_scopes(request.document["scopes"])})
+        return Json({"scopes": expand_saved_scopes(request.document["scopes"])})
 
 
 class CurrentScopes(TaskclusterView):
@@ -268,6 +262,11 @@ class AuthenticateHawk(TaskclusterView):
             return Json({"status": "auth-failed", "message": refused.message})
         if caller.signature is None:
             return Json({"status": "no-auth", "scheme": "none", "scopes": list(caller.scope_list)})
-        reply = {"status": "auth-success", "scheme": "hawk", "clientId": caller.client_id}
-        reply |= {"scopes": list(caller.scope_list), "expires": format_timestamp(caller.expires_at or 0)}
-        return Json(reply | ({"hash": caller.signature.hash} if caller.signature.hash else {}))
+        return Json({
+            "status": "auth-success",
+            "scheme": "hawk",
+            "clientId": caller.client_id,
+            "scopes": list(caller.scope_list),
+            "expires": format_timestamp(caller.expires_at or 0),
+            **({"hash": caller.signature.hash} if caller.signature.hash else {}),
+        })  # fmt: skip

@@ -1,20 +1,8 @@
-"""Requests and replies: bodies, errors, identifiers, pages of lists.
+"""Requests and replies of all services: bodies, errors, identifiers, timestamps and pages of lists.
 
-Responses: JSON or no body, with the headers of all responses.
-
-Error responses in Taskcluster's format: a code, a status, and a message with the request (taskcluster §1.1).
-
-Patterns of identifiers in paths, and the query options of methods (taskcluster §1.2, §1.3).
-
-Pagination of lists: `limit` is the page size, `continuationToken` the previous end (taskcluster §1.3).
-
-Parsing of timestamps: RFC 3339 with a time zone, and any number of digits of a second.
-
-The body of a request: JSON, validated by the schema of its method, with defaults for absent members.
-
-The requested part of a content: one range of its bytes (RFC 9110 §14).
-
-Request bodies as files for a storage: read once, in chunks.
+The schema of a method validates the body of its requests and adds defaults. An error has a code, a status, and a
+message with the request (taskcluster §1.1). Identifiers have patterns (taskcluster §1.2), and a page of a list begins
+after its `continuationToken` (taskcluster §1.3). Uploads are read once, in chunks.
 """
 
 import base64
@@ -25,7 +13,7 @@ import re
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple, NoReturn
+from typing import IO, Any, NamedTuple, NoReturn, cast
 from urllib.parse import parse_qsl
 
 import orjson
@@ -484,7 +472,7 @@ class RequestUpload(File):
     """A request body as an uploaded file."""
 
     def __init__(self, body: RequestBodyStream) -> None:
-        super().__init__(body, name="upload")
+        super().__init__(cast(IO[bytes], body), name="upload")
         self.body = body
 
     @property
@@ -502,7 +490,7 @@ def receive_upload(request: HttpRequest, max_bytes: int) -> RequestUpload:
     """
     if request.META.get("HTTP_TRANSFER_ENCODING", "").lower() == "chunked":
         # Django does not read a body without a Content-Length.
-        return RequestUpload(RequestBodyStream(request.environ["wsgi.input"].read, None, max_bytes))
+        return RequestUpload(RequestBodyStream(request.META["wsgi.input"].read, None, max_bytes))
     size = request.META.get("CONTENT_LENGTH") or "0"
     if not (size.isascii() and size.isdigit()):
         raise Invalid("Invalid Content-Length: it must be a number.")

@@ -1,11 +1,4 @@
-"""Views of task queues, and of the same queues under their older names.
-
-Documents of task queues, provisioners and workers.
-
-Views of workers: declare, list and quarantine them.
-
-Views of the server's state.
-"""
+"""The views of queues, provisioners and workers, and of the server's state."""
 
 from collections.abc import Callable
 from importlib.metadata import version
@@ -20,8 +13,8 @@ from ...core.snapshot import NEVER
 from ...runs.models import Attempt
 from ...tasks.models import Queue, Worker
 from ...utils import clock
-from ..commands import rows as standalone_rows
-from ..queries import tasks as standalone_queues
+from ..commands.rows import declare_worker, quarantine
+from ..queries import tasks as queries
 from ..queries.tasks import format_timestamp, queue_facts, recent_attempts, worker_facts
 from .base import PAGE_QUERY_OPTIONS, Json, parse_page, parse_timestamp
 from .tasks import task_document
@@ -123,7 +116,7 @@ class PendingCount(TaskclusterView):
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
         queue = request.params["taskQueueId"]
-        return Json(queue_counts_document(queue, standalone_queues.pending_attempts([queue], clock.now()).count()))
+        return Json(queue_counts_document(queue, queries.pending_attempts([queue], clock.now()).count()))
 
 
 class QueueCounts(TaskclusterView):
@@ -132,7 +125,7 @@ class QueueCounts(TaskclusterView):
     methods = {"GET": ApiMethod("taskQueueCounts", scopes=TASK_QUEUE_COUNTS_SCOPES)}
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
-        [row] = standalone_queues.queue_counts([request.params["taskQueueId"]], clock.now())
+        [row] = queries.queue_counts([request.params["taskQueueId"]], clock.now())
         return Json(queue_counts_document(*row))
 
 
@@ -145,11 +138,7 @@ class QueueCountsBatch(TaskclusterView):
         queues = request.document["taskQueueIds"]
         request.require(ids=queues)
         return Json(
-            {
-                "taskQueueCounts": [
-                    queue_counts_document(*row) for row in standalone_queues.queue_counts(queues, clock.now())
-                ]
-            }
+            {"taskQueueCounts": [queue_counts_document(*row) for row in queries.queue_counts(queues, clock.now())]}
         )
 
 
@@ -160,7 +149,7 @@ class PendingTasks(TaskclusterView):
     known_options = PAGE_QUERY_OPTIONS
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
-        rows = standalone_queues.pending_attempts([request.params["taskQueueId"]], clock.now())
+        rows = queries.pending_attempts([request.params["taskQueueId"]], clock.now())
         return oldest_first_reply(request, rows, "scheduled_at", pending_task_document)
 
 
@@ -171,14 +160,14 @@ class ClaimedTasks(TaskclusterView):
     known_options = PAGE_QUERY_OPTIONS
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
-        rows = standalone_queues.standalone_attempts("LEASED", [request.params["taskQueueId"]])
+        rows = queries.standalone_attempts("LEASED", [request.params["taskQueueId"]])
         return oldest_first_reply(request, rows, "claimed_at", claimed_task_document)
 
 
 def oldest_first_reply(request: TaskclusterRequest, rows, time_field: str, show: Callable) -> HttpResponse:
     """Return a page of attempts in the order of a time."""
     page = parse_page(request.options, int, str)
-    found = standalone_queues.oldest_first(rows, time_field, page.after, page.size + 1)
+    found = queries.oldest_first(rows, time_field, page.after, page.size + 1)
     return Json(page.reply("tasks", found, lambda attempt: [getattr(attempt, time_field), attempt.id], show))
 
 
@@ -198,7 +187,7 @@ class TaskQueueOne(TaskclusterView):
     methods = {"GET": ApiMethod("getTaskQueue", scopes="queue:get-task-queue:<taskQueueId>")}
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
-        return Json(task_queue_document(standalone_queues.find_queue(request.params["taskQueueId"])))
+        return Json(task_queue_document(queries.find_queue(request.params["taskQueueId"])))
 
 
 class ProvisionerList(TaskclusterView):
@@ -209,7 +198,7 @@ class ProvisionerList(TaskclusterView):
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
         page = parse_page(request.options, str)
-        rows = list(standalone_queues.provisioners(page.after)[: page.size + 1])
+        rows = list(queries.provisioners(page.after)[: page.size + 1])
         return Json(page.reply("provisioners", rows, lambda row: row[:1], provisioner_document))
 
 
@@ -220,7 +209,7 @@ class ProvisionerOne(TaskclusterView):
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
         name = request.params["provisionerId"]
-        for row in standalone_queues.provisioners(only=name):
+        for row in queries.provisioners(only=name):
             return Json(provisioner_document(row))
         raise NotFound(f"Provisioner {name} does not exist.")
 
@@ -232,7 +221,7 @@ class WorkerTypeList(TaskclusterView):
     known_options = PAGE_QUERY_OPTIONS
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
-        rows = standalone_queues.queues_of(request.params["provisionerId"])
+        rows = queries.queues_of(request.params["provisionerId"])
         return queue_list_reply(request, rows, "workerTypes", worker_type_document)
 
 
@@ -242,7 +231,7 @@ class WorkerTypeOne(TaskclusterView):
     methods = {"GET": ApiMethod("getWorkerType", scopes="queue:get-worker-type:<provisionerId>/<workerType>")}
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
-        return Json(worker_type_document(standalone_queues.find_queue(queue_in_address(request))))
+        return Json(worker_type_document(queries.find_queue(queue_in_address(request))))
 
 
 def queue_list_reply(request: TaskclusterRequest, rows, name: str, show: Callable) -> HttpResponse:
@@ -267,7 +256,7 @@ class WorkerList(TaskclusterView):
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
         page, now = parse_page(request.options, str, str), clock.now()
-        found = standalone_queues.workers(queue_in_address(request), now)
+        found = queries.workers(queue_in_address(request), now)
         if quarantined := request.options.get("quarantined"):
             is_quarantined = Q(quarantine_until__gt=now)
             found = found.filter(is_quarantined if quarantined == "true" else ~is_quarantined)
@@ -275,7 +264,7 @@ class WorkerList(TaskclusterView):
             group, name = page.after
             found = found.filter(Q(group__gt=group) | Q(group=group, name__gt=name))
         workers = list(found.order_by("group", "name")[: page.size + 1])
-        latest = standalone_queues.latest_of(workers)
+        latest = queries.latest_of(workers)
         return Json(
             page.reply(
                 "workers",
@@ -302,9 +291,7 @@ class WorkerOne(TaskclusterView):
     def put(self, request: TaskclusterRequest) -> HttpResponse:
         until = parse_timestamp(request.document["quarantineUntil"], "quarantineUntil")
         reason = request.document.get("quarantineInfo") or "[unspecified]"
-        standalone_rows.quarantine(
-            queue_in_address(request), *worker_names(request), until, reason, request.caller.client_id
-        )
+        quarantine(queue_in_address(request), *worker_names(request), until, reason, request.caller.client_id)
         return worker_reply(request)
 
 
@@ -316,9 +303,7 @@ class DeclaredWorker(TaskclusterView):
     def put(self, request: TaskclusterRequest) -> HttpResponse:
         request.require(properties=sorted(request.document))
         until = parse_timestamp(request.document["expires"], "expires")
-        return Json(
-            worker_document(standalone_rows.declare_worker(queue_in_address(request), *worker_names(request), until))
-        )
+        return Json(worker_document(declare_worker(queue_in_address(request), *worker_names(request), until)))
 
 
 def worker_names(request: TaskclusterRequest) -> tuple[str, str]:
@@ -328,9 +313,7 @@ def worker_names(request: TaskclusterRequest) -> tuple[str, str]:
 
 def worker_reply(request: TaskclusterRequest) -> HttpResponse:
     """Return the current state of the worker."""
-    return Json(
-        worker_document(standalone_queues.find_worker(queue_in_address(request), *worker_names(request), clock.now()))
-    )
+    return Json(worker_document(queries.find_worker(queue_in_address(request), *worker_names(request), clock.now())))
 
 
 STARTED_AT = monotonic()

@@ -1,7 +1,4 @@
-"""JSON schemas of request bodies, one per method (taskcluster §1.4, §1.5).
-
-Slug ids: a UUID of version 4 in URL-safe base64, as Taskcluster names tasks and groups.
-"""
+"""JSON schemas of request bodies, one per method (taskcluster §1.4, §1.5)."""
 
 from functools import cache
 from itertools import islice
@@ -14,8 +11,7 @@ from ..core.snapshot import EXCEPTIONS
 from ..queries.tasks import PRIORITIES
 
 SLUGID_PATTERN = r"^[A-Za-z0-9_-]{8}[Q-T][A-Za-z0-9_-][CGKOSWaeimquy26-][A-Za-z0-9_-]{10}[AQgw]$"
-
-
+"""A UUID of version 4 in URL-safe base64, as Taskcluster names tasks and groups."""
 MAX_ERRORS = 20
 MAX_TARGET_LENGTH = 65_536
 

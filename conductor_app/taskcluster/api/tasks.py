@@ -1,15 +1,6 @@
-"""Views of tasks: create, read and control them.
+"""The views of tasks, of their attempts, which Taskcluster calls runs, and of task groups."""
 
-Task definitions as requests to the engine, and tasks with their status as Taskcluster's documents.
-
-Responses to claims: the task with temporary credentials for its attempt.
-
-Views of attempts, which Taskcluster calls runs: claim, reclaim and report.
-
-Views of task groups.
-"""
-
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from django.http import HttpResponse
@@ -19,16 +10,12 @@ from ...core.snapshot import Attempt
 from ...db.replica import read_snapshot
 from ...utils import clock
 from ...web.client_views import reply_after, waiting_client
-from ..commands import groups as group_commands
-from ..commands import tasks as claims
-from ..commands import tasks as task_actions
-from ..commands import tasks as task_commands
+from ..commands import groups
+from ..commands import tasks as commands
 from ..commands.rows import find_group
 from ..commands.tasks import PRIORITIZE, ClaimedTask, NewTask, apply_action
-from ..core.snapshot import COMPLETED, FAILED
-from ..core.snapshot import StandaloneTask as ClaimSerializersStandaloneTask
-from ..core.snapshot import StandaloneTask as OneTask
-from ..models import StandaloneTask
+from ..core.snapshot import COMPLETED, FAILED, StandaloneTask
+from ..models import StandaloneTask as StandaloneTaskRow
 from ..queries.tasks import (
     NAMES_OF_PRIORITIES,
     PRIORITIES,
@@ -130,7 +117,7 @@ def definition_document(definition: dict[str, Any], priority: int) -> dict[str, 
     return {**definition, "priority": NAMES_OF_PRIORITIES[priority]}
 
 
-def task_document(row: StandaloneTask) -> dict[str, Any]:
+def task_document(row: StandaloneTaskRow) -> dict[str, Any]:
     """Return the definition of a loaded task."""
     return definition_document(row.definition, row.priority)
 
@@ -140,7 +127,7 @@ def status_reply(standalone: Any) -> dict[str, Any]:
     return {"status": status_document(standalone)}
 
 
-def list_entry(row: StandaloneTask) -> dict[str, Any]:
+def list_entry(row: StandaloneTaskRow) -> dict[str, Any]:
     """Return a task as an entry of a list."""
     return {"status": status_document(row), "task": task_document(row)}
 
@@ -163,16 +150,14 @@ def reclaim_reply(claimed: ClaimedTask) -> dict[str, Any]:
     }
 
 
-def _credentials(
-    standalone: ClaimSerializersStandaloneTask, attempt: Attempt, scopes: list[str], ends_at: int
-) -> dict[str, str]:
+def _credentials(standalone: StandaloneTask, attempt: Attempt, scopes: list[str], ends_at: int) -> Mapping[str, str]:
     run = f"{standalone.id}/{attempt.number}"
     attempt_scopes = [f"queue:{right}:{run}" for right in ("reclaim-task", "resolve-task", "create-artifact")]
     client_id = f"task-client/{run}/on/{attempt.worker}/until/{ends_at // 1000}"
     return task_credentials(client_id, [*attempt_scopes, *scopes], ends_at)
 
 
-def _find_task(rows, task_id: str) -> StandaloneTask:
+def _find_task(rows, task_id: str) -> StandaloneTaskRow:
     found = rows.filter(pk=task_id).first()
     if found is None:
         raise NotFound(f"Task {task_id} does not exist.")
@@ -188,15 +173,13 @@ class TaskDocument(TaskclusterView):
     }
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
-        return Json(task_document(_find_task(StandaloneTask.objects, request.params["taskId"])))
+        return Json(task_document(_find_task(StandaloneTaskRow.objects, request.params["taskId"])))
 
     def put(self, request: TaskclusterRequest) -> HttpResponse:
         document = request.document
         priorities = priorities_at_least(PRIORITIES[document["priority"]])
         request.require(**{**document, **queue_facts(queue_name(document)), "priorities": priorities})
-        return Json(
-            status_reply(task_commands.create_task(parse_task(request.params["taskId"], document, clock.now())))
-        )
+        return Json(status_reply(commands.create_task(parse_task(request.params["taskId"], document, clock.now()))))
 
 
 def priorities_at_least(lowest: int) -> list[str]:
@@ -210,7 +193,7 @@ class TaskStatusOne(TaskclusterView):
     methods = {"GET": ApiMethod("status", scopes="queue:status:<taskId>")}
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
-        return Json(status_reply(task_commands.find_task(request.params["taskId"])))
+        return Json(status_reply(commands.find_task(request.params["taskId"])))
 
 
 class TaskBatch(TaskclusterView):
@@ -221,7 +204,10 @@ class TaskBatch(TaskclusterView):
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
         return _task_list_reply(
-            request, "tasks", StandaloneTask.objects.all(), lambda row: {"taskId": row.id, "task": task_document(row)}
+            request,
+            "tasks",
+            StandaloneTaskRow.objects.all(),
+            lambda row: {"taskId": row.id, "task": task_document(row)},
         )
 
 
@@ -233,7 +219,7 @@ class TaskStatusBatch(TaskclusterView):
 
     @read_snapshot()
     def post(self, request: TaskclusterRequest) -> HttpResponse:
-        rows = StandaloneTask.objects.defer_payloads().with_attempts()
+        rows = StandaloneTaskRow.objects.defer_payloads().with_attempts()
         return _task_list_reply(request, "statuses", rows, lambda row: {"taskId": row.id, **status_reply(row)})
 
 
@@ -255,8 +241,10 @@ class DependentTasks(TaskclusterView):
     @read_snapshot()
     def get(self, request: TaskclusterRequest) -> HttpResponse:
         task_id, page = request.params["taskId"], parse_page(request.options, str)
-        _find_task(StandaloneTask.objects.only("pk"), task_id)
-        rows = StandaloneTask.objects.with_attempts().starting_after(page.after).waiting_for(task_id)[: page.size + 1]
+        _find_task(StandaloneTaskRow.objects.only("pk"), task_id)
+        rows = (
+            StandaloneTaskRow.objects.with_attempts().starting_after(page.after).waiting_for(task_id)[: page.size + 1]
+        )
         reply = page.reply("tasks", list(rows), lambda row: [row.pk], list_entry)
         return Json({"taskId": task_id, **reply})
 
@@ -267,11 +255,11 @@ class TaskActionView(TaskclusterView):
     action: str
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
-        require_task_action(request, task_commands.find_task(request.params["taskId"]))
+        require_task_action(request, commands.find_task(request.params["taskId"]))
         return Json(status_reply(apply_action(self.action, request.params["taskId"], request.caller.client_id)))
 
 
-def require_task_action(request: TaskclusterRequest, standalone: OneTask) -> None:
+def require_task_action(request: TaskclusterRequest, standalone: StandaloneTask) -> None:
     """Raise Forbidden unless the caller may steer this task."""
     request.require(
         schedulerId=standalone.scheduler_id,
@@ -308,7 +296,7 @@ class ChangeTaskPriority(TaskclusterView):
     methods = {"POST": ApiMethod("changeTaskPriority", scopes_of_facts=CHANGE_TASK_PRIORITY_SCOPES)}
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
-        require_task_action(request, task_commands.find_task(request.params["taskId"]))
+        require_task_action(request, commands.find_task(request.params["taskId"]))
         task_id, priority = request.params["taskId"], PRIORITIES[request.document["newPriority"]]
         return Json(status_reply(apply_action(PRIORITIZE, task_id, request.caller.client_id, priority=priority)))
 
@@ -322,8 +310,8 @@ class ClaimWork(TaskclusterView):
         document, queue = request.document, request.params["taskQueueId"]
         group, name = document["workerGroup"], document["workerId"]
         request.require(workerGroup=group, workerId=name)
-        claim = claims.begin_claim(queue, group, name, int(document["tasks"]), waiting_client(request))
-        render = claims.render_delivered(lambda claimed: Json({"tasks": [claim_reply(each) for each in claimed]}))
+        claim = commands.begin_claim(queue, group, name, int(document["tasks"]), waiting_client(request))
+        render = commands.render_delivered(lambda claimed: Json({"tasks": [claim_reply(each) for each in claimed]}))
         return reply_after(request, claim, render)
 
 
@@ -334,9 +322,9 @@ class ClaimTask(TaskclusterView):
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
         document, task_id = request.document, request.params["taskId"]
-        request.require(**document, **queue_facts(task_commands.find_task(task_id).queue))
+        request.require(**document, **queue_facts(commands.find_task(task_id).queue))
         return Json(
-            claim_reply(claims.claim_one(task_id, run_number(request), document["workerGroup"], document["workerId"]))
+            claim_reply(commands.claim_one(task_id, run_number(request), document["workerGroup"], document["workerId"]))
         )
 
 
@@ -346,7 +334,7 @@ class ReclaimTask(TaskclusterView):
     methods = {"POST": ApiMethod("reclaimTask", scopes="queue:reclaim-task:<taskId>/<runId>")}
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
-        return Json(reclaim_reply(task_commands.renew_lease(request.params["taskId"], run_number(request))))
+        return Json(reclaim_reply(commands.renew_lease(request.params["taskId"], run_number(request))))
 
 
 class ReportCompleted(TaskclusterView):
@@ -378,7 +366,7 @@ class ReportException(TaskclusterView):
 
 def resolve_run(request: TaskclusterRequest, reason: str) -> HttpResponse:
     """Resolve a run, and return the status of the task."""
-    return Json(status_reply(task_commands.report_task(request.params["taskId"], run_number(request), reason)))
+    return Json(status_reply(commands.report_task(request.params["taskId"], run_number(request), reason)))
 
 
 def run_number(request: TaskclusterRequest) -> int:
@@ -416,7 +404,7 @@ class SealTaskGroup(TaskclusterView):
     def post(self, request: TaskclusterRequest) -> HttpResponse:
         group = find_group(request.params["taskGroupId"])
         request.require(schedulerId=group.scheduler_id)
-        return Json(group_document(task_actions.seal_group_task_actions(group.id, request.caller.client_id)))
+        return Json(group_document(groups.seal_group(group.id, request.caller.client_id)))
 
 
 class CancelTaskGroup(TaskclusterView):
@@ -431,8 +419,8 @@ class CancelTaskGroup(TaskclusterView):
         if group.sealed_at is None:
             raise Conflict(f"Task group {group.id} is not sealed. Seal it before you cancel it.")
         request.require(schedulerId=group.scheduler_id)
-        ids = group_commands.cancel_group(group.id, request.caller.client_id)
-        size = StandaloneTask.objects.filter(group_id=group.id).count()
+        ids = groups.cancel_group(group.id, request.caller.client_id)
+        size = StandaloneTaskRow.objects.filter(group_id=group.id).count()
         return Json({"taskGroupId": group.id, "taskGroupSize": size, "cancelledCount": len(ids), "taskIds": ids})
 
 
@@ -448,6 +436,6 @@ class TaskGroupPriority(TaskclusterView):
     def post(self, request: TaskclusterRequest) -> HttpResponse:
         found, new_priority = find_group(request.params["taskGroupId"]), request.document["newPriority"]
         request.require(schedulerId=found.scheduler_id)
-        group, ids = group_commands.prioritize_group(found.id, PRIORITIES[new_priority], request.caller.client_id)
+        group, ids = groups.prioritize_group(found.id, PRIORITIES[new_priority], request.caller.client_id)
         facts = {"newPriority": new_priority, "tasksAffected": len(ids), "taskIds": ids}
         return Json({"taskGroupId": group.id, "schedulerId": group.scheduler_id, **facts})

@@ -1,33 +1,28 @@
-"""The caller of a method and the scopes that the method requires.
+"""Base class of views, the callers of methods, and the scopes that they require.
 
-A requirement is a template of a scope expression: `<name>` stands for a parameter, and `{"for": name, "in": list,
-"each": …}` for one expression per item. A method whose parameters are all in its path is authorized before its body is
-read; other methods call `request.require(…)` when they have the facts.
-
-Base class of views. The table `methods` maps each HTTP method to a method of Taskcluster's API.
+The table `methods` of a view maps each HTTP method to a method of Taskcluster's API. A method whose parameters are all
+in its path is authorized before its body is read; other methods call `request.require(…)` when they have the facts. The
+required scopes are templates of expressions: see `auth/scopes.py`.
 """
 
 import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.utils.decorators import classonlymethod
 
 from ...access.quotas import ANONYMOUS, POLLS, SEARCHES, STARTS, Rate, caller_of_client, require_rate
 from ...core.errors import Forbidden
 from ...utils import clock
 from ...web.client_views import ClientView, http_method, render_errors
-from ..auth import scopes
-from ..auth import scopes as clients
-from ..auth import signatures as taskcluster_auth
-from ..auth import signatures as temporary_credentials
+from ..auth import scopes, signatures
 from ..auth.commands import record_client_use
 from ..auth.signatures import Caller
-from . import base as identifier_patterns
-from . import base as request_body
+from . import base
 from .base import Json, NoContent, error_response, read_bytes
 
 ScopeTemplate = str | Mapping[str, Any]
@@ -140,8 +135,8 @@ def authenticate(request: HttpRequest) -> Caller:
         Unauthenticated: when the signature is invalid
         Forbidden: when the client is disabled.
     """
-    caller = taskcluster_auth.authenticate(request, partial(read_bytes, request))
-    if caller.signing_client_id not in ("", clients.ISSUER_CLIENT_ID):
+    caller = signatures.authenticate(request, partial(read_bytes, request))
+    if caller.signing_client_id not in ("", scopes.ISSUER_CLIENT_ID):
         record_client_use(caller.signing_client_id)
     return caller
 
@@ -151,9 +146,9 @@ def quota_caller(caller: Caller) -> str:
 
     The credentials of a task are a caller of their own.
     """
-    if clients.is_access_open():
+    if scopes.is_access_open():
         return ANONYMOUS
-    is_issued_by_client = caller.signing_client_id not in ("", clients.ISSUER_CLIENT_ID)
+    is_issued_by_client = caller.signing_client_id not in ("", scopes.ISSUER_CLIENT_ID)
     return caller_of_client(caller.signing_client_id if is_issued_by_client else caller.client_id)
 
 
@@ -176,9 +171,9 @@ def require_scopes(caller: Caller, template: ScopeTemplate, facts: Mapping[str, 
 
 def task_credentials(client_id: str, granted_scopes: Sequence[str], ends_at: int) -> Mapping[str, str]:
     """Return temporary credentials with these scopes for the worker of an attempt."""
-    key = clients.issuing_keys()[0]
-    return temporary_credentials.issue_credentials(
-        clients.ISSUER_CLIENT_ID, key, client_id, granted_scopes, start=clock.now(), expiry=ends_at
+    key = scopes.issuing_keys()[0]
+    return signatures.issue_credentials(
+        scopes.ISSUER_CLIENT_ID, key, client_id, granted_scopes, start=clock.now(), expiry=ends_at
     )
 
 
@@ -213,12 +208,12 @@ class TaskclusterView(ClientView):
     known_options: tuple[str, ...] = ()
 
     @classonlymethod
-    def as_view(cls, **initkwargs: Any) -> Callable[..., HttpResponse]:
+    def as_view(cls, **initkwargs: Any) -> Callable[..., HttpResponseBase]:
         view = super().as_view(**initkwargs)
         view.csrf_exempt = True  # type: ignore[attr-defined]
         return view
 
-    def dispatch(self, request: TaskclusterRequest, *args: Any, **params: Any) -> HttpResponse:
+    def dispatch(self, request: HttpRequest, *args: Any, **params: Any) -> HttpResponse:
         if request.method == "OPTIONS":
             return _add_request_ids(request, NoContent())
         method = self.methods.get(http_method(request))
@@ -226,8 +221,8 @@ class TaskclusterView(ClientView):
             return not_found(request)
         payload = None
         try:
-            payload = request_body.read_json(request, method.name)
-            reply = self._authorize_and_handle(request, method, params, payload)
+            payload = base.read_json(request, method.name)
+            reply = self._authorize_and_handle(cast(TaskclusterRequest, request), method, params, payload)
             render_errors(reply, lambda error: error_response(error, request, method.name, params, payload))
         except Exception as error:
             reply = error_response(error, request, method.name, params, payload)
@@ -244,9 +239,9 @@ class TaskclusterView(ClientView):
         caller = Caller("anonymous") if method.is_public else authenticate(request)
         if method.scopes is not None:
             require_scopes(caller, method.scopes, params)
-        identifier_patterns.check_params(params)
-        request.options = identifier_patterns.parse_options(request.META.get("QUERY_STRING", ""), self.known_options)
-        request.document = request_body.validate_body(method.name, payload)
+        base.check_params(params)
+        request.options = base.parse_options(request.META.get("QUERY_STRING", ""), self.known_options)
+        request.document = base.validate_body(method.name, payload)
         request.caller, request.params = caller, params
         if method.rate is not None:
             require_rate(quota_caller(caller), method.rate)
@@ -273,7 +268,7 @@ def _add_request_ids(request: HttpRequest, reply: HttpResponse) -> HttpResponse:
     trace = request.META.get("HTTP_X_TASKCLUSTER_TRACE_ID", "")
     reply.headers["x-for-trace-id"] = trace if TRACE_ID_PATTERN.fullmatch(trace) else secrets.token_hex(16)
     reply.headers["x-for-request-id"] = secrets.token_hex(16)
-    if "HTTP_ORIGIN" in request.META and not clients.is_access_open():
+    if "HTTP_ORIGIN" in request.META and not scopes.is_access_open():
         # Signed requests may come from any web page; a server without authentication accepts only its own pages.
         for name, value in CORS_HEADERS.items():
             reply.headers[name] = value

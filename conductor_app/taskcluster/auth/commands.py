@@ -1,8 +1,6 @@
-"""Commands on clients and their access tokens. A token is returned once, to the caller that creates or resets it.
+"""Commands on clients, their access tokens and roles.
 
-Commands on Taskcluster roles, which are sets of scopes.
-
-Maintenance of clients: record their use, delete expired ones, and encrypt their tokens with a new key.
+A token is returned once, to the caller that creates or resets it.
 """
 
 import secrets
@@ -18,25 +16,28 @@ from ...core.errors import Conflict, Forbidden, Invalid, NotFound
 from ...settings import conf
 from ...utils import clock
 from ..models import ScopeRole
-from . import scopes as known_clients
 from .scopes import (
     ALL_SCOPES,
     ANONYMOUS_ROLE_SCOPE,
     ASSUME_PREFIX,
+    ISSUER_CLIENT_ID,
+    MAX_ROLE_ID_LENGTH,
     NEVER_EXPIRES,
     SCOPE_PATTERN,
     assumes_itself,
     decrypt_token,
+    encrypt_token,
     expand_scopes,
     fill_in_star,
+    find_client_key,
+    remember_use,
 )
-from .scopes import MAX_ID_LENGTH as SCOPE_ROLES_MAX_ID_LENGTH
 from .signatures import CLIENT_ID_PATTERN
 
-KIND = "client"
+CLIENT_KIND = "client"
 SAME_REQUEST_MS = 15 * 60 * 1000
 """The period in which a repeated creation request returns the first response, which may have been lost."""
-MAX_ID_LENGTH, MAX_DESCRIPTION_LENGTH = 255, 10_240
+MAX_CLIENT_ID_LENGTH, MAX_DESCRIPTION_LENGTH = 255, 10_240
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +84,12 @@ def create_client(id: str, wanted: ClientSettings, by: str, reason: str = "", to
     """
     check_client(id, wanted)
     token, now = token or new_token(), clock.now()
-    sealed = known_clients.encrypt_token(id, token)
+    sealed = encrypt_token(id, token)
     row = Client(id=id, sealed=sealed, created_at=now, created_by=by[:255], rotated_at=now)
     try:
         with transaction.atomic():
             _save_client(row, wanted, by, now, is_new=True)
-            record_access_change(KIND, id, "create", by, reason, scopes=list(wanted.scopes))
+            record_access_change(CLIENT_KIND, id, "create", by, reason, scopes=list(wanted.scopes))
     except IntegrityError:
         return _existing_client(id, wanted, by)
     return row, token
@@ -101,7 +102,7 @@ def _existing_client(id: str, wanted: ClientSettings, by: str) -> tuple[Client, 
     )  # fmt: skip
     if not is_same or row.updated_at != row.created_at or clock.now() - row.created_at > SAME_REQUEST_MS:
         raise Conflict(f"The client {id} already exists.")
-    return row, known_clients.decrypt_token(id, row.sealed)
+    return row, decrypt_token(id, row.sealed)
 
 
 def update_client(id: str, wanted: ClientSettings, by: str, reason: str = "") -> Client:
@@ -115,7 +116,7 @@ def update_client(id: str, wanted: ClientSettings, by: str, reason: str = "") ->
     with transaction.atomic():
         row = _lock_client(id)
         _save_client(row, wanted, by, clock.now())
-        record_access_change(KIND, id, "change", by, reason, scopes=list(wanted.scopes))
+        record_access_change(CLIENT_KIND, id, "change", by, reason, scopes=list(wanted.scopes))
     return row
 
 
@@ -141,7 +142,7 @@ def set_disabled(id: str, is_disabled: bool, by: str, reason: str = "") -> Clien
         if row.is_disabled != is_disabled:
             row.is_disabled, row.updated_at, row.updated_by = is_disabled, clock.now(), by[:255]
             row.save()
-            record_access_change(KIND, id, "disable" if is_disabled else "enable", by, reason)
+            record_access_change(CLIENT_KIND, id, "disable" if is_disabled else "enable", by, reason)
     return row
 
 
@@ -154,11 +155,11 @@ def reset_token(id: str, by: str, reason: str = "", token: str = "") -> tuple[Cl
     token = token or new_token()
     with transaction.atomic():
         row = _lock_client(id)
-        row.sealed = known_clients.encrypt_token(id, token)
+        row.sealed = encrypt_token(id, token)
         row.rotated_at = row.updated_at = clock.now()
         row.updated_by = by[:255]
         row.save()
-        record_access_change(KIND, id, "reset token", by, reason)
+        record_access_change(CLIENT_KIND, id, "reset token", by, reason)
     return row, token
 
 
@@ -168,7 +169,7 @@ def delete_client(id: str, by: str, reason: str = "") -> None:
         row = Client.objects.filter(pk=id).first()
         if row is not None:
             row.delete()
-            record_access_change(KIND, id, "delete", by, reason)
+            record_access_change(CLIENT_KIND, id, "delete", by, reason)
 
 
 def new_token() -> str:
@@ -195,8 +196,10 @@ def check_client(id: str, wanted: ClientSettings) -> None:
     Raises:
         Invalid: when one of them is invalid.
     """
-    if not CLIENT_ID_PATTERN.fullmatch(id) or len(id) > MAX_ID_LENGTH or id == known_clients.ISSUER_CLIENT_ID:
-        raise Invalid(f"A client id must have 1 to {MAX_ID_LENGTH} letters, digits or !@/:.+|_- (got {id[:300]!r}).")
+    if not CLIENT_ID_PATTERN.fullmatch(id) or len(id) > MAX_CLIENT_ID_LENGTH or id == ISSUER_CLIENT_ID:
+        raise Invalid(
+            f"A client id must have 1 to {MAX_CLIENT_ID_LENGTH} letters, digits or !@/:.+|_- (got {id[:300]!r})."
+        )
     if len(wanted.description) > MAX_DESCRIPTION_LENGTH or "\0" in wanted.description:
         raise Invalid(f"A description must have at most {MAX_DESCRIPTION_LENGTH} characters and no NUL.")
     check_scopes(wanted.scopes)
@@ -215,7 +218,7 @@ def _sort_scopes(scopes: Sequence[str]) -> list[str]:
     return sorted(set(scopes))
 
 
-SCOPE_ROLES_KIND = "scope_role"
+ROLE_KIND = "scope_role"
 
 
 def find_role(id: str) -> ScopeRole:
@@ -248,7 +251,7 @@ def create_role(id: str, scopes: Sequence[str], description: str, by: str, reaso
         now = clock.now()
         row = ScopeRole(id=id, created_at=now, created_by=by[:255])
         _save_role(row, scopes, description, by)
-        record_access_change(SCOPE_ROLES_KIND, id, "create", by, reason, scopes=list(scopes))
+        record_access_change(ROLE_KIND, id, "create", by, reason, scopes=list(scopes))
     return row
 
 
@@ -273,7 +276,7 @@ def update_role(
         row = find_role(id)
         authorize(row)
         _save_role(row, scopes, description, by)
-        record_access_change(SCOPE_ROLES_KIND, id, "change", by, reason, scopes=list(scopes))
+        record_access_change(ROLE_KIND, id, "change", by, reason, scopes=list(scopes))
     return row
 
 
@@ -281,7 +284,7 @@ def delete_role(id: str, by: str, reason: str = "") -> None:
     """Delete a role, if it exists."""
     with transaction.atomic():
         if ScopeRole.objects.filter(pk=id).delete()[0]:
-            record_access_change(SCOPE_ROLES_KIND, id, "delete", by, reason)
+            record_access_change(ROLE_KIND, id, "delete", by, reason)
 
 
 def _lock_access_revision() -> None:
@@ -299,10 +302,8 @@ def check_role(
     Raises:
         Invalid: when one of them is invalid, the role would assume itself, or it expands to too many scopes.
     """
-    if not id or not SCOPE_PATTERN.match(id) or len(id) > SCOPE_ROLES_MAX_ID_LENGTH:
-        raise Invalid(
-            f"A role id must have 1 to {SCOPE_ROLES_MAX_ID_LENGTH} printable ASCII characters (got {id[:300]!r})."
-        )
+    if not id or not SCOPE_PATTERN.match(id) or len(id) > MAX_ROLE_ID_LENGTH:
+        raise Invalid(f"A role id must have 1 to {MAX_ROLE_ID_LENGTH} printable ASCII characters (got {id[:300]!r}).")
     if len(description) > MAX_DESCRIPTION_LENGTH or "\0" in description:
         raise Invalid(f"A description must have at most {MAX_DESCRIPTION_LENGTH} characters and no NUL.")
     check_scopes(scopes)
@@ -332,9 +333,9 @@ NOTED_EVERY_MS = 60 * 60 * 1000
 
 def record_client_use(id: str) -> None:
     """Record the use of a client, at most once per NOTED_EVERY_MS."""
-    holder, now = known_clients.find_client_key(id), clock.now()
+    holder, now = find_client_key(id), clock.now()
     if holder is not None and now - holder.used_at > NOTED_EVERY_MS:
-        known_clients.remember_use(holder, now)
+        remember_use(holder, now)
         Client.objects.filter(pk=id).update(used_at=now)
 
 
@@ -356,7 +357,7 @@ def reencrypt_access_tokens() -> int:
     count = 0
     for row in Client.objects.order_by("id"):
         if not vault.is_current(row.sealed):
-            again = known_clients.encrypt_token(row.id, known_clients.decrypt_token(row.id, row.sealed))
+            again = encrypt_token(row.id, decrypt_token(row.id, row.sealed))
             count += Client.objects.filter(pk=row.id, sealed=row.sealed).update(sealed=again)
     return count
 

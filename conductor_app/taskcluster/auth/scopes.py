@@ -1,15 +1,13 @@
-"""Scopes, roles and clients.
+"""Scopes, their expansion by roles, and the clients that hold them (taskcluster §6.5).
 
-Taskcluster's scopes, and the scope expressions that methods require (taskcluster §6.5).
+Methods require an expression: a scope, `{"AllOf": […]}` or `{"AnyOf": […]}`. In a template, `<name>` stands for a
+parameter, `{"for": name, "in": list, "each": …}` for one expression per item, and `{"if": name, "then": …}` for an
+optional expression.
 
-An expression is a scope, `{"AllOf": […]}` or `{"AnyOf": […]}`. In a template, `<name>` stands for a parameter, `{"for":
-name, "in": list, "each": …}` for one expression per item, and `{"if": name, "then": …}` for an optional expression.
+`assume:<role>` stands for the scopes of the role and of the roles that it assumes in turn. A role id that ends in `*`
+matches every `assume:` with that prefix. `<..>` in its scopes stands for the rest.
 
-Expansion of scopes: `assume:<role>` stands for the scopes of the role and of the roles that it assumes in turn.
-
-A role id that ends in `*` matches every `assume:` with that prefix. `<..>` in its scopes stands for the rest.
-
-Taskcluster's clients and roles, cached per process until access changes (see permission_cache.py).
+Clients and roles are cached per process until access changes: see `access.permissions`.
 """
 
 import logging
@@ -18,7 +16,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ...access import permissions as permission_cache
+from ...access import permissions
 from ...access import secrets as vault
 from ...access.models import Client
 from ...access.permissions import NamePatterns, name_patterns
@@ -109,7 +107,7 @@ def drop_covered(scopes: Iterable[str]) -> list[str]:
 
 ASSUME_PREFIX = "assume:"
 STAR_PLACEHOLDER = "<..>"
-MAX_ID_LENGTH = 512
+MAX_ROLE_ID_LENGTH = 512
 MAX_EXPANDED_SCOPES = 10_000
 """A few roles can double the number of scopes with each level."""
 ScopesByRole = Mapping[str, Sequence[str]]
@@ -156,7 +154,7 @@ def _assumed_roles(assumed: str, roles: ScopesByRole) -> list[str]:
     """
     if assumed.endswith("*"):
         return [role for role in roles if _star_value(assumed, role) is not None]
-    prefixes = (f"{assumed[:length]}*" for length in range(min(len(assumed), MAX_ID_LENGTH) + 1))
+    prefixes = (f"{assumed[:length]}*" for length in range(min(len(assumed), MAX_ROLE_ID_LENGTH) + 1))
     return [role for role in (assumed, *prefixes) if role in roles]
 
 
@@ -258,7 +256,7 @@ def is_access_open() -> bool:
     return conf.api_access == "open" and not _read_once("any", Client.objects.exists)
 
 
-def expand_scopes_clients(scopes: Iterable[str]) -> list[str]:
+def expand_saved_scopes(scopes: Iterable[str]) -> list[str]:
     """Return the scopes with those of all roles that they assume."""
     roles = _read_once("roles", lambda: dict(ScopeRole.objects.values_list("id", "scopes")))
     return expand_scopes(scopes, roles)
@@ -266,9 +264,7 @@ def expand_scopes_clients(scopes: Iterable[str]) -> list[str]:
 
 def effective_scopes(scopes: Sequence[str]) -> ScopeSet:
     """Return the scopes with those that they imply and those of all callers."""
-    return _read_once(
-        ("held", *scopes), lambda: _build_scope_set(expand_scopes_clients([*scopes, ANONYMOUS_ROLE_SCOPE]))
-    )
+    return _read_once(("held", *scopes), lambda: _build_scope_set(expand_saved_scopes([*scopes, ANONYMOUS_ROLE_SCOPE])))
 
 
 def _build_scope_set(scope_list: list[str]) -> ScopeSet:
@@ -313,7 +309,7 @@ def _read_client_key(client_id: str) -> ClientKey | None:
 
 def _read_once(name: Hashable, read: Callable[[], Any]) -> Any:
     """Return the cached value of this name, or read it. A change of access clears the cache."""
-    cached = permission_cache.current_cache().clients
+    cached = permissions.current_cache().clients
     value = cached.get(name, NOT_CACHED)
     if value is NOT_CACHED:
         if len(cached) >= MAX_CACHED:
@@ -324,4 +320,4 @@ def _read_once(name: Hashable, read: Callable[[], Any]) -> Any:
 
 def remember_use(client_key: ClientKey, now: int) -> None:
     """Remember that this process has recorded the use of the client, so that it is not recorded again soon."""
-    permission_cache.current_cache().clients["client", client_key.id] = replace(client_key, used_at=now)
+    permissions.current_cache().clients["client", client_key.id] = replace(client_key, used_at=now)

@@ -1,15 +1,10 @@
 """Authentication by signatures and temporary credentials.
 
-Hawk: requests signed with a shared key, in a header or in the URL (taskcluster §6.1, §6.4).
+Hawk signs requests with a shared key, in a header or in the URL (taskcluster §6.1, §6.4). The signature covers the URL
+byte for byte as the client sent it; a decoded URL cannot be verified.
 
-The signature covers the URL byte for byte as the client sent it; a decoded URL cannot be verified.
-
-Temporary credentials: a certificate, signed with its issuer's key, grants scopes for a limited time.
-
-The key of the credentials is derived from the issuer's key and the certificate's seed, so nothing is stored
-(taskcluster §6.3).
-
-Authentication of callers of the Taskcluster API by a signature in a header or in the URL.
+Temporary credentials are a certificate, signed with its issuer's key, that grants scopes for a limited time. Their key
+is derived from the issuer's key and the certificate's seed, so nothing is stored (taskcluster §6.3).
 """
 
 import base64
@@ -27,12 +22,20 @@ import orjson
 from django.http import HttpRequest
 from django.http.request import split_domain_port
 
-from ...access import authentication as cross_site
+from ...access import authentication
 from ...access.permissions import NO_PATTERNS, NamePatterns
 from ...core.errors import Unauthenticated
 from ...utils import clock
-from . import scopes as clients
-from .scopes import ALL_SCOPES, SCOPE_PATTERN, scope_set
+from .scopes import (
+    ALL_SCOPES,
+    SCOPE_PATTERN,
+    ClientKey,
+    effective_scopes,
+    find_client_key,
+    find_issuer_key,
+    is_access_open,
+    scope_set,
+)
 
 MAX_SKEW_SECONDS = 15 * 60
 HEADER, BEWIT, PAYLOAD = "hawk.1.header", "hawk.1.bewit", "hawk.1.payload"
@@ -143,9 +146,10 @@ def verify_payload(signature: HawkSignature, content_type: str, body: bytes) -> 
 def compute_mac(signature: HawkSignature, request: HawkRequest, key: str) -> str:
     """Return the signature of a request with a key."""
     method = "GET" if signature.kind == BEWIT else request.method.upper()
-    lines = (signature.kind, signature.ts, signature.nonce, method, request.resource, request.host.lower(),
-        request.port,
-             signature.hash, signature.ext)  # fmt: skip
+    lines = (
+        signature.kind, signature.ts, signature.nonce, method, request.resource, request.host.lower(), request.port,
+        signature.hash, signature.ext,
+    )  # fmt: skip
     text = "".join(f"{line}\n" for line in lines)
     return base64.b64encode(hmac_sha256(key, text)).decode()
 
@@ -270,8 +274,10 @@ def verify_certificate(certificate: Certificate, client_id: str, keys: Sequence[
 def sign_certificate(certificate: Certificate, client_id: str, key: str) -> str:
     """Return the signature of a certificate with an issuer's key."""
     issuer_lines = [f"clientId:{client_id}", f"issuer:{certificate.issuer}"] if certificate.issuer else []
-    lines = ["version:1", *issuer_lines, f"seed:{certificate.seed}", f"start:{certificate.start}",
-             f"expiry:{certificate.expiry}", "scopes:", *certificate.scopes]  # fmt: skip
+    lines = [
+        "version:1", *issuer_lines, f"seed:{certificate.seed}", f"start:{certificate.start}",
+        f"expiry:{certificate.expiry}", "scopes:", *certificate.scopes,
+    ]  # fmt: skip
     return base64.b64encode(hmac_sha256(key, "\n".join(lines))).decode()
 
 
@@ -285,8 +291,10 @@ def issue_credentials(
 ) -> Mapping[str, str]:
     """Return named temporary credentials in the format of Taskcluster's clients."""
     blank = Certificate(tuple(scopes), start, expiry, secrets.token_urlsafe(33), "", issuer)
-    certificate = {"version": 1, "scopes": list(scopes), "start": start, "expiry": expiry, "seed": blank.seed,
-                   "signature": sign_certificate(blank, name, key), "issuer": issuer}  # fmt: skip
+    certificate = {
+        "version": 1, "scopes": list(scopes), "start": start, "expiry": expiry, "seed": blank.seed,
+        "signature": sign_certificate(blank, name, key), "issuer": issuer,
+    }  # fmt: skip
     return {
         "clientId": name,
         "accessToken": temporary_key(blank, key),
@@ -325,8 +333,8 @@ def authenticate(request: HttpRequest, body: Callable[[], bytes]) -> Caller:
         Unauthenticated: when the signature is invalid
         Forbidden: when a page of another site sends the request.
     """
-    if clients.is_access_open():
-        cross_site.reject_cross_site_requests(request)
+    if is_access_open():
+        authentication.reject_cross_site_requests(request)
         return OPEN_ACCESS_CALLER
     caller = identify_caller(signed_request_of(request), request.META.get("HTTP_AUTHORIZATION", ""))
     if caller.signature is not None and caller.signature.hash:
@@ -358,9 +366,7 @@ def identify_caller(hawk_request: HawkRequest, authorization: str) -> Caller:
 def _find_signer(signature: HawkSignature, hawk_request: HawkRequest) -> Caller:
     certificate, authorized = read_ext(signature.ext)
     issuer = (
-        clients.find_issuer_key(certificate.issuer)
-        if certificate and certificate.issuer
-        else clients.find_client_key(signature.id)
+        find_issuer_key(certificate.issuer) if certificate and certificate.issuer else find_client_key(signature.id)
     )
     if issuer is None or not CLIENT_ID_PATTERN.fullmatch(signature.id):
         raise Unauthenticated(UNKNOWN_CLIENT)
@@ -375,17 +381,17 @@ def _find_signer(signature: HawkSignature, hawk_request: HawkRequest) -> Caller:
     if certificate is not None:
         creation_scopes = [f"auth:create-client:{signature.id}"] if certificate.issuer else []
         _require_subset(
-            clients.effective_scopes(issuer.scopes).names,
+            effective_scopes(issuer.scopes).names,
             [*creation_scopes, *scopes],
             "The issuer of the certificate does not hold",
         )
     if authorized is not None:
-        _require_subset(clients.effective_scopes(scopes).names, authorized, "The client does not hold the authorized")
+        _require_subset(effective_scopes(scopes).names, authorized, "The client does not hold the authorized")
         scopes = authorized
     return _build_caller(signature.id, scopes, expires_at, signature, issuer.id)
 
 
-def _require_active(client: clients.ClientKey) -> None:
+def _require_active(client: ClientKey) -> None:
     if client.is_disabled:
         raise Unauthenticated(f"The client {client.id} is disabled.")
     if client.expires_at <= clock.now():
@@ -399,7 +405,7 @@ def _require_subset(names: NamePatterns, required: Iterable[str], validation_err
 
 
 def _build_caller(client_id: str, scopes: Sequence[str], *rest: Any) -> Caller:
-    effective = clients.effective_scopes(scopes)
+    effective = effective_scopes(scopes)
     return Caller(client_id, effective.names, effective.scope_list, *rest)
 
 

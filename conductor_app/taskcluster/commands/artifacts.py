@@ -1,14 +1,7 @@
-"""Commands on artifacts and their content, and the deletion of expired rows.
+"""Commands on artifacts and their content, and the deletion of expired tasks and groups.
 
-Artifacts of the type object, whose content is uploaded through the Object service with its hashes.
-
-Commands on the entries of artifacts: create, finish and expire.
-
-Content of artifacts: uploaded and downloaded in chunks, and stored in blob storage.
-
-Pages of text artifacts, from the end, for the admin pages.
-
-Deletion of expired standalone tasks, task groups, queues and workers.
+Content is uploaded and downloaded in chunks. The content of artifacts of the type object is uploaded through the Object
+service, with its hashes. The admin pages read text artifacts in pages, from the end.
 """
 
 import base64
@@ -26,22 +19,20 @@ from ... import notifications
 from ...core.errors import Conflict, Invalid, NotFound
 from ...failures.models import Failure
 from ...payloads import blob_storage
-from ...payloads import store as stored_payloads
-from ...payloads.commands import delete_expired_payloads, release_content, save_content, storage_errors
+from ...payloads.commands import release_content, save_content, storage_errors
+from ...payloads.store import set_expiry
 from ...runs.store.batch import StatementBatch
 from ...settings import conf
 from ...tasks.models import Queue, Worker
 from ...utils import clock
 from .. import store
-from .. import store as standalone_tasks
-from ..core import decisions as core
+from ..core import decisions
 from ..core.decisions import LINK, OBJECT, S3, ArtifactValue
 from ..core.snapshot import PublishMessage, StandaloneTask
 from ..models import Artifact, GroupWatch, PendingApproval, TaskGroup
-from ..models import Artifact as Row
-from ..models import StandaloneTask as ExpiryStandaloneTask
+from ..models import StandaloneTask as StandaloneTaskRow
 from ..queries.tasks import format_timestamp
-from .rows import ARTIFACT_CREATED, PUBLISHERS, pulse_message
+from .pulse import ARTIFACT_CREATED, PUBLISHERS, pulse_message
 
 Hashes = Mapping[str, str]
 Key = tuple[str, int, str]
@@ -116,7 +107,7 @@ def _record_hashes(row: Artifact, hashes: Hashes, **facts: bool) -> None:
     row.save(update_fields=["details"])
 
 
-def create(task_id: str, number: int, name: str, new: ArtifactValue) -> Row:
+def create(task_id: str, number: int, name: str, new: ArtifactValue) -> Artifact:
     """Create an artifact. A repeated request updates it.
 
     Raises:
@@ -127,14 +118,14 @@ def create(task_id: str, number: int, name: str, new: ArtifactValue) -> Row:
         raise Invalid("This server stores no artifacts: PAYLOAD_STORAGE is not set.")
     with transaction.atomic():
         standalone, now = _lock_task(task_id), clock.now()
-        core.require_writable_attempt(standalone, number, new.expires_at, now)
-        row = Row.objects.of(task_id, number).filter(name=name).first()
+        decisions.require_writable_attempt(standalone, number, new.expires_at, now)
+        row = Artifact.objects.of(task_id, number).filter(name=name).first()
         if row is None:
-            row = Row(task_id=task_id, number=number, name=name, created_at=now, is_present=new.kind != OBJECT)
+            row = Artifact(task_id=task_id, number=number, name=name, created_at=now, is_present=new.kind != OBJECT)
             if new.kind == OBJECT:
                 row.details = new_upload(standalone.project_id)
         else:
-            new = core.replace_artifact(to_artifact(row), new)
+            new = decisions.replace_artifact(to_artifact(row), new)
         _save_artifact(row, new)
         if new.kind not in (S3, OBJECT):
             publish_artifact_message(standalone, row, now)
@@ -143,33 +134,33 @@ def create(task_id: str, number: int, name: str, new: ArtifactValue) -> Row:
 
 def _lock_task(task_id: str) -> StandaloneTask:
     try:
-        return standalone_tasks.load_for_update(task_id)
+        return store.load_for_update(task_id)
     except NotFound as missing:
         # Invalid instead of NotFound: the URL exists, its task id is wrong.
         raise Invalid(missing.message) from None
 
 
-def _save_artifact(row: Row, new: ArtifactValue) -> None:
+def _save_artifact(row: Artifact, new: ArtifactValue) -> None:
     row.kind, row.content_type, row.expires_at = new.kind, new.content_type, new.expires_at
     row.details = {**row.details, **new.details} if row.kind == OBJECT else dict(new.details)
     row.content_length = new.content_length
     row.save()
     if row.path:
-        stored_payloads.set_expiry([row.path], content_deleted_at(row))
+        set_expiry([row.path], content_deleted_at(row))
 
 
-def to_artifact(row: Row) -> ArtifactValue:
+def to_artifact(row: Artifact) -> ArtifactValue:
     """Return the artifact of a row."""
     return ArtifactValue(row.kind, row.content_type, row.expires_at, row.details, row.content_length)
 
 
-def find(task_id: str, number: int, name: str) -> Row:
+def find(task_id: str, number: int, name: str) -> Artifact:
     """Return an artifact, with or without content.
 
     Raises:
         NotFound: when there is no such artifact.
     """
-    row = Row.objects.of(task_id, number).filter(name=name).first()
+    row = Artifact.objects.of(task_id, number).filter(name=name).first()
     if row is None:
         raise NotFound(f"Run {number} of task {task_id} has no artifact {name}.")
     return row
@@ -192,43 +183,41 @@ def finish(task_id: str, number: int, name: str, upload_id: str) -> None:
             raise Invalid(f"The upload of artifact {name} is not finished.")
         row.is_present = True
         row.save(update_fields=["is_present"])
-        publish_artifact_message(standalone_tasks.load_for_update(task_id), row, clock.now())
+        publish_artifact_message(store.load_for_update(task_id), row, clock.now())
 
 
-def publish_artifact_message(standalone: StandaloneTask, row: Row, now: int) -> None:
+def publish_artifact_message(standalone: StandaloneTask, row: Artifact, now: int) -> None:
     """Save the Pulse message about a new artifact."""
     effect = PublishMessage(ARTIFACT_CREATED, row.number, {"artifact": artifact_document(row)})
     writes = StatementBatch()
-    standalone_tasks.insert_pulse_messages(
-        writes, [pulse_message(standalone, ARTIFACT_CREATED, effect, now)], repeats=True
-    )
+    store.insert_pulse_messages(writes, [pulse_message(standalone, ARTIFACT_CREATED, effect, now)], repeats=True)
     writes.send()
     if conf.taskcluster_amqp_url:
         transaction.on_commit(partial(notifications.announce, [PUBLISHERS]))
 
 
-def artifact_document(row: Row) -> dict[str, Any]:
+def artifact_document(row: Artifact) -> dict[str, Any]:
     """Return an artifact as clients and Pulse messages show it."""
     length = {} if row.content_length is None else {"contentLength": row.content_length}
     facts = {"storageType": row.kind, "name": row.name, "expires": format_timestamp(row.expires_at)}
     return {**facts, "contentType": row.content_type, **length}
 
 
-def content_deleted_at(row: Row) -> int:
+def content_deleted_at(row: Artifact) -> int:
     """Return the time at which the content of an artifact is deleted: with its task, if both expire together."""
     return row.expires_at + conf.taskcluster_expiration_delay * 1000
 
 
-def expire(limit: int) -> int:
-    """Delete expired artifacts and unused content, in batches of `limit`. Returns the number of artifacts."""
+def delete_expired_artifacts(limit: int) -> int:
+    """Delete expired artifacts, in batches of `limit`. Returns how many. Their content expires at the same time."""
     expired, count = limit, 0
     while expired == limit:
         before = clock.now() - conf.taskcluster_expiration_delay * 1000
-        ids = Row.objects.filter(expires_at__lte=before).order_by("expires_at").values_list("pk", flat=True)[:limit]
-        expired, _ = Row.objects.filter(pk__in=list(ids)).delete()
+        ids = (
+            Artifact.objects.filter(expires_at__lte=before).order_by("expires_at").values_list("pk", flat=True)[:limit]
+        )
+        expired, _ = Artifact.objects.filter(pk__in=list(ids)).delete()
         count += expired
-    while delete_expired_payloads(limit) == limit:
-        pass
     return count
 
 
@@ -376,7 +365,7 @@ def delete_expired_tasks(limit: int) -> int:
     """
     before = clock.now() - conf.taskcluster_expiration_delay * 1000
     ids = list(
-        ExpiryStandaloneTask.objects.filter(expires_at__lt=before)
+        StandaloneTaskRow.objects.filter(expires_at__lt=before)
         .order_by("expires_at")
         .values_list("pk", flat=True)[:limit]
     )
@@ -394,7 +383,7 @@ def delete_task(task_id: str) -> None:
     """Delete a task with its attempts, dependencies and messages."""
     with transaction.atomic():
         # Concurrent changes finish before the lock is granted, so that they leave no orphaned rows.
-        standalone_tasks.lock_row(task_id)
+        store.lock_row(task_id)
         Failure.objects.filter(task_id=task_id).exclude(task_id="").delete()
         store.delete_standalone_task(task_id)
 

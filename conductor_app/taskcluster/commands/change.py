@@ -1,10 +1,6 @@
-"""Change a standalone task, and the consequences of its resolution.
+"""Change a standalone task: lock it, apply a command, and save it with what follows from its resolution.
 
-Consequences of the resolution of a standalone task: Pulse messages about its group, and messages to dependents.
-
-Change a standalone task: lock it, apply a command, decide what follows, and save it.
-
-Handler of the message that a standalone task is resolved: it updates the tasks that depend on it.
+A resolution is announced to the dependent tasks, and to the group if it was the last one.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,17 +13,16 @@ from ...core.errors import NotFound
 from ...core.reports import EVENTS
 from ...core.states import PENDING
 from ...runs.commands.messages import deliver_after_commit
-from ...runs.models import Message
-from ...runs.store import due as outbox_messages
+from ...runs.models import OVERDUE_TASK, Message
+from ...runs.store import due
 from ...runs.store.batch import StatementBatch, repeat_while_stale
+from ...runs.store.overdue import handle_each, put_off_timers
 from ...tasks import throughput
 from ...tasks.commands.pollers import standalone_queue
 from ...telemetry.log_context import log_context
 from ...telemetry.metrics import ATTEMPTS_ENDED
 from ...utils import clock
-from .. import store as dependencies
-from .. import store as standalone_tasks
-from .. import store as task_groups
+from .. import store
 from ..core.decisions import Command, apply_command, no_command, satisfy_dependency
 from ..core.snapshot import (
     Effect,
@@ -37,7 +32,7 @@ from ..core.snapshot import (
     TransitionStandaloneAttempt,
 )
 from ..store import NewPulseMessage
-from .rows import PUBLISHERS, group_message, pulse_messages_of
+from .pulse import PUBLISHERS, group_message, pulse_messages_of
 
 GROUP_RESOLVED = "task-group-resolved"
 
@@ -52,23 +47,23 @@ def publish_group_resolved(
     if not _resolutions(effects):
         return []
     if before.group_has_unresolved:
-        task_groups.insert_check_message(writes, before.group_id, now)
+        store.insert_check_message(writes, before.group_id, now)
         return []
     return _publish_resolved(writes, before.group_id, now)
 
 
 def _publish_resolved(writes: StatementBatch, group_id: str, now: int) -> list[NewPulseMessage]:
-    task_groups.delete_check_messages(writes, group_id)
-    group = task_groups.load_group(group_id)
+    store.delete_check_messages(writes, group_id)
+    group = store.load_group(group_id)
     return [group_message(group, GROUP_RESOLVED, now)] if group is not None else []
 
 
 def handle_group_check(message: Message) -> None:
     """Publish that a group is resolved, if it is: its last tasks were resolved concurrently."""
     with transaction.atomic():
-        if outbox_messages.consume(message.pk) and task_groups.is_resolved(message.to):
+        if due.consume(message.pk) and store.is_resolved(message.to):
             writes = StatementBatch()
-            standalone_tasks.insert_pulse_messages(writes, _publish_resolved(writes, message.to, clock.now()))
+            store.insert_pulse_messages(writes, _publish_resolved(writes, message.to, clock.now()))
             writes.send()
 
 
@@ -76,7 +71,7 @@ def enqueue_resolution(before: StandaloneTask, effects: Iterable[Effect]) -> Non
     """Enqueue the message to the tasks that depend on a resolved task. It is delivered after the commit."""
     if before.is_awaited and (resolutions := _resolutions(effects)):
         now = clock.now()
-        ids = [dependencies.insert_resolved_message(before.id, {"reason": each.reason}, now) for each in resolutions]
+        ids = [store.insert_resolved_message(before.id, {"reason": each.reason}, now) for each in resolutions]
         transaction.on_commit(partial(deliver_after_commit, tuple(ids)))
 
 
@@ -101,7 +96,7 @@ def change_task(task_id: str, command: Command, *, required_id: str = "") -> Sta
 def _try_once(task_id: str, command: Command, required_id: str) -> StandaloneTask:
     with transaction.atomic():
         now = clock.now()
-        before = standalone_tasks.load_for_update(task_id, required_id)
+        before = store.load_for_update(task_id, required_id)
         effects, after = apply_command(before, command, now)
         if effects:
             save_decision(StatementBatch(), before, effects, after, now)
@@ -124,7 +119,7 @@ def save_decision(
         *pulse_messages_of(before, effects, now),
         *publish_group_resolved(writes, before, effects, now),
     ]
-    standalone_tasks.save_task(writes, before, effects, after, notices, now, is_new)
+    store.save_task(writes, before, effects, after, notices, now, is_new)
     enqueue_resolution(before, effects)
     transaction.on_commit(partial(_count_decision, before, effects))
     queues = [standalone_queue(after.queue)] if after.attempt is not None and after.attempt.status == PENDING else []
@@ -146,7 +141,7 @@ def _count_decision(before: StandaloneTask, effects: Iterable[Effect]) -> None:
             attempt = standalone.attempts[-1]
             throughput.record_outcome(attempt, effect.event, attempt.worker, now)
             if effect.event in OUTCOMES:
-                ATTEMPTS_ENDED.count(standalone_tasks.STANDALONE, OUTCOMES[effect.event])
+                ATTEMPTS_ENDED.count(store.STANDALONE, OUTCOMES[effect.event])
         standalone = effect.after(standalone)
     throughput.write_if_due()
 
@@ -161,6 +156,16 @@ def wake_task(task_id: str) -> StandaloneTask:
     return change_task(task_id, no_command)
 
 
+def pass_deadlines(limit: int) -> int:
+    """Resolve the tasks whose deadline has passed. Returns how many."""
+    return handle_each(due.due_standalone_tasks(clock.now(), limit), wake_task, _put_off)
+
+
+def _put_off(task_id: str, error: str) -> None:
+    with transaction.atomic():
+        put_off_timers(OVERDUE_TASK, task_id, error, clock.now())
+
+
 PAGE = 50
 """Dependent tasks that one delivery updates. The sweep continues with the others, so that no caller waits for all."""
 
@@ -168,13 +173,13 @@ PAGE = 50
 def handle_dependency_resolved(message: Message) -> None:
     """Satisfy the dependency in one page of the tasks that wait for it."""
     completed = message.facts["reason"] == "completed"
-    page = dependencies.dependents_of(message.to, completed, PAGE)
+    page = store.dependents_of(message.to, completed, PAGE)
     for task_id in page:
         try:
             change_task(task_id, satisfy_dependency(message.to), required_id=message.to)
         except NotFound:
             continue
     if len(page) == PAGE:
-        outbox_messages.update_messages([message.pk], due_at=clock.now(), tries=0)
+        due.update_messages([message.pk], due_at=clock.now(), tries=0)
     else:
-        outbox_messages.consume(message.pk)
+        due.consume(message.pk)

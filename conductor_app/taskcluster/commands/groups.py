@@ -1,14 +1,8 @@
-"""Commands on task groups: bulk actions, approvals, watches.
+"""Commands on task groups: actions on many tasks, their approval, and watches.
 
-Actions on many tasks of a group: a preview, and the execution of each task by its own message.
-
-Commands on all tasks of a group. A few tasks are changed within the request, many by messages.
-
-Approval of actions on many tasks of a group by a second person, if it has at least `conf.bulk_approval_from` tasks.
-
-Only actions on the admin pages need approval. Calls of API clients are authorized by their scopes alone.
-
-Watches of task groups: one email, sent through the outbox, when a group is resolved or has its first failure.
+A few tasks are changed within the request, many by one message each. On the admin pages, an action on at least
+`conf.bulk_approval_from` tasks needs the approval of a second person; calls of API clients are authorized by their
+scopes alone. A watch sends one email, through the outbox, when a group is resolved or has its first failure.
 """
 
 import secrets
@@ -29,24 +23,22 @@ from ...core.snapshot import Attempt
 from ...core.states import ACTIVE, ATTEMPT
 from ...runs.commands.messages import deliver_after_commit
 from ...runs.models import ALERT, PUBLISH, Message
-from ...runs.store import due as outbox_messages
+from ...runs.store import due
 from ...runs.store.overdue import handle_each
 from ...settings import conf
 from ...utils import clock
-from .. import store as standalone_tasks
-from ..core import decisions as commands
+from .. import store
+from ..core import decisions
 from ..core.decisions import Command
 from ..core.snapshot import Effect, PublishMessage, StandaloneTask
-from ..core.snapshot import StandaloneTask as Core
 from ..models import GroupWatch, PendingApproval, TaskGroup
-from ..models import StandaloneTask as GroupCommandsStandaloneTask
-from ..models import StandaloneTask as WatchesStandaloneTask
+from ..models import StandaloneTask as StandaloneTaskRow
 from ..queries.groups import GroupMember
 from ..queries.tasks import NAMES_OF_PRIORITIES
-from . import rows as standalone_rows
 from .change import change_task
+from .pulse import publish_group_message
 from .rows import find_group
-from .tasks import PRIORITIZE, apply_action, parse_command, publish_group_message
+from .tasks import PRIORITIZE, apply_action, parse_command
 
 BULK_ACTION_SUBJECT = "asked"
 """The subject of the messages that apply an action to a task."""
@@ -140,7 +132,7 @@ def enqueue_bulk_action(
         for place, id in enumerate(task_ids)
     ]
     with transaction.atomic():
-        sent = outbox_messages.send_all(messages)
+        sent = due.send_all(messages)
         record_bulk_action(group_id, task_ids, verb, by, reason, priority)
         transaction.on_commit(partial(deliver_after_commit, tuple(message.pk for message in sent[:AT_ONCE])))
 
@@ -163,11 +155,26 @@ def handle_bulk_action(message: Message) -> None:
     facts = message.facts
     with transaction.atomic():
         # Lock the task before its message, in the same order as the deletion of a task.
-        standalone_tasks.lock_row(message.to)
-        if outbox_messages.consume(message.pk):
+        store.lock_row(message.to)
+        if due.consume(message.pk):
             apply_action(
                 facts["verb"], message.to, facts["by"], facts["reason"], facts["priority"], asked_at=message.sent_at
             )
+
+
+def seal_group(group_id: str, by: str, reason: str = "") -> TaskGroup:
+    """Seal a group: it accepts no more tasks. A repeated seal keeps the first time.
+
+    Raises:
+        NotFound: when there is no such group.
+    """
+    with transaction.atomic():
+        now = clock.now()
+        TaskGroup.objects.filter(pk=group_id, sealed_at=None).update(sealed_at=now)
+        group = find_group(group_id)
+        publish_group_message(group, "task-group-sealed", now)
+        audit.record("task_group", group_id, "seal", by, reason=reason)
+    return group
 
 
 WAITED_FOR = 50
@@ -181,13 +188,13 @@ def cancel_group(id: str, by: str) -> list[str]:
         NotFound: when there is no such group.
         Conflict: when the group is not sealed.
     """
-    if standalone_rows.find_group(id).sealed_at is None:
+    if find_group(id).sealed_at is None:
         raise Conflict(f"Task group {id} is not sealed. Seal it first.")
     now = clock.now()
-    is_open = GroupCommandsStandaloneTask.objects.filter(
+    is_open = StandaloneTaskRow.objects.filter(
         group_id=id, deadline_at__gte=now, task__status__in=("BLOCKED", "ACTIVE")
     )
-    return _apply_to_all(id, is_open, commands.cancel_if_open, "cancel", by)
+    return _apply_to_all(id, is_open, decisions.cancel_if_open, "cancel", by)
 
 
 def prioritize_group(id: str, priority: int, by: str) -> tuple[TaskGroup, list[str]]:
@@ -196,11 +203,11 @@ def prioritize_group(id: str, priority: int, by: str) -> tuple[TaskGroup, list[s
     Raises:
         NotFound: when there is no such group.
     """
-    group, now = standalone_rows.find_group(id), clock.now()
-    unresolved = GroupCommandsStandaloneTask.objects.filter(
-        group_id=id, ever_resolved=False, deadline_at__gte=now
-    ).exclude(priority=priority)
-    ids = _apply_to_all(id, unresolved, commands.prioritize(priority), PRIORITIZE, by, priority)
+    group, now = find_group(id), clock.now()
+    unresolved = StandaloneTaskRow.objects.filter(group_id=id, ever_resolved=False, deadline_at__gte=now).exclude(
+        priority=priority
+    )
+    ids = _apply_to_all(id, unresolved, decisions.prioritize(priority), PRIORITIZE, by, priority)
     facts: dict[str, Any] = {"taskGroupId": group.id, "schedulerId": group.scheduler_id}
     facts |= {"newPriority": NAMES_OF_PRIORITIES[priority], "tasksAffected": len(ids)}
     with transaction.atomic():
@@ -209,7 +216,7 @@ def prioritize_group(id: str, priority: int, by: str) -> tuple[TaskGroup, list[s
 
 
 def _apply_to_all(
-    id: str, tasks: QuerySet[GroupCommandsStandaloneTask], command: Command, verb: str, by: str, priority: int = 0
+    id: str, tasks: QuerySet[StandaloneTaskRow], command: Command, verb: str, by: str, priority: int = 0
 ) -> list[str]:
     """Apply a command to each task in its own transaction. Returns the sorted ids of the changed tasks."""
     # In the order in which workers would claim them.
@@ -229,7 +236,7 @@ def _try_apply(task_id: str, command: Command, verb: str, by: str) -> bool:
     """Return True if the command changed the task, which may have been resolved or deleted since it was read."""
     effects: Sequence[Effect] = ()
 
-    def recording(standalone: Core, now: int) -> Iterable[Effect]:
+    def recording(standalone: StandaloneTask, now: int) -> Iterable[Effect]:
         nonlocal effects
         effects = tuple(command(standalone, now))
         return effects
@@ -243,7 +250,7 @@ def _try_apply(task_id: str, command: Command, verb: str, by: str) -> bool:
 
 def _already_requested(group_id: str, verb: str, priority: int) -> set[str]:
     """Return the tasks that have an undelivered message with the same action."""
-    own = GroupCommandsStandaloneTask.objects.filter(group_id=group_id).values("pk")
+    own = StandaloneTaskRow.objects.filter(group_id=group_id).values("pk")
     found = Message.objects.filter(subject=BULK_ACTION_SUBJECT, to__in=own).values_list("to", "facts")
     return {id for id, facts in found if (facts["verb"], facts["priority"]) == (verb, priority)}
 
@@ -385,12 +392,12 @@ def _check_watch(watch_id: int) -> None:
 def _send_mail(row: GroupWatch, sentence: str, now: int) -> None:
     payload = {"sentence": sentence, "at": now, "taskGroupId": row.group_id}
     facts = {"sink": ALERT, "id": secrets.token_hex(16), "to": row.mail, "payload": payload}
-    outbox_messages.send(PUBLISH, now, to=f"watch {row.pk}", facts=facts)
+    due.send(PUBLISH, now, to=f"watch {row.pk}", facts=facts)
 
 
 def _event_sentence(group_id: str, event: str) -> str:
     """Return the text of the email, or an empty string if the event has not happened."""
-    own = WatchesStandaloneTask.objects.filter(group_id=group_id)
+    own = StandaloneTaskRow.objects.filter(group_id=group_id)
     bad = own.filter(ever_resolved=True, task__status__in=ENDED_BADLY)
     if event == GroupWatch.FAILED:
         first = bad.order_by("task__attempts__ended_at", "pk").values_list("task__name", "task__status").first()

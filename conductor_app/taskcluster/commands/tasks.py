@@ -33,41 +33,17 @@ from ...tasks.commands.pollers import record_poll, standalone_queue
 from ...tasks.throughput import record_claims
 from ...telemetry import metrics
 from ...utils import clock, randomness
-from .. import store as dependencies
-from .. import store as standalone_claims
-from .. import store as standalone_tasks
-from ..core import decisions as commands
-from ..core import decisions as reports
+from .. import store
+from ..core import decisions
 from ..core.decisions import Command, apply_command
 from ..core.snapshot import PublishMessage, StandaloneTask
 from ..models import Dependency, TaskGroup
-from ..models import StandaloneTask as CloneTaskStandaloneTask
+from ..models import StandaloneTask as StandaloneTaskRow
 from ..queries.tasks import NAMES_OF_PRIORITIES, format_timestamp
-from . import rows as standalone_rows
+from . import rows
 from .change import change_task, save_decision
-from .rows import PUBLISHERS, group_message, is_quarantined, pulse_message, record_worker
-
-
-def seal_group(id: str) -> TaskGroup:
-    """Seal a group: it accepts no more tasks. A repeated seal keeps the first time.
-
-    Raises:
-        NotFound: when there is no such group.
-    """
-    with transaction.atomic():
-        now = clock.now()
-        TaskGroup.objects.filter(pk=id, sealed_at=None).update(sealed_at=now)
-        group = standalone_rows.find_group(id)
-        publish_group_message(group, "task-group-sealed", now)
-    return group
-
-
-def publish_group_message(group: TaskGroup, name: str, now: int, **facts: object) -> None:
-    """Save a Pulse message about a group."""
-    writes = StatementBatch()
-    standalone_tasks.insert_pulse_messages(writes, [group_message(group, name, now, **facts)], repeats=True)
-    writes.send()
-
+from .pulse import PUBLISHERS, pulse_message
+from .rows import is_quarantined, record_worker
 
 CLAIM_WAIT_SECONDS = 20.0
 """The time that a claim waits for work. Clients time out after 30 s."""
@@ -123,19 +99,19 @@ def render_delivered(render: Callable[[list[ClaimedTask]], Rendered]) -> Callabl
 
 def _release_attempt(attempt: AttemptRow) -> None:
     """Make a claimed attempt pending again, because its worker does not receive it."""
-    change_task(attempt.task_id, reports.release_lease(attempt.number, attempt.worker))
+    change_task(attempt.task_id, decisions.release_lease(attempt.number, attempt.worker))
 
 
 @metrics.CLAIM_SECONDS.of
 def _claim_now(queue: str, group: str, name: str, count: int) -> list[ClaimedTask]:
     release_again()
     now = clock.now()
-    if not standalone_claims.is_any_waiting(queue, group, name, now):
+    if not store.is_any_waiting(queue, group, name, now):
         return []
     ids: list[str] = []
     with releasing_undelivered(ids, f"{group}/{name}", _release_attempt):
         with transaction.atomic():
-            ids += standalone_claims.claim_attempts(queue, group, name, now, count)
+            ids += store.claim_attempts(queue, group, name, now, count)
             claimed = _load_and_publish(ids, now) if ids else []
         record_claims(each.attempt for each in claimed)
         return claimed
@@ -149,17 +125,17 @@ def claim_one(task_id: str, number: int, group: str, name: str) -> ClaimedTask:
         Conflict: when the worker is quarantined, the deadline has passed, or the attempt is not pending.
     """
     worker, now = f"{group}/{name}", clock.now()
-    standalone = standalone_tasks.load_task(task_id)
+    standalone = store.load_task(task_id)
     record_worker(standalone.queue, group, name, now)
-    attempt = reports.find_attempt(standalone, number)
+    attempt = decisions.find_attempt(standalone, number)
     if is_quarantined(standalone.queue, group, name, now):
         raise Conflict(f"Worker {worker} is quarantined.")
     if standalone.is_late(now):
         raise Conflict(f"The deadline of task {task_id} has passed.")
     if attempt.status == LEASED and attempt.worker == worker:
-        return ClaimedTask(standalone, attempt, standalone_tasks.load_definition(task_id))
+        return ClaimedTask(standalone, attempt, store.load_definition(task_id))
     with transaction.atomic():
-        if attempt.status != PENDING or not standalone_claims.claim_attempt(attempt.id, worker, now):
+        if attempt.status != PENDING or not store.claim_attempt(attempt.id, worker, now):
             raise Conflict(f"Run {number} of task {task_id} cannot be claimed: it is not pending.")
         [claimed] = _load_and_publish([attempt.id], now)
     record_claims([claimed.attempt])
@@ -170,10 +146,10 @@ def _load_and_publish(ids: Sequence[str], now: int) -> list[ClaimedTask]:
     """Load the claimed attempts in this order, and save their Pulse messages."""
     claimed = [
         ClaimedTask(standalone, standalone.attempts[-1], definition)
-        for standalone, definition in standalone_claims.load_claimed(ids)
+        for standalone, definition in store.load_claimed(ids)
     ]
     writes = StatementBatch()
-    standalone_tasks.insert_pulse_messages(
+    store.insert_pulse_messages(
         writes,
         [
             pulse_message(each.standalone, "task-running", PublishMessage("running", each.attempt.number), now)
@@ -213,7 +189,7 @@ def find_task(task_id: str) -> StandaloneTask:
     Raises:
         NotFound: when there is no such task.
     """
-    return standalone_tasks.load_task(task_id)
+    return store.load_task(task_id)
 
 
 def create_task(new: NewTask) -> StandaloneTask:
@@ -231,7 +207,7 @@ def create_task(new: NewTask) -> StandaloneTask:
 @transaction.atomic
 def _insert_task(new: NewTask) -> StandaloneTask:
     now = clock.now()
-    if standalone_rows.join_group(new.id, new.group_id, new.scheduler_id, new.expires_at):
+    if rows.join_group(new.id, new.group_id, new.scheduler_id, new.expires_at):
         return _find_identical(new, now)
     required = _resolve_requirements(new)
     grace_ms = conf.taskcluster_deadline_delay * 1000
@@ -256,18 +232,18 @@ def _insert_task(new: NewTask) -> StandaloneTask:
         routes=tuple(new.routes),
         waits=not all(is_satisfied for _, is_satisfied in required),
     )
-    effects, after = apply_command(standalone, commands.define_task, now)
+    effects, after = apply_command(standalone, decisions.define_task, now)
     writes = StatementBatch()
-    standalone_tasks.insert_task(writes, after, new.definition, required)
+    store.insert_task(writes, after, new.definition, required)
     save_decision(writes, standalone, effects, after, now, is_new=True)
     return after
 
 
 def _find_identical(new: NewTask, now: int) -> StandaloneTask:
-    before = standalone_tasks.load_for_update(new.id)
-    if standalone_tasks.load_definition(new.id) != new.definition or before.priority != new.priority:
+    before = store.load_for_update(new.id)
+    if store.load_definition(new.id) != new.definition or before.priority != new.priority:
         raise Conflict(f"Task {new.id} already exists with another definition.")
-    effects, after = apply_command(before, commands.redefine_task, now)
+    effects, after = apply_command(before, decisions.redefine_task, now)
     save_decision(StatementBatch(), before, effects, after, now)
     return after
 
@@ -279,7 +255,7 @@ def _resolve_requirements(new: NewTask) -> list[tuple[str, bool]]:
         Invalid: when a dependency does not exist or expires too early.
     """
     others = [id for id in new.requires if id != new.id]
-    found = dependencies.lock_tasks(others)
+    found = store.lock_tasks(others)
     if missing := [id for id in others if id not in found]:
         raise Invalid(f"The dependencies {', '.join(missing[:20])} of task {new.id} do not exist.")
     if early := [id for id in others if found[id].expires_at < new.deadline_at]:
@@ -296,7 +272,7 @@ def report_task(task_id: str, number: int, reason: str) -> StandaloneTask:
         NotFound: when there is no such task or attempt.
         Conflict: when the attempt is not leased.
     """
-    return change_task(task_id, reports.report_attempt(number, reason))
+    return change_task(task_id, decisions.report_attempt(number, reason))
 
 
 def renew_lease(task_id: str, number: int) -> ClaimedTask:
@@ -306,15 +282,15 @@ def renew_lease(task_id: str, number: int) -> ClaimedTask:
         NotFound: when there is no such task or attempt.
         Conflict: when the attempt is not leased.
     """
-    standalone = change_task(task_id, reports.renew_lease(number))
-    standalone_rows.record_queue_use(standalone.queue, clock.now())
-    return ClaimedTask(standalone, standalone.attempts[number], standalone_tasks.load_definition(task_id))
+    standalone = change_task(task_id, decisions.renew_lease(number))
+    rows.record_queue_use(standalone.queue, clock.now())
+    return ClaimedTask(standalone, standalone.attempts[number], store.load_definition(task_id))
 
 
 ACTS: Mapping[str, Command] = {
-    "schedule": commands.schedule_task,
-    "rerun": commands.rerun_task,
-    "cancel": commands.cancel_task,
+    "schedule": decisions.schedule_task,
+    "rerun": decisions.rerun_task,
+    "cancel": decisions.cancel_task,
 }
 PRIORITIZE = "prioritize"
 """The action that needs a priority."""
@@ -327,7 +303,7 @@ def parse_command(verb: str, priority: int = 0) -> Command:
         Invalid: when the action or the priority is unknown.
     """
     if verb == PRIORITIZE and priority in NAMES_OF_PRIORITIES:
-        return commands.prioritize(priority)
+        return decisions.prioritize(priority)
     if verb not in ACTS:
         raise Invalid(f"Missing or unknown action {verb[:64]!r}. Use one of: {', '.join((*ACTS, PRIORITIZE))}.")
     return ACTS[verb]
@@ -345,24 +321,12 @@ def apply_action(
         NotFound: when there is no such task.
         Conflict: when the state of the task does not allow the action.
     """
-    command = commands.unless_rerun_since(asked_at, parse_command(verb, priority))
+    command = decisions.unless_rerun_since(asked_at, parse_command(verb, priority))
     with transaction.atomic():
         after = change_task(task_id, command)
         facts = {"priority": NAMES_OF_PRIORITIES[priority]} if priority else {}
         audit.record("task", task_id, verb, by, reason=reason, facts=facts)
     return after
-
-
-def seal_group_task_actions(group_id: str, by: str, reason: str = "") -> TaskGroup:
-    """Seal a group: it accepts no more tasks.
-
-    Raises:
-        NotFound: when there is no such group.
-    """
-    with transaction.atomic():
-        group = seal_group(group_id)
-        audit.record("task_group", group_id, "seal", by, reason=reason)
-    return group
 
 
 def clone_task(task_id: str, by: str, reason: str = "") -> str:
@@ -371,7 +335,7 @@ def clone_task(task_id: str, by: str, reason: str = "") -> str:
     Raises:
         NotFound: when there is no such task.
     """
-    old = CloneTaskStandaloneTask.objects.select_related("task").filter(pk=task_id).first()
+    old = StandaloneTaskRow.objects.select_related("task").filter(pk=task_id).first()
     if old is None:
         raise NotFound(f"Task {task_id} does not exist.")
     with transaction.atomic():
@@ -381,7 +345,7 @@ def clone_task(task_id: str, by: str, reason: str = "") -> str:
     return new.id
 
 
-def _copy_of(old: CloneTaskStandaloneTask, id: str, now: int) -> NewTask:
+def _copy_of(old: StandaloneTaskRow, id: str, now: int) -> NewTask:
     """Return the new task. Its periods have the same lengths; dependencies that do not exist any more are dropped."""
     deadline_at, expires_at = (now + at - old.task.created_at for at in (old.deadline_at, old.expires_at))
     group_id, requires = _target_group(old, id), _open_requirements(old, deadline_at)
@@ -410,12 +374,12 @@ def _copy_of(old: CloneTaskStandaloneTask, id: str, now: int) -> NewTask:
     )
 
 
-def _target_group(old: CloneTaskStandaloneTask, id: str) -> str:
+def _target_group(old: StandaloneTaskRow, id: str) -> str:
     is_open = TaskGroup.objects.filter(pk=old.group_id, sealed_at=None).exists()
     return old.group_id if is_open and old.group_id != old.pk else id
 
 
-def _open_requirements(old: CloneTaskStandaloneTask, deadline_at: int) -> list[str]:
+def _open_requirements(old: StandaloneTaskRow, deadline_at: int) -> list[str]:
     needed = Dependency.objects.filter(task_id=old.pk).exclude(required_id=old.pk).values("required_id")
-    there = CloneTaskStandaloneTask.objects.filter(pk__in=needed, expires_at__gte=deadline_at)
+    there = StandaloneTaskRow.objects.filter(pk__in=needed, expires_at__gte=deadline_at)
     return list(there.order_by("pk").values_list("pk", flat=True))

@@ -1,16 +1,6 @@
-"""Decisions on standalone tasks: rules, commands and reports.
+"""Decisions on standalone tasks: rules, commands, reports of workers, and artifacts.
 
-The rules of standalone tasks: time out, retry, release.
-
-The first rule that fires wins; then all are evaluated again.
-
-Decide what must happen next in a standalone task.
-
-Commands on a standalone task: schedule, rerun, cancel, prioritize, and satisfy a dependency.
-
-Commands that apply a worker's report on a standalone task: renew and resolve.
-
-Artifacts, the files of attempts: when one can be added, and what can replace it (taskcluster §4.1).
+After a command, the first rule that fires wins; then all are evaluated again.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -1,10 +1,6 @@
-"""Snapshot of a standalone task, resolutions, and effects.
+"""Snapshot of a standalone task with all its attempts, the resolutions of attempts, and the effects of decisions.
 
-Snapshot of a standalone task with all its attempts, as frozen values.
-
-Resolutions of attempts at standalone tasks: one row per reason.
-
-Effects of decisions on standalone tasks. Each knows how it changes the snapshot.
+All are frozen values. An effect knows how it changes the snapshot.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,9 +1,4 @@
-"""Links to artifacts of attempts, for users who may read them.
-
-Addresses of the pages of standalone tasks and task groups.
-
-The list of artifacts of standalone tasks, newest first.
-"""
+"""Artifacts on pages, the list of artifacts, and the addresses of the pages of this slice."""
 
 from typing import Any
 from urllib.parse import urlencode

@@ -1,8 +1,6 @@
-"""Shared parts of the pages of clients and roles: a form with scopes, and admins whose rows the engine writes.
+"""Pages of Taskcluster's clients and roles: edited on Django's forms, written by commands.
 
-Taskcluster roles: named sets of scopes.
-
-Taskcluster clients: edited on Django's forms, written by the engine. An access token is displayed once.
+An access token is displayed once.
 """
 
 from datetime import UTC, datetime
@@ -23,10 +21,9 @@ from ...access.models import Client
 from ...core.errors import RequestRefused
 from ...web.badges import relative_time
 from ...web.pages import ReadOnlyAdmin
-from ..auth import commands as clients
-from ..auth import commands as scope_roles
+from ..auth import commands
 from ..auth.commands import ClientSettings
-from ..auth.scopes import expand_scopes_clients as expand_scopes
+from ..auth.scopes import expand_saved_scopes
 from ..models import ScopeRole
 
 
@@ -84,7 +81,7 @@ class EngineEditedAdmin(ReadOnlyAdmin):
     ordering = ("id",)
     search_fields = ("id", "description")
     search_help_text = gettext_lazy("Part of an id or description")
-    actions = ("delete_chosen",)
+    actions: tuple[str, ...] = ("delete_chosen",)
 
     has_add_permission = admin.ModelAdmin.has_add_permission
     has_change_permission = admin.ModelAdmin.has_change_permission
@@ -111,10 +108,11 @@ class EngineEditedAdmin(ReadOnlyAdmin):
         return len(row.scopes)
 
     @admin.display(description=gettext_lazy("expanded scopes"))
-    def expanded_scopes(self, row: Client | ScopeRole) -> SafeString:
+    def expanded_scopes(self, row: Client | ScopeRole) -> SafeString | str:
         """Return the scopes and every scope that their roles imply."""
         return (
-            format_html_join("", "<div><code>{}</code></div>", ((scope,) for scope in expand_scopes(row.scopes))) or "–"
+            format_html_join("", "<div><code>{}</code></div>", ((scope,) for scope in expand_saved_scopes(row.scopes)))
+            or "–"
         )
 
     @admin.display(description=gettext_lazy("created"))
@@ -134,7 +132,7 @@ class ScopeRoleForm(ScopesForm):
         fields = ("id", "scopes", "description")
 
     def check(self, id: str, cleaned: dict[str, Any]) -> None:
-        scope_roles.check_role(id, cleaned["scopes"], cleaned["description"])
+        commands.check_role(id, cleaned["scopes"], cleaned["description"])
 
 
 class ScopeRoleAdmin(EngineEditedAdmin):
@@ -147,11 +145,11 @@ class ScopeRoleAdmin(EngineEditedAdmin):
 
     def save_model(self, request: HttpRequest, obj: ScopeRole, form: forms.ModelForm, change: bool) -> None:
         by, cleaned = request.user.get_username(), form.cleaned_data
-        write = scope_roles.update_role if change else scope_roles.create_role
+        write = commands.update_role if change else commands.create_role
         write(obj.pk, cleaned["scopes"], cleaned["description"], by, cleaned["reason"])
 
     def delete_model(self, request: HttpRequest, obj: ScopeRole) -> None:
-        scope_roles.delete_role(obj.pk, request.user.get_username())
+        commands.delete_role(obj.pk, request.user.get_username())
 
 
 class ClientForm(ScopesForm):
@@ -173,7 +171,7 @@ class ClientForm(ScopesForm):
             self.initial["expires"] = datetime.fromtimestamp(self.instance.expires_at / 1000, UTC)
 
     def check(self, id: str, cleaned: dict[str, Any]) -> None:
-        clients.check_client(id, client_settings(cleaned))
+        commands.check_client(id, client_settings(cleaned))
 
 
 def client_settings(cleaned: dict[str, Any]) -> ClientSettings:
@@ -195,12 +193,12 @@ class ClientAdmin(EngineEditedAdmin):
     def save_model(self, request: HttpRequest, obj: Client, form: forms.ModelForm, change: bool) -> None:
         by, cleaned = request.user.get_username(), form.cleaned_data
         if change:
-            clients.update_client(obj.pk, client_settings(cleaned), by, cleaned["reason"])
+            commands.update_client(obj.pk, client_settings(cleaned), by, cleaned["reason"])
         else:
-            obj.token = clients.create_client(obj.pk, client_settings(cleaned), by, cleaned["reason"])[1]
+            obj.token = commands.create_client(obj.pk, client_settings(cleaned), by, cleaned["reason"])[1]
 
     def delete_model(self, request: HttpRequest, obj: Client) -> None:
-        clients.delete_client(obj.pk, request.user.get_username())
+        commands.delete_client(obj.pk, request.user.get_username())
 
     def response_add(self, request: HttpRequest, obj: Client, post_url_continue: str | None = None) -> HttpResponse:
         # The token is rendered into this response only: a message would be stored in the session.
@@ -210,7 +208,7 @@ class ClientAdmin(EngineEditedAdmin):
     def toggle_disabled(self, request: HttpRequest, queryset: QuerySet[Client]) -> None:
         """Disable the selected clients that are enabled, and enable those that are disabled."""
         for row in queryset:
-            clients.set_disabled(row.pk, not row.is_disabled, request.user.get_username())
+            commands.set_disabled(row.pk, not row.is_disabled, request.user.get_username())
         self.message_user(request, _("Done. Requests of disabled clients are rejected within one second."))
 
     @admin.action(description=gettext_lazy("Rotate token"), permissions=["change"])
@@ -220,7 +218,7 @@ class ClientAdmin(EngineEditedAdmin):
         if len(selected) != 1:
             self.message_user(request, _("Select one client: its token is displayed only once."), messages.ERROR)
             return None
-        token = clients.reset_token(selected[0].pk, request.user.get_username())[1]
+        token = commands.reset_token(selected[0].pk, request.user.get_username())[1]
         return self._token_response(request, selected[0].pk, token)
 
     def _token_response(self, request: HttpRequest, client_id: str, token: str) -> HttpResponse:

@@ -1,9 +1,4 @@
-"""View model of a task group that all tabs share: progress, failures, and the filtered tasks.
-
-Progress bar of a group: completed, failed and running tasks.
-
-Timeline and dependency diagram of a group. Both mark the critical path.
-"""
+"""What the tabs of a group share: progress, failures and the filtered tasks; its timeline and its diagram."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

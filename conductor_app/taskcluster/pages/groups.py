@@ -1,12 +1,6 @@
-"""Pages of task groups.
+"""The page of a task group, with its tabs and actions, and the list of groups.
 
-Actions on tasks of a group: on the selected tasks, or on all that match the filter.
-
-The tabs of a group's page: a table of names, labels and contexts.
-
-Page of one task group: its fragments that refresh, and actions on its tasks.
-
-The list of task groups with their progress.
+An action applies to the selected tasks, or to all that match the filter.
 """
 
 from typing import Any, NamedTuple
@@ -29,13 +23,9 @@ from ...access.models import AuditEntry
 from ...core.errors import RequestRefused
 from ...utils import clock
 from ...web.badges import exact_time, format_count, relative_time, render_badge
-from ...web.badges import format_count as counted
 from ...web.links import queue_address, standalone_task_address, task_group_address
 from ...web.pages import BoundedChangeList, PageTab, ReadOnlyAdmin, show_refusal, tabs_context
-from ..commands import groups as approvals
-from ..commands import groups as bulk_actions
-from ..commands import groups as watches
-from ..commands import tasks as task_actions
+from ..commands import groups, tasks
 from ..models import PendingApproval, StandaloneTask, TaskGroup
 from ..queries.groups import GroupMember, GroupProgress, groups_progress, most_urgent_first
 from ..queries.tasks import NAMES_OF_PRIORITIES, PRIORITIES
@@ -52,6 +42,14 @@ from .group_view import (
 )
 
 MAX_NAMED = 20
+PAGE_SIZE = 100
+MAX_AUDIT_ENTRIES = 100
+PARTS_TEMPLATE = "ops/taskcluster/parts.html"
+CHANGE_PERMISSION = "conductor.change_standalonetask"
+
+
+class GroupExpired(Exception):
+    """The group has expired. The message explains it to the user."""
 
 
 class GroupAction(NamedTuple):
@@ -74,9 +72,7 @@ GROUP_ACTIONS = (
         gettext_lazy("Cancel"),
         gettext_lazy("Workers stop at their next request. Tasks that depend on a canceled task stay unscheduled."),
     ),
-    GroupAction(
-        task_actions.PRIORITIZE, gettext_lazy("Set priority"), gettext_lazy("Sets this priority for each task.")
-    ),
+    GroupAction(tasks.PRIORITIZE, gettext_lazy("Set priority"), gettext_lazy("Sets this priority for each task.")),
 )
 ACTIONS_BY_NAME = {verb.name: verb for verb in GROUP_ACTIONS}
 
@@ -104,15 +100,15 @@ def confirmation_context(request: HttpRequest, view_model: GroupViewModel) -> di
     if verb is None:
         return None
     try:
-        preview = bulk_actions.preview_bulk_action(selected_tasks(view_model, request.GET), verb.name, priority)
+        preview = groups.preview_bulk_action(selected_tasks(view_model, request.GET), verb.name, priority)
     except RequestRefused:
         return None
     return {
         "verb": verb,
-        "priority": request.GET.get("priority", "") if verb.name == task_actions.PRIORITIZE else "",
+        "priority": request.GET.get("priority", "") if verb.name == tasks.PRIORITIZE else "",
         "preview": preview,
         "count": len(preview.moved),
-        "needs_approval": approvals.requires_group_approval(len(preview.moved)),
+        "needs_approval": groups.requires_group_approval(len(preview.moved)),
         "named": [(each, render_badge(each.state)) for each in most_urgent_first(preview.moved, count=MAX_NAMED)],
         "more": max(len(preview.moved) - MAX_NAMED, 0),
         "ticked": request.GET.getlist("task"),
@@ -127,17 +123,17 @@ def submit_action(request: HttpRequest, view_model: GroupViewModel) -> None:
     by = request.user.get_username()
     try:
         if verb == "seal":
-            task_actions.seal_group_task_actions(view_model.group.pk, by, reason)
+            groups.seal_group(view_model.group.pk, by, reason)
             messages.success(request, _("Group sealed. It accepts no more tasks."))
             return
         if verb == "watch":
-            watches.watch_group(
+            groups.watch_group(
                 view_model.group.pk, request.POST.get("event", ""), request.POST.get("mail", "").strip(), by
             )
             messages.success(request, _("You will receive one email."))
             return
         if verb == "unwatch":
-            watches.unwatch_group(view_model.group.pk, request.POST.get("watch", ""), by)
+            groups.unwatch_group(view_model.group.pk, request.POST.get("watch", ""), by)
             messages.success(request, _("Notification removed."))
             return
         if verb in ("approve", "decline"):
@@ -149,24 +145,24 @@ def submit_action(request: HttpRequest, view_model: GroupViewModel) -> None:
 
 
 def _request_action(request: HttpRequest, view_model: GroupViewModel, verb: str, by: str, reason: str) -> None:
-    priority = PRIORITIES.get(request.POST.get("priority", ""), 0) if verb == task_actions.PRIORITIZE else 0
+    priority = PRIORITIES.get(request.POST.get("priority", ""), 0) if verb == tasks.PRIORITIZE else 0
     selected, seen = selected_tasks(view_model, request.POST), request.POST.get("seen", "")
-    moved = bulk_actions.preview_bulk_action(selected, verb, priority).moved
+    moved = groups.preview_bulk_action(selected, verb, priority).moved
     if not seen.isdecimal() or len(moved) > int(seen[:9]):
         # The user confirmed a number of tasks. More tasks require a new confirmation.
         messages.error(request, _("The number of tasks has increased in the meantime. Review the action again."))
         return
-    if moved and approvals.requires_group_approval(len(moved)):
-        approvals.request_approval(view_model.group.pk, [each.id for each in moved], verb, by, reason, priority)
+    if moved and groups.requires_group_approval(len(moved)):
+        groups.request_approval(view_model.group.pk, [each.id for each in moved], verb, by, reason, priority)
         messages.warning(request, _("Waiting for approval. A second person must approve the action on this page."))
         return
-    count = bulk_actions.request_bulk_action(view_model.group.pk, moved, verb, by, reason, priority)
+    count = groups.request_bulk_action(view_model.group.pk, moved, verb, by, reason, priority)
     message = ngettext(
         "Requested for %(count)s task.",
         "Requested for %(count)s tasks. They are processed at up to 100 per second.",
         count,
     )
-    messages.success(request, message % {"count": counted(count)})
+    messages.success(request, message % {"count": format_count(count)})
 
 
 def _answer_approval(request: HttpRequest, group_id: str, is_approved: bool, reason: str) -> None:
@@ -174,12 +170,12 @@ def _answer_approval(request: HttpRequest, group_id: str, is_approved: bool, rea
     act, by = request.POST.get("act", ""), request.user.get_username()
     number = int(act) if act.isascii() and act.isdecimal() and len(act) < 19 else 0
     if not is_approved:
-        approvals.decline_action(group_id, number, by, reason)
+        groups.decline_action(group_id, number, by, reason)
         messages.success(request, _("Action declined."))
         return
-    count = approvals.approve_action(group_id, number, by, reason)
+    count = groups.approve_action(group_id, number, by, reason)
     message = ngettext("Approved for %(count)s task.", "Approved for %(count)s tasks.", count)
-    messages.success(request, message % {"count": counted(count)})
+    messages.success(request, message % {"count": format_count(count)})
 
 
 def pending_approvals(group_id: str, by: str) -> list[dict[str, Any]]:
@@ -193,10 +189,6 @@ def pending_approvals(group_id: str, by: str) -> list[dict[str, Any]]:
         }
         for approval in PendingApproval.objects.filter(group_id=group_id).order_by("id")
     ]
-
-
-PAGE_SIZE = 100
-MAX_AUDIT_ENTRIES = 100
 
 
 def tasks_tab(view_model: GroupViewModel) -> dict[str, Any]:
@@ -244,14 +236,6 @@ TABS: dict[str, PageTab[GroupViewModel]] = {
         ),
     )
 }
-
-
-PARTS_TEMPLATE = "ops/taskcluster/parts.html"
-CHANGE_PERMISSION = "conductor.change_standalonetask"
-
-
-class GroupExpired(Exception):
-    """The group has expired. The message explains it to the user."""
 
 
 def group_page(site: AdminSite, request: HttpRequest, group_id: str) -> HttpResponse:
@@ -364,9 +348,9 @@ class GroupList(BoundedChangeList):
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
         self.result_list = list(self.result_list)
-        counted = groups_progress(group.pk for group in self.result_list)
+        progress = groups_progress(group.pk for group in self.result_list)
         for group in self.result_list:
-            group.tally = counted.get(group.pk, GroupProgress())
+            group.tally = progress.get(group.pk, GroupProgress())
 
 
 class GroupStateFilter(admin.SimpleListFilter):

@@ -1,14 +1,7 @@
-"""Pages of standalone tasks.
+"""The page of a standalone task, the list of tasks, and their hits in the command palette.
 
-View model of a standalone task: its state and the reason, its attempts, its dependencies and artifacts.
-
-The log of an attempt on the page of its task: the end first, always as plain text.
-
-Page of one standalone task: its fragments that refresh, the log of an attempt, and its actions.
-
-The list of standalone tasks: search by id, group or queue, and filter by state.
-
-Standalone tasks and task groups in the command palette, by id.
+The page of a task has fragments that refresh: its state, attempts, dependencies and artifacts, and the log of an
+attempt, the end first, always as plain text.
 """
 
 import re
@@ -35,8 +28,8 @@ from ...access.models import AuditEntry
 from ...access.tokens import DOWNLOAD, artifact_address
 from ...core.errors import RequestRefused
 from ...core.states import TASK
-from ...failures import queries as failure_inbox
 from ...failures.models import FailureGroup
+from ...failures.queries import group_of
 from ...runs.models import Attempt
 from ...utils import clock
 from ...utils.formatting import format_duration
@@ -44,7 +37,7 @@ from ...web.badges import ACTIVE, mark_names, relative_time, render_badge, statu
 from ...web.documents import StyledPiece, render_piece, render_tree, split_lines
 from ...web.links import queue_address, standalone_task_address, task_group_address
 from ...web.pages import ReadOnlyAdmin, fragment_response, html_revision, require_permission, show_refusal
-from ..commands import artifacts as artifact_logs
+from ..commands.artifacts import read_page, resolve_link
 from ..commands.tasks import PRIORITIZE, apply_action, clone_task
 from ..core.decisions import REFERENCE
 from ..models import Artifact, StandaloneTask, TaskGroup
@@ -59,8 +52,7 @@ from ..queries.tasks import (
     requirements_of,
     waits_for_schedule,
 )
-from . import artifacts as artifact_links
-from .artifacts import VIEW_ALL_PERMISSION, is_readable_by, is_text
+from .artifacts import VIEW_ALL_PERMISSION, artifact_context, is_readable_by, is_text
 from .groups import priority_names
 
 MAX_ARTIFACTS = 200
@@ -111,7 +103,7 @@ class TaskViewModel:
     @property
     def failure_group(self) -> FailureGroup | None:
         """Return the failure group of the attempt's failure."""
-        return failure_inbox.group_of(self.attempt) if self.attempt else None
+        return group_of(self.attempt) if self.attempt else None
 
 
 def task_view_model(standalone: StandaloneTask, query: Mapping[str, str]) -> TaskViewModel:
@@ -137,7 +129,7 @@ def parts_context(view_model: TaskViewModel, user: User | AnonymousUser) -> dict
         "tries": [_attempt_row(attempt, view_model) for attempt in view_model.attempts],
         "number": view_model.number,
         "failures": view_model.failure_group if user.has_perm(VIEW_FAILURES_PERMISSION) else None,
-        "artifacts": [artifact_links.artifact_context(row, view_model.now, user) for row in view_model.artifacts],
+        "artifacts": [artifact_context(row, view_model.now, user) for row in view_model.artifacts],
         "needed": [_requirement_row(each) for each in view_model.requirements],
         "needs_itself": waits_for_schedule(standalone.pk),
         "dependents": [_requirement_row(each) for each in dependents_of(standalone.pk)],
@@ -215,7 +207,7 @@ def log_revision(view_model: TaskViewModel, row: Artifact | None) -> str:
     if row is None:
         return "none"
     try:
-        target = artifact_logs.resolve_link(row.task_id, row.number, row.name)
+        target = resolve_link(row.task_id, row.number, row.name)
     except RequestRefused:
         target = row
     has_ended = view_model.attempt is not None and view_model.attempt.ended_at is not None
@@ -228,13 +220,13 @@ def log_context(view_model: TaskViewModel, row: Artifact | None, user: User | An
     context: dict[str, Any] = {"row": row, "is_final": not is_running, "has_begun": view_model.attempt is not None}
     if row is None:
         return context
-    context |= {"name": row.name, "at": artifact_links.artifact_context(row, view_model.now, user)}
+    context |= {"name": row.name, "at": artifact_context(row, view_model.now, user)}
     if not is_readable_by(row, user):
         return context | {"refusal": _("Required permission: conductor.view_artifact")}
     if row.expires_at <= view_model.now:
         return context | {"refusal": _("The artifact has expired.")}
     try:
-        target = artifact_logs.resolve_link(row.task_id, row.number, row.name)
+        target = resolve_link(row.task_id, row.number, row.name)
         if not is_readable_by(target, user):
             return context | {"refusal": _("Required permission: conductor.view_artifact")}
         if target.kind == REFERENCE:
@@ -247,7 +239,7 @@ def log_context(view_model: TaskViewModel, row: Artifact | None, user: User | An
 def _log_page(view_model: TaskViewModel, row: Artifact) -> dict[str, Any]:
     query = view_model.query.get("until", "")
     until = int(query) if query.isascii() and query.isdecimal() and len(query) < 15 else None
-    page = artifact_logs.read_page(row, until)
+    page = read_page(row, until)
     text = page.content.decode("utf-8", "replace")
     return {"page": page, "lines": render_log_lines(text), "is_end": until is None}
 

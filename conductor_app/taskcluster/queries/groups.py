@@ -1,18 +1,7 @@
-"""Task groups for the pages: tasks, progress, critical path, timeline, diagram.
+"""Task groups for the pages: their tasks, progress, dependencies, longest chain, timeline and diagram.
 
-Tasks of a group with their attempts, read with few columns in two queries.
-
-Dependencies between the tasks of a group, in topological order.
-
-The longest chain of dependent tasks: the chain that took the most time in total.
-
-Grouping of similar tasks: by names that differ only in numbers, or by the first word of the names.
-
-Progress of task groups: number of tasks by state.
-
-Timeline of a task group: one row per task or per group of similar tasks, in percent of the whole span.
-
-Diagram of a task group: one box per task, or per group of similar tasks.
+The tasks of a group are read with few columns in two queries. Similar tasks are shown as one: those whose names differ
+only in numbers, or begin with the same word.
 """
 
 import re
@@ -139,9 +128,9 @@ def _load_attempts(group_id: str, after: str, until: str) -> dict[str, list[Memb
 
 
 def _build_member(row: tuple, attempts: tuple[MemberAttempt, ...]) -> GroupMember:
-    id, name, status, *rest = row
+    id, name, status, queue, priority, created_at, deadline_at, ever_resolved = row
     state = displayed_state(status, attempts[-1].status if attempts else None)
-    return GroupMember(id, name or id, state, *rest, attempts)
+    return GroupMember(id, name or id, state, queue, priority, created_at, deadline_at, ever_resolved, attempts)
 
 
 def most_urgent_first(members: Iterable[GroupMember], after: str = "", count: int = LIMIT) -> list[GroupMember]:

@@ -1,15 +1,7 @@
-"""Standalone tasks in Taskcluster's format, their queues and their waits.
+"""Standalone tasks in Taskcluster's format, why they wait, and their queues and workers.
 
-Standalone tasks in Taskcluster's format: task status, runs and task groups.
-
-API replies and Pulse messages share these documents. The functions accept core values and rows alike: both have the
-same attribute names.
-
-Explanation of why a standalone task is waiting: deadline, dependencies, gates of its queue, quarantined workers.
-
-Queues and workers of standalone tasks: pending and claimed attempts, provisioners, workers.
-
-Whether clients of Taskcluster use this server: pages about it are shown only then.
+API replies and Pulse messages share the documents. The functions accept core values and rows alike: both have the same
+attribute names.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -33,7 +25,7 @@ from ...tasks.queries.waiting import closed_gates, gate_facts, verdicts_on
 from ...utils import clock, process_state
 from ...utils.formatting import MINUTE
 from ..core.decisions import attempt_state
-from ..models import Dependency, StandaloneTask, TaskGroup
+from ..models import Dependency, StandaloneTask, StandaloneTaskQuerySet, TaskGroup
 
 PRIORITIES = {
     "highest": 7, "very-high": 6, "high": 5, "medium": 4, "low": 3, "very-low": 2, "lowest": 1,
@@ -286,10 +278,11 @@ def workers(queue: str, now: int) -> QuerySet[Worker]:
 
     An expired worker is included only while it is quarantined.
     """
-    latest = Attempt.objects.filter(run__isnull=True, queue=OuterRef("queue"), worker=OuterRef("full_name"))
-    latest = latest.exclude(worker="").order_by("-claimed_at", "-id").values("id")[:1]
+    attempts = Attempt.objects.filter(run__isnull=True, queue=OuterRef("queue"), worker=OuterRef("full_name"))
+    latest = attempts.exclude(worker="").order_by("-claimed_at", "-id").values("id")[:1]
     seen = Worker.objects.filter(Q(expires_at__gt=now) | Q(quarantine_until__gt=now), queue=queue)
-    return seen.annotate(full_name=Concat("group", Value("/"), "name")).annotate(latest=Subquery(latest))
+    named = seen.annotate(full_name=Concat("group", Value("/"), "name"))
+    return named.annotate(latest=Subquery(latest))  # type: ignore[no-redef]  # the model declares it
 
 
 def find_worker(queue: str, group: str, name: str, now: int) -> Worker:
@@ -314,7 +307,7 @@ def latest_of(found: Iterable[Worker]) -> dict[str, Attempt]:
     return Attempt.objects.only("task_id", "number").in_bulk([each.latest for each in found if each.latest])
 
 
-def group_rows(group_id: str) -> QuerySet[StandaloneTask]:
+def group_rows(group_id: str) -> StandaloneTaskQuerySet:
     """Return the tasks of a group with their attempts."""
     return StandaloneTask.objects.filter(group_id=group_id).with_attempts()
 

@@ -6,18 +6,16 @@ from typing import Any
 
 from django.urls import URLPattern
 
+from conductor_app.taskcluster import urls
 from conductor_app.taskcluster.api import schemas
 from conductor_app.taskcluster.api.view import ApiMethod, ScopeTemplate, TaskclusterView
-from conductor_app.taskcluster.urls import auth as auth_urls
-from conductor_app.taskcluster.urls import objects as object_urls
-from conductor_app.taskcluster.urls import queue as urls
 
 from .tables import code, escape, table
 
 SERVICES = {
-    "Queue": ("/api/queue/v1/", urls),
-    "Auth": ("/api/auth/v1/", auth_urls),
-    "Object": ("/api/object/v1/", object_urls),
+    "Queue": ("/api/queue/v1/", urls.queue),
+    "Auth": ("/api/auth/v1/", urls.auth),
+    "Object": ("/api/object/v1/", urls.objects),
 }
 PARAMETER = re.compile(r"\(\?P<(\w+)>[^)]*\)")
 
@@ -25,8 +23,8 @@ PARAMETER = re.compile(r"\(\?P<(\w+)>[^)]*\)")
 def write_methods() -> str:
     """Return a section for each method, by service."""
     return "\n".join(
-        f"## {service}\n\n" + "\n".join(text for pattern in module.urlpatterns for text in _methods(prefix, pattern))
-        for service, (prefix, module) in SERVICES.items()
+        f"## {service}\n\n" + "\n".join(text for pattern in patterns for text in _methods(prefix, pattern))
+        for service, (prefix, patterns) in SERVICES.items()
     )
 
 

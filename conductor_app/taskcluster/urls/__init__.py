@@ -1,1 +1,0 @@
-"""URL patterns of the services."""
