@@ -14,10 +14,6 @@ MAX_NAME_LENGTH = 255
 class EventHandler(Authored):
     """An event handler as its author wrote it. The fields that are compared with every event are also columns."""
 
-    # Set by queries and commands that load more than the row.
-    last_at: int | None
-    last_outcome: str
-
     name = models.CharField(max_length=MAX_NAME_LENGTH, unique=True)
     event = models.CharField(max_length=MAX_NAME_LENGTH)
     is_active = models.BooleanField(default=False)

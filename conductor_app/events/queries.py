@@ -250,10 +250,10 @@ def event_sources(now: int) -> list[EventSource]:
     """Return the events that active handlers wait for, each with its listeners."""
     newest = EventDelivery.objects.filter(event=OuterRef("event")).order_by("-received_at")
     rows = EventHandler.objects.filter(is_active=True).order_by("event")
-    rows = rows.annotate(last_at=Subquery(newest.values("received_at")[:1])).values_list("event", "last_at")
+    found = rows.annotate(last_at=Subquery(newest.values("received_at")[:1])).values_list("event", "last_at")
     counts: dict[str, int] = {}
     last: dict[str, int | None] = {}
-    for event, at in rows[:LIMIT]:
+    for event, at in found[:LIMIT]:
         counts[event], last[event] = counts.get(event, 0) + 1, at
     listeners: dict[str, list[EventListener]] = {}
     for each in EventListener.objects.filter(seen_at__gte=now - SILENT_MS).order_by("event", "process")[:LIMIT]:
@@ -342,7 +342,7 @@ def _started_workflows(read: Mapping[str, Any]) -> Iterator[tuple[int, Mapping[s
             yield number, action.get("start_workflow") or {}
 
 
-def with_last_verdict(rows: QuerySet[EventHandler]) -> QuerySet[EventHandler]:
+def with_last_verdict(rows: QuerySet[EventHandler]) -> QuerySet[Any]:
     """Annotate handlers with the time (`last_at`) and outcome (`last_outcome`) of their last event."""
     newest = HandlerEvaluation.objects.filter(handler=OuterRef("name")).order_by("-at", "-pk")
     return rows.annotate(last_at=Subquery(newest.values("at")[:1]), last_outcome=Subquery(newest.values("outcome")[:1]))

@@ -152,7 +152,8 @@ class EventHandlerNamed(ConductorView):
         row = EventHandler.objects.filter(name=name).first()
         if row is None:
             raise NotFound(f"EventHandler with name {name} not found!")
-        return Json(*add_tags([row]))
+        [document] = add_tags([row])
+        return Json(document)
 
 
 class IncomingEvent(ConductorView):

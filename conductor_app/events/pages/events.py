@@ -379,7 +379,7 @@ def _filter_chips(query: QueryDict) -> Iterator[tuple[str, str, str]]:
         "since": _("Received after"),
         "until": _("Received before"),
     }
-    labels = {"outcome": OUTCOME_LABELS, "source": SOURCE_LABELS}
+    labels: dict[str, Mapping[str, Any]] = {"outcome": OUTCOME_LABELS, "source": SOURCE_LABELS}
     for name in FILTER_FIELDS:
         if value := query.get(name, "").strip():
             yield names[name], str(labels.get(name, {}).get(value, value)), address_without(query, name)
@@ -389,8 +389,8 @@ def address_without(query: QueryDict, *names: str, **other: str) -> str:
     """Return the address with the other filters and with additional parameters."""
     parameters = QueryDict(mutable=True)
     for name in FILTER_FIELDS:
-        if query.get(name) and name not in names:
-            parameters[name] = query[name]
+        if (kept := query.get(name)) and name not in names:
+            parameters[name] = kept
     for name, value in other.items():
         parameters[name] = value
     return f"?{parameters.urlencode()}"

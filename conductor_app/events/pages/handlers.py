@@ -140,7 +140,7 @@ class EventHandlerAdmin(DefinitionAdmin):
         return render_pill("succeeded", _("enabled")) if row.is_active else render_pill("paused", _("disabled"))
 
     @admin.display(description=gettext_lazy("last event"))
-    def last_event(self, row: EventHandler) -> SafeString:
+    def last_event(self, row: Any) -> SafeString:
         if row.last_at is None:
             return relative_time(None)
         group, word = VERDICT_LABELS.get(row.last_outcome, ("waiting", row.last_outcome))

@@ -129,7 +129,7 @@ class WebhookForm(WebhookSecretForm):
 
     def clean_receivers(self) -> dict[str, int]:
         found = _parse_pairs(self.cleaned_data["receivers"], "=", allow_bare_name=True)
-        return {name: _parse_version(version) or 0 for name, version in found.items()}
+        return {name: int(_parse_version(version) or 0) for name, version in found.items()}
 
     def document(self, before: Mapping[str, Any]) -> dict[str, Any]:
         """Return the webhook's document. Fields that the form lacks are kept."""
