@@ -26,9 +26,8 @@ from ..access.sign_in.pages import SecondFactorPage, SignInView, second_factor, 
 from ..access.tokens import is_single_sign_on
 from ..ai.pages.budgets import BudgetsPage
 from ..ai.pages.integrations import IntegrationModelPage, IntegrationPage, IntegrationsPage, NewIntegrationPage
-from ..ai.pages.model_calls import model_calls_section
 from ..ai.pages.prompts import NewPromptPage, PromptPage, PromptsPage
-from ..ai.pages.usage import UsagePage, VectorIndexesPage, model_use_of_workflow
+from ..ai.pages.usage import UsagePage, VectorIndexesPage, model_calls_section, model_use_of_workflow
 from ..alerts.pages.saved_views import AlertPage, TilesPage, ViewPage, ViewsPage
 from ..alerts.pages.targets import AlertTargetPage, AlertTargetsPage, NewAlertTargetPage
 from ..bulk.pages.operations import BulkExportPage, BulkOperationPage, BulkPage, BulkPlanPage

@@ -1,17 +1,21 @@
-"""Pages of what calls of models use, by model, workflow, caller and run, and of the indexes of vectors."""
+"""Pages of what calls of models use and of the indexes of vectors, and what pages of runs show about calls."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from ...core.definition import structure_of
 from ...core.errors import RequestRefused
-from ...runs.models import Run
+from ...runs.models import Attempt, Run
 from ...runs.queries.recent import run_keys
+from ...tasks.pages.task_panel import PanelSection
 from ...utils import clock
 from ...utils.formatting import (
     DAY,
@@ -22,12 +26,22 @@ from ...utils.formatting import (
     format_duration,
     format_timestamp,
 )
-from ...web.badges import mark_names
+from ...web.badges import mark_names, render_pill
 from ...web.charts import ChartSeries, TrendChart, chosen_range, range_links
 from ...web.pages import Page, require_permission, show_refusal
 from ..commands.vectors import Place, delete_index
+from ..models import ModelCall
 from ..queries.budgets import BudgetState, budget_states, format_cost, format_tokens, name_budget, run_budget_share
-from ..queries.usage import FILTERS, UsageReport, UsageRow, UsageSums, usage_of_definition, usage_of_run, usage_report
+from ..queries.usage import (
+    FILTERS,
+    UsageReport,
+    UsageRow,
+    UsageSums,
+    calls_of_attempt,
+    usage_of_definition,
+    usage_of_run,
+    usage_report,
+)
 from ..queries.vectors import MAX_INDEXES, list_indexes
 
 USAGE_PERMISSION = "conductor.view_modelusage"
@@ -123,6 +137,61 @@ def describe_usage(sums: UsageSums) -> str:
     calls = ngettext("%(count)s call", "%(count)s calls", sums.calls)
     count = format_count(sums.calls)
     return ", ".join([calls % {"count": count}, format_tokens(sums.tokens), format_cost(sums.cost)])
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCallView:
+    """One call of a model. `notes`: sentences about what an operator should know."""
+
+    call: ModelCall
+    status: SafeString
+    tokens: str
+    cost: str
+    duration: str
+    notes: list[str]
+
+
+def model_calls_section(attempt: Attempt) -> PanelSection | None:
+    """Return the calls of an attempt, oldest first, or None if it has made none."""
+    if not structure_of(attempt.task.type).calls_models:
+        return None
+    calls = [_view_of(call) for call in calls_of_attempt(attempt.pk)]
+    return PanelSection("ops/ai/model_calls.html", calls) if calls else None
+
+
+def _view_of(call: ModelCall) -> ModelCallView:
+    tokens = ""
+    if call.prompt_tokens or call.completion_tokens:
+        tokens = _("%(sent)s sent, %(received)s received") % {
+            "sent": format_count(call.prompt_tokens),
+            "received": format_count(call.completion_tokens),
+        }
+    return ModelCallView(
+        call,
+        _status_pill(call.status),
+        tokens,
+        format_cost(call.cost) if call.cost else "",
+        format_duration(call.ended_at - call.started_at) if call.ended_at and call.status != "LOST" else "",
+        _notes(call),
+    )
+
+
+def _status_pill(status: str) -> SafeString:
+    tone, label = {
+        "STARTED": ("active", _("Open")),
+        "REPLIED": ("succeeded", _("Replied")),
+        "FAILED": ("failed", _("Failed")),
+        "LOST": ("failed", _("Reply lost")),
+    }.get(status, ("waiting", status))
+    return render_pill(tone, label)
+
+
+def _notes(call: ModelCall) -> list[str]:
+    if call.status == "LOST":
+        return [_("The process ended before the reply arrived. This call may have been paid in addition.")]
+    if call.reused_at:
+        return [_("The stored reply was used after the process had ended. It was paid once.")]
+    return [call.error] if call.error else []
 
 
 def _chart(report: UsageReport, time_range: TimeRange, measure: str, ranges: Sequence[Mapping[str, Any]]) -> TrendChart:
