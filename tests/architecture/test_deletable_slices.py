@@ -22,17 +22,10 @@ from tests.free_port import free_port
 ROOT = Path(__file__).parents[2]
 SLICES = {"ai": "/api/integrations/provider"}
 """The slices that can be deleted, each with an address of its own."""
-PLACES = ("site", "models/__init__.py", "apps.py", "urls.py")
+PLACES = ("site", "apps.py", "urls.py")
 """The modules, besides a slice itself, that name it."""
 OTHER_PLACES = {
     "ai": {
-        "access/commands/applications.py",
-        "alerts/commands.py",
-        "alerts/pages/saved_views.py",
-        "alerts/queries.py",
-        "definitions/editor/queries.py",
-        "definitions/pages/workflows.py",
-        "definitions/sources/operator_kinds.py",
         "management/commands/reseal_secrets.py",
         "processes/jobs.py",
         "processes/sweeps.py",
@@ -105,7 +98,7 @@ def copy_without(slice_name: str, target: Path) -> Path:
     for place in PLACES:
         path = APP / place
         for module in path.rglob("*.py") if path.is_dir() else [path]:
-            if imports_slice(module, slice_name):
+            if slice_name in module.read_text():
                 (target / module.relative_to(ROOT)).write_text(delete_lines(module, slice_name))
     return target
 
@@ -133,9 +126,9 @@ def delete_lines(path: Path, slice_name: str) -> str:
 
 
 def names_slice(node: ast.AST, names: set[str], slice_name: str) -> bool:
-    """Return True if a node is one of the imported names, or the path of a module of the slice."""
+    """Return True if a node is one of the imported names, the name of the slice, or the path of one of its modules."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return node.value in names or node.value.startswith(f"conductor_app.{slice_name}.")
+        return node.value in {*names, slice_name} or node.value.startswith(f"conductor_app.{slice_name}.")
     return isinstance(node, ast.Name) and node.id in names
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.events.commands import handlers as event_handlers
-from conductor_app.events.commands import intake as event_listeners
+from conductor_app.events.commands import intake
 from conductor_app.events.models import EventListener
 from conductor_app.events.queries import SETTINGS
 from conductor_app.events.sinks import PROVIDERS
@@ -20,7 +20,7 @@ def heard(name: str, event: str) -> None:
 
 
 def listening(event: str, process: str = "host:7", **facts) -> None:
-    event_listeners.record_listeners([EventListener(event=event, process=process, **facts)])
+    intake.record_listeners([EventListener(event=event, process=process, **facts)])
 
 
 def test_the_page_lists_every_subscribed_system():
@@ -70,7 +70,7 @@ def test_a_subscriber_reports_its_state_and_unregisters(clock):
     listening("redis:up", "other:1")
     assert EventListener.objects.get(process="host:7").connected_at == clock.now()
 
-    event_listeners.remove_listeners("host:7", ["redis:up"])
+    intake.remove_listeners("host:7", ["redis:up"])
     assert [row.process for row in EventListener.objects.all()] == ["other:1"]
     clock.advance(seconds=90_000)
     listening("redis:else")

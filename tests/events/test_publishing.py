@@ -6,8 +6,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from conductor_app.events.commands import intake as outbox
-from conductor_app.events.commands import outbox as events_outbox
+from conductor_app.events.commands import outbox
 from conductor_app.events.workers.publisher import publish_due_events
 from conductor_app.processes import sweeps
 from conductor_app.runs.models import Message
@@ -115,8 +114,8 @@ def test_a_failing_sink_does_not_block_the_others(clock, listener):
 def test_messages_of_a_dead_publisher_are_claimed_by_another(clock, listener):
     Scenario(clock, step("a"), workflowStatusListenerEnabled=True)
 
-    assert len(events_outbox.take_due(10)) == 1
-    assert events_outbox.take_due(10) == []
+    assert len(outbox.take_due(10)) == 1
+    assert outbox.take_due(10) == []
     clock.advance(seconds=120)
 
     assert publish_due_events() == 1
