@@ -26,9 +26,6 @@ PLACES = ("site", "apps.py", "urls.py")
 """The modules, besides a slice itself, that name it."""
 OTHER_PLACES = {
     "ai": {
-        "management/commands/reseal_secrets.py",
-        "processes/jobs.py",
-        "processes/sweeps.py",
         "runs/pages/view_model.py",
         "runs/store/due.py",
         "runs/store/loading.py",
