@@ -13,7 +13,7 @@ from .data_requests import DataRequest, DataRequired, ScriptEvaluation
 from .decision_context import Command, DecisionContext, WithoutRules
 from .document.reading import makes_branches
 from .effects import CreateTask, Effect, apply_effects
-from .listener_events import listener_events
+from .events import listener_events
 from .primitives import fast_replace
 from .rules import RULES, RULES_WHILE_RESTING
 from .snapshot import Run

@@ -15,8 +15,7 @@ from ..core.validation.checks import (
 )
 from ..core.validation.findings import ERROR, UNREADABLE, LintContext, LintFinding
 from ..core.validation.lint import lint_definition, sort_by_severity
-from ..core.validation.lint_scripts import WrittenScript, scripts_of
-from ..core.validation.lint_unknown_fields import lint_task_definition
+from ..core.validation.lint_fields import WrittenScript, lint_task_definition, scripts_of
 from ..scripts.syntax import ScriptText, SyntaxFault, syntax_faults
 from ..settings import conf
 from .models import TaskDefinition, WorkflowDefinition

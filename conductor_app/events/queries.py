@@ -13,8 +13,7 @@ from ..core.events import INTERNAL, parse_matches
 from ..core.expressions import EVALUATORS
 from ..core.validation.checks import EVENT_HANDLER
 from ..core.validation.findings import ERROR, HINT, NO_RESULT, UNREADABLE, WARNING, LintFinding
-from ..core.validation.lint_scripts import reads_as_javascript, returns_nothing
-from ..core.validation.lint_unknown_fields import lint_document
+from ..core.validation.lint_fields import lint_document, reads_as_javascript, returns_nothing
 from ..db import keyset_pages
 from ..db.keyset_pages import SortColumn
 from ..definitions.models import WorkflowDefinition

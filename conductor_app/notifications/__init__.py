@@ -1,8 +1,18 @@
 """Notifications about new work. They may be lost, so the queues of waiting polls are also read every second."""
 
 from .channel import announce, count_waiting, is_closing, on_announce, prepare_backend, subscribe, wake_all_and_close
-from .client_waits import LOCAL_CALLER, PendingWait, WaitingClient, WaitSteps, limit_wait, wait_in_thread
-from .waiters import WAITERS, Waiter, WaiterRegistry, broadcast_topic
+from .waiters import (
+    LOCAL_CALLER,
+    WAITERS,
+    PendingWait,
+    Waiter,
+    WaiterRegistry,
+    WaitingClient,
+    WaitSteps,
+    broadcast_topic,
+    limit_wait,
+    wait_in_thread,
+)
 
 __all__ = [
     "LOCAL_CALLER",

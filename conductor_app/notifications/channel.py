@@ -12,8 +12,7 @@ from conductor_app.settings import conf
 from conductor_app.utils import process_state
 from conductor_app.utils.process_state import Wiring
 
-from .client_waits import LOCAL_CALLER, WaitingClient
-from .waiters import WAITERS, Waiter, local_caller_has_left
+from .waiters import LOCAL_CALLER, WAITERS, Waiter, WaitingClient, local_caller_has_left
 
 log = logging.getLogger(__name__)
 AnnouncementListener = Callable[[Collection[str]], None]

@@ -3,7 +3,7 @@
 from ..core import commands, reports
 from ..core.decide import no_command
 from ..core.errors import Conflict, NotFound
-from ..core.listener_events import started_command
+from ..core.events import started_command
 from ..core.states import RUN
 from ..events.commands import actions as event_actions
 from ..events.commands import intake as event_intake

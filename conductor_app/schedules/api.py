@@ -15,7 +15,7 @@ from ..access.permissions import DELETE, EXECUTE, READ, SCHEDULE, UPDATE
 from ..access.quotas import SEARCHES
 from ..core.document.fields import IntegerOf, ListOf, MapOf, read_text, texts
 from ..core.errors import Invalid, NotFound, RequestRefused
-from ..core.validation.lint_unknown_fields import lint_document
+from ..core.validation.lint_fields import lint_document
 from ..definitions.api.tags import ObjectTags
 from ..utils import clock
 from ..web.api import documents as shapes

@@ -25,7 +25,7 @@ from ...core.errors import Invalid, NotFound, ValidationError, ValidationFailed
 from ...core.validation.checks import EVENT_HANDLER as HANDLER_FIELDS
 from ...core.validation.checks import WEBHOOK as WEBHOOK_FIELDS
 from ...core.validation.checks import read_handler
-from ...core.validation.lint_unknown_fields import lint_document
+from ...core.validation.lint_fields import lint_document
 from ...definitions.api.tags import WorkflowTags
 from ...definitions.validation import check_handler
 from ...web.api import requests as request_body

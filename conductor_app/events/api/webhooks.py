@@ -10,7 +10,7 @@ from ...access.permissions import DELETE, READ, WEBHOOK
 from ...core.document.fields import IntegerOf, MapOf, read_mapping, read_text
 from ...core.errors import Invalid, NotFound, PayloadTooLarge
 from ...core.reports import Report
-from ...core.validation.lint_unknown_fields import lint_document
+from ...core.validation.lint_fields import lint_document
 from ...definitions.api.tags import WorkflowTags
 from ...runs.documents.workflows import find_run
 from ...tasks.api.serializers import parse_outcome

@@ -21,7 +21,7 @@ from ...access.authentication import Target
 from ...access.permissions import EXECUTE, READ, WORKFLOW_DEF
 from ...core.document.fields import read_mapping, texts
 from ...core.errors import NotFound
-from ...core.validation.lint_unknown_fields import lint_document
+from ...core.validation.lint_fields import lint_document
 from ...db.replica import read_snapshot
 from ...definitions.simulation.commands import find_test
 from ...web.api import documents as shapes

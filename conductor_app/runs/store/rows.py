@@ -6,7 +6,7 @@ from typing import Any
 from ...core.definition import Key, Step
 from ...core.document.reading import restore_step
 from ...core.errors import MAX_ATTEMPT_REASON_LENGTH, shorten_reason
-from ...core.listener_events import publishes_start
+from ...core.events import publishes_start
 from ...core.snapshot import Attempt, Run, Task
 from ...db.fields import dumps, loads_decrypted, strip_nul
 from ...payloads.store import PlacedPayload

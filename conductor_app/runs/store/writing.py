@@ -27,8 +27,7 @@ from ...core.effects import (
     StartRun,
 )
 from ...core.errors import shorten_reason
-from ...core.events import INTERNAL, is_internal
-from ...core.listener_events import STATE, STATUS, TASK
+from ...core.events import INTERNAL, STATE, STATUS, TASK, is_internal
 from ...core.masking import mask_encrypt, masked_names
 from ...core.primitives import fast_replace
 from ...core.snapshot import UNKNOWN, Attempt, Run, Task

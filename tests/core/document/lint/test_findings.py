@@ -15,7 +15,7 @@ from conductor_app.core.validation.findings import (
     value_shape,
 )
 from conductor_app.core.validation.lint import lint_definition
-from conductor_app.core.validation.lint_unknown_fields import lint_task_definition
+from conductor_app.core.validation.lint_fields import lint_task_definition
 from tests.hypothesis_profile import property_settings
 
 
