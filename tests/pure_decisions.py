@@ -9,10 +9,10 @@ import pytest
 from django.db.backends.utils import CursorWrapper
 
 from conductor_app.db import pipeline as pg_pipeline
-from conductor_app.runs.commands import decision
-from conductor_app.taskcluster.commands import change
+from conductor_app.runs.commands import change
+from conductor_app.taskcluster.commands import change as standalone
 
-DECISIONS = ((decision, "apply_command"), (change, "apply_command"))
+DECISIONS = ((change, "apply_command"), (standalone, "apply_command"))
 """The calls of the core that decide about runs and standalone tasks."""
 STATEMENTS = ((CursorWrapper, "_execute"), (CursorWrapper, "_executemany"), (pg_pipeline, "_send_statements"))
 _thread = local()

@@ -9,7 +9,7 @@ from django.db.models.expressions import RawSQL
 from django.db.models.functions import Coalesce
 
 from ..core.ai import ALL, CALLER, DEFINITION, INTEGRATION, MODEL, RUN, period_bounds
-from ..db.statements import execute
+from ..db.statements import execute, fetch
 from ..settings import conf
 from ..utils.randomness import random_hex
 from .models import ModelBudget, ModelCall, ModelUsage
@@ -20,6 +20,13 @@ STARTED = "STARTED"
 """The status of an open call."""
 SPENT_SUMS = {"costs": Sum("cost"), "prompts": Sum("prompt_tokens"), "completions": Sum("completion_tokens")}
 """The sums of calls, or of their hourly usage, that are spent of a budget."""
+RUNS_ABOVE = (
+    "WITH RECURSIVE line (id, name, started_by, parent_id, root_id, place) AS ("
+    "SELECT id, name, started_by, parent_id, root_id, 0 FROM conductor_run WHERE id = %s UNION ALL "
+    "SELECT above.id, above.name, above.started_by, above.parent_id, above.root_id, line.place + 1 "
+    "FROM line JOIN conductor_run above ON above.id = line.parent_id) "
+    "SELECT id, name, started_by, root_id FROM line ORDER BY place"
+)
 RUNS_BELOW = (
     "WITH RECURSIVE tree (id) AS (SELECT id FROM conductor_run WHERE id = %s UNION ALL "
     "SELECT below.id FROM tree JOIN conductor_run below ON below.parent_id = tree.id AND NOT (below.parent_id = '')) "
@@ -53,6 +60,14 @@ class RunLine:
     def limited_run(self, budget: ModelBudget) -> str:
         """Return the outermost run that a budget of runs applies to."""
         return [run_id for run_id, definition in self.runs if budget.name in ("", definition)][-1]
+
+
+def load_run_line(run_id: str) -> RunLine:
+    """Return a run with those above it; an empty line if there is no such run."""
+    rows = fetch(RUNS_ABOVE, [run_id])
+    if not rows:
+        return RunLine()
+    return RunLine(tuple((id, name) for id, name, *_ in rows), rows[0][3] or rows[0][0], rows[-1][2])
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +229,11 @@ def delete_usage(before: int, limit: int) -> int:
 def delete_calls(before: int, limit: int) -> int:
     """Delete the calls that began before a time in epoch milliseconds, oldest first. Returns the number of rows."""
     return _delete_oldest("conductor_modelcall", "started_at", before, limit)
+
+
+def delete_calls_of_run(run_id: str) -> None:
+    """Delete the calls of a deleted run."""
+    ModelCall.objects.filter(run_id=run_id).delete()
 
 
 def _delete_oldest(table: str, column: str, before: int, limit: int) -> int:

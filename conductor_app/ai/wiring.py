@@ -18,6 +18,7 @@ from ..core.step_types.ai import (
     LlmTextComplete,
 )
 from ..definitions.lint_context import ModelNames, register_model_names
+from ..runs.store.due import on_delete_run
 from ..settings import conf
 from ..system_tasks.registry import BuiltInWorker, register_workers
 from ..utils.background import BackgroundWork, register
@@ -28,6 +29,7 @@ from .commands.integrations import reencrypt_integrations
 from .commands.prompts import Testers, register_testers
 from .queries.budgets import connect_budget_holds
 from .queries.usage import names_and_models, prompt_names
+from .store import delete_calls_of_run
 
 PACKAGES = ("openai", "anthropic", "httpx2", "httpcore2", "mcp", "numpy")
 """Packages of the extra `ai`. If one is missing, the server executes no AI task."""
@@ -58,6 +60,7 @@ def connect() -> None:
     connect_budget_holds()
     register_subject(BUDGET, BudgetSubject())
     register_model_names(ModelNames(names_and_models, prompt_names))
+    on_delete_run(delete_calls_of_run)
     register_testers(load_testers)
     if executes_ai_tasks():
         register_workers([step_type.type for step_type in STEP_TYPES], load_workers, are_slow=True)

@@ -8,24 +8,21 @@ from ..core.states import RUN
 from ..events.commands import actions as event_actions
 from ..events.commands import intake as event_intake
 from ..payloads import commands as payload_storage
-from ..runs.commands import decision as run_tree_limits
 from ..runs.commands.change import RunCommand, change_run
 from ..runs.commands.messages import Handler, register_handlers
 from ..runs.commands.rate_limits import admit, release_next
 from ..runs.documents import workflows as failed_execution
 from ..runs.models import OVERDUE_RUN, OVERDUE_TASK, Attempt, Message, Run
-from ..runs.store import due as outbox_messages
-from ..runs.store import loading as inbox
-from ..runs.store import loading as store
-from ..runs.store import overdue as overdue_items
+from ..runs.store import due, loading, outbox
 from ..runs.store.data import load_child_result
+from ..runs.store.tree import reason_not_to_begin
 from ..tasks.commands.reports import add_logs
 from ..utils import clock
 
 
 def _begin_child(message: Message) -> None:
     """Take the first steps of a run that another run started. In a tree that has ended or is too large, end it."""
-    if reason := run_tree_limits.reason_not_to_begin(message.to):
+    if reason := reason_not_to_begin(message.to):
         change_run(RunCommand(message.to, commands.terminate_if_open(reason), "engine", reason, consumes=message.pk))
         return
     if message.facts.get("is_limited"):
@@ -39,7 +36,7 @@ def _begin_child(message: Message) -> None:
 def _attach_failed_execution(run_id: str, about: str) -> None:
     """Put the failed execution into the input of its failure workflow (execution §6)."""
     if document := failed_execution.failed_execution_document(about):
-        store.set_input(run_id, {**payload_storage.load_stored_input(run_id), "failedWorkflow": document})
+        loading.set_input(run_id, {**payload_storage.load_stored_input(run_id), "failedWorkflow": document})
 
 
 def _child_ended(message: Message) -> None:
@@ -58,7 +55,7 @@ def _end_waiting_task(message: Message, child_id: str, run_id: str, attempt: str
         raise NotFound
     if child.status in RUN.open:
         # The child was reopened since. It sends this message again when it ends.
-        outbox_messages.consume(message.pk)
+        outbox.consume(message.pk)
         return
     facts = {
         "id": child.id,
@@ -87,7 +84,7 @@ def _resume_child(message: Message) -> None:
             )
         )
     elif child.status in RUN.open or not is_awaited(message.to, attempt):
-        outbox_messages.consume(message.pk)
+        outbox.consume(message.pk)
     else:
         reason = f"Its parent workflow {parent} was reopened."
         try:
@@ -111,7 +108,7 @@ def _terminate_child(message: Message) -> None:
     awaited = Run.objects.filter(pk=message.to).values_list("parent_attempt_id", flat=True).first()
     if is_awaited(message.to, awaited or ""):
         # Both runs were reopened after this message was sent.
-        outbox_messages.consume(message.pk)
+        outbox.consume(message.pk)
         return
     change_run(RunCommand(message.to, commands.terminate_if_open(reason), "engine", reason, consumes=message.pk))
 
@@ -142,21 +139,21 @@ def _publish_started(message: Message) -> None:
 def _release_held_run(message: Message) -> None:
     """Release the earliest run that a workflow rate limit holds."""
     release_next(message.facts["name"], message.facts["key"])
-    outbox_messages.consume(message.pk)
+    outbox.consume(message.pk)
 
 
 def _wake_inbox_step(message: Message) -> None:
     """Let the steps that wait for inbox messages read the inbox."""
-    if attempts := inbox.waiting_attempts(message.to):
+    if attempts := loading.waiting_attempts(message.to):
         change_run(RunCommand(message.to, no_command, "engine", attempts=attempts, consumes=message.pk))
     else:
-        outbox_messages.consume(message.pk)
+        outbox.consume(message.pk)
 
 
 def _bring_timers_forward(message: Message) -> None:
     """Make timers due again that could not be handled, if an operator asks for it. Otherwise they were handled."""
-    overdue_items.bring_timers_forward(message, clock.now())
-    outbox_messages.consume(message.pk)
+    due.bring_timers_forward(message, clock.now())
+    outbox.consume(message.pk)
 
 
 HANDLERS: dict[str, Handler] = {

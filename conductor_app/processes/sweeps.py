@@ -22,8 +22,8 @@ from ..runs.commands.messages import deliver_due
 from ..runs.commands.rate_limits import admit_delayed_start
 from ..runs.commands.removal import record_day, runs_to_remove
 from ..runs.models import OVERDUE_RUN, OVERDUE_TASK
-from ..runs.store import due
-from ..runs.store.overdue import handle_each, put_off_timers
+from ..runs.store import due, outbox
+from ..runs.store.due import handle_each, put_off_timers
 from ..schedules.firing import fire_schedule, start_waiting_execution
 from ..schedules.models import ScheduleExecution
 from ..settings import conf
@@ -151,7 +151,7 @@ def prune_events(limit: int) -> int:
     if conf.event_retention_days <= 0:
         return 0
     before = clock.now() - conf.event_retention_days * DAY_MS
-    return prune_deliveries(before, limit) + due.prune_undelivered(before)
+    return prune_deliveries(before, limit) + outbox.prune_undelivered(before)
 
 
 def prune_sessions(limit: int) -> int:

@@ -38,12 +38,14 @@ from ..definitions.simulation.commands import require_passing_cases
 from ..events.models import EventHandler, Webhook
 from ..processes import job_trigger, message_handlers
 from ..processes.periodic_jobs import sync_periodic_jobs
+from ..runs.commands.change import on_decision
 from ..schedules.models import Schedule
 from ..settings import conf
 from ..system_tasks import registry
 from ..taskcluster import wiring as taskcluster
 from ..taskcluster.auth.commands import ensure_first_access
 from ..taskcluster.models import ScopeRole
+from ..tasks.throughput import record_decision
 from ..telemetry import spans
 
 GRANTED_OBJECTS: tuple[tuple[type[Model], str, str], ...] = (
@@ -75,6 +77,7 @@ def connect() -> None:
     for model, target_type, column in GRANTED_OBJECTS:
         delete_grants_with(model, target_type, column)
     message_handlers.connect_handlers()
+    on_decision(record_decision)
     job_trigger.connect_triggers()
     audit.announce_changes_of(ScopeRole)
     registry.register_workers(SYSTEM_TASKS, load_system_workers)

@@ -6,8 +6,7 @@ from conductor_app.ai.commands.budgets import BudgetLimits, allow_once, save_bud
 from conductor_app.ai.models import BudgetHold, ModelCall, ModelUsage
 from conductor_app.ai.queries.budgets import run_budget_share
 from conductor_app.ai.queries.usage import usage_of_run
-from conductor_app.ai.store import spent_below
-from conductor_app.runs.store.loading import load_run_line
+from conductor_app.ai.store import load_run_line, spent_below
 from tests.ai.paying_worker import PayingWorker
 from tests.builders import definition, fork, start_workflow, step, sub_workflow
 from tests.scenario import Scenario, register_definitions

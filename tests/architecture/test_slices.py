@@ -17,11 +17,8 @@ AGAINST_THE_ORDER = {
     ("access.commands.applications", "taskcluster"),
     ("access.commands.secrets", "definitions"),
     ("access.pages.users", "site"),
-    ("runs.commands.decision", "taskcluster"),
-    ("runs.commands.decision", "tasks"),
     ("runs.documents.tasks", "tasks"),
     ("runs.queries.comparison", "bulk"),
-    ("runs.store.loading", "ai"),
     ("runs.timeline.queries", "tasks"),
     ("settings.logs", "telemetry"),
 }

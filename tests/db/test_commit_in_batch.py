@@ -4,7 +4,7 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 
 from conductor_app.db.statements import fetch
-from conductor_app.runs.store.batch import StaleRow, StatementBatch
+from conductor_app.runs.store.writing import StaleRow, StatementBatch
 from tests.builders import step
 from tests.scenario import Scenario
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from conductor_app.runs.store import loading
+from conductor_app.runs.store import tree
 from tests.builders import fork, loop, policy, step
 from tests.scenario import Scenario
 
@@ -84,6 +84,6 @@ def test_starts_claims_and_reports_use_the_indexes_with_conditions(clock, plans)
 
 
 def test_the_size_of_a_tree_of_runs_is_counted_by_its_index(db, plans):
-    loading.has_open_descendants("root", 10)
+    tree.has_open_descendants("root", 10)
 
     assert plans.indexes() == {"open_run_by_root"}

@@ -7,7 +7,7 @@ from conductor_app.core.data_requests import ScriptEvaluation, WholeRun
 from conductor_app.core.decide import Decision, apply_command
 from conductor_app.core.decision_context import Command
 from conductor_app.core.snapshot import UNKNOWN, Run
-from conductor_app.runs.commands.decision import LoadedData
+from conductor_app.runs.commands.loaded_data import LoadedData
 from conductor_app.runs.models import Attempt, Message, Task
 from conductor_app.runs.models import Run as RunRow
 from conductor_app.runs.store import loading as store

@@ -11,7 +11,8 @@ from django.db import connection, transaction
 from conductor_app.core.errors import AlreadyResolved
 from conductor_app.core.reports import Report, apply_report
 from conductor_app.runs.commands import change as group_commit
-from conductor_app.runs.commands.change import GroupCommit, GroupedChange, GroupedCommand, commit_group
+from conductor_app.runs.commands.change import commit_group
+from conductor_app.runs.commands.group_commit import GroupCommit, GroupedChange, GroupedCommand
 from conductor_app.runs.models import HistoryEntry
 from conductor_app.runs.store import loading as store
 from tests.builders import step

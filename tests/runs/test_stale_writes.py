@@ -10,7 +10,7 @@ from conductor_app.core.reports import Report, apply_report
 from conductor_app.runs.commands.change import RunCommand, change_run
 from conductor_app.runs.store import loading as store
 from conductor_app.runs.store import writing as run_writer
-from conductor_app.runs.store.batch import StaleRow, StatementBatch
+from conductor_app.runs.store.writing import StaleRow, StatementBatch
 from conductor_app.utils import clock as product_clock
 from tests.builders import policy, step
 from tests.runs.report_contexts import decide_command

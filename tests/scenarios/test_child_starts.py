@@ -5,12 +5,11 @@ from dataclasses import replace
 import pytest
 
 from conductor_app.core import commands
-from conductor_app.runs.commands import decision
-from conductor_app.runs.commands import decision as run_tree_limits
+from conductor_app.runs.commands import change
 from conductor_app.runs.commands import lifecycle as run_commands
 from conductor_app.runs.commands.change import RunCommand, change_run
 from conductor_app.runs.models import HistoryEntry, Message, Run
-from conductor_app.runs.store import due as outbox_messages
+from conductor_app.runs.store import outbox, tree
 from tests.builders import definition, dynamic_fork, inline, noop, step, sub_workflow
 from tests.scenario import ACTOR, Scenario, register_definitions
 
@@ -60,7 +59,7 @@ def test_a_child_that_needs_more_than_its_definition_begins_by_a_message(clock, 
 
 
 def test_a_child_that_looks_at_its_tree_begins_by_a_message(clock, db, monkeypatch):
-    monkeypatch.setattr(run_tree_limits, "CHECKED_DEPTH", 1)
+    monkeypatch.setattr(tree, "CHECKED_DEPTH", 1)
     register_definitions(CHILD, definition(sub_workflow("s"), name="top"))
     start_without_delivery("top")
 
@@ -68,7 +67,7 @@ def test_a_child_that_looks_at_its_tree_begins_by_a_message(clock, db, monkeypat
 
 
 def test_more_children_than_fit_into_a_transaction_begin_by_messages(clock, db, monkeypatch):
-    monkeypatch.setattr(decision, "MAX_CHILDREN", 2)
+    monkeypatch.setattr(change, "MAX_CHILDREN", 2)
     inputs = {"forkTaskInputs": [{}, {}, {}], "forkTaskWorkflow": "child"}
     register_definitions(CHILD, definition(*dynamic_fork(inputs=inputs), name="top"))
     start_without_delivery("top")
@@ -78,14 +77,14 @@ def test_more_children_than_fit_into_a_transaction_begin_by_messages(clock, db, 
 
 
 def test_a_child_that_cannot_be_decided_fails_alone_and_then_its_parent(clock, db, monkeypatch):
-    decide = decision.apply_command
+    decide = change.apply_command
 
     def fail_child(run, *rest):
-        if run.definition.name == "child" and run.is_open and not run.has_begun and rest[0] is decision.no_command:
+        if run.definition.name == "child" and run.is_open and not run.has_begun and rest[0] is change.no_command:
             raise ZeroDivisionError
         return decide(run, *rest)
 
-    monkeypatch.setattr(decision, "apply_command", fail_child)
+    monkeypatch.setattr(change, "apply_command", fail_child)
     scenario = Scenario(clock, sub_workflow("s"), others=[CHILD])
 
     assert (scenario.child("s").status, scenario.status) == ("FAILED", "FAILED")
@@ -99,12 +98,12 @@ def test_a_child_that_ends_in_its_first_decision_completes_its_parent(clock):
 
 def test_a_message_that_another_process_has_handled_changes_nothing(clock):
     scenario = Scenario(clock, step("a"))
-    [sent] = outbox_messages.send_all([Message(to=scenario.id, subject="begin", sent_at=0, due_at=0)])
+    [sent] = outbox.send_all([Message(to=scenario.id, subject="begin", sent_at=0, due_at=0)])
     command = RunCommand(scenario.id, commands.pause_run, ACTOR, consumes=sent.pk)
 
-    outbox_messages.consume(sent.pk)
+    outbox.consume(sent.pk)
     assert (change_run(command), scenario.status) == ((), "RUNNING")
 
-    [again] = outbox_messages.send_all([Message(to=scenario.id, subject="begin", sent_at=0, due_at=0)])
+    [again] = outbox.send_all([Message(to=scenario.id, subject="begin", sent_at=0, due_at=0)])
     assert change_run(replace(command, consumes=again.pk))
     assert (scenario.status, Message.objects.count()) == ("PAUSED", 0)

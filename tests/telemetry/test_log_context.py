@@ -44,7 +44,7 @@ def test_every_log_line_of_a_request_has_its_id_and_its_objects(client, clock, l
     scenario = Scenario(clock, step("pay"))
     scenario.worker("pay").polls()
     attempt = scenario.task("pay").id
-    monkeypatch.setattr("conductor_app.runs.commands.decision.apply_command", breaks)
+    monkeypatch.setattr("conductor_app.runs.commands.change.apply_command", breaks)
     body = {
         "workflowInstanceId": scenario.id,
         "taskId": attempt,

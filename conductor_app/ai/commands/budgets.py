@@ -19,12 +19,11 @@ from ...core.snapshot import NEVER
 from ...db.fields import strip_nul
 from ...runs.commands.change import Audit, RunCommand, change_run
 from ...runs.models import Attempt
-from ...runs.store.loading import load_run_line
-from ...runs.store.overdue import handle_each
+from ...runs.store.due import handle_each
 from ...tasks.store import ClaimedAttempt
 from ...utils import clock
 from ..models import BudgetHold, IntegrationModel, ModelBudget, ModelCall
-from ..store import OF_INTEGRATION, BudgetedCall, is_counted, spent_before
+from ..store import OF_INTEGRATION, BudgetedCall, is_counted, load_run_line, spent_before
 from .calls import CallKey, Estimate, FullBudget, find_full_budget, insert_call, lose_open_calls, use_stored_reply
 from .integrations import ModelSettings
 

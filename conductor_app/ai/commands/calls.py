@@ -22,8 +22,7 @@ from ...core.primitives import derived_id
 from ...core.snapshot import NEVER
 from ...db.fields import strip_nul
 from ...runs.models import Attempt
-from ...runs.store.loading import load_run_line
-from ...runs.store.overdue import handle_each
+from ...runs.store.due import handle_each
 from ...settings import conf
 from ...tasks.store import ClaimedAttempt
 from ...telemetry.metrics import CallMeasure, observe_call
@@ -41,6 +40,7 @@ from ..store import (
     delete_calls,
     delete_usage,
     is_counted,
+    load_run_line,
     longest_call_ms,
     reserved_of,
     spent_below,

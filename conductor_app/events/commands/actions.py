@@ -36,7 +36,7 @@ from ...runs.commands.change import Audit, RunCommand, change_run
 from ...runs.commands.lifecycle import StartRequest, start
 from ...runs.commands.messages import deliver_after_commit
 from ...runs.models import Attempt, Message, Run, Task
-from ...runs.store.due import consume
+from ...runs.store.outbox import consume
 from ...runs.store.rows import format_iteration_path
 from ...settings import conf
 from ...utils import clock, randomness

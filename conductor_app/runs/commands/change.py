@@ -1,34 +1,38 @@
 """Change a run: lock it, apply a command, decide what follows, write it, commit, and notify.
 
-Every command on a run has this shape: a `RunCommand` goes through a `DecisionLoop` whose attempts are transactions.
-
-A decision loop whose attempts are transactions. It repeats those that met conflicts, faults or large payloads.
-
-Group commit: under load, reports of one process on several runs share a transaction.
-
-Each decision sees only its own run. A run that another transaction has locked, a decision that needs more data, and
-every member of a group whose transaction fails are changed in transactions of their own, as without a group.
+Every command on a run is a `RunCommand` that goes through a decision loop whose attempts are transactions. The loop
+repeats those that met conflicts, faults or large payloads. Each decision sees only its own run. The runs that it starts
+begin in the same transaction if they can: no other transaction can see them before the commit, so none can change them,
+and no further lock is needed.
 """
 
 import logging
 from abc import abstractmethod
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextvars import Context, copy_context
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from threading import Lock
 from typing import Any
 
 from django.db import DataError, InternalError, transaction
 
+from ... import notifications
 from ...access import audit
+from ...access.authentication import acting_as
 from ...core import commands
+from ...core.child_runs import new_child_run
 from ...core.commands import FailUndecidableRun
-from ...core.data_requests import DataRequest, WholeRun
-from ...core.decide import Decision, DecisionLoop, RevisionInfo, no_command
+from ...core.data_requests import (
+    DataRequest,
+    DefinitionByName,
+    Environment,
+    ScriptEvaluation,
+    StoredPayloadContent,
+    TaskDefinitionByName,
+    WholeRun,
+)
+from ...core.decide import Decision, DecisionLoop, RevisionInfo, apply_command, no_command
 from ...core.decision_context import Command, WithoutRules
-from ...core.effects import Effect
+from ...core.effects import CreateTask, Effect, StartRun, TransitionAttempt
 from ...core.errors import (
     AlreadyResolved,
     Busy,
@@ -39,263 +43,40 @@ from ...core.errors import (
     RequestRefused,
     RevisionChanged,
 )
-from ...core.primitives import ID_PATTERN
+from ...core.reports import EVENTS
 from ...core.snapshot import Run
+from ...core.states import ATTEMPT, RUN
 from ...db.statements import is_in_transaction, supports_commit_in_batch
 from ...db.transient_errors import FaultTolerance, is_database_error, is_transient
+from ...payloads.commands import new_placement
 from ...payloads.store import PayloadsTooLarge
 from ...telemetry.log_context import log_context
+from ...telemetry.metrics import ATTEMPTS_ENDED, RUNS_ENDED, RUNS_STARTED
 from ...utils import clock, fault_points, process_state
-from ..store import due as outbox_messages
-from ..store import loading as store
-from ..store.batch import MAX_STALE_ATTEMPTS, StaleRow, StatementBatch
-from .decision import ChildStarts, DecisionFailed, LoadedData, add_decision, decide_from_rows, new_batch, save_decision
-
-
-class TransactionLoop(DecisionLoop):
-    """The loop of a change or a start. `data`: the data loaded for its decision."""
-
-    def __init__(self, data: LoadedData) -> None:
-        super().__init__()
-        self.data = data
-        self.child_starts: ChildStarts | None = None
-        self.begins_children = True
-        self.faults = FaultTolerance()
-        self.has_failed_once = False
-
-    def new_child_starts(self, writes: StatementBatch, now: int) -> ChildStarts:
-        """Return the runs that begin together with the decision of this attempt."""
-        self.child_starts = ChildStarts(writes, now, is_enabled=self.begins_children)
-        return self.child_starts
-
-    @abstractmethod
-    def run_transaction(self, saves_partially: bool) -> Decision:
-        """Decide and save in one transaction.
-
-        Raises:
-            StaleRow: when another process changed a row.
-            PayloadsTooLarge: when payloads must be stored in blob storage first.
-        """
-
-    @abstractmethod
-    def on_stale(self) -> None:
-        """Prepare the next attempt after another process changed a row, or raise."""
-
-    def attempt(self, saves_partially: bool) -> Decision | None:
-        self.child_starts = None
-        try:
-            return self.run_transaction(saves_partially)
-        except (StaleRow, DataError, InternalError) as error:
-            if self.child_starts and self.child_starts.begun:
-                # A child may be the cause. Repeat without them: they begin in transactions of their own.
-                self.begins_children = False
-                self.data.forget_transient()
-            elif isinstance(error, StaleRow):
-                self.on_stale()
-            elif not self._can_repeat_after(error):
-                raise
-        except PayloadsTooLarge as found:
-            # Stored now, they are found by their digests: the next attempt writes their paths.
-            self.data.forget_transient()
-            self.faults.repeat(partial(self.data.keep, found.texts))
-        except DecisionFailed:
-            # Only an exception that it raises again, from data that was read again, says something about the run.
-            if self.has_failed_once:
-                raise
-            self.has_failed_once = True
-            self.data.clear()
-        except Exception as error:
-            if not self._can_repeat_after(error):
-                raise
-        return None
-
-    def _can_repeat_after(self, error: Exception) -> bool:
-        """Prepare the next attempt after a transient error. Return False if there must be none."""
-        if not self.faults.wait_after(error):
-            return False
-        self.data.forget_transient()
-        return True
-
-    def load(self, requests: Iterable[DataRequest]) -> None:
-        self.data.forget_transient()
-        self.faults.repeat(lambda: self.data.evaluate_scripts(requests))
-
-
-MAX_GROUP = 16
-"""The maximum number of changes in one transaction."""
-MAX_ACTIVE_GROUPS = 2
-"""The number of groups at the same time: one decides while the database executes the statements of another."""
-MAX_WAIT_SECONDS = 0.05
-"""The time after which a change does not wait for a group any more. A group takes a few milliseconds."""
-
-
-@dataclass(frozen=True, slots=True)
-class GroupedChange:
-    """A change that can share its transaction: a command about one attempt, by an actor, and nothing else."""
-
-    run_id: str
-    attempt_id: str
-    command: Command
-    actor: str
-    reason: str
-
-    @property
-    def has_valid_ids(self) -> bool:
-        """True if the database accepts the ids. A text that it cannot store would fail the whole group."""
-        return bool(ID_PATTERN.fullmatch(self.run_id) and ID_PATTERN.fullmatch(self.attempt_id))
-
-
-@dataclass(frozen=True, slots=True)
-class SavedChange:
-    """The outcome of a change whose statements are part of the group's transaction."""
-
-    effects: tuple[Effect, ...]
-    notify: Callable[[], None]
-
-
-class GroupedCommand:
-    """A change in a group, with the thread that waits for it.
-
-    `leads`: its thread executes the next group. `saved` or `refusal` is its outcome; without either, the thread changes
-    the run in a transaction of its own.
-    """
-
-    def __init__(self, change: GroupedChange) -> None:
-        self.change = change
-        self.leads = False
-        self.saved: SavedChange | None = None
-        self.refusal: RequestRefused | None = None
-        # Decisions authorize and log in the context of the request.
-        self._context: Context = copy_context()
-        self._wakes = Lock()
-        self._wakes.acquire()
-
-    def wait(self, seconds: float = -1) -> bool:
-        """Wait until the thread is woken. Returns False after this time."""
-        return self._wakes.acquire(timeout=seconds)
-
-    def wake(self) -> None:
-        self._wakes.release()
-
-    def forget_outcome(self) -> None:
-        self.saved = self.refusal = None
-
-    def decide(self, before: Run, now: int, writes: StatementBatch) -> None:
-        """Decide, and add the statements of the decision unless it needs more data."""
-        self._context.run(self._decide, before, now, writes)
-
-    def _decide(self, before: Run, now: int, writes: StatementBatch) -> None:
-        change = self.change
-        try:
-            decision = decide_from_rows(before, change.command, LoadedData(), now)
-        except RequestRefused as refusal:
-            # What is refused only at the moment may succeed in the transaction of its own, which is repeated.
-            self.refusal = None if is_transient(refusal) else refusal
-            return
-        except PayloadOverLimit:
-            # The transaction of its own fails the run.
-            return
-        if decision.data_requests or not decision.effects:
-            return
-        notify = add_decision(before, decision, RevisionInfo(now, change.actor, change.reason), writes)
-        if notify is not None:
-            self.saved = SavedChange(decision.effects, notify)
-
-
-class GroupCommit:
-    """The groups of this process, one after another. The thread of a member executes the group."""
-
-    def __init__(self, commit: Callable[[Sequence[GroupedCommand]], None]) -> None:
-        self._commit = commit
-        self._lock = Lock()
-        self._waiting: deque[GroupedCommand] = deque()
-        self._active_count = 0
-
-    def change(self, change: GroupedChange) -> tuple[Effect, ...] | None:
-        """Make a change, in a group if other changes are waiting. Returns None if it needs its own transaction.
-
-        A change never waits if no group is active.
-
-        Raises:
-            RequestRefused: when the command is refused.
-        """
-        member = GroupedCommand(change)
-        if not self._join(member):
-            return None
-        if member.leads:
-            self._lead(member)
-        if member.refusal is not None:
-            raise member.refusal
-        saved = member.saved
-        if saved is None:
-            return None
-        saved.notify()
-        return saved.effects
-
-    def _join(self, member: GroupedCommand) -> bool:
-        """Wait until the member leads or its group has ended. Returns False if that takes too long."""
-        with self._lock:
-            if self._active_count < MAX_ACTIVE_GROUPS:
-                self._active_count += 1
-                member.leads = True
-                return True
-            self._waiting.append(member)
-        if member.wait(MAX_WAIT_SECONDS):
-            return True
-        with self._lock:
-            if member in self._waiting:
-                self._waiting.remove(member)
-                return False
-        return member.wait()
-
-    def _lead(self, leader: GroupedCommand) -> None:
-        members = [leader, *self._take_waiting(leader)]
-        try:
-            self._commit(members)
-        except Exception:
-            for member in members:
-                member.forget_outcome()
-        finally:
-            with self._lock:
-                successor = self._waiting.popleft() if self._waiting else None
-                self._active_count -= successor is None
-            if successor is not None:
-                successor.leads = True
-                successor.wake()
-            for member in members[1:]:
-                member.wake()
-
-    def _take_waiting(self, leader: GroupedCommand) -> list[GroupedCommand]:
-        """Remove and return waiting members, at most one for each run."""
-        runs, taken, left = {leader.change.run_id}, [], deque[GroupedCommand]()
-        with self._lock:
-            for member in self._waiting:
-                if len(runs) < MAX_GROUP and member.change.run_id not in runs:
-                    runs.add(member.change.run_id)
-                    taken.append(member)
-                else:
-                    left.append(member)
-            self._waiting = left
-        return taken
-
-
-def commit_group(members: Sequence[GroupedCommand]) -> None:
-    """Lock the available runs of a group, decide about each, and write all decisions, in two round trips."""
-    with transaction.atomic():
-        now, writes = clock.now(), StatementBatch(ends_transaction=True)
-        snapshots = store.lock_available({member.change.run_id: member.change.attempt_id for member in members})
-        for member in members:
-            if (before := snapshots.get(member.change.run_id)) is not None:
-                member.decide(before, now, writes)
-        if writes.statements:
-            fault_points.reach("before-commit")
-            writes.send()
-
-
-GROUPS = process_state.slot(lambda: GroupCommit(commit_group))
-
+from ...utils.process_state import Wiring
+from ..store import loading, outbox, writing
+from ..store.tree import is_checked
+from ..store.writing import (
+    MAX_STALE_ATTEMPTS,
+    PendingNotifications,
+    RunOrigin,
+    StaleRow,
+    StatementBatch,
+    origin_of_start,
+)
+from .group_commit import GroupCommit, GroupedChange, GroupedCommand, SavedChange
+from .loaded_data import LoadedData, PayloadsNotLoaded
+from .messages import deliver_sent
 
 log = logging.getLogger(__name__)
+
+MAX_CHILDREN = 20
+"""Runs that begin in one transaction. The others begin by messages, so that no transaction takes long."""
+READ_HERE = (DefinitionByName, Environment, TaskDefinitionByName)
+"""Data that a first decision may read. Other requests could fail the transaction of the parent."""
+DECISION_LISTENERS: Wiring[tuple[Callable[[Run, Decision], None], ...]] = process_state.wiring(())
+"""What is called with the run before each committed decision, and the decision."""
+OUTCOMES = {event: outcome for outcome, event in EVENTS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,6 +117,19 @@ class RunCommand:
             return None
         change = GroupedChange(self.run_id, self.attempts[0], self.command, self.actor, self.reason)
         return change if change.has_valid_ids and not is_in_transaction() else None
+
+
+class DecisionFailed(Exception):
+    """The decision raised an unexpected exception: a bug, or a definition that validation should have rejected."""
+
+    def __init__(self, cause: Exception) -> None:
+        self.cause = cause
+        super().__init__(f"{type(cause).__name__}: {cause}")
+
+
+def on_decision(listener: Callable[[Run, Decision], None]) -> None:
+    """Call a function with the run before each committed decision, and the decision."""
+    DECISION_LISTENERS.value += (listener,)
 
 
 def change_run(request: RunCommand) -> tuple[Effect, ...]:
@@ -427,6 +221,75 @@ def _is_answer(error: Exception, command: Command) -> bool:
     return isinstance(error, Conflict) and not isinstance(command, FailUndecidableRun)
 
 
+class TransactionLoop(DecisionLoop):
+    """The loop of a change or a start. `data`: the data loaded for its decision."""
+
+    def __init__(self, data: LoadedData) -> None:
+        super().__init__()
+        self.data = data
+        self.child_starts: ChildStarts | None = None
+        self.begins_children = True
+        self.faults = FaultTolerance()
+        self.has_failed_once = False
+
+    def new_child_starts(self, writes: StatementBatch, now: int) -> "ChildStarts":
+        """Return the runs that begin together with the decision of this attempt."""
+        self.child_starts = ChildStarts(writes, now, is_enabled=self.begins_children)
+        return self.child_starts
+
+    @abstractmethod
+    def run_transaction(self, saves_partially: bool) -> Decision:
+        """Decide and save in one transaction.
+
+        Raises:
+            StaleRow: when another process changed a row.
+            PayloadsTooLarge: when payloads must be stored in blob storage first.
+        """
+
+    @abstractmethod
+    def on_stale(self) -> None:
+        """Prepare the next attempt after another process changed a row, or raise."""
+
+    def attempt(self, saves_partially: bool) -> Decision | None:
+        self.child_starts = None
+        try:
+            return self.run_transaction(saves_partially)
+        except (StaleRow, DataError, InternalError) as error:
+            if self.child_starts and self.child_starts.begun:
+                # A child may be the cause. Repeat without them: they begin in transactions of their own.
+                self.begins_children = False
+                self.data.forget_transient()
+            elif isinstance(error, StaleRow):
+                self.on_stale()
+            elif not self._can_repeat_after(error):
+                raise
+        except PayloadsTooLarge as found:
+            # Stored now, they are found by their digests: the next attempt writes their paths.
+            self.data.forget_transient()
+            self.faults.repeat(partial(self.data.keep, found.texts))
+        except DecisionFailed:
+            # Only an exception that it raises again, from data that was read again, says something about the run.
+            if self.has_failed_once:
+                raise
+            self.has_failed_once = True
+            self.data.clear()
+        except Exception as error:
+            if not self._can_repeat_after(error):
+                raise
+        return None
+
+    def _can_repeat_after(self, error: Exception) -> bool:
+        """Prepare the next attempt after a transient error. Return False if there must be none."""
+        if not self.faults.wait_after(error):
+            return False
+        self.data.forget_transient()
+        return True
+
+    def load(self, requests: Iterable[DataRequest]) -> None:
+        self.data.forget_transient()
+        self.faults.repeat(lambda: self.data.evaluate_scripts(requests))
+
+
 class ChangeLoop(TransactionLoop):
     """The decision loop of one command on a run that exists."""
 
@@ -439,7 +302,7 @@ class ChangeLoop(TransactionLoop):
         request, is_outermost = self.request, not is_in_transaction()
         with transaction.atomic():
             now = clock.now()
-            before = store.load_for_update(request.run_id, request.attempts)
+            before = loading.load_for_update(request.run_id, request.attempts)
             _require_revision(before, request.expected_revision)
             decision = decide_from_rows(before, request.command, self.data, now, saves_partially)
             if decision.data_requests and not decision.effects:
@@ -461,9 +324,9 @@ class ChangeLoop(TransactionLoop):
         """
         id = self.request.consumes
         if id is not None and decision.effects and not self.stale_attempts:
-            outbox_messages.consume_with(batch, id)
+            outbox.consume_with(batch, id)
             return True
-        return id is None or outbox_messages.consume(id)
+        return id is None or outbox.consume(id)
 
     def _save(self, before: Run, decision: Decision, now: int, batch: StatementBatch) -> None:
         request = self.request
@@ -476,7 +339,7 @@ class ChangeLoop(TransactionLoop):
             revision, starts = RevisionInfo(now, request.actor, request.reason), self.new_child_starts(batch, now)
             save_decision(before, decision, revision, starts)
         elif decision.after.wake_at != before.wake_at:
-            store.set_timer(request.run_id, decision.after.wake_at)
+            loading.set_timer(request.run_id, decision.after.wake_at)
 
     def load(self, requests: Iterable[DataRequest]) -> None:
         if WholeRun() in requests:
@@ -504,3 +367,251 @@ class ChangeLoop(TransactionLoop):
 def _require_revision(run: Run, revision: int | None) -> None:
     if revision is not None and run.revision != revision:
         raise RevisionChanged(f"Run {run.id} has changed since it was read. Read it again.")
+
+
+def decide_from_rows(
+    before: Run, command: Command, data: LoadedData, now: int, saves_partially: bool = False
+) -> Decision:
+    """Return the decision for a command. Its remaining data requests are those that no row can answer.
+
+    Raises:
+        DecisionFailed: when the core raised an unexpected exception, which is no transient error.
+    """
+    while True:
+        decision = _call_core(before, command, data, now, saves_partially)
+        here = {request for request in decision.data_requests if not isinstance(request, ScriptEvaluation | WholeRun)}
+        if not here or len(here) < len(decision.data_requests):
+            return decision
+        try:
+            data.load_from_rows(before, here, now)
+        except PayloadsNotLoaded as missing:
+            return Decision((), before, frozenset(map(StoredPayloadContent, missing.paths)))
+
+
+def _call_core(before: Run, command: Command, data: LoadedData, now: int, saves_partially: bool) -> Decision:
+    try:
+        return apply_command(before, command, data, now, saves_partially)
+    except (RequestRefused, PayloadOverLimit):
+        raise
+    except Exception as fault:
+        if is_transient(fault):
+            raise
+        log.exception("run_undecidable", extra={"run_id": before.id})
+        raise DecisionFailed(fault) from fault
+
+
+def new_batch(data: LoadedData, *, ends_transaction: bool) -> StatementBatch:
+    """Return an empty statement batch that writes the paths of payloads that are in blob storage already.
+
+    `ends_transaction`: nothing is written after it.
+    """
+    return StatementBatch(new_placement(data.stored_paths, data.named), ends_transaction=ends_transaction)
+
+
+def save_decision(
+    before: Run,
+    decision: Decision,
+    revision: RevisionInfo,
+    starts: "ChildStarts",
+    origin: RunOrigin | None = None,
+) -> None:
+    """Save a decision together with the statements in `starts.writes`. Notifications and messages follow the commit.
+
+    `origin`: the run is new, and its row is inserted.
+
+    Raises:
+        StaleRow: when another process changed the run.
+        PayloadsTooLarge: when payloads must be stored in blob storage first.
+    """
+    notify = _add_statements(before, decision, revision, starts, origin)
+    writing.send(starts.writes)
+    transaction.on_commit(notify)
+
+
+def add_decision(
+    before: Run, decision: Decision, revision: RevisionInfo, writes: StatementBatch
+) -> Callable[[], None] | None:
+    """Add the statements of a decision to those of others.
+
+    Returns a function that sends notifications and messages, to be called after the commit; None if the decision needs
+    its own transaction.
+    """
+    own = new_batch(LoadedData(), ends_transaction=False)
+    try:
+        notify = _add_statements(before, decision, revision, ChildStarts(own, revision.at, is_enabled=True))
+        if own.copies:
+            return None
+        writes.append_with_payloads(own)
+    except (PayloadsTooLarge, PayloadOverLimit):
+        return None
+    return notify
+
+
+def _add_statements(
+    before: Run,
+    decision: Decision,
+    revision: RevisionInfo,
+    starts: "ChildStarts",
+    origin: RunOrigin | None = None,
+) -> Callable[[], None]:
+    """Add the statements of a decision and of the runs that it begins. Returns what to call after the commit."""
+    decision = starts.begin_in(decision)
+    pending = [writing.add_changes(starts.writes, before, decision, revision, origin), *starts.add_statements()]
+    # Topics are only needed while a client waits for the run; the mark was read with the run.
+    topics = [notifications.broadcast_topic(before.watched_as)] if before.watched_until > revision.at else []
+    decisions = [(before, decision), *((child.run, child.decision) for child in starts.begun)]
+    return partial(_notify, decisions, topics, pending)
+
+
+def _notify(
+    decisions: Iterable[tuple[Run, Decision]], topics: Iterable[str], pending: Iterable[PendingNotifications]
+) -> None:
+    """Count committed decisions, announce their queues, and deliver their messages."""
+    for before, decision in decisions:
+        _count_decision(before, decision)
+        for listener in DECISION_LISTENERS.value:
+            listener(before, decision)
+    notifications.announce([*(queue for each in pending for queue in each.queues), *topics])
+    if messages := [message for each in pending for message in each.messages]:
+        deliver_sent(messages)
+
+
+def _count_decision(before: Run, decision: Decision) -> None:
+    """Count the run that the decision started or ended, and the attempts that it ended."""
+    if before.revision == 0:
+        RUNS_STARTED.count(before.definition.name)
+    if before.status in RUN.open and decision.after.status in RUN.final:
+        RUNS_ENDED.count(before.definition.name, decision.after.status)
+    for effect in decision.effects:
+        if isinstance(effect, TransitionAttempt) and effect.event in OUTCOMES:
+            ATTEMPTS_ENDED.count(_type_of(effect, before, decision.after), OUTCOMES[effect.event])
+        elif isinstance(effect, CreateTask) and (status := effect.task.attempt.status) in ATTEMPT.final:
+            ATTEMPTS_ENDED.count(effect.task.step.type, status)
+
+
+def _type_of(effect: TransitionAttempt, before: Run, after: Run) -> str:
+    # The decision that ends an iteration may also delete its tasks: they are only in the snapshot before it.
+    task = after.tasks.get(effect.key) or before.tasks.get(effect.key)
+    return task.step.type if task else ""
+
+
+class ChildStarts:
+    """The runs that begin together with a decision. `writes`: the statements of that decision.
+
+    `is_enabled`: False if all of them must begin by messages.
+    """
+
+    def __init__(self, writes: StatementBatch, now: int, *, is_enabled: bool) -> None:
+        self.writes, self.now, self.is_enabled = writes, now, is_enabled
+        self.begun: list[BegunRun] = []
+
+    def begin_in(self, decision: Decision) -> Decision:
+        """Return the decision with its starts marked whose runs begin here."""
+        if not self.is_enabled or not any(isinstance(effect, StartRun) for effect in decision.effects):
+            return decision
+        # First decisions are authorized by the definitions, not by the caller of this request.
+        with acting_as(None):
+            return replace(decision, effects=tuple(self._begin_each(decision.effects, decision.after)))
+
+    def add_statements(self) -> list[PendingNotifications]:
+        """Append the statements of the first decisions to those of the decision. Return their notifications."""
+        for each in self.begun:
+            self.writes.append(each.writes)
+        return [each.pending for each in self.begun]
+
+    def _begin_each(self, effects: Iterable[Effect], parent: Run) -> Iterator[Effect]:
+        for effect in effects:
+            if isinstance(effect, StartRun) and self._can_begin(effect, parent) and self._begin(effect, parent):
+                yield replace(effect, has_begun=True)
+            else:
+                yield effect
+
+    def _can_begin(self, effect: StartRun, parent: Run) -> bool:
+        return (
+            bool(effect.parent_attempt_id)
+            and parent.is_open
+            and len(self.begun) < MAX_CHILDREN
+            and not effect.releases_key_of
+            and not effect.definition.document.get("rateLimitConfig")
+            and not is_checked(effect.id, parent.depth + 1)
+        )
+
+    def _begin(self, effect: StartRun, parent: Run) -> bool:
+        """Add the first decision of a run. Return False if the run must begin by a message."""
+        child, count = new_child_run(effect, parent, self.now), len(self.begun)
+        try:
+            decision = decide_from_rows(child, no_command, FirstDecisionData(), self.now)
+            if decision.data_requests:
+                return False
+            decision, writes = self.begin_in(decision), StatementBatch(self.writes.placement)
+            revision, origin = RevisionInfo(self.now, "engine"), origin_of_start(effect, parent)
+            pending = writing.add_changes(writes, child, decision, revision, origin)
+        except Exception as error:
+            if is_transient(error) and not isinstance(error, RequestRefused):
+                # The transaction may have failed: all of it is repeated.
+                raise
+            # The message repeats the decision in a transaction of its own, which handles the error.
+            log.info("child_begins_by_message", extra={"run_id": child.id, "why": type(error).__name__})
+            del self.begun[count:]
+            return False
+        self.begun.append(BegunRun(child, decision, writes, pending))
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class BegunRun:
+    """A run that begins, its first decision, and the statements and notifications that belong to it."""
+
+    run: Run
+    decision: Decision
+    writes: StatementBatch
+    pending: PendingNotifications
+
+
+class FirstDecisionData(LoadedData):
+    """Data for the first decision of a run in the transaction of its parent."""
+
+    def load_from_rows(self, run: Run, requests: Iterable[DataRequest], now: int) -> None:
+        requests = list(requests)
+        if not all(isinstance(request, READ_HERE) for request in requests):
+            raise NotReadHere
+        super().load_from_rows(run, requests, now)
+
+
+class NotReadHere(Exception):
+    """The first decision needs data that the transaction of the parent does not read."""
+
+
+def commit_group(members: Sequence[GroupedCommand]) -> None:
+    """Lock the available runs of a group, decide about each, and write all decisions, in two round trips."""
+    with transaction.atomic():
+        now, writes = clock.now(), StatementBatch(ends_transaction=True)
+        snapshots = loading.lock_available({member.change.run_id: member.change.attempt_id for member in members})
+        for member in members:
+            if (before := snapshots.get(member.change.run_id)) is not None:
+                member.context.run(_decide_in_group, member, before, now, writes)
+        if writes.statements:
+            fault_points.reach("before-commit")
+            writes.send()
+
+
+def _decide_in_group(member: GroupedCommand, before: Run, now: int, writes: StatementBatch) -> None:
+    """Decide, and add the statements of the decision unless it needs more data."""
+    change = member.change
+    try:
+        decision = decide_from_rows(before, change.command, LoadedData(), now)
+    except RequestRefused as refusal:
+        # What is refused only at the moment may succeed in the transaction of its own, which is repeated.
+        member.refusal = None if is_transient(refusal) else refusal
+        return
+    except PayloadOverLimit:
+        # The transaction of its own fails the run.
+        return
+    if decision.data_requests or not decision.effects:
+        return
+    notify = add_decision(before, decision, RevisionInfo(now, change.actor, change.reason), writes)
+    if notify is not None:
+        member.saved = SavedChange(decision.effects, notify)
+
+
+GROUPS = process_state.slot(lambda: GroupCommit(commit_group))

@@ -18,8 +18,7 @@ from ...payloads.commands import refuse_large
 from ...settings import conf
 from ...utils import clock, randomness
 from ..models import Attempt
-from .change import Audit, RunCommand, change_run
-from .decision import DecisionFailed
+from .change import Audit, DecisionFailed, RunCommand, change_run
 from .repair import Asked, locate_attempt
 
 MINUTE_MS = 60_000

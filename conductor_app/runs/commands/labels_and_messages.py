@@ -22,8 +22,8 @@ from ...definitions.store import load_definition
 from ...settings import conf
 from ...utils import clock
 from ..models import MAX_LABEL_LENGTH, Run, RunLabel
-from ..store import due as outbox_messages
 from ..store import loading as inbox
+from ..store import outbox
 from .messages import deliver_after_commit
 
 MAX_LABELS = 20
@@ -134,7 +134,7 @@ def send_inbox_message(run_id: str, payload: dict[str, Any]) -> str:
         hidden = mask_encrypt(payload, masked_names(load_definition(row.resolved_definition_id)), encrypt_masked)
         inbox.add_message(run_id, id, hidden, now, row.inbox + 1)
         if inbox.waiting_attempts(run_id):
-            wakeup = outbox_messages.send("inbox", now, to=run_id)
+            wakeup = outbox.send("inbox", now, to=run_id)
             transaction.on_commit(partial(deliver_after_commit, (wakeup.pk,)))
     return id
 

@@ -39,13 +39,22 @@ from ...utils import clock, fault_points, randomness
 from ..models import Run as RunRow
 from ..store import due as removal
 from ..store import loading as store
-from ..store.batch import StaleRow, StatementBatch
-from ..store.writing import RunOrigin
+from ..store.writing import RunOrigin, StaleRow, StatementBatch
 from . import labels_and_messages as labels
 from . import rate_limits as workflow_rate_limits
-from .change import Audit, RunCommand, TransactionLoop, change_run, wake_run
+from .change import (
+    Audit,
+    DecisionFailed,
+    RunCommand,
+    TransactionLoop,
+    change_run,
+    decide_from_rows,
+    new_batch,
+    save_decision,
+    wake_run,
+)
 from .debugging import BreakpointRequest, build_breakpoint
-from .decision import DecisionFailed, LoadedData, decide_from_rows, new_batch, save_decision
+from .loaded_data import LoadedData
 
 FARTHEST_MS = 366 * 86_400_000
 """The farthest time of a delayed start."""

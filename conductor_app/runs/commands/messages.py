@@ -1,8 +1,6 @@
-"""Delivery of messages between runs: right after the commit that wrote them, or by the sweep.
+"""Delivery of messages between runs, right after the commit that wrote them or by the sweep, and undelivered messages.
 
-This module is a leaf of the engine: `message_handlers` registers what each message does.
-
-Commands of operators on undelivered messages: try them again, or discard them.
+`register_handlers` says what each message does.
 """
 
 import logging
@@ -28,9 +26,8 @@ from ...telemetry.log_context import log_context
 from ...utils import clock, fault_points, process_state
 from ...utils.process_state import Wiring
 from ..models import PUBLISH, Message, Run
-from ..queries.messages import GROUP, TASK, receiver_kind
-from ..queries.messages import RUN as UNDELIVERED_MESSAGES_RUN
-from ..store import due as outbox_messages
+from ..queries.messages import receiver_kind
+from ..store import outbox
 from ..store.due import due_messages
 
 Handler = Callable[[Message], None]
@@ -136,7 +133,7 @@ def _handle_and_delete(message: Message) -> bool:
             _schedule_redelivery(message, error)
             return False
         # The receiver has ended or was deleted: the message has no effect any more.
-        outbox_messages.consume(message.pk)
+        outbox.consume(message.pk)
     except Exception as error:
         _schedule_redelivery(message, error)
         return False
@@ -158,7 +155,7 @@ def _schedule_redelivery(message: Message, error: Exception) -> None:
     event = "message_undelivered" if due_at == NEVER else "message_not_delivered"
     log.exception(event, extra={"message_id": message.pk, "subject": message.subject})
     failure = error.message if isinstance(error, RequestRefused) else type(error).__name__
-    outbox_messages.update_messages([message.pk], tries=message.tries + 1, due_at=due_at, error=failure[:2000])
+    outbox.update_messages([message.pk], tries=message.tries + 1, due_at=due_at, error=failure[:2000])
 
 
 def _next_try_at(message: Message) -> int:
@@ -184,11 +181,11 @@ def _deliver_again(id: int) -> bool:
         return False
     if message.tries or clock.now() - message.due_at > LATE_MS:
         error = message.error or INTERRUPTED
-        outbox_messages.update_messages([id], tries=message.tries + 1, due_at=_next_try_at(message), error=error)
+        outbox.update_messages([id], tries=message.tries + 1, due_at=_next_try_at(message), error=error)
     return _deliver(message)
 
 
-AUDITED_RECEIVERS = {UNDELIVERED_MESSAGES_RUN: "run", TASK: "task", GROUP: "task_group"}
+AUDITED_RECEIVERS = {"run": "run", "task": "task", "group": "task_group"}
 """Receivers whose pages show the audit entries about their messages. Other entries are about the message itself."""
 
 
@@ -200,7 +197,7 @@ def retry_messages(ids: Iterable[int], by: str, reason: str) -> int:
     """
     with transaction.atomic():
         found = _lock_and_audit(ids, "retry_message", by, reason)
-        outbox_messages.retry_undelivered([message.pk for message in found], clock.now())
+        outbox.retry_undelivered([message.pk for message in found], clock.now())
         internal = tuple(message.pk for message in found if message.subject != PUBLISH)
         # Publishers find messages to other systems within a second.
         transaction.on_commit(partial(deliver_after_commit, internal))
@@ -215,7 +212,7 @@ def discard_messages(ids: Iterable[int], by: str, reason: str) -> int:
     """
     with transaction.atomic():
         found = _lock_and_audit(ids, "discard_message", by, reason)
-        outbox_messages.discard_undelivered([message.pk for message in found])
+        outbox.discard_undelivered([message.pk for message in found])
     return len(found)
 
 

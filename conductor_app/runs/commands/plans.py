@@ -30,9 +30,9 @@ from ...settings import conf
 from ...utils import clock
 from ..models import Attempt
 from ..store import loading as store
-from .change import Audit, RunCommand, change_run
+from .change import Audit, DecisionFailed, RunCommand, change_run, decide_from_rows
 from .debugging import rewind_command
-from .decision import DecisionFailed, LoadedData, decide_from_rows
+from .loaded_data import LoadedData
 from .repair import (
     Asked,
     Find,

@@ -34,8 +34,7 @@ from ..models import Attempt, Run, Task
 from ..store import loading as store
 from ..store.rows import parse_iteration_path
 from . import rate_limits as workflow_rate_limits
-from .change import Audit, RunCommand, change_run
-from .decision import DecisionFailed
+from .change import Audit, DecisionFailed, RunCommand, change_run
 
 
 def enforce_output_limit(report: Report) -> Report:

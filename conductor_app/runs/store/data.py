@@ -1,11 +1,4 @@
-"""Load the data that decisions request, from rows.
-
-Storage and lookup of cached results.
-
-Results of child runs, for the tasks that wait for them.
-
-Cache of the lists of FOR_EACH steps. Without it, each item would load the whole list.
-"""
+"""The data that decisions request, loaded from rows."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
@@ -14,7 +7,6 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from ...access.secrets import all_variables
-from ...core.caching import CacheRunOutput, CacheTaskResult
 from ...core.data_requests import (
     ABSENT,
     ActiveDomains,
@@ -43,7 +35,6 @@ from ...core.data_requests import (
 )
 from ...core.decision_context import TASK_FACTS
 from ...core.definition import Key
-from ...core.effects import Effect
 from ...core.masking import MARK
 from ...core.snapshot import Run, Task
 from ...core.states import ATTEMPT
@@ -51,53 +42,47 @@ from ...core.step_types import STEP_TYPES
 from ...db.fields import loads, loads_encrypted
 from ...db.statements import fetch, placeholders
 from ...utils import process_state
-from .batch import StatementBatch
 from .loading import fetch_tasks, is_rate_limit_reached, load_tasks, load_tasks_at, oldest_messages
 from .rows import format_iteration_path, parse_iteration_path
 
-INSERT_TASK_RESULT = (
-    "INSERT INTO conductor_cachedresult (name, digest, attempt_id, expires_at) VALUES (%s, %s, %s, %s) "
-    "ON CONFLICT (digest, name) DO UPDATE SET attempt_id = excluded.attempt_id, expires_at = excluded.expires_at"
-)
-INSERT_RUN_RESULT = (
-    "INSERT INTO conductor_cachedresult (name, digest, attempt_id, run_id, expires_at) VALUES (%s, %s, '', %s, %s) "
-    "ON CONFLICT (digest, name) DO UPDATE SET run_id = excluded.run_id, expires_at = excluded.expires_at"
+MAX_ITEMS = 500_000
+"""The maximum number of cached items per process, over all lists."""
+ACTIVE_WORKER_MS = 10_000
+"""A worker that has polled within this time counts as active."""
+WAITING_TYPES = [type for type, kind in STEP_TYPES.items() if kind.waits_for_tasks]
+NO_PATH = "''"
+PATHS = {"input": "input_path", "output": "output_path"}
+SELECT_OUTCOMES = (
+    "SELECT t.ref, t.iteration_path, t.seq, t.status, a.reason, t.name, a.id, t.is_permissive, a.output, a.output_path "
+    "FROM conductor_task t JOIN conductor_attempt a ON a.id = t.attempt_id WHERE t.run_id = %s AND "
 )
 FIND_TASK_OUTPUT = (
     "SELECT a.output, a.output_path FROM conductor_cachedresult c JOIN conductor_attempt a ON a.id = c.attempt_id "
     "WHERE c.digest = %s AND c.name = %s AND c.expires_at > %s AND a.status = 'COMPLETED'"
 )
-
 FIND_RUN_OUTPUT = (
     "SELECT r.id, r.output, r.output_path FROM conductor_cachedresult c JOIN conductor_run r ON r.id = c.run_id "
     "WHERE c.digest = %s AND c.name = %s AND c.expires_at > %s AND r.status = 'COMPLETED'"
 )
-
-
-def write_cached_results(writes: StatementBatch, effects: Iterable[Effect]) -> None:
-    """Write the results that later tasks and runs can reuse."""
-    for effect in effects:
-        if isinstance(effect, CacheTaskResult):
-            writes.run(INSERT_TASK_RESULT, [effect.name[:255], effect.digest, effect.attempt_id, effect.until])
-        elif isinstance(effect, CacheRunOutput):
-            writes.run(INSERT_RUN_RESULT, [effect.name[:255], effect.digest, effect.run_id, effect.until])
-
-
-def find_cached_task_output(request: CachedTaskOutput, now: int) -> tuple[Any, ...] | None:
-    """Return the columns of a cached output, or None if there is no valid one."""
-    return next(iter(fetch(FIND_TASK_OUTPUT, [request.digest, request.name[:255], now])), None)
-
-
-def find_cached_run_output(request: CachedRunOutput, now: int) -> tuple[Any, ...] | None:
-    """Return the id of a cached run and the columns of its output, or None if there is no valid one."""
-    return next(iter(fetch(FIND_RUN_OUTPUT, [request.digest, request.name[:255], now])), None)
-
-
-SQL = (
+FIND_CHILD_RESULT = (
     "SELECT r.name, r.version, r.status, r.reason, r.output, r.output_path, "
     "EXISTS (SELECT 1 FROM conductor_attempt a WHERE a.id = %s) FROM (SELECT 1) AS one "
     "LEFT JOIN conductor_run r ON r.id = %s"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalPayload:
+    """Placeholder for a payload in blob storage."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class MaskedPayload:
+    """A payload as stored, with encrypted parts."""
+
+    value: Any
 
 
 class ChildResult(NamedTuple):
@@ -118,15 +103,30 @@ class ChildResult(NamedTuple):
 
 def load_child_result(run_id: str, attempt_id: str) -> ChildResult:
     """Return the result of a child run for an attempt."""
-    [(name, *columns, is_awaited)] = fetch(SQL, [attempt_id, run_id])
+    [(name, *columns, is_awaited)] = fetch(FIND_CHILD_RESULT, [attempt_id, run_id])
     if name is None:
         return ChildResult(run_id, "?", 1, "TERMINATED", "The child workflow was removed.", "{}", "", bool(is_awaited))
     version, status, reason, output, output_path = columns
     return ChildResult(run_id, name, version, status, reason, output, output_path, bool(is_awaited))
 
 
-MAX_ITEMS = 500_000
-"""The maximum number of cached items per process, over all lists."""
+def load_requested(run: Run, requests: Iterable[DataRequest], now: int) -> dict[DataRequest, Any]:
+    """Return the data for all requests that rows can answer, with one query per kind of payload."""
+    data: dict[DataRequest, Any] = {}
+    by_type: dict[type, list[Any]] = {}
+    for request in requests:
+        by_type.setdefault(type(request), []).append(request)
+    for kind, of_kind in by_type.items():
+        if kind in LOADERS:
+            data |= LOADERS[kind](run, of_kind, now)
+    return data
+
+
+def read_payload(text: str, path: str) -> Any:
+    """Return a payload from its columns."""
+    if path:
+        return ExternalPayload(path)
+    return MaskedPayload(loads_encrypted(text)) if MARK in text else loads(text)
 
 
 class ItemListCache:
@@ -159,51 +159,12 @@ class ItemListCache:
 item_lists = process_state.slot(ItemListCache)
 
 
-def load_requested(run: Run, requests: Iterable[DataRequest], now: int) -> dict[DataRequest, Any]:
-    """Return the data for all requests that rows can answer, with one query per kind of payload."""
-    data: dict[DataRequest, Any] = {}
-    by_type: dict[type, list[Any]] = {}
-    for request in requests:
-        by_type.setdefault(type(request), []).append(request)
-    for kind, of_kind in by_type.items():
-        if kind in LOADERS:
-            data |= LOADERS[kind](run, of_kind, now)
-    return data
-
-
-@dataclass(frozen=True, slots=True)
-class ExternalPayload:
-    """Placeholder for a payload in blob storage."""
-
-    path: str
-
-
-@dataclass(frozen=True, slots=True)
-class MaskedPayload:
-    """A payload as stored, with encrypted parts."""
-
-    value: Any
-
-
-def read_payload(text: str, path: str) -> Any:
-    """Return a payload from its columns."""
-    if path:
-        return ExternalPayload(path)
-    return MaskedPayload(loads_encrypted(text)) if MARK in text else loads(text)
-
-
 def _run_payloads(run: Run, requests: list[RunPayload], now: int) -> dict[DataRequest, Any]:
     parts = sorted({request.part for request in requests})
     columns = [f"{part}, {PATHS.get(part, NO_PATH)}" for part in parts]
     [row] = fetch(f"SELECT {', '.join(columns)} FROM conductor_run WHERE id = %s", [run.id])
     pairs = zip(row[::2], row[1::2], strict=True)
     return {RunPayload(part): read_payload(*pair) for part, pair in zip(parts, pairs, strict=True)}
-
-
-NO_PATH = "''"
-ACTIVE_WORKER_MS = 10_000
-"""A worker that has polled within this time counts as active."""
-PATHS = {"input": "input_path", "output": "output_path"}
 
 
 def _attempt_payloads(run: Run, requests: list[AttemptPayload], now: int) -> dict[DataRequest, Any]:
@@ -266,21 +227,13 @@ def _task_part(request: TaskPart, task: Task | None, payloads_by_request: dict[D
     return payloads_by_request[AttemptPayload(task.attempt.id, request.part)]
 
 
-SELECT_OUTCOMES = (
-    "SELECT t.ref, t.iteration_path, t.seq, t.status, a.reason, t.name, a.id, t.is_permissive, a.output, a.output_path "
-    "FROM conductor_task t JOIN conductor_attempt a ON a.id = t.attempt_id WHERE t.run_id = %s AND "
-)
-
-
 def _joined_outcomes(run: Run, requests: list[JoinedOutcomes], now: int) -> dict[DataRequest, Any]:
     return {request: _load_joined_outcomes(run, request) for request in requests}
 
 
 def _load_joined_outcomes(run: Run, request: JoinedOutcomes) -> list[TaskOutcome] | str | None:
-    where, params = (
-        "t.joined_by = %s AND NOT (t.joined_by = '') AND t.iteration_path = %s",
-        [request.join.ref, format_iteration_path(request.join.iteration_path)],
-    )
+    where = "t.joined_by = %s AND NOT (t.joined_by = '') AND t.iteration_path = %s"
+    params = [request.join.ref, format_iteration_path(request.join.iteration_path)]
     if _is_any_open(run, where, params, request.known):
         return None
     [(count,)] = fetch(f"SELECT COUNT(*) FROM conductor_task t WHERE t.run_id = %s AND {where}", [run.id, *params])
@@ -300,10 +253,8 @@ def _iteration_outcomes(run: Run, requests: list[IterationOutcomes], now: int) -
 
 def _load_iteration_outcomes(run: Run, request: IterationOutcomes) -> list[TaskOutcome] | None:
     iteration_path = format_iteration_path((*request.loop.iteration_path, request.iteration))
-    where, params = (
-        "t.loop_ref = %s AND NOT (t.loop_ref = '') AND t.iteration_path = %s",
-        [request.loop.ref, iteration_path],
-    )
+    where = "t.loop_ref = %s AND NOT (t.loop_ref = '') AND t.iteration_path = %s"
+    params = [request.loop.ref, iteration_path]
     if _is_any_open(run, where, params, request.known):
         return None
     return _load_outcomes(run, where, params, request.known)
@@ -322,10 +273,8 @@ def _open_tasks_inside(run: Run, requests: list[OpenTaskInside], now: int) -> di
 
 
 def _is_open_inside(run: Run, request: OpenTaskInside) -> bool:
-    refs, (path_condition, path_params) = (
-        sorted(request.refs),
-        _iteration_condition("t", (*request.scope.iteration_path, request.iteration)),
-    )
+    refs = sorted(request.refs)
+    path_condition, path_params = _iteration_condition("t", (*request.scope.iteration_path, request.iteration))
     where = f"t.loop_ref IN ({placeholders(refs)}) AND NOT (t.loop_ref = ''){path_condition}"
     return _is_any_open(run, where, [*refs, *path_params], request.known)
 
@@ -388,9 +337,6 @@ def _summarize_remaining(run: Run, known: frozenset[Key]) -> RemainingSummary:
     return RemainingSummary(is_open, is_at_work, () if is_open else _permissive_failures(run, known))
 
 
-WAITING_TYPES = [type for type, kind in STEP_TYPES.items() if kind.waits_for_tasks]
-
-
 def _permissive_failures(run: Run, known: frozenset[Key]) -> tuple[tuple[str, str, str], ...]:
     if not run.definition.has_permissive:
         return ()
@@ -443,13 +389,13 @@ def _inbox_batches(run: Run, requests: list[InboxMessages], now: int) -> dict[Da
 
 
 def _cached_task_outputs(run: Run, requests: list[CachedTaskOutput], now: int) -> dict[DataRequest, Any]:
-    columns = {request: find_cached_task_output(request, now) for request in requests}
-    return {request: read_payload(*row) if row else None for request, row in columns.items()}
+    found = {each: fetch(FIND_TASK_OUTPUT, [each.digest, each.name[:255], now]) for each in requests}
+    return {request: read_payload(*rows[0]) if rows else None for request, rows in found.items()}
 
 
 def _cached_run_outputs(run: Run, requests: list[CachedRunOutput], now: int) -> dict[DataRequest, Any]:
-    columns = {request: find_cached_run_output(request, now) for request in requests}
-    return {request: (row[0], read_payload(*row[1:])) if row else None for request, row in columns.items()}
+    found = {each: fetch(FIND_RUN_OUTPUT, [each.digest, each.name[:255], now]) for each in requests}
+    return {request: (rows[0][0], read_payload(*rows[0][1:])) if rows else None for request, rows in found.items()}
 
 
 def _idempotency_holders(run: Run, requests: list[IdempotencyLookup], now: int) -> dict[DataRequest, Any]:

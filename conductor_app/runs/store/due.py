@@ -1,27 +1,57 @@
-"""Due rows, outgoing messages and the removal of rows.
+"""Due rows, the loop of a sweep over them, timers that are put off after a failure, and the deletion of runs."""
 
-Queries for due rows, each over an index.
-
-Writes of outbox messages to runs, tasks and other systems.
-
-Delete runs, standalone tasks and expired rows with everything that belongs to them.
-"""
-
-from collections.abc import Iterable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from ...ai.models import ModelCall
+from django.db import close_old_connections
+
+from ...core.errors import NotFound
 from ...core.snapshot import NEVER
 from ...core.states import BULK
 from ...db.named_statements import load_statements
-from ...db.statements import execute, fetch
-from ..models import PUBLISH, Attempt, CachedResult, Message, Run, TaskLog
-from .batch import StatementBatch
+from ...db.statements import execute, fetch, is_in_transaction
+from ...db.transient_errors import is_transient
+from ...settings import conf
+from ...telemetry.log_context import log_context
+from ...utils import clock, fault_points, process_state
+from ...utils.process_state import Slot, Wiring
+from ..models import IS_OVERDUE, OVERDUE_RUN, OVERDUE_TASK, Attempt, CachedResult, Message, Run, TaskLog
+from .outbox import delete_messages_to
 
+log = logging.getLogger(__name__)
+SWEEPS = (
+    "fire_schedules",
+    "start_waiting_slots",
+    "expire_leases",
+    "pass_deadlines",
+    "wake_runs",
+    "deliver_messages",
+    "group_failures",
+    "release_budget_holds",
+)
+"""The sweeps whose earliest due times are known, in the order of the statement `due_times`."""
+MAX_DELAY_MS = 3_600_000
+KEPT_MS = 60_000
+"""The time after the next try at which a message is deleted, unless that try has failed."""
+MAX_REMEMBERED = 10_000
 DUE_ROWS_SQL = load_statements(
     "runs/store/due_rows", never=str(NEVER), open_bulk_states=", ".join(map(repr, sorted(BULK.open)))
 )
+TIMERS = {
+    OVERDUE_RUN: (DUE_ROWS_SQL["set_timers_of_run"], DUE_ROWS_SQL["set_timer_of_run"]),
+    OVERDUE_TASK: (DUE_ROWS_SQL["set_timers_of_task"], DUE_ROWS_SQL["set_timer_of_task"]),
+}
+"""The statements that set the due timers of a run, or of a standalone task."""
+FIND_MESSAGE = f'SELECT id, tries FROM conductor_message WHERE "to" = %s AND subject = %s AND {IS_OVERDUE}'
+Item = TypeVar("Item")
+PutOff = Callable[[Item, str], None]
+"""Puts off an item in its rows, for longer after each failure, and stores the error for operators."""
+_failed: Slot[dict[tuple[str, str], tuple[int, int]]] = process_state.slot(dict)
+"""Items without rows of their own to be put off: their failures, and the time of the next try in milliseconds."""
+DELETERS: Wiring[tuple[Callable[[str], None], ...]] = process_state.wiring(())
+"""What deletes the rows of other slices that belong to a deleted run."""
 
 
 class DueAttempts(NamedTuple):
@@ -70,19 +100,6 @@ def _due_ids(statement: str, now: int, limit: int) -> list[Any]:
     return [id for (id,) in fetch(*DUE_ROWS_SQL[statement].bind(now=now, limit=limit))]
 
 
-SWEEPS = (
-    "fire_schedules",
-    "start_waiting_slots",
-    "expire_leases",
-    "pass_deadlines",
-    "wake_runs",
-    "deliver_messages",
-    "group_failures",
-    "release_budget_holds",
-)
-"""The sweeps whose earliest due times are known, in the order of the statement `due_times`."""
-
-
 def due_times() -> dict[str, int]:
     """Return the earliest due time of each sweep that has rows."""
     [row] = fetch(*DUE_ROWS_SQL["due_times"].bind())
@@ -122,63 +139,106 @@ def claim_to_publish(now: int, held_until: int, count: int) -> list[int]:
     return sorted(id for (id,) in claimed)
 
 
-MESSAGES_SQL = load_statements("runs/store/messages", never=str(NEVER))
+def handle_each(found: Iterable[Item], handle: Callable[[Item], Any], put_off: PutOff[Item] | None = None) -> int:
+    """Handle each item. Returns how many items were handled.
+
+    A failure is logged and does not stop the loop. The item is tried again after growing delays. The line of a
+    transient error has no traceback: during an outage, every item fails.
+    """
+    handled = 0
+    for item in found:
+        with log_context("sweep_item", item=str(item)):
+            handled += _try_handle(item, handle, put_off)
+    return handled
 
 
-def send(subject: str, now: int, *, to: str = "", facts: Mapping[str, Any] | None = None) -> Message:
-    """Write one message, to be delivered after the commit."""
-    return Message.objects.create(to=to, subject=subject, facts=dict(facts or {}), sent_at=now, due_at=now)
+def _try_handle(item: Item, handle: Callable[[Item], Any], put_off: PutOff[Item] | None) -> bool:
+    place = f"{handle.__module__}.{getattr(handle, '__qualname__', '')}", str(item)
+    tries, next_at = _failed.value.get(place, (0, 0))
+    if next_at > clock.now():
+        return False
+    try:
+        fault_points.reach("sweep-item")
+        handle(item)
+    except NotFound:
+        _failed.value.pop(place, None)
+        return False
+    except Exception as error:
+        if conf.raises_in_sweeps:
+            raise
+        _log_failure("sweep_item_failed", error)
+        if not is_in_transaction():
+            # The other items need a connection that works.
+            close_old_connections()
+        if put_off is None or not _is_put_off(item, error, put_off):
+            _remember(place, tries + 1)
+        return False
+    _failed.value.pop(place, None)
+    return True
 
 
-def send_all(messages: Sequence[Message]) -> list[Message]:
-    """Write several messages."""
-    return Message.objects.bulk_create(messages, batch_size=500) if messages else []
+def _is_put_off(item: Item, error: Exception, put_off: PutOff[Item]) -> bool:
+    try:
+        put_off(item, f"{type(error).__name__}: {error}")
+    except Exception as failure:
+        if not (is_transient(error) and is_transient(failure)):
+            _log_failure("sweep_item_not_put_off", failure)
+        return False
+    return True
 
 
-def consume(id: int) -> bool:
-    """Delete a handled message. Returns False if another process has handled it."""
-    return bool(execute(*MESSAGES_SQL["consume_message"].bind(id=id)))
+def _log_failure(event: str, error: Exception) -> None:
+    log.error(event, exc_info=not is_transient(error), extra={"cause": f"{type(error).__name__}: {error}"[:500]})
 
 
-def consume_with(writes: StatementBatch, id: int) -> None:
-    """Delete a handled message together with other statements, which fail if another process has handled it."""
-    writes.run(*MESSAGES_SQL["consume_message"].bind(id=id), expected=1)
+def _remember(place: tuple[str, str], tries: int) -> None:
+    failed = _failed.value
+    if len(failed) >= MAX_REMEMBERED:
+        failed.clear()
+    failed[place] = tries, clock.now() + growing_delay_ms(tries)
 
 
-def delete_messages_to(address: str) -> None:
-    """Delete the messages to a deleted run or task."""
-    Message.objects.filter(to=address).delete()
+def growing_delay_ms(tries: int) -> int:
+    """Return the delay after this number of failed tries. The first failure is repeated by the next sweep."""
+    return 0 if tries < 2 else min(1000 * 2 ** min(tries - 2, 20), MAX_DELAY_MS)
 
 
-def update_messages(ids: Iterable[int], **fields: Any) -> None:
-    """Change fields of messages, such as `due_at`, `tries` and `error`."""
-    Message.objects.filter(pk__in=list(ids)).update(**fields)
+def put_off_timers(subject: str, to: str, error: str, now: int) -> None:
+    """Put off the due timers of a run or a standalone task, longer after each failure, and store the error.
+
+    In a transaction of the caller.
+    """
+    found = fetch(FIND_MESSAGE, [to, subject])
+    id, tries = found[0] if found else (None, 0)
+    until = now + growing_delay_ms(tries + 1)
+    fields = {"facts": {"until": until}, "due_at": until + KEPT_MS, "tries": tries + 1, "error": error[:2000]}
+    if id is None:
+        Message.objects.create(to=to, subject=subject, sent_at=now, **fields)
+    else:
+        Message.objects.filter(pk=id).update(**fields)
+    _set_timers(subject, to, until, now)
 
 
-def delay_sink(sink: str, now: int, due_at: int) -> None:
-    """Delay all due messages to the same sink."""
-    Message.objects.filter(subject=PUBLISH, to=sink, due_at__lte=now).update(due_at=due_at)
+def bring_timers_forward(message: Message, now: int) -> None:
+    """Make the timers due that were put off when this message was written."""
+    _set_timers(message.subject, message.to, now, message.facts["until"])
 
 
-def retry_undelivered(ids: Iterable[int], now: int) -> None:
-    """Make undelivered messages due, with all their tries. They retain the last error."""
-    Message.objects.undelivered().filter(pk__in=list(ids)).update(due_at=now, tries=0)
+def _set_timers(subject: str, to: str, moment: int, due_before: int) -> None:
+    for statement in TIMERS[subject]:
+        execute(*statement.bind(moment=moment, to=to, due_before=due_before))
 
 
-def discard_undelivered(ids: Iterable[int]) -> None:
-    """Delete undelivered messages."""
-    Message.objects.undelivered().filter(pk__in=list(ids)).delete()
-
-
-def prune_undelivered(before: int) -> int:
-    """Delete undelivered messages that were sent before a time, and return how many. Open runs keep theirs."""
-    return execute(*MESSAGES_SQL["prune_undelivered"].bind(before=before))
+def on_delete_run(delete: Callable[[str], None]) -> None:
+    """Call a function with the id of each deleted run, in the transaction that deletes it."""
+    DELETERS.value += (delete,)
 
 
 def delete_run(run_id: str) -> None:
     """Delete a run with its tasks, attempts, logs, calls of models and messages. The caller has locked it."""
     TaskLog.objects.filter(attempt_id__in=Attempt.objects.filter(run_id=run_id).values("id")).delete()
-    ModelCall.objects.filter(run_id=run_id).delete()
+    for delete_more in DELETERS.value:
+        delete_more(run_id)
     delete_messages_to(run_id)
     Run.objects.filter(pk=run_id).delete()
 

@@ -1,33 +1,25 @@
-"""Loading of runs: whole runs, trees and inboxes.
+"""Runs as snapshots: a whole run, or the tasks that a change of some attempts can affect; rate limits and inboxes."""
 
-Loading of runs: a whole run as a snapshot, or the tasks that a change of some attempts can affect.
-
-Load the open waits of a run and its descendants, level by level, over the index of open tasks.
-
-Reads and writes of the inbox of a run.
-"""
-
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, NamedTuple
+from operator import itemgetter
+from typing import Any
 
 from django.db.models import QuerySet
 
-from ...ai.store import RunLine
 from ...core import decision_context as waits
 from ...core.data_requests import InboxBatch, InboxMessages
-from ...core.definition import Definition, Key, Step, possible_keys
+from ...core.definition import Definition, Key, Step
 from ...core.document.reading import layout_branch, layout_steps
 from ...core.errors import NotFound
 from ...core.masking import MARK
 from ...core.primitives import fast_replace
-from ...core.snapshot import NEVER, UNKNOWN, Run, Task
-from ...core.states import RUN
+from ...core.snapshot import UNKNOWN, Run, Task
 from ...core.step_types.waiting import PullWorkflowMessages
 from ...db.fields import dumps, loads, loads_decrypted
 from ...db.named_statements import load_statements
-from ...db.statements import execute, fetch, fetch_together, placeholders, serialize
+from ...db.statements import execute, fetch, fetch_together, serialize
 from ...definitions import store as definitions
 from ...settings import conf
 from ..models import InboxMessage
@@ -47,7 +39,7 @@ CHUNK = 300
 """The maximum number of keys per query: SQLite parses at most 1000 conditions."""
 SMALL_PAYLOAD_CHARS = 4096
 """The maximum length of an input and of variables that are read with their run: the next expression often uses them."""
-
+SEQ = TASK_COLUMNS.index("seq")
 RUN_WIDTH = len(RUN_COLUMNS) + 4
 RUNS_SQL = load_statements(
     "runs/store/runs",
@@ -57,6 +49,9 @@ RUNS_SQL = load_statements(
     ),
     small_payload_chars=str(SMALL_PAYLOAD_CHARS),
 )
+WAITING_TYPE = PullWorkflowMessages.type
+MESSAGE_LIFETIME_MS = 86_400_000
+"""The lifetime of a message in the inbox, in milliseconds (execution §10.8)."""
 
 
 def load_for_update(run_id: str, around: Iterable[str] | None = None, is_locked: bool = True) -> Run:
@@ -72,11 +67,6 @@ def load_for_update(run_id: str, around: Iterable[str] | None = None, is_locked:
     if around is None:
         return _load_whole(run_id, is_locked)
     return _load_neighborhood(run_id, list(around), is_locked)
-
-
-def set_timer(run_id: str, wake_at: int) -> None:
-    """Set the timer of the locked run, in epoch milliseconds."""
-    execute(*RUNS_SQL["set_timer"].bind(wake_at=wake_at, run_id=run_id))
 
 
 def load_run(run_id: str) -> Run:
@@ -124,7 +114,10 @@ def _complete_neighborhood(rows: list[tuple[Any, ...]]) -> Run:
     needed_keys = {key for row in task_rows for key in _dependent_keys(run.definition, row)}
     # A transaction that waited for the lock sees the current run, but its tasks as they were before the wait.
     loaded_keys = {_parse_key(row) for row in task_rows} if revision == run.revision else set()
-    task_rows = [row for row in task_rows if loaded_keys] + (_load_skipped(run.id) if has_skips else [])
+    task_rows = task_rows if loaded_keys else []
+    if has_skips:
+        # Control may not have reached skipped tasks yet.
+        task_rows += fetch_tasks(run.id, " AND t.status = 'SKIPPED'")
     while True:
         task_rows += _load_rows_at(run.id, needed_keys - loaded_keys)
         loaded_keys |= needed_keys
@@ -135,41 +128,9 @@ def _complete_neighborhood(rows: list[tuple[Any, ...]]) -> Run:
         }
         needed_keys |= {key for task in tasks.values() for key in _branch_dependent_keys(run, task)}
         if not needed_keys - loaded_keys:
-            tasks = _parse_tasks(run, sorted(task_rows, key=_seq_of))
+            tasks = _parse_tasks(run, sorted(task_rows, key=itemgetter(SEQ)))
             # Each task has a sequence number of its own, so a short run is often known to be whole.
             return fast_replace(run, tasks=tasks, is_whole=len(tasks) == run.next_seq - 1)
-
-
-def _parse_key(row: tuple[Any, ...]) -> Key:
-    return Key(row[1], parse_iteration_path(row[2]))
-
-
-def fetch_tasks(run_id: str, ending: str, params: Iterable[Any] = ()) -> list[tuple[Any, ...]]:
-    """Return the rows of tasks of a run. `ending`: SQL after the condition on the run."""
-    sql, run_params = RUNS_SQL["load_tasks"].bind(run_id=run_id)
-    return fetch(f"{sql}{ending}", [*run_params, *params])
-
-
-def load_tasks_at(run: Run, keys: Iterable[Key]) -> dict[Key, Task]:
-    """Return the existing tasks of the keys."""
-    return load_tasks(run, _load_rows_at(run.id, keys))
-
-
-def load_tasks(run: Run, rows: list[tuple[Any, ...]]) -> dict[Key, Task]:
-    """Return the tasks of these rows. The head of a dynamic branch is loaded too, because it has the document."""
-    keys = {_parse_key(row) for row in rows}
-    heads = {branch_head for row in rows if (branch_head := parse_branch_head(row[len(TASK_COLUMNS) - 1]))} - keys
-    tasks = _parse_tasks(run, [*rows, *_load_rows_at(run.id, heads)])
-    return {key: task for key, task in tasks.items() if key in keys}
-
-
-def _seq_of(row: tuple[Any, ...]) -> int:
-    return row[TASK_COLUMNS.index("seq")]
-
-
-def _load_skipped(run_id: str) -> list[tuple[Any, ...]]:
-    """Return the rows of skipped tasks, which control may not have reached yet."""
-    return fetch_tasks(run_id, " AND t.status = 'SKIPPED'")
 
 
 def _load_rows_at(run_id: str, keys: Iterable[Key]) -> list[tuple[Any, ...]]:
@@ -204,6 +165,29 @@ def _branch_dependent_keys(run: Run, task: Task) -> Iterable[Key]:
         return run.step(ref, task)
 
     yield from waits.dependent_keys(waits.dependents_among(find, task.key.ref), find, task.key.iteration_path)
+
+
+def fetch_tasks(run_id: str, ending: str, params: Iterable[Any] = ()) -> list[tuple[Any, ...]]:
+    """Return the rows of tasks of a run. `ending`: SQL after the condition on the run."""
+    sql, run_params = RUNS_SQL["load_tasks"].bind(run_id=run_id)
+    return fetch(f"{sql}{ending}", [*run_params, *params])
+
+
+def load_tasks_at(run: Run, keys: Iterable[Key]) -> dict[Key, Task]:
+    """Return the existing tasks of the keys."""
+    return load_tasks(run, _load_rows_at(run.id, keys))
+
+
+def load_tasks(run: Run, rows: list[tuple[Any, ...]]) -> dict[Key, Task]:
+    """Return the tasks of these rows. The head of a dynamic branch is loaded too, because it has the document."""
+    keys = {_parse_key(row) for row in rows}
+    heads = {branch_head for row in rows if (branch_head := parse_branch_head(row[len(TASK_COLUMNS) - 1]))} - keys
+    tasks = _parse_tasks(run, [*rows, *_load_rows_at(run.id, heads)])
+    return {key: task for key, task in tasks.items() if key in keys}
+
+
+def _parse_key(row: tuple[Any, ...]) -> Key:
+    return Key(row[1], parse_iteration_path(row[2]))
 
 
 def _parse_run(row: tuple[Any, ...]) -> Run:
@@ -261,6 +245,11 @@ def _parse_branch(step_state: str, joined_by: str) -> dict[str, Step]:
     return layout_branch(steps, state["document"]["taskReferenceName"], joined_by)
 
 
+def set_timer(run_id: str, wake_at: int) -> None:
+    """Set the timer of the locked run, in epoch milliseconds."""
+    execute(*RUNS_SQL["set_timer"].bind(wake_at=wake_at, run_id=run_id))
+
+
 def set_input(run_id: str, value: Any) -> None:
     """Replace the input of a run that has not started."""
     RunRow.objects.filter(pk=run_id).update(input=value, input_size=len(dumps(value) or ""), input_path="")
@@ -293,143 +282,6 @@ def count_released_runs(name: str, key: str, but: str = "") -> int:
 def release_idempotency_key(run_id: str) -> None:
     """Let another run use the idempotency key of a run."""
     RunRow.objects.filter(pk=run_id).update(idempotency_key=None)
-
-
-# Must equal the condition of the index; otherwise the database does not use it.
-TASK_IS_OPEN = "t.status IN ('ACTIVE', 'BLOCKED')"
-RUN_IS_OPEN = "status IN ('PAUSED', 'RUNNING') AND NOT (root_id = '')"
-RUNS_ABOVE = (
-    "WITH RECURSIVE line (id, name, started_by, parent_id, root_id, place) AS ("
-    "SELECT id, name, started_by, parent_id, root_id, 0 FROM conductor_run WHERE id = %s UNION ALL "
-    "SELECT above.id, above.name, above.started_by, above.parent_id, above.root_id, line.place + 1 "
-    "FROM line JOIN conductor_run above ON above.id = line.parent_id) "
-    "SELECT id, name, started_by, root_id FROM line ORDER BY place"
-)
-MAX_RUNS = 1000
-"""The maximum number of runs to read. Later children are read when earlier ones have ended."""
-
-
-class OpenWait(NamedTuple):
-    """A task with its newest attempt."""
-
-    run_id: str
-    attempt_id: str
-    is_timed: bool = False
-
-
-class RunTree(NamedTuple):
-    """A run with its open descendants, nearest first, and their open WAIT tasks."""
-
-    run_ids: list[str]
-    waits: list[OpenWait]
-
-
-def status_of(run_id: str) -> str:
-    """Return the status of a run.
-
-    Raises:
-        NotFound: when there is no such run.
-    """
-    rows = fetch("SELECT status FROM conductor_run WHERE id = %s", [run_id])
-    if not rows:
-        raise NotFound(f"No such workflow found by id: {run_id}")
-    return rows[0][0]
-
-
-def is_being_terminated(run_id: str) -> bool:
-    """Return True if the termination of a run above this one is on its way to it.
-
-    It is delivered from level to level: the run above this one has ended, or an open run further up has a message.
-    A run that was retried alone has an ended parent as well, but no such message.
-    """
-    open_ids: list[str] = []
-    while run_id:
-        rows = fetch("SELECT status, parent_id FROM conductor_run WHERE id = %s", [run_id])
-        if not rows or rows[0][0] not in RUN.open:
-            break
-        open_ids.append(run_id)
-        run_id = rows[0][1]
-    if not open_ids:
-        return bool(run_id)
-    sql = (
-        f"SELECT 1 FROM conductor_message WHERE subject = 'terminate' AND \"to\" IN ({placeholders(open_ids)}) LIMIT 1"
-    )
-    return bool(fetch(sql, open_ids))
-
-
-def load_run_line(run_id: str) -> RunLine:
-    """Return a run with those above it; an empty line if there is no such run."""
-    rows = fetch(RUNS_ABOVE, [run_id])
-    if not rows:
-        return RunLine()
-    return RunLine(tuple((id, name) for id, name, *_ in rows), rows[0][3] or rows[0][0], rows[-1][2])
-
-
-def has_open_descendants(root_id: str, count: int) -> bool:
-    """Return True if more than `count` open runs are below the run."""
-    sql = f"SELECT count(*) FROM (SELECT 1 FROM conductor_run WHERE root_id = %s AND {RUN_IS_OPEN} LIMIT %s) AS found"
-    return bool(fetch(sql, [root_id, count + 1])[0][0] > count)
-
-
-def load_run_tree(run_id: str) -> RunTree:
-    """Return the run and its open descendants."""
-    found_ids, waits, level = [run_id], [], [run_id]
-    while level and len(found_ids) < MAX_RUNS:
-        rows = [row for chunk in _chunks(level) for row in _open_waits(chunk)]
-        waits += [OpenWait(run, attempt, ends_at != NEVER) for run, kind, attempt, child, ends_at in rows if not child]
-        level = [child for *_, child, _ in rows if child]
-        found_ids += level
-    return RunTree(found_ids, waits)
-
-
-def _open_waits(run_ids: Collection[str]) -> list[tuple[Any, ...]]:
-    """Return the open WAIT and YIELD tasks of these runs, and the open tasks that wait for a child."""
-    return fetch(
-        "SELECT t.run_id, t.type, a.id, a.child_id, a.ends_at FROM conductor_task t "
-        "JOIN conductor_attempt a ON a.id = t.attempt_id "
-        f"WHERE t.run_id IN ({placeholders(list(run_ids))}) AND {TASK_IS_OPEN} "
-        "AND (t.type IN ('WAIT', 'YIELD') OR a.child_id <> '') AND a.status = 'LEASED' ORDER BY t.run_id, t.seq",
-        list(run_ids),
-    )
-
-
-def find_ended_task(run_ids: Collection[str], names: Collection[str]) -> OpenWait | None:
-    """Return an ended task of these runs with one of the names: a reference, with or without its iteration."""
-    refs = sorted({ref for name in names for ref, _path in possible_keys(name)})
-    for chunk in _chunks(list(run_ids)):
-        rows = fetch(
-            "SELECT t.run_id, t.attempt_id, t.ref, t.iteration_path FROM conductor_task t "
-            f"WHERE t.run_id IN ({placeholders(chunk)}) AND t.ref IN ({placeholders(refs)}) AND NOT {TASK_IS_OPEN} "
-            "ORDER BY t.run_id, t.seq",
-            [*chunk, *refs],
-        )
-        for run_id, attempt_id, ref, iteration_path in rows:
-            if ref in names or "__".join([ref, *iteration_path.split(".")]) in names:
-                return OpenWait(run_id, attempt_id)
-    return None
-
-
-def mark_watched(run_ids: Collection[str], name: str, until: int, now: int) -> set[str]:
-    """Mark the runs as watched until a time. Returns their notification topics; a run keeps an unexpired topic."""
-    names: set[str] = set()
-    for chunk in _chunks(list(run_ids)):
-        rows = fetch(
-            "UPDATE conductor_run SET watched_as = CASE WHEN watched_until > %s THEN watched_as ELSE %s END, "
-            "watched_until = CASE WHEN watched_until > %s THEN watched_until ELSE %s END "
-            f"WHERE id IN ({placeholders(chunk)}) RETURNING watched_as",
-            [now, name, until, until, *chunk],
-        )
-        names |= {name for (name,) in rows}
-    return names
-
-
-def _chunks(values: list[str]) -> Iterator[list[str]]:
-    return (values[start : start + CHUNK] for start in range(0, len(values), CHUNK))
-
-
-WAITING_TYPE = PullWorkflowMessages.type
-MESSAGE_LIFETIME_MS = 86_400_000
-"""The lifetime of a message in the inbox, in milliseconds (execution §10.8)."""
 
 
 def oldest_messages(run: Run, request: InboxMessages, now: int) -> InboxBatch:

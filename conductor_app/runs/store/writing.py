@@ -1,17 +1,16 @@
-"""Storage of a decision: effects become statements.
+"""Storage of a decision: its effects become a few statements, which are sent and checked together.
 
-Writes of a decision outside its own run: started runs, webhook conditions, and messages.
-
-Storage of a decision: its effects become a few statements, regardless of the number of changes.
+A transaction that meets rows changed by another process is repeated.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-from django.db import IntegrityError
+from django.db import DataError, IntegrityError, connection, models
 
+from ...core.caching import CacheRunOutput, CacheTaskResult
 from ...core.child_runs import new_child_run
 from ...core.decide import Decision, RevisionInfo
 from ...core.effects import (
@@ -26,26 +25,46 @@ from ...core.effects import (
     SnapshotBuilder,
     StartRun,
 )
-from ...core.errors import shorten_reason
+from ...core.errors import Busy, shorten_reason
 from ...core.events import INTERNAL, STATE, STATUS, TASK, is_internal
 from ...core.masking import mask_encrypt, masked_names
 from ...core.primitives import fast_replace
 from ...core.snapshot import UNKNOWN, Attempt, Run, Task
 from ...core.states import SKIPPED
 from ...core.step_types.worker_tasks import EventStep
-from ...db import fields
-from ...db.fields import dumps
-from ...db.statements import MAX_BATCH_ROWS, placeholders
+from ...db.fields import dumps, strip_nul
+from ...db.statements import (
+    MAX_BATCH_ROWS,
+    StatementResult,
+    execute_batch,
+    insert_statements,
+    placeholders,
+    supports_commit_in_batch,
+    update_statements,
+)
+from ...db.transient_errors import FaultTolerance
 from ...failures import store as failures
+from ...payloads.store import PayloadPlacement
 from ...settings import conf
 from ..models import LISTENER, PUBLISH, TASK_LISTENER, HistoryEntry, Message
 from ..models import Attempt as AttemptRow
 from ..models import Run as RunRow
 from ..models import Task as TaskRow
 from . import rows
-from .batch import StaleRow, StatementBatch
-from .data import write_cached_results
 
+DIVISION_BY_ZERO = "22012"
+REQUIRE_COUNT = "WITH changed AS ({sql} RETURNING 1) SELECT 1 / CAST(COUNT(*) = {expected} AS integer) FROM changed"
+"""A statement that fails if it does not change the expected number of rows, because a commit follows it at once."""
+COPY_MIN_ROWS = 50
+"""Larger inserts use COPY on PostgreSQL, because a statement with many parameters is slow to parse."""
+MAX_STALE_ATTEMPTS = 5
+"""Attempts that meet rows changed by another process before the request is refused as Busy."""
+UNANNOUNCED_DELAY_MS = 1000
+"""The minimum delay of an attempt that is not announced."""
+MAX_HISTORY_LINES = 200
+"""The maximum number of effects per history entry. The last line of a longer entry counts the rest."""
+EVENT_QUEUE = EventStep.type
+MESSAGE_COLUMNS = ('"to"', "subject", "facts", "sent_at", "due_at", "tries", "error")
 RUN_INSERTED = (
     "id", "name", "version", "resolved_definition_id", "status", "reason", "correlation_id", "priority",
     "created_at", "updated_at", "ended_at", "last_retried_at", "wake_at", "revision", "next_seq",
@@ -55,7 +74,10 @@ RUN_INSERTED = (
     "input", "output", "variables", "input_size", "output_size", "variables_size",
     "input_path", "output_path", "debug",
 )  # fmt: skip
-
+ATTEMPT_UPDATE_COLUMNS = (
+    (False, rows.ATTEMPT_UPDATED),
+    (True, (*rows.ATTEMPT_UPDATED, "output", "output_size", "output_path")),
+)
 WEBHOOK_PATHS_SQL = (
     "INSERT INTO conductor_webhookpaths (workflow, digest, paths) VALUES (%s, %s, %s) "
     "ON CONFLICT (workflow, digest) DO NOTHING"
@@ -65,8 +87,134 @@ WEBHOOK_WAIT_SQL = (
     "ON CONFLICT (attempt_id) DO UPDATE SET version = excluded.version, digest = excluded.digest, "
     "created_at = excluded.created_at"
 )
-
+INSERT_TASK_RESULT = (
+    "INSERT INTO conductor_cachedresult (name, digest, attempt_id, expires_at) VALUES (%s, %s, %s, %s) "
+    "ON CONFLICT (digest, name) DO UPDATE SET attempt_id = excluded.attempt_id, expires_at = excluded.expires_at"
+)
+INSERT_RUN_RESULT = (
+    "INSERT INTO conductor_cachedresult (name, digest, attempt_id, run_id, expires_at) VALUES (%s, %s, '', %s, %s) "
+    "ON CONFLICT (digest, name) DO UPDATE SET run_id = excluded.run_id, expires_at = excluded.expires_at"
+)
 Seal = Callable[[str], str]
+Result = TypeVar("Result")
+
+
+class StaleRow(Exception):
+    """Another process changed a row between reading and writing; the decision must be repeated."""
+
+
+class StatementBatch:
+    """Statements that do not depend on one another's results.
+
+    `ends_transaction`: nothing is written after this batch, so PostgreSQL gets the COMMIT in the same round trip.
+    """
+
+    def __init__(self, placement: PayloadPlacement | None = None, *, ends_transaction: bool = False) -> None:
+        self.placement = placement or PayloadPlacement()
+        self.ends_transaction = ends_transaction
+        self.statements: list[tuple[str, Sequence[Any], int | None]] = []
+        self.copies: list[tuple[str, Sequence[str], Sequence[Sequence[Any]]]] = []
+        self.messages: dict[int, Sequence[Message]] = {}
+
+    def insert(self, model: type[models.Model], columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """Add an insert of rows."""
+        if len(rows) > COPY_MIN_ROWS and connection.vendor == "postgresql":
+            self.copies.append((model._meta.db_table, columns, rows))
+        else:
+            self.statements += [(sql, params, None) for sql, params in insert_statements(model, columns, rows)]
+
+    def update(
+        self, model: type[models.Model], columns: Sequence[str], rows: Sequence[tuple[str, str, Sequence[Any]]]
+    ) -> None:
+        """Add an update. `rows`: for each row its id, its expected status, and the new values."""
+        self.statements += update_statements(model, columns, rows)
+
+    def insert_messages(self, messages: Sequence[Message]) -> None:
+        """Add an insert of outbox messages. `send` sets their ids."""
+        for start in range(0, len(messages), MAX_BATCH_ROWS):
+            chunk = messages[start : start + MAX_BATCH_ROWS]
+            values = [[each.to, each.subject, dumps(each.facts), each.sent_at, each.due_at, 0, ""] for each in chunk]
+            [(sql, params)] = insert_statements(Message, MESSAGE_COLUMNS, values)
+            self.messages[len(self.statements)] = chunk
+            self.run(f"{sql} RETURNING id", params)
+
+    def append(self, batch: "StatementBatch") -> None:
+        """Add the statements of another batch with the same placement."""
+        first = len(self.statements)
+        self.messages |= {first + position: messages for position, messages in batch.messages.items()}
+        self.statements += batch.statements
+        self.copies += batch.copies
+
+    def append_with_payloads(self, batch: "StatementBatch") -> None:
+        """Add the statements of another batch, with those for its payloads.
+
+        Raises:
+            PayloadsTooLarge: when payloads of that batch must be stored first.
+        """
+        batch.statements += batch.placement.statements()
+        self.append(batch)
+
+    def run(self, sql: str, params: Sequence[Any], expected: int | None = None) -> None:
+        """Add a statement. `expected`: the number of rows that it must change, or None for any."""
+        self.statements.append((sql, params, expected))
+
+    def send(self) -> None:
+        """Execute all statements.
+
+        Raises:
+            StaleRow: when another process has changed a row
+            PayloadsTooLarge: before any write, when payloads must be stored first.
+        """
+        self.statements += self.placement.statements()
+        if self.ends_transaction and not self.copies and supports_commit_in_batch():
+            self._send_and_commit()
+            return
+        # One round trip instead of about six.
+        results = execute_batch([(sql, params) for sql, params, _ in self.statements])
+        for (_, _, expected), (count, _) in zip(self.statements, results, strict=True):
+            if expected is not None and count != expected:
+                raise StaleRow
+        for copy in self.copies:
+            _copy_rows(*copy)
+        self._set_message_ids(results)
+
+    def _send_and_commit(self) -> None:
+        statements = [
+            (sql if expected is None else REQUIRE_COUNT.format(sql=sql, expected=expected), params)
+            for sql, params, expected in self.statements
+        ]
+        try:
+            self._set_message_ids(execute_batch(statements, commits=True))
+        except DataError as error:
+            if getattr(error.__cause__, "sqlstate", "") == DIVISION_BY_ZERO:
+                raise StaleRow from error
+            raise
+
+    def _set_message_ids(self, results: Sequence[StatementResult]) -> None:
+        for position, messages in self.messages.items():
+            for message, id in zip(messages, results[position].ids, strict=True):
+                message.pk = id
+
+
+def _copy_rows(table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    with connection.cursor() as cursor, cursor.copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN") as copy:
+        for row in rows:
+            copy.write_row(row)
+
+
+def repeat_while_stale(attempt: Callable[[], Result], **subject: str) -> Result:
+    """Call `attempt` until it meets no row that another process changed, and return its result.
+
+    Raises:
+        Busy: when each of MAX_STALE_ATTEMPTS attempts met such a row. `subject` names the object in the error.
+    """
+    faults = FaultTolerance()
+    for _ in range(MAX_STALE_ATTEMPTS):
+        try:
+            return faults.repeat(attempt)
+        except StaleRow:
+            continue
+    raise Busy(**subject)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,114 +230,6 @@ class RunOrigin:
     idempotency_key: str | None = None
     request_id: str | None = None
     masked: frozenset[str] = frozenset()
-
-
-def insert_run(writes: StatementBatch, run: Run, origin: RunOrigin, now: int) -> None:
-    """Insert a new run in the state after its first decision."""
-    writes.insert(RunRow, RUN_INSERTED, [_run_columns(writes, run, origin, now, revision=1)])
-
-
-def _run_columns(writes: StatementBatch, run: Run, origin: RunOrigin, now: int, *, revision: int) -> list[Any]:
-    placement, variables = writes.placement, writes.placement.variables(run)
-    input, output = placement.of_run(run, "input", origin.masked), placement.of_run(run, "output")
-    has_skips = any(run.tasks[key].status == SKIPPED for key in run.touched if key in run.tasks)
-    return [
-        run.id, run.definition.name, run.definition.version, run.definition.hash, run.status,
-        fields.strip_nul(run.reason), fields.strip_nul(run.correlation_id)[:512], run.priority, run.created_at, now,
-        run.ended_at, run.last_retried_at, run.wake_at, revision, run.next_seq,
-        has_skips, run.parent_id, run.parent_attempt_id, run.root_id, run.depth, run.starter_id,
-        run.failed_attempt_id, dumps(list(run.failed_refs)), dumps(list(run.failed_names)), dumps(dict(run.domains)),
-        run.limit_key, run.is_held, fields.strip_nul(origin.started_by)[:255], fields.strip_nul(origin.event)[:255],
-        origin.schedule, origin.idempotency_key, origin.request_id, run.watched_as, run.watched_until, run.inbox,
-        input.text, output.text, variables, input.size, output.size, len(variables),
-        input.path, output.path, rows.debug_text(run),
-    ]  # fmt: skip
-
-
-def insert_started_runs(writes: StatementBatch, effects: Iterable[Effect], run: Run, now: int) -> None:
-    """Insert the runs that the decision starts and that have not begun."""
-    starts = [effect for effect in effects if isinstance(effect, StartRun) and not effect.has_begun]
-    if starts:
-        for freed in filter(None, (effect.releases_key_of for effect in starts)):
-            writes.run("UPDATE conductor_run SET idempotency_key = NULL WHERE id = %s", [freed])
-        writes.insert(RunRow, RUN_INSERTED, [_insert_started_run(writes, effect, run, now) for effect in starts])
-
-
-def _insert_started_run(writes: StatementBatch, effect: StartRun, run: Run, now: int) -> list[Any]:
-    return _run_columns(writes, new_child_run(effect, run, now), origin_of_start(effect, run), now, revision=0)
-
-
-def origin_of_start(effect: StartRun, run: Run) -> RunOrigin:
-    """Return the origin of a run that this run starts."""
-    # A failure workflow gets the whole input of this run, so the values that this definition masks stay masked.
-    masked = masked_names(run.definition) if effect.is_failure_workflow else frozenset()
-    return RunOrigin("engine", idempotency_key=effect.idempotency_key or None, masked=masked)
-
-
-def attach_children(writes: StatementBatch, effects: Iterable[Effect], run: Run) -> None:
-    """Make this run the parent of existing runs, so that they report their end to it."""
-    for effect in effects:
-        if isinstance(effect, AttachChild):
-            sql = "UPDATE conductor_run SET parent_id = %s, parent_attempt_id = %s WHERE id = %s"
-            writes.run(sql, [run.id, effect.attempt_id, effect.run_id])
-
-
-def insert_webhook_waits(writes: StatementBatch, effects: Iterable[Effect], run: Run, now: int) -> None:
-    """Write the webhook conditions of attempts. A rerun replaces the condition under the same id."""
-    name, version = run.definition.name, run.definition.version
-    for effect in effects:
-        if isinstance(effect, AwaitWebhook):
-            paths = dumps(list(effect.paths)) or ""
-            writes.run(WEBHOOK_PATHS_SQL, [name, hashlib.sha256(paths.encode()).hexdigest(), paths])
-            writes.run(WEBHOOK_WAIT_SQL, [effect.attempt_id, name, version, effect.digest, now])
-
-
-def insert_messages(writes: StatementBatch, effects: Iterable[Effect], run: Run, now: int) -> list[Message]:
-    """Insert the messages of these effects, including those that make started runs begin."""
-    senders = [effect for effect in effects if isinstance(effect, StartRun | AttachChild | SendMessage | PublishEvent)]
-    rows = (_message_row(effect, run, now, writes.placement.seal) for effect in senders)
-    messages = [row for row in rows if row is not None]
-    writes.insert_messages(messages)
-    return messages
-
-
-def _message_row(
-    effect: StartRun | AttachChild | SendMessage | PublishEvent, run: Run, now: int, seal: Seal
-) -> Message | None:
-    if isinstance(effect, PublishEvent):
-        return event_message(effect, run, now, seal)
-    if isinstance(effect, AttachChild):
-        # The child may have ended already: the handler of this message checks that.
-        effect = SendMessage(run.id, "child_ended", {"attempt": effect.attempt_id, "child": effect.run_id})
-    if isinstance(effect, SendMessage):
-        # `asked` is an operator's command for the parent. Which names the parent's definition masks is unknown here.
-        facts = mask_encrypt(effect.facts, frozenset(("asked",)), seal)
-        return Message(to=effect.to, subject=effect.subject, facts=facts, sent_at=now, due_at=now)
-    if effect.has_begun:
-        return None
-    facts = {"about": run.id} if effect.is_failure_workflow else {}
-    facts |= {"is_limited": True} if effect.definition.document.get("rateLimitConfig") else {}
-    return Message(to=effect.id, subject="begin", facts=facts, sent_at=now, due_at=now)
-
-
-def event_message(effect: PublishEvent, run: Run, now: int, seal: Seal) -> Message | None:
-    """Return the message of a published event; None if neither the definition nor the settings name a sink."""
-    sink = effect.sink
-    if effect.about == STATUS and not sink and not (sink := LISTENER if conf.workflow_status_listener_url else ""):
-        return None
-    if effect.about == TASK:
-        sink = TASK_LISTENER
-    if effect.about == STATE and conf.state_change_sink != INTERNAL:
-        sink = conf.state_change_sink
-    if is_internal(sink):
-        payload = mask_encrypt(effect.payload, masked_names(run.definition), seal)
-        facts = {"event": sink, "id": effect.id, "payload": payload}
-        return Message(subject="event", facts=facts, sent_at=now, due_at=now)
-    facts = {"sink": sink, "id": effect.id, "payload": effect.payload}
-    return Message(to=sink[:64], subject=PUBLISH, facts=facts, sent_at=now, due_at=now)
-
-
-EVENT_QUEUE = EventStep.type
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +303,39 @@ def _touched_attempts(before: Run, effects: list[Effect]) -> dict[str, tuple[Att
     return touched
 
 
+def _delete_tasks(writes: StatementBatch, before: Run, effects: list[Effect]) -> Run:
+    """Delete the rows of deleted tasks, and return the snapshot without them.
+
+    All attempts of a task and their logs are deleted too. A task that is entered again under its id loses only the
+    attempt that is rewritten and later ones; the log of that attempt stays.
+    """
+    gone = {key: before.tasks[key] for effect in effects if isinstance(effect, DeleteTasks) for key in effect.keys}
+    if not gone:
+        return before
+    deleted_ids = {task.id for task in gone.values()}
+    recreated = [effect.task for effect in effects if isinstance(effect, CreateTask) and effect.task.id in deleted_ids]
+    for task in recreated:
+        _delete_rewritten_rows(writes, task)
+    recreated_ids = {task.id for task in recreated}
+    ids = [task.id for task in gone.values() if task.id not in recreated_ids]
+    for start in range(0, len(ids), MAX_BATCH_ROWS):
+        chunk = ids[start : start + MAX_BATCH_ROWS]
+        tasks = f"({placeholders(chunk)})"
+        attempts = f"SELECT id FROM conductor_attempt WHERE task_id IN {tasks}"
+        writes.run(f"DELETE FROM conductor_tasklog WHERE attempt_id IN ({attempts})", chunk)
+        writes.run(f"DELETE FROM conductor_attempt WHERE task_id IN {tasks}", chunk)
+        writes.run(f"DELETE FROM conductor_task WHERE id IN {tasks}", chunk)
+    return fast_replace(before, tasks={key: task for key, task in before.tasks.items() if key not in gone})
+
+
+def _delete_rewritten_rows(writes: StatementBatch, task: Task) -> None:
+    """Delete the rows that are rewritten under the same ids: the task, this attempt and later ones."""
+    later = "SELECT id FROM conductor_attempt WHERE task_id = %s AND number > %s"
+    writes.run(f"DELETE FROM conductor_tasklog WHERE attempt_id IN ({later})", [task.id, task.attempt.number])
+    writes.run("DELETE FROM conductor_attempt WHERE task_id = %s AND number >= %s", [task.id, task.attempt.number])
+    writes.run("DELETE FROM conductor_task WHERE id = %s", [task.id])
+
+
 def _write_attempts(
     writes: StatementBatch, before: Run, touched: Mapping[str, tuple[Attempt, Task]], after: Run
 ) -> None:
@@ -310,25 +383,19 @@ def _payload_changed(new: Attempt | Run, old: Attempt | Run, part: str) -> bool:
     return value is not UNKNOWN and value is not getattr(old, part)
 
 
-def _rewrite_values(attempt: Attempt, task: Task, writes: StatementBatch, run: Run) -> list[Any]:
-    pairs = zip(rows.ATTEMPT_INSERTED, _insert_values(attempt, task, writes, run), strict=True)
-    return [value for column, value in pairs if column in rows.ATTEMPT_REWRITTEN]
-
-
 def _insert_values(attempt: Attempt, task: Task, writes: StatementBatch, run: Run) -> list[Any]:
     input, output = (writes.placement.of_task(attempt, run, part) for part in ("input", "output"))
     return rows.attempt_insert_values(attempt, task, run, input, output)
 
 
+def _rewrite_values(attempt: Attempt, task: Task, writes: StatementBatch, run: Run) -> list[Any]:
+    pairs = zip(rows.ATTEMPT_INSERTED, _insert_values(attempt, task, writes, run), strict=True)
+    return [value for column, value in pairs if column in rows.ATTEMPT_REWRITTEN]
+
+
 def _update_values(attempt: Attempt, has_output: bool, writes: StatementBatch, run: Run) -> list[Any]:
     output = writes.placement.of_task(attempt, run, "output") if has_output else ()
     return [*rows.attempt_update_values(attempt), *output]
-
-
-ATTEMPT_UPDATE_COLUMNS = (
-    (False, rows.ATTEMPT_UPDATED),
-    (True, (*rows.ATTEMPT_UPDATED, "output", "output_size", "output_path")),
-)
 
 
 def _write_tasks(writes: StatementBatch, before: Run, after: Run) -> None:
@@ -360,49 +427,14 @@ def _task_before(before: Run, task: Task) -> Task | None:
     return previous if previous is not None and previous.id == task.id else None
 
 
-def _delete_tasks(writes: StatementBatch, before: Run, effects: list[Effect]) -> Run:
-    """Delete the rows of deleted tasks, and return the snapshot without them.
-
-    All attempts of a task and their logs are deleted too. A task that is entered again under its id loses only the
-    attempt that is rewritten and later ones; the log of that attempt stays.
-    """
-    gone = {key: before.tasks[key] for effect in effects if isinstance(effect, DeleteTasks) for key in effect.keys}
-    if not gone:
-        return before
-    deleted_ids = {task.id for task in gone.values()}
-    recreated = [effect.task for effect in effects if isinstance(effect, CreateTask) and effect.task.id in deleted_ids]
-    for task in recreated:
-        _delete_rewritten_rows(writes, task)
-    recreated_ids = {task.id for task in recreated}
-    ids = [task.id for task in gone.values() if task.id not in recreated_ids]
-    for start in range(0, len(ids), MAX_BATCH_ROWS):
-        chunk = ids[start : start + MAX_BATCH_ROWS]
-        tasks = f"({placeholders(chunk)})"
-        attempts = f"SELECT id FROM conductor_attempt WHERE task_id IN {tasks}"
-        writes.run(f"DELETE FROM conductor_tasklog WHERE attempt_id IN ({attempts})", chunk)
-        writes.run(f"DELETE FROM conductor_attempt WHERE task_id IN {tasks}", chunk)
-        writes.run(f"DELETE FROM conductor_task WHERE id IN {tasks}", chunk)
-    return fast_replace(before, tasks={key: task for key, task in before.tasks.items() if key not in gone})
-
-
-def _delete_rewritten_rows(writes: StatementBatch, task: Task) -> None:
-    """Delete the rows that are rewritten under the same ids: the task, this attempt and later ones."""
-    later = "SELECT id FROM conductor_attempt WHERE task_id = %s AND number > %s"
-    writes.run(f"DELETE FROM conductor_tasklog WHERE attempt_id IN ({later})", [task.id, task.attempt.number])
-    writes.run("DELETE FROM conductor_attempt WHERE task_id = %s AND number >= %s", [task.id, task.attempt.number])
-    writes.run("DELETE FROM conductor_task WHERE id = %s", [task.id])
-
-
 def _prune_iterations(writes: StatementBatch, before: Run, effects: list[Effect]) -> None:
     for effect in effects:
         if isinstance(effect, PruneIteration):
             loop = before.definition.steps.get(effect.loop.ref)
             inside = sorted(loop.inside) if loop else []
             iteration_path = rows.format_iteration_path((*effect.loop.iteration_path, effect.iteration))
-            where = (
-                "run_id = %s AND (iteration_path = %s OR iteration_path LIKE %s) "
-                f"AND (loop_ref = %s{_membership_condition(inside)})"
-            )
+            or_inside = f" OR loop_ref IN ({placeholders(inside)})" if inside else ""
+            where = f"run_id = %s AND (iteration_path = %s OR iteration_path LIKE %s) AND (loop_ref = %s{or_inside})"
             params = [before.id, iteration_path, f"{iteration_path}.%", effect.loop.ref, *inside]
             tasks = f"SELECT id FROM conductor_task WHERE {where}"
             writes.run(f"DELETE FROM conductor_attempt WHERE task_id IN ({tasks})", params)
@@ -416,10 +448,6 @@ def _empty_inbox(writes: StatementBatch, before: Run, after: Run) -> None:
     elif after.inbox_taken:
         params = [before.id, after.inbox_taken]
         writes.run("DELETE FROM conductor_inboxmessage WHERE run_id = %s AND number <= %s", params)
-
-
-def _membership_condition(refs: list[str]) -> str:
-    return f" OR loop_ref IN ({placeholders(refs)})" if refs else ""
 
 
 def _write_run(writes: StatementBatch, before: Run, after: Run, now: int) -> None:
@@ -447,7 +475,7 @@ def _write_run(writes: StatementBatch, before: Run, after: Run, now: int) -> Non
 
 
 def _write_history(writes: StatementBatch, before: Run, effects: list[Effect], revision: RevisionInfo) -> None:
-    by, reason = fields.strip_nul(revision.by)[:255], shorten_reason(fields.strip_nul(revision.reason))
+    by, reason = strip_nul(revision.by)[:255], shorten_reason(strip_nul(revision.reason))
     lines = [effect.to_history() for effect in effects]
     entries = (
         lines
@@ -461,10 +489,118 @@ def _write_history(writes: StatementBatch, before: Run, effects: list[Effect], r
     )
 
 
-UNANNOUNCED_DELAY_MS = 1000
-"""The minimum delay of an attempt that is not announced."""
-MAX_HISTORY_LINES = 200
-"""The maximum number of effects per history entry. The last line of a longer entry counts the rest."""
+def insert_run(writes: StatementBatch, run: Run, origin: RunOrigin, now: int) -> None:
+    """Insert a new run in the state after its first decision."""
+    writes.insert(RunRow, RUN_INSERTED, [_run_columns(writes, run, origin, now, revision=1)])
+
+
+def _run_columns(writes: StatementBatch, run: Run, origin: RunOrigin, now: int, *, revision: int) -> list[Any]:
+    placement, variables = writes.placement, writes.placement.variables(run)
+    input, output = placement.of_run(run, "input", origin.masked), placement.of_run(run, "output")
+    has_skips = any(run.tasks[key].status == SKIPPED for key in run.touched if key in run.tasks)
+    return [
+        run.id, run.definition.name, run.definition.version, run.definition.hash, run.status,
+        strip_nul(run.reason), strip_nul(run.correlation_id)[:512], run.priority, run.created_at, now,
+        run.ended_at, run.last_retried_at, run.wake_at, revision, run.next_seq,
+        has_skips, run.parent_id, run.parent_attempt_id, run.root_id, run.depth, run.starter_id,
+        run.failed_attempt_id, dumps(list(run.failed_refs)), dumps(list(run.failed_names)), dumps(dict(run.domains)),
+        run.limit_key, run.is_held, strip_nul(origin.started_by)[:255], strip_nul(origin.event)[:255],
+        origin.schedule, origin.idempotency_key, origin.request_id, run.watched_as, run.watched_until, run.inbox,
+        input.text, output.text, variables, input.size, output.size, len(variables),
+        input.path, output.path, rows.debug_text(run),
+    ]  # fmt: skip
+
+
+def insert_started_runs(writes: StatementBatch, effects: Iterable[Effect], run: Run, now: int) -> None:
+    """Insert the runs that the decision starts and that have not begun."""
+    starts = [effect for effect in effects if isinstance(effect, StartRun) and not effect.has_begun]
+    if starts:
+        for freed in filter(None, (effect.releases_key_of for effect in starts)):
+            writes.run("UPDATE conductor_run SET idempotency_key = NULL WHERE id = %s", [freed])
+        values = [
+            _run_columns(writes, new_child_run(effect, run, now), origin_of_start(effect, run), now, revision=0)
+            for effect in starts
+        ]
+        writes.insert(RunRow, RUN_INSERTED, values)
+
+
+def origin_of_start(effect: StartRun, run: Run) -> RunOrigin:
+    """Return the origin of a run that this run starts."""
+    # A failure workflow gets the whole input of this run, so the values that this definition masks stay masked.
+    masked = masked_names(run.definition) if effect.is_failure_workflow else frozenset()
+    return RunOrigin("engine", idempotency_key=effect.idempotency_key or None, masked=masked)
+
+
+def attach_children(writes: StatementBatch, effects: Iterable[Effect], run: Run) -> None:
+    """Make this run the parent of existing runs, so that they report their end to it."""
+    for effect in effects:
+        if isinstance(effect, AttachChild):
+            sql = "UPDATE conductor_run SET parent_id = %s, parent_attempt_id = %s WHERE id = %s"
+            writes.run(sql, [run.id, effect.attempt_id, effect.run_id])
+
+
+def insert_webhook_waits(writes: StatementBatch, effects: Iterable[Effect], run: Run, now: int) -> None:
+    """Write the webhook conditions of attempts. A rerun replaces the condition under the same id."""
+    name, version = run.definition.name, run.definition.version
+    for effect in effects:
+        if isinstance(effect, AwaitWebhook):
+            paths = dumps(list(effect.paths)) or ""
+            writes.run(WEBHOOK_PATHS_SQL, [name, hashlib.sha256(paths.encode()).hexdigest(), paths])
+            writes.run(WEBHOOK_WAIT_SQL, [effect.attempt_id, name, version, effect.digest, now])
+
+
+def write_cached_results(writes: StatementBatch, effects: Iterable[Effect]) -> None:
+    """Write the results that later tasks and runs can reuse."""
+    for effect in effects:
+        if isinstance(effect, CacheTaskResult):
+            writes.run(INSERT_TASK_RESULT, [effect.name[:255], effect.digest, effect.attempt_id, effect.until])
+        elif isinstance(effect, CacheRunOutput):
+            writes.run(INSERT_RUN_RESULT, [effect.name[:255], effect.digest, effect.run_id, effect.until])
+
+
+def insert_messages(writes: StatementBatch, effects: Iterable[Effect], run: Run, now: int) -> list[Message]:
+    """Insert the messages of these effects, including those that make started runs begin."""
+    senders = [effect for effect in effects if isinstance(effect, StartRun | AttachChild | SendMessage | PublishEvent)]
+    rows = (_message_row(effect, run, now, writes.placement.seal) for effect in senders)
+    messages = [row for row in rows if row is not None]
+    writes.insert_messages(messages)
+    return messages
+
+
+def _message_row(
+    effect: StartRun | AttachChild | SendMessage | PublishEvent, run: Run, now: int, seal: Seal
+) -> Message | None:
+    if isinstance(effect, PublishEvent):
+        return event_message(effect, run, now, seal)
+    if isinstance(effect, AttachChild):
+        # The child may have ended already: the handler of this message checks that.
+        effect = SendMessage(run.id, "child_ended", {"attempt": effect.attempt_id, "child": effect.run_id})
+    if isinstance(effect, SendMessage):
+        # `asked` is an operator's command for the parent. Which names the parent's definition masks is unknown here.
+        facts = mask_encrypt(effect.facts, frozenset(("asked",)), seal)
+        return Message(to=effect.to, subject=effect.subject, facts=facts, sent_at=now, due_at=now)
+    if effect.has_begun:
+        return None
+    facts = {"about": run.id} if effect.is_failure_workflow else {}
+    facts |= {"is_limited": True} if effect.definition.document.get("rateLimitConfig") else {}
+    return Message(to=effect.id, subject="begin", facts=facts, sent_at=now, due_at=now)
+
+
+def event_message(effect: PublishEvent, run: Run, now: int, seal: Seal) -> Message | None:
+    """Return the message of a published event; None if neither the definition nor the settings name a sink."""
+    sink = effect.sink
+    if effect.about == STATUS and not sink and not (sink := LISTENER if conf.workflow_status_listener_url else ""):
+        return None
+    if effect.about == TASK:
+        sink = TASK_LISTENER
+    if effect.about == STATE and conf.state_change_sink != INTERNAL:
+        sink = conf.state_change_sink
+    if is_internal(sink):
+        payload = mask_encrypt(effect.payload, masked_names(run.definition), seal)
+        facts = {"event": sink, "id": effect.id, "payload": payload}
+        return Message(subject="event", facts=facts, sent_at=now, due_at=now)
+    facts = {"sink": sink, "id": effect.id, "payload": effect.payload}
+    return Message(to=sink[:64], subject=PUBLISH, facts=facts, sent_at=now, due_at=now)
 
 
 def _affected_queues(before: Run, touched: Mapping[str, tuple[Attempt, Task]], now: int) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from ...failures.models import Failure
 from ...payloads import blob_storage
 from ...payloads.commands import release_content, save_content, storage_errors
 from ...payloads.store import set_expiry
-from ...runs.store.batch import StatementBatch
+from ...runs.store.writing import StatementBatch
 from ...settings import conf
 from ...tasks.models import Queue, Worker
 from ...utils import clock

@@ -14,9 +14,9 @@ from ...core.reports import EVENTS
 from ...core.states import PENDING
 from ...runs.commands.messages import deliver_after_commit
 from ...runs.models import OVERDUE_TASK, Message
-from ...runs.store import due
-from ...runs.store.batch import StatementBatch, repeat_while_stale
-from ...runs.store.overdue import handle_each, put_off_timers
+from ...runs.store import due, outbox
+from ...runs.store.due import handle_each, put_off_timers
+from ...runs.store.writing import StatementBatch, repeat_while_stale
 from ...tasks import throughput
 from ...tasks.commands.pollers import standalone_queue
 from ...telemetry.log_context import log_context
@@ -61,7 +61,7 @@ def _publish_resolved(writes: StatementBatch, group_id: str, now: int) -> list[N
 def handle_group_check(message: Message) -> None:
     """Publish that a group is resolved, if it is: its last tasks were resolved concurrently."""
     with transaction.atomic():
-        if due.consume(message.pk) and store.is_resolved(message.to):
+        if outbox.consume(message.pk) and store.is_resolved(message.to):
             writes = StatementBatch()
             store.insert_pulse_messages(writes, _publish_resolved(writes, message.to, clock.now()))
             writes.send()
@@ -180,6 +180,6 @@ def handle_dependency_resolved(message: Message) -> None:
         except NotFound:
             continue
     if len(page) == PAGE:
-        due.update_messages([message.pk], due_at=clock.now(), tries=0)
+        outbox.update_messages([message.pk], due_at=clock.now(), tries=0)
     else:
-        due.consume(message.pk)
+        outbox.consume(message.pk)

@@ -23,8 +23,8 @@ from ...core.snapshot import Attempt
 from ...core.states import ACTIVE, ATTEMPT
 from ...runs.commands.messages import deliver_after_commit
 from ...runs.models import ALERT, PUBLISH, Message
-from ...runs.store import due
-from ...runs.store.overdue import handle_each
+from ...runs.store import outbox
+from ...runs.store.due import handle_each
 from ...settings import conf
 from ...utils import clock
 from .. import store
@@ -132,7 +132,7 @@ def enqueue_bulk_action(
         for place, id in enumerate(task_ids)
     ]
     with transaction.atomic():
-        sent = due.send_all(messages)
+        sent = outbox.send_all(messages)
         record_bulk_action(group_id, task_ids, verb, by, reason, priority)
         transaction.on_commit(partial(deliver_after_commit, tuple(message.pk for message in sent[:AT_ONCE])))
 
@@ -156,7 +156,7 @@ def handle_bulk_action(message: Message) -> None:
     with transaction.atomic():
         # Lock the task before its message, in the same order as the deletion of a task.
         store.lock_row(message.to)
-        if due.consume(message.pk):
+        if outbox.consume(message.pk):
             apply_action(
                 facts["verb"], message.to, facts["by"], facts["reason"], facts["priority"], asked_at=message.sent_at
             )
@@ -392,7 +392,7 @@ def _check_watch(watch_id: int) -> None:
 def _send_mail(row: GroupWatch, sentence: str, now: int) -> None:
     payload = {"sentence": sentence, "at": now, "taskGroupId": row.group_id}
     facts = {"sink": ALERT, "id": secrets.token_hex(16), "to": row.mail, "payload": payload}
-    due.send(PUBLISH, now, to=f"watch {row.pk}", facts=facts)
+    outbox.send(PUBLISH, now, to=f"watch {row.pk}", facts=facts)
 
 
 def _event_sentence(group_id: str, event: str) -> str:

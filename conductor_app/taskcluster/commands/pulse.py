@@ -11,7 +11,7 @@ from django.db import transaction
 from ...core.snapshot import NEVER, Attempt
 from ...core.step_types.worker_tasks import EventStep
 from ...runs.models import PulseMessage
-from ...runs.store.batch import StatementBatch
+from ...runs.store.writing import StatementBatch
 from ...settings import conf
 from ...taskcluster import store
 from ...utils import clock

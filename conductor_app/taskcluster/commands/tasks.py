@@ -26,7 +26,7 @@ from ...core.snapshot import NEVER, Attempt
 from ...core.states import LEASED, PENDING
 from ...notifications import LOCAL_CALLER, WaitingClient, WaitSteps, wait_in_thread
 from ...runs.models import Attempt as AttemptRow
-from ...runs.store.batch import StatementBatch, repeat_while_stale
+from ...runs.store.writing import StatementBatch, repeat_while_stale
 from ...settings import conf
 from ...tasks.commands.claims import LongPoll, begin_poll, release_again, releasing_undelivered
 from ...tasks.commands.pollers import record_poll, standalone_queue

@@ -10,7 +10,7 @@ from ...access.grants import may_control_run
 from ...core.reports import Report
 from ...core.states import RUN
 from ...notifications import LOCAL_CALLER, PendingWait, Waiter, WaitingClient, WaitSteps
-from ...runs.store import loading as run_tree
+from ...runs.store import tree
 from ...utils import clock
 from .pollers import release_connection
 from .reports import report_task
@@ -70,9 +70,9 @@ def _subscribe_to_run(run_id: str, seconds: float, client: WaitingClient) -> Ite
     now = clock.now()
     until = now + round(seconds * 1000)
     # The run is marked first, because children that it starts from now on inherit the mark.
-    names = run_tree.mark_watched([run_id], run_id, until, now)
-    if children := run_tree.load_run_tree(run_id).run_ids[1:]:
-        names |= run_tree.mark_watched(children, run_id, until, now)
+    names = tree.mark_watched([run_id], run_id, until, now)
+    if children := tree.load_run_tree(run_id).run_ids[1:]:
+        names |= tree.mark_watched(children, run_id, until, now)
     with notifications.subscribe(*map(notifications.broadcast_topic, sorted(names)), client=client) as waiter:
         yield waiter
 
@@ -83,12 +83,12 @@ def check_wait_outcome(run_id: str, until_refs: Collection[str] = ()) -> WaitOut
     Raises:
         NotFound: when there is no such run.
     """
-    if run_tree.status_of(run_id) in RUN.final:
+    if tree.status_of(run_id) in RUN.final:
         return WaitOutcome(run_id)
-    runs, waits = run_tree.load_run_tree(run_id)
+    runs, waits = tree.load_run_tree(run_id)
     found = next((wait for wait in waits if not wait.is_timed), None)
     if found is None and until_refs:
-        found = run_tree.find_ended_task(runs, until_refs)
+        found = tree.find_ended_task(runs, until_refs)
     return WaitOutcome(found.run_id, found.attempt_id) if found else None
 
 
@@ -100,9 +100,9 @@ def signal_run(run_id: str, report: Report, by: str) -> str | None:
     Raises:
         NotFound: when there is no such run.
     """
-    run_tree.status_of(run_id)
+    tree.status_of(run_id)
     for _ in range(MAX_TRIES):
-        waits = run_tree.load_run_tree(run_id).waits
+        waits = tree.load_run_tree(run_id).waits
         found = next((wait for wait in waits if wait.run_id == run_id or may_control_run(wait.run_id)), None)
         if found is None:
             break
