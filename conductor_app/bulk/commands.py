@@ -1,8 +1,6 @@
 """Commands on bulk operations: start, approve, pause, resume, stop, withdraw runs, and retry refused runs.
 
-The action that a bulk operation applies to each run: an engine operation, or a change of labels.
-
-One command on many runs: each run has its own transaction and its own result.
+Each run has its own transaction and its own result.
 """
 
 import logging

@@ -1,8 +1,6 @@
-"""Execution of bulk operations: collect the runs in batches, run the action on each, save results.
+"""Execution of bulk operations: collect the runs in batches, run the canary, then the others at the given rate.
 
-Storage of the results of a bulk operation: two statements per item, in the transaction of its run.
-
-Execution of bulk operations: collect the runs in batches, run the canary, then run the others at the given rate.
+The result of an item takes two statements, in the transaction of its run.
 """
 
 import logging

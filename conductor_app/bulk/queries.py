@@ -1,7 +1,4 @@
-"""Results of a bulk operation: what has become of the runs to which it was applied.
-
-Bulk operations for the pages: the size of a selection, and the most frequent rejections.
-"""
+"""Results of bulk operations: what became of their runs, and the most frequent rejections."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping

@@ -1,17 +1,6 @@
 """Selections: filters of runs as documents, which can be saved, described in words and evaluated as one query.
 
-indexed       filters that an index supports
-scanning      filters that scan the newest runs
-descriptions  a selection as text
-api_queries   a selection in the query language of the API
-
-Filters of runs without an index: they scan the newest runs that the other filters leave.
-
-Filters of runs that an index supports.
-
-Descriptions of selections as text.
-
-Conversion of selections to the query language of the API.
+Some filters have an index. The others scan the newest runs that those leave.
 """
 
 from collections.abc import Callable, Iterable, Mapping

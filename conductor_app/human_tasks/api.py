@@ -1,7 +1,4 @@
-"""Views of human tasks: search, read, claim, release, reassign and complete, with the same rules as the pages.
-
-Views of user form templates.
-"""
+"""Views of human tasks and of form templates, with the same rules as the pages."""
 
 from typing import Any
 
@@ -34,10 +31,10 @@ from ..web.api.permissions import ADMINISTRATORS_ONLY, ALLOW_ALL, RequiresAccess
 from ..web.api.requests import errors_under, parse_integer
 from ..web.api.targets import open_tasks_by_reference
 from ..web.api.view import ConductorRequest, ConductorView
-from . import commands as form_templates
-from . import commands as human_tasks
-from . import serializers
+from . import commands, serializers
+from . import form_templates as human_tasks_form_templates
 from .commands import COMPLETION_RIGHTS, VIEW_RIGHTS, visible_human_tasks
+from .form_templates import find_template, template_of
 from .models import FormTemplate, HumanTask
 from .queries import (
     OPEN_STATES,
@@ -58,7 +55,6 @@ from .serializers import (
     search_result_document,
 )
 from .serializers import SEARCH as HUMAN_SEARCH
-from .waiting_queries import find_template, template_of
 
 
 def task_in_query(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
@@ -99,7 +95,7 @@ def find_human_task(task_id: str) -> Attempt:
 
 def load_entry(attempt: Attempt) -> tuple[HumanTaskEntry, Any]:
     """Return the entry of an attempt, and its input."""
-    input = human_tasks.load_input(attempt)
+    input = commands.load_input(attempt)
     return human_task_entry(attempt, input, HumanTask.objects.filter(pk=attempt.task_id).first(), clock.now()), input
 
 
@@ -122,7 +118,7 @@ def entry_response(task_id: str, with_template: bool) -> HttpResponse:
     attempt = find_human_task(task_id)
     found, input = load_entry(attempt)
     template = template_of(input) if with_template else None
-    return Json(human_task_document(found, input, human_tasks.load_output(attempt), template))
+    return Json(human_task_document(found, input, commands.load_output(attempt), template))
 
 
 class HumanTaskSearch(ConductorView):
@@ -149,7 +145,7 @@ class HumanTaskSearch(ConductorView):
 
 def _search_result(found: HumanTaskEntry) -> dict[str, Any]:
     attempt = found.task_view.attempt
-    return human_task_document(found, human_tasks.load_input(attempt), human_tasks.load_output(attempt))
+    return human_task_document(found, commands.load_input(attempt), commands.load_output(attempt))
 
 
 class HumanTaskDisplayNames(ConductorView):
@@ -208,7 +204,7 @@ class HumanTaskClaim(ConductorView):
     def post(self, request: ConductorRequest, task_id: str) -> HttpResponse:
         overrides = request.query.flag("overrideAssignment", default=False)
         inbox = inbox_of(request.actor)
-        human_tasks.claim_task(
+        commands.claim_task(
             find_open_human_task(task_id).task_id, request.actor.name, groups=inbox.groups, overrides=overrides
         )
         return entry_response(task_id, request.query.flag("withTemplate", default=False))
@@ -231,7 +227,7 @@ class HumanTaskExternalClaim(ConductorView):
             raise Invalid("The id of an external user must have 1 to 255 characters.")
         overrides = request.query.flag("overrideAssignment", default=False)
         task = find_open_human_task(task_id).task_id
-        human_tasks.claim_task(task, request.actor.name, external_user=user_id, overrides=overrides)
+        commands.claim_task(task, request.actor.name, external_user=user_id, overrides=overrides)
         return entry_response(task_id, request.query.flag("withTemplate", default=False))
 
 
@@ -243,7 +239,7 @@ class HumanTaskRelease(ConductorView):
     }
 
     def post(self, request: ConductorRequest, task_id: str) -> HttpResponse:
-        human_tasks.release_task(find_open_human_task(task_id).task_id, request.actor.name)
+        commands.release_task(find_open_human_task(task_id).task_id, request.actor.name)
         return EmptyOk()
 
 
@@ -258,7 +254,7 @@ class HumanTaskReassign(ConductorView):
 
     def post(self, request: ConductorRequest, task_id: str) -> HttpResponse:
         assignees = parse_assignments(request_body.read_objects(request))
-        human_tasks.reassign_task(find_open_human_task(task_id).task_id, assignees, request.actor.name)
+        commands.reassign_task(find_open_human_task(task_id).task_id, assignees, request.actor.name)
         return EmptyOk()
 
 
@@ -275,7 +271,7 @@ class HumanTaskSkip(ConductorView):
     }
 
     def post(self, request: ConductorRequest, task_id: str) -> HttpResponse:
-        human_tasks.skip_assignment(
+        commands.skip_assignment(
             find_open_human_task(task_id).task_id, request.actor.name, request.query.text("reason")[:500]
         )
         return EmptyOk()
@@ -314,7 +310,7 @@ class HumanTaskUpdateByReference(ConductorView):
     def post(self, request: ConductorRequest) -> HttpResponse:
         run_id, ref = request.query.required("workflowId"), request.query.required("taskRefName")
         iteration = request.query.integer("iteration", 0)
-        task = human_tasks.find_open_task_by_ref(run_id, f"{ref}__{iteration}" if iteration else ref)
+        task = commands.find_open_task_by_ref(run_id, f"{ref}__{iteration}" if iteration else ref)
         return update_output(request, find_open_human_task(task.attempt_id))
 
 
@@ -323,11 +319,9 @@ def update_output(request: ConductorRequest, attempt: Attempt) -> HttpResponse:
     output = request_body.read_object(request) if request_body.read_bytes(request) else {}
     by = request.actor.name
     if request.query.flag("complete", default=False):
-        human_tasks.resolve_task(
-            attempt.run_id or "", attempt.pk, "COMPLETED", by, output, merges=True, for_external=True
-        )
+        commands.resolve_task(attempt.run_id or "", attempt.pk, "COMPLETED", by, output, merges=True, for_external=True)
     else:
-        human_tasks.save_output(attempt.run_id or "", attempt.pk, output, by, for_external=True)
+        commands.save_output(attempt.run_id or "", attempt.pk, output, by, for_external=True)
     return EmptyOk()
 
 
@@ -410,7 +404,7 @@ class FormTemplates(ConductorView):
     def post(self, request: ConductorRequest) -> HttpResponse:
         document = request_body.read_object(request)
         with errors_under("saveTemplate.template"):
-            saved = form_templates.save_templates(
+            saved = human_tasks_form_templates.save_templates(
                 [document], request.actor.name, new_version=wants_new_version(request)
             )
         return Json(form_template_document(saved[0]))
@@ -432,7 +426,9 @@ class FormTemplatesBulk(ConductorView):
     def post(self, request: ConductorRequest) -> HttpResponse:
         documents = request_body.read_objects(request)
         with errors_under("saveTemplates.templates"):
-            saved = form_templates.save_templates(documents, request.actor.name, new_version=wants_new_version(request))
+            saved = human_tasks_form_templates.save_templates(
+                documents, request.actor.name, new_version=wants_new_version(request)
+            )
         return Json([form_template_document(row) for row in saved])
 
 
@@ -451,13 +447,13 @@ class FormTemplateNamed(ConductorView):
     }
 
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
-        row = template_of(human_tasks.load_input(find_human_task(name)))
+        row = template_of(commands.load_input(find_human_task(name)))
         if row is None:
             raise NotFound(f"The human task {name} names no stored form template.")
         return Json(form_template_document(row))
 
     def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
-        form_templates.delete_template(name, None, request.actor.name)
+        human_tasks_form_templates.delete_template(name, None, request.actor.name)
         return EmptyOk()
 
 
@@ -477,7 +473,7 @@ class FormTemplateOne(ConductorView):
         return Json(form_template_document(find_template(name, parse_integer(version, "version"))))
 
     def delete(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
-        form_templates.delete_template(name, parse_integer(version, "version"), request.actor.name)
+        human_tasks_form_templates.delete_template(name, parse_integer(version, "version"), request.actor.name)
         return EmptyOk()
 
 

@@ -1,12 +1,6 @@
-"""Commands of people on human tasks, and on form templates.
+"""Commands of people on human tasks: resolve, save an output, claim, release, reassign and comment.
 
-Authorization for human tasks, shared by the pages and the Human Tasks API.
-
-Commands of people on tasks: resolve, save an output, claim, release, reassign and comment.
-
-The admin pages and the Human Tasks API both call these functions.
-
-Commands on form templates, which have a name and a version. Each change is written to the audit log.
+The pages and the Human Tasks API call these functions, with the same authorization.
 """
 
 import json
@@ -14,8 +8,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from django.db import IntegrityError, transaction
-from django.db.models import Max, QuerySet
+from django.db import transaction
+from django.db.models import QuerySet
 
 from ..access import audit
 from ..access.authentication import Actor, Target, filter_allowed, is_allowed, missing_permission_error
@@ -33,9 +27,8 @@ from ..core.errors import (
     OutputInvalid,
     PayloadTooLarge,
     ValidationError,
-    ValidationFailed,
 )
-from ..core.human_tasks import MINUTE_MS, Assignee, format_assignees, read_form_template
+from ..core.human_tasks import MINUTE_MS, Assignee, format_assignees
 from ..core.primitives import fast_replace as replace_values
 from ..core.reports import Report
 from ..core.schemas import schema_question, violation_sentence
@@ -43,17 +36,16 @@ from ..core.snapshot import NEVER, Run
 from ..core.step_types.waiting import Human
 from ..core.timers import next_timer
 from ..db.fields import dumps, strip_nul
-from ..definitions import schemas
 from ..definitions.schemas import check_against_schema, schema_error
-from ..definitions.store import record_definition_change
 from ..payloads import commands as payload_storage
 from ..runs.commands.change import Audit, RunCommand, change_run
 from ..runs.commands.repair import enforce_output_limit, find_open_task
 from ..runs.models import Attempt, Task
 from ..settings import conf
 from ..utils import clock
-from .models import FormTemplate, HumanTask
-from .waiting_queries import HumanTaskView, find_template, human_task_view, step_of, template_of
+from .form_templates import template_of
+from .models import HumanTask
+from .waiting_queries import HumanTaskView, human_task_view, step_of
 
 VIEW_RIGHTS: tuple[Right, ...] = ((READ, WORKFLOW_DEF), (READ, WORKFLOW), (EXECUTE, TASK_DEF))
 COMPLETION_RIGHTS: tuple[Right, ...] = (
@@ -483,83 +475,3 @@ def _record_change(task: Task, by: str, action: str, reason: str, facts: dict[st
 Document = dict[str, Any]
 KIND = "form_template"
 MAX_AT_ONCE = 500
-
-
-def save_templates(
-    documents: Sequence[Mapping[str, Any]], by: str, *, new_version: bool = False, reason: str = ""
-) -> list[FormTemplate]:
-    """Save form templates, or none if one is refused. Returns the rows in the order of the documents.
-
-    A document without a version (or with 0) replaces the newest version, or becomes version 1. `new_version`: save
-    each as the version after the newest one.
-
-    Raises:
-        ValidationFailed: when one of the documents is invalid; with the errors of all.
-        Conflict: when a concurrent request saves the same version.
-    """
-    if len(documents) > MAX_AT_ONCE:
-        raise ValidationFailed(
-            [ValidationError("", f"At most {MAX_AT_ONCE} templates can be saved at once (got {len(documents)}).")]
-        )
-    read = [(read_form_template(document), number) for number, document in enumerate(documents)]
-    is_list = len(documents) > 1
-    validation_errors = [
-        ValidationError(f"[{number}].{each.path}" if is_list else each.path, each.message, each.value)
-        for (document, found), number in read
-        for each in (*found, *template_schema_errors(document))
-    ]
-    if validation_errors:
-        raise ValidationFailed(validation_errors)
-    with transaction.atomic():
-        return [_save_one(document, by, new_version, reason) for (document, _), _ in read]
-
-
-def validate_template(document: Mapping[str, Any]) -> list[ValidationError]:
-    """Return all validation errors of a form template."""
-    read, found = read_form_template(document)
-    return [*found, *template_schema_errors(read)]
-
-
-def template_schema_errors(document: Mapping[str, Any]) -> list[ValidationError]:
-    """Return the errors in the JSON schema of a form template."""
-    schema = document.get("jsonSchema")
-    fault = schemas.schema_error(schema) if isinstance(schema, dict) else ""
-    return [ValidationError("jsonSchema", f"is not a usable JSON schema: {fault}")] if fault else []
-
-
-def _save_one(document: Document, by: str, new_version: bool, reason: str) -> FormTemplate:
-    now, name = clock.now(), document.pop("name")
-    given = document.pop("version")
-    newest = FormTemplate.objects.filter(name=name).aggregate(newest=Max("version"))["newest"] or 0
-    version = newest + 1 if new_version else given or newest or 1
-    row = FormTemplate.objects.select_for_update().filter(name=name, version=version).first()
-    action = "overwrite" if row else "create"
-    if row is None:
-        row = FormTemplate(name=name, version=version, created_at=now, created_by=by[:255])
-    else:
-        row.updated_at, row.updated_by = now, by[:255]
-    row.document = document
-    try:
-        with transaction.atomic():
-            row.save()
-    except IntegrityError:
-        raise Conflict(f"The form template {name}, version {version}, already exists.") from None
-    record_definition_change(KIND, f"{name}:{version}", action, by, reason, now)
-    return row
-
-
-def delete_template(name: str, version: int | None, by: str, reason: str = "") -> None:
-    """Delete one version of a form template, or all. Open tasks that use it are shown without it.
-
-    Raises:
-        NotFound: when there is no such template.
-    """
-    with transaction.atomic():
-        rows = FormTemplate.objects.filter(name=name)
-        chosen = rows if version is None else rows.filter(pk=find_template(name, version).pk)
-        versions = list(chosen.values_list("version", flat=True))
-        if not versions:
-            raise NotFound(f"No such form template: {name}")
-        chosen.delete()
-        for each in versions:
-            record_definition_change(KIND, f"{name}:{each}", "delete", by, reason, clock.now())

@@ -1,9 +1,4 @@
-"""Tables of human tasks and form templates.
-
-Assignments of HUMAN tasks.
-
-Form templates: the layout of the form of a HUMAN task, stored by name and version.
-"""
+"""Tables of human tasks with their assignments, and of form templates by name and version."""
 
 from django.db import models
 from django.db.models import Q

@@ -1,10 +1,6 @@
-"""Open human tasks, their decisions, and form templates.
+"""Open human tasks: question, assignee, due time, expected output, and decision.
 
-Lookups of form templates: by name and version, and by the input of a HUMAN task.
-
-The decision of a human task: a field with two values on which the way of the run depends, shown as two buttons.
-
-Open human tasks: question, assignee and due time of each, and the expected output.
+A decision is a field with two values on which the way of the run depends, shown as two buttons.
 """
 
 import re
@@ -16,7 +12,6 @@ from django.db.models import Case, F, QuerySet, When
 
 from ..access.models import AuditEntry
 from ..core.definition import Flow, Step, structure_of_step, walk
-from ..core.errors import NotFound
 from ..core.expressions.templates import Expression, parse_template
 from ..core.human_tasks import (
     Assignee,
@@ -25,7 +20,6 @@ from ..core.human_tasks import (
     answer_schema,
     current_assignment,
     delegated_assignment,
-    named_template,
     parse_assignees,
     parse_question,
 )
@@ -34,48 +28,8 @@ from ..core.step_types.waiting import Human
 from ..db.fields import DocumentField, dumps
 from ..definitions.store import parsed_definition
 from ..runs.models import Attempt, Task
-from .models import FormTemplate, HumanTask
-
-
-def find_template(name: str, version: int = 0) -> FormTemplate:
-    """Return a template; the newest version if `version` is 0.
-
-    Raises:
-        NotFound: when there is no such template.
-    """
-    rows = FormTemplate.objects.filter(name=name)
-    row = (rows.filter(version=version) if version else rows.order_by("-version")).first()
-    if row is None:
-        raise NotFound(f"No such form template: {name}" + (f", version {version}" if version else ""))
-    return row
-
-
-def template_of(input: Mapping[str, Any]) -> FormTemplate | None:
-    """Return the template that the input of a HUMAN task names, or None if it names none or a deleted one."""
-    named = named_template(input)
-    if named is None:
-        return None
-    try:
-        return find_template(*named)
-    except NotFound:
-        return None
-
-
-def named_templates(definition: Any) -> set[tuple[str, int]]:
-    """Return name and version of each template that the HUMAN steps of a workflow definition use."""
-    found: set[tuple[str, int]] = set()
-    left = [definition]
-    while left:
-        value = left.pop()
-        if isinstance(value, list):
-            left += value
-        elif isinstance(value, Mapping):
-            given = value.get("inputParameters")
-            if value.get("type") == Human.type and isinstance(given, Mapping) and (named := named_template(given)):
-                found.add(named)
-            left += value.values()
-    return found
-
+from .form_templates import template_of
+from .models import HumanTask
 
 BOOLEANS = {"true": True, "false": False}
 APPROVES = re.compile(r"approv|accept|confirm|allow|agree|grant|\bok\b", re.IGNORECASE)

@@ -1,9 +1,4 @@
-"""Views of schedules.
-
-View of the next slots of a schedule.
-
-Views of the scheduler: upcoming slots, executions, and commands on all schedules.
-"""
+"""Views of schedules and their next slots, of executions, and of the scheduler."""
 
 from typing import Any
 
@@ -36,9 +31,7 @@ from ..web.api.operations import (
 from ..web.api.permissions import ADMINISTRATORS_ONLY, ALLOW_ALL, RequiresDefinitionAccess, _require_start, requires
 from ..web.api.requests import QueryParameters
 from ..web.api.view import ConductorRequest, ConductorView
-from . import commands as schedules_commands
-from . import firing as schedules_firing
-from . import serializers
+from . import commands, firing, serializers
 from .models import Schedule
 from .queries import upcoming_slots
 from .serializers import SENT_SCHEDULE, find_executions, order_rows, parse_schedule, wire_execution, wire_schedule
@@ -127,7 +120,7 @@ class Schedules(ConductorView):
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         document = request_body.read_object(request)
-        reply = Json(wire_schedule(schedules_commands.save_schedule(parse_schedule(document), request.actor.name)))
+        reply = Json(wire_schedule(commands.save_schedule(parse_schedule(document), request.actor.name)))
         return add_findings(reply, list(lint_document(document, SENT_SCHEDULE)))
 
 
@@ -168,7 +161,7 @@ class ScheduleOne(ConductorView):
         return Json(wire_schedule(find_schedule(name)))
 
     def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
-        schedules_commands.delete_schedule(name, request.actor.name)
+        commands.delete_schedule(name, request.actor.name)
         return EmptyOk()
 
 
@@ -189,7 +182,7 @@ class SchedulePause(ConductorView):
     }
 
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
-        schedules_firing.pause_schedule(name, request.actor.name, request.query.text("reason"))
+        firing.pause_schedule(name, request.actor.name, request.query.text("reason"))
         return EmptyOk()
 
     def put(self, request: ConductorRequest, name: str) -> HttpResponse:
@@ -207,7 +200,7 @@ class ScheduleResume(ConductorView):
     }
 
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
-        schedules_firing.resume_schedule(name, request.actor.name)
+        firing.resume_schedule(name, request.actor.name)
         return EmptyOk()
 
     def put(self, request: ConductorRequest, name: str) -> HttpResponse:
@@ -224,7 +217,7 @@ class SchedulesPause(ConductorView):
     def put(self, request: ConductorRequest) -> HttpResponse:
         return Json(
             apply_to_each(
-                request_body.read_texts(request), lambda name: schedules_firing.pause_schedule(name, request.actor.name)
+                request_body.read_texts(request), lambda name: firing.pause_schedule(name, request.actor.name)
             )
         )
 
@@ -240,7 +233,7 @@ class SchedulesResume(ConductorView):
         return Json(
             apply_to_each(
                 request_body.read_texts(request),
-                lambda name: schedules_firing.resume_schedule(name, request.actor.name),
+                lambda name: firing.resume_schedule(name, request.actor.name),
             )
         )
 
@@ -269,7 +262,7 @@ class ScheduleTags(ObjectTags):
     }
 
     find_tags = staticmethod(lambda name: find_schedule(name).tags)
-    change_tags = staticmethod(schedules_commands.change_tags)
+    change_tags = staticmethod(commands.change_tags)
 
 
 class SchedulesByTag(ConductorView):
@@ -332,7 +325,7 @@ class ScheduleForecast(ConductorView):
 
 
 MAX_TIMES = 5
-SCHEDULER_VIEWS_SORT_COLUMNS = {
+EXECUTION_SORT_COLUMNS = {
     "scheduledTime": "slot_at",
     "executionTime": "executed_at",
     "scheduleName": "schedule_name",
@@ -362,7 +355,7 @@ class NextFewSchedules(ConductorView):
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         query = request.query
-        times = schedules_commands.next_times(
+        times = commands.next_times(
             query.required("cronExpression"),
             query.text("zoneId", "UTC"),
             starts_at=parse_time(query, "scheduleStartTime"),
@@ -387,7 +380,7 @@ class ScheduleRun(ConductorView):
     }
 
     def post(self, request: ConductorRequest, name: str) -> HttpResponse:
-        return PlainText(schedules_commands.run_now(name, request.actor.name, request.query.text("reason")))
+        return PlainText(commands.run_now(name, request.actor.name, request.query.text("reason")))
 
 
 class ScheduleBackfill(ConductorView):
@@ -407,7 +400,7 @@ class ScheduleBackfill(ConductorView):
         first, last = query.integer("startTime", -1, bits=64), query.integer("endTime", clock.now(), bits=64)
         if first < 0:
             raise Invalid("Required query parameter 'startTime' is missing.")
-        slots = schedules_commands.backfill(name, first, last, request.actor.name, query.text("reason"))
+        slots = commands.backfill(name, first, last, request.actor.name, query.text("reason"))
         return Json({"slots": slots})
 
 
@@ -427,7 +420,7 @@ class ExecutionSearch(ConductorView):
     def get(self, request: ConductorRequest) -> HttpResponse:
         query = request.query
         rows = filter_readable(request.actor, find_executions(query.text("query")), SCHEDULE, "schedule_name")
-        page_rows = order_rows(rows, query.text("sort"), SCHEDULER_VIEWS_SORT_COLUMNS, ("-slot_at",))[parse_page(query)]
+        page_rows = order_rows(rows, query.text("sort"), EXECUTION_SORT_COLUMNS, ("-slot_at",))[parse_page(query)]
         return Json({"totalHits": rows.count(), "results": [wire_execution(row) for row in page_rows]})
 
 
@@ -440,7 +433,7 @@ class SchedulerPause(ConductorView):
     }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        schedules_firing.pause_all(request.actor.name)
+        firing.pause_all(request.actor.name)
         return Json(DONE_REPLY)
 
     def post(self, request: ConductorRequest) -> HttpResponse:
@@ -456,7 +449,7 @@ class SchedulerResume(ConductorView):
     }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        schedules_firing.resume_all(request.actor.name)
+        firing.resume_all(request.actor.name)
         return Json(DONE_REPLY)
 
     def post(self, request: ConductorRequest) -> HttpResponse:
@@ -476,5 +469,5 @@ class SchedulerRequeue(ConductorView):
     }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        number, names = schedules_firing.repair_schedules(request.actor.name)
+        number, names = firing.repair_schedules(request.actor.name)
         return Json({"recordIds.size": number, "sampleIds": names})

@@ -1,9 +1,4 @@
-"""Commands on schedules: save, delete, run now and backfill.
-
-Commands that save, tag and delete schedules.
-
-Commands of people on schedules: run now, backfill missed slots, and compute the next times.
-"""
+"""Commands of people on schedules: save, tag, delete, run now, backfill, and compute the next times."""
 
 from collections.abc import Callable
 from itertools import islice
@@ -22,7 +17,7 @@ from ..core.masking import mask_like_before, masked_names_of_document, redact_ma
 from ..core.primitives import derived_id
 from ..definitions import resolved_definitions
 from ..payloads.commands import refuse_large
-from ..runs.commands import lifecycle as run_commands
+from ..runs.commands import lifecycle
 from ..settings import conf
 from ..utils import clock, randomness
 from .firing import (
@@ -163,7 +158,7 @@ def run_now(name: str, by: str, reason: str = "") -> str:
         record_schedule_change(name, "run now", by, now, reason, run=run_id)
 
     with acting_as_owner(schedule.owner_id):
-        return run_commands.start(start_request(schedule, execution), by, record_start)
+        return lifecycle.start(start_request(schedule, execution), by, record_start)
 
 
 def backfill(name: str, first: int, last: int, by: str, reason: str = "") -> int:

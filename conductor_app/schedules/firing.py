@@ -1,12 +1,6 @@
-"""Firing of due slots.
+"""Firing of due slots, and commands that pause and resume schedules.
 
-Helpers for the rows of schedules: lock, read the document, set the next slot, and audit.
-
-Execution records and start requests for the slots of schedules.
-
-Commands that pause and resume one schedule or all of them.
-
-Firing of due slots: the run, the execution record and the schedule's next slot are saved in one transaction.
+The run, its execution record and the next slot of the schedule are saved in one transaction.
 """
 
 import logging
@@ -27,7 +21,7 @@ from ..core.masking import REDACTED
 from ..core.primitives import derived_id
 from ..db.fields import dumps, loads_encrypted, strip_nul
 from ..db.transient_errors import describe_transient, is_database_error, is_transient
-from ..runs.commands import lifecycle as run_commands
+from ..runs.commands import lifecycle
 from ..runs.commands.lifecycle import StartRequest
 from ..utils import clock
 from . import models as store
@@ -319,7 +313,7 @@ def _start_run(schedule: Schedule, execution: ScheduleExecution, claim: Claim) -
 
     try:
         with acting_as_owner(schedule.owner_id):
-            run_id = run_commands.start(start_request(schedule, execution), BY, record_start)
+            run_id = lifecycle.start(start_request(schedule, execution), BY, record_start)
     except (SlotTaken, PreviousRunOpen):
         raise
     except Forbidden as refused:
@@ -354,7 +348,7 @@ def _claim_slot(claim: Claim) -> None:
 def _terminate_others(schedule: str) -> None:
     for run_id in store.open_runs_of(schedule):
         try:
-            run_commands.terminate_run(run_id, BY, f"The schedule {schedule} starts its next run.")
+            lifecycle.terminate_run(run_id, BY, f"The schedule {schedule} starts its next run.")
         except (Conflict, NotFound):
             # The run has ended since it was read.
             continue

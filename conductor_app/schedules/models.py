@@ -1,7 +1,4 @@
-"""Schedules, their executed slots, and the state of the scheduler.
-
-Queries for the runs and slots of schedules.
-"""
+"""Schedules, their executed slots, and the state of the scheduler."""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
 """Parsing and documents of schedules and their executions (api §3.13, §3.14).
 
-The query language of the scheduler: clauses joined by AND that filter schedule executions (api §6.4).
+The query language of the scheduler has clauses joined by AND that filter executions (api §6.4).
 """
 
 import re

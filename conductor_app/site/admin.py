@@ -45,7 +45,7 @@ from ..failures.pages import FailureGroupPage, FailuresPage
 from ..human_tasks.pages.form_templates import FormTemplatePage, FormTemplatesPage, NewFormTemplatePage
 from ..human_tasks.pages.tasks import HumanTaskAnswerPage, HumanTasksPage
 from ..monitoring.pages.overview import AttentionPage, FirstStepsPage, OverviewActivityPage, overview_context
-from ..monitoring.pages.system import BackgroundJobsPage, SystemPage
+from ..monitoring.pages.system import SCHEDULES, BackgroundJobsPage, SystemPage
 from ..monitoring.queries.health import health_for
 from ..runs.models import Attempt, Run
 from ..runs.pages.comparison import ComparePage
@@ -55,7 +55,7 @@ from ..runs.pages.retention import RetentionPage
 from ..runs.pages.tasks import AttemptAdmin
 from ..schedules.models import Schedule, ScheduleExecution
 from ..schedules.pages.calendar import CalendarPage
-from ..schedules.pages.schedules import SCHEDULES, ScheduleAdmin, ScheduleExecutionAdmin
+from ..schedules.pages.schedules import ScheduleAdmin, ScheduleExecutionAdmin
 from ..settings import conf
 from ..settings import table as conf_table
 from ..taskcluster.models import Artifact, ScopeRole, StandaloneTask, TaskGroup

@@ -1,16 +1,7 @@
-"""Statements on attempts: claims, lookups of queues, logs, counts.
+"""Statements on attempts: claims, lookups for waiting polls, log lines and counts.
 
-Claimed attempts: what a worker's response contains of an attempt, its task and its run.
-
-The columns of a claimed attempt with its task and run, for the responses to workers.
-
-Assign attempts that pass every gate to workers. A claim skips rows that other claims have locked.
-
-Look up queues for waiting polls: the next attempts, and how many of them could be claimed. Takes no locks.
-
-Storage of the log lines of attempts.
-
-Write the counts of attempts per minute.
+A claim assigns attempts that pass every gate to a worker, and skips rows that other claims have locked. Lookups take no
+locks.
 """
 
 from collections import Counter

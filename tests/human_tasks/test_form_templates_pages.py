@@ -7,8 +7,8 @@ from django.test import Client
 from conductor_app.access.models import AuditEntry
 from conductor_app.access.permissions import role_group
 from conductor_app.definitions.sources import commands as bundles
-from conductor_app.human_tasks import commands as form_templates
 from conductor_app.human_tasks import commands as human_tasks
+from conductor_app.human_tasks import form_templates as human_tasks_form_templates
 from conductor_app.human_tasks.models import FormTemplate
 from tests.page_text import html, page_text
 from tests.stored_scenarios import define_workflow, newest_attempt_of, reload_run, start_run, step
@@ -28,7 +28,7 @@ def page_of(row: FormTemplate) -> str:
 
 @pytest.fixture
 def kept(clock, db) -> FormTemplate:
-    return form_templates.save_templates([dict(TEMPLATE)], "olga")[0]
+    return human_tasks_form_templates.save_templates([dict(TEMPLATE)], "olga")[0]
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def test_a_viewer_sees_templates_and_cannot_change_them(viewer, kept):
 
 
 def test_a_list_of_templates_takes_few_queries(operator, kept, django_assert_max_num_queries):
-    form_templates.save_templates([{**TEMPLATE, "name": f"form-{number}"} for number in range(30)], "olga")
+    human_tasks_form_templates.save_templates([{**TEMPLATE, "name": f"form-{number}"} for number in range(30)], "olga")
 
     with django_assert_max_num_queries(10):
         operator.get(LIST)
@@ -165,7 +165,7 @@ def test_a_task_claimed_for_an_external_user_is_taken_over_before_completion(ope
 
 
 def test_a_bundle_carries_the_templates_that_its_workflows_name(kept, clock):
-    form_templates.save_templates([{**TEMPLATE, "version": 2}, {**TEMPLATE, "name": "other"}], "olga")
+    human_tasks_form_templates.save_templates([{**TEMPLATE, "version": 2}, {**TEMPLATE, "name": "other"}], "olga")
     define_workflow("order", names_template(1))
     bundle = bundles.export_bundle(["order"])
     assert [(each["name"], each["version"]) for each in bundle["formTemplates"]] == [("approval", 1)]

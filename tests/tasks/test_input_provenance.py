@@ -4,7 +4,7 @@ import pytest
 
 from conductor_app.definitions.store import parsed_definition
 from conductor_app.runs.models import Attempt
-from conductor_app.tasks.queries.tasks import input_origins
+from conductor_app.tasks.queries.input_origins import input_origins
 from tests.stored_scenarios import claim_and_report, define_workflow, start_run_of, step
 
 pytestmark = pytest.mark.django_db

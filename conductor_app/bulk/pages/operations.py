@@ -1,7 +1,4 @@
-"""Bulk operations: their list, and the page that shows the progress and the results of one operation.
-
-The form that plans and starts a bulk operation: selection, action, canary and rate.
-"""
+"""Pages of bulk operations: their list, the form that plans one, and the progress and results of one."""
 
 import csv
 from collections.abc import Iterator, Mapping
@@ -27,8 +24,7 @@ from ...runs.queries.recent import run_keys
 from ...web.badges import render_badge, render_pill
 from ...web.documents import CsvBuffer, escape_formula
 from ...web.pages import ObjectPage, Page, get_or_404, require_permission, show_refusal
-from .. import commands as bulk
-from .. import selections
+from .. import commands, selections
 from ..commands import ACTIONS, LABELLING, BulkRequest
 from ..models import BulkItem, BulkOperation
 from ..queries import (
@@ -91,7 +87,7 @@ class BulkPlanPage(ObjectPage):
     def handle_post(self, request: HttpRequest, **url_kwargs: Any) -> HttpResponse | dict[str, Any]:
         require_permission(request, PERMISSION)
         try:
-            id = bulk.start(_parse_form(request.POST), request.user.get_username())
+            id = commands.start(_parse_form(request.POST), request.user.get_username())
         except RequestRefused as refused:
             show_refusal(request, refused)
             return self._plan_context(request, request.POST)
@@ -125,7 +121,7 @@ class BulkPlanPage(ObjectPage):
             "words": selections.describe_selection(selection),
             "selected": found,
             "fields": fields,
-            "needs_approval": bulk.needs_approval(selection),
+            "needs_approval": commands.needs_approval(selection),
             "moves": _upgrade_summary(selection) if action == "upgrade" and "check" in form_data else None,
         }
 
@@ -314,23 +310,23 @@ def _handle_button(row: BulkOperation, request: HttpRequest, by: str, reason: st
     """Execute the command of a button and return the address to redirect to."""
     match request.POST.get("do"):
         case "pause":
-            bulk.pause(row.pk, by, reason)
+            commands.pause(row.pk, by, reason)
             messages.success(request, _("Paused. No further runs are processed."))
         case "resume":
-            bulk.resume(row.pk, by, reason)
+            commands.resume(row.pk, by, reason)
             messages.success(request, _("Resumed."))
         case "approve":
-            bulk.approve(row.pk, by, reason)
+            commands.approve(row.pk, by, reason)
             messages.success(request, _("Approved. The operation starts."))
         case "stop":
-            bulk.stop(row.pk, by, reason)
+            commands.stop(row.pk, by, reason)
             messages.success(request, _("Stopped. Changes that were already applied are kept."))
         case "withdraw":
-            count = bulk.withdraw(row.pk, request.POST.getlist("run"), by, reason)
+            count = commands.withdraw(row.pk, request.POST.getlist("run"), by, reason)
             messages.success(request, _("Excluded: %(count)s.") % {"count": count})
         case "retry_refused":
             messages.success(request, _("Started a new operation for the rejected runs."))
-            return _operation_address(bulk.retry_refused(row.pk, by, reason))
+            return _operation_address(commands.retry_refused(row.pk, by, reason))
         case _:
             raise Invalid(_("Missing or unknown action."))
     return _operation_address(row.pk)

@@ -1,6 +1,6 @@
 """The planner: previews a rerun, a retry, an upgrade … of one run, and applies exactly what it has shown.
 
-The view model of a plan: counts, a diagram of the run, and a table for each affected run.
+A plan has counts, a diagram of the run, and a table for each affected run.
 """
 
 import json

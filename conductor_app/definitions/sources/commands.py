@@ -20,9 +20,9 @@ from ...core.definition import walk
 from ...core.document.differences import SemanticChange, semantic_changes
 from ...core.errors import Conflict, Invalid, NotFound, RequestRefused, ValidationError, ValidationFailed
 from ...db.transient_errors import describe_transient, discard_broken_connection, is_transient
-from ...human_tasks import commands as form_templates
+from ...human_tasks import form_templates as human_tasks_form_templates
+from ...human_tasks.form_templates import find_template, named_templates
 from ...human_tasks.models import FormTemplate
-from ...human_tasks.waiting_queries import find_template, named_templates
 from ...utils import clock
 from .. import commands as definition_commands
 from .. import validation
@@ -373,7 +373,7 @@ def plan_import(given: Any) -> list[BundleItem]:
 def _plan_template(document: dict[str, Any]) -> BundleItem:
     """Plan the import of a form template. Its document sets the version."""
     name, version = str(document.get("name") or ""), document_version(document)
-    if validation_errors := form_templates.validate_template(document):
+    if validation_errors := human_tasks_form_templates.validate_template(document):
         return BundleItem(TEMPLATE, name, document, REFUSED, version, validation_errors=tuple(validation_errors))
     row = FormTemplate.objects.filter(name=name.replace("\0", ""), version=version).first()
     if row is None:
@@ -416,7 +416,7 @@ def _import_item(item: BundleItem, how: str, by: str, reason: str) -> str:
         return "unchanged" if item.verdict == SAME else "refused"
     try:
         if item.kind == TEMPLATE:
-            form_templates.save_templates([{**item.document, "version": item.version}], by, reason=reason)
+            human_tasks_form_templates.save_templates([{**item.document, "version": item.version}], by, reason=reason)
         elif item.kind == TASK:
             definition_commands.save_task(item.document, by, reason=reason)
         else:

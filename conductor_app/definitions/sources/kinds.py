@@ -17,7 +17,7 @@ from ...core.masking import REDACTED
 from ...core.validation.checks import read_handler
 from ...events.commands import handlers as event_handlers
 from ...events.models import EventHandler
-from ...human_tasks import commands as form_templates
+from ...human_tasks import form_templates as human_tasks_form_templates
 from ...human_tasks.models import FormTemplate
 from ...schedules import commands as schedules
 from ...schedules.commands import OWN_FIELDS
@@ -253,7 +253,7 @@ class FormTemplateKind(DefinitionKind):
 
     def parse(self, given: Document, context: PlanContext) -> PlannedObject:
         document, validation_errors = read_form_template(without_fields(given, AUDIT_FIELDS))
-        require_none([*validation_errors, *form_templates.template_schema_errors(document)])
+        require_none([*validation_errors, *human_tasks_form_templates.template_schema_errors(document)])
         return PlannedObject(document["name"], document, document["version"] or 1)
 
     def current(self, wanted: PlannedObject) -> Document | None:
@@ -268,10 +268,12 @@ class FormTemplateKind(DefinitionKind):
 
     def save(self, wanted: PlannedObject, context: PlanContext, *, replaces: bool, new_version: bool) -> None:
         document = {**wanted.document, "version": wanted.version}
-        form_templates.save_templates([document], context.by, new_version=new_version, reason=context.reason)
+        human_tasks_form_templates.save_templates(
+            [document], context.by, new_version=new_version, reason=context.reason
+        )
 
     def delete(self, name: str, version: int | None, context: PlanContext) -> None:
-        form_templates.delete_template(name, version, context.by, context.reason)
+        human_tasks_form_templates.delete_template(name, version, context.by, context.reason)
 
 
 class HandlerKind(DefinitionKind):

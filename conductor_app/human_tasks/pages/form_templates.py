@@ -1,6 +1,6 @@
-"""Form templates of HUMAN tasks: a list of their versions, and a JSON editor.
+"""Form templates of human tasks: a list of their versions, and an editor.
 
-Designer of the form of a human task: rows for the fields, which become the JSON schema of the answer.
+The designer has rows for the fields, which become the JSON schema of the answer.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ from ...core.human_tasks import ANSWER_SCHEMA_KEY, TEMPLATES, answer_schema, hum
 from ...core.schema_forms import CHOICE, DATE, JSON, LONG, MOMENT, NUMBER, TEXT, WHOLE, YES_NO, build_form, format_value
 from ...web.forms import DocumentForm, JsonDocumentField, NumberedRow, format_json, parse_typed
 from ...web.pages import ObjectPage, Page, require_permission, show_refusal
-from .. import commands as form_templates
+from .. import form_templates as human_tasks_form_templates
 from ..models import FormTemplate
 
 PREFIX = "design"
@@ -240,7 +240,7 @@ class _TemplateEditorPage(ObjectPage):
             return None
         try:
             is_new = is_new or (row is None and not document.get("version"))
-            return form_templates.save_templates(
+            return human_tasks_form_templates.save_templates(
                 [document], by, new_version=is_new, reason=form.cleaned_data["reason"]
             )[0]
         except ValidationFailed as failed:
@@ -254,7 +254,7 @@ class _TemplateEditorPage(ObjectPage):
         require_permission(request, DELETE_PERMISSION)
         try:
             reason = request.POST.get("reason", "").strip()[:500]
-            form_templates.delete_template(row.name, row.version, request.user.get_username(), reason)
+            human_tasks_form_templates.delete_template(row.name, row.version, request.user.get_username(), reason)
             messages.success(request, _("Form template %(template)s deleted.") % {"template": row})
         except RequestRefused as refused:
             show_refusal(request, refused)

@@ -1,7 +1,4 @@
-"""Page of one human task: its form, its comments, and the actions claim, release, reassign and complete.
-
-The list of human tasks: open tasks with their assignees, and completion of several tasks at once.
-"""
+"""Pages of human tasks: the list, with answers to several at once, and one task with its form and comments."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -31,7 +28,7 @@ from ...web.documents import payload_documents
 from ...web.forms import AS_FORM, AS_JSON, DocumentForm, RenderedField
 from ...web.links import run_address
 from ...web.pages import ObjectPage, Page, require_permission, show_refusal
-from .. import commands as human_tasks
+from .. import commands
 from ..commands import can_complete_human_task, require_completion_right
 from ..models import HumanTask
 from ..waiting_queries import (
@@ -155,7 +152,7 @@ def _answer_selected(request: HttpRequest) -> tuple[int, list[str]]:
                 attempt.own_run.resolved_definition_id, attempt.task.ref
             ):
                 raise Invalid(_("Later steps read its output. Complete it on its own page."))
-            human_tasks.resolve_task(attempt.run_id or "", attempt.pk, outcome, request.user.get_username(), {}, reason)
+            commands.resolve_task(attempt.run_id or "", attempt.pk, outcome, request.user.get_username(), {}, reason)
             done += 1
         except RequestRefused as why:
             refused.append(f"{attempt.task} ({attempt.own_run.name}): {why.message}")
@@ -194,7 +191,7 @@ class AnswerForm(DocumentForm):
             schema = guessed_schema(self.decision, self.expected)
         if self.decision and submitted is not None and "decision" in submitted:
             submitted = {**dict(submitted.items()), f"output.{self.decision.field}": submitted["decision"]}
-        saved = human_tasks.load_output(attempt) if submitted is None else {}
+        saved = commands.load_output(attempt) if submitted is None else {}
         blank = dict.fromkeys(self.expected)
         super().__init__("output", _("Output"), schema, submitted, given=saved, blank=blank, mode=mode)
         self.json.fields["output"].widget.attrs["rows"] = 8
@@ -329,19 +326,19 @@ def _resolve_task(request: HttpRequest, attempt: Attempt, answer: AnswerForm) ->
         )
     outcome = COMPLETED if "decision" in request.POST else request.POST.get("outcome", "")
     reason = answer.reason.cleaned_data["reason"].strip()
-    human_tasks.resolve_task(
+    commands.resolve_task(
         attempt.run_id or "", attempt.pk, outcome, request.user.get_username(), dict(answer.document), reason
     )
     return outcome
 
 
 def _claim_task(request: HttpRequest, task_id: str) -> str:
-    human_tasks.claim_task(task_id, request.user.get_username(), _parse_reason(request))
+    commands.claim_task(task_id, request.user.get_username(), _parse_reason(request))
     return _("Claimed.")
 
 
 def _release_task(request: HttpRequest, task_id: str) -> str:
-    human_tasks.release_task(task_id, request.user.get_username(), _parse_reason(request))
+    commands.release_task(task_id, request.user.get_username(), _parse_reason(request))
     return _("Released.")
 
 
@@ -352,17 +349,17 @@ def _delegate_task(request: HttpRequest, task_id: str) -> str:
         raise Invalid(_("Enter a whole number of minutes (got %(text)r).") % {"text": minutes[:40]})
     due_at = clock.now() + int(minutes) * MINUTE if minutes else None
     by, is_group = request.user.get_username(), kind == "group"
-    human_tasks.delegate_task(task_id, to, by, _parse_reason(request), is_group=is_group, due_at=due_at)
+    commands.delegate_task(task_id, to, by, _parse_reason(request), is_group=is_group, due_at=due_at)
     return _("Reassigned to %(assignee)s.") % {"assignee": to}
 
 
 def _skip_assignment(request: HttpRequest, task_id: str) -> str:
-    human_tasks.skip_assignment(task_id, request.user.get_username(), _parse_reason(request))
+    commands.skip_assignment(task_id, request.user.get_username(), _parse_reason(request))
     return _("Assigned to the next person.")
 
 
 def _add_comment(request: HttpRequest, task_id: str) -> str:
-    human_tasks.add_comment(task_id, request.POST.get("text", ""), request.user.get_username())
+    commands.add_comment(task_id, request.POST.get("text", ""), request.user.get_username())
     return _("Comment saved.")
 
 

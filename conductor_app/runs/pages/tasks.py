@@ -21,7 +21,8 @@ from ...core.failure_grouping import informative_line
 from ...core.states import ATTEMPT
 from ...db import keyset_pages
 from ...tasks.pages.actions import PERMISSION, TASK_ACTIONS, task_actions
-from ...tasks.pages.task_panel import DOCUMENTS, attempt_panel, attempts_for_panel, log_text_response
+from ...tasks.pages.task_log import log_text_response
+from ...tasks.pages.task_panel import DOCUMENTS, attempt_panel, attempts_for_panel
 from ...utils import clock
 from ...web.badges import relative_time, render_badge
 from ...web.documents import json_file_response

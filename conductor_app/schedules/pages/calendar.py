@@ -1,7 +1,4 @@
-"""The calendar as lanes: a row per schedule, with a bar from the start to the end of each run.
-
-The schedule calendar: past and upcoming slots of a week or a day.
-"""
+"""The schedule calendar of a week or a day: past and upcoming slots, as a list or as a lane per schedule."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

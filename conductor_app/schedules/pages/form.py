@@ -1,7 +1,4 @@
-"""The form of a schedule: cron expressions, time zone, workflow, overlap policy and catch-up.
-
-The times of a schedule in its form: a row with a cron expression and a time zone each, and presets.
-"""
+"""The form of a schedule: workflow, overlap policy, catch-up, and its times with a cron expression and a zone each."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -17,8 +14,8 @@ from ...core.cron import MAX_JITTER_SECONDS, parse_cron, parse_zone
 from ...core.errors import Invalid, RequestRefused
 from ...definitions.models import WorkflowDefinition
 from ...web.forms import JsonDocumentField, format_json
+from ..cron_words import describe_cron
 from ..models import Schedule
-from ..queries import describe_cron
 
 PRESETS = (
     (gettext_lazy("Every 15 minutes"), "0 */15 * * * *"),

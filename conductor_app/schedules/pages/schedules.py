@@ -1,14 +1,8 @@
-"""Pages of a schedule: upcoming and past slots, pause, immediate run, backfill, editor.
-
-Celery's periodic tasks as its tables store them. Read-only: the server writes them from its own beat schedule.
-
-Lists of schedules and of their executed slots.
-"""
+"""Pages of schedules: their list, one schedule with its slots and actions, and the list of executed slots."""
 
 from typing import Any
 
 from django.contrib import admin, messages
-from django.contrib.admin import display
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.response import TemplateResponse
@@ -18,21 +12,18 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
-from django_celery_beat.models import CrontabSchedule, IntervalSchedule, PeriodicTask
 
 from ...core.errors import Invalid, RequestRefused
 from ...core.failure_grouping import informative_line
 from ...runs.pages.view_model import history_strip
 from ...runs.queries.recent import recent_runs_of_schedules, run_keys
 from ...utils import clock
-from ...utils.formatting import format_duration
-from ...web.badges import format_count, relative_time, render_badge, render_pill
+from ...web.badges import relative_time, render_badge, render_pill
 from ...web.documents import render_tree
 from ...web.links import render_run_link, run_address
 from ...web.pages import BoundedChangeList, ReadOnlyAdmin, require_permission, show_refusal
 from ...web.preferences import all_zones
-from .. import commands as schedules_commands
-from .. import firing as schedules_firing
+from .. import commands, firing
 from ..models import Schedule, ScheduleExecution
 from ..queries import (
     LATE_MS,
@@ -58,66 +49,6 @@ from .form import (
     workflow_names,
 )
 
-
-class PeriodicTaskAdmin(ReadOnlyAdmin):
-    """Periodic tasks with their intervals."""
-
-    list_display = ("name", "state", "interval_text", "last", "times", "job")
-    list_select_related = ("interval", "crontab", "solar", "clocked")
-    ordering = ("name",)
-    search_fields = ("name", "task")
-    search_help_text = gettext_lazy("Part of a name")
-
-    @display(description=gettext_lazy("state"))
-    def state(self, row: PeriodicTask) -> SafeString:
-        return render_pill("succeeded", _("on")) if row.enabled else render_pill("paused", _("off"))
-
-    @display(description=gettext_lazy("interval"))
-    def interval_text(self, row: PeriodicTask) -> str:
-        return format_interval(row)
-
-    @display(description=gettext_lazy("last triggered"))
-    def last(self, row: PeriodicTask) -> SafeString:
-        return relative_time(row.last_run_at and round(row.last_run_at.timestamp() * 1000))
-
-    @display(description=gettext_lazy("count"))
-    def times(self, row: PeriodicTask) -> str:
-        return format_count(row.total_run_count)
-
-    @display(description=gettext_lazy("task"))
-    def job(self, row: PeriodicTask) -> str:
-        return row.task
-
-
-def format_interval(row: PeriodicTask) -> str:
-    """Return the interval of a periodic task as text."""
-    return str(row.scheduler) if row.interval is None else _format_span(row.interval)
-
-
-def _format_span(interval: IntervalSchedule) -> str:
-    seconds = interval.schedule.run_every.total_seconds()
-    return _("every %(span)s") % {"span": format_duration(round(seconds * 1000))}
-
-
-class IntervalAdmin(ReadOnlyAdmin):
-    """Schedules that are intervals."""
-
-    list_display = ("interval_text",)
-
-    @display(description=gettext_lazy("interval"))
-    def interval_text(self, row: IntervalSchedule) -> str:
-        return _format_span(row)
-
-
-class CrontabAdmin(ReadOnlyAdmin):
-    """Schedules that are crontab expressions."""
-
-    list_display = ("__str__",)
-
-
-SCHEDULES = {PeriodicTask: PeriodicTaskAdmin, IntervalSchedule: IntervalAdmin, CrontabSchedule: CrontabAdmin}
-
-
 CHANGE_PERMISSION, RUN_PERMISSION = "conductor.change_schedule", "conductor.execute_schedule"
 MAX_SHOWN = 12
 MAX_COUNTED = 1_000
@@ -125,13 +56,13 @@ FIRST_CLOCK = ScheduleClock("0 30 9 * * MON-FRI")
 
 
 def _resume_schedule(name: str, by: str, reason: str) -> None:
-    schedules_firing.resume_schedule(name, by)
+    firing.resume_schedule(name, by)
 
 
 ACTIONS = {
-    "pause": schedules_firing.pause_schedule,
+    "pause": firing.pause_schedule,
     "resume": _resume_schedule,
-    "delete": schedules_commands.delete_schedule,
+    "delete": commands.delete_schedule,
 }
 """Commands behind the buttons, except running the schedule now."""
 
@@ -305,9 +236,7 @@ class ScheduleAdmin(ReadOnlyAdmin):
             return False
         pause = {"paused": row.is_paused, "pausedReason": row.paused_reason} if row else {}
         try:
-            schedules_commands.save_schedule(
-                {**document, **pause}, request.user.get_username(), form.cleaned_data["reason"]
-            )
+            commands.save_schedule({**document, **pause}, request.user.get_username(), form.cleaned_data["reason"])
         except RequestRefused as refused:
             form.add_error(None, refused.message)
             return False
@@ -330,7 +259,7 @@ class ScheduleAdmin(ReadOnlyAdmin):
         )
         try:
             if act == "run":
-                run_id = schedules_commands.run_now(row.name, by, reason)
+                run_id = commands.run_now(row.name, by, reason)
                 messages.success(request, _("Run started."))
                 return HttpResponseRedirect(run_address(run_id))
             if act not in ACTIONS:
@@ -353,7 +282,7 @@ class ScheduleAdmin(ReadOnlyAdmin):
                 begin, end = _parse_span(first, last)
                 if request.POST.get("step") == "run":
                     by, reason = request.user.get_username(), request.POST.get("reason", "").strip()
-                    count = schedules_commands.backfill(row.name, begin, end, by, reason)
+                    count = commands.backfill(row.name, begin, end, by, reason)
                     message = ngettext("%(count)s run scheduled.", "%(count)s runs scheduled.", count)
                     messages.success(request, message % {"count": count})
                     return HttpResponseRedirect(reverse("admin:conductor_schedule_change", args=[pk]))

@@ -1,7 +1,4 @@
-"""Views of queues: sizes and pollers.
-
-Views that show the state of queues, and what keeps their tasks waiting.
-"""
+"""Views of queues: their sizes, their pollers, and what keeps their tasks waiting."""
 
 from typing import Any
 

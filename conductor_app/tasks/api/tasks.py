@@ -1,10 +1,6 @@
-"""Views of tasks: update by id and by reference name, and read.
+"""Views of tasks: polls, reports, logs, and where inputs came from.
 
-Views of polls, the most frequent request of workers.
-
-Views of task logs.
-
-View that explains where the input of a task came from.
+Polls are the most frequent requests of workers.
 """
 
 from contextlib import suppress
@@ -50,7 +46,7 @@ from ...web.api.view import ConductorRequest, ConductorView, WorkerRequest, Work
 from ...web.client_views import reply_after, waiting_client
 from ..commands.claims import begin_claim, render_delivered
 from ..commands.reports import Guard, ReportOptions, add_log, renew_lease, report_by_ref, report_task
-from ..queries.tasks import InputOrigin, input_origins
+from ..queries.input_origins import InputOrigin, input_origins
 from . import serializers
 from .serializers import (
     TASK_RESULT,

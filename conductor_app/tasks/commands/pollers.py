@@ -1,10 +1,7 @@
-"""Records of pollers and throughput, and lookups for waiting polls.
+"""Records of workers that poll, and lookups of queues for the polls that wait.
 
-Record of the workers that poll each queue, for the selection of domains and the admin pages.
-
-Lookups of the queues for which polls of this process wait: one for all polls, instead of one per poll.
-
-A lookup finds attempts whose notification was lost, and those that become visible later or pass a gate later.
+The records select domains and are on pages. One lookup serves all waiting polls of the process: it finds attempts whose
+notification was lost, and those that become visible or pass a gate later.
 """
 
 import logging
@@ -16,7 +13,7 @@ from django.db import connection
 from ...db.transient_errors import discard_broken_connection
 from ...notifications import WAITERS, WaiterRegistry
 from ...utils import clock, process_state
-from .. import store as queue_lookups
+from .. import store
 from ..models import Poller
 
 log = logging.getLogger(__name__)
@@ -174,7 +171,7 @@ class QueueLookups:
         """Return the time at which the next attempt of each queue becomes visible, if there is one."""
         self._waiters.begin_lookup(queues)
         names = {queue: queue.removeprefix(STANDALONE_PREFIX) for queue in queues}
-        found = queue_lookups.find_next_visible(set(names.values())) if queues else {}
+        found = store.find_next_visible(set(names.values())) if queues else {}
         return {queue: found[name] for queue, name in names.items() if name in found}
 
     def _request(self) -> None:
@@ -206,8 +203,8 @@ class QueueLookups:
 def _count_claimable(queue: str, now: int, most: int) -> int:
     most = min(most, MOST_CLAIMABLE)
     if queue.startswith(STANDALONE_PREFIX):
-        return queue_lookups.count_claimable_standalone(queue.removeprefix(STANDALONE_PREFIX), now, most)
-    return queue_lookups.count_claimable(queue, now, most)
+        return store.count_claimable_standalone(queue.removeprefix(STANDALONE_PREFIX), now, most)
+    return store.count_claimable(queue, now, most)
 
 
 def release_connection() -> None:

@@ -1,9 +1,4 @@
-"""Page of one queue: pending attempts, pollers, limits, rates, and actions on the queue and its attempts.
-
-The chart of the attempts of a queue or a worker over time.
-
-The list of queues: pending attempts, age, rates, and pollers.
-"""
+"""Pages of queues: their list, and one queue with its attempts, pollers, limits, rates and actions."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -23,7 +18,7 @@ from ...web.badges import exact_time, format_count, relative_time, render_pill
 from ...web.charts import ChartSeries, TrendChart, build_markers, chosen_range, range_links, sparkline
 from ...web.links import queue_address
 from ...web.pages import ObjectPage, Page, require_permission, show_refusal
-from ..commands import queues as engine
+from ..commands import queues as queue_commands
 from ..models import MinuteCount, QueueHold
 from ..queries.queues import QueueDetail, format_rate, is_polling, queue_detail, queue_rates
 from ..queries.waiting import QueueState, limits_used, list_queues, rate_limits
@@ -228,7 +223,7 @@ def _speed_sentence(detail: QueueDetail, now: int) -> str:
 
 def _pause_queue(queue: str, form_data: Mapping[str, str], by: str) -> str:
     until_at = _minutes_from_now(form_data) if form_data.get("minutes", "").strip() else None
-    engine.pause_queue(queue, by, form_data.get("reason", "").strip(), until_at)
+    queue_commands.pause_queue(queue, by, form_data.get("reason", "").strip(), until_at)
     return _("Queue paused. Tasks in progress continue.")
 
 
@@ -240,12 +235,12 @@ def _minutes_from_now(form_data: Mapping[str, str]) -> int:
 
 
 def _resume_queue(queue: str, form_data: Mapping[str, str], by: str) -> str:
-    engine.resume_queue(queue, by, form_data.get("reason", "").strip())
+    queue_commands.resume_queue(queue, by, form_data.get("reason", "").strip())
     return _("Queue resumed.")
 
 
 def _move_to_front(queue: str, form_data: Mapping[str, str], by: str) -> str:
-    engine.move_to_front(form_data.get("attempt", ""), by, form_data.get("reason", "").strip())
+    queue_commands.move_to_front(form_data.get("attempt", ""), by, form_data.get("reason", "").strip())
     return _("The task runs next.")
 
 
@@ -253,13 +248,13 @@ def _prioritize_attempt(queue: str, form_data: Mapping[str, str], by: str) -> st
     priority = form_data.get("priority", "").strip()
     if not priority.isdecimal() or len(priority) > 3:
         raise Invalid(_("Not a valid priority: %(text)r.") % {"text": priority[:40]})
-    engine.prioritize(form_data.get("attempt", ""), int(priority), by, form_data.get("reason", "").strip())
+    queue_commands.prioritize(form_data.get("attempt", ""), int(priority), by, form_data.get("reason", "").strip())
     return _("Priority set to %(priority)s.") % {"priority": priority}
 
 
 def _move_to_domain(queue: str, form_data: Mapping[str, str], by: str) -> str:
     domain = form_data.get("domain", "").strip()
-    engine.move_to_domain(form_data.get("attempt", ""), domain, by, form_data.get("reason", "").strip())
+    queue_commands.move_to_domain(form_data.get("attempt", ""), domain, by, form_data.get("reason", "").strip())
     if domain:
         return _("Moved to domain %(domain)s.") % {"domain": domain}
     return _("Moved to the queue without a domain.")
@@ -267,12 +262,12 @@ def _move_to_domain(queue: str, form_data: Mapping[str, str], by: str) -> str:
 
 def _delay_attempt(queue: str, form_data: Mapping[str, str], by: str) -> str:
     until_at = _minutes_from_now(form_data)
-    engine.delay_until(form_data.get("attempt", ""), until_at, by, form_data.get("reason", "").strip())
+    queue_commands.delay_until(form_data.get("attempt", ""), until_at, by, form_data.get("reason", "").strip())
     return _("Delayed until %(time)s.") % {"time": exact_time(until_at)}
 
 
 def _cancel_attempt(queue: str, form_data: Mapping[str, str], by: str) -> str:
-    engine.cancel_attempt(form_data.get("attempt", ""), by, form_data.get("reason", "").strip())
+    queue_commands.cancel_attempt(form_data.get("attempt", ""), by, form_data.get("reason", "").strip())
     return _("Task canceled. It is not retried.")
 
 

@@ -1,9 +1,4 @@
-"""The list of workers: which are online, and what each is working on.
-
-The state of a worker as a label.
-
-Page of one worker: its state, its queues, and its attempts over time.
-"""
+"""Pages of workers: which are online, and what each is working on over time."""
 
 from typing import Any
 

@@ -1,11 +1,4 @@
-"""Queues: details, positions, and what attempts wait for.
-
-Position of an attempt in its queue, and the dispatch rate of queues.
-
-Details of one queue: pending attempts in dispatch order, attempts in progress, pollers and limits.
-
-One-sentence descriptions of what an open attempt is waiting for.
-"""
+"""One queue in detail, positions in it, and what an open attempt waits for as one sentence."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

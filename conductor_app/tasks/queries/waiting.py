@@ -1,11 +1,4 @@
-"""Verdicts on pending attempts: states of queues, estimates and gates.
-
-State of queues: pending attempts, attempts in progress, and polling workers.
-
-Estimates of when attempts are dispatched: from the rate of their queue, and from the gates that they must pass.
-
-Verdicts on a pending attempt: each gate, polling workers, and whether the run is paused.
-"""
+"""Why attempts wait: queues with their pollers, estimates of dispatch, and a verdict on each gate."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -1,11 +1,4 @@
-"""Workers, the throughput of queues, and clocks of workers.
-
-Throughput of queues and workers: counts per minute, rates and totals.
-
-Workers: their polls, their attempts in progress, and their results of the last hour.
-
-Workers with wrong clocks, found by log lines that are stamped outside the time of their attempt.
-"""
+"""Workers with their polls and results, their throughput per minute, and those with wrong clocks."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +11,7 @@ from ...core.step_types.base import queue_name
 from ...runs.models import Attempt, TaskLog
 from ...utils.formatting import HOUR, MINUTE, SECOND, TimeRange
 from ..models import MinuteCount, Poller, WorkerHold
-from .tasks import logged_at
+from .logs import logged_at
 from .waiting import QUIET_AFTER_MS
 
 FIELDS = ("scheduled", "started", "done", "failed")
@@ -251,7 +244,7 @@ def _summarize_builds(names: Iterable[str], worked: Mapping[str, tuple[int, int,
 
 SEARCHED_ROWS = 500
 TOLERATED_MS = 5 * SECOND
-CLOCK_SKEW_FIELDS = ("pk", "worker", "claimed_at", "ended_at")
+ATTEMPT_FIELDS = ("pk", "worker", "claimed_at", "ended_at")
 
 
 def clock_skews(now: int) -> dict[str, int]:
@@ -261,7 +254,7 @@ def clock_skews(now: int) -> dict[str, int]:
     """
     lines = list(TaskLog.objects.order_by("-pk").values_list("attempt_id", "at")[:SEARCHED_ROWS])
     rows = Attempt.objects.filter(pk__in={attempt_id for attempt_id, _ in lines}).exclude(worker="")
-    leased = {id: (worker, claimed, ended) for id, worker, claimed, ended in rows.values_list(*CLOCK_SKEW_FIELDS)}
+    leased = {id: (worker, claimed, ended) for id, worker, claimed, ended in rows.values_list(*ATTEMPT_FIELDS)}
     found: dict[str, int] = {}
     for attempt_id, at in lines:
         worker, claimed_at, ended_at = leased.get(attempt_id, ("", None, None))
