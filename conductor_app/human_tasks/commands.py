@@ -470,8 +470,3 @@ def _find_open_task(task_id: str, read: Callable[[Any], Any] = lambda rows: rows
 
 def _record_change(task: Task, by: str, action: str, reason: str, facts: dict[str, Any]) -> None:
     audit.record("run", task.run_id or "", action, by, reason=reason, facts={"task": str(task), **facts})
-
-
-Document = dict[str, Any]
-KIND = "form_template"
-MAX_AT_ONCE = 500
