@@ -16,7 +16,6 @@ from datetime import UTC, datetime, timedelta
 from typing import IO, Any, NamedTuple, NoReturn, cast
 from urllib.parse import parse_qsl
 
-import orjson
 from django.core.files.base import File
 from django.core.signals import got_request_exception
 from django.db import DataError
@@ -36,10 +35,10 @@ from ...core.errors import (
     Unauthenticated,
     UnsupportedMediaType,
 )
-from ...db.fields import dumps
 from ...db.transient_errors import describe_transient, discard_broken_connection, is_transient
 from ...utils import clock
 from ...utils.json_values import find_unreadable, is_too_deep, loads
+from ...web.api.operations import JSON
 from ...web.client_views import taskcluster_error
 from ...web.request_bodies import decompress, log_transient_error, to_utf8, without_mark
 from ..queries.tasks import format_timestamp
@@ -50,11 +49,7 @@ NO_CACHE = "no-store no-cache must-revalidate"
 
 def Json(document: Any, status: int = 200) -> HttpResponse:
     """Return a JSON document that must not be cached."""
-    try:
-        body = orjson.dumps(document)
-    except TypeError:
-        # Integers beyond 64 bits, or nested deeper than orjson goes.
-        body = (dumps(document) or "null").encode()
+    body = JSON.render(document)
     reply = HttpResponse(body, content_type="application/json", status=status)
     reply.headers["Content-Length"] = str(len(body))
     reply.headers["Cache-Control"] = NO_CACHE

@@ -9,16 +9,20 @@ import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from django.http import HttpRequest, HttpResponse
-from django.http.response import HttpResponseBase
-from django.utils.decorators import classonlymethod
+from rest_framework.authentication import BaseAuthentication
+from rest_framework.parsers import BaseParser
+from rest_framework.permissions import BasePermission
+from rest_framework.throttling import BaseThrottle
 
 from ...access.quotas import ANONYMOUS, POLLS, SEARCHES, STARTS, Rate, caller_of_client, require_rate
 from ...core.errors import Forbidden
 from ...utils import clock
-from ...web.client_views import ClientView, http_method, render_errors
+from ...web.api.operations import JsonRenderer
+from ...web.api.view import ApiRequest, ApiView
+from ...web.client_views import http_method
 from ..auth import scopes, signatures
 from ..auth.commands import record_client_use
 from ..auth.signatures import Caller
@@ -189,70 +193,139 @@ TRACE_ID_PATTERN = re.compile(r"[!-~]{1,128}")
 """The trace ids that are sent back: any visible ASCII, as slug ids and UUIDs are; another one gets a new id."""
 
 
-class TaskclusterRequest(HttpRequest):
-    """The request that a view receives: Django's request with the caller and the validated parameters."""
+class TaskclusterRequest(ApiRequest):
+    """The request that a view receives: the framework's request with the caller and the validated parameters."""
 
-    caller: Caller
+    api_method: ApiMethod
     params: Mapping[str, str]
     options: Mapping[str, str]
+    payload: Any = None
+    """The body, as it was sent."""
     document: Any
     """The body, with its defaults."""
-    require: Callable[..., None]
-    """Raise Forbidden unless the caller has the scopes that the method requires, given these facts."""
+
+    @property
+    def caller(self) -> Caller:
+        """Return the authenticated caller. It is no user of the pages."""
+        return self.auth
+
+    def require(self, **facts: Any) -> None:
+        """Check that the caller has the scopes that the method requires, given these facts.
+
+        Raises:
+            Forbidden: when the scopes are not sufficient
+            TypeError: when the method declares no scopes of facts.
+        """
+        if self.api_method.scopes_of_facts is None:
+            raise TypeError(f"{self.api_method.name} declares no scopes of facts.")
+        require_scopes(self.caller, self.api_method.scopes_of_facts, {**self.params, **facts})
 
 
-class TaskclusterView(ClientView):
+class HawkAuthentication(BaseAuthentication):
+    """The caller by the signature of the request, or by open access."""
+
+    def authenticate(self, request: TaskclusterRequest) -> tuple[Any, Caller]:
+        """Return the user that the request has already, if any, and the caller.
+
+        Raises:
+            Unauthenticated: when the signature is invalid
+            Forbidden: when the client is disabled.
+        """
+        caller = Caller("anonymous") if request.api_method.is_public else authenticate(request._request)
+        return getattr(request._request, "user", None), caller
+
+
+class MethodScopes(BasePermission):
+    """The scopes that the method requires before its body is read."""
+
+    def has_permission(self, request: TaskclusterRequest, view: "TaskclusterView") -> bool:
+        """Return True.
+
+        Raises:
+            Forbidden: when the scopes are not sufficient; the message lists them.
+        """
+        if request.api_method.scopes is not None:
+            require_scopes(request.caller, request.api_method.scopes, request.params)
+        return True
+
+
+class ClientThrottle(BaseThrottle):
+    """The quota of the client that the method counts for."""
+
+    def allow_request(self, request: TaskclusterRequest, view: "TaskclusterView") -> bool:
+        """Count the request.
+
+        Raises:
+            QuotaExceeded: when the client has sent too many; it says when to send the request again.
+        """
+        if (rate := request.api_method.rate) is not None:
+            require_rate(quota_caller(request.caller), rate)
+        return True
+
+
+class PayloadParser(BaseParser):
+    """The body as JSON, if the method has one."""
+
+    media_type = "application/json"
+
+    def parse(self, stream: HttpRequest, media_type: str | None = None, parser_context: Any = None) -> Any:
+        return base.read_json(stream, parser_context["method"])
+
+
+class TaskclusterView(ApiView):
     """Base class of views. Exceptions of handlers become error responses in Taskcluster's format."""
 
     methods: Mapping[str, ApiMethod] = {}
     known_options: tuple[str, ...] = ()
-
-    @classonlymethod
-    def as_view(cls, **initkwargs: Any) -> Callable[..., HttpResponseBase]:
-        view = super().as_view(**initkwargs)
-        view.csrf_exempt = True  # type: ignore[attr-defined]
-        return view
+    schema = None
+    request_class = TaskclusterRequest
+    authentication_classes = (HawkAuthentication,)
+    permission_classes = (MethodScopes,)
+    throttle_classes = (ClientThrottle,)
+    parser_classes = (PayloadParser,)
+    renderer_classes = (JsonRenderer,)
 
     def dispatch(self, request: HttpRequest, *args: Any, **params: Any) -> HttpResponse:
+        """Dispatch as the framework does. Preflight requests and unknown methods are answered without a caller."""
         if request.method == "OPTIONS":
             return _add_request_ids(request, NoContent())
-        method = self.methods.get(http_method(request))
-        if method is None:
+        if http_method(request) not in self.methods:
             return not_found(request)
-        payload = None
-        try:
-            payload = base.read_json(request, method.name)
-            reply = self._authorize_and_handle(cast(TaskclusterRequest, request), method, params, payload)
-            render_errors(reply, lambda error: error_response(error, request, method.name, params, payload))
-        except Exception as error:
-            reply = error_response(error, request, method.name, params, payload)
-        return _add_request_ids(request, reply)
+        self.params = params
+        return super().dispatch(request)
 
-    def _authorize_and_handle(
-        self, request: TaskclusterRequest, method: ApiMethod, params: dict[str, str], payload: Any
-    ) -> HttpResponse:
-        """Authenticate and authorize the caller, validate the request, then call the handler.
+    def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> TaskclusterRequest:
+        """Return the request for the handler, with its method and the parameters of its path."""
+        made = super().initialize_request(request)
+        made.api_method, made.params = self.methods[http_method(request)], self.params
+        made.parser_context = {"method": made.api_method.name}
+        return made
 
-        Raises:
-            TypeError: when a method without declared scopes requires some.
-        """
-        caller = Caller("anonymous") if method.is_public else authenticate(request)
-        if method.scopes is not None:
-            require_scopes(caller, method.scopes, params)
-        base.check_params(params)
+    def initial(self, request: TaskclusterRequest, *args: Any, **kwargs: Any) -> None:
+        """Read the body, which every error repeats, then authenticate and authorize the caller."""
+        request.payload = request.data
+        super().initial(request)
+
+    def check_throttles(self, request: TaskclusterRequest) -> None:
+        """Validate the request before it is counted."""
+        base.check_params(request.params)
         request.options = base.parse_options(request.META.get("QUERY_STRING", ""), self.known_options)
-        request.document = base.validate_body(method.name, payload)
-        request.caller, request.params = caller, params
-        if method.rate is not None:
-            require_rate(quota_caller(caller), method.rate)
+        request.document = base.validate_body(request.api_method.name, request.payload)
+        super().check_throttles(request)
 
-        def require(**facts: Any) -> None:
-            if method.scopes_of_facts is None:
-                raise TypeError(f"{method.name} declares no scopes of facts.")
-            require_scopes(caller, method.scopes_of_facts, {**params, **facts})
+    def get_exception_handler(self) -> Callable[[Exception, Mapping[str, Any]], HttpResponse]:
+        return exception_handler
 
-        request.require = require
-        return getattr(self, http_method(request).lower())(request)
+    def finalize_response(
+        self, request: TaskclusterRequest, response: HttpResponse, *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        return _add_request_ids(request, super().finalize_response(request, response))
+
+
+def exception_handler(error: Exception, context: Mapping[str, Any]) -> HttpResponse:
+    """Return the response to an exception that a view raised."""
+    request = context["request"]
+    return error_response(error, request._request, request.api_method.name, request.params, request.payload)
 
 
 def not_found(request: HttpRequest, *_: Any, **__: Any) -> HttpResponse:
