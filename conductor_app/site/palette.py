@@ -34,7 +34,7 @@ from ..runs.pages.start import PERMISSION as START_PERMISSION
 from ..runs.queries.recent import annotate_key_inputs, run_key
 from ..runs.search import RUNS
 from ..runs.search.results import query_for_value
-from ..taskcluster.pages.tasks import find_by_id
+from ..taskcluster.pages.tasks import find_standalone_tasks
 from ..tasks.models import Poller
 from ..web.badges import STATUS_TONES, format_status
 from ..web.pages import Page, PaletteHit, Source
@@ -176,12 +176,6 @@ def find_definitions(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
         for task in TaskDefinition.objects.filter(name__icontains=term).only("id", "name")[:MAX_PER_SOURCE]:
             address = reverse("admin:conductor_taskdefinition_change", args=[task.pk])
             yield PaletteHit(_("Task"), task.name, address, "tasks")
-
-
-def find_standalone_tasks(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
-    """Yield standalone tasks and task groups by whole ids."""
-    for kind, name, address, note in find_by_id(request, term):
-        yield PaletteHit(kind, name, address, "tasks", note)
 
 
 def find_queues(request: HttpRequest, term: str) -> Iterator[PaletteHit]:

@@ -36,7 +36,14 @@ from ...utils.formatting import format_duration
 from ...web.badges import ACTIVE, mark_names, relative_time, render_badge, status_tone
 from ...web.documents import StyledPiece, render_piece, render_tree, split_lines
 from ...web.links import queue_address, standalone_task_address, task_group_address
-from ...web.pages import ReadOnlyAdmin, fragment_response, html_revision, require_permission, show_refusal
+from ...web.pages import (
+    PaletteHit,
+    ReadOnlyAdmin,
+    fragment_response,
+    html_revision,
+    require_permission,
+    show_refusal,
+)
 from ..commands.artifacts import read_page, resolve_link
 from ..commands.tasks import PRIORITIZE, apply_action, clone_task
 from ..core.decisions import REFERENCE
@@ -476,14 +483,14 @@ MIN_ID_LENGTH = 20
 """Minimum length of a search term. Shorter terms are never ids."""
 
 
-def find_by_id(request: HttpRequest, term: str) -> Iterator[tuple[str, str, str, str]]:
-    """Yield kind, name, address and secondary text of the group and of the task with this id."""
+def find_standalone_tasks(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
+    """Yield the task group and the standalone task with this id."""
     if len(term) < MIN_ID_LENGTH:
         return
     if request.user.has_perm("conductor.view_taskgroup") and TaskGroup.objects.filter(pk=term).exists():
-        yield _("Group"), term, task_group_address(term), _("task group")
+        yield PaletteHit(_("Group"), term, task_group_address(term), "tasks", _("task group"))
     if request.user.has_perm("conductor.view_standalonetask"):
-        for standalone in (
-            StandaloneTask.objects.select_related("task").only("pk", "task__name", "task__status").filter(pk=term)
-        ):
-            yield _("Task"), standalone.task.name or term, standalone_task_address(term), standalone.task.status
+        rows = StandaloneTask.objects.select_related("task").only("pk", "task__name", "task__status")
+        for standalone in rows.filter(pk=term):
+            name, status = standalone.task.name or term, standalone.task.status
+            yield PaletteHit(_("Task"), name, standalone_task_address(term), "tasks", status)
