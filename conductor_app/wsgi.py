@@ -10,8 +10,7 @@ from django.conf import settings
 from django.core.exceptions import SuspiciousOperation
 from django.core.wsgi import get_wsgi_application
 
-from .web.api.requests import mark_slashes
-from .web.client_views import refusal
+from .web.client_views import mark_slashes, refusal
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "conductor_app.settings.embedded")
 

@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import resolve
 
 from ..core.primitives import FAILURE_VIEWS, RUN_OPERATIONS, RUN_STATUSES, quote_search_value
-from ..web.api.requests import mark_slashes
+from ..web.client_views import mark_slashes
 
 Arguments = Mapping[str, Any]
 Schema = dict[str, Any]

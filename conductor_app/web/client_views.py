@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextvars import copy_context
 from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
+from urllib.parse import quote, unquote_to_bytes
 
 from django.http import HttpRequest, HttpResponse
 from django.views import View
@@ -162,3 +163,33 @@ def render_errors(reply: HttpResponse, render: Callable[[Exception], HttpRespons
     """Render the errors of a reply that waits as those of other requests."""
     if isinstance(reply, WaitingReply):
         reply.render_errors_with(render)
+
+
+SLASH_MARK = "\uf02f"
+"""A character of the private use area, which no name contains."""
+MARKED_PATH = re.compile(r"/api/(?!(?:queue|object|artifacts|auth)/v1/)")
+ENCODED_SLASH = re.compile("%2f", re.IGNORECASE)
+
+
+def mark_slashes(target: str) -> str | None:
+    """Return the path of a request's target as WSGI represents it, with marks; None if it has no encoded slash."""
+    path = target.partition("?")[0]
+    if not (ENCODED_SLASH.search(path) and MARKED_PATH.match(path)):
+        return None
+    return unquote_to_bytes(ENCODED_SLASH.sub(quote(SLASH_MARK), path)).decode("latin-1")
+
+
+def unmark_slashes(url_kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Return path parameters with the marks replaced by slashes. Numbers stay as they are."""
+    return {
+        name: value.replace(SLASH_MARK, "/") if isinstance(value, str) else value for name, value in url_kwargs.items()
+    }
+
+
+def clean_path_parameters(request: HttpRequest, url_kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Return path parameters as they were meant: with slashes, and without NUL, which PostgreSQL keeps in no text."""
+    if "\0" in request.path_info:
+        url_kwargs = {
+            name: value.replace("\0", "") if isinstance(value, str) else value for name, value in url_kwargs.items()
+        }
+    return unmark_slashes(url_kwargs) if SLASH_MARK in request.path_info else url_kwargs

@@ -9,7 +9,7 @@ from django.core.handlers.wsgi import WSGIRequest
 from django.test import RequestFactory
 
 from conductor_app.settings import conf
-from conductor_app.web.api.requests import SLASH_MARK, unmark_slashes
+from conductor_app.web.client_views import SLASH_MARK, unmark_slashes
 from conductor_app.wsgi import with_chunked_bodies, with_prefix, with_refusals, with_slashes_in_names
 
 

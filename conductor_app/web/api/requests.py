@@ -5,12 +5,11 @@ runs, so each `%2F` is replaced with a mark until the path is split into its par
 """
 
 import hashlib
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from tempfile import SpooledTemporaryFile
 from typing import Any
-from urllib.parse import parse_qsl, quote, unquote_to_bytes
+from urllib.parse import parse_qsl
 
 from django.core.files.base import File
 from django.http import HttpRequest, RawPostDataException
@@ -23,36 +22,6 @@ from ...core.errors import InputInvalid, Invalid, PayloadTooLarge, ValidationErr
 from ...settings import conf
 from ...utils.json_values import MAX_DEPTH, find_unreadable, is_too_deep, loads_repaired
 from ..request_bodies import decompress, to_utf8, without_mark
-
-SLASH_MARK = "\uf02f"
-"""A character of the private use area, which no name contains."""
-CONDUCTOR_PATH = re.compile(r"/api/(?!(?:queue|object|artifacts|auth)/v1/)")
-ENCODED_SLASH = re.compile("%2f", re.IGNORECASE)
-
-
-def mark_slashes(target: str) -> str | None:
-    """Return the path of a request's target as WSGI represents it, with marks; None if it has no encoded slash."""
-    path = target.partition("?")[0]
-    if not (ENCODED_SLASH.search(path) and CONDUCTOR_PATH.match(path)):
-        return None
-    return unquote_to_bytes(ENCODED_SLASH.sub(quote(SLASH_MARK), path)).decode("latin-1")
-
-
-def unmark_slashes(url_kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Return path parameters with the marks replaced by slashes. Numbers stay as they are."""
-    return {
-        name: value.replace(SLASH_MARK, "/") if isinstance(value, str) else value for name, value in url_kwargs.items()
-    }
-
-
-def clean_path_parameters(request: HttpRequest, url_kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Return path parameters as they were meant: with slashes, and without NUL, which PostgreSQL keeps in no text."""
-    if "\0" in request.path_info:
-        url_kwargs = {
-            name: value.replace("\0", "") if isinstance(value, str) else value for name, value in url_kwargs.items()
-        }
-    return unmark_slashes(url_kwargs) if SLASH_MARK in request.path_info else url_kwargs
-
 
 TOO_DEEP = f"The request body is nested more than {MAX_DEPTH} levels deep."
 

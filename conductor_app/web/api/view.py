@@ -18,9 +18,9 @@ from ...access.authentication import Actor, acting_as, authenticate
 from ...access.commands.users import grant_to_creator
 from ...access.quotas import caller_of, require_rate
 from ...core.errors import NotFound
-from ..client_views import ClientView, http_method, render_errors
+from ..client_views import ClientView, clean_path_parameters, http_method, render_errors
 from .operations import ApiOperation, JsonRenderer, PlainTextRenderer, exception_handler
-from .requests import JsonParser, QueryParameters, clean_path_parameters
+from .requests import JsonParser, QueryParameters
 
 
 class WorkerRequest(HttpRequest):
