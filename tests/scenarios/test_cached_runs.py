@@ -2,6 +2,7 @@
 
 import pytest
 
+from conductor_app.core.simulation import SimulationScript
 from conductor_app.definitions.simulation import commands as simulation
 from conductor_app.processes import sweeps
 from conductor_app.runs.commands import lifecycle as run_commands
@@ -130,7 +131,7 @@ def test_a_workflow_test_does_not_use_cached_outputs(clock):
     ask(clock).worker("rate").completes(n=7)
 
     request = run_commands.StartRequest("rates", input={"to": "USD"})
-    document, _children = simulation.simulate_workflow(request, simulation.Written())
+    document, _children = simulation.simulate_workflow(request, SimulationScript())
 
     assert (document["status"], len(document["tasks"])) == ("RUNNING", 1)
 
