@@ -152,7 +152,10 @@ def release_waiting_calls(budgets: Collection[ModelBudget], root_id: str) -> Non
 def _check(
     budget: ModelBudget, call: BudgetedCall, estimate: Estimate, reserved: Reserved, now: int
 ) -> FullBudget | None:
-    spent = spent_of(budget, now) if is_counted(budget) else _spent_by_runs(budget, call)
+    if is_counted(budget):
+        spent = spent_of(budget, now)
+    else:
+        spent = spent_below(call.line.limited_run(budget), call.line.root_id)
     if spent.exhausts(budget):
         return FullBudget(budget, spent, period_bounds(budget.period, now)[1])
     amounts = (
@@ -163,10 +166,6 @@ def _check(
         if limit is not None and held and more and used + held + more > limit:
             return FullBudget(budget, spent, reserved.until, Spent(reserved.cost, reserved.tokens), name)
     return None
-
-
-def _spent_by_runs(budget: ModelBudget, call: BudgetedCall) -> Spent:
-    return spent_below(call.line.limited_run(budget), call.line.root_id)
 
 
 @dataclass(frozen=True, slots=True)

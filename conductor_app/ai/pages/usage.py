@@ -268,7 +268,11 @@ def _tables(request: HttpRequest, report: UsageReport) -> list[dict[str, Any]]:
             "title": _("By workflow"),
             "rows": [
                 _row(request, row, ("definition",), row.names[0] or _("outside of runs"))
-                | {"runs": _runs_address(row.names[0]) if row.names[0] else ""}
+                | {
+                    "runs": reverse("admin:conductor_run_changelist", query={"name": row.names[0]})
+                    if row.names[0]
+                    else ""
+                }
                 for row in report.definitions
             ],
         },
@@ -296,10 +300,6 @@ def _cells(sums: UsageSums) -> dict[str, Any]:
         "failures": sums.failures,
         "mean": "" if sums.mean_ms is None else format_duration(sums.mean_ms),
     }
-
-
-def _runs_address(definition: str) -> str:
-    return reverse("admin:conductor_run_changelist", query={"name": definition})
 
 
 def _warning(state: BudgetState) -> dict[str, Any]:
