@@ -27,7 +27,7 @@ from ..access.tokens import is_single_sign_on
 from ..ai.pages.budgets import BudgetsPage
 from ..ai.pages.integrations import IntegrationModelPage, IntegrationPage, IntegrationsPage, NewIntegrationPage
 from ..ai.pages.prompts import NewPromptPage, PromptPage, PromptsPage
-from ..ai.pages.usage import UsagePage, VectorIndexesPage, model_calls_section, model_use_of_workflow
+from ..ai.pages.usage import UsagePage, VectorIndexesPage, show_model_use
 from ..alerts.pages.saved_views import AlertPage, TilesPage, ViewPage, ViewsPage
 from ..alerts.pages.targets import AlertTargetPage, AlertTargetsPage, NewAlertTargetPage
 from ..bulk.pages.operations import BulkExportPage, BulkOperationPage, BulkPage, BulkPlanPage
@@ -35,7 +35,7 @@ from ..bulk.pages.planner import PlannerPage
 from ..definitions.models import TaskDefinition, WorkflowDefinition
 from ..definitions.pages.task_definitions import TaskDefinitionAdmin
 from ..definitions.pages.versions import DefinitionHistoryPage
-from ..definitions.pages.workflows import WorkflowDefinitionAdmin, register_model_use
+from ..definitions.pages.workflows import WorkflowDefinitionAdmin
 from ..definitions.sources.pages import DriftExportPage, DriftPage
 from ..events.models import EventHandler
 from ..events.pages.events import EventPage, EventsPage, ReplayPage, SourcesPage
@@ -65,7 +65,6 @@ from ..taskcluster.pages.groups import GroupAdmin
 from ..taskcluster.pages.tasks import StandaloneTaskAdmin
 from ..taskcluster.queries.tasks import is_taskcluster_used
 from ..tasks.pages.queues import QueuePage, QueuesPage
-from ..tasks.pages.task_panel import add_section
 from ..tasks.pages.why_waiting import WhyWaitingPage
 from ..tasks.pages.workers import WorkerPage, WorkersPage
 from ..web.forms import strip_nul_from_request
@@ -119,7 +118,6 @@ OBJECT_PAGES: tuple[Page, ...] = (
     NewPromptPage(),
     PromptPage(),
 )
-register_model_use(model_use_of_workflow)
 PAGES: tuple[Page, ...] = (
     OverviewActivityPage(),
     AttentionPage(),
@@ -269,4 +267,4 @@ class OperatorsSite(AdminSite):
 site = OperatorsSite(name="admin")
 for model, screen in MODEL_ADMINS.items():
     site.register(model, screen)
-add_section(model_calls_section)
+show_model_use()

@@ -37,7 +37,6 @@ OWN_FILES = {
 OTHER_PLACES = {
     "taskcluster": set[str](),
     "ai": {
-        "runs/pages/view_model.py",
         "runs/store/due.py",
         "runs/store/loading.py",
     },

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.contrib import messages
+from django.db.models import Exists, OuterRef
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.safestring import SafeString
@@ -13,9 +14,11 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from ...core.definition import structure_of
 from ...core.errors import RequestRefused
+from ...definitions.pages.workflows import register_model_use
 from ...runs.models import Attempt, Run
+from ...runs.pages.view_model import ModelUse, register_use_of_run
 from ...runs.queries.recent import run_keys
-from ...tasks.pages.task_panel import PanelSection
+from ...tasks.pages.task_panel import PanelSection, add_section
 from ...utils import clock
 from ...utils.formatting import (
     DAY,
@@ -58,6 +61,10 @@ CHART_LABELS = {
     "duration": gettext_lazy("Mean duration"),
 }
 DELETE_PERMISSION = "conductor.delete_vectordocument"
+RUN_USES_MODELS = Exists(ModelCall.objects.filter(run_id=OuterRef("pk"))) | Exists(
+    ModelCall.objects.filter(root_id=OuterRef("pk"))
+)
+"""The condition on a run that it or a run below it has called a model."""
 
 
 class UsagePage(Page):
@@ -114,6 +121,13 @@ class VectorIndexesPage(Page):
         except RequestRefused as refused:
             show_refusal(request, refused)
         return HttpResponseRedirect(reverse("admin:vector_indexes"))
+
+
+def show_model_use() -> None:
+    """Add what calls of models have used to the pages of runs, tasks and workflows."""
+    register_use_of_run(ModelUse(RUN_USES_MODELS, model_use_of_run))
+    register_model_use(model_use_of_workflow)
+    add_section(model_calls_section)
 
 
 def model_use_of_run(run: Run) -> str:

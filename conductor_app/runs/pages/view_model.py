@@ -3,20 +3,18 @@
 A history strip: one bar per run, oldest first, whose height is the duration and whose color is the result.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
-from django.db.models import Exists, OuterRef, Q, Subquery
+from django.db.models import OuterRef, Q, Subquery
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from ...ai.models import ModelCall
-from ...ai.pages.usage import model_use_of_run
 from ...core.states import RUN
 from ...core.step_types.waiting import Human
 from ...definitions.durations import TypicalDuration, typical_step_durations
@@ -26,7 +24,7 @@ from ...tasks.gates import BUDGET
 from ...tasks.pages.task_panel import TaskPanel, task_panel
 from ...tasks.queries.tasks import find_task
 from ...tasks.queries.waiting import GateVerdict
-from ...utils import clock
+from ...utils import clock, process_state
 from ...utils.formatting import format_duration
 from ...web.badges import (
     WAITING,
@@ -49,6 +47,21 @@ DOCUMENTS = ("input", "output", "variables")
 MAX_CHILDREN = 50
 NO_TASK = "-"
 """Value of the parameter `task` that selects no task, not even the failed one."""
+
+
+class ModelUse(NamedTuple):
+    """How the page of a run says what it used of models. `has_calls`: True for a run with calls, in a query of runs."""
+
+    has_calls: Q
+    describe: Callable[[Run], str]
+
+
+_model_use: process_state.Wiring[ModelUse | None] = process_state.wiring(None)
+
+
+def register_use_of_run(use: ModelUse) -> None:
+    """Register how the page of a run says what it used of models."""
+    _model_use.value = use
 
 
 @dataclass(frozen=True)
@@ -138,6 +151,7 @@ def _run_facts(view_model: RunViewModel) -> list[tuple[str, Any]]:
     run, usual = view_model.run, view_model.usual.get("")
     life = view_model.lives[-1]
     later = run.begins_later(view_model.now)
+    model_use = _model_use.value
     facts = [
         (_("Duration"), "" if later else running_time(life.begin, run.ended_at)),
         (_("All executions"), _total_duration(view_model.lives)),
@@ -152,7 +166,7 @@ def _run_facts(view_model: RunViewModel) -> list[tuple[str, Any]]:
         (_("Event"), run.event),
         (_("Idempotency key"), run.idempotency_key),
         (_("Revision"), run.revision),
-        (_("AI"), model_use_of_run(run) if run.has_model_calls else ""),
+        (_("AI"), model_use.describe(run) if model_use and run.has_model_calls else ""),
     ]
     return [(name, value) for name, value in facts if value not in ("", None)]
 
@@ -186,11 +200,9 @@ def _parent_and_children(run: Run) -> dict[str, Any]:
 def find_readable_run(run_id: str) -> Run | None:
     """Return the run with everything that its page shows, and the address of its definition."""
     definitions = WorkflowDefinition.objects.filter(name=OuterRef("name"), version=OuterRef("version"))
-    runs = Run.objects.defer_payloads().annotate(
-        definition_pk=Subquery(definitions.values("pk")[:1]),
-        has_model_calls=Exists(ModelCall.objects.filter(run_id=OuterRef("pk")))
-        | Exists(ModelCall.objects.filter(root_id=OuterRef("pk"))),
-    )
+    runs = Run.objects.defer_payloads().annotate(definition_pk=Subquery(definitions.values("pk")[:1]))
+    if model_use := _model_use.value:
+        runs = runs.annotate(has_model_calls=model_use.has_calls)
     return with_labels(annotate_documents(runs, DOCUMENTS)).filter(pk=run_id).first()
 
 
