@@ -15,6 +15,9 @@ from ..utils.differences import Difference, find_differences
 from .models import AccessKey, AccessRevision, Application, AuditEntry, CallerQuota, Client, Grant, GroupProfile, Tag
 from .permissions import clear_cache
 
+FROM_TO = ("from", "to")
+BEFORE_AFTER = ("before", "after")
+
 
 def record(
     object_type: str,
@@ -45,10 +48,6 @@ def record(
 def record_access_change(kind: str, id: str, action: str, by: str, reason: str = "", **facts: Any) -> None:
     """Write an audit entry, in the transaction of the change."""
     record(kind, id, action, by, reason=reason, facts=facts)
-
-
-FROM_TO = ("from", "to")
-BEFORE_AFTER = ("before", "after")
 
 
 def value_changes(entry: AuditEntry) -> list[Difference]:

@@ -1,15 +1,4 @@
-"""Authentication of requests: the caller, the address, and what a caller may do.
-
-The address of the client of a request, also behind proxies.
-
-Protection against requests that a browser sends for pages of other sites, with its cookies or without login.
-
-Authentication of callers of the Conductor API.
-
-The actor on whose behalf a request or job runs. Commands check its permissions, however they are called.
-
-Authorization of requests, and filters of lists to readable objects.
-"""
+"""Authentication of requests, the actor on whose behalf a request or job runs, and what an actor may do."""
 
 import ipaddress
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -29,7 +18,6 @@ from rest_framework.authentication import CSRFCheck
 
 from ..core.errors import Forbidden, Unauthenticated
 from ..settings import conf
-from . import permissions as permission_cache
 from . import tokens
 from .permissions import (
     ALL_PERMISSIONS,
@@ -43,7 +31,13 @@ from .permissions import (
     NamePatterns,
     PermissionSet,
     Right,
+    find_key_holder,
+    permission_set_of,
 )
+
+Target = Mapping[str, str]
+"""The names of one object, by target type: a run has a WORKFLOW id and the name of its WORKFLOW_DEF."""
+RowT = TypeVar("RowT", bound=Model)
 
 
 def client_address(request: HttpRequest) -> str:
@@ -141,10 +135,10 @@ def authenticate_token(token: str) -> Actor:
     Raises:
         Unauthenticated: when the token or its key is invalid.
     """
-    holder = permission_cache.find_key_holder(tokens.verify_token(token))
+    holder = find_key_holder(tokens.verify_token(token))
     if holder is None:
         raise Unauthenticated("The key of this token is no longer valid.", code="INVALID_TOKEN")
-    return Actor(holder.name, permission_cache.permission_set_of(holder.user_id), holder.user_id)
+    return Actor(holder.name, permission_set_of(holder.user_id), holder.user_id)
 
 
 def _authenticate_session(request: HttpRequest, *, changes_state: bool) -> Actor:
@@ -159,7 +153,7 @@ def _authenticate_session(request: HttpRequest, *, changes_state: bool) -> Actor
         raise Unauthenticated("The header X-Authorization with a token is required.", code="INVALID_TOKEN")
     reject_cross_site_requests(request)
     _require_csrf_token(request, is_required=changes_state)
-    return Actor(user.get_username(), permission_cache.permission_set_of(user.pk), user.pk)
+    return Actor(user.get_username(), permission_set_of(user.pk), user.pk)
 
 
 def _require_csrf_token(request: HttpRequest, *, is_required: bool) -> None:
@@ -220,13 +214,7 @@ def actor_of_user(user_id: int) -> Actor:
         return Actor("a deleted user", user_id=user_id)
     application = getattr(user, "application", None)
     name = application.name if application else user.get_username()
-    return Actor(name, permission_cache.permission_set_of(user_id), user_id)
-
-
-Target = Mapping[str, str]
-"""The names of one object, by target type: a run has a WORKFLOW id and the name of its WORKFLOW_DEF."""
-
-RowT = TypeVar("RowT", bound=Model)
+    return Actor(name, permission_set_of(user_id), user_id)
 
 
 def task_target(queue: str, domain: str, name: str, run_id: str, definition: str) -> Target:

@@ -1,11 +1,4 @@
-"""Grants: permissions to use objects, and the protection against escalation.
-
-Accesses of creators to their definitions. Conductor lists them like granted ones.
-
-Permissions to use secrets, databases, integrations and workflows in definitions, and to start workflows.
-
-Protection against escalation: an actor cannot give permissions that it does not have itself.
-"""
+"""Permissions to use objects in definitions, and the protection against escalation: actors give only what they have."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -19,7 +12,6 @@ from ..core.data_requests import PUBLIC_VARIABLES
 from ..core.document.reading import EVERY_VARIABLE, uses_of
 from ..core.errors import Forbidden
 from ..runs.models import Run
-from . import permissions as permission_cache
 from .authentication import (
     Actor,
     Target,
@@ -49,10 +41,25 @@ from .permissions import (
     WORKFLOW_DEF,
     PermissionSet,
     Right,
+    permission_set_of,
+    read_group_permission_set,
+    read_permission_set,
 )
 
 MODEL_BY_TARGET_TYPE = {WORKFLOW_DEF: "WorkflowDefinition", TASK_DEF: "TaskDefinition", PROMPT: "Prompt"}
 """The table of each target type, by name: the slices of these tables import this module."""
+USE_ACCESSES: dict[str, tuple[str, ...]] = {
+    # EXECUTE permits the use of a secret without permission to read it.
+    SECRET: (EXECUTE, READ),
+    VARIABLE: (EXECUTE, READ),
+    INTEGRATION: (EXECUTE,),
+    INTEGRATION_PROVIDER: (EXECUTE,),
+    PROMPT: (EXECUTE, READ),
+    # Who may change a workflow determines what it does anyway.
+    WORKFLOW_DEF: (EXECUTE, UPDATE),
+}
+"""The accesses of which one permits the use of an object, by its target type."""
+_CONTROL_RIGHTS = ((EXECUTE, WORKFLOW_DEF), (UPDATE, WORKFLOW), (EXECUTE, TASK_DEF))
 
 
 def creator_accesses(target_type: str, name: str) -> tuple[str, list[str]]:
@@ -70,25 +77,12 @@ def creator_accesses(target_type: str, name: str) -> tuple[str, list[str]]:
     user = users.order_by("pk").first()
     if user is None:
         return "", []
-    permissions = permission_cache.permission_set_of(user.pk)
+    permissions = permission_set_of(user.pk)
     return user.username, [access for access in ACCESSES if permissions.allows(access, target_type, name)]
 
 
 def _rows_named(target_type: str, name: str) -> QuerySet[Any]:
     return apps.get_model("conductor", MODEL_BY_TARGET_TYPE[target_type])._default_manager.filter(name=name)
-
-
-USE_ACCESSES: dict[str, tuple[str, ...]] = {
-    # EXECUTE permits the use of a secret without permission to read it.
-    SECRET: (EXECUTE, READ),
-    VARIABLE: (EXECUTE, READ),
-    INTEGRATION: (EXECUTE,),
-    INTEGRATION_PROVIDER: (EXECUTE,),
-    PROMPT: (EXECUTE, READ),
-    # Who may change a workflow determines what it does anyway.
-    WORKFLOW_DEF: (EXECUTE, UPDATE),
-}
-"""The accesses of which one permits the use of an object, by its target type."""
 
 
 def require_debug() -> None:
@@ -207,9 +201,6 @@ def require_run_control(run_id: str, task_type: str = "") -> None:
         require_permission(actor, _CONTROL_RIGHTS, [_run_target(run_id, task_type)])
 
 
-_CONTROL_RIGHTS = ((EXECUTE, WORKFLOW_DEF), (UPDATE, WORKFLOW), (EXECUTE, TASK_DEF))
-
-
 def _run_target(run_id: str, task_type: str) -> Target:
     name = Run.objects.filter(pk=run_id).values_list("name", flat=True).first()
     target = {WORKFLOW: run_id, WORKFLOW_DEF: name or ""}
@@ -267,7 +258,7 @@ def require_user_permissions(user_id: int) -> None:
         Forbidden: when it lacks one of them.
     """
     if current_actor() is not None:
-        require_held(permission_cache.read_permission_set(user_id))
+        require_held(read_permission_set(user_id))
 
 
 def require_group_permissions(groups: Iterable[Group]) -> None:
@@ -278,7 +269,7 @@ def require_group_permissions(groups: Iterable[Group]) -> None:
     """
     if current_actor() is not None:
         for group in groups:
-            require_held(permission_cache.read_group_permission_set(group.pk))
+            require_held(read_group_permission_set(group.pk))
 
 
 def require_rights(rights: Iterable[Right]) -> None:

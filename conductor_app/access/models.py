@@ -8,6 +8,8 @@ from django.db.models.functions import Coalesce
 from ..core.snapshot import NEVER
 from ..db.fields import Authored, DocumentField, MomentField
 
+MAX_CALLER_LENGTH = 320
+
 
 class Application(models.Model):
     """A program or a group of workers. It has the permissions of its own user."""
@@ -235,9 +237,6 @@ class AuditEntry(models.Model):
 
     def __str__(self) -> str:
         return f"{self.actor}: {self.action} {self.object_type} {self.object_id}"
-
-
-MAX_CALLER_LENGTH = 320
 
 
 class CallerQuota(models.Model):

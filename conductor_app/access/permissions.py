@@ -1,19 +1,10 @@
-"""Permissions: the kinds of access, sets of them, roles, and their cache.
-
-Accesses and target types, each with the Django permission that grants the same access on pages.
+"""Permissions: target types and accesses, sets of permissions, roles, and their cache.
 
 A right is an access to all objects of a type, such as (READ, WORKFLOW_DEF). A role is a set of rights. Django's tables
 store a right as a permission, and a role as a group with its permissions.
 
-The permissions of an actor, which can be checked without a query.
-
-Cache of keys, permissions and quotas, which is compared with the revision in the database once per second.
-
-So most requests need no statement for authorization, and a revoked key or grant loses its effect within one second.
-
-Roles as Django groups: the predefined ones of `access_types`, and those that users define.
-
-Permissions of a signed-in user in one statement. Django's backend takes one for the user and one for the groups.
+The cache is compared with the revision in the database once per second. So most requests need no statement for
+authorization, and a revoked key or grant loses its effect within one second.
 """
 
 from collections import defaultdict
@@ -125,6 +116,13 @@ PAGE_ONLY_PERMISSIONS = (
 """Permissions on pages that are not rights of clients."""
 USED_PERMISSIONS = frozenset((*PERMISSION_BY_RIGHT.values(), *RUN_PAGE_PERMISSIONS, *PAGE_ONLY_PERMISSIONS))
 """Every permission that the server checks. Django creates four for each table, most of which have no effect."""
+AUTHORED_TARGET_TYPES = (WORKFLOW_DEF, TASK_DEF, SCHEDULE, EVENT_HANDLER, SCHEMA, WEBHOOK, FORM_TEMPLATE, PROMPT)
+"""The target types that users create."""
+ADMIN = "ADMIN"
+RECHECK_MS = 1_000
+MAX_AGE_MS = 30_000
+"""The maximum age of the cache, in milliseconds. Manual changes of rows do not increase the revision."""
+ADMINISTRATOR_APP_LABELS = ("conductor", "auth", "django_celery_beat")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +138,6 @@ def _rights_on(accesses: tuple[str, ...], *targets: str) -> frozenset[Right]:
     return frozenset((access, target) for target in targets for access in accesses)
 
 
-AUTHORED_TARGET_TYPES = (WORKFLOW_DEF, TASK_DEF, SCHEDULE, EVENT_HANDLER, SCHEMA, WEBHOOK, FORM_TEMPLATE, PROMPT)
-"""The target types that users create."""
 SYSTEM_ROLES: dict[str, SystemRole] = {
     "ADMIN": SystemRole("Administrators", frozenset(PERMISSION_BY_RIGHT)),
     # The creator of an object gets all accesses to it; there is no other implicit access.
@@ -168,7 +164,6 @@ SYSTEM_ROLES: dict[str, SystemRole] = {
     ),
 }
 """The predefined roles. ADMIN passes every check, regardless of its rights."""
-ADMIN = "ADMIN"
 
 
 def normalize_target_type(target_type: str) -> str:
@@ -224,11 +219,6 @@ def name_patterns(ids: Iterable[str]) -> NamePatterns:
         else:
             exact.add(id)
     return NamePatterns(frozenset(exact), tuple(sorted(prefixes)))
-
-
-RECHECK_MS = 1_000
-MAX_AGE_MS = 30_000
-"""The maximum age of the cache, in milliseconds. Manual changes of rows do not increase the revision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,9 +336,6 @@ def _tagged_names(tags: Collection[str]) -> Iterable[tuple[str, str, str, str]]:
     for key, _, value in (tag.partition(":") for tag in tags):
         condition |= Q(key=key, value=value)
     return Tag.objects.filter(condition).values_list("object_type", "object_name", "key", "value") if tags else ()
-
-
-ADMINISTRATOR_APP_LABELS = ("conductor", "auth", "django_celery_beat")
 
 
 def role_group(role: str) -> Group:

@@ -1,18 +1,9 @@
-"""Quotas of callers: settings, checks, rates and use.
+"""Quotas of callers: checks, rates, commands, and what callers use of them. A change takes effect within one second.
 
-The quotas of callers, cached with the permissions: a change takes effect within one second (permission_cache.py).
-
-Rates as token buckets in the database, from which each process takes several tokens at once.
-
-The number of tokens that a process takes doubles while it uses them up within a second, and falls back to one
-otherwise. So a busy caller causes few statements, and a process keeps few tokens that another one could use. Refused
-requests cause no statement until the next token is due.
-
-Commands on the quotas of callers. Each change is audited, and takes effect within one second.
-
-What callers use of their quotas: open runs, stored bytes, and the tokens that are left of their rates.
-
-Checks of the quotas of callers. Pages and both APIs call these functions; without quotas they cause no statement.
+Rates are token buckets in the database, from which each process takes several tokens at once. Their number doubles
+while the process uses them up within a second, and falls back to one otherwise. So a busy caller causes few statements,
+and a process keeps few tokens that another one could use. Refused requests cause no statement until the next token is
+due. Without quotas, checks cause no statement.
 """
 
 import math
@@ -28,13 +19,29 @@ from django.db.models import Max
 
 from ..core.errors import Busy, Invalid, NotFound, QuotaExceeded
 from ..utils import clock, process_state
-from . import permissions as permission_cache
 from .audit import record_access_change
 from .authentication import Actor, current_actor
 from .models import MAX_CALLER_LENGTH, Application, CallerQuota, Client, TokenBucket
+from .permissions import current_cache
 
 ANONYMOUS = "anonymous"
 """All callers of a server without authentication. They have no quotas."""
+LEASE_MS = 1_000
+MAX_SHARE = 0.1
+"""The part of a bucket that a process takes at most."""
+MAX_WAIT_SECONDS = 5
+MAX_CACHED = 10_000
+IDLE_MS = 3_600_000
+"""A bucket without use for this time is full, and its row can be deleted."""
+EVERY_CALLER, APPLICATION, USER, CLIENT = "default", "application", "user", "client"
+KINDS = (EVERY_CALLER, APPLICATION, USER, CLIENT)
+WHOLE_NUMBERS = {"open_runs": 2**31 - 1, "stored_bytes": 10**15}
+LEAST_RATE, MAX_RATE = 0.001, 1_000_000
+# As in the index, word for word: SQLite does not use it otherwise.
+OPEN_RUN_OF_USER = "status IN ('PAUSED', 'RUNNING') AND NOT (starter_id = 0)"
+MAX_CALLERS = 50
+COUNT_MS = 1_000
+RETRY_OPEN_RUNS_SECONDS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +85,7 @@ def quotas_of(caller: str) -> Quotas:
     """Return the quotas of a caller: its own, otherwise the default."""
     if not caller or caller == ANONYMOUS:
         return NO_QUOTAS
-    cache = permission_cache.current_cache()
+    cache = current_cache()
     if not cache.has_quotas:
         return NO_QUOTAS
     if cache.quotas is None:
@@ -104,15 +111,6 @@ def caller_of_row(row: CallerQuota) -> str:
 def _merge(default: Quotas, row: CallerQuota | None) -> Quotas:
     own = {name: getattr(row, name, None) for name in QUOTA_FIELDS}
     return replace(default, **{name: value for name, value in own.items() if value is not None})
-
-
-LEASE_MS = 1_000
-MAX_SHARE = 0.1
-"""The part of a bucket that a process takes at most."""
-MAX_WAIT_SECONDS = 5
-MAX_CACHED = 10_000
-IDLE_MS = 3_600_000
-"""A bucket without use for this time is full, and its row can be deleted."""
 
 
 class Rate(NamedTuple):
@@ -235,12 +233,6 @@ def delete_idle_buckets() -> None:
     TokenBucket.objects.filter(updated_at__lt=clock.now() - IDLE_MS).delete()
 
 
-EVERY_CALLER, APPLICATION, USER, CLIENT = "default", "application", "user", "client"
-KINDS = (EVERY_CALLER, APPLICATION, USER, CLIENT)
-WHOLE_NUMBERS = {"open_runs": 2**31 - 1, "stored_bytes": 10**15}
-LEAST_RATE, MAX_RATE = 0.001, 1_000_000
-
-
 def save_quotas(kind: str, name: str, values: Mapping[str, float | None], by: str, reason: str = "") -> None:
     """Save the quotas of a caller, or the default of all callers.
 
@@ -321,11 +313,6 @@ def _check_value(field: str, value: float | None) -> float | None:
     return int(value) if field in WHOLE_NUMBERS else value
 
 
-# As in the index, word for word: SQLite does not use it otherwise.
-OPEN_RUN_OF_USER = "status IN ('PAUSED', 'RUNNING') AND NOT (starter_id = 0)"
-MAX_CALLERS = 50
-
-
 class RateUse(NamedTuple):
     """The tokens of one rate as of a time in milliseconds."""
 
@@ -362,10 +349,6 @@ def rate_use(callers: Sequence[str]) -> dict[tuple[str, str], RateUse]:
     """Return the tokens of these callers, by caller and resource."""
     rows = TokenBucket.objects.filter(caller__in=callers)
     return {(row.caller, row.resource): RateUse(row.tokens, row.updated_at) for row in rows}
-
-
-COUNT_MS = 1_000
-RETRY_OPEN_RUNS_SECONDS = 5
 
 
 def require_rate(caller: str, rate: Rate) -> None:

@@ -1,14 +1,7 @@
-"""Secrets and variables: encryption, caches, redaction and masking.
+"""Secrets and variables: encryption with AES-GCM, caches, and redaction.
 
-Encryption of stored secrets with AES-GCM. Each ciphertext is bound to the name of its secret.
-
-Cache of the secrets in the table.
-
-Secrets: `${workflow.secrets.NAME}` is stored as written and resolved when a worker claims the task.
-
-Encryption of the values that definitions mask. Decisions and workers get them decrypted.
-
-The environment variables that definitions may read.
+A secret is stored encrypted for its name. `${workflow.secrets.NAME}` is stored as written, and resolved when a worker
+claims the task.
 """
 
 import base64
@@ -39,6 +32,21 @@ from .models import Secret, Variable
 
 NONCE_BYTES = 12
 KEY_PURPOSE = b"conductor_app.access.vault"
+log = logging.getLogger(__name__)
+MAX_AGE_MS = 2_000
+"""The lifetime of a cached secret, in milliseconds. Every process sees a change within this time."""
+MAX_CACHED = 1_000
+SECRET_PREFIX, VARIABLE_PREFIX = "CONDUCTOR_SECRET_", "CONDUCTOR_ENV_"
+MIN_VERBATIM_LENGTH = 8
+"""The minimum length of a secret that is redacted in reports of workers. Shorter texts may occur by coincidence."""
+MIN_REDACTED_LENGTH = 4
+"""The minimum length of a redacted text. Redacting shorter ones would make messages unreadable."""
+MASKING_PURPOSE = "masked field"
+UNPREFIXED_NAMES = ("NETFLIX_ENV", "NETFLIX_STACK")
+"""Names that expressions may use without the prefix (execution §9.2). Other variables of the process are hidden
+(§11 row 29)."""
+CACHE_MS = 2_000
+"""The lifetime of cached variables, in milliseconds."""
 
 
 class DecryptionFailed(Exception):
@@ -98,13 +106,6 @@ def key_name(key: bytes) -> str:
     return sha256(KEY_PURPOSE + key).hexdigest()[:12]
 
 
-log = logging.getLogger(__name__)
-
-MAX_AGE_MS = 2_000
-"""The lifetime of a cached secret, in milliseconds. Every process sees a change within this time."""
-MAX_CACHED = 1_000
-
-
 class SecretCache:
     """Secrets by name, with the time of their reading. Missing names are cached, too."""
 
@@ -127,17 +128,17 @@ class SecretCache:
         return {name: value for name, (_, value) in fresh.items() if value is not None}
 
 
-_cache = process_state.slot(SecretCache)
+_secret_cache = process_state.slot(SecretCache)
 
 
 def cached_secrets(names: Iterable[str]) -> dict[str, str]:
     """Return the secrets of the table with these names."""
-    return _cache.value.read(names)
+    return _secret_cache.value.read(names)
 
 
-def clear_cache() -> None:
+def clear_secret_cache() -> None:
     """Discard all cached secrets."""
-    _cache.reset()
+    _secret_cache.reset()
 
 
 def _decrypt_secret(name: str, sealed: str | None) -> str | None:
@@ -148,13 +149,6 @@ def _decrypt_secret(name: str, sealed: str | None) -> str | None:
     except DecryptionFailed:
         log.error("secret_unreadable", extra={"secret": name})
         return None
-
-
-SECRET_PREFIX, VARIABLE_PREFIX = "CONDUCTOR_SECRET_", "CONDUCTOR_ENV_"
-MIN_VERBATIM_LENGTH = 8
-"""The minimum length of a secret that is redacted in reports of workers. Shorter texts may occur by coincidence."""
-MIN_REDACTED_LENGTH = 4
-"""The minimum length of a redacted text. Redacting shorter ones would make messages unreadable."""
 
 
 def is_environment_secret(name: str) -> bool:
@@ -265,9 +259,6 @@ def _load_variables(names: Collection[str]) -> dict[str, str]:
     )
 
 
-MASKING_PURPOSE = "masked field"
-
-
 def encrypt_masked(text: str) -> str:
     """Return the text encrypted."""
     return encrypt(MASKING_PURPOSE, text)
@@ -308,14 +299,6 @@ def _decrypt(text: str) -> str:
         raise ValueError from refused
 
 
-PREFIX = "CONDUCTOR_ENV_"
-UNPREFIXED_NAMES = ("NETFLIX_ENV", "NETFLIX_STACK")
-"""Names that expressions may use without the prefix (execution §9.2). Other variables of the process are hidden
-(§11 row 29)."""
-CACHE_MS = 2_000
-"""The lifetime of cached variables, in milliseconds."""
-
-
 class VariableCache:
     """Cache of the variables in the table."""
 
@@ -331,20 +314,24 @@ class VariableCache:
         return self.values
 
 
-_environment_variables_cache = process_state.slot(VariableCache)
+_variable_cache = process_state.slot(VariableCache)
 
 
-def clear_cache_environment_variables() -> None:
+def clear_variable_cache() -> None:
     """Discard the cache."""
-    _environment_variables_cache.reset()
+    _variable_cache.reset()
 
 
 def process_variables() -> dict[str, str]:
     """Return the variables of the process environment, without the prefix in their names."""
-    prefixed = {name.removeprefix(PREFIX): value for name, value in os.environ.items() if name.startswith(PREFIX)}
+    prefixed = {
+        name.removeprefix(VARIABLE_PREFIX): value
+        for name, value in os.environ.items()
+        if name.startswith(VARIABLE_PREFIX)
+    }
     return prefixed | {name: os.environ[name] for name in UNPREFIXED_NAMES if name in os.environ}
 
 
 def all_variables() -> dict[str, str]:
     """Return all variables by name. The process environment takes precedence over the table."""
-    return _environment_variables_cache.value.current() | process_variables()
+    return _variable_cache.value.current() | process_variables()

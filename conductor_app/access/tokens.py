@@ -1,17 +1,4 @@
-"""Keys and tokens: of applications, signed links, plans and sessions.
-
-Keys that are derived from SECRET_KEY, each for one purpose. Previous keys stay valid while SECRET_KEY is rotated.
-
-Tokens, which this server signs, and verifies without a query. Clients renew them before they expire.
-
-Access keys of applications. A secret is displayed once and stored as a hash.
-
-Signed links, which grant access to one payload or artifact, for one purpose and a limited time.
-
-Expiry of sessions: a maximum idle time, and a maximum age.
-
-Confirmation tokens: proof that a caller has seen the plan of an operation on a run, and what the plan was for.
-"""
+"""Keys of applications, access tokens, signed links, sessions, and the tokens that confirm plans."""
 
 import secrets
 import uuid
@@ -39,6 +26,26 @@ from ..utils import clock, process_state
 from .models import AccessKey, Application
 from .permissions import ADMIN, role_group
 
+ALGORITHM = "HS256"
+MAX_CACHED = 1_000
+TOKEN_SECONDS = 86_400
+"""The lifetime of a token."""
+HASH_PREFIX = "sha256$"
+APPLICATION_USER_PREFIX = "app:"
+"""Prefix of the names of applications' own users, followed by the application's id."""
+MINUTE_MS = 60_000
+DEFAULT_VALID_MS = 15 * MINUTE_MS
+UPLOAD, DOWNLOAD = "send artifact", "fetch artifact"
+UPLOAD_VALID_MS, DOWNLOAD_VALID_MS = 45 * MINUTE_MS, 30 * MINUTE_MS
+"""The lifetime of an address for the upload and for the download of an artifact, in milliseconds."""
+LINK_SALT = "conductor.payload"
+ARTIFACT_PREFIX = "/api/artifacts/"
+DOT_SEGMENTS = frozenset((".", ".."))
+SIGNED_IN_AT, USED_AT, EXPIRED = "signed_in_at", "used_at", "session_expired"
+OPENID_BACKEND = "conductor_app.access.sign_in.openid.OpenIdBackend"
+PLAN_SALT = "conductor.plan"
+PLAN_VALID_MS = 10 * 60_000
+
 
 def derive_keys(salt: str, purpose: str) -> tuple[bytes, ...]:
     """Return the key for a purpose from SECRET_KEY, followed by those from SECRET_KEY_FALLBACKS.
@@ -47,12 +54,6 @@ def derive_keys(salt: str, purpose: str) -> tuple[bytes, ...]:
     """
     secrets = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
     return tuple(salted_hmac(salt, purpose, secret=secret, algorithm="sha256").digest() for secret in secrets)
-
-
-ALGORITHM = "HS256"
-MAX_CACHED = 1_000
-TOKEN_SECONDS = 86_400
-"""The lifetime of a token."""
 
 
 def signing_keys() -> tuple[bytes, ...]:
@@ -107,12 +108,6 @@ def _parse_claims(token: str) -> dict[str, Any]:
     raise Unauthenticated("The token is not valid.", code="INVALID_TOKEN")
 
 
-HASH_PREFIX = "sha256$"
-
-APPLICATION_USER_PREFIX = "app:"
-"""Prefix of the names of applications' own users, followed by the application's id."""
-
-
 def create_key(application: str) -> tuple[str, str]:
     """Create a key for the application with this name, and return its id and its secret, which is not stored.
 
@@ -164,16 +159,6 @@ def hash_secret(secret: str) -> str:
     It does not depend on SECRET_KEY, so that keys survive its rotation.
     """
     return HASH_PREFIX + sha256(secret.encode()).hexdigest()
-
-
-MINUTE_MS = 60_000
-DEFAULT_VALID_MS = 15 * MINUTE_MS
-UPLOAD, DOWNLOAD = "send artifact", "fetch artifact"
-UPLOAD_VALID_MS, DOWNLOAD_VALID_MS = 45 * MINUTE_MS, 30 * MINUTE_MS
-"""The lifetime of an address for the upload and for the download of an artifact, in milliseconds."""
-SALT = "conductor.payload"
-ARTIFACT_PREFIX = "/api/artifacts/"
-DOT_SEGMENTS = frozenset((".", ".."))
 
 
 def is_artifact_host(host: str) -> bool:
@@ -247,11 +232,7 @@ def verify_link(path: str, purpose: str, query: dict[str, str]) -> None:
 
 
 def _sign(path: str, purpose: str, expires: str, key: str | None = None) -> str:
-    return Signer(key=key, salt=SALT).signature(f"{purpose}\n{path}\n{expires}")
-
-
-SIGNED_IN_AT, USED_AT, EXPIRED = "signed_in_at", "used_at", "session_expired"
-OPENID_BACKEND = "conductor_app.access.sign_in.openid.OpenIdBackend"
+    return Signer(key=key, salt=LINK_SALT).signature(f"{purpose}\n{path}\n{expires}")
 
 
 def check_session(request: HttpRequest) -> None:
@@ -297,15 +278,11 @@ def is_single_sign_on(request: HttpRequest) -> bool:
     return request.session.get(BACKEND_SESSION_KEY) == OPENID_BACKEND
 
 
-PLAN_TOKENS_SALT = "conductor.plan"
-VALID_MS = 10 * 60_000
-
-
 def sign_plan(run_id: str, caller: str, plan: Mapping[str, Any]) -> tuple[str, int]:
     """Return a token for a plan of one caller, and the time at which it expires."""
-    expires_at = clock.now() + VALID_MS
+    expires_at = clock.now() + PLAN_VALID_MS
     document = {"run": run_id, "caller": caller, "expires": expires_at, "plan": dict(plan)}
-    return signing.dumps(document, salt=PLAN_TOKENS_SALT, compress=True), expires_at
+    return signing.dumps(document, salt=PLAN_SALT, compress=True), expires_at
 
 
 def open_plan(token: str, run_id: str, caller: str) -> dict[str, Any]:
@@ -316,7 +293,7 @@ def open_plan(token: str, run_id: str, caller: str) -> dict[str, Any]:
         Forbidden: when the token belongs to another run or another caller.
     """
     try:
-        document = signing.loads(token, salt=PLAN_TOKENS_SALT)
+        document = signing.loads(token, salt=PLAN_SALT)
     except signing.BadSignature:
         raise Invalid(
             "The confirmation token is invalid. Request a plan, and send back the token of its response."

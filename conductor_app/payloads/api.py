@@ -1,12 +1,9 @@
-"""Views of files of runs (api §1.12): handles, and contents at signed addresses or for permitted callers.
+"""Files of runs (api §1.12) and external payloads (api §1.2), at signed addresses or for permitted callers."""
 
-Views of external payloads (api §1.2): their locations and their contents.
-"""
-
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote, urlencode
 
-from django.http import HttpResponse, StreamingHttpResponse
+from django.http import HttpResponse, HttpResponseBase, StreamingHttpResponse
 
 from ..access.authentication import Target, is_allowed, missing_permission_error, server_address
 from ..access.permissions import EXECUTE, UPDATE, WORKFLOW, WORKFLOW_DEF, Right
@@ -32,10 +29,7 @@ from ..web.api.permissions import RUN_CONTROL_RIGHTS, RUN_VIEW_RIGHTS, WORKER_RI
 from ..web.api.requests import parse_integer, receive_body
 from ..web.api.targets import _task_targets
 from ..web.api.view import ConductorRequest, ConductorView
-from . import blob_storage, serializers
-from . import commands as payload_storage
-from . import files as file_contents
-from . import files as file_handles
+from . import commands, files, serializers
 from .blob_storage import is_storage_configured
 from .commands import require_payload_read
 from .serializers import (
@@ -50,14 +44,22 @@ from .serializers import (
     parse_part_tags,
 )
 
+PAYLOAD_UPLOAD_RIGHTS = ((EXECUTE, WORKFLOW_DEF), *WORKER_RIGHTS, (EXECUTE, WORKFLOW), (UPDATE, WORKFLOW))
+"""One of these on any object permits uploads, because a client uploads before it names the workflow or task."""
+SANDBOX_POLICY = "default-src 'none'; sandbox"
+"""The policy of downloads: an uploaded file may be a web page and must not act on behalf of its viewer."""
+PATH_BY_PAYLOAD_TYPE = {
+    "WORKFLOW_INPUT": "workflow/input",
+    "WORKFLOW_OUTPUT": "workflow/output",
+    "TASK_INPUT": "task/input",
+    "TASK_OUTPUT": "task/output",
+}
+METHOD_BY_OPERATION = {"READ": "GET", "WRITE": "PUT"}
+
 
 def open_tasks_of_run(run_id: str) -> list[Target]:
     """Return the types of the open tasks of a run."""
     return _task_targets(Attempt.objects.open().filter(run_id=run_id).order_by().distinct())
-
-
-PAYLOAD_UPLOAD_RIGHTS = ((EXECUTE, WORKFLOW_DEF), *WORKER_RIGHTS, (EXECUTE, WORKFLOW), (UPDATE, WORKFLOW))
-"""One of these on any object permits uploads, because a client uploads before it names the workflow or task."""
 
 
 class RequiresFileAccess:
@@ -110,10 +112,6 @@ can_upload_files, can_view_files = RequiresFileAccess(RUN_CONTROL_RIGHTS), Requi
 can_transfer_payload = RequiresPayloadAccess()
 
 
-SANDBOX_POLICY = "default-src 'none'; sandbox"
-"""The policy of downloads: an uploaded file may be a web page and must not act on behalf of its viewer."""
-
-
 class Files(ConductorView):
     """POST /api/files: create a file whose content is uploaded later, and get the address of the upload."""
 
@@ -130,7 +128,7 @@ class Files(ConductorView):
     def post(self, request: ConductorRequest) -> HttpResponse:
         return Json(
             created_document(
-                file_handles.create_handle(*parse_new_file(request_body.read_object(request))), server_address(request)
+                files.create_handle(*parse_new_file(request_body.read_object(request))), server_address(request)
             ),
             201,
         )
@@ -144,7 +142,7 @@ class FileOne(ConductorView):
     }
 
     def get(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
-        return Json(file_document(file_handles.find_handle(workflow, file)))
+        return Json(file_document(files.find_handle(workflow, file)))
 
 
 class FileUploadAddress(ConductorView):
@@ -157,9 +155,7 @@ class FileUploadAddress(ConductorView):
     }
 
     def get(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
-        return Json(
-            address_document(file_handles.find_unfinished(workflow, file), workflow, "PUT", server_address(request))
-        )
+        return Json(address_document(files.find_unfinished(workflow, file), workflow, "PUT", server_address(request)))
 
 
 class FileDownloadAddress(ConductorView):
@@ -172,9 +168,7 @@ class FileDownloadAddress(ConductorView):
     }
 
     def get(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
-        return Json(
-            address_document(file_contents.find_uploaded(workflow, file), workflow, "GET", server_address(request))
-        )
+        return Json(address_document(files.find_uploaded(workflow, file), workflow, "GET", server_address(request)))
 
 
 class FileContent(ConductorView):
@@ -189,24 +183,24 @@ class FileContent(ConductorView):
 
     @property
     def needs_login(self) -> bool:
-        return not self.request.query.text("sig")
+        return not cast(ConductorRequest, self.request).query.text("sig")
 
     def put(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
-        part = verify_address(request, workflow, file, "PUT")
+        part = verify_file_address(request, workflow, file, "PUT")
         # The body is not read before the request is authorized.
-        file_handles.find_unfinished(workflow, file)
+        files.find_unfinished(workflow, file)
         with receive_body(request, conf.file_max_bytes) as upload:
             if part:
-                file_contents.store_part(workflow, file, *parse_part(part), upload, upload.digest)
+                files.store_part(workflow, file, *parse_part(part), upload, upload.digest)
             else:
-                file_contents.store_content(workflow, file, upload, upload.digest)
+                files.store_content(workflow, file, upload, upload.digest)
         reply = NoContent()
         reply.headers["ETag"] = f'"{upload.digest}"'
         return reply
 
-    def get(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
-        verify_address(request, workflow, file, "GET")
-        row, chunks = file_contents.stream_content(workflow, file)
+    def get(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponseBase:
+        verify_file_address(request, workflow, file, "GET")
+        row, chunks = files.stream_content(workflow, file)
         headers = {
             "Content-Length": str(row.size),
             "Content-Disposition": f"attachment; filename*=UTF-8''{quote(row.name or row.id, safe='')}",
@@ -217,7 +211,7 @@ class FileContent(ConductorView):
         return StreamingHttpResponse(chunks, content_type=row.content_type, headers=headers)
 
 
-def verify_address(request: ConductorRequest, workflow: str, file: str, operation: str) -> str:
+def verify_file_address(request: ConductorRequest, workflow: str, file: str, operation: str) -> str:
     """Return the part in a signed address, or "" without one.
 
     Raises:
@@ -245,7 +239,7 @@ class FileUploadComplete(ConductorView):
     }
 
     def post(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
-        return Json(finished_document(file_handles.finish_upload(workflow, file)))
+        return Json(finished_document(files.finish_upload(workflow, file)))
 
 
 class FileParts(ConductorView):
@@ -258,7 +252,7 @@ class FileParts(ConductorView):
     }
 
     def post(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
-        row = file_contents.begin_multipart(workflow, file)
+        row = files.begin_multipart(workflow, file)
         return Json({"fileHandleId": file_handle_id(row), "uploadId": row.upload_id})
 
 
@@ -272,7 +266,7 @@ class FilePart(ConductorView):
     }
 
     def get(self, request: ConductorRequest, workflow: str, file: str, upload: str, number: str) -> HttpResponse:
-        row = file_contents.find_part(workflow, file, upload, parse_integer(number, "The number of a part", 32))
+        row = files.find_part(workflow, file, upload, parse_integer(number, "The number of a part", 32))
         return Json(address_document(row, workflow, "PUT", server_address(request), f"{upload}/{int(number)}"))
 
 
@@ -288,9 +282,7 @@ class FilePartsComplete(ConductorView):
     def post(self, request: ConductorRequest, workflow: str, file: str, upload: str) -> HttpResponse:
         return Json(
             finished_document(
-                file_contents.complete_multipart(
-                    workflow, file, upload, parse_part_tags(request_body.read_object(request))
-                )
+                files.complete_multipart(workflow, file, upload, parse_part_tags(request_body.read_object(request)))
             )
         )
 
@@ -303,17 +295,8 @@ class FilePartsOne(ConductorView):
     }
 
     def delete(self, request: ConductorRequest, workflow: str, file: str, upload: str) -> HttpResponse:
-        file_contents.abort_multipart(workflow, file, upload)
+        files.abort_multipart(workflow, file, upload)
         return NoContent()
-
-
-PATH_BY_PAYLOAD_TYPE = {
-    "WORKFLOW_INPUT": "workflow/input",
-    "WORKFLOW_OUTPUT": "workflow/output",
-    "TASK_INPUT": "task/input",
-    "TASK_OUTPUT": "task/output",
-}
-METHOD_BY_OPERATION = {"READ": "GET", "WRITE": "PUT"}
 
 
 class PayloadLocation(ConductorView):
@@ -339,10 +322,10 @@ class PayloadLocation(ConductorView):
             parse_choice("operation", query.required("operation"), METHOD_BY_OPERATION),
         )
         kind = parse_choice("payloadType", query.required("payloadType"), PATH_BY_PAYLOAD_TYPE)
-        if not blob_storage.is_storage_configured():
+        if not is_storage_configured():
             return Json({"path": path})
         if operation == "WRITE":
-            path = payload_storage.reserve_upload(PATH_BY_PAYLOAD_TYPE[kind])
+            path = commands.reserve_upload(PATH_BY_PAYLOAD_TYPE[kind])
         address = f"/api/payloads/{quote(path)}?{urlencode(sign_link(path, operation))}"
         return Json({"uri": f"{server_address(request)}{address}", "path": path})
 
@@ -358,16 +341,16 @@ class PayloadContent(ConductorView):
     needs_login = False
 
     def put(self, request: ConductorRequest, path: str) -> HttpResponse:
-        verify_address_payload_views(request, path, "WRITE")
+        verify_payload_address(request, path, "WRITE")
         with receive_body(request, conf.workflow_payload_max_bytes) as upload:
             if not upload.size:
                 raise Invalid("The upload is empty, or its Content-Length is missing.")
-            payload_storage.store_reserved(path, upload)
+            commands.store_reserved(path, upload)
         return EmptyOk()
 
-    def get(self, request: ConductorRequest, path: str) -> HttpResponse:
-        verify_address_payload_views(request, path, "READ")
-        size, chunks = payload_storage.stream_payload(path)
+    def get(self, request: ConductorRequest, path: str) -> HttpResponseBase:
+        verify_payload_address(request, path, "READ")
+        size, chunks = commands.stream_payload(path)
         headers = {"Content-Length": str(size), "Cache-Control": "private, max-age=0"}
         return StreamingHttpResponse(chunks, content_type="application/json", headers=headers)
 
@@ -383,7 +366,7 @@ def parse_choice(name: str, choice: str, choices: dict[str, str]) -> str:
     return choice.upper()
 
 
-def verify_address_payload_views(request: ConductorRequest, path: str, operation: str) -> None:
+def verify_payload_address(request: ConductorRequest, path: str, operation: str) -> None:
     """Check the signature of an address.
 
     Raises:

@@ -1,12 +1,6 @@
-"""Commands on payloads in blob storage.
+"""Payloads and uploaded files in blob storage: who may read them, their sizes and quotas, and their content.
 
-Permission to read and to use a payload in blob storage: it follows from the runs that use the payload.
-
-Size limits of payloads that clients send.
-
-Payloads in blob storage: stored and read without locks, and deleted when no run uses them any more.
-
-Storage of uploaded files: stored in chunks, and deleted by a sweep when no row refers to them any more.
+They are stored and read without locks. A sweep deletes them when no run and no row uses them any more.
 """
 
 import logging
@@ -32,13 +26,21 @@ from ..runs.models import Attempt, Run
 from ..settings import conf
 from ..utils import clock
 from ..utils.json_values import MAX_DEPTH, is_too_deep, loads_repaired
-from . import blob_storage
-from . import store as rows
-from . import store as stored_payloads
+from . import blob_storage, store
 from .models import PayloadReference, StoredPayload
 from .store import PayloadPlacement
 
 WORKER_RIGHTS = ((EXECUTE, TASK_DEF), (EXECUTE, DOMAIN))
+log = logging.getLogger(__name__)
+DAY_MS = 86_400_000
+"""The period after which an unused payload expires: an upload precedes the start or report that refers to it."""
+UPLOAD_BEGIN_MS = 20 * 60_000
+"""The period in which an upload begins. The address for it is valid for 15 minutes."""
+KEPT_WITH_OWNER = ("files/", "artifacts/")
+"""Prefixes of the paths of files and artifacts, whose content expires with their run or task."""
+LEAST_BYTES = 64 * 1024
+"""The bytes that an upload counts at least, because each one also has a row."""
+RETRY_STORAGE_SECONDS = 60
 
 
 def require_payload_read(actor: Actor, path: str) -> None:
@@ -116,14 +118,6 @@ def refuse_large(payload: Any, max_bytes: int, what: str = "The input") -> int:
     return size
 
 
-log = logging.getLogger(__name__)
-
-DAY_MS = 86_400_000
-"""The period after which an unused payload expires: an upload precedes the start or report that refers to it."""
-UPLOAD_BEGIN_MS = 20 * 60_000
-"""The period in which an upload begins. The address for it is valid for 15 minutes."""
-
-
 def new_placement(stored_paths: Mapping[str, str], uploaded_paths: Mapping[tuple[str, str], str]) -> PayloadPlacement:
     """Return a placement with this server's limits."""
     limits = {"max_task_bytes": conf.task_payload_max_bytes, "max_run_bytes": conf.workflow_payload_max_bytes}
@@ -143,7 +137,7 @@ def reserve_path(kind: str) -> str:
     """Reserve a path for a payload of the server, such as `task/output/….json`."""
     path, now = f"{kind}/{uuid4()}.json", clock.now()
     # The row is written first, so that no stored payload is without a row.
-    stored_payloads.reserve(path, now, now + DAY_MS)
+    store.reserve(path, now, now + DAY_MS)
     return path
 
 
@@ -156,7 +150,7 @@ def reserve_upload(kind: str) -> str:
     caller = current_caller()
     require_upload(caller)
     path, now = f"{kind}/{uuid4()}.json", clock.now()
-    stored_payloads.reserve(path, now, now + UPLOAD_BEGIN_MS, caller or None)
+    store.reserve(path, now, now + UPLOAD_BEGIN_MS, caller or None)
     return path
 
 
@@ -175,10 +169,10 @@ def store_reserved(path: str, content: "bytes | File[bytes]") -> None:
         Conflict: when a run uses the payload already, or another request uploads it.
         Busy: when the storage cannot be reached.
     """
-    if not stored_payloads.is_reserved(path):
+    if not store.is_reserved(path):
         raise NotFound(f"There is no payload {path}.")
     # Without a size, the payload cannot be used until the upload is complete.
-    if not stored_payloads.begin_upload(path, clock.now() + DAY_MS):
+    if not store.begin_upload(path, clock.now() + DAY_MS):
         raise Conflict(f"The payload {path} is in use and cannot be replaced.")
     with storage_errors(path):
         # A client that received no response repeats its upload.
@@ -186,7 +180,7 @@ def store_reserved(path: str, content: "bytes | File[bytes]") -> None:
         if not blob_storage.put_payload(path, content):
             raise Conflict(f"The payload {path} is being uploaded by another request.")
     size = len(content) if isinstance(content, bytes) else content.size
-    stored_payloads.set_size(path, size)
+    store.set_size(path, size)
 
 
 def stream_payload(path: str) -> tuple[int, Iterator[bytes]]:
@@ -322,7 +316,7 @@ def delete_expired_payloads(limit: int) -> int:
     if not blob_storage.is_storage_configured():
         return 0
     now, count = clock.now(), 0
-    for path in rows.expired_paths(now, limit):
+    for path in store.expired_paths(now, limit):
         try:
             count += _delete_payload(path, now)
         except errors.StorageUnavailable as error:
@@ -332,11 +326,11 @@ def delete_expired_payloads(limit: int) -> int:
 
 
 def _delete_payload(path: str, now: int) -> bool:
-    if not rows.withdraw_payload(path, now):
+    if not store.withdraw_payload(path, now):
         return False
     blob_storage.delete_payload(path)
     with transaction.atomic():
-        rows.delete_row(path)
+        store.delete_row(path)
     return True
 
 
@@ -352,7 +346,7 @@ def save_content(kind: str, content: "File[bytes]", expires_at: int, uploader: s
     require_storage(uploader)
     path = f"{kind}/{uuid4()}"
     # The row is written first, so that no stored file is without a row.
-    stored_payloads.reserve(path, clock.now(), expires_at, uploader or None)
+    store.reserve(path, clock.now(), expires_at, uploader or None)
     try:
         with storage_errors(path):
             blob_storage.put_payload(path, content)
@@ -362,19 +356,13 @@ def save_content(kind: str, content: "File[bytes]", expires_at: int, uploader: s
             blob_storage.delete_payload(path)
         release_content(path)
         raise
-    stored_payloads.set_size(path, content.size)
+    store.set_size(path, content.size)
     return path
 
 
 def release_content(*paths: str) -> None:
     """Mark files as unused. A later sweep deletes them, after the requests that still read them."""
-    stored_payloads.set_expiry(paths, clock.now())
-
-
-KEPT_WITH_OWNER = ("files/", "artifacts/")
-"""Prefixes of the paths of files and artifacts, whose content expires with their run or task."""
-LEAST_BYTES = 64 * 1024
-"""The bytes that an upload counts at least, because each one also has a row."""
+    store.set_expiry(paths, clock.now())
 
 
 def stored_bytes_by_caller(callers: Sequence[str]) -> dict[str, int]:
@@ -398,9 +386,6 @@ def unattached_bytes(caller: str, payload_bytes: int) -> int:
         rows = rows.exclude(path__startswith=prefix)
     size = Greatest(Coalesce(F("size"), payload_bytes), LEAST_BYTES)
     return rows.aggregate(total=Sum(size))["total"] or 0
-
-
-RETRY_STORAGE_SECONDS = 60
 
 
 def require_storage(caller: str) -> None:

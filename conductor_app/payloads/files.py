@@ -1,11 +1,4 @@
-"""Files of runs: handles and content.
-
-Files of a run for the pages.
-
-Handles of files: create, find, finish and delete.
-
-Content of files: uploaded whole or in parts, and streamed in chunks.
-"""
+"""Files of runs: their handles, and their content, which is uploaded whole or in parts and streamed in chunks."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -15,27 +8,26 @@ from uuid import uuid4
 
 from django.core.files.base import File
 from django.db import transaction
+from django.db.models import QuerySet
 
 from ..access.quotas import current_caller
 from ..core.errors import Conflict, Forbidden, Invalid, NotFound, PayloadTooLarge
 from ..runs.models import Attempt, Run
 from ..settings import conf
 from ..utils import clock
-from . import blob_storage
-from . import store as stored_payloads
+from . import blob_storage, store
 from .commands import DAY_MS, release_content, require_storage, save_content, storage_errors
 from .models import UPLOADED, UPLOADING, FileHandle
 
 MAX_FILES = 100
-
-
-def files_of(run_id: str) -> Sequence[FileHandle]:
-    """Return the files of a run, newest first."""
-    return FileHandle.objects.filter(run_id=run_id).defer("parts").order_by("-created_at", "id")[:MAX_FILES]
-
-
 MAX_FILES_PER_RUN = 1_000
 MAX_FAMILY_DEPTH = 100
+MAX_PARTS = 10_000
+
+
+def files_of(run_id: str) -> QuerySet[FileHandle]:
+    """Return the files of a run, newest first."""
+    return FileHandle.objects.filter(run_id=run_id).defer("parts").order_by("-created_at", "id")[:MAX_FILES]
 
 
 def create_handle(run_id: str, attempt_id: str, name: str, content_type: str) -> FileHandle:
@@ -150,7 +142,7 @@ def finish_locked(row: FileHandle) -> None:
     row.status, row.updated_at, parts = UPLOADED, clock.now(), row.parts
     row.upload_id, row.parts = "", {}
     row.save()
-    stored_payloads.keep_for_run(row.path, row.run_id)
+    store.keep_for_run(row.path, row.run_id)
     release_content(*(part["path"] for part in parts.values()))
 
 
@@ -163,9 +155,6 @@ def delete_unfinished(limit: int) -> int:
     """Delete up to `limit` files whose upload was not completed within a day. Returns how many rows were deleted."""
     old = FileHandle.objects.filter(status=UPLOADING, created_at__lte=clock.now() - DAY_MS).order_by("created_at")
     return FileHandle.objects.filter(pk__in=list(old.values_list("pk", flat=True)[:limit])).delete()[0]
-
-
-MAX_PARTS = 10_000
 
 
 def store_content(run_id: str, file_id: str, content: "File[bytes]", digest: str) -> None:

@@ -1,15 +1,12 @@
-"""Tables of payloads and files.
-
-Payloads outside the database, and the runs that use them.
-
-Files of runs. Inputs and outputs refer to them by handles.
-"""
+"""Tables of payloads outside the database with the runs that use them, and of files of runs."""
 
 from django.db import models
 from django.db.models import Q
 
 from ..access.models import MAX_CALLER_LENGTH
 from ..db.fields import DocumentField, IdField, MomentField
+
+UPLOADING, UPLOADED = "UPLOADING", "UPLOADED"
 
 
 class StoredPayload(models.Model):
@@ -50,9 +47,6 @@ class PayloadReference(models.Model):
 
     def __str__(self) -> str:
         return f"{self.payload_id} of {self.run_id}"
-
-
-UPLOADING, UPLOADED = "UPLOADING", "UPLOADED"
 
 
 class FileHandle(models.Model):

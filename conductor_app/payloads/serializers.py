@@ -17,6 +17,22 @@ NEW_FILE: FieldTable = (
     FieldSpec("taskId", read_text, ""),
 )
 PART_TAGS: FieldTable = (FieldSpec("partETags", ListOf(read_text), list),)
+CREATED_FILE: FieldTable = (
+    *fields_of_type(read_text, "fileHandleId", "fileName", "contentType", "storageType", "uploadStatus", "uploadUrl"),
+    *fields_of_type(IntegerOf(64), "uploadUrlExpiresAt", "createdAt"),
+)
+FILE: FieldTable = (
+    *fields_of_type(read_text, "fileHandleId", "fileName", "contentType", "contentHash", "storageType", "uploadStatus",
+            "workflowId", "taskId"),
+    *fields_of_type(IntegerOf(64), "fileSize", "createdAt", "updatedAt"),
+)  # fmt: skip
+FILE_ADDRESS: FieldTable = (
+    *fields_of_type(read_text, "fileHandleId", "uploadUrl", "downloadUrl"),
+    FieldSpec("expiresAt", IntegerOf(64)),
+)
+FINISHED_FILE: FieldTable = fields_of_type(read_text, "fileHandleId", "uploadStatus", "contentHash")
+FILE_UPLOAD: FieldTable = fields_of_type(read_text, "fileHandleId", "uploadId")
+LOCATION: FieldTable = fields_of_type(read_text, "uri", "path")
 
 
 def parse_new_file(document: dict[str, Any]) -> tuple[str, str, str, str]:
@@ -91,21 +107,3 @@ def address_document(row: FileHandle, run_id: str, operation: str, origin: str, 
 def finished_document(row: FileHandle) -> dict[str, Any]:
     """Return the document of a completely uploaded file."""
     return {"fileHandleId": file_handle_id(row), "uploadStatus": row.status, "contentHash": row.digest}
-
-
-CREATED_FILE: FieldTable = (
-    *fields_of_type(read_text, "fileHandleId", "fileName", "contentType", "storageType", "uploadStatus", "uploadUrl"),
-    *fields_of_type(IntegerOf(64), "uploadUrlExpiresAt", "createdAt"),
-)
-FILE: FieldTable = (
-    *fields_of_type(read_text, "fileHandleId", "fileName", "contentType", "contentHash", "storageType", "uploadStatus",
-            "workflowId", "taskId"),
-    *fields_of_type(IntegerOf(64), "fileSize", "createdAt", "updatedAt"),
-)  # fmt: skip
-FILE_ADDRESS: FieldTable = (
-    *fields_of_type(read_text, "fileHandleId", "uploadUrl", "downloadUrl"),
-    FieldSpec("expiresAt", IntegerOf(64)),
-)
-FINISHED_FILE: FieldTable = fields_of_type(read_text, "fileHandleId", "uploadStatus", "contentHash")
-FILE_UPLOAD: FieldTable = fields_of_type(read_text, "fileHandleId", "uploadId")
-LOCATION: FieldTable = fields_of_type(read_text, "uri", "path")

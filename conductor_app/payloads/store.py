@@ -1,10 +1,6 @@
-"""Where payloads are stored, and their rows.
+"""Where payloads are stored: small ones in their rows, large ones in blob storage, with the path in the row.
 
-Decide where payloads are stored: small ones in their rows, large ones in blob storage with the path in the row.
-
-Release and delete the rows of payloads in blob storage.
-
-Writes of the rows of payloads and files in blob storage. A sweep deletes the content of expired rows.
+Each content in blob storage has a row. A sweep deletes the content of expired rows.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -17,6 +13,9 @@ from ..core.snapshot import UNKNOWN, Attempt, Run, Task
 from ..db.fields import dumps
 from ..db.statements import execute, fetch, placeholders
 from .models import PayloadReference, StoredPayload
+
+OVERHEAD_BYTES = 64 * 1024
+"""The number of bytes that the engine may add to a payload after its size was checked, such as the id of a child."""
 
 
 def payload_text(value: Any) -> str:
@@ -39,10 +38,6 @@ class PayloadsTooLarge(Exception):
         """`texts`: the payloads to store, by digest."""
         self.texts = texts
         super().__init__(f"{len(texts)} payloads")
-
-
-OVERHEAD_BYTES = 64 * 1024
-"""The number of bytes that the engine may add to a payload after its size was checked, such as the id of a child."""
 
 
 class PayloadPlacement:

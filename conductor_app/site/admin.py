@@ -1,12 +1,11 @@
 """The AdminSite of the operators: registered models and pages, and the context that every page shares."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from django.contrib.admin import AdminSite
 from django.contrib.auth.models import Group, User
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponsePermanentRedirect, HttpResponseRedirect
-from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
 from django.urls import Resolver404, URLPattern, URLResolver, path, resolve, reverse
 from django.utils.decorators import method_decorator
@@ -198,7 +197,7 @@ class OperatorsSite(AdminSite):
         return [*sign_in_urls(), *pages, *super().get_urls()]
 
     @no_append_slash
-    def catch_all_view(self, request: HttpRequest, url: str) -> HttpResponseBase:
+    def catch_all_view(self, request: HttpRequest, url: str) -> HttpResponse:
         """Redirect an address of a page that lacks its last slash.
 
         Raises:
@@ -209,14 +208,15 @@ class OperatorsSite(AdminSite):
         raise Http404
 
     @method_decorator(never_cache)
-    def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponseBase:
+    def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """Show the sign-in page, or the overview to users who are signed in."""
         if request.method == "GET" and self.has_permission(request):
             return HttpResponseRedirect(reverse("admin:index"))
         request.current_app = self.name
-        return strip_nul_from_request(SignInView.as_view(extra_context=extra_context))(request)
+        sign_in = cast(Callable[..., HttpResponse], SignInView.as_view(extra_context=extra_context))
+        return strip_nul_from_request(sign_in)(request)
 
-    def admin_view(self, view: Callable[..., HttpResponse], cacheable: bool = False) -> Callable[..., HttpResponse]:
+    def admin_view(self, view: Any, cacheable: bool = False) -> Any:
         checked = strip_nul_from_request(name_missing_permission(view))
         return super().admin_view(without_empty_parameters(in_read_snapshot(checked)), cacheable)
 
@@ -252,7 +252,7 @@ class OperatorsSite(AdminSite):
         """Return the title of a model's list."""
         return page_name(opts)
 
-    def app_index(self, request: HttpRequest, app_label: str, extra_context: Any = None) -> HttpResponse:
+    def app_index(self, request: HttpRequest, app_label: str, extra_context: Any = None) -> Any:
         """Redirect Django's page of one app to the overview, because the sidebar does not list apps."""
         return HttpResponseRedirect(reverse("admin:index"))
 

@@ -17,8 +17,7 @@ from django.utils.translation import gettext, pgettext
 from ..access.authentication import server_address
 from ..monitoring.pages.overview import WorkerSample
 from ..runs.timeline.queries import TimelineSegment
-from ..web import badges
-from ..web import links as run_links
+from ..web import badges, links
 
 MAX_REASON_LENGTH = 500
 THICK_BAR = (3, 12, 2)
@@ -75,14 +74,14 @@ def render_name_and_version(row: Any) -> SafeString:
     return format_html('{} <span class="version">v{}</span>', row.name, row.version)
 
 
-register.simple_tag(run_links.render_copy_button, name="copy_button")
-register.simple_tag(run_links.render_short_id, name="short_id")
+register.simple_tag(links.render_copy_button, name="copy_button")
+register.simple_tag(links.render_short_id, name="short_id")
 
 
 @register.simple_tag(name="run_link", takes_context=True)
 def render_run_link(context: Context, run_id: str, task: str = "") -> SafeString:
     """Return the key of a run, from the `run_keys` of the context, as a link to its page."""
-    return run_links.render_run_link(run_id, context.get("run_keys"), task)
+    return links.render_run_link(run_id, context.get("run_keys"), task)
 
 
 @register.simple_tag(name="timeline_bar")
@@ -195,7 +194,7 @@ def render_form_field(content: SafeString, field: BoundField, label: str = "") -
         field.id_for_label,
         label or field.label,
         field,
-        _help_text(_strip(content) or field.help_text),
+        _help_text(_strip(content) or str(field.help_text)),
     )
 
 

@@ -1,14 +1,10 @@
-"""The command palette (Ctrl-K).
-
-Actions of the command palette: on the run of the current page, on runs by their keys, and starts of workflows.
-
-A hit opens the page of the run or of the workflow with the form of the action, which asks for confirmation. The
-palette offers an action only if that page would offer it to the user.
-
-The command palette (Ctrl-K): finds pages, runs, definitions and actions.
+"""The command palette (Ctrl-K): finds pages, runs, definitions, and actions on runs and queues.
 
 Each source takes the request and the search term and yields hits. `SOURCES` lists the sources in order. To make
 something searchable, write a source and add it to the list.
+
+The hit of an action opens the page with its form, which asks for confirmation. The palette offers an action only if
+that page would offer it to the user.
 """
 
 from collections.abc import Iterator
@@ -41,6 +37,13 @@ from ..web.pages import Page, PaletteHit, Source
 
 MAX_RUNS, MAX_WORKFLOWS = 4, 6
 START = gettext_noop("Start")
+MAX_PER_SOURCE, MAX_HITS = 6, 30
+MAX_SCANNED_REASONS = 2_000
+"""Number of the newest runs with a reason that a search for an error text scans."""
+LAST_ID_SUFFIX = "z" * 8
+MIN_VALUE_LENGTH = 2
+QUEUE_ACTIONS = {gettext_noop("Pause"): "act-pause", gettext_noop("Resume"): "act-resume"}
+"""Queue actions of the palette: the verb and the anchor of its form on the page of the queue."""
 
 
 def find_actions_here(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
@@ -105,15 +108,6 @@ def _action_hit(name: str, run: Run, action: str) -> PaletteHit:
     address = f"{reverse('admin:conductor_run_change', args=[run.pk])}#act-{action}"
     note = f"{run.name} v{run.version} · {run_key(run).text}"
     return PaletteHit(_("Action"), name, address, f"do-{action}", note)
-
-
-MAX_PER_SOURCE, MAX_HITS = 6, 30
-MAX_SCANNED_REASONS = 2_000
-"""Number of the newest runs with a reason that a search for an error text scans."""
-LAST_ID_SUFFIX = "z" * 8
-MIN_VALUE_LENGTH = 2
-QUEUE_ACTIONS = {gettext_noop("Pause"): "act-pause", gettext_noop("Resume"): "act-resume"}
-"""Queue actions of the palette: the verb and the anchor of its form on the page of the queue."""
 
 
 def find_pages(site: AdminSite, request: HttpRequest, term: str) -> Iterator[PaletteHit]:
@@ -230,7 +224,7 @@ class PalettePage(Page):
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
         term = request.GET.get("q", "").strip().replace("\0", "")[:200]
         pages = partial(find_pages, self.site)
-        sources = (find_actions_here, pages, *SOURCES) if term else (find_actions_here, pages)
+        sources: tuple[Source, ...] = (find_actions_here, pages, *SOURCES) if term else (find_actions_here, pages)
         hits = dict.fromkeys(hit for source in sources for hit in islice(source(request, term), 12))
         return {"term": term, "hits": [*list(hits)[:MAX_HITS], *find_values(request, term)]}
 

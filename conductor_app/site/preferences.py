@@ -1,8 +1,9 @@
 """Preferences of the user: time zone, density of tables, and digests by email."""
 
-from typing import Any
+from typing import Any, cast
 
 from django.contrib import messages
+from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -33,7 +34,7 @@ class PreferencesPage(Page):
         return {
             "zone": zone_of(request),
             "zones": sorted(all_zones()),
-            "digest": digests.subscribed_period(request.user),
+            "digest": digests.subscribed_period(cast(User, request.user)),
             "digest_periods": DIGEST_LABELS.items(),
             "may_have_digest": request.user.has_perm(digests.PERMISSION),
         }
@@ -67,13 +68,14 @@ def _use_time_zone(request: HttpRequest, zone: str) -> None:
 
 def _update_digest(request: HttpRequest) -> None:
     """Start, change or end the user's digests, which follow the user's time zone."""
-    before = digests.subscribed_period(request.user)
+    user = cast(User, request.user)
+    before = digests.subscribed_period(user)
     period = request.POST.get("digest", before)
     try:
         if period:
-            digests.subscribe(request.user, period, zone_of(request))
+            digests.subscribe(user, period, zone_of(request))
         elif before:
-            digests.unsubscribe(request.user)
+            digests.unsubscribe(user)
     except RequestRefused as refused:
         show_refusal(request, refused)
         return

@@ -1,11 +1,7 @@
-"""The sidebar and the status bar.
-
-The sidebar: sections and entries, in the order of the operators' work.
+"""The sidebar, in the order of the operators' work, and the status bar.
 
 An entry refers to a model by its class and to a page by its name. Entries that the user may not open, and sections
 without entries, are left out.
-
-The status bar that is on every page and refreshes while the page is open.
 """
 
 from collections.abc import Mapping
@@ -27,6 +23,15 @@ from ..schedules.models import Schedule, ScheduleExecution
 from ..taskcluster.models import Artifact, ScopeRole, StandaloneTask, TaskGroup
 from ..web.pages import Page, fragment_response
 
+SECTION_NAMES = {
+    "operate": _("Operate"),
+    "design": _("Design"),
+    "ai": _("AI"),
+    "capacity": _("Capacity"),
+    "taskcluster": _("Taskcluster"),
+    "system": _("Admin"),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class SidebarEntry:
@@ -47,14 +52,6 @@ class SidebarEntry:
         return (self, *self.tabs)
 
 
-SECTION_NAMES = {
-    "operate": _("Operate"),
-    "design": _("Design"),
-    "ai": _("AI"),
-    "capacity": _("Capacity"),
-    "taskcluster": _("Taskcluster"),
-    "system": _("Admin"),
-}
 TASKCLUSTER_ACCESS = (
     SidebarEntry(Client, _("Taskcluster clients"), "keys"),
     SidebarEntry(ScopeRole, _("Taskcluster roles"), "permissions"),

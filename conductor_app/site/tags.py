@@ -1,6 +1,6 @@
 """Built-in template tags and filters, such as `{% icon "queues" %}`, `{{ time|ago }}` and `{{ status|badge }}`."""
 
-from typing import Any
+from typing import Any, Literal
 
 from django import template
 from django.utils.html import escape, strip_tags
@@ -86,9 +86,9 @@ def waiting(queue: QueueState) -> str:
 
 
 @register.filter("span")
-def span_or_dash(milliseconds: int | str | None) -> str:
+def span_or_dash(milliseconds: int | Literal[""] | None) -> str:
     """Return a duration as text, or a dash if there is none."""
-    return "–" if milliseconds in (None, "") else format_duration(milliseconds)
+    return "–" if milliseconds is None or milliseconds == "" else format_duration(milliseconds)
 
 
 @register.filter

@@ -1,11 +1,4 @@
-"""Documents on a page: trees, colors of logs, links to large ones.
-
-Convert the terminal colors of worker logs to HTML. The text itself is always escaped.
-
-Render a JSON value as a tree of `<details>`: two levels open, with limits on depth, nodes and text length.
-
-Payloads on a page: small ones as trees, large ones as links to files.
-"""
+"""Documents on a page: logs with their colors, JSON values as trees, large payloads as links, and tables as CSV."""
 
 import json
 import re
@@ -37,6 +30,20 @@ STYLE_RESETS = {22: ("bold", "dim"), 23: ("italic",), 24: ("underline",), 29: ("
 
 StyledPiece = tuple[str, tuple[str, ...]]
 """A piece of text and its CSS classes."""
+OPEN_LEVELS = 2
+MAX_CHILDREN = 100
+MAX_CHARACTERS = 2_000
+MAX_NODES = 1_500
+MAX_DEPTH = 30
+MAX_INLINE_BYTES = 64_000
+"""Payloads larger than this number of bytes are not loaded for a page."""
+PAYLOAD_LABELS = {
+    "input": gettext_lazy("Input"),
+    "output": gettext_lazy("Output"),
+    "variables": gettext_lazy("Variables"),
+}
+FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r")
+"""First characters that make a spreadsheet evaluate a cell as a formula."""
 
 
 def to_html(text: str, find: str = "") -> SafeString:
@@ -126,13 +133,6 @@ def _mark_matches(part: str, find: str) -> SafeString:
     return mark_safe("".join(map(conditional_escape, parts)))
 
 
-OPEN_LEVELS = 2
-MAX_CHILDREN = 100
-MAX_CHARACTERS = 2_000
-MAX_NODES = 1_500
-MAX_DEPTH = 30
-
-
 def render_tree(value: Any) -> SafeString:
     """Return the value as HTML."""
     return mark_safe(f'<div class="json">{"".join(_TreeRenderer().render_node(value, "", 0))}</div>')
@@ -189,10 +189,6 @@ def _render_more(content: str) -> str:
     return f'<div class="leaf muted">… {content}; open the raw document to see everything</div>'
 
 
-MAX_INLINE_BYTES = 64_000
-"""Payloads larger than this number of bytes are not loaded for a page."""
-
-
 @dataclass(frozen=True, slots=True)
 class PayloadDocument:
     """One payload: its name, its size, and its tree unless it is large."""
@@ -206,13 +202,6 @@ class PayloadDocument:
     def label(self) -> str:
         """Return the label of the payload."""
         return payload_label(self.name)
-
-
-PAYLOAD_LABELS = {
-    "input": gettext_lazy("Input"),
-    "output": gettext_lazy("Output"),
-    "variables": gettext_lazy("Variables"),
-}
 
 
 def payload_label(name: str) -> str:
@@ -246,10 +235,6 @@ def json_file_response(document: Any, name: str) -> HttpResponse:
     safe = "".join(character if character.isalnum() or character in "-_." else "_" for character in name)
     headers = {"Content-Disposition": f'attachment; filename="{safe}.json"'}
     return HttpResponse(dumps(document), content_type="application/json", headers=headers)
-
-
-FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r")
-"""First characters that make a spreadsheet evaluate a cell as a formula."""
 
 
 class CsvBuffer:

@@ -1,15 +1,4 @@
-"""Forms: JSON documents, numbers, and the parsing of values.
-
-Parse form values: JSON documents and numbers. NUL characters are removed everywhere.
-
-JSON values as the text of one form field: texts as they are, other values as JSON.
-
-Rows of names and values on a form: the inputs of a step, the outputs of a workflow, the cases of a SWITCH.
-
-Form field for a JSON document. It keeps the text as typed and reports errors with line and column.
-
-A JSON document that a user edits: as form fields derived from its schema, or as JSON text.
-"""
+"""Forms: numbers, JSON values as text, rows of names and values, and JSON documents. NUL is removed everywhere."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -23,6 +12,12 @@ from django.utils.translation import gettext as _
 
 from ..core.errors import Invalid
 from ..core.schema_forms import SchemaField, build_form, members_without_field, parse_form, split_document
+
+LITERALS = frozenset(("true", "false", "null"))
+BEGINS_JSON = frozenset('{["-0123456789')
+MAX_ROWS = 2_000
+LONG_TEXT = 60
+AS_FORM, AS_JSON = "form", "json"
 
 
 def parse_json_value(text: str, **options: Any) -> Any:
@@ -93,9 +88,9 @@ def strip_nul_from_request(view: Callable[..., HttpResponse]) -> Callable[..., H
         if any(value and not _strip_nul(value) for value in (*args, *kwargs.values())):
             raise Http404
         args, kwargs = tuple(map(_strip_nul, args)), {name: _strip_nul(value) for name, value in kwargs.items()}
-        request.GET = _strip_nul_from_query(request.GET)
+        request.GET = _strip_nul_from_query(request.GET)  # type: ignore[assignment]
         if request.method == "POST":
-            request.POST = _strip_nul_from_query(request.POST)
+            request.POST = _strip_nul_from_query(request.POST)  # type: ignore[assignment]
         return view(request, *args, **kwargs)
 
     return wrapper
@@ -112,10 +107,6 @@ def _strip_nul_from_query(query: QueryDict) -> QueryDict:
     for name, values in query.lists():
         clean.setlist(_strip_nul(name), [_strip_nul(value) for value in values])
     return clean
-
-
-LITERALS = frozenset(("true", "false", "null"))
-BEGINS_JSON = frozenset('{["-0123456789')
 
 
 def format_typed(value: Any) -> str:
@@ -150,10 +141,6 @@ def parse_typed(text: str) -> Any:
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(name)
-
-
-MAX_ROWS = 2_000
-LONG_TEXT = 60
 
 
 class NumberedRow:
@@ -250,7 +237,7 @@ class JsonDocumentField(forms.CharField):
 
     def to_python(self, value: Any) -> Any:
         text = super().to_python(value)
-        return text if text in self.empty_values else parse_json_document(text)
+        return parse_json_document(text) if text else text
 
 
 def parse_json_document(text: str) -> dict[str, Any]:
@@ -260,7 +247,7 @@ def parse_json_document(text: str) -> dict[str, Any]:
         ValidationError: when the text is not a JSON object; `params` has the line of the error.
     """
     try:
-        document = parse_json_value(text, parse_constant=_refuse_constant_json_editor)
+        document = parse_json_value(text, parse_constant=_refuse_constant_of_document)
     except json.JSONDecodeError as error:
         raise forms.ValidationError(syntax_error_text(error), params={"line": error.lineno}) from None
     except RecursionError:
@@ -278,16 +265,13 @@ def syntax_error_text(error: json.JSONDecodeError) -> str:
     return _("Invalid JSON: %(message)s at line %(line)s, column %(column)s.") % place
 
 
-def _refuse_constant_json_editor(name: str) -> None:
+def _refuse_constant_of_document(name: str) -> None:
     raise forms.ValidationError(_("%(name)s is not a JSON value.") % {"name": name})
 
 
 def format_json(document: Any) -> str:
     """Return a document for editing: indented by two spaces, with the keys in their order."""
     return json.dumps(document, indent=2, ensure_ascii=False)
-
-
-AS_FORM, AS_JSON = "form", "json"
 
 
 class JsonForm(forms.Form):

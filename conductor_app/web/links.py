@@ -14,6 +14,28 @@ from ..runs.queries.recent import RunKey, short_id
 from .badges import render_icon
 from .pages import PageQuery
 
+LOG_PARAMETERS = ("find", "log", "line")
+"""Parameters of the log of one attempt. Selecting another task or attempt removes them."""
+RUN_PARAMETERS = (
+    "tab",
+    "task",
+    "attempt",
+    "only",
+    "status",
+    "from",
+    "to",
+    "children",
+    "critical",
+    "open",
+    "shut",
+    "revision",
+    "iteration",
+    "expression",
+)
+ID_SEPARATOR = "~"
+"""Stands between the ids in the parameters `open` and `shut`."""
+MAX_TOGGLED = 60
+
 
 def render_copy_button(text: str) -> SafeString:
     """Return a button that copies an id to the clipboard."""
@@ -39,31 +61,6 @@ def render_short_id(id: str) -> SafeString:
     attributes: dict[str, Any] = {"class": "id", "title": id}
     short = format_html("<code{}>{}</code>", flatatt(attributes), short_id(id))
     return format_html('<span class="run-key">{}{}</span>', short, render_copy_button(id))
-
-
-LOG_PARAMETERS = ("find", "log", "line")
-"""Parameters of the log of one attempt. Selecting another task or attempt removes them."""
-RUN_PARAMETERS = (
-    "tab",
-    "task",
-    "attempt",
-    "only",
-    "status",
-    "from",
-    "to",
-    "children",
-    "critical",
-    "open",
-    "shut",
-    "revision",
-    "iteration",
-    "expression",
-)
-
-
-ID_SEPARATOR = "~"
-"""Stands between the ids in the parameters `open` and `shut`."""
-MAX_TOGGLED = 60
 
 
 class RunPageQuery(PageQuery):

@@ -1,12 +1,7 @@
-"""Middleware: pages, replicas, security headers, requests of API clients.
+"""Middleware for pages and for requests of API clients, which skip the middleware for pages.
 
-Pages and searches read the replica, if there is one; everything else uses the primary.
-
-Middleware for pages, which requests of API clients skip because they have no session, and the check of hosts.
-
-Middleware that passes requests of API clients to their views, without the middleware for pages behind it.
-
-The middleware for pages does nothing for these requests, but its layers took as long as the query of an empty poll.
+That middleware does nothing for these requests, but its layers took as long as the query of an empty poll. Pages and
+searches read the replica, if there is one; everything else uses the primary.
 """
 
 from collections.abc import Callable
@@ -27,8 +22,8 @@ from django.urls import ResolverMatch, URLResolver, get_resolver
 from django.urls.exceptions import Resolver404
 from django.utils.deprecation import MiddlewareMixin
 
-from ..access import permissions as permission_cache
 from ..access.authentication import Actor, acting_as
+from ..access.permissions import permission_set_of
 from ..access.tokens import ARTIFACT_PREFIX, check_session, is_artifact_host
 from ..core.errors import Forbidden
 from ..db import replica
@@ -48,6 +43,12 @@ READ_METHODS = ("GET", "HEAD")
 COOKIE = "reads_primary"
 """Set by the response to a command of a page: the next pages show its effect."""
 MARGIN_SECONDS = 5
+CLIENT_PATHS = ("/api/", "/mcp")
+HEALTH_PATHS = ("/health", "/actuator/health")
+POLICY = "default-src 'none'; frame-ancestors 'none'"
+"""The content security policy of API responses, which browsers do not display."""
+CACHED_PATHS = 512
+"""The number of cached paths. Clients poll the same paths; those with ids leave the cache soon."""
 
 
 def replica_middleware(get_response: Handler) -> Handler:
@@ -87,10 +88,6 @@ def with_cookie(request: HttpRequest, response: HttpResponse) -> HttpResponse:
         seconds = conf.replica_max_lag_seconds + MARGIN_SECONDS
         response.set_cookie(COOKIE, "1", max_age=seconds, httponly=True, samesite="Lax", secure=request.is_secure())
     return response
-
-
-CLIENT_PATHS = ("/api/", "/mcp")
-HEALTH_PATHS = ("/health", "/actuator/health")
 
 
 def is_client_request(request: HttpRequest) -> bool:
@@ -159,17 +156,11 @@ def _actor_of(request: HttpRequest) -> Actor:
     user = request.user
     if not (user.is_authenticated and user.is_active and user.is_staff):
         return Actor("anonymous")
-    return Actor(user.get_username(), permission_cache.permission_set_of(user.pk), user.pk)
+    return Actor(user.get_username(), permission_set_of(user.pk), user.pk)
 
 
 class PageMessageMiddleware(PageOnlyMiddleware, MessageMiddleware):
     """Messages that the next page displays."""
-
-
-POLICY = "default-src 'none'; frame-ancestors 'none'"
-"""The content security policy of API responses, which browsers do not display."""
-CACHED_PATHS = 512
-"""The number of cached paths. Clients poll the same paths; those with ids leave the cache soon."""
 
 
 class ClientRequestMiddleware:

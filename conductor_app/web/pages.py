@@ -1,24 +1,4 @@
-"""Base classes of pages, their queries, tabs and fragments.
-
-Addresses of pages without empty parameters, because operators paste them into tickets.
-
-The query parameters of a page whose address is a permalink: it shows the same view to every user.
-
-The tabs of an object's page: each has a name, a label, a template and a function that builds its context.
-
-Fragments: the parts of a page that the browser polls while the page is open.
-
-Run every admin page that only reads inside one database snapshot.
-
-Pagination of large tables: counting stops at a limit, because an exact count of many rows is slow and of no use.
-
-Hits of the command palette, and the type of its sources.
-
-Base class of admins for tables that only the engine writes.
-
-Messages for rejected requests: the missing permission, or the reason why the engine rejected a command.
-
-Base class of a page that is not a list of one table, such as the overview or the queues.
+"""Base classes of pages, lists and fragments, and wrappers of their views.
 
 A page declares its name in the address, its title, its template and the permission that it requires, and implements
 `get_context`. A page with a `live_template` refreshes itself. Its template contains
@@ -26,8 +6,6 @@ A page declares its name in the address, its title, its template and the permiss
     <div data-live="{{ live_address }}" data-rev="{{ live_revision }}">{% include page.live_template %}</div>
 
 and `static/ops/live.js` polls that address, which answers 204 while nothing has changed.
-
-Base class of a page about one object, such as a failure group, a bulk operation or a queue.
 """
 
 import re
@@ -35,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, wraps
 from hashlib import blake2s
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
 from urllib.parse import urlencode
 
 from django.contrib import admin, messages
@@ -44,6 +22,7 @@ from django.contrib.admin.views.main import ChangeList
 from django.contrib.auth import get_permission_codename
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.loader import render_to_string
 from django.template.response import SimpleTemplateResponse, TemplateResponse
@@ -55,6 +34,14 @@ from django.utils.text import capfirst
 from ..access.authentication import server_address
 from ..core.errors import NotFound, RequestRefused
 from ..db.replica import read_snapshot
+
+MAX_NUMBER_LENGTH = 14
+VOLATILE_HTML = re.compile(r"<time\b[^>]*data-counts[^>]*>[^<]*</time>|name=\"csrfmiddlewaretoken\" value=\"[^\"]*\"")
+"""Parts of a fragment that change without new content: relative times, which the browser updates itself, and tokens."""
+READ_METHODS = ("GET", "HEAD")
+MAX_COUNTED = 10_000
+VIEW_PERMISSIONS = {"add_view": "add", "delete_view": "delete"}
+"""The action that each of Django's own views requires. All other views require `view`."""
 
 
 def without_empty_parameters(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
@@ -77,9 +64,6 @@ def without_empty_parameters(view: Callable[..., HttpResponse]) -> Callable[...,
 
 def _is_empty(parameter: str) -> bool:
     return parameter.partition("=")[1:] == ("=", "")
-
-
-MAX_NUMBER_LENGTH = 14
 
 
 @dataclass(frozen=True)
@@ -152,10 +136,6 @@ def tabs_context(tabs: Mapping[str, PageTab[V]], view_model: V, request: HttpReq
     }
 
 
-VOLATILE_HTML = re.compile(r"<time\b[^>]*data-counts[^>]*>[^<]*</time>|name=\"csrfmiddlewaretoken\" value=\"[^\"]*\"")
-"""Parts of a fragment that change without new content: relative times, which the browser updates itself, and tokens."""
-
-
 def fragment_response(request: HttpRequest, template: str, context: Mapping[str, Any]) -> HttpResponse:
     """Return the fragment with its revision, or 204 if the poll already names this revision."""
     html = render_to_string(template, dict(context), request)
@@ -178,9 +158,6 @@ def _strip_relative_time(time: str) -> str:
     return moment.group(1) if moment else ""
 
 
-READ_METHODS = ("GET", "HEAD")
-
-
 def in_read_snapshot(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
     """Run the view, and render its template, inside a read snapshot when the request is a GET or HEAD.
 
@@ -198,9 +175,6 @@ def in_read_snapshot(view: Callable[..., HttpResponse]) -> Callable[..., HttpRes
     return wrapped
 
 
-MAX_COUNTED = 10_000
-
-
 class CappedPaginator(Paginator):
     """Paginator that counts up to a limit. `is_capped` is True if there are more rows."""
 
@@ -214,7 +188,7 @@ class CappedPaginator(Paginator):
 
     @cached_property
     def _bounded_count(self) -> int:
-        return self.object_list.order_by()[: MAX_COUNTED + 1].count()
+        return cast("QuerySet[Any]", self.object_list).order_by()[: MAX_COUNTED + 1].count()
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +240,7 @@ class ReadOnlyAdmin(admin.ModelAdmin):
     paginator = CappedPaginator
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
-    sortable_by: tuple[str, ...] = ()
+    sortable_by: ClassVar[tuple[str, ...]] = ()
 
     def get_changelist(self, request: HttpRequest, **kwargs: object) -> type[ChangeList]:
         return BoundedChangeList
@@ -293,10 +267,6 @@ def require_permission(request: HttpRequest, permission: str) -> None:
     """
     if not request.user.has_perm(permission):
         raise PermissionDenied(permission)
-
-
-VIEW_PERMISSIONS = {"add_view": "add", "delete_view": "delete"}
-"""The action that each of Django's own views requires. All other views require `view`."""
 
 
 def name_missing_permission(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:

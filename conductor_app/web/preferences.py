@@ -1,18 +1,15 @@
-"""Preferences of the user: time zone, language, density of tables.
-
-Preferences of a user: stored in the database, copied into the session at login.
-
-Language and time zone of the user who reads a page.
+"""Preferences of the user: time zone and density of tables, stored in the database, copied into the session at login.
 
 Only pages are translated, into those of `settings.LANGUAGES`. API responses, stored rows and exports are English.
 """
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, cast
 from zoneinfo import ZoneInfo, available_timezones
 
 from django.contrib.auth.base_user import AbstractBaseUser
+from django.contrib.auth.models import User
 from django.contrib.auth.signals import user_logged_in
 from django.dispatch import receiver
 from django.http import HttpRequest, HttpResponse
@@ -25,6 +22,8 @@ SESSION_KEY = "ops_choices"
 COMPACT = "compact"
 DENSITIES = ("comfortable", COMPACT)
 """The heights of rows in tables."""
+UTC = "UTC"
+ResponseHandler = Callable[[HttpRequest], HttpResponse]
 
 
 @receiver(user_logged_in)
@@ -48,12 +47,8 @@ def is_compact(request: HttpRequest) -> bool:
 def save_preference(request: HttpRequest, **changes: Any) -> None:
     """Store preferences for this session and later ones."""
     preferences = {**saved_preferences(request), **changes}
-    Preference.objects.update_or_create(user_id=request.user.pk, defaults={"choices": preferences})
+    Preference.objects.update_or_create(user_id=cast(User, request.user).pk, defaults={"choices": preferences})
     request.session[SESSION_KEY] = preferences
-
-
-UTC = "UTC"
-ResponseHandler = Callable[[HttpRequest], HttpResponse]
 
 
 def user_locale_middleware(get_response: ResponseHandler) -> ResponseHandler:

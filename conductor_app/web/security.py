@@ -29,7 +29,7 @@ def content_security_policy(
             nonces.append(secrets.token_urlsafe(16))
             return nonces[-1]
 
-        request.csp_nonce = SimpleLazyObject(create_nonce)
+        request.csp_nonce = SimpleLazyObject(create_nonce)  # type: ignore[attr-defined]
         response = get_response(request)
         policy = policy_for(request.path_info)
         if nonces:

@@ -24,7 +24,7 @@ def _still(clock):
 
 def put(name: str, value: str) -> None:
     secrets_and_variables.put_secret(name, value, ACTOR)
-    secret_cache.clear_cache()
+    secret_cache.clear_secret_cache()
 
 
 def test_a_stored_secret_is_resolved_where_the_definition_names_it():
@@ -56,7 +56,7 @@ def test_the_cache_can_be_cleared_while_a_secret_is_looked_up(number):
     put("DB", "p4ssword")
     secret_cache.cached_secrets(["DB"])
 
-    name = InterruptedName("DB", number, secret_cache.clear_cache)
+    name = InterruptedName("DB", number, secret_cache.clear_secret_cache)
 
     assert secret_cache.cached_secrets([name]) == {"DB": "p4ssword"}
 

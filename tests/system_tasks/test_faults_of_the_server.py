@@ -61,7 +61,7 @@ def work() -> None:
 
 def work_until_ended(scenario: Scenario, fault: Fault) -> None:
     """Work once with the fault, and then without it, until the run has ended."""
-    secret_cache.clear_cache()
+    secret_cache.clear_secret_cache()
     with fault:
         work()
     for _ in range(MAX_ROUNDS):

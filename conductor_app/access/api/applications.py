@@ -1,17 +1,12 @@
-"""Views of permissions and roles.
-
-Applications, their keys and their roles.
-
-Views of access tokens: create one for a key and its secret, and get its user.
-"""
+"""Applications with their keys and roles, permissions, roles, and access tokens."""
 
 from typing import Any
 
 from django.contrib.auth.models import Group, User
 from django.http import HttpResponse
 
+from ...core.document import fields
 from ...core.document.fields import MapOf, ObjectOf
-from ...core.document.fields import read_text as permission_views_read_text
 from ...core.errors import Invalid, NotFound
 from ...settings import conf
 from ...web.api import requests as request_body
@@ -27,19 +22,18 @@ from ...web.api.permissions import (
 )
 from ...web.api.view import ConductorRequest, ConductorView
 from .. import tokens
-from .. import tokens as access_keys
 from ..authentication import Target, filter_readable
-from ..commands import applications
-from ..commands import users as grants
-from ..commands import users as roles
-from ..commands.users import find_subject
+from ..commands import applications, users
+from ..commands.users import Subject, find_subject
 from ..grants import creator_accesses
 from ..models import AccessKey, Application, Grant
 from ..permissions import APPLICATION, CREATE, DELETE, READ, RIGHT_BY_NAME, SYSTEM_ROLES, role_group
 from . import serializers
-from . import serializers as wire
 from .serializers import access_key_document, application_document, read_text
 from .users import user_response
+
+can_create_application = requires(CREATE, APPLICATION, targets.no_target)
+can_delete_application = requires(DELETE, APPLICATION, targets.named_in_address(APPLICATION, "id"))
 
 
 def application_of_key(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
@@ -48,8 +42,6 @@ def application_of_key(request: Any, url_kwargs: dict[str, str]) -> list[Target]
     return [{APPLICATION: id} for id in ids] or [{}]
 
 
-can_create_application = requires(CREATE, APPLICATION, targets.no_target)
-can_delete_application = requires(DELETE, APPLICATION, targets.named_in_address(APPLICATION, "id"))
 can_view_application_of_key = requires(READ, APPLICATION, application_of_key)
 
 
@@ -199,20 +191,25 @@ class Authorizations(ConductorView):
     }
 
     def post(self, request: ConductorRequest) -> HttpResponse:
-        grants.grant(*parse_authorization(request_body.read_object(request)), by=request.actor.name)
+        subject, target_type, target_id, accesses, to = parse_authorization(request_body.read_object(request))
+        users.grant(subject, target_type, target_id, accesses, to, request.actor.name)
         return EmptyOk()
 
     def delete(self, request: ConductorRequest) -> HttpResponse:
-        grants.revoke(*parse_authorization(request_body.read_object(request)), by=request.actor.name)
+        subject, target_type, target_id, accesses, to = parse_authorization(request_body.read_object(request))
+        users.revoke(subject, target_type, target_id, accesses, to, request.actor.name)
         return EmptyOk()
 
 
-def parse_authorization(document: dict) -> tuple:
+def parse_authorization(document: dict) -> tuple[Subject, str, str, list[str], str]:
     """Return the subject, the target and the accesses of a request, and the name of the subject for the audit log."""
-    subject, target = wire.read_object_member(document, "subject"), wire.read_object_member(document, "target")
-    kind, id = wire.read_text(subject, "type", default="USER"), wire.read_text(subject, "id")
-    accesses = wire.read_accesses(document.get("access"), "access")
-    return find_subject(kind, id), *wire.read_target(target), accesses, f"{kind} {id}"
+    subject, target = (
+        serializers.read_object_member(document, "subject"),
+        serializers.read_object_member(document, "target"),
+    )
+    kind, id = serializers.read_text(subject, "type", default="USER"), serializers.read_text(subject, "id")
+    accesses = serializers.read_accesses(document.get("access"), "access")
+    return find_subject(kind, id), *serializers.read_target(target), accesses, f"{kind} {id}"
 
 
 class TargetPermissions(ConductorView):
@@ -227,10 +224,10 @@ class TargetPermissions(ConductorView):
     }
 
     def get(self, request: ConductorRequest, kind: str, id: str) -> HttpResponse:
-        target_type, target_id = wire.read_target({"type": kind, "id": id})
+        target_type, target_id = serializers.read_target({"type": kind, "id": id})
         rows = Grant.objects.filter(target_type=target_type, target_id=target_id)
         granted = rows.select_related("user", "group__profile").order_by("id")
-        return Json(wire.subjects_by_access(granted, *creator_accesses(target_type, target_id)))
+        return Json(serializers.subjects_by_access(granted, *creator_accesses(target_type, target_id)))
 
 
 def all_roles():
@@ -250,13 +247,13 @@ class RoleList(ConductorView):
     }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        return Json([wire.role_document(row) for row in all_roles()])
+        return Json([serializers.role_document(row) for row in all_roles()])
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         document = request_body.read_object(request)
-        name = wire.read_text(document, "name")
-        roles.create_role(name, wire.read_texts(document, "permissions") or [], request.actor.name)
-        return Json(wire.role_document(role_group(name)))
+        name = serializers.read_text(document, "name")
+        users.create_role(name, serializers.read_texts(document, "permissions") or [], request.actor.name)
+        return Json(serializers.role_document(role_group(name)))
 
 
 class SystemRoles(ConductorView):
@@ -268,7 +265,7 @@ class SystemRoles(ConductorView):
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         rows = all_roles().filter(profile__role__in=SYSTEM_ROLES)
-        return Json({row.profile.role: wire.role_document(row) for row in rows})
+        return Json({row.profile.role: serializers.role_document(row) for row in rows})
 
 
 class CustomRoles(ConductorView):
@@ -279,7 +276,7 @@ class CustomRoles(ConductorView):
     }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        return Json([wire.role_document(row) for row in all_roles().exclude(profile__role__in=SYSTEM_ROLES)])
+        return Json([serializers.role_document(row) for row in all_roles().exclude(profile__role__in=SYSTEM_ROLES)])
 
 
 class AvailablePermissions(ConductorView):
@@ -289,7 +286,7 @@ class AvailablePermissions(ConductorView):
         "get": ApiOperation(
             "List the permissions that a role can contain",
             permission=ALLOW_ALL,
-            reply=MapOf(MapOf(permission_views_read_text)),
+            reply=MapOf(MapOf(fields.read_text)),
         ),
     }
 
@@ -311,15 +308,15 @@ class RoleOne(ConductorView):
     }
 
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
-        return Json(wire.role_document(role_group(name)))
+        return Json(serializers.role_document(role_group(name)))
 
     def put(self, request: ConductorRequest, name: str) -> HttpResponse:
-        permissions = wire.read_texts(request_body.read_object(request), "permissions") or []
-        roles.update_role(name, permissions, request.actor.name)
-        return Json(wire.role_document(role_group(name)))
+        permissions = serializers.read_texts(request_body.read_object(request), "permissions") or []
+        users.update_role(name, permissions, request.actor.name)
+        return Json(serializers.role_document(role_group(name)))
 
     def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
-        roles.delete_role(name, request.actor.name)
+        users.delete_role(name, request.actor.name)
         return EmptyOk()
 
 
@@ -337,7 +334,7 @@ class Tokens(ConductorView):
             # Clients take this status for a server without authentication and continue without a token.
             raise NotFound("This server does not require tokens.")
         key_id, secret = parse_credentials(request_body.read_object(request))
-        key = access_keys.verify_key(key_id, secret)
+        key = tokens.verify_key(key_id, secret)
         return Json({"token": tokens.issue_token(key.id, key.application.name)})
 
 

@@ -1,7 +1,4 @@
-"""Views of secrets. GET of one secret returns its value.
-
-Variables that definitions read as `${workflow.env.NAME}`.
-"""
+"""Secrets, and variables that definitions read as `${workflow.env.NAME}`. GET of one returns its value."""
 
 from functools import partial
 
@@ -16,10 +13,10 @@ from ...web.api.operations import EMPTY_REPLY, PLAIN_TEXT, ApiOperation, ArrayOf
 from ...web.api.permissions import ALLOW_ALL, RequiresDefinitionAccess, requires
 from ...web.api.view import ConductorRequest, ConductorView
 from ..authentication import filter_readable
-from ..commands import secrets as secrets_and_variables
+from ..commands import secrets
 from ..models import Secret, Variable
 from ..permissions import DELETE, READ, SECRET, UPDATE, VARIABLE
-from ..secrets import clear_cache
+from ..secrets import clear_secret_cache
 from . import serializers
 from .serializers import decode_text, wire_secret, wire_secret_with_tags
 
@@ -46,13 +43,7 @@ class Secrets(ConductorView):
     }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        return Json(
-            [
-                name
-                for name in secrets_and_variables.secret_names()
-                if request.actor.permissions.allows(READ, SECRET, name)
-            ]
-        )
+        return Json([name for name in secrets.secret_names() if request.actor.permissions.allows(READ, SECRET, name)])
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         return self.get(request)
@@ -101,14 +92,14 @@ class SecretOne(ConductorView):
     }
 
     def get(self, request: ConductorRequest, key: str) -> HttpResponse:
-        return PlainText(secrets_and_variables.read_secret(key, request.actor.name))
+        return PlainText(secrets.read_secret(key, request.actor.name))
 
     def put(self, request: ConductorRequest, key: str) -> HttpResponse:
-        secrets_and_variables.put_secret(key, decode_text(request_body.read_text(request)), request.actor.name)
+        secrets.put_secret(key, decode_text(request_body.read_text(request)), request.actor.name)
         return EmptyOk()
 
     def delete(self, request: ConductorRequest, key: str) -> HttpResponse:
-        secrets_and_variables.delete_secret(key, request.actor.name)
+        secrets.delete_secret(key, request.actor.name)
         return EmptyOk()
 
 
@@ -120,7 +111,7 @@ class SecretExists(ConductorView):
     }
 
     def get(self, request: ConductorRequest, key: str) -> HttpResponse:
-        exists = secrets_and_variables.secret_exists(key)
+        exists = secrets.secret_exists(key)
         agent = request.META.get("HTTP_USER_AGENT", "").lower()
         return Json(None if not exists and agent.startswith(FALSE_READS_AS_TRUE) else exists)
 
@@ -136,8 +127,8 @@ class SecretTags(ObjectTags):
         "delete": ApiOperation("Remove tags from a secret", permission=can_update_secret, reply=EMPTY_REPLY),
     }
 
-    find_tags = staticmethod(partial(secrets_and_variables.tags_of, Secret))
-    change_tags = staticmethod(partial(secrets_and_variables.change_tags, Secret))
+    find_tags = staticmethod(partial(secrets.tags_of, Secret))
+    change_tags = staticmethod(partial(secrets.change_tags, Secret))
 
 
 class SecretCaches(ConductorView):
@@ -150,7 +141,7 @@ class SecretCaches(ConductorView):
     }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        clear_cache()
+        clear_secret_cache()
         return Json({"status": "done"})
 
 
@@ -163,9 +154,7 @@ class EnvironmentVariables(ConductorView):
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         variables = (
-            (name, value)
-            for name, value in secrets_and_variables.list_variables().items()
-            if can_read_variable(request, name)
+            (name, value) for name, value in secrets.list_variables().items() if can_read_variable(request, name)
         )
         return Json([{"name": name, "value": value} for name, value in variables])
 
@@ -191,15 +180,15 @@ class EnvironmentVariable(ConductorView):
     }
 
     def get(self, request: ConductorRequest, key: str) -> HttpResponse:
-        return PlainText(secrets_and_variables.list_variables().get(key, ""))
+        return PlainText(secrets.list_variables().get(key, ""))
 
     def put(self, request: ConductorRequest, key: str) -> HttpResponse:
-        secrets_and_variables.put_variable(key, decode_text(request_body.read_text(request)), request.actor.name)
+        secrets.put_variable(key, decode_text(request_body.read_text(request)), request.actor.name)
         return EmptyOk()
 
     def delete(self, request: ConductorRequest, key: str) -> HttpResponse:
-        value = secrets_and_variables.list_variables().get(key, "") if can_read_variable(request, key) else ""
-        secrets_and_variables.delete_variable(key, request.actor.name)
+        value = secrets.list_variables().get(key, "") if can_read_variable(request, key) else ""
+        secrets.delete_variable(key, request.actor.name)
         return PlainText(value)
 
 
@@ -221,5 +210,5 @@ class EnvironmentTags(ObjectTags):
         ),
     }
 
-    find_tags = staticmethod(partial(secrets_and_variables.tags_of, Variable))
-    change_tags = staticmethod(partial(secrets_and_variables.change_tags, Variable))
+    find_tags = staticmethod(partial(secrets.tags_of, Variable))
+    change_tags = staticmethod(partial(secrets.change_tags, Variable))

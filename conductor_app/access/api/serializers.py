@@ -1,11 +1,8 @@
-"""Documents of applications, users, groups, roles and permissions, and the parsing of requests on them.
-
-Documents of secrets without their values, and the parsing of values (api §1.10).
-"""
+"""Documents of applications, users, groups, roles, permissions and secrets, and the parsing of requests on them."""
 
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 from uuid import NAMESPACE_OID, uuid5
 
 import orjson
@@ -22,6 +19,55 @@ from ..permissions import ACCESSES, GRANTABLE_TARGET_TYPES, RIGHT_BY_PERMISSION,
 from ..tokens import APPLICATION_USER_PREFIX
 
 Document = dict[str, Any]
+SECRET: FieldTable = (
+    *fields_of_type(read_text_field, "name", "partial"),
+    *fields_of_type(IntegerOf(64), "created_at", "updated_at"),
+)
+SECRET_WITH_TAGS: FieldTable = (FieldSpec("name", read_text_field), TAGS)
+VARIABLE: FieldTable = fields_of_type(read_text_field, "name", "value")
+CREDENTIALS: FieldTable = fields_of_type(read_text_field, "keyId", "keySecret")
+TOKEN: FieldTable = fields_of_type(read_text_field, "token")
+PERMISSION: FieldTable = fields_of_type(read_text_field, "name")
+ROLE: FieldTable = (FieldSpec("name", read_text_field), FieldSpec("permissions", ListOf(ObjectOf(PERMISSION))))
+GROUP: FieldTable = (
+    *fields_of_type(read_text_field, "id", "description"),
+    FieldSpec("roles", ListOf(ObjectOf(ROLE))),
+    FieldSpec("defaultAccess", MapOf(texts)),
+    FieldSpec("contactInformation", MapOf(read_text_field)),
+)
+USER: FieldTable = (
+    *fields_of_type(read_text_field, "id", "name", "uuid", "encryptedIdDisplayValue"),
+    FieldSpec("roles", ListOf(ObjectOf(ROLE))),
+    FieldSpec("groups", ListOf(ObjectOf(GROUP))),
+    *fields_of_type(read_boolean, "applicationUser", "encryptedId"),
+    FieldSpec("contactInformation", MapOf(read_text_field)),
+)
+APPLICATION: FieldTable = (
+    *fields_of_type(read_text_field, "id", "name", "createdBy", "updatedBy"),
+    *fields_of_type(IntegerOf(64), "createTime", "updateTime"),
+)
+NEW_APPLICATION: FieldTable = fields_of_type(read_text_field, "name")
+NEW_USER: FieldTable = (
+    FieldSpec("name", read_text_field),
+    *fields_of_type(texts, "roles", "groups"),
+    FieldSpec("contactInformation", MapOf(read_text_field)),
+)
+NEW_GROUP: FieldTable = (
+    FieldSpec("description", read_text_field),
+    FieldSpec("roles", texts),
+    FieldSpec("defaultAccess", MapOf(texts)),
+)
+NEW_ROLE: FieldTable = (FieldSpec("name", read_text_field), FieldSpec("permissions", texts))
+ACCESS_KEY: FieldTable = (*fields_of_type(read_text_field, "id", "status"), FieldSpec("createdAt", IntegerOf(64)))
+CREATED_KEY: FieldTable = fields_of_type(read_text_field, "id", "secret")
+REFERENCE: FieldTable = fields_of_type(read_text_field, "type", "id")
+AUTHORIZATION: FieldTable = (
+    FieldSpec("subject", ObjectOf(REFERENCE)),
+    FieldSpec("target", ObjectOf(REFERENCE)),
+    FieldSpec("access", texts),
+)
+GRANT: FieldTable = (FieldSpec("target", ObjectOf(REFERENCE)), FieldSpec("access", texts))
+GRANTED: FieldTable = (FieldSpec("grantedAccess", ListOf(ObjectOf(GRANT))),)
 
 
 def application_document(row: Application) -> Document:
@@ -63,7 +109,7 @@ def user_document(row: User) -> Document:
 
 
 def group_document(row: Group) -> Document:
-    """Group."""
+    """Return a group as a Group."""
     profile = _profile_of(row)
     return {
         "id": row.name,
@@ -84,7 +130,7 @@ def role_document(row: Group) -> Document:
     permission_names = (f"{each.content_type.app_label}.{each.codename}" for each in row.permissions.all())
     rights = sorted(RIGHT_BY_PERMISSION[name] for name in permission_names if name in RIGHT_BY_PERMISSION)
     names = [permission_name(right) for right in rights]
-    return {"name": row.profile.role, "permissions": [{"name": name} for name in names]}
+    return {"name": _profile_of(row).role, "permissions": [{"name": name} for name in names]}
 
 
 def permission_name(right: tuple[str, str]) -> str:
@@ -123,8 +169,9 @@ def subjects_by_access(grants: Iterable[Grant], creator: str, accesses: Iterable
 def _subject_document(row: Grant) -> Document:
     if row.user is not None:
         return {"type": "USER", "id": row.user.username}
-    profile = _profile_of(row.group)
-    return {"type": "ROLE", "id": profile.role} if profile.role else {"type": "GROUP", "id": row.group.name}
+    group = cast(Group, row.group)
+    profile = _profile_of(group)
+    return {"type": "ROLE", "id": profile.role} if profile.role else {"type": "GROUP", "id": group.name}
 
 
 def read_text(document: Document, name: str, *, max_length: int = 255, default: str | None = None) -> str:
@@ -262,54 +309,3 @@ def decode_text(body: bytes) -> str:
     except UnicodeDecodeError:
         # The bytes themselves may be secret: they are not repeated.
         raise Invalid("The value must be text in UTF-8.") from None
-
-
-SECRET: FieldTable = (
-    *fields_of_type(read_text_field, "name", "partial"),
-    *fields_of_type(IntegerOf(64), "created_at", "updated_at"),
-)
-SECRET_WITH_TAGS: FieldTable = (FieldSpec("name", read_text_field), TAGS)
-VARIABLE: FieldTable = fields_of_type(read_text_field, "name", "value")
-CREDENTIALS: FieldTable = fields_of_type(read_text_field, "keyId", "keySecret")
-TOKEN: FieldTable = fields_of_type(read_text_field, "token")
-PERMISSION: FieldTable = fields_of_type(read_text_field, "name")
-ROLE: FieldTable = (FieldSpec("name", read_text_field), FieldSpec("permissions", ListOf(ObjectOf(PERMISSION))))
-GROUP: FieldTable = (
-    *fields_of_type(read_text_field, "id", "description"),
-    FieldSpec("roles", ListOf(ObjectOf(ROLE))),
-    FieldSpec("defaultAccess", MapOf(texts)),
-    FieldSpec("contactInformation", MapOf(read_text_field)),
-)
-USER: FieldTable = (
-    *fields_of_type(read_text_field, "id", "name", "uuid", "encryptedIdDisplayValue"),
-    FieldSpec("roles", ListOf(ObjectOf(ROLE))),
-    FieldSpec("groups", ListOf(ObjectOf(GROUP))),
-    *fields_of_type(read_boolean, "applicationUser", "encryptedId"),
-    FieldSpec("contactInformation", MapOf(read_text_field)),
-)
-APPLICATION: FieldTable = (
-    *fields_of_type(read_text_field, "id", "name", "createdBy", "updatedBy"),
-    *fields_of_type(IntegerOf(64), "createTime", "updateTime"),
-)
-NEW_APPLICATION: FieldTable = fields_of_type(read_text_field, "name")
-NEW_USER: FieldTable = (
-    FieldSpec("name", read_text_field),
-    *fields_of_type(texts, "roles", "groups"),
-    FieldSpec("contactInformation", MapOf(read_text_field)),
-)
-NEW_GROUP: FieldTable = (
-    FieldSpec("description", read_text_field),
-    FieldSpec("roles", texts),
-    FieldSpec("defaultAccess", MapOf(texts)),
-)
-NEW_ROLE: FieldTable = (FieldSpec("name", read_text_field), FieldSpec("permissions", texts))
-ACCESS_KEY: FieldTable = (*fields_of_type(read_text_field, "id", "status"), FieldSpec("createdAt", IntegerOf(64)))
-CREATED_KEY: FieldTable = fields_of_type(read_text_field, "id", "secret")
-REFERENCE: FieldTable = fields_of_type(read_text_field, "type", "id")
-AUTHORIZATION: FieldTable = (
-    FieldSpec("subject", ObjectOf(REFERENCE)),
-    FieldSpec("target", ObjectOf(REFERENCE)),
-    FieldSpec("access", texts),
-)
-GRANT: FieldTable = (FieldSpec("target", ObjectOf(REFERENCE)), FieldSpec("access", texts))
-GRANTED: FieldTable = (FieldSpec("grantedAccess", ListOf(ObjectOf(GRANT))),)

@@ -1,7 +1,4 @@
-"""Views of groups and their members.
-
-Views of users and their permissions.
-"""
+"""Users and groups: their members and their permissions."""
 
 from django.contrib.auth.models import User
 from django.http import HttpResponse
@@ -12,14 +9,11 @@ from ...web.api.operations import EMPTY_REPLY, ApiOperation, ArrayOf, EmptyOk, J
 from ...web.api.permissions import ADMINISTRATORS_ONLY, can_view_users
 from ...web.api.view import ConductorRequest, ConductorView
 from ..commands import users
-from ..commands import users as user_groups
-from ..commands.users import find_group, find_user
-from ..commands.users import list_groups as all_groups
+from ..commands.users import find_group, find_user, list_groups
 from ..models import Grant
 from ..permissions import ACCESSES, effective_groups, read_permission_set
 from ..tokens import APPLICATION_USER_PREFIX
 from . import serializers
-from . import serializers as wire
 
 
 class Users(ConductorView):
@@ -35,7 +29,7 @@ class Users(ConductorView):
         rows = User.objects.order_by("username")
         if not request.query.flag("apps", False):
             rows = rows.exclude(username__startswith=APPLICATION_USER_PREFIX)
-        return Json([wire.user_document(row) for row in wire.prefetch_groups(rows)])
+        return Json([serializers.user_document(row) for row in serializers.prefetch_groups(rows)])
 
 
 class UserOne(ConductorView):
@@ -55,10 +49,10 @@ class UserOne(ConductorView):
     def put(self, request: ConductorRequest, id: str) -> HttpResponse:
         document = request_body.read_object(request)
         settings = users.UserSettings(
-            name=wire.read_text(document, "name", max_length=150),
-            roles=wire.read_texts(document, "roles"),
-            groups=wire.read_texts(document, "groups"),
-            contact=wire.read_text_map(document, "contactInformation"),
+            name=serializers.read_text(document, "name", max_length=150),
+            roles=serializers.read_texts(document, "roles"),
+            groups=serializers.read_texts(document, "groups"),
+            contact=serializers.read_text_map(document, "contactInformation"),
         )
         return Json(user_response(users.upsert_user(id, settings, request.actor.name)))
 
@@ -77,7 +71,7 @@ class UserPermissions(ConductorView):
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
         user = find_user(id)
         grants = Grant.objects.filter(user=user) | Grant.objects.filter(group__in=dict(effective_groups(user.pk)))
-        return Json(wire.granted_access_document(grants.values_list("target_type", "target_id", "access")))
+        return Json(serializers.granted_access_document(grants.values_list("target_type", "target_id", "access")))
 
 
 class PermissionCheck(ConductorView):
@@ -94,14 +88,14 @@ class PermissionCheck(ConductorView):
 
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
         target = {name: request.query.required(name) for name in ("type", "id")}
-        kind, name = wire.read_target(target)
+        kind, name = serializers.read_target(target)
         permissions = read_permission_set(find_user(id).pk)
         return Json({access: permissions.allows(access, kind, name) for access in ACCESSES})
 
 
 def user_response(user: User) -> dict:
     """Return the document of a user, read again from the database."""
-    return wire.user_document(wire.prefetch_groups(User.objects.filter(pk=user.pk)).get())
+    return serializers.user_document(serializers.prefetch_groups(User.objects.filter(pk=user.pk)).get())
 
 
 class Groups(ConductorView):
@@ -112,7 +106,9 @@ class Groups(ConductorView):
     }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        return Json([wire.group_document(row) for row in all_groups().select_related("profile").order_by("name")])
+        return Json(
+            [serializers.group_document(row) for row in list_groups().select_related("profile").order_by("name")]
+        )
 
 
 class GroupOne(ConductorView):
@@ -130,21 +126,21 @@ class GroupOne(ConductorView):
     }
 
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
-        return Json(wire.group_document(find_group(id)))
+        return Json(serializers.group_document(find_group(id)))
 
     def put(self, request: ConductorRequest, id: str) -> HttpResponse:
         document = request_body.read_object(request)
-        settings = user_groups.GroupSettings(
-            description=wire.read_text(document, "description", max_length=10_000, default=""),
-            roles=wire.read_texts(document, "roles"),
-            default_access=wire.read_default_access(document),
-            contact=wire.read_text_map(document, "contactInformation"),
+        settings = users.GroupSettings(
+            description=serializers.read_text(document, "description", max_length=10_000, default=""),
+            roles=serializers.read_texts(document, "roles"),
+            default_access=serializers.read_default_access(document),
+            contact=serializers.read_text_map(document, "contactInformation"),
         )
-        user_groups.upsert_group(id, settings, request.actor.name)
-        return Json(wire.group_document(find_group(id)))
+        users.upsert_group(id, settings, request.actor.name)
+        return Json(serializers.group_document(find_group(id)))
 
     def delete(self, request: ConductorRequest, id: str) -> HttpResponse:
-        user_groups.delete_group(id, request.actor.name)
+        users.delete_group(id, request.actor.name)
         return EmptyOk()
 
 
@@ -157,7 +153,7 @@ class GroupPermissions(ConductorView):
 
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
         grants = Grant.objects.filter(group=find_group(id))
-        return Json(wire.granted_access_document(grants.values_list("target_type", "target_id", "access")))
+        return Json(serializers.granted_access_document(grants.values_list("target_type", "target_id", "access")))
 
 
 class GroupUsers(ConductorView):
@@ -170,15 +166,15 @@ class GroupUsers(ConductorView):
     }
 
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
-        members = wire.prefetch_groups(User.objects.filter(groups=find_group(id)).order_by("username"))
-        return Json([wire.user_document(row) for row in members])
+        members = serializers.prefetch_groups(User.objects.filter(groups=find_group(id)).order_by("username"))
+        return Json([serializers.user_document(row) for row in members])
 
     def post(self, request: ConductorRequest, id: str) -> HttpResponse:
-        user_groups.add_users(id, wire.read_text_list(request_body.read_json(request), "users"), request.actor.name)
+        users.add_users(id, serializers.read_text_list(request_body.read_json(request), "users"), request.actor.name)
         return EmptyOk()
 
     def delete(self, request: ConductorRequest, id: str) -> HttpResponse:
-        user_groups.remove_users(id, wire.read_text_list(request_body.read_json(request), "users"), request.actor.name)
+        users.remove_users(id, serializers.read_text_list(request_body.read_json(request), "users"), request.actor.name)
         return EmptyOk()
 
 
@@ -191,9 +187,9 @@ class GroupUser(ConductorView):
     }
 
     def post(self, request: ConductorRequest, id: str, user_id: str) -> HttpResponse:
-        user_groups.add_users(id, [user_id], request.actor.name)
+        users.add_users(id, [user_id], request.actor.name)
         return EmptyOk()
 
     def delete(self, request: ConductorRequest, id: str, user_id: str) -> HttpResponse:
-        user_groups.remove_users(id, [user_id], request.actor.name)
+        users.remove_users(id, [user_id], request.actor.name)
         return EmptyOk()

@@ -9,11 +9,11 @@ from django.db.models.signals import post_delete
 
 from ...core.errors import NotFound
 from ...utils import clock
-from .. import tokens as access_keys
 from ..audit import record_access_change
 from ..grants import require_group_permissions, require_user_permissions
 from ..models import AccessKey, Application, Grant, Tag
 from ..permissions import WEBHOOK, role_group
+from ..tokens import new_application, new_key
 
 KIND = "application"
 
@@ -37,7 +37,7 @@ def create_application(name: str, by: str, *roles: str) -> Application:
         NotFound: when one of the roles does not exist.
     """
     with transaction.atomic():
-        created = access_keys.new_application(name, by)
+        created = new_application(name, by)
         record_access_change(KIND, created.id, "create", by, name=name)
         for role in roles:
             add_role(created.id, role, by)
@@ -108,7 +108,7 @@ def create_key(id: str, by: str) -> tuple[str, str]:
         application = find_application(id)
         # The holder of the key acts as the application.
         require_user_permissions(application.user_id)
-        key_id, secret = access_keys.new_key(application)
+        key_id, secret = new_key(application)
         record_access_change(KIND, id, "create key", by, key=key_id)
     return key_id, secret
 

@@ -8,11 +8,7 @@ from django.db import transaction
 from ...core.errors import Conflict, Forbidden, Invalid, NotFound
 from ...db.fields import strip_nul
 from ...utils import clock
-from .. import audit
-from .. import secrets as environment_variables
-from .. import secrets as redaction
-from .. import secrets as secret_cache
-from .. import secrets as vault
+from .. import audit, secrets
 from ..models import Secret, Variable
 from ..permissions import SECRET, VARIABLE
 from ..tags import Tags, metadata_tags, mirror_tags, require_valid_tag
@@ -30,9 +26,9 @@ def put_secret(name: str, value: str, by: str, reason: str = "") -> None:
         Conflict: when the server's environment defines the secret.
     """
     check_name_and_value(name, value)
-    if redaction.is_environment_secret(name):
+    if secrets.is_environment_secret(name):
         raise Conflict(f"The secret {name} is defined in the server's environment and cannot be changed here.")
-    _save(Secret, name, by, reason, sealed=vault.encrypt(name, value))
+    _save(Secret, name, by, reason, sealed=secrets.encrypt(name, value))
 
 
 def put_variable(name: str, value: str, by: str, reason: str = "") -> None:
@@ -43,7 +39,7 @@ def put_variable(name: str, value: str, by: str, reason: str = "") -> None:
         Conflict: when the server's environment defines the variable.
     """
     check_name_and_value(name, value)
-    if name in environment_variables.process_variables():
+    if name in secrets.process_variables():
         raise Conflict(f"The variable {name} is defined in the server's environment and cannot be changed here.")
     _save(Variable, name, by, reason, value=strip_nul(value))
 
@@ -83,7 +79,7 @@ def delete_secret(name: str, by: str, reason: str = "") -> None:
     Raises:
         Conflict: when the server's environment defines the secret.
     """
-    if redaction.is_environment_secret(name):
+    if secrets.is_environment_secret(name):
         raise Conflict(f"The secret {name} is defined in the server's environment and cannot be deleted here.")
     _delete(Secret, name, by, reason)
 
@@ -94,7 +90,7 @@ def delete_variable(name: str, by: str, reason: str = "") -> None:
     Raises:
         Conflict: when the server's environment defines the variable.
     """
-    if name in environment_variables.process_variables():
+    if name in secrets.process_variables():
         raise Conflict(f"The variable {name} is defined in the server's environment and cannot be deleted here.")
     _delete(Variable, name, by, reason)
 
@@ -148,9 +144,9 @@ def read_secret(name: str, by: str) -> str:
         NotFound: when there is no such secret.
         Forbidden: when the server's environment defines the secret.
     """
-    if redaction.is_environment_secret(name):
+    if secrets.is_environment_secret(name):
         raise Forbidden(f"The secret {name} is defined in the server's environment. Only tasks can read it.")
-    found = secret_cache.cached_secrets([name]).get(name)
+    found = secrets.cached_secrets([name]).get(name)
     if found is None:
         raise NotFound(f"There is no secret named {name}.")
     with transaction.atomic():
@@ -160,30 +156,30 @@ def read_secret(name: str, by: str) -> str:
 
 def secret_exists(name: str) -> bool:
     """Return True if there is a secret of this name."""
-    return redaction.is_environment_secret(name) or Secret.objects.filter(pk=name).exists()
+    return secrets.is_environment_secret(name) or Secret.objects.filter(pk=name).exists()
 
 
 def secret_names() -> list[str]:
     """Return the names of all secrets."""
-    return sorted({*redaction.environment_secret_names(), *Secret.objects.values_list("name", flat=True)})
+    return sorted({*secrets.environment_secret_names(), *Secret.objects.values_list("name", flat=True)})
 
 
 def list_variables() -> dict[str, str]:
     """Return all variables that definitions can read, by name."""
-    environment_variables.clear_cache_environment_variables()
-    return dict(sorted(environment_variables.all_variables().items()))
+    secrets.clear_variable_cache()
+    return dict(sorted(secrets.all_variables().items()))
 
 
 def reencrypt_secrets(by: str) -> int:
     """Encrypt every secret with the newest key. Returns how many were encrypted with another one.
 
     Raises:
-        vault.DecryptionFailed: when a secret cannot be decrypted with any configured key.
+        DecryptionFailed: when a secret cannot be decrypted with any configured key.
     """
     count = 0
     for row in Secret.objects.order_by("name"):
-        if not vault.is_current(row.sealed):
-            again = vault.encrypt(row.name, vault.decrypt(row.name, row.sealed))
+        if not secrets.is_current(row.sealed):
+            again = secrets.encrypt(row.name, secrets.decrypt(row.name, row.sealed))
             # A secret that was replaced since uses the newest key already.
             count += Secret.objects.filter(pk=row.name, sealed=row.sealed).update(sealed=again)
     with transaction.atomic():
@@ -192,8 +188,8 @@ def reencrypt_secrets(by: str) -> int:
 
 
 def _clear_cache() -> None:
-    secret_cache.clear_cache()
-    environment_variables.clear_cache_environment_variables()
+    secrets.clear_secret_cache()
+    secrets.clear_variable_cache()
 
 
 def _record_change(model: type[Secret | Variable], name: str, action: str, by: str, reason: str = "") -> None:

@@ -1,15 +1,4 @@
-"""Commands on users, groups, roles and grants.
-
-Subjects of grants: users, groups and roles, found by the ids that clients use.
-
-Commands that grant and revoke accesses of a subject to a target.
-
-Commands on users. The id that clients use is Django's `username`.
-
-Commands on groups: their members, roles and default accesses.
-
-Commands on custom roles. Each role is a Django group with the role's permissions.
-"""
+"""Commands on users, groups, roles and grants. The id of a user that clients use is Django's `username`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,6 +19,11 @@ from ..permissions import ACCESSES, PERMISSION_BY_RIGHT, RIGHT_BY_NAME, SYSTEM_R
 from ..tokens import APPLICATION_USER_PREFIX
 
 USER, GROUP, ROLE = "USER", "GROUP", "ROLE"
+USER_KIND = "user"
+MAX_ID_LENGTH = 150
+GROUP_KIND = "group"
+ROLE_KIND = "role"
+MAX_NAME_LENGTH = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,10 +157,6 @@ def _filter_subject(subject: Subject) -> QuerySet[Grant]:
     return Grant.objects.filter(Q(user_id=subject.user_id), Q(group_id=subject.group_id))
 
 
-KIND = "user"
-MAX_ID_LENGTH = 150
-
-
 @dataclass(frozen=True, slots=True)
 class UserSettings:
     """Properties of a user that a client sets. None leaves a property unchanged."""
@@ -200,7 +190,11 @@ def upsert_user(id: str, facts: UserSettings, by: str) -> User:
         UserProfile.objects.update_or_create(user=user, defaults={"contact": facts.contact})
         audited: dict[str, Any] = {"name": facts.name, "roles": facts.roles, "groups": facts.groups}
         record_access_change(
-            KIND, id, "create" if is_new else "change", by, **{key: value for key, value in audited.items() if value}
+            USER_KIND,
+            id,
+            "create" if is_new else "change",
+            by,
+            **{key: value for key, value in audited.items() if value},
         )
     return user
 
@@ -250,10 +244,7 @@ def delete_user(id: str, by: str) -> None:
         if id.startswith(APPLICATION_USER_PREFIX):
             raise Conflict(f"{id} is the user of an application. Delete the application instead.")
         found.delete()
-        record_access_change(KIND, id, "delete", by)
-
-
-USER_GROUPS_KIND = "group"
+        record_access_change(USER_KIND, id, "delete", by)
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +280,7 @@ def upsert_group(id: str, settings: GroupSettings, by: str) -> Group:
             require_group_permissions(roles)
             facts.roles.set(roles)
         record_access_change(
-            USER_GROUPS_KIND,
+            GROUP_KIND,
             id,
             "create" if is_new else "change",
             by,
@@ -315,7 +306,7 @@ def delete_group(id: str, by: str) -> None:
     """
     with transaction.atomic():
         find_group(id).delete()
-        record_access_change(USER_GROUPS_KIND, id, "delete", by)
+        record_access_change(GROUP_KIND, id, "delete", by)
 
 
 def add_users(id: str, user_ids: Sequence[str], by: str) -> None:
@@ -328,7 +319,7 @@ def add_users(id: str, user_ids: Sequence[str], by: str) -> None:
         group = find_group(id)
         require_group_permissions([group])
         group.user_set.add(*(find_user(each) for each in user_ids))
-        record_access_change(USER_GROUPS_KIND, id, "add users", by, users=list(user_ids))
+        record_access_change(GROUP_KIND, id, "add users", by, users=list(user_ids))
 
 
 def remove_users(id: str, user_ids: Sequence[str], by: str) -> None:
@@ -339,11 +330,7 @@ def remove_users(id: str, user_ids: Sequence[str], by: str) -> None:
     """
     with transaction.atomic():
         find_group(id).user_set.remove(*(find_user(each) for each in user_ids))
-        record_access_change(USER_GROUPS_KIND, id, "remove users", by, users=list(user_ids))
-
-
-ROLES_KIND = "role"
-MAX_NAME_LENGTH = 100
+        record_access_change(GROUP_KIND, id, "remove users", by, users=list(user_ids))
 
 
 def create_role(name: str, permissions: Sequence[str], by: str, reason: str = "") -> None:
@@ -363,7 +350,7 @@ def create_role(name: str, permissions: Sequence[str], by: str, reason: str = ""
             group = Group.objects.create(name=f"Role {name}")
             GroupProfile.objects.create(group=group, role=name)
             group.permissions.set(wanted)
-            record_access_change(ROLES_KIND, name, "create", by, reason, permissions=sorted(permissions))
+            record_access_change(ROLE_KIND, name, "create", by, reason, permissions=sorted(permissions))
     except IntegrityError:
         raise Conflict(f"The role {name} already exists.") from None
 
@@ -393,7 +380,7 @@ def update_role(name: str, permissions: Sequence[str], by: str, reason: str = ""
     require_rights(RIGHT_BY_NAME[each] for each in permissions)
     with transaction.atomic():
         _find_custom_role(name).permissions.set(wanted)
-        record_access_change(ROLES_KIND, name, "change", by, reason, permissions=sorted(permissions))
+        record_access_change(ROLE_KIND, name, "change", by, reason, permissions=sorted(permissions))
 
 
 def delete_role(name: str, by: str, reason: str = "") -> None:
@@ -405,7 +392,7 @@ def delete_role(name: str, by: str, reason: str = "") -> None:
     """
     with transaction.atomic():
         _find_custom_role(name).delete()
-        record_access_change(ROLES_KIND, name, "delete", by, reason)
+        record_access_change(ROLE_KIND, name, "delete", by, reason)
 
 
 def _find_custom_role(name: str) -> Group:

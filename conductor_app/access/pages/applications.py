@@ -1,15 +1,13 @@
-"""Applications and grants: edited on Django's forms, written by the engine.
+"""Applications, their access keys, and grants. The secret of a key is displayed once, when the key is created."""
 
-Access keys, with which applications request tokens. A secret is displayed once, when its key is created.
-"""
-
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin
 from django.contrib.admin.widgets import AutocompleteSelect
 from django.core.exceptions import PermissionDenied
-from django.db.models import ForeignKey, QuerySet
+from django.db.models import ForeignKey, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import reverse
@@ -21,8 +19,7 @@ from django.utils.translation import gettext_lazy
 from ...core.errors import RequestRefused
 from ...web.badges import relative_time
 from ...web.pages import ReadOnlyAdmin, show_refusal
-from ..commands import applications
-from ..commands import users as grants
+from ..commands import applications, users
 from ..commands.users import Subject
 from ..models import AccessKey, Application, Grant
 from ..permissions import ACCESSES, ADMIN, GRANTABLE_TARGET_TYPES
@@ -125,7 +122,7 @@ class ApplicationAdmin(ReadOnlyAdmin):
 
     list_display = ("name", "id", "roles", "keys_in_use", "created")
     ordering = ("name", "id")
-    fields: Any = ("name",)
+    fields: ClassVar[Any] = ("name",)
     readonly_fields = ("id", "roles", "user_link", "created")
     search_fields = ("name", "id")
     search_help_text = gettext_lazy("Part of a name or id")
@@ -197,7 +194,7 @@ class GrantForm(forms.ModelForm):
 class SubjectSelect(AutocompleteSelect):
     """Field for a user or a group. Django's widget fails on a value that is not an id when the form is shown again."""
 
-    def optgroups(self, name: str, value: list[str], attr: Any = None) -> list[Any]:
+    def optgroups(self, name: str, value: Sequence[str], attr: Any = None) -> list[Any]:
         """Return the option of the selected id, if it is one."""
         return super().optgroups(name, [each for each in value if each.isdecimal() and len(each) < 19], attr)
 
@@ -213,7 +210,7 @@ class GrantAdmin(ReadOnlyAdmin):
     ordering = ("target_type", "target_id", "id")
     search_fields = ("target_id", "=user__username", "=group__name")
     search_help_text = gettext_lazy("Part of a name, or the exact name of a user or group")
-    fields: Any = ("user", "group", "target_type", "target_id", "access")
+    fields: ClassVar[Any] = ("user", "group", "target_type", "target_id", "access")
     autocomplete_fields = ("user", "group")
     actions = ("revoke_grants",)
 
@@ -230,14 +227,14 @@ class GrantAdmin(ReadOnlyAdmin):
     def save_model(self, request: HttpRequest, obj: Grant, form: forms.ModelForm, change: bool) -> None:
         subject = Subject(user_id=obj.user_id, group_id=obj.group_id)
         what = (obj.target_type, obj.target_id, [obj.access])
-        grants.grant(subject, *what, to=self.subject(obj), by=request.user.get_username())
-        rows = Grant.objects.filter(user_id=obj.user_id, group_id=obj.group_id, access=obj.access)
+        users.grant(subject, *what, to=self.subject(obj), by=request.user.get_username())
+        rows = Grant.objects.filter(Q(user_id=obj.user_id), Q(group_id=obj.group_id), access=obj.access)
         obj.pk = rows.get(target_type=obj.target_type, target_id=obj.target_id).pk
 
     def delete_model(self, request: HttpRequest, obj: Grant) -> None:
         subject = Subject(user_id=obj.user_id, group_id=obj.group_id)
         what = (obj.target_type, obj.target_id, [obj.access])
-        grants.revoke(subject, *what, to=self.subject(obj), by=request.user.get_username())
+        users.revoke(subject, *what, to=self.subject(obj), by=request.user.get_username())
 
     @admin.action(description=gettext_lazy("Revoke"), permissions=["delete"])
     def revoke_grants(self, request: HttpRequest, queryset: QuerySet[Grant]) -> None:

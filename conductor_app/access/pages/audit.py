@@ -1,7 +1,4 @@
-"""The audit log: who did what and why, and what it changed. Append-only.
-
-Types of objects in the audit log: their labels and their addresses.
-"""
+"""The audit log: who did what and why, and what it changed. Append-only."""
 
 import csv
 from collections.abc import Callable, Iterator
@@ -11,7 +8,7 @@ from django.contrib import admin, messages
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect, StreamingHttpResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -68,6 +65,9 @@ OBJECT_LABELS = {
     "server": gettext_lazy("Server"),
 }
 """All object types, in the order of the filter."""
+TIME_SPANS = {"hour": HOUR, "24h": DAY, "7d": 7 * DAY, "30d": 30 * DAY}
+EXPORT_FIELDS = ("at", "actor", "action", "object_type", "object_id", "reason", "facts", "request_id")
+BATCH, MAX_VALUE_LENGTH = 2_000, 120
 
 
 def _search_address(page: str) -> Callable[[str], str]:
@@ -127,11 +127,6 @@ def object_address(entry: AuditEntry) -> str:
     return build_address(entry.object_id) if build_address and entry.object_id else ""
 
 
-TIME_SPANS = {"hour": HOUR, "24h": DAY, "7d": 7 * DAY, "30d": 30 * DAY}
-EXPORT_FIELDS = ("at", "actor", "action", "object_type", "object_id", "reason", "facts", "request_id")
-BATCH, MAX_VALUE_LENGTH = 2_000, 120
-
-
 class ObjectFilter(admin.SimpleListFilter):
     """Filter by the type of the changed object."""
 
@@ -188,7 +183,7 @@ class AuditAdmin(ReadOnlyAdmin):
         export = path("export.<str:format>", self.admin_site.admin_view(self.export), name="audit_export")
         return [export, *super().get_urls()]
 
-    def export(self, request: HttpRequest, format: str) -> HttpResponse:
+    def export(self, request: HttpRequest, format: str) -> HttpResponseBase:
         """Download all entries that match the filter, newest first.
 
         Raises:

@@ -17,18 +17,17 @@ from ...payloads import commands
 from ...utils import clock
 from ...web.badges import format_count, format_size
 from ...web.pages import Page, require_permission, show_refusal
-from .. import quotas as quota_settings
-from .. import quotas as quota_use
+from .. import quotas
 from ..models import CallerQuota
 from ..quotas import QUOTA_FIELDS, RATES, Rate, caller_of_row
 
 PERMISSION = "conductor.change_callerquota"
 MIB = 1024 * 1024
 KINDS = (
-    (quota_settings.EVERY_CALLER, gettext_lazy("all callers")),
-    (quota_settings.APPLICATION, gettext_lazy("an application")),
-    (quota_settings.USER, gettext_lazy("a user")),
-    (quota_settings.CLIENT, gettext_lazy("a Taskcluster client")),
+    (quotas.EVERY_CALLER, gettext_lazy("all callers")),
+    (quotas.APPLICATION, gettext_lazy("an application")),
+    (quotas.USER, gettext_lazy("a user")),
+    (quotas.CLIENT, gettext_lazy("a Taskcluster client")),
 )
 
 
@@ -77,7 +76,7 @@ class QuotasPage(Page):
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
         rows = {caller_of_row(row): row for row in CallerQuota.objects.all()}
-        keys = list(dict.fromkeys(["", *rows, *quota_use.recent_callers()]))
+        keys = list(dict.fromkeys(["", *rows, *quotas.recent_callers()]))
         callers = list(_name_callers(keys))
         selected = next((each for each in callers if each.key == request.GET.get("edit")), None)
         return {
@@ -96,11 +95,11 @@ class QuotasPage(Page):
         reason = form_data.get("reason", "").strip()
         try:
             if form_data.get("do") == "remove":
-                quota_settings.delete_quotas(form_data.get("caller", ""), by, reason)
+                quotas.delete_quotas(form_data.get("caller", ""), by, reason)
                 messages.success(request, _("Quotas removed. They take effect within one second."))
             else:
                 kind, name = form_data.get("kind", ""), form_data.get("name", "")
-                quota_settings.save_quotas(kind, name, _parse_values(form_data), by, reason)
+                quotas.save_quotas(kind, name, _parse_values(form_data), by, reason)
                 messages.success(request, _("Quotas saved. They take effect within one second."))
         except RequestRefused as refused:
             show_refusal(request, refused)
@@ -114,21 +113,21 @@ def _name_callers(keys: Sequence[str]) -> Iterator[QuotaCaller]:
     for key in keys:
         kind, _separator, id = key.partition(" ")
         if not key:
-            yield QuotaCaller(key, quota_settings.EVERY_CALLER, "", _("all others"))
+            yield QuotaCaller(key, quotas.EVERY_CALLER, "", _("all others"))
         elif kind == "client":
-            yield QuotaCaller(key, quota_settings.CLIENT, id, id)
+            yield QuotaCaller(key, quotas.CLIENT, id, id)
         elif user := users.get(int(id)):
             application = getattr(user, "application", None)
             if application:
-                yield QuotaCaller(key, quota_settings.APPLICATION, application.pk, application.name, user.pk)
+                yield QuotaCaller(key, quotas.APPLICATION, application.pk, application.name, user.pk)
             else:
-                yield QuotaCaller(key, quota_settings.USER, user.get_username(), user.get_username(), user.pk)
+                yield QuotaCaller(key, quotas.USER, user.get_username(), user.get_username(), user.pk)
 
 
 def _build_lines(callers: Sequence[QuotaCaller], rows: dict[str, CallerQuota]) -> list[dict[str, Any]]:
     keys, user_ids = [each.key for each in callers], [each.user_id for each in callers if each.user_id]
-    open_runs, stored = quota_use.open_runs_by_user(user_ids), commands.stored_bytes_by_caller(keys)
-    rates, now = quota_use.rate_use(keys), clock.now()
+    open_runs, stored = quotas.open_runs_by_user(user_ids), commands.stored_bytes_by_caller(keys)
+    rates, now = quotas.rate_use(keys), clock.now()
     lines = []
     for caller in callers:
         # The page reads the table, not this process's cache.
@@ -150,7 +149,7 @@ def _limits(row: CallerQuota | None, default: CallerQuota | None) -> dict[str, f
     return {field: (getattr(default, field, None) or 0) if value is None else value for field, value in own.items()}
 
 
-def _used_of_rate(bucket: quota_use.RateUse | None, limit: float, rate: Rate, now: int) -> float | None:
+def _used_of_rate(bucket: quotas.RateUse | None, limit: float, rate: Rate, now: int) -> float | None:
     """Return how many tokens are missing in the bucket of a rate: about the requests of its last period."""
     if bucket is None or not limit:
         return None

@@ -18,7 +18,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from ...core.errors import RequestRefused
 from ...web.badges import relative_time
 from ...web.pages import ReadOnlyAdmin
-from ..commands import secrets as secrets_and_variables
+from ..commands import secrets
 from ..models import Secret, Variable
 
 
@@ -131,7 +131,7 @@ class NamedValueAdmin(ReadOnlyAdmin):
             raise PermissionDenied
         context = {**self.admin_site.each_context(request), "title": row.name, "opts": self.opts, "row": row}
         may = {verb: request.user.has_perm(f"conductor.{verb}_{self.opts.model_name}") for verb in ("add", "delete")}
-        facts = [(_("created"), self.created(row)), (_("updated"), self.updated(row))]
+        facts: list[tuple[str, str]] = [(_("created"), self.created(row)), (_("updated"), self.updated(row))]
         tags = ", ".join(f"{tag['key']}:{tag['value']}" for tag in row.tags)
         facts += [(_("updated by"), row.updated_by), (_("tags"), tags)]
         delete_url = reverse(f"admin:{self.opts.model_name}_delete", args=[row.name])
@@ -157,10 +157,7 @@ class SecretAdmin(NamedValueAdmin):
 
     list_display = ("name", "created", "updated", "updated_by")
     form_class, add_title = SecretForm, gettext_lazy("Add secret")
-    save_value, delete_value = (
-        staticmethod(secrets_and_variables.put_secret),
-        staticmethod(secrets_and_variables.delete_secret),
-    )
+    save_value, delete_value = staticmethod(secrets.put_secret), staticmethod(secrets.delete_secret)
 
     def get_queryset(self, request: HttpRequest):
         return super().get_queryset(request).defer("sealed")
@@ -171,7 +168,4 @@ class VariableAdmin(NamedValueAdmin):
 
     list_display = ("name", "value", "updated", "updated_by")
     form_class, add_title = VariableForm, gettext_lazy("Add variable")
-    save_value, delete_value = (
-        staticmethod(secrets_and_variables.put_variable),
-        staticmethod(secrets_and_variables.delete_variable),
-    )
+    save_value, delete_value = staticmethod(secrets.put_variable), staticmethod(secrets.delete_variable)

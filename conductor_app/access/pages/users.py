@@ -29,31 +29,6 @@ from ..permissions import (
 )
 from ..sign_in.pages import SignInFieldsMixin
 
-
-class AuditedAdmin:
-    """Mixin that records Django's own log of changes in the audit log."""
-
-    object_type = ""
-
-    def log_addition(self, request: HttpRequest, obj: Model, message: Any) -> Any:
-        self._record_change(request, obj, "create", message)
-        return super().log_addition(request, obj, message)  # type: ignore[misc]
-
-    def log_change(self, request: HttpRequest, obj: Model, message: Any) -> Any:
-        self._record_change(request, obj, "change", message)
-        return super().log_change(request, obj, message)  # type: ignore[misc]
-
-    def log_deletions(self, request: HttpRequest, queryset: QuerySet) -> Any:
-        for obj in queryset:
-            self._record_change(request, obj, "delete", [])
-        return super().log_deletions(request, queryset)  # type: ignore[misc]
-
-    def _record_change(self, request: HttpRequest, obj: Model, action: str, message: Any) -> None:
-        fields = [name for part in message if isinstance(part, dict) for each in part.values()
-                  for name in each.get("fields", ())]  # fmt: skip
-        record_access_change(self.object_type, str(obj), action, request.user.get_username(), fields=fields)
-
-
 ACTION_LABELS = {
     "view": gettext_lazy("View"),
     "add": gettext_lazy("Create"),
@@ -80,6 +55,30 @@ SUBJECT_LABELS = {
     "webhook": gettext_lazy("Webhooks"),
 }
 """Labels of permissions on things without a list in the sidebar: a page there, a part of pages, or no table."""
+
+
+class AuditedAdmin:
+    """Mixin that records Django's own log of changes in the audit log."""
+
+    object_type = ""
+
+    def log_addition(self, request: HttpRequest, obj: Model, message: Any) -> Any:
+        self._record_change(request, obj, "create", message)
+        return super().log_addition(request, obj, message)  # type: ignore[misc]
+
+    def log_change(self, request: HttpRequest, obj: Model, message: Any) -> Any:
+        self._record_change(request, obj, "change", message)
+        return super().log_change(request, obj, message)  # type: ignore[misc]
+
+    def log_deletions(self, request: HttpRequest, queryset: QuerySet) -> Any:
+        for obj in queryset:
+            self._record_change(request, obj, "delete", [])
+        return super().log_deletions(request, queryset)  # type: ignore[misc]
+
+    def _record_change(self, request: HttpRequest, obj: Model, action: str, message: Any) -> None:
+        fields = [name for part in message if isinstance(part, dict) for each in part.values()
+                  for name in each.get("fields", ())]  # fmt: skip
+        record_access_change(self.object_type, str(obj), action, request.user.get_username(), fields=fields)
 
 
 class PermissionCheckboxes(CheckboxSelectMultiple):
@@ -127,7 +126,7 @@ class CheckboxAdmin:
     """Mixin that selects groups and permissions by checkboxes, which keyboards and screen readers can reach."""
 
     admin_site: Any
-    filter_horizontal = ()
+    filter_horizontal: Any = ()
     permission_field = ""
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest | None = None, **kwargs: Any) -> Any:
@@ -175,7 +174,7 @@ class AuditedUserAdmin(AuditedAdmin, CheckboxAdmin, SignInFieldsMixin, UserAdmin
     search_help_text = gettext_lazy("Part of a name or email address")
     readonly_fields = ("last_seen", "joined", "sign_in")
     fieldsets = (
-        *UserAdmin.fieldsets[:-1],
+        *(UserAdmin.fieldsets or ())[:-1],
         (gettext_lazy("Sign-in"), {"fields": ("sign_in", "last_seen", "joined")}),
     )
 
@@ -195,7 +194,7 @@ class AuditedUserAdmin(AuditedAdmin, CheckboxAdmin, SignInFieldsMixin, UserAdmin
 
     @display(description=gettext_lazy("last login"))
     def last_seen(self, row: User) -> SafeString:
-        return relative_time(row.last_login and round(row.last_login.timestamp() * 1000))
+        return relative_time(round(row.last_login.timestamp() * 1000) if row.last_login else None)
 
     @display(description=gettext_lazy("date joined"))
     def joined(self, row: User) -> SafeString:

@@ -1,8 +1,7 @@
-"""Commands at sign-in: audit entries, and the users of an OpenID Connect provider.
+"""Commands at sign-in: second factors, audit entries, and the users of an OpenID Connect provider.
 
-Commands on second factors: codes of an authenticator app (RFC 6238), and recovery codes.
-
-Keys are encrypted like secrets. A code is accepted once, from 30 s before its interval to 30 s after it.
+A second factor is a code of an authenticator app (RFC 6238) or a recovery code. Keys are encrypted like secrets. A code
+is accepted once, from 30 s before its interval to 30 s after it.
 """
 
 import logging
@@ -23,17 +22,20 @@ from ...core.errors import Forbidden
 from ...db.fields import strip_nul
 from ...settings import conf
 from ...utils import clock
-from .. import secrets as vault
 from ..audit import record_access_change
-from ..commands.users import KIND, MAX_ID_LENGTH
+from ..commands.users import MAX_ID_LENGTH, USER_KIND
 from ..models import ExternalIdentity, RecoveryCode, SecondFactor
 from ..permissions import role_group
+from ..secrets import decrypt, encrypt, is_current
 from ..tokens import APPLICATION_USER_PREFIX
 
 INTERVAL_SECONDS = 30
 RECOVERY_CODES = 10
 RECOVERY_ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
 """Characters that are not confused with each other."""
+UNKNOWN_USER = "(unknown user)"
+ANY_GROUP = "*"
+logger = logging.getLogger(__name__)
 
 
 def has_second_factor(user: User) -> bool:
@@ -43,12 +45,12 @@ def has_second_factor(user: User) -> bool:
 
 def new_sealed_key(user: User) -> str:
     """Return a new key for an authenticator app, encrypted for the user."""
-    return vault.encrypt(_seal_name(user.pk), pyotp.random_base32())
+    return encrypt(_seal_name(user.pk), pyotp.random_base32())
 
 
 def unseal_key(user: User, sealed_key: str) -> str:
     """Return the key in the form in which a user enters it into an app."""
-    return vault.decrypt(_seal_name(user.pk), sealed_key)
+    return decrypt(_seal_name(user.pk), sealed_key)
 
 
 def turn_on(user: User, sealed_key: str, code: str) -> list[str] | None:
@@ -62,7 +64,7 @@ def turn_on(user: User, sealed_key: str, code: str) -> list[str] | None:
             return None
         factor.save()
         codes = _replace_recovery_codes(user)
-        record_access_change(KIND, user.get_username(), "set up second factor", user.get_username())
+        record_access_change(USER_KIND, user.get_username(), "set up second factor", user.get_username())
     return codes
 
 
@@ -79,7 +81,7 @@ def verify_code(user: User, code: str) -> bool:
         is_used, _ = RecoveryCode.objects.filter(user=user, code_hash=_hash(code)).delete()
         if is_used:
             left = RecoveryCode.objects.filter(user=user).count()
-            record_access_change(KIND, user.get_username(), "use recovery code", user.get_username(), left=left)
+            record_access_change(USER_KIND, user.get_username(), "use recovery code", user.get_username(), left=left)
         return bool(is_used)
 
 
@@ -89,19 +91,19 @@ def remove_second_factor(user: User, by: str) -> None:
         RecoveryCode.objects.filter(user=user).delete()
         count, _ = SecondFactor.objects.filter(user=user).delete()
         if count:
-            record_access_change(KIND, user.get_username(), "remove second factor", by)
+            record_access_change(USER_KIND, user.get_username(), "remove second factor", by)
 
 
 def reencrypt_second_factors() -> int:
     """Encrypt every key with the newest key of the server. Returns how many were encrypted with another one.
 
     Raises:
-        vault.DecryptionFailed: when a key cannot be decrypted.
+        DecryptionFailed: when a key cannot be decrypted.
     """
     count = 0
     for factor in SecondFactor.objects.order_by("pk"):
-        if not vault.is_current(factor.sealed_key):
-            again = vault.encrypt(_seal_name(factor.user_id), _key(factor))
+        if not is_current(factor.sealed_key):
+            again = encrypt(_seal_name(factor.user_id), _key(factor))
             count += SecondFactor.objects.filter(pk=factor.pk, sealed_key=factor.sealed_key).update(sealed_key=again)
     return count
 
@@ -140,13 +142,7 @@ def _seal_name(user_id: int) -> str:
 
 
 def _key(factor: SecondFactor) -> str:
-    return vault.decrypt(_seal_name(factor.user_id), factor.sealed_key)
-
-
-UNKNOWN_USER = "(unknown user)"
-ANY_GROUP = "*"
-
-logger = logging.getLogger(__name__)
+    return decrypt(_seal_name(factor.user_id), factor.sealed_key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +165,9 @@ def record_sign_in(username: str, action: str, address: str, reason: str = "", b
     is_known = get_user_model().objects.filter(username=username).exists()
     name = username if is_known else UNKNOWN_USER
     with transaction.atomic():
-        record_access_change(KIND, name, action, by or name, reason=reason, **({"address": address} if address else {}))
+        record_access_change(
+            USER_KIND, name, action, by or name, reason=reason, **({"address": address} if address else {})
+        )
     logger.info("%s: %s from %s%s", name, action, address or "an unknown address", f" ({reason})" if reason else "")
 
 
@@ -209,7 +207,9 @@ def _update_external_user(user: User, external: ExternalUser) -> None:
                 "added": sorted(str(g) for g in wanted - before),
                 "removed": sorted(str(g) for g in before - wanted),
             }
-            record_access_change(KIND, user.get_username(), "update groups at sign-in", user.get_username(), **names)
+            record_access_change(
+                USER_KIND, user.get_username(), "update groups at sign-in", user.get_username(), **names
+            )
     if not is_permitted:
         raise Forbidden(f"{user.get_username()} belongs to no group that may sign in here.")
 
@@ -233,7 +233,7 @@ def find_or_create_external_user(issuer: str, subject: str, external: ExternalUs
             user = _prepare_user(external.username)
             ExternalIdentity.objects.create(user=user, issuer=issuer, subject=subject)
             record_access_change(
-                KIND, user.get_username(), "link identity", user.get_username(), issuer=issuer, subject=subject
+                USER_KIND, user.get_username(), "link identity", user.get_username(), issuer=issuer, subject=subject
             )
     _update_external_user(user, external)
     return user
@@ -247,7 +247,7 @@ def _prepare_user(username: str) -> User:
         user = get_user_model()(username=username)
         user.set_unusable_password()
         user.save()
-    elif user.has_usable_password() or user.external_identities.exists():
+    elif user.has_usable_password() or ExternalIdentity.objects.filter(user=user).exists():
         raise Forbidden(f"Another account of this server has the name {username}.")
     return user
 

@@ -1,9 +1,4 @@
-"""The sign-in pages: password, second factor, and the setup of a second factor.
-
-The page on which users set up or remove their second factor.
-
-The part of a user's page about sign-in: the second factor, linked identities, and locks.
-"""
+"""The pages of sign-in and of the second factor, and the part of a user's page about them."""
 
 from typing import Any, cast
 
@@ -30,6 +25,7 @@ from ...settings import conf
 from ...settings import table as conf_table
 from ...utils import clock
 from ...web.pages import Page
+from ..models import ExternalIdentity
 from ..tokens import EXPIRED, end_other_sessions, is_single_sign_on
 from .commands import (
     has_second_factor,
@@ -43,6 +39,9 @@ from .commands import (
 from .throttle import is_account_locked, is_locked_out, reset_failures, verifications, verify_code_of
 
 ISSUER, KEY = "Conductor", "second_factor_key"
+PENDING = "sign_in_pending"
+PENDING_MS = 5 * 60_000
+WAIT_SECONDS = 10.0
 
 
 class SecondFactorPage(Page):
@@ -117,11 +116,6 @@ def finish_setup(request: HttpRequest, user: User, code: str) -> list[str]:
     if codes:
         del request.session[KEY]
     return codes or []
-
-
-PENDING = "sign_in_pending"
-PENDING_MS = 5 * 60_000
-WAIT_SECONDS = 10.0
 
 
 class SignInView(LoginView):
@@ -293,7 +287,7 @@ class SignInFieldsMixin:
         context = {
             "user_name": user.get_username(),
             "has_second_factor": has_second_factor(user),
-            "identities": user.external_identities.all(),
+            "identities": ExternalIdentity.objects.filter(user=user),
             "is_locked": is_account_locked(user.get_username()),
         }
         return SafeString(render_to_string("ops/access/sign_in/user_fields.html", context))

@@ -1,7 +1,4 @@
-"""Limits of failed sign-ins: per account and address, per account, and per address (django-axes).
-
-Signal handlers that record sign-ins, failures and sign-outs in the audit log, and start sessions.
-"""
+"""Limits of failed sign-ins per account and address (django-axes), and audit entries of sign-ins and sign-outs."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -31,6 +28,10 @@ MAX_PARALLEL = 4
 verifications = BoundedSemaphore(MAX_PARALLEL)
 """Limits the passwords that a process verifies at the same time: each takes CPU time, and parallel guesses would all
 pass the check of earlier failures."""
+METHODS = {
+    "django.contrib.auth.backends.ModelBackend": "Password",
+    OPENID_BACKEND: "OpenID Connect",
+}
 
 
 class SignInThrottle(AxesDatabaseHandler):
@@ -110,12 +111,6 @@ def reset_failures(username: str) -> int:
     """Unlock an account for all addresses. Returns the number of removed counters."""
     count: int = AccessAttempt.objects.filter(username=username).delete()[0]
     return count
-
-
-METHODS = {
-    "django.contrib.auth.backends.ModelBackend": "Password",
-    OPENID_BACKEND: "OpenID Connect",
-}
 
 
 def connect_sign_in_signals() -> None:
