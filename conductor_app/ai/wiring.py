@@ -17,7 +17,7 @@ from ..core.step_types.ai import (
     LlmStoreEmbeddings,
     LlmTextComplete,
 )
-from ..definitions.lint_context import ModelNames, register_model_names
+from ..definitions.validation import ModelNames, register_model_names
 from ..runs.store.due import on_delete_run
 from ..settings import conf
 from ..system_tasks.registry import BuiltInWorker, register_workers

@@ -16,9 +16,9 @@ from ..core.validation.lint import lint_definition
 from ..runs.models import Run
 from ..tasks.models import Poller
 from ..utils.formatting import DAY
-from .lint_context import definition_context, named_workflows
 from .models import TaskDefinition, WorkflowDefinition
 from .policies import policy_of, time_limits
+from .validation import definition_context, named_workflows
 
 SAMPLE = 1_000
 """Newest runs of a workflow that the health of its versions is computed from."""

@@ -6,7 +6,7 @@ from conductor_app.ai.commands.integrations import save_integration, save_model
 from conductor_app.ai.commands.prompts import save_prompt
 from conductor_app.core.validation.findings import LintContext
 from conductor_app.core.validation.lint import lint_definition
-from conductor_app.definitions.lint_context import definition_context
+from conductor_app.definitions.validation import definition_context
 from tests.step_documents import simple
 
 pytestmark = pytest.mark.django_db

@@ -3,8 +3,8 @@
 import pytest
 
 from conductor_app.core.validation.lint import lint_definition
-from conductor_app.definitions.lint_context import definition_context
 from conductor_app.definitions.models import WorkflowDefinition
+from conductor_app.definitions.validation import definition_context
 from tests.stored_scenarios import claim_and_report, claim_next, define_task, define_workflow, start_run_of, step
 
 

@@ -42,7 +42,6 @@ from ..editor.pages import (
     require_same_name,
 )
 from ..editor.step_catalog import NEW_WORKFLOW
-from ..lint_context import definition_context
 from ..models import SaveRequirement, SimulationCase, WorkflowDefinition
 from ..queries import (
     SAMPLE,
@@ -57,6 +56,7 @@ from ..simulation.commands import MAX_AT_ONCE, run_cases
 from ..simulation.pages import PERMISSIONS as TRIED_BY
 from ..simulation.pages import SimulatorPages
 from ..sources.pages import BundlePages
+from ..validation import definition_context
 from .versions import BreakpointPages, VersionPages
 
 _describe_model_use: process_state.Wiring[Callable[[str, int], str]] = process_state.wiring(lambda name, now: "")

@@ -11,8 +11,8 @@ from ...core.step_types.forks import Join
 from ...core.step_types.sub_workflows import SubWorkflow
 from ...runs.models import Attempt
 from ..diagram.marks import StepMark, StepMarks
-from ..lint_context import MAX_EXAMPLE_SIZE, newest_run_ids
 from ..models import WorkflowDefinition
+from ..validation import MAX_EXAMPLE_SIZE, newest_run_ids
 
 LIMIT = 400
 MAX_DEPTH = 3

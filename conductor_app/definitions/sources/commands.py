@@ -26,8 +26,8 @@ from ...human_tasks.models import FormTemplate
 from ...utils import clock
 from .. import commands as definition_commands
 from .. import validation
-from ..lint_context import named_workflows
 from ..models import NEWEST, AppliedDefinition, TaskDefinition, WorkflowDefinition
+from ..validation import named_workflows
 from .kinds import DefinitionKind, StoredDefinition, load_stored
 from .operator_kinds import source_kinds
 from .plan import Action, SourceItem, SourcePlan, find_edits, may_read
