@@ -150,15 +150,14 @@ def _new_groups(since: int, now: int) -> list[NewFailureGroup]:
     rows = FailureGroup.objects.not_merged().filter(last_at__gt=since, first_at__gt=since, first_at__lte=now)
     found = [
         NewFailureGroup(
-            row.pk, f"{row.definition} › {row.ref}" if row.ref else row.definition, _message(row), row.count
+            row.pk,
+            f"{row.definition} › {row.ref}" if row.ref else row.definition,
+            informative_line(row.sample or row.message)[:200],
+            row.count,
         )
         for row in rows.order_by("-last_at")[:MAX_GROUPS]
     ]
     return sorted(found, key=lambda group: -group.count)
-
-
-def _message(row: FailureGroup) -> str:
-    return informative_line(row.sample or row.message)[:200]
 
 
 def digest_subject(digest: Digest) -> str:

@@ -129,13 +129,13 @@ def _save_workflow_row(document: Document, by: str, overwrite: bool, reason: str
     row.concurrent_limit = int(config.get("concurrentExecLimit") or 0)
     row.owner_email = str(document.get("ownerEmail") or "")[:255]
     row.updated_at, row.updated_by, row.revision = (now if found else 0), by, row.revision + 1
-    _try_save_workflow(row, f"Workflow with {name}.{version} already exists!")
+    _try_to_save(row, f"Workflow with {name}.{version} already exists!")
     record_definition_change(
         "workflow_definition", f"{name}:{version}", "overwrite" if found else "create", by, reason, now
     )
 
 
-def _try_save_workflow(row: Any, taken: str) -> None:
+def _try_to_save(row: Any, taken: str) -> None:
     try:
         with transaction.atomic():
             row.save()
@@ -226,7 +226,7 @@ def _save_task_row(document: Document, by: str, must_exist: bool, overwrite: boo
     row.rate_seconds = int(document.get("rateLimitFrequencyInSeconds") or 1)
     row.owner_email = str(document.get("ownerEmail") or "")[:255]
     row.updated_at, row.updated_by, row.revision = (now if found else 0), by, row.revision + 1
-    _try_save_workflow(row, f"The task definition {name} already exists.")
+    _try_to_save(row, f"The task definition {name} already exists.")
     record_definition_change("task_definition", name, "overwrite" if found else "create", by, reason, now)
 
 

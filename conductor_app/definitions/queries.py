@@ -103,7 +103,7 @@ def _health_by_name(names: Iterable[str], now: int) -> tuple[dict[str, VersionHe
     by_name: dict[str, list[tuple[str, int | None]]] = {}
     for name, status, started_at, ended in rows[:MAX_RUNS]:
         by_name.setdefault(name, []).append((status, None if ended is None else ended - started_at))
-    return {name: health_of_runs(runs) for name, runs in by_name.items()}, len(rows) > MAX_RUNS
+    return {name: _health_of_runs(runs) for name, runs in by_name.items()}, len(rows) > MAX_RUNS
 
 
 def _count_callers(names: set[str]) -> dict[str, int]:
@@ -187,16 +187,18 @@ def _find_task_flags(row: TaskDefinition, users: int, is_worked: bool, is_cut: b
 def version_history(name: str) -> list[VersionEntry]:
     """Return all versions of a workflow, newest first. Runs four queries."""
     rows = list(WorkflowDefinition.objects.filter(name=name).order_by("-version")[:MAX_VERSIONS])
-    notes, open_counts, health = _change_notes(name), open_runs(name), health_by_version(name)
-    return [_build_version_entry(row, notes, open_counts, health, place == 0) for place, row in enumerate(rows)]
-
-
-def _build_version_entry(row, notes, open_counts, health, is_newest: bool) -> VersionEntry:
-    author, reason = notes.get(f"{row.name}:{row.version}", (row.updated_by or row.created_by, ""))
-    at = row.updated_at or row.created_at
-    return VersionEntry(
-        row, author, reason, at, open_counts.get(row.version, 0), health.get(row.version, VersionHealth()), is_newest
-    )
+    notes, open_counts, health = _change_notes(name), open_runs(name), _health_by_version(name)
+    return [
+        VersionEntry(
+            row,
+            *notes.get(f"{name}:{row.version}", (row.updated_by or row.created_by, "")),
+            row.updated_at or row.created_at,
+            open_counts.get(row.version, 0),
+            health.get(row.version, VersionHealth()),
+            is_newest=place == 0,
+        )
+        for place, row in enumerate(rows)
+    ]
 
 
 def _change_notes(name: str) -> dict[str, tuple[str, str]]:
@@ -214,16 +216,16 @@ def open_runs(name: str) -> dict[int, int]:
     return dict(counts)
 
 
-def health_by_version(name: str) -> dict[int, VersionHealth]:
+def _health_by_version(name: str) -> dict[int, VersionHealth]:
     """Return the health of each version, from the newest runs."""
     rows = Run.objects.of_definition(name).order_by("-created_at")
     found: dict[int, list[tuple[str, int | None]]] = {}
     for version, status, started_at, ended in rows.values_list("version", "status", "created_at", "ended_at")[:SAMPLE]:
         found.setdefault(version, []).append((status, None if ended is None else ended - started_at))
-    return {version: health_of_runs(runs) for version, runs in found.items()}
+    return {version: _health_of_runs(runs) for version, runs in found.items()}
 
 
-def health_of_runs(runs: Iterable[tuple[str, int | None]]) -> VersionHealth:
+def _health_of_runs(runs: Iterable[tuple[str, int | None]]) -> VersionHealth:
     """Return the health from status and duration of each run. The duration of an open run is None."""
     runs = list(runs)
     ended = [(status, duration_ms) for status, duration_ms in runs if status in RUN.final and duration_ms is not None]

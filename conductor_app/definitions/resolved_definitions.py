@@ -16,7 +16,7 @@ from ..core.validation.checks import inline_errors, workflow_errors
 from ..db.fields import strip_nul
 from ..utils import process_state
 from .models import TaskDefinition, WorkflowDefinition
-from .schemas import fill_in_schemas, fill_in_schemas_of_all
+from .schemas import fill_in_schemas
 from .store import definitions_revision, parse_document, save_definition
 
 
@@ -125,7 +125,7 @@ def task_document(name: str) -> dict[str, Any] | None:
 def fill_in_references(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return a workflow document with its task definitions, schemas and child versions filled in."""
     rows = TaskDefinition.objects.filter(name__in=names_in(document)).values_list("name", "document")
-    found = fill_in_schemas_of_all(rows)
+    found = {name: fill_in_schemas(task) for name, task in rows}
     return {
         **fill_in_schemas(dict(document)),
         "tasks": [_fill_in_step(step, found) for step in document.get("tasks") or ()],

@@ -4,7 +4,7 @@ Remote references are refused, and error messages contain no values.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
 from typing import Any
@@ -185,7 +185,7 @@ def delete_schema(name: str, version: int | None, by: str, reason: str = "") -> 
         chosen = rows if version is None else rows.filter(version=version)
         versions = list(chosen.values_list("version", flat=True))
         if not versions:
-            raise NotFound(f"No such schema: {_parse_reference(name, version)}")
+            raise NotFound(f"No such schema: {_describe(name, version)}")
         chosen.delete()
         for each in versions:
             record_definition_change("schema", f"{name}:{each}", "delete", by, reason, clock.now())
@@ -200,11 +200,11 @@ def find_schema(name: str, version: int | None = None) -> SchemaDefinition:
     rows = SchemaDefinition.objects.filter(name=name)
     row = (rows.order_by("-version") if version is None else rows.filter(version=version)).first()
     if row is None:
-        raise NotFound(f"No such schema: {_parse_reference(name, version)}")
+        raise NotFound(f"No such schema: {_describe(name, version)}")
     return row
 
 
-def _parse_reference(name: str, version: int | None) -> str:
+def _describe(name: str, version: int | None) -> str:
     return name if version is None else f"{name}, version {version}"
 
 
@@ -228,8 +228,3 @@ def _fill_in_schema(schema: Document) -> Document:
     except (NotFound, TypeError, ValueError, OverflowError):
         # A missing schema is reported when a payload is checked.
         return schema
-
-
-def fill_in_schemas_of_all(definitions: Iterable[tuple[str, Document]]) -> dict[str, Document]:
-    """Fill the schemas into several definitions, and return them by name."""
-    return {name: fill_in_schemas(document) for name, document in definitions}

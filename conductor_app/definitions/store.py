@@ -25,7 +25,7 @@ def definitions_revision() -> int:
 
 @lru_cache(maxsize=1000)
 def load_definition(hash: str) -> Definition:
-    """Return the resolved definition with this hash."""
+    """Return the resolved definition with this hash. It never changes, so it is cached."""
     return parse_document(ResolvedDefinition.objects.get(pk=hash).document, hash)
 
 
@@ -66,15 +66,9 @@ def save_definition(document: dict[str, Any], now: int) -> Definition:
 def parsed_definition(hash: str) -> Definition | None:
     """Return the definition with this hash, or None if it is not stored."""
     try:
-        return _load_definition(hash)
+        return load_definition(hash)
     except ResolvedDefinition.DoesNotExist:
         return None
-
-
-@lru_cache(maxsize=200)
-def _load_definition(hash: str) -> Definition:
-    # A resolved definition never changes, so it can be cached.
-    return read_definition(ResolvedDefinition.objects.get(pk=hash).document, hash=hash)
 
 
 def step_after(hash: str, ref: str) -> str:

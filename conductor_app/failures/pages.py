@@ -177,7 +177,7 @@ class FailureGroupPage(ObjectPage):
             NotFound: when there is no such group.
         """
         require_permission(request, PERMISSION)
-        group = _find_group(url_kwargs["group_id"])
+        group, _parts = _find_group_and_parts(url_kwargs["group_id"])
         do = ACTIONS.get(request.POST.get("do", ""))
         try:
             if do is None:
@@ -272,10 +272,6 @@ ACTIONS: dict[str, Callable[[FailureGroup, Mapping[str, str], str], str]] = {
     "merge": _merge_groups,
     "split": _split_group,
 }
-
-
-def _find_group(group_id: int) -> FailureGroup:
-    return _find_group_and_parts(group_id)[0]
 
 
 def _find_group_and_parts(group_id: int) -> tuple[FailureGroup, list[FailureGroup]]:

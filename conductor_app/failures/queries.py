@@ -208,11 +208,6 @@ def runs_by_definition(names: Collection[str], now: int) -> dict[str, int]:
         return dict(cursor.fetchall())
 
 
-def failures_of(group: FailureGroup) -> QuerySet[Failure]:
-    """Return the failures of a group and of the groups merged into it."""
-    return Failure.objects.filter(merged_into([group.pk]))
-
-
 def group_of(attempt: Attempt) -> FailureGroup | None:
     """Return the failure group of a failed attempt, or None if it belongs to none yet."""
     if attempt.status not in FAILED_ENDS:
@@ -296,7 +291,7 @@ def failure_detail(group: FailureGroup, time_range: TimeRange, place: str = "") 
     `place`: path of the input value, such as `order.country`; empty for none.
     """
     hourly_counts = HourlyFailureCount.objects.filter(merged_into([group.pk])).order_by()
-    newest = list(failures_of(group).order_by("-at", "-pk")[:SEARCHED_ROWS])
+    newest = list(Failure.objects.filter(merged_into([group.pk])).order_by("-at", "-pk")[:SEARCHED_ROWS])
     affected = list(dict.fromkeys(failure.run_id for failure in newest if failure.run_id))
     labels = RunLabel.objects.filter(run__in=affected).order_by().values_list("name")
     by_label = labels.annotate(count=Count("pk")).order_by("-count", "name")

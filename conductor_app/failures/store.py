@@ -24,7 +24,7 @@ def write_failures(
     """Write the failures of this decision. A sweep groups them later."""
     previous = {task.attempt.id: task.attempt for task in before.tasks.values()}
     failed = [
-        _attempt_failure(attempt, task, after, now)
+        _failure_row(after, task.key.ref, attempt.id, attempt.reason, attempt.queue, attempt.worker, now)
         for id, (attempt, task) in touched.items()
         if attempt.status in FAILED_STATUSES
         and _is_new_failure(attempt, previous.get(id))
@@ -42,10 +42,6 @@ def _is_new_failure(attempt: Attempt, previous: Attempt | None) -> bool:
 def _is_consequence(attempt: Attempt, task: Task) -> bool:
     """Return True if the attempt failed because of an earlier failure, which is recorded itself."""
     return step_type_of(task.step.type).forwards_failures or bool(attempt.child_id)
-
-
-def _attempt_failure(attempt: Attempt, task: Task, after: Run, now: int) -> list[Any]:
-    return _failure_row(after, task.key.ref, attempt.id, attempt.reason, attempt.queue, attempt.worker, now)
 
 
 def _run_failure(before: Run, after: Run, now: int) -> Iterator[list[Any]]:

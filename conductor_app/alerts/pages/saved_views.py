@@ -128,7 +128,13 @@ class ViewPage(ObjectPage):
             "words": selection_text(view.selection),
             "list": list_address(view.selection),
             "operate": operate_address(view.selection),
-            "exports": [(format.upper(), export_address(view.selection, format)) for format in ("csv", "json")],
+            "exports": [
+                (
+                    format.upper(),
+                    reverse("admin:run_export", args=[format], query=selection_query(view.selection) or None),
+                )
+                for format in ("csv", "json")
+            ],
             "api": api_address(request, view.selection),
             **_choices_of_kinds(request),
             "zone": zone_of(request),
@@ -245,11 +251,6 @@ def list_address(selection: Mapping[str, Any]) -> str:
 def operate_address(selection: Mapping[str, Any]) -> str:
     """Return the address that plans a bulk operation on a selection."""
     return reverse("admin:bulk_plan", query=selection_parameters(selection) or None)
-
-
-def export_address(selection: Mapping[str, Any], format: str) -> str:
-    """Return the address that exports a selection."""
-    return reverse("admin:run_export", args=[format], query=selection_query(selection) or None)
 
 
 def api_address(request: HttpRequest, selection: Mapping[str, Any]) -> str:

@@ -123,17 +123,6 @@ class CaseResult:
     differs: str = ""
 
 
-def simulate_document(
-    document: dict[str, Any], input: dict[str, Any], outcomes: dict[str, SimulatedOutcome]
-) -> dict[str, Any]:
-    """Return the execution that a workflow document would have.
-
-    Raises:
-        ValidationFailed, Invalid: as `simulate_workflow`.
-    """
-    return simulate_with_children(document, input, outcomes)[0]
-
-
 def simulate_with_children(
     document: dict[str, Any], input: dict[str, Any], outcomes: dict[str, SimulatedOutcome]
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
@@ -170,7 +159,7 @@ def run_cases(document: dict[str, Any], cases: Iterable[SimulationCase]) -> list
 def _run_case(document: dict[str, Any], case: SimulationCase) -> CaseResult:
     outcomes = {ref: SimulatedOutcome(*values) for ref, values in case.outcomes.items()}
     try:
-        actual = case_outcome(simulate_document(document, case.input, outcomes))
+        actual = case_outcome(simulate_with_children(document, case.input, outcomes)[0])
     except RequestRefused as refused:
         return CaseResult(case, f"the simulation is refused: {refused.message}")
     expected = case.expected

@@ -84,11 +84,7 @@ class DriftExportPage(ObjectPage):
         document = exported_document(item) if item else None
         if item is None or document is None:
             raise NotFound(_("No such definition."))
-        return _download(item, document)
-
-
-def _download(item: DriftItem, document: dict[str, Any]) -> HttpResponse:
-    return json_file_response(document, item.applied.name)
+        return json_file_response(document, item.applied.name)
 
 
 class BundleForm(forms.Form):
@@ -190,13 +186,9 @@ def _parse_bundle_text(text: str) -> Any:
     try:
         return parse_json_value(text)
     except json.JSONDecodeError as fault:
-        raise Invalid(_json_error_text(fault)) from None
+        facts = {"message": fault.msg, "line": fault.lineno, "column": fault.colno}
+        raise Invalid(_("Invalid JSON: %(message)s at line %(line)s, column %(column)s.") % facts) from None
     except RecursionError:
         raise Invalid(_("The document is nested too deeply.")) from None
     except ValueError as fault:
         raise Invalid(_("Invalid JSON: %(error)s.") % {"error": fault}) from None
-
-
-def _json_error_text(fault: json.JSONDecodeError) -> str:
-    facts = {"message": fault.msg, "line": fault.lineno, "column": fault.colno}
-    return _("Invalid JSON: %(message)s at line %(line)s, column %(column)s.") % facts
