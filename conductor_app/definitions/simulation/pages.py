@@ -27,6 +27,7 @@ from ...core.simulation import (
     SimulatedOutcome,
     steps_needing_outcome,
 )
+from ...runs.models import Run
 from ...runs.queries.recent import recent_starts, start_to_repeat
 from ...web.documents import render_tree
 from ...web.forms import format_json, parse_json_value
@@ -82,7 +83,7 @@ class StepChoice:
 
 @dataclass(slots=True)
 class SimulationForm:
-    """A simulation that the user is configuring."""
+    """A simulation that the user is configuring. `starts`: the newest runs, whose inputs the user can take."""
 
     document: dict[str, Any]
     input: str
@@ -91,6 +92,7 @@ class SimulationForm:
     error: str = ""
     outcomes: dict[str, SimulatedOutcome] = field(default_factory=dict)
     parsed_input: dict[str, Any] = field(default_factory=dict)
+    starts: list[Run] = field(default_factory=list)
 
     def is_valid(self) -> bool:
         """Parse the typed values. Return True if the simulation can run."""
@@ -139,9 +141,10 @@ class SimulatorPages(DefinitionAdmin):
         documents = [document, *(each.document for each in inner.values())]
         names = {str(spot.step.get("name")) for each in documents for spot in walk(each.get("tasks"))}
         tasks = dict(TaskDefinition.objects.filter(name__in=names).values_list("name", "document"))
-        trial = new_simulation_form(
-            document, _suggest_input(request, row, document), recorded_outputs(row.name), tasks, inner
-        )
+        starts = recent_starts(row.name)
+        suggested = _suggest_input(row, document, request.GET.get("like") or next((run.pk for run in starts), ""))
+        trial = new_simulation_form(document, suggested, recorded_outputs(row.name), tasks, inner)
+        trial.starts = starts
         case = SimulationCase.objects.filter(workflow=row.name, name=request.GET.get("case", "")).first()
         if request.method == "POST":
             return submitted_form(trial, request.POST)
@@ -216,7 +219,7 @@ class SimulatorPages(DefinitionAdmin):
             "note": note,
             "cases": SimulationCase.objects.filter(workflow=row.name).order_by("name"),
             "case": request.GET.get("case", ""),
-            "last": recent_starts(row.name),
+            "last": trial.starts,
             "query": request.META.get("QUERY_STRING", ""),
         }
         return self.render_page(request, "simulator", _("Test %(name)s") % {"name": row.name}, **context)
@@ -349,11 +352,8 @@ def _case_saved_message(name: str, row: WorkflowDefinition) -> str:
     return message % {"case": name.strip(), "name": row.name}
 
 
-def _suggest_input(request: HttpRequest, row: WorkflowDefinition, document: dict[str, Any]) -> Any:
-    """Return the input of a run (`?like=`) or of the latest run, otherwise a sample from schema or input names."""
-    like = request.GET.get("like", "")
-    newest = recent_starts(row.name)[:1]
-    run_id = like or (newest[0].pk if newest else "")
+def _suggest_input(row: WorkflowDefinition, document: dict[str, Any], run_id: str) -> Any:
+    """Return the input of a run, otherwise a sample from schema or input names."""
     found = start_to_repeat(row.name, run_id) if run_id else None
     if found is not None and found.has_input:
         return found.input
