@@ -17,6 +17,7 @@ from ..core.errors import Invalid
 from ..core.failure_grouping import informative_line
 from ..core.snapshot import NEVER
 from ..core.states import RUN, TASK
+from ..db.fields import LAST_ID_PART
 from ..definitions.models import WorkflowDefinition
 from ..failures.models import Failure, FailureGroup
 from ..runs.models import Run, RunLabel, RunQuerySet, Task
@@ -91,8 +92,6 @@ SCANNING_FILTERS: dict[str, Callable[[RunQuerySet, Any], ScannedRuns]] = {
 }
 
 
-LAST = "z" * 8
-"""Sorts after every character of an id, in the collations of both databases."""
 MAX_IDS = 1_000
 
 
@@ -109,7 +108,7 @@ def search_runs(found: RunQuerySet, term: str) -> RunQuerySet | ScannedRuns:
         query = SearchQuery(RUNS, term)
         found_search = Search(found, query)
         return ScannedRuns(cast("RunQuerySet", found_search.hits()), query.scan_limit or 0, found_search.since)
-    by_id = Q(id__gte=term, id__lte=term + LAST, id__startswith=term)
+    by_id = Q(id__gte=term, id__lte=term + LAST_ID_PART, id__startswith=term)
     by_correlation = Q(correlation_id=term) & ~Q(correlation_id="")
     for condition in (by_id, by_correlation):
         if Run.objects.filter(condition).exists():

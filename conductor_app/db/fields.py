@@ -111,3 +111,7 @@ def loads_encrypted(text: str | None) -> Any:
 def strip_nul(text: str) -> str:
     """Return the text without NUL, which PostgreSQL cannot store."""
     return text.replace("\0", "") if "\0" in text else text
+
+
+LAST_ID_PART = "z" * 8
+"""Sorts after every character of an id, in the collations of both databases."""

@@ -24,9 +24,10 @@ from ..definitions.store import attempts_allowed, parsed_definition
 from ..runs.models import Attempt, Message, Run
 from ..runs.queries.messages import WaitingMessage, undelivered_to
 from ..runs.queries.recent import last_transition
+from ..runs.timeline.tree import CONTAINER_STEP_TYPES
 from ..tasks.gates import BREAKPOINT, GATES, GateFacts, stop_facts
 from ..tasks.queries.gate_sentences import GATE_TEXTS
-from ..tasks.queries.queues import CONTAINER_STEP_TYPES, describe_wait, interest_sort_key
+from ..tasks.queries.queues import describe_wait, interest_sort_key
 from ..tasks.queries.waiting import (
     QUIET_AFTER_MS,
     GateVerdict,

@@ -20,9 +20,9 @@ from django.urls import Resolver404, URLPattern, path, resolve, reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, gettext_noop
 
-from ..bulk.selections import LAST
 from ..core.failure_grouping import informative_line
 from ..core.step_types.base import queue_name
+from ..db.fields import LAST_ID_PART
 from ..definitions.models import TaskDefinition, WorkflowDefinition
 from ..runs.models import Run
 from ..runs.pages.actions import RUN_ACTIONS, available_actions
@@ -96,7 +96,7 @@ def _run_of_page(path: str) -> Run | None:
 def _runs_named(key: str) -> list[Run]:
     """Return the newest runs with a correlation id, or those whose ids begin with the text."""
     correlated = _keyed_runs().filter(correlation_id=key).exclude(correlation_id="").order_by("-created_at")
-    prefixed = _keyed_runs().filter(pk__gte=key, pk__lte=f"{key}{LAST}", pk__startswith=key).order_by("-pk")
+    prefixed = _keyed_runs().filter(pk__gte=key, pk__lte=f"{key}{LAST_ID_PART}", pk__startswith=key).order_by("-pk")
     return list(correlated[:MAX_RUNS]) or list(prefixed[:MAX_RUNS])
 
 

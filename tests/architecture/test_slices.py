@@ -18,8 +18,6 @@ AGAINST_THE_ORDER = {
     ("access.commands.secrets", "definitions"),
     ("access.pages.users", "site"),
     ("runs.documents.tasks", "tasks"),
-    ("runs.queries.comparison", "bulk"),
-    ("runs.timeline.queries", "tasks"),
     ("settings.logs", "telemetry"),
 }
 """Imports against the order, as (module, slice). The list may only shrink."""

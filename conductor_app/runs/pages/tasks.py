@@ -15,11 +15,11 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ...bulk.selections import LAST
 from ...core.errors import RequestRefused
 from ...core.failure_grouping import informative_line
 from ...core.states import ATTEMPT
 from ...db import keyset_pages
+from ...db.fields import LAST_ID_PART
 from ...tasks.pages.actions import PERMISSION, TASK_ACTIONS, task_actions
 from ...tasks.pages.task_log import log_text_response
 from ...tasks.pages.task_panel import DOCUMENTS, attempt_panel, attempts_for_panel
@@ -110,7 +110,7 @@ class AttemptAdmin(ReadOnlyAdmin):
         term = search_term.strip()
         if not term:
             return queryset, False
-        by_id = queryset.filter(id__gte=term, id__lte=term + LAST, id__startswith=term)
+        by_id = queryset.filter(id__gte=term, id__lte=term + LAST_ID_PART, id__startswith=term)
         return (by_id if by_id.order_by().exists() else queryset.pending(term)), False
 
     def get_urls(self) -> list[URLPattern]:

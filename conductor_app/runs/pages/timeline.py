@@ -14,7 +14,6 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from ...tasks.queries.queues import CONTAINER_STEP_TYPES
 from ...tasks.queries.tasks import attempts_of_tasks
 from ...utils.formatting import format_duration
 from ...utils.time_scale import Stretch, TimeScale, collapse_idle, merge_stretches, overlap, zoom_scale
@@ -39,6 +38,7 @@ from ..timeline.tree import (
     CANCELED,
     CHILD_SEPARATOR,
     COMPLETED,
+    CONTAINER_STEP_TYPES,
     FAILED,
     MAX_SPANS,
     Folding,

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice
 
-from ...bulk.selections import LAST
 from ...core.failure_grouping import build_of
+from ...db.fields import LAST_ID_PART
 from ...utils.differences import Difference, find_differences
 from ..models import Attempt, Run, Task
 
@@ -131,7 +131,7 @@ def find_run_id(text: str, run: Run) -> str:
     if not text or Run.objects.filter(pk=text).exists():
         return text
     correlated = Run.objects.filter(correlation_id=text).exclude(correlation_id="").exclude(pk=run.pk)
-    prefixed = Run.objects.filter(pk__gte=text, pk__lte=text + LAST, pk__startswith=text)
+    prefixed = Run.objects.filter(pk__gte=text, pk__lte=text + LAST_ID_PART, pk__startswith=text)
     for rows in (correlated.filter(name=run.name), correlated, prefixed):
         if found := rows.order_by("-created_at").values_list("pk", flat=True).first():
             return found

@@ -16,11 +16,10 @@ from django.utils.translation import gettext as _
 from ...core.definition import Flow
 from ...definitions.durations import TypicalDuration
 from ...definitions.store import parsed_definition
-from ...tasks.queries.queues import CONTAINER_STEP_TYPES
 from ...utils.formatting import format_duration
 from ...utils.time_scale import MIN_WIDTH_PERCENT, Stretch, TimeScale, overlap
 from ..models import Attempt, Run, Task
-from .tree import TaskSpan, enclosing_bodies
+from .tree import CONTAINER_STEP_TYPES, TaskSpan, enclosing_bodies
 
 WAIT, DELAY, GAP, WORK, HOLD = "wait", "delay", "gap", "work", "hold"
 

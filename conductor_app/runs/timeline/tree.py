@@ -22,13 +22,16 @@ from typing import Any
 
 from django.db.models import OuterRef, Subquery
 
-from ...core.definition import DEFAULT_TYPE, STEP_STRUCTURES, Flow, bodies_of, structure_of_step
+from ...core.definition import DEFAULT_TYPE, STEP_STRUCTURES, Flow, bodies_of, structure_of_step, types_where
 from ...core.document.reading import item_reference
 from ...core.states import TASK
 from ...core.step_types.sub_workflows import SubWorkflow
 from ...definitions.store import parsed_definition
 from ..models import Attempt, Run, Task
 from ..queries.history import RunAtRevision
+
+CONTAINER_STEP_TYPES = types_where("waits_for_tasks") | types_where("forks")
+"""Step types that only wait for other tasks of the same run. Those other tasks explain the wait better."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from django.db.models import Count, Min, Q, QuerySet, Sum
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ...core.definition import types_where
 from ...core.failure_grouping import informative_line
 from ...core.snapshot import NEVER
 from ...core.step_types.forks import ExclusiveJoin, Join
@@ -18,6 +17,7 @@ from ...core.step_types.try_catch import TryCatch
 from ...core.step_types.waiting import Human, PullWorkflowMessages, Wait, WaitForWebhook, Yield
 from ...definitions.models import TaskDefinition
 from ...runs.models import Attempt, AttemptQuerySet
+from ...runs.timeline.tree import CONTAINER_STEP_TYPES
 from ...utils.formatting import MINUTE, format_decimal, format_duration
 from ..gates import BUDGET, GateFacts
 from ..models import MinuteCount, Poller, QueueHold
@@ -232,10 +232,6 @@ def _limits(sample: Attempt, facts: GateFacts) -> list[QueueLimit]:
 def is_polling(poller: Poller, now: int) -> bool:
     """Return True if the worker has polled recently."""
     return now - poller.polled_at < QUIET_AFTER_MS
-
-
-CONTAINER_STEP_TYPES = types_where("waits_for_tasks") | types_where("forks")
-"""Step types that only wait for other tasks of the same run. Those other tasks explain the wait better."""
 
 
 def interest_sort_key(attempt: Attempt) -> tuple[int, int]:
