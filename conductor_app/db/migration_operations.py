@@ -26,7 +26,7 @@ class AddIndexWithoutLock(AddIndexConcurrently):
             schema_editor.execute(f"DROP INDEX IF EXISTS {name}")
             migrations.AddIndex.database_forwards(self, app_label, schema_editor, from_state, to_state)
             return
-        with unlimited_lock_wait(schema_editor):
+        with _unlimited_lock_wait(schema_editor):
             schema_editor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
             super().database_forwards(app_label, schema_editor, from_state, to_state)
 
@@ -35,7 +35,7 @@ class AddIndexWithoutLock(AddIndexConcurrently):
         if schema_editor.connection.vendor != "postgresql":
             migrations.AddIndex.database_backwards(self, app_label, schema_editor, from_state, to_state)
             return
-        with unlimited_lock_wait(schema_editor):
+        with _unlimited_lock_wait(schema_editor):
             super().database_backwards(app_label, schema_editor, from_state, to_state)
 
 
@@ -51,7 +51,7 @@ class RemoveIndexWithoutLock(RemoveIndexConcurrently):
         if schema_editor.connection.vendor != "postgresql":
             schema_editor.execute(f"DROP INDEX IF EXISTS {name}")
             return
-        with unlimited_lock_wait(schema_editor):
+        with _unlimited_lock_wait(schema_editor):
             schema_editor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
 
     def database_backwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
@@ -59,7 +59,7 @@ class RemoveIndexWithoutLock(RemoveIndexConcurrently):
         if schema_editor.connection.vendor != "postgresql":
             migrations.RemoveIndex.database_backwards(self, app_label, schema_editor, from_state, to_state)
             return
-        with unlimited_lock_wait(schema_editor):
+        with _unlimited_lock_wait(schema_editor):
             super().database_backwards(app_label, schema_editor, from_state, to_state)
 
 
@@ -120,7 +120,7 @@ class SetFillFactor(migrations.operations.base.Operation):
 
 
 @contextmanager
-def unlimited_lock_wait(schema_editor: Any) -> Iterator[None]:
+def _unlimited_lock_wait(schema_editor: Any) -> Iterator[None]:
     """Wait without a limit: CONCURRENTLY waits for transactions that have begun before, and blocks no reader or writer.
 
     `migrate` limits the wait for all other locks.

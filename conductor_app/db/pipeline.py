@@ -142,7 +142,7 @@ class _PipelineExchange:
     def add_statement(self, sql: str, params: list[bytes | None]) -> None:
         """Send a statement and append the position of its result to `result_positions`."""
         if len(params) > self.max_prepared_params:
-            self.server.send_query_params(number_parameters(sql), params)
+            self.server.send_query_params(_number_parameters(sql), params)
         else:
             self.server.send_query_prepared(self._prepare(sql), params)
         self.result_positions.append(self.sent_count)
@@ -211,13 +211,13 @@ def _wait_for_server(ready: select.poll) -> None:
         raise OperationalError(f"PostgreSQL has not responded for {MAX_SILENCE_MS // 1000} s.")
 
 
-def number_parameters(sql: str) -> bytes:
+def _number_parameters(sql: str) -> bytes:
     """Return the statement with numbered parameters, as the server expects them."""
     first, *parts = sql.split("%s")
     return "".join([first, *(f"${number}{text}" for number, text in enumerate(parts, 1))]).encode()
 
 
-_number_parameters_cached = lru_cache(2000)(number_parameters)
+_number_parameters_cached = lru_cache(2000)(_number_parameters)
 
 
 def _encode_parameters(params: Sequence[Any]) -> list[bytes | None]:

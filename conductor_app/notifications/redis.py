@@ -77,7 +77,7 @@ class RedisPublisher:
         if monotonic() < self._paused_until:
             return
         try:
-            self._client.publish(CHANNEL, orjson.dumps([process_id(), announced]))
+            self._client.publish(CHANNEL, orjson.dumps([_process_id(), announced]))
         except redis.RedisError as error:
             if not self._paused_until:
                 log.warning(
@@ -132,12 +132,12 @@ _listener = RedisListener()
 
 def _receive_hint(hint: bytes) -> None:
     sender, announced = orjson.loads(hint)
-    if sender != process_id():
+    if sender != _process_id():
         WAITERS.value.wake(announced)
 
 
 @cache
-def process_id() -> str:
+def _process_id() -> str:
     """Return the id by which this process recognizes its own messages. Created on demand, after a fork."""
     return secrets.token_hex(8)
 

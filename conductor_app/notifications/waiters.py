@@ -28,7 +28,7 @@ def local_caller_has_left() -> bool:
     return False
 
 
-def ignore_notification() -> None:
+def _ignore_notification() -> None:
     """Do nothing: the waiter is not waiting, and reads its queue before it waits."""
 
 
@@ -48,7 +48,7 @@ class Waiter:
         self.was_tried = False
         self.was_notified = False
         """Whether there is an unconsumed notification."""
-        self._wake: Callable[[], None] = ignore_notification
+        self._wake: Callable[[], None] = _ignore_notification
 
     @property
     def unclaimed(self) -> int:
@@ -74,7 +74,7 @@ class Waiter:
     def end_wait(self) -> bool:
         """End the wait and consume its notification. Returns True if there was one."""
         with self._registry.lock:
-            woken, self.was_notified, self._wake = self.was_notified, False, ignore_notification
+            woken, self.was_notified, self._wake = self.was_notified, False, _ignore_notification
             self.is_waiting, self.expected, self.announced = False, self.announced, 0
         return woken
 

@@ -114,7 +114,7 @@ class Helper:
     def _send(self, data: bytes, deadline: float) -> None:
         descriptor, rest = self._stdin.fileno(), memoryview(data)
         while rest:
-            wait_until_ready(descriptor, select.POLLOUT, deadline)
+            _wait_until_ready(descriptor, select.POLLOUT, deadline)
             try:
                 rest = rest[os.write(descriptor, rest[:CHUNK]) :]
             except BrokenPipeError:
@@ -129,7 +129,7 @@ class Helper:
     def _receive(self, size: int, deadline: float) -> bytes:
         descriptor, received = self._stdout.fileno(), bytearray()
         while len(received) < size:
-            wait_until_ready(descriptor, select.POLLIN, deadline)
+            _wait_until_ready(descriptor, select.POLLIN, deadline)
             chunk = os.read(descriptor, min(size - len(received), CHUNK))
             if not chunk:
                 raise HelperDied(self._exit_cause())
@@ -145,7 +145,7 @@ class Helper:
         return signal.Signals(-code).name if code < 0 else f"exit code {code}"
 
 
-def wait_until_ready(descriptor: int, event: int, deadline: float) -> None:
+def _wait_until_ready(descriptor: int, event: int, deadline: float) -> None:
     """Wait until the pipe is ready.
 
     Raises:
@@ -365,12 +365,14 @@ class Pool:
         # A helper is reused only after a complete exchange. After an interruption, its pipes contain parts of frames.
         result = None
         try:
-            result = parse_answer(helper.ask(frames, limit + GRACE_SECONDS), limit, has_floats=language != "javascript")
+            result = _parse_answer(
+                helper.ask(frames, limit + GRACE_SECONDS), limit, has_floats=language != "javascript"
+            )
             return result
         except HelperTimedOut:
             if helper.is_stopped and not is_last:
                 return None
-            return EvaluationResult(error=timeout_message(limit), timed_out=True)
+            return EvaluationResult(error=_timeout_message(limit), timed_out=True)
         except HelperDied as death:
             if str(death) in KILLED and not is_last:
                 return None
@@ -427,33 +429,33 @@ def input_names(inputs: Any) -> list[str]:
     return [name for name in inputs if isinstance(name, str)] if isinstance(inputs, dict) else []
 
 
-def parse_answer(answer: bytes, limit: float, has_floats: bool) -> EvaluationResult | None:
+def _parse_answer(answer: bytes, limit: float, has_floats: bool) -> EvaluationResult | None:
     """Return the result in the response of a helper, or None if it has not evaluated the script.
 
     `has_floats`: True if the language distinguishes 1 from 1.0.
     """
     try:
-        document = json.loads(answer, parse_float=finite_float if has_floats else whole_or_float)
+        document = json.loads(answer, parse_float=_finite_float if has_floats else _whole_or_float)
     except RecursionError:
         return EvaluationResult(error="The script's result is nested too deeply.")
     if document is None:
         return None
     timed_out = document.get("timed_out", False)
-    error = timeout_message(limit) if timed_out else document.get("error")
+    error = _timeout_message(limit) if timed_out else document.get("error")
     return EvaluationResult(document.get("value"), error, timed_out, tuple(document.get("logs", ())))
 
 
-def timeout_message(limit: float) -> str:
+def _timeout_message(limit: float) -> str:
     """Return the message for a script that exceeded its time limit in seconds."""
     return f"The script ran longer than {limit:g} s and was stopped."
 
 
-def finite_float(text: str) -> float:
+def _finite_float(text: str) -> float:
     """Return a float. The largest one replaces those beyond, which jq can write and JSON cannot contain."""
     return min(max(float(text), -sys.float_info.max), sys.float_info.max)
 
 
-def whole_or_float(text: str) -> int | float:
+def _whole_or_float(text: str) -> int | float:
     """Return a float, or the integer that it equals."""
     value = float(text)
     return int(value) if value.is_integer() and -(2.0**63) <= value < 2.0**63 else value
@@ -462,7 +464,7 @@ def whole_or_float(text: str) -> int | float:
 POOLS: "weakref.WeakSet[Pool]" = weakref.WeakSet()
 
 
-def for_each_pool(action: Callable[[Pool], None]) -> Callable[[], None]:
+def _for_each_pool(action: Callable[[Pool], None]) -> Callable[[], None]:
     """Return a function that applies an action to every pool of this process."""
 
     def apply() -> None:
@@ -472,5 +474,5 @@ def for_each_pool(action: Callable[[Pool], None]) -> Callable[[], None]:
     return apply
 
 
-atexit.register(for_each_pool(Pool.close))
-os.register_at_fork(after_in_child=for_each_pool(Pool.drop_helpers))
+atexit.register(_for_each_pool(Pool.close))
+os.register_at_fork(after_in_child=_for_each_pool(Pool.drop_helpers))

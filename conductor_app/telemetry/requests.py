@@ -26,7 +26,7 @@ class RequestContextMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        began, id = perf_counter(), request_id_of(request)
+        began, id = perf_counter(), _request_id_of(request)
         log_context.reset(request_id=id)
         try:
             with spans.span(str(request.method), {"request_id": id}, _trace_headers(request.META)) as span:
@@ -52,7 +52,7 @@ def ids_in_address(kwargs: Mapping[str, Any]) -> dict[str, str]:
     return {name: id for name, id in values.items() if ID_PATTERN.fullmatch(id)}
 
 
-def request_id_of(request: HttpRequest) -> str:
+def _request_id_of(request: HttpRequest) -> str:
     """Return the request id that the client or a proxy has sent, or a new id if it is missing or invalid."""
     received = request.META.get("HTTP_X_REQUEST_ID", "")
     return received if REQUEST_ID_PATTERN.fullmatch(received) else secrets.token_hex(16)

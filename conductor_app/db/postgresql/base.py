@@ -17,14 +17,14 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         """Return an open connection of the pool, or a new one."""
         connection = super().get_new_connection(conn_params)
-        while self.pool and is_closed_by_server(connection):
+        while self.pool and _is_closed_by_server(connection):
             connection.close()
             self.pool.putconn(connection)
             connection = super().get_new_connection(conn_params)
         return connection
 
 
-def is_closed_by_server(connection: Connection[Any]) -> bool:
+def _is_closed_by_server(connection: Connection[Any]) -> bool:
     """Return True if the server has sent anything to an idle connection: the reason for its end, or the end itself.
 
     A notice, which servers rarely send to idle connections, only costs a new connection.
