@@ -1,17 +1,8 @@
-"""Health checks, metrics, version and tools of administrators.
-
-Access to metrics, for users who may see all runs and for monitoring systems with a configured token.
-
-Health checks for load balancers, orchestrators and clients of Conductor.
+"""Health checks, metrics, and the version, configuration and tools for administrators.
 
 `/health/live`: this process replies. `/health/ready`: it can accept work. `/health` and `/actuator/health`: the same in
-the formats of Conductor and of Spring.
-
-Prometheus metrics, at the two addresses that are in use.
-
-Views of the server's version and configuration.
-
-Views for administrators: queue sizes, repeated decisions, repairs.
+the formats of Conductor and of Spring. Metrics are for users who may see all runs, and for monitoring systems with a
+configured token.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -36,17 +27,15 @@ from ..core.document.fields import FieldTable, IntegerOf, MapOf, read_text
 from ..core.errors import Forbidden, Unauthenticated
 from ..db import replica
 from ..db.transient_errors import discard_broken_connection, is_database_error
-from ..runs.commands import repair as skip_and_jump
+from ..runs.commands import repair
 from ..runs.documents.tasks import wire_task
 from ..runs.models import Attempt
 from ..settings import conf
 from ..tasks.api.queues import queue_sizes
 from ..tasks.commands import queues as queue_commands
-from ..telemetry import metrics as pool_metrics
-from ..telemetry.metrics import MAX_NAMES, OTHER_NAMES, render_metrics
+from ..telemetry.metrics import MAX_NAMES, OTHER_NAMES, record_pool_usage, render_metrics
 from ..utils import clock, process_state
-from ..web.api import documents as shapes
-from ..web.api import targets
+from ..web.api import documents, targets
 from ..web.api.documents import fields_of_type
 from ..web.api.operations import PLAIN_TEXT, ApiOperation, ArrayOf, Json, PlainText
 from ..web.api.permissions import ADMINISTRATORS_ONLY, ALLOW_ALL, can_control_run, requires
@@ -191,7 +180,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
         return _refusal_response(refusal, 401, {"WWW-Authenticate": "Bearer"})
     except Forbidden as refusal:
         return _refusal_response(refusal, 403)
-    pool_metrics.record_pool_usage()
+    record_pool_usage()
     text, content_type = render_metrics(
         request.headers.get("Accept", ""), DatabaseMetrics(_try_measure_load(), clock.now())
     )
@@ -329,7 +318,7 @@ class OpenTasks(ConductorView):
         "get": ApiOperation(
             "List the open tasks of a task type",
             permission=ADMINISTRATORS_ONLY,
-            reply=ArrayOf(shapes.TASK),
+            reply=ArrayOf(documents.TASK),
             query={"start": int, "count": int},
         ),
     }
@@ -362,7 +351,7 @@ class RequeueWorkflow(ConductorView):
     }
 
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
-        skip_and_jump.reevaluate_run(workflow, request.actor.name, "requeue")
+        repair.reevaluate_run(workflow, request.actor.name, "requeue")
         return PlainText(f"true.{workflow}")
 
 
@@ -379,7 +368,7 @@ class VerifyAndRepair(ConductorView):
     }
 
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
-        repaired = skip_and_jump.reevaluate_run(workflow, request.actor.name, "verify and repair")
+        repaired = repair.reevaluate_run(workflow, request.actor.name, "verify and repair")
         return PlainText(str(repaired).lower())
 
 

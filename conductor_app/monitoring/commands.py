@@ -1,14 +1,9 @@
-"""Readiness, clocks of hosts, and the isolation of scripts.
+"""Readiness of this server, the clocks of hosts, and the isolation of scripts.
 
-Comparison of the clock of this host with that of the database, by each web process, worker and beat.
-
-A timer is late by the skew between the clocks of the process that sets it and of the process that handles it. The skew
-is reported and not compensated: an offset that each process measures for itself would make times jump in every
-process at another moment, whereas NTP corrects a clock for all processes of a host, and gradually.
-
-Readiness of this server: whether it can accept work, and whether background jobs run.
-
-How the kernel of this host isolates the helper processes that evaluate scripts.
+A timer is late by the skew between the clocks of the process that sets it and of the process that handles it. Each
+process compares its clock with that of the database. The skew is reported and not compensated: an offset that each
+process measures for itself would make times jump in every process at another moment, whereas NTP corrects a clock for
+all processes of a host, and gradually.
 """
 
 import logging

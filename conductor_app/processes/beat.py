@@ -1,8 +1,6 @@
 """The scheduler of Celery beat, and the election of its leader.
 
-Leader election: one of several processes is active, and another one takes over when its heartbeat stops.
-
-The scheduler of Celery beat. Of any number of beats, one sends jobs; the others wait to take over.
+Of any number of beats, one sends jobs; another one takes over when its heartbeat stops.
 """
 
 import logging

@@ -70,13 +70,13 @@ def post_worker_init(worker: Any) -> None:
     from conductor_app import notifications
     from conductor_app.processes.sweep_loop import start_watchdog
     from conductor_app.processes.sweeps import sweep_until
-    from conductor_app.telemetry import metrics as pool_metrics
+    from conductor_app.telemetry import metrics
     from conductor_app.utils import memory_tuning
 
     # The application serves the prefix of paths itself: Gunicorn replies 500 to every other path.
     os.environ.pop("SCRIPT_NAME", None)
     notifications.prepare_backend()
-    pool_metrics.start_recording()
+    metrics.start_recording()
     start_watchdog(sweep_until)
     memory_tuning.tune_garbage_collection()
     end_polls_on_stop()

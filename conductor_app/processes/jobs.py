@@ -19,8 +19,7 @@ from conductor_app.processes.sweep_loop import TICK_SECONDS, start_watchdog, swe
 from conductor_app.processes.sweeps import SWEEP_BATCH, due_jobs
 from conductor_app.settings import conf
 from conductor_app.system_tasks.registry import fast_queues, slow_queues
-from conductor_app.telemetry import log_context
-from conductor_app.telemetry import metrics as pool_metrics
+from conductor_app.telemetry import log_context, metrics
 from conductor_app.utils import clock
 from conductor_app.utils.background import Sweep, registered_work
 
@@ -197,7 +196,7 @@ def unbind_job_name(**_: Any) -> None:
 @worker_ready.connect
 def start_threads(**_: Any) -> None:
     """Start to measure the usage of the connection pool, and to replace sweeps and jobs that Celery does not send."""
-    pool_metrics.start_recording()
+    metrics.start_recording()
     from conductor_app.processes.sweeps import sweep_until
 
     start_watchdog(sweep_until, process="worker", after_sweep=start_due_jobs)

@@ -5,9 +5,8 @@ from ..core.decide import no_command
 from ..core.errors import Conflict, NotFound
 from ..core.events import started_command
 from ..core.states import RUN
-from ..events.commands import actions as event_actions
-from ..events.commands import intake as event_intake
-from ..payloads import commands as payload_storage
+from ..events.commands import actions, intake
+from ..payloads import commands as payloads
 from ..runs.commands.change import RunCommand, change_run
 from ..runs.commands.messages import Handler, register_handlers
 from ..runs.commands.rate_limits import admit, release_next
@@ -36,7 +35,7 @@ def _begin_child(message: Message) -> None:
 def _attach_failed_execution(run_id: str, about: str) -> None:
     """Put the failed execution into the input of its failure workflow (execution §6)."""
     if document := failed_execution.failed_execution_document(about):
-        loading.set_input(run_id, {**payload_storage.load_stored_input(run_id), "failedWorkflow": document})
+        loading.set_input(run_id, {**payloads.load_stored_input(run_id), "failedWorkflow": document})
 
 
 def _child_ended(message: Message) -> None:
@@ -63,7 +62,7 @@ def _end_waiting_task(message: Message, child_id: str, run_id: str, attempt: str
         "version": child.version,
         "status": child.status,
         "reason": child.reason,
-        "output": payload_storage.unmask_stored(child.output, child.output_path),
+        "output": payloads.unmask_stored(child.output, child.output_path),
     }
     change_run(
         RunCommand(run_id, reports.child_ended(attempt, facts), "engine", attempts=[attempt], consumes=message.pk)
@@ -164,8 +163,8 @@ HANDLERS: dict[str, Handler] = {
     "terminate": _terminate_child,
     "release": _release_held_run,
     "started": _publish_started,
-    "event": event_intake.handle_internal_event,
-    "act": event_actions.run_action,
+    "event": intake.handle_internal_event,
+    "act": actions.run_action,
     "inbox": _wake_inbox_step,
     OVERDUE_RUN: _bring_timers_forward,
     OVERDUE_TASK: _bring_timers_forward,

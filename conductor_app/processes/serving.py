@@ -1,10 +1,6 @@
-"""What each process of `serve` executes, and the start of a server.
+"""The start of a server, and what each process of `serve` executes.
 
-Setup at the start of a server: tables, periodic jobs, and an administrator.
-
-What each process of `serve` executes. The processes are forked, so that they share the memory of loaded modules.
-
-The listening socket of the server, and the banner that is printed when it is ready.
+The processes are forked, so that they share the memory of loaded modules.
 """
 
 import errno

@@ -1,11 +1,4 @@
-"""Supervise child processes until a stop signal.
-
-Call a function in a forked process, whose memory is freed when it ends.
-
-Fork, monitor, restart and stop one child process.
-
-Supervise child processes until a stop signal, and stop them within five seconds.
-"""
+"""Supervise child processes: fork, monitor, restart, and stop them within five seconds of a stop signal."""
 
 import atexit
 import ctypes

@@ -1,6 +1,7 @@
-"""Sweep in this process when no other process does: Celery beat, its broker or all its workers may have stopped.
+"""The loop of sweeps in a worker process, and the watchdog that sweeps when no other process does.
 
-The loop of sweeps in a worker process. If nothing is due, it executes a few statements a second.
+Celery beat, its broker or all its workers may have stopped. If nothing is due, the loop executes a few statements a
+second.
 """
 
 import logging

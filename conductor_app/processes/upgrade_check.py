@@ -1,16 +1,7 @@
-"""What would make an upgrade slow or impossible.
+"""What would make an upgrade slow or impossible, and the limits for migrations on PostgreSQL. Nothing is changed.
 
-What a migration does to its tables: whether it blocks other processes, and whether it reads all rows.
-
-Limits for migrations on PostgreSQL, so that other processes never wait long for a migration that waits itself.
-
-While a migration waits for the lock of a table, all later statements on the table wait behind it.
-
-What would make an upgrade slow or impossible. Nothing is changed.
-
-Whether the disks have room for the migrations of an upgrade.
-
-What this version does differently with the definitions that runs follow and clients start.
+A migration may block other processes, read all rows of a table, or need more room than the disks have. While it waits
+for the lock of a table, all later statements on the table wait behind it, so that it must not wait long.
 """
 
 import shutil

@@ -14,7 +14,7 @@ import json, sys
 import django
 django.setup()
 from conductor_app.management.commands import serve
-serve.process_roles.load_modules()
+serve.serving.load_modules()
 print(json.dumps(sorted(sys.modules)))
 """
 

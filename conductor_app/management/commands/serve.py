@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand
 from django.db import connections
 
 from conductor_app.events.workers.consumer import has_configured_system
-from conductor_app.processes import serving as process_roles
+from conductor_app.processes import serving
 from conductor_app.processes.serving import StartupBanner, listening_socket, prepare_server
 from conductor_app.processes.supervisor import ForkedCall, ManagedProcess, Supervisor
 from conductor_app.settings import conf
@@ -28,7 +28,7 @@ class Command(BaseCommand):
             self._say("Starting the server. The first start creates the database, which takes a few seconds.")
             connections.close_all()
             preparation = ForkedCall(prepare_server)
-            process_roles.load_modules()
+            serving.load_modules()
             administrator = preparation.result()
             memory_tuning.tune_malloc()
             memory_tuning.tune_garbage_collection()
@@ -48,11 +48,11 @@ def managed_processes(listener: socket.socket) -> list[ManagedProcess]:
     """
     heartbeats = Path(conf.heartbeat_folder)
     return [
-        ManagedProcess("web", partial(process_roles.run_web, listener)),
-        ManagedProcess("worker", partial(process_roles.run_worker, listener), heartbeat=heartbeats / "worker"),
-        ManagedProcess("beat", partial(process_roles.run_beat, listener), heartbeat=heartbeats / "beat"),
+        ManagedProcess("web", partial(serving.run_web, listener)),
+        ManagedProcess("worker", partial(serving.run_worker, listener), heartbeat=heartbeats / "worker"),
+        ManagedProcess("beat", partial(serving.run_beat, listener), heartbeat=heartbeats / "beat"),
         *(
-            ManagedProcess(name, partial(process_roles.run_command, listener, command))
+            ManagedProcess(name, partial(serving.run_command, listener, command))
             for name, command, is_configured in (
                 ("events", "listen_events", has_configured_system()),
                 ("groups", "serve_groups", bool(conf.isolation_groups)),

@@ -1,14 +1,7 @@
-"""The overview: key figures, everything that needs attention, and first steps.
+"""The overview: key figures, activity, everything that needs attention, and the first steps on an empty server.
 
-Tiles: parts of a page that may fail without affecting the other parts.
-
-A sample workflow, and workers for it with the official SDKs. `SERVER` stands for the address of the API.
-
-The first steps on an empty server: a sample workflow, a worker of the user's own, and a first run.
-
-Activity tiles of the overview: runs over time compared with a week ago, slow definitions, oldest tasks.
-
-The overview: key figures and everything that needs attention. Each tile may fail without affecting the others.
+Each tile may fail without affecting the others. The first steps are a sample workflow, a worker of the user's own, and
+a first run; in the samples, `SERVER` stands for the address of the API.
 """
 
 import logging

@@ -1,12 +1,7 @@
-"""Health, load and database of the server.
+"""Liveness of background processes, and the load and health of the engine.
 
-Liveness of background processes, observed by this process: a process lives while its heartbeat changes.
-
-What is open, counted up to a limit by one statement.
-
-Load of the engine for monitoring: queue lengths, waiting times, outbox and sweeps.
-
-Health of the engine, computed from the sweeps and from overdue rows, for the status bar of every page.
+A process lives while its heartbeat changes. The health is computed from the sweeps and from overdue rows, for the
+status bar of every page.
 """
 
 from collections.abc import Callable, Sequence

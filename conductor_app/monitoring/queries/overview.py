@@ -1,7 +1,5 @@
 """Metrics of the overview: the last hour compared with a week ago, and runs that take longer than usual.
 
-Runs started, finished, completed and failed in each part of a range of time, and in an earlier range.
-
 Each range takes two queries that read one index each, and at most MAX_COUNTED rows of it, newest first.
 """
 

@@ -1,14 +1,7 @@
-"""Archives: write, read, sign and verify.
+"""Archives: write, read, sign and verify them.
 
-Errors of backups and restores, with texts for the operator.
-
-Keys and archives: signatures of manifests, and the keys with which values in an archive are encrypted.
-
-The manifest of an archive: what it contains, from which version, and which keys it needs. It contains no key.
-
-Write an archive: a ZIP file with one member per table, the payloads, and a signed manifest at the end.
-
-Read an archive, and verify that it is complete and unchanged before any of it is used.
+An archive is a ZIP file with one member per table, the payloads, and a signed manifest at the end: what it contains,
+from which version, and which keys it needs. It contains no key. It is verified before any of it is used.
 """
 
 import hmac

@@ -1,8 +1,6 @@
-"""Create a backup, and restore one.
+"""Create a backup while the server works, and restore one.
 
-Create a backup while the server works.
-
-Restore an archive. Until the last step, the former database stays as it is.
+Until the last step of a restore, the former database stays as it is.
 """
 
 import tempfile

@@ -1,13 +1,8 @@
-"""The contents of an archive: tables and payloads.
+"""The contents of an archive: tables at any state of the migrations, and payloads.
 
-The tables of this server at a state of its migrations, which need not be the newest one.
-
-Rows of tables as portable values: the same on SQLite and PostgreSQL. One row at a time is in memory.
-
-The contents of payloads in an archive: one record for each, which are read in sequence.
-
-A record is a line of JSON with the path, then chunks with their length in four bytes, an empty chunk, and the SHA-256
-digest of the content. A record of an archive without contents has no chunks, but the digest.
+Rows are portable values, the same on SQLite and PostgreSQL; one at a time is in memory. The record of a payload is a
+line of JSON with the path, then chunks with their length in four bytes, an empty chunk, and the SHA-256 digest of the
+content. A record of an archive without contents has no chunks, but the digest.
 """
 
 import tempfile

@@ -1,10 +1,6 @@
-"""Databases that a restore replaces.
+"""The databases that a restore replaces: the new one is built beside the other, and takes its place in one step.
 
-The database that a restore replaces: the new one is built beside it, and takes its place in one step.
-
-A restore into SQLite: a new file is built beside the database, and then renamed.
-
-A restore into PostgreSQL: new tables are built in their own schema, and replace the others in one transaction.
+SQLite: a new file is renamed. PostgreSQL: new tables in their own schema replace the others in one transaction.
 """
 
 import os

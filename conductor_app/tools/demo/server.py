@@ -1,11 +1,4 @@
-"""Connection to the server, and the output of the demo.
-
-Connection to the server.
-
-The state of an order: its run, the run of its parcel, and its failure workflow.
-
-Output of the demo: progress while it runs, and a table at the end.
-"""
+"""The demo's connection to the server, the state of an order, and the output while the demo runs."""
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence

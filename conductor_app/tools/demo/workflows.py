@@ -1,11 +1,4 @@
-"""Workflows, task definitions and orders of the demo.
-
-Task definitions: timeouts, retries and limits of each task.
-
-Workflow definitions: process an order, deliver a parcel, compensate a failed order.
-
-Six different orders with their expected results.
-"""
+"""Workflows, task definitions and orders of the demo: process an order, deliver a parcel, compensate a failed order."""
 
 from dataclasses import dataclass
 from typing import Any, TypeVar

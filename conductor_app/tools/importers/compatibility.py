@@ -1,8 +1,7 @@
 """What this server does differently with a workflow definition of a Conductor server, or cannot execute.
 
-The documentation of each difference is docs/how-to/migrate-from-conductor.md.
-
-Checks of scripts by the engines that would evaluate them here: they parse a script and do not execute it.
+The documentation of each difference is docs/how-to/migrate-from-conductor.md. Scripts are parsed by the engines that
+would evaluate them here, and not executed.
 """
 
 import json

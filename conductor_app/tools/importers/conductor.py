@@ -1,10 +1,6 @@
-"""The import from a Conductor server, and its report.
+"""The import from a Conductor server: read its lists into a spool, plan them, and report what cannot be read.
 
-The workflows that still run on the source: how many of each definition, and since when.
-
-The import from a Conductor server: read its lists into a spool, plan them, and report what cannot be read.
-
-The report of an import: sentences for a terminal, or one JSON document.
+The report also has the workflows that still run on the source.
 """
 
 import json

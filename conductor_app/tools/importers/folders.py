@@ -1,8 +1,6 @@
-"""Folders of definitions: their JSON Schema and their tests.
+"""Folders of definitions: their JSON Schema for completion in editors, and the tests of their workflows.
 
-A JSON Schema of the documents in a folder, generated from the tables of fields, for completion in editors.
-
-Tests of the workflows of a folder: simulated with mock results by the same core, and compared with expectations.
+Tests are simulated with mock results by the same core, and compared with expectations.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,10 +1,4 @@
-"""The plan of an import, and its execution.
-
-One definition of the source, and what the import does with it.
-
-The kinds of objects that are imported. Documents are parsed and saved by the functions that the API uses.
-
-The plan of an import, and its execution.
+"""The plan of an import, and its execution. Documents are parsed and saved by the functions that the API uses.
 
 Each object has a transaction of its own, so a second import continues an interrupted one.
 """
@@ -12,12 +6,11 @@ Each object has a transaction of its own, so a second import continues an interr
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
 
 from django.db import DatabaseError
 
 from ...access import tags as access_tags
-from ...access.commands import secrets as secrets_and_variables
+from ...access.commands import secrets
 from ...access.permissions import EVENT_HANDLER, TASK_DEF, WORKFLOW_DEF
 from ...core.document.fields import DocumentPosition
 from ...core.errors import Invalid, RequestRefused, ValidationFailed
@@ -25,6 +18,7 @@ from ...db.transient_errors import describe_transient, discard_broken_connection
 from ...definitions import tags
 from ...definitions.sources.kinds import (
     DefinitionKind,
+    Document,
     FormTemplateKind,
     HandlerKind,
     PlanContext,
@@ -35,7 +29,6 @@ from ...definitions.sources.kinds import (
     WorkflowKind,
     require_none,
 )
-from ...definitions.sources.kinds import Document as ImportPlanDocument
 from ...schedules.serializers import parse_schedule
 from ...web.api.documents import parse_tags
 from .source import Spool
@@ -118,9 +111,6 @@ class PlannedItem:
         return (self.outcome or self.planned) in (Outcome.SKIPPED, Outcome.FAILED)
 
 
-Document = dict[str, Any]
-
-
 class VariableKind(DefinitionKind):
     label, plural = "environment variable", "variables"
 
@@ -128,11 +118,11 @@ class VariableKind(DefinitionKind):
         name, value = given.get("name"), given.get("value")
         if not isinstance(name, str) or not isinstance(value, str):
             raise Invalid("An environment variable must have a name and a value, which are texts.")
-        secrets_and_variables.check_name_and_value(name, value)
+        secrets.check_name_and_value(name, value)
         return PlannedObject(name, {"value": value.replace("\0", "")})
 
     def current(self, wanted: PlannedObject) -> Document | None:
-        values = secrets_and_variables.list_variables()
+        values = secrets.list_variables()
         return {"value": values[wanted.name]} if wanted.name in values else None
 
     def changes(self, current: Document, wanted: Document) -> list[str]:
@@ -140,7 +130,7 @@ class VariableKind(DefinitionKind):
         return ["value differs"]
 
     def save(self, wanted: PlannedObject, context: PlanContext, *, replaces: bool, new_version: bool) -> None:
-        secrets_and_variables.put_variable(wanted.name, wanted.document["value"], context.by, context.reason)
+        secrets.put_variable(wanted.name, wanted.document["value"], context.by, context.reason)
 
 
 TAGGED = {"workflow": WORKFLOW_DEF, "task": TASK_DEF, "event handler": EVENT_HANDLER}
@@ -201,7 +191,7 @@ class ImportPlan:
 
     def add(self, kind: DefinitionKind, position: int, examine: Examine = lambda kind, wanted: ()) -> None:
         """Compare the object at a position of the spool with what is here, and add it to the plan."""
-        given: ImportPlanDocument = {}
+        given: Document = {}
         try:
             given = self.spool.read(position)
             wanted = kind.parse(given, self.context)
@@ -274,13 +264,13 @@ def describe_refusal(refused: Exception) -> str:
     return refused.message if isinstance(refused, RequestRefused) else " ".join(str(refused).split())
 
 
-def _has_version_like(kind: DefinitionKind, wanted: PlannedObject, there: ImportPlanDocument) -> bool:
+def _has_version_like(kind: DefinitionKind, wanted: PlannedObject, there: Document) -> bool:
     """Return True if any version here has the contents of the wanted one: a former import has saved it."""
     contents = _without_version(there)
     return any(_without_version(kind.comparable(each)) == contents for each in kind.other_versions(wanted.name))
 
 
-def _without_version(document: ImportPlanDocument) -> ImportPlanDocument:
+def _without_version(document: Document) -> Document:
     return {name: value for name, value in document.items() if name != "version"}
 
 
@@ -290,7 +280,7 @@ def _item(
     return PlannedItem(kind.label, wanted.name, wanted.version, verdict, planned, position)
 
 
-def _invalid_item(kind: DefinitionKind, given: ImportPlanDocument, position: int, reason: str) -> PlannedItem:
+def _invalid_item(kind: DefinitionKind, given: Document, position: int, reason: str) -> PlannedItem:
     name, version = given.get(kind.name_field), given.get("version") if kind.has_versions else None
     shown = name if isinstance(name, str) and name else "without a name"
     number = version if isinstance(version, int) else None

@@ -1,13 +1,8 @@
-"""Requests to the server that is imported from.
+"""Requests to the server that is imported from, and the temporary file for its documents.
 
-A temporary file for the documents of a source, so that what is saved is what the plan has shown.
-
-Splitting of a JSON array into the texts of its items while it is received, so that a long list needs no memory.
-
-Requests to the server that is imported from: authentication, TLS, retries, and limits of time and size.
-
-The operator names the address, so private networks are allowed. Redirects are not followed: they could lead the
-credentials, or the server that executes this command, to another host.
+What is saved is what the plan has shown. A JSON array is split into the texts of its items while it is received, so
+that a long list needs no memory. The operator names the address, so private networks are allowed. Redirects are not
+followed: they could lead the credentials, or the server that executes this command, to another host.
 """
 
 import json

@@ -1,11 +1,4 @@
-"""The import of roles and clients from a Taskcluster deployment.
-
-The lists of a Taskcluster deployment, read with the official client.
-
-Taskcluster's roles and clients: how each is parsed, compared with what is here, and saved.
-
-The import of roles and clients from a Taskcluster deployment, and the comparison of what they grant.
-"""
+"""The import of roles and clients from a Taskcluster deployment, read with the official client."""
 
 import json
 import os

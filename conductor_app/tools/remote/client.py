@@ -1,11 +1,4 @@
-"""The client of remote commands, its options and its output.
-
-Client of a server's API, with the variables of the official SDKs: address, key and secret, or token.
-
-Output of commands: tables for people, JSON for programs.
-
-Options that all commands share, and the client that they create.
-"""
+"""The client of remote commands, with the variables of the official SDKs, their shared options and their output."""
 
 import json
 import os

@@ -1,10 +1,7 @@
 """Files of a folder of definitions, and the Git commit that contains it.
 
-YAML as JSON values, with the line of each: the core schema of YAML 1.2, in which `no` and `on` are texts.
-
-The files of a folder of definitions: YAML or JSON, read without following links out of the folder.
-
-The commit and the name of the Git repository that contains a folder.
+Files are YAML or JSON, read without following links out of the folder. YAML has the core schema of version 1.2, in
+which `no` and `on` are texts.
 """
 
 import json

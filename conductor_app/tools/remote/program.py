@@ -1,9 +1,4 @@
-"""The click program of the remote commands, and the commands that inspect.
-
-`conductor-app queues`, `failures` and `tasks`: what waits, what fails, and where inputs come from.
-
-The click program of all remote commands, and shell completion for `conductor-app`.
-"""
+"""The click program of the remote commands, shell completion, and the commands that inspect."""
 
 import json
 from collections.abc import Iterable, Sequence
