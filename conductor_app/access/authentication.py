@@ -81,7 +81,7 @@ def reject_cross_site_requests(request: HttpRequest) -> None:
     """
     origin = request.META.get("HTTP_ORIGIN")
     is_foreign = request.META.get("HTTP_SEC_FETCH_SITE") == "cross-site" or (
-        origin and _network_location(origin) != _host_of(request)
+        origin and _network_location(origin) != request.get_host()
     )
     if is_foreign:
         raise Forbidden("Requests from pages of other sites are not allowed.")
@@ -93,10 +93,6 @@ def _network_location(origin: str) -> str | None:
         return urlsplit(origin).netloc
     except ValueError:
         return None
-
-
-def _host_of(request: HttpRequest) -> str:
-    return request.get_host()
 
 
 @dataclass(frozen=True, slots=True)

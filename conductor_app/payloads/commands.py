@@ -67,12 +67,10 @@ def require_payload_use(path: str) -> None:
     actor = current_actor()
     if actor is None or _may_read_all(actor):
         return
-    row = StoredPayload.objects.filter(pk=path).values("uploader", "expires_at").first()
+    row = StoredPayload.objects.filter(pk=path).values("uploader").first()
     if row is None or row["uploader"] == caller_of(actor):
         return
-    # A process of the version before has reserved the path, without its uploader.
-    is_of_earlier_version = row["uploader"] is None and (row["expires_at"] or 0) > clock.now() and _is_payload(path)
-    if not is_of_earlier_version and not _may_read(actor, path):
+    if not _may_read(actor, path):
         raise _refusal(actor, path)
 
 
@@ -91,10 +89,6 @@ def _may_read(actor: Actor, path: str) -> bool:
         return True
     is_unused = StoredPayload.objects.filter(pk=path, uploader=caller_of(actor), expires_at__isnull=False)
     return is_unused.exists()
-
-
-def _is_payload(path: str) -> bool:
-    return path.startswith(("workflow/", "task/"))
 
 
 def _refusal(actor: Actor, path: str) -> Forbidden:

@@ -171,17 +171,16 @@ class FormRow(NumberedRow):
 
 def rows_of(values: Mapping[str, Any], prefix: str) -> list[FormRow]:
     """Return the rows of named values, and an empty row for another one."""
-    rows = [FormRow(f"{prefix}.{n}", str(key), format_typed(value), str(key)) for n, (key, value) in _number(values)]
+    rows = [
+        FormRow(f"{prefix}.{n}", str(key), format_typed(value), str(key))
+        for n, (key, value) in enumerate(values.items())
+    ]
     return [*rows, FormRow(f"{prefix}.{len(rows)}")]
 
 
 def submitted_rows(submitted: Mapping[str, str], prefix: str) -> list[FormRow]:
     """Return the rows that a form contains."""
     return list(_read_rows(submitted, prefix))
-
-
-def _number(values: Mapping[str, Any]) -> Iterator[tuple[int, tuple[str, Any]]]:
-    return iter(enumerate(values.items()))
 
 
 def _read_rows(submitted: Mapping[str, str], prefix: str) -> Iterator[FormRow]:

@@ -142,13 +142,6 @@ def test_a_worker_reports_its_own_upload_and_not_that_of_another_caller(starter,
     assert worker.report(task, outputData=None, externalOutputPayloadStoragePath=own).status_code == 200
 
 
-def test_a_path_that_a_process_of_the_version_before_has_reserved_is_usable(starter):
-    path = upload(starter)
-    StoredPayload.objects.update(uploader=None)
-
-    assert start(starter, path).status_code == 200
-
-
 def test_unattached_uploads_of_a_caller_are_limited_without_any_quota(starter, worker, settings):
     settings.CONDUCTOR_UNATTACHED_UPLOAD_MAX_BYTES = 3 * MIB
     settings.CONDUCTOR_WORKFLOW_PAYLOAD_MAX_BYTES = MIB

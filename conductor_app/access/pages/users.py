@@ -96,7 +96,9 @@ class PermissionCheckboxes(CheckboxSelectMultiple):
         verb, _, subject = value.instance.codename.partition("_")
         about = SUBJECT_LABELS.get(subject) or self.page_name(value.instance.content_type.model_class()._meta)
         attributes = {"label": ACTION_LABELS[verb], "rank": [*ACTION_LABELS].index(verb), "about": str(about)}
-        return option | attributes | {"permission": _permission_name(value.instance)}
+        # As code and the 403 page name it.
+        permission = f"{value.instance.content_type.app_label}.{value.instance.codename}"
+        return option | attributes | {"permission": permission}
 
     def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
         context = self.get_context(name, value, attrs)
@@ -104,11 +106,6 @@ class PermissionCheckboxes(CheckboxSelectMultiple):
         about = groupby(sorted(options, key=itemgetter("about", "rank")), key=itemgetter("about"))
         context["abouts"] = [_option_group(name, list(group)) for name, group in about]
         return render_to_string("ops/web/grouped_checkboxes.html", context)
-
-
-def _permission_name(permission: Permission) -> str:
-    """Return the permission in the form in which code and the 403 page name it."""
-    return f"{permission.content_type.app_label}.{permission.codename}"
 
 
 def _deduplicate_options(options: list[dict[str, Any]]) -> list[dict[str, Any]]:
