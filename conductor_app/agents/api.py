@@ -13,8 +13,7 @@ from ..access.tokens import verify_key
 from ..core.errors import Forbidden, RequestRefused, Unauthenticated
 from ..db.transient_errors import describe_transient, discard_broken_connection, is_transient
 from ..settings import conf
-from ..web.client_views import ClientView
-from ..web.request_bodies import log_transient_error
+from ..web.client_views import ClientView, log_transient_error
 
 MAX_BYTES = 1_000_000
 MISSING_PACKAGE = "This server has no agent tools. Install conductor-app[mcp] to offer them."

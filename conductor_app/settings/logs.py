@@ -101,7 +101,7 @@ def logging_config(level: str, style: str) -> dict[str, Any]:
         "loggers": {name: {"level": max(level, "WARNING", key=_severity)} for name in QUIET}
         | {
             name: {"filters": ["once"]}
-            for name in ("celery.app.trace", "celery.beat", "conductor_app.web.request_bodies")
+            for name in ("celery.app.trace", "celery.beat", "conductor_app.web.client_views")
         },
     }
 

@@ -1,11 +1,12 @@
-"""Replies that are sent when a wait ends, by a server that keeps the request meanwhile or by a waiting thread.
+"""Base class of the views for API clients, with replies that wait and replies to requests that no view receives.
 
-Base class of the views for API clients.
-
-Replies to requests that no view receives, in the error format of the API that they address.
+A reply that waits is sent when its wait ends, by a server that keeps the request meanwhile or by a waiting thread.
+Names in a path may contain slashes, which SDKs send as `%2F`. Web servers decode the path before any application code
+runs, so each `%2F` is replaced with a mark until the path is split into its parameters.
 """
 
 import json
+import logging
 import re
 import socket
 from collections.abc import Callable
@@ -17,9 +18,12 @@ from urllib.parse import quote, unquote_to_bytes
 from django.http import HttpRequest, HttpResponse
 from django.views import View
 
-from ..db.transient_errors import discard_broken_connection
+from ..core.errors import RequestRefused
+from ..db.transient_errors import describe_transient, discard_broken_connection
 from ..notifications import PendingWait, WaitingClient, WaitSteps, wait_in_thread
 from .waiting_requests import ACCEPTS_WAITING_KEY, disconnect_check
+
+log = logging.getLogger(__name__)
 
 
 class ClientView(View):
@@ -193,3 +197,13 @@ def clean_path_parameters(request: HttpRequest, url_kwargs: dict[str, Any]) -> d
             name: value.replace("\0", "") if isinstance(value, str) else value for name, value in url_kwargs.items()
         }
     return unmark_slashes(url_kwargs) if SLASH_MARK in request.path_info else url_kwargs
+
+
+def log_transient_error(request: HttpRequest, error: BaseException) -> None:
+    """Log why requests fail. During an outage all of them do, so the settings drop repeated lines of this logger.
+
+    A refused request needs no line: its reply has the reason.
+    """
+    if not isinstance(error, RequestRefused):
+        text = f"{type(error).__name__}: {error}"[:500]
+        log.error("Requests fail: %s %s", describe_transient(error), text, extra={"path": request.path})

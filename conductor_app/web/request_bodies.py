@@ -1,19 +1,12 @@
-"""The body of a request as its client meant it: decompressed, and text of any charset as UTF-8.
-
-The log lines of requests that met a transient error.
-"""
+"""The body of a request as its client meant it: decompressed, and text of any charset as UTF-8."""
 
 import codecs
 import json
-import logging
 import re
 import zlib
 from codecs import BOM_UTF8
 
-from django.http import HttpRequest
-
-from ..core.errors import Invalid, PayloadTooLarge, RequestRefused, UnsupportedMediaType
-from ..db.transient_errors import describe_transient
+from ..core.errors import Invalid, PayloadTooLarge, UnsupportedMediaType
 
 GZIP, ZLIB, RAW_DEFLATE = zlib.MAX_WBITS | 16, zlib.MAX_WBITS, -zlib.MAX_WBITS
 CHUNK, MAX_MEMBERS = 64 * 1024, 1_000
@@ -109,16 +102,3 @@ def without_mark(body: bytes) -> bytes:
         return body.decode(encoding).removeprefix("\ufeff").encode()
     except ValueError:
         return body
-
-
-log = logging.getLogger(__name__)
-
-
-def log_transient_error(request: HttpRequest, error: BaseException) -> None:
-    """Log why requests fail. During an outage all of them do, so the settings drop repeated lines of this logger.
-
-    A refused request needs no line: its reply has the reason.
-    """
-    if not isinstance(error, RequestRefused):
-        text = f"{type(error).__name__}: {error}"[:500]
-        log.error("Requests fail: %s %s", describe_transient(error), text, extra={"path": request.path})

@@ -1,10 +1,8 @@
-"""Headers that a client sends more than once, where one value is expected.
+"""The first bytes of an HTTP/1.1 request: whether a thread can handle it at once, and headers that are sent twice.
 
 In each request with a body, the Go SDK sends its default `Content-Type: application/json` after that of the call.
 Gunicorn refuses that, whatever the values. `Host`, `Content-Length` and `Transfer-Encoding` stay refused: they decide
 where a request ends and whom it is for, so a proxy that reads another one of them could be deceived.
-
-Decide from the first bytes of an HTTP/1.1 request whether a thread can handle it without waiting for its client.
 """
 
 import re

@@ -1,8 +1,6 @@
-"""Requests that wait without a thread, and the moments at which each of them continues.
+"""Requests that wait without a thread: the contract of server and application, and the moments at which they continue.
 
-The contract between a web server that keeps waiting requests without threads, and the application.
-
-Detection of disconnected clients: an attempt that is given to one is blocked until its lease expires.
+A client that has disconnected is noticed: an attempt that is given to it is blocked until its lease expires.
 """
 
 import heapq

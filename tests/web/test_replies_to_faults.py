@@ -78,13 +78,13 @@ def test_a_call_of_the_agent_tools_can_be_sent_again(faults, web, settings):
 
 def test_an_outage_is_logged_once(faults, web, caplog, monkeypatch):
     # Each configuration of the logs adds a filter.
-    for repetitions in logging.getLogger("conductor_app.web.request_bodies").filters:
+    for repetitions in logging.getLogger("conductor_app.web.client_views").filters:
         monkeypatch.setattr(repetitions, "_logged_at", {})
     for fault in (next(faults.at_each_call("OperationalError")) for _ in range(3)):
         with fault, caplog.at_level(logging.ERROR):
             assert web.get("/api/metadata/workflow/none").status_code == 503
 
-    lines = [line for line in caplog.records if line.name == "conductor_app.web.request_bodies"]
+    lines = [line for line in caplog.records if line.name == "conductor_app.web.client_views"]
     assert [line.getMessage() for line in lines] == [
         "Requests fail: The database did not respond. OperationalError: canceling statement due to statement timeout"
     ]

@@ -1,7 +1,4 @@
-"""Describe the views to drf-spectacular by the operations that they declare.
-
-Field tables as serializers, from which the schemas are generated.
-"""
+"""Describe the views to drf-spectacular by the operations that they declare, with field tables as serializers."""
 
 from typing import Any
 

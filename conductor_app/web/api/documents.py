@@ -1,9 +1,4 @@
-"""Fields of documents that occur only in responses, and the schema names of all field tables.
-
-Parsing of tags, each with a key and a value.
-
-Fields of responses that only this server has: explanations, plans, comparisons, usage and folders of definitions.
-"""
+"""Fields of documents that views of several slices share: runs, tasks, definitions, tags, pages and errors."""
 
 from typing import Any
 

@@ -44,7 +44,7 @@ from ...core.expressions import java_text
 from ...core.validation.findings import LintFinding
 from ...db.fields import dumps
 from ...db.transient_errors import describe_transient, discard_broken_connection, is_transient
-from ..request_bodies import log_transient_error
+from ..client_views import log_transient_error
 from .permissions import ADMINISTRATORS_ONLY, PermissionRule
 
 

@@ -1,11 +1,6 @@
-"""The permission rules of the API's operations.
+"""The permission rules that operations of the API declare. Each is checked once per request, before its handler."""
 
-Permission rules of API operations: the kinds of permission that an operation declares.
-
-The permission rules of the API's operations. Each is checked once per request, before its handler runs.
-"""
-
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -26,8 +21,8 @@ from ...access.permissions import (
 )
 from ...core.errors import Forbidden
 from . import targets
+from .targets import TargetFinder
 
-TargetFinder = Callable[[Any, dict[str, str]], Iterable[Target]]
 WORKER_RIGHTS = ((EXECUTE, TASK_DEF), (EXECUTE, DOMAIN))
 
 

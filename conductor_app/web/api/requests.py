@@ -1,8 +1,4 @@
-"""What requests of the API contain: path and query parameters, JSON documents and their fields, uploads.
-
-Names in a path may contain slashes, which SDKs send as `%2F`. Web servers decode the path before any application code
-runs, so each `%2F` is replaced with a mark until the path is split into its parameters.
-"""
+"""What requests of the API contain: query parameters, JSON documents and their fields, uploads."""
 
 import hashlib
 from collections.abc import Callable, Iterator
