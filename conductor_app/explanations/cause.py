@@ -1,8 +1,6 @@
-"""The cause of a run: one sentence that explains its current status. Names are in backticks.
+"""The cause of a run: one sentence that explains its current status, and the current step of open runs in a few words.
 
-The current step of open runs, in a few words: the task that the cause of the run names, and why it waits.
-
-The number of queries does not depend on the number of runs, so that lists of runs can show it.
+Names are in backticks. The number of queries does not depend on the number of runs, so that lists of runs can show it.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping

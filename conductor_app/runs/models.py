@@ -1,19 +1,4 @@
-"""Tables of runs: runs, tasks, attempts, labels, history, messages, results, retention.
-
-Runs, their tasks, and the attempts at tasks.
-
-Labels of runs, which people and clients use to find them.
-
-The history of runs, one entry per decision, and the logs of workers.
-
-Messages that clients send to a run, stored until a step consumes them or the run ends.
-
-Cached results of tasks and runs, by their cache keys.
-
-Retention of ended runs, and the daily size of the database.
-
-Outbox messages, deleted in the transaction that handles them.
-"""
+"""Tables of runs: runs, tasks, attempts, labels, history, logs, messages, cached results and retention."""
 
 from typing import Any, Self
 

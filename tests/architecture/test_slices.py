@@ -17,7 +17,6 @@ AGAINST_THE_ORDER = {
     ("access.commands.applications", "taskcluster"),
     ("access.commands.secrets", "definitions"),
     ("access.pages.users", "site"),
-    ("runs.documents.tasks", "tasks"),
     ("settings.logs", "telemetry"),
 }
 """Imports against the order, as (module, slice). The list may only shrink."""

@@ -1,11 +1,4 @@
-"""Views that control runs: pause, resume, terminate, retry, rerun, skip, jump.
-
-Views that control a running workflow.
-
-Views that continue an ended workflow.
-
-Views that change the course of a running workflow, or its state.
-"""
+"""Views that control running workflows, continue ended ones, and change their course or state."""
 
 from django.http import HttpResponse
 
@@ -34,10 +27,7 @@ from ...web.api.permissions import can_control_run, requires
 from ...web.api.requests import read_request
 from ...web.api.view import ConductorRequest, ConductorView
 from ...web.client_views import reply_after, waiting_client
-from ..commands import lifecycle as run_commands
-from ..commands import removal as removals
-from ..commands import repair as run_commands_repair
-from ..commands import repair as skip_and_jump
+from ..commands import lifecycle, removal, repair
 from ..documents.workflows import find_run, wire_run
 from . import serializers
 from .executions import none_to_empty, parse_wait, signal_response
@@ -64,7 +54,7 @@ class Decide(ConductorView):
     }
 
     def put(self, request: ConductorRequest, workflow: str) -> HttpResponse:
-        skip_and_jump.reevaluate_run(workflow, request.actor.name)
+        repair.reevaluate_run(workflow, request.actor.name)
         return EmptyOk()
 
 
@@ -76,7 +66,7 @@ class Pause(ConductorView):
     }
 
     def put(self, request: ConductorRequest, workflow: str) -> HttpResponse:
-        run_commands.pause_run(workflow, request.actor.name)
+        lifecycle.pause_run(workflow, request.actor.name)
         return EmptyOk()
 
 
@@ -88,7 +78,7 @@ class Resume(ConductorView):
     }
 
     def put(self, request: ConductorRequest, workflow: str) -> HttpResponse:
-        run_commands.resume_run(workflow, request.actor.name)
+        lifecycle.resume_run(workflow, request.actor.name)
         return EmptyOk()
 
 
@@ -104,7 +94,7 @@ class Remove(ConductorView):
 
     def delete(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         archive, cascade = request.query.flag("archiveWorkflow", True), request.query.flag("cascade", False)
-        removals.remove_with_descendants(workflow, request.actor.name, archive=archive, cascade=cascade)
+        removal.remove_with_descendants(workflow, request.actor.name, archive=archive, cascade=cascade)
         return EmptyOk()
 
 
@@ -123,7 +113,7 @@ class RetryWorkflow(ConductorView):
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         require_ended(workflow)
         with_children = request.query.flag("resumeSubworkflowTasks", False)
-        run_commands_repair.retry(workflow, request.actor.name, resume_children=with_children)
+        repair.retry(workflow, request.actor.name, resume_children=with_children)
         return NoContent()
 
 
@@ -138,7 +128,7 @@ class Restart(ConductorView):
 
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         with_latest = request.query.flag("useLatestDefinitions", False)
-        run_commands_repair.restart(workflow, request.actor.name, latest_definitions=with_latest)
+        repair.restart(workflow, request.actor.name, latest_definitions=with_latest)
         return NoContent()
 
 
@@ -156,7 +146,7 @@ class RerunWorkflow(ConductorView):
 
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         rerun_request = parse_rerun_request(request_body.read_object(request))
-        run_commands_repair.rerun(workflow, request.actor.name, **rerun_request)
+        repair.rerun(workflow, request.actor.name, **rerun_request)
         return PlainText(workflow)
 
 
@@ -190,9 +180,7 @@ class Skip(ConductorView):
 
     def put(self, request: ConductorRequest, workflow: str, ref: str) -> HttpResponse:
         input, output = parse_skip_request(request, request.query)
-        skip_and_jump.skip_step(
-            workflow, step_reference(ref, request.query), request.actor.name, input=input, output=output
-        )
+        repair.skip_step(workflow, step_reference(ref, request.query), request.actor.name, input=input, output=output)
         return EmptyOk()
 
 
@@ -214,7 +202,7 @@ class Jump(ConductorView):
 
     def post(self, request: ConductorRequest, workflow: str, ref: str) -> HttpResponse:
         inputs = request_body.read_object(request) if request_body.read_bytes(request) else {}
-        skip_and_jump.jump_to_step(workflow, step_reference(ref, request.query), request.actor.name, input=inputs)
+        repair.jump_to_step(workflow, step_reference(ref, request.query), request.actor.name, input=inputs)
         return EmptyOk()
 
 
@@ -229,7 +217,7 @@ class Variables(ConductorView):
 
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         variables = request_body.read_object(request) if request_body.read_bytes(request) else {}
-        skip_and_jump.set_variables(workflow, variables, request.actor.name)
+        repair.set_variables(workflow, variables, request.actor.name)
         return Json(wire_run(workflow))
 
 
@@ -256,9 +244,7 @@ class State(ConductorView):
             request.actor.name,
             parse_wait(request.query),
         )
-        skip_and_jump.update_state(
-            workflow, update.variables, update.report, by, ref=update.ref, attempt_id=update.attempt_id
-        )
+        repair.update_state(workflow, update.variables, update.report, by, ref=update.ref, attempt_id=update.attempt_id)
         wants_to_wait = none_to_empty(request.query.text("waitUntilTaskRef")) or none_to_empty(
             request.query.text("waitForSeconds")
         )
@@ -286,7 +272,7 @@ class Upgrade(ConductorView):
         upgrade = read_request(
             request_body.read_object(request), UPGRADE, "upgradeRunningWorkflow.upgradeRequest", check_upgrade
         )
-        skip_and_jump.upgrade_run(
+        repair.upgrade_run(
             workflow,
             upgrade["name"],
             upgrade.get("version") or None,
@@ -307,7 +293,7 @@ class ResetCallbacks(ConductorView):
     }
 
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
-        skip_and_jump.reset_callbacks(workflow, request.actor.name)
+        repair.reset_callbacks(workflow, request.actor.name)
         return NoContent()
 
 
@@ -322,12 +308,12 @@ class TerminateRemove(ConductorView):
             "Terminate and remove a workflow",
             permission=can_remove_run,
             reply=EMPTY_REPLY,
-            query=REASON_QUERY | REMOVAL_QUERY,
+            query={**REASON_QUERY, **REMOVAL_QUERY},
         ),
     }
 
     def delete(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         archive, cascade = (request.query.flag("archiveWorkflow", True), request.query.flag("cascade", False))
         reason = request.query.text("reason")
-        removals.terminate_and_remove(workflow, request.actor.name, reason, archive=archive, cascade=cascade)
+        removal.terminate_and_remove(workflow, request.actor.name, reason, archive=archive, cascade=cascade)
         return EmptyOk()

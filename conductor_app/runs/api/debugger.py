@@ -1,7 +1,4 @@
-"""Views of the debugger: breakpoints of runs and definitions, and commands on stopped runs.
-
-Breakpoints, stops and commands of the debugger, as clients send and receive them.
-"""
+"""Views and documents of the debugger: breakpoints of runs and definitions, and commands on stopped runs."""
 
 from dataclasses import dataclass
 from typing import Any

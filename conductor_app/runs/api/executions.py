@@ -1,11 +1,4 @@
-"""Views that start a workflow and wait for it, and signals.
-
-Parameters of waiting requests, and the SignalResponse: a workflow or a task, as the client chooses (api §3.16).
-
-Views that start a workflow and wait for its result.
-
-Views of signals, which complete the WAIT task of a workflow.
-"""
+"""Views that start a workflow and wait for its result, and views of signals (api §3.16)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -29,7 +22,7 @@ from ...web.api.permissions import RUN_CONTROL_RIGHTS, RequiresAccess, can_start
 from ...web.api.requests import QueryParameters, errors_under, parse_integer
 from ...web.api.view import ConductorRequest, ConductorView
 from ...web.client_views import reply_after, waiting_client
-from ..commands import lifecycle as run_commands
+from ..commands import lifecycle
 from ..documents.tasks import wire_task
 from ..documents.workflows import find_attempt, find_run, wire_run
 from . import serializers
@@ -169,7 +162,7 @@ class Execution(ConductorView):
             }
         )
         with errors_under("executeWorkflow.startWorkflowRequest.workflowDef"):
-            run_id = run_commands.start(
+            run_id = lifecycle.start(
                 replace(start_request, request_id=wait_request.request_id or None), request.actor.name
             )
         wait = begin_run_wait(run_id, wait_request.seconds, wait_request.refs, waiting_client(request))
@@ -231,7 +224,7 @@ def start_and_wait(request: ConductorRequest, name: str, input: dict) -> HttpRes
         parse_start_by_name(name, request.query, input, headers),
         request_id=parse_request_id(headers.get("requestId", "")) or None,
     )
-    run_id = run_commands.start(start_request, request.actor.name)
+    run_id = lifecycle.start(start_request, request.actor.name)
     seconds = parse_seconds(none_to_empty(headers.get("waitForSeconds", "")))
     refs = parse_refs(headers.get("waitUntilTaskRef", ""))
     wait = begin_run_wait(run_id, seconds, refs, waiting_client(request))

@@ -1,8 +1,6 @@
-"""The parameters of a search, read from a request, and its reply (api §6).
+"""Views that search workflows and tasks: parameters, summaries and whole documents (api §3.10, §3.11, §6).
 
-WorkflowSummary and TaskSummary (api §3.10, §3.11). Times are texts here, and payloads are in Java's format.
-
-Views that search workflows and tasks. The reply has summaries, or whole documents (v2).
+Times in summaries are texts, and payloads are in Java's format.
 """
 
 from collections.abc import Sequence

@@ -1,13 +1,4 @@
-"""Documents of runs: requests to start, rerun and skip, and replies to waiting requests.
-
-SkipTaskRequest as some clients put it into a query parameter: as Python or as Go prints it (api §8.3).
-
-Parsing of a StartWorkflowRequest, and documents of a WorkflowStatus (api §3.8, §3.9).
-
-Parsing of a RerunWorkflowRequest (api §3.8).
-
-SkipTaskRequest, WorkflowStateUpdate and the ids of bulk requests, as clients send them (api §1.3, §2.1, §3.8).
-"""
+"""Documents of runs: requests to start, rerun, skip and update, and replies to waiting requests (api §3.8, §3.9)."""
 
 import ast
 import json

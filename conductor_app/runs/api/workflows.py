@@ -1,14 +1,6 @@
-"""Views that start, read, find and label workflows.
+"""Views that start, read, find, label and terminate workflows, and that send messages to them.
 
-Views that start, read and terminate workflows.
-
-Views that find workflows by their correlation ids.
-
-Views of labels on workflows, an extension of Conductor's API.
-
-A start request sets `labels`; these views add and remove them.
-
-Messages that clients send to a running workflow.
+Labels are an extension of Conductor's API.
 """
 
 from collections.abc import Iterable
@@ -43,9 +35,7 @@ from ...web.api.permissions import can_control_run, can_start_workflow, can_view
 from ...web.api.requests import errors_under, parse_integer, read_object, read_request
 from ...web.api.targets import normalize_name
 from ...web.api.view import ConductorRequest, ConductorView
-from ..commands import labels_and_messages as inbox
-from ..commands import labels_and_messages as labels
-from ..commands import lifecycle as run_commands
+from ..commands import labels_and_messages, lifecycle
 from ..documents.tasks import attempts_of, load_rows, run_facts_of, task_documents
 from ..documents.workflows import find_run, wire_run, wire_runs
 from ..models import Run, RunLabel
@@ -88,7 +78,7 @@ class Workflows(ConductorView):
         document = request_body.read_object(request)
         start_request = parse_start_request(document)
         with errors_under("startWorkflow.startWorkflowRequest.workflowDef"):
-            reply = PlainText(run_commands.start(start_request, request.actor.name))
+            reply = PlainText(lifecycle.start(start_request, request.actor.name))
         return add_findings(reply, list(lint_document(document, START_REQUEST)))
 
 
@@ -111,7 +101,7 @@ class StartVersion(ConductorView):
             {**body, "name": name, "version": parse_integer(version, "The version") or None}
         )
         with errors_under("startWorkflow.startWorkflowRequest.workflowDef"):
-            reply = PlainText(run_commands.start(start_request, request.actor.name))
+            reply = PlainText(lifecycle.start(start_request, request.actor.name))
         return add_findings(reply, list(lint_document(body, START_REQUEST)))
 
 
@@ -139,7 +129,7 @@ class WorkflowOne(ConductorView):
 
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         start_request = parse_start_by_name(workflow, request.query, request_body.read_object(request), request.headers)
-        return PlainText(run_commands.start(start_request, request.actor.name))
+        return PlainText(lifecycle.start(start_request, request.actor.name))
 
     def get(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         with_tasks = request.query.flag("includeTasks", True)
@@ -151,7 +141,7 @@ class WorkflowOne(ConductorView):
 
     def delete(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         reason, with_failure = request.query.text("reason"), request.query.flag("triggerFailureWorkflow", False)
-        run_commands.terminate_run(workflow, request.actor.name, reason, with_failure)
+        lifecycle.terminate_run(workflow, request.actor.name, reason, with_failure)
         return EmptyOk()
 
 
@@ -323,15 +313,15 @@ class WorkflowLabels(ConductorView):
         return _labels_of(find_run(workflow).pk)
 
     def put(self, request: ConductorRequest, workflow: str) -> HttpResponse:
-        labels.add_labels(workflow, request_body.read_texts(request), request.actor.name)
+        labels_and_messages.add_labels(workflow, request_body.read_texts(request), request.actor.name)
         return _labels_of(workflow)
 
     def delete(self, request: ConductorRequest, workflow: str) -> HttpResponse:
-        labels.remove_labels(workflow, request_body.read_texts(request), request.actor.name)
+        labels_and_messages.remove_labels(workflow, request_body.read_texts(request), request.actor.name)
         return _labels_of(workflow)
 
 
-def _labels_of(run_id: str) -> Json:
+def _labels_of(run_id: str) -> HttpResponse:
     return Json(list(RunLabel.objects.filter(run_id=run_id).order_by("name").values_list("name", flat=True)))
 
 
@@ -348,4 +338,4 @@ class WorkflowMessages(ConductorView):
     }
 
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
-        return PlainText(inbox.send_inbox_message(workflow, read_object(request)))
+        return PlainText(labels_and_messages.send_inbox_message(workflow, read_object(request)))

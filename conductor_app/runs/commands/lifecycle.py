@@ -1,7 +1,4 @@
-"""Commands on runs: start, pause, resume, terminate and remove. `retry_rerun_restart` has those that reopen runs.
-
-Start of a run by an operator, with an audit entry.
-"""
+"""Commands that start, pause, resume, terminate and remove runs. `repair` has those that reopen runs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -37,11 +34,9 @@ from ...settings import conf
 from ...telemetry.log_context import log_context
 from ...utils import clock, fault_points, randomness
 from ..models import Run as RunRow
-from ..store import due as removal
-from ..store import loading as store
+from ..store import due, loading
 from ..store.writing import RunOrigin, StaleRow, StatementBatch
-from . import labels_and_messages as labels
-from . import rate_limits as workflow_rate_limits
+from . import labels_and_messages, rate_limits
 from .change import (
     Audit,
     DecisionFailed,
@@ -105,7 +100,7 @@ def start(request: StartRequest, by: str, within_transaction: Callable[[str], No
     now = clock.now()
     if request.starts_at > now + FARTHEST_MS:
         raise Invalid("`startAt` must be at most 366 days ahead.")
-    request = replace(with_input(request), labels=tuple(labels.clean_labels(request.labels)))
+    request = replace(with_input(request), labels=tuple(labels_and_messages.clean_labels(request.labels)))
     require_start_request(request)
     definition = resolved_definitions.resolve_requested(request.name, request.version, request.document, now)
     if (earlier := _earlier(request, definition.name)) is not None:
@@ -181,7 +176,7 @@ class StartLoop(TransactionLoop):
         if self.within_transaction is not None:
             self.within_transaction(run.id)
         if request.labels:
-            labels.save_labels(run.id, request.labels)
+            labels_and_messages.save_labels(run.id, request.labels)
         save_decision(run, decision, RevisionInfo(now, self.actor), self.new_child_starts(batch, now), origin)
 
     def on_stale(self) -> None:
@@ -242,7 +237,7 @@ def _earlier(request: StartRequest, name: str) -> str | None:
     if request.idempotency_strategy == "RETURN_EXISTING":
         return earlier.id
     if request.idempotency_strategy == "FAIL_ON_RUNNING" and earlier.status in RUN.final:
-        store.release_idempotency_key(earlier.pk)
+        loading.release_idempotency_key(earlier.pk)
         return None
     raise Conflict(f"The idempotency key '{request.idempotency_key}' of {name} was used before, for run {earlier.id}.")
 
@@ -306,10 +301,8 @@ def _check_input(run: Run) -> None:
 
 def _apply_rate_limit(run: Run) -> Run:
     """Return the run with its limit key, held if the limit of its definition is reached."""
-    key = workflow_rate_limits.rate_limit_key_for_run(run, run.definition, run.input)
-    return (
-        replace(run, limit_key=key, is_held=workflow_rate_limits.is_limit_reached(run.definition, key)) if key else run
-    )
+    key = rate_limits.rate_limit_key_for_run(run, run.definition, run.input)
+    return replace(run, limit_key=key, is_held=rate_limits.is_limit_reached(run.definition, key)) if key else run
 
 
 def pause_run(run_id: str, by: str, reason: str = "") -> None:
@@ -361,7 +354,7 @@ def remove_run(run_id: str, by: str, reason: str = "", archive: bool = True) -> 
         Failure.objects.filter(run_id=run_id).delete()
         files.delete_files_of_run(run_id)
         release_payloads(run_id, clock.now())
-        removal.delete_run(run_id)
+        due.delete_run(run_id)
         audit.record("run", run_id, "remove", by, reason=reason)
 
 

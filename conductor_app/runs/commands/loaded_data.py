@@ -30,7 +30,7 @@ from ...definitions.schemas import check_against_schema
 from ...payloads import commands as payload_storage
 from ...payloads.store import digest_value
 from ...scripts.pool import ScriptsUnavailable, evaluate
-from ..store import data as from_rows
+from ..store import data
 from ..store.data import ExternalPayload, MaskedPayload, item_lists
 
 
@@ -67,7 +67,7 @@ class LoadedData(dict[DataRequest, Any]):
             PayloadsNotLoaded: when payloads must be read from blob storage first.
         """
         requests = list(requests)
-        found = from_rows.load_requested(run, requests, now)
+        found = data.load_requested(run, requests, now)
         if missing := {each.path for each in _external_payload_paths(found.values()) if each.path not in self.contents}:
             raise PayloadsNotLoaded(missing)
         self |= {request: self._substitute(request, value) for request, value in found.items()}

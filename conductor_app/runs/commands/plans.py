@@ -1,11 +1,4 @@
-"""Plans of operations: decided without saving, and described.
-
-Operations that operators apply to runs, as values that can be planned or applied.
-
-Preview of a command: it is decided like the command itself, but without locks, and nothing is saved.
-
-Plan of an operation: its command is decided without saving, and each task of each affected run is classified.
-"""
+"""Operations on runs as values, and their plans: decided without locks, not saved, and described task by task."""
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
@@ -29,7 +22,7 @@ from ...payloads.commands import refuse_large
 from ...settings import conf
 from ...utils import clock
 from ..models import Attempt
-from ..store import loading as store
+from ..store import loading
 from .change import Audit, DecisionFailed, RunCommand, change_run, decide_from_rows
 from .debugging import rewind_command
 from .loaded_data import LoadedData
@@ -199,7 +192,7 @@ def preview(run_id: str, command: Command) -> Preview:
         NotFound, Conflict, Invalid: as the command itself.
         Busy: when no helper process can run a script, or the decision takes too many passes.
     """
-    run = store.load_run(run_id)
+    run = loading.load_run(run_id)
     ahead = PreviewWorld(clock.now())
     ahead.decide(run, command)
     is_cut = ahead.follow()
@@ -284,7 +277,7 @@ class PreviewWorld:
 
     def run(self, run_id: str) -> Run:
         """Return a run with the effects so far."""
-        return self.runs[run_id].after if run_id in self.runs else store.load_run(run_id)
+        return self.runs[run_id].after if run_id in self.runs else loading.load_run(run_id)
 
     def _note(self, effect: Effect, by: Run) -> None:
         if isinstance(effect, StartRun):
@@ -439,7 +432,7 @@ def _superseded_children(children: Iterable[str]) -> tuple[list[PlannedRun], boo
     found: list[PlannedRun] = []
     while left and len(found) < MAX_REPLACED:
         try:
-            child = store.load_run(left.popleft())
+            child = loading.load_run(left.popleft())
         except NotFound:
             continue
         impacts = tuple(

@@ -1,9 +1,4 @@
-"""Commands that remove runs, and on retention policies.
-
-Commands that remove runs: alone, with their descendants, or after terminating them.
-
-Commands on retention policies, and the selection of ended runs that no policy keeps.
-"""
+"""Commands that remove runs, alone or with their descendants, and on retention policies."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,8 +1,6 @@
-"""Commands that reopen ended runs (retry, rerun, restart) or change the path of a run (skip, jump, upgrade).
+"""Commands that reopen ended runs (retry, rerun, restart), or change the path or the state of a run.
 
-Commands that reopen ended runs: retry, restart and rerun. A message reopens the parent that waited for the run.
-
-Commands that change the path of a run (skip, jump, upgrade) or its state (variables, reports, callbacks).
+A message reopens the parent that waited for a reopened run.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -31,9 +29,9 @@ from ...settings import conf
 from ...utils import clock
 from ..documents.workflows import find_run
 from ..models import Attempt, Run, Task
-from ..store import loading as store
+from ..store import loading
 from ..store.rows import parse_iteration_path
-from . import rate_limits as workflow_rate_limits
+from . import rate_limits
 from .change import Audit, DecisionFailed, RunCommand, change_run
 
 
@@ -96,12 +94,12 @@ def restart_command(
         NotFound: when there is no such run or definition.
     """
     if not latest and version is None:
-        return run_id, workflow_rate_limits.with_rate_limit(commands.restart_run(None))
+        return run_id, rate_limits.with_rate_limit(commands.restart_run(None))
     name = _find_run(run_id).name
     definition = find(name, version)
     if definition is None:
         raise NotFound(f"No such workflow definition: {name}" + (f", version {version}" if version else ""))
-    return run_id, workflow_rate_limits.with_rate_limit(commands.restart_run(definition))
+    return run_id, rate_limits.with_rate_limit(commands.restart_run(definition))
 
 
 def move_to_version_command(
@@ -403,7 +401,7 @@ def plan_upgrade(run_id: str, name: str, version: int | None) -> commands.Upgrad
         Invalid: when the run cannot follow the version.
     """
     return commands.plan_upgrade(
-        store.load_run(run_id), _require_definition(resolved_definitions.read_unsaved(name, version), name, version)
+        loading.load_run(run_id), _require_definition(resolved_definitions.read_unsaved(name, version), name, version)
     )
 
 
@@ -413,7 +411,7 @@ def upgrade_obstacles(run_ids: Iterable[str]) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for run_id in run_ids:
         try:
-            run = store.load_run(run_id)
+            run = loading.load_run(run_id)
             name = run.definition.name
             if name not in newest:
                 newest[name] = resolved_definitions.read_unsaved(name, None)

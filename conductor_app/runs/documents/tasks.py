@@ -1,11 +1,4 @@
-"""Attempts as Conductor's Task documents (api §3.6).
-
-Definition documents in API replies: the workflow definition and its steps. Cached per resolved definition.
-
-Rows of attempts with the columns of their tasks and runs that API replies need.
-
-Steps of dynamic forks. The head task of a branch stores the document of its step in its step state.
-"""
+"""Attempts as Conductor's Task documents (api §3.6), with their steps from cached definitions and dynamic branches."""
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
@@ -32,7 +25,6 @@ from ...core.timers import MAX_SECONDS
 from ...db.fields import dumps, loads
 from ...db.keyset_pages import row_type
 from ...definitions.models import ResolvedDefinition
-from ...tasks.store import ClaimedAttempt
 from ...utils import clock
 from ..models import Attempt, Run, Task
 
@@ -148,7 +140,7 @@ else:
     Row = row_type("Row", [name.replace("task__", "task_") for name in ROW_COLUMNS] + ["input", "output", "step_state"])
     RunFacts = row_type("RunFacts", RUN_FACTS)
 
-_column_values = attrgetter(*(name.replace("__", ".") for name in ROW_COLUMNS))
+column_values = attrgetter(*(name.replace("__", ".") for name in ROW_COLUMNS))
 _attempt_values = attrgetter(*(name.replace("__", ".") for name in ROW_COLUMNS), "input", "output", "task.step_state")
 _run_values = attrgetter(*RUN_FACTS)
 _TEXT_COLUMNS = {"input_text": "input", "output_text": "output", "step_state_text": "task__step_state"}
@@ -157,12 +149,6 @@ _TEXT_COLUMNS = {"input_text": "input", "output_text": "output", "step_state_tex
 def to_row(attempt: Attempt) -> Row:
     """Return the row of an attempt that was loaded as an object."""
     return Row._make(_attempt_values(attempt))
-
-
-def claimed_row(attempt: ClaimedAttempt) -> Row:
-    """Return the row of a claimed attempt. Its payloads are serialized JSON."""
-    input, output = orjson.Fragment(attempt.input_text), orjson.Fragment(attempt.output_text)
-    return Row._make((*_column_values(attempt), input, output, attempt.task.step_state_text))
 
 
 def load_rows(attempts: "QuerySet[Attempt]", *, with_payloads: bool = True) -> list[Row]:
@@ -255,14 +241,6 @@ def wire_task(attempt: Attempt) -> dict[str, Any]:
     """Return an attempt for an API reply, with its step as serialized JSON."""
     row, run = to_row(attempt), run_facts_of(attempt.run)
     return task_fields(row, run, step_of(row, run, dynamic_branches([row])), clock.now(), as_json=True)
-
-
-def wire_claimed_task(attempt: ClaimedAttempt) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return a claimed attempt for an API reply, and the task definition of its step."""
-    row, run = claimed_row(attempt), run_facts_of(attempt.run)
-    step = step_of(row, run, dynamic_branches([row]))
-    document = task_fields(row, run, step, clock.now(), as_json=True)
-    return document, step.task_definition.document or {}
 
 
 def wire_tasks(ids: Sequence[str]) -> list[dict[str, Any]]:

@@ -1,11 +1,4 @@
-"""Runs as Conductor's Workflow documents (api §3.5).
-
-Lookups of runs and attempts for API replies. Errors use Conductor's texts.
-
-The failed execution in the input of a failure workflow, within the maximum size of an input.
-
-Simulated runs as Conductor's Workflow documents.
-"""
+"""Runs as Conductor's Workflow documents (api §3.5), stored and simulated. Errors use Conductor's texts."""
 
 from collections.abc import Collection, Iterable
 from contextlib import nullcontext
@@ -17,26 +10,27 @@ import orjson
 from django.db.models import Count, Q, QuerySet, Sum, TextField
 from django.db.models.functions import Cast
 
+from ...core import snapshot
 from ...core.errors import NotFound
 from ...core.masking import redact_text
 from ...core.snapshot import UNKNOWN, Task
-from ...core.snapshot import Attempt as SimulatedDocumentsAttempt
-from ...core.snapshot import Run as SimulatedDocumentsRun
 from ...db.keyset_pages import row_type
 from ...db.replica import read_snapshot
 from ...settings import conf
 from ..models import Attempt, Run, TaskLog
-from . import tasks as definition_documents
 from .tasks import (
     RUN_FACTS,
+    DefinitionDocuments,
     Row,
     RunFacts,
     attempts_of,
+    definition_documents,
     dynamic_branches,
     load_rows,
     run_facts_of,
     task_documents,
     task_fields,
+    unknown_step,
 )
 
 PAYLOADS = ("input", "output", "variables")
@@ -98,9 +92,7 @@ def run_document(run: Run, with_tasks: bool = True) -> dict[str, Any]:
     """Return a run as a document of plain values."""
     row = RunRow._make(_run_values(run))
     tasks = task_documents(load_rows(attempts_of([run.id])), run_facts_of(run), is_wire=False) if with_tasks else []
-    return workflow_fields(
-        row, tasks, definition_documents.definition_documents(row.resolved_definition_id).workflow.document
-    )
+    return workflow_fields(row, tasks, definition_documents(row.resolved_definition_id).workflow.document)
 
 
 def run_document_without_payloads(run_id: str, *, with_tasks: bool = True) -> dict[str, Any]:
@@ -109,9 +101,7 @@ def run_document_without_payloads(run_id: str, *, with_tasks: bool = True) -> di
     row = RunRow._make((*attrgetter(*RUN_COLUMNS)(run), *({} for _ in PAYLOADS)))
     rows = load_rows(attempts_of([run_id]), with_payloads=False) if with_tasks else []
     tasks = task_documents(rows, run_facts_of(run), is_wire=False) if with_tasks else []
-    return workflow_fields(
-        row, tasks, definition_documents.definition_documents(row.resolved_definition_id).workflow.document
-    )
+    return workflow_fields(row, tasks, definition_documents(row.resolved_definition_id).workflow.document)
 
 
 def wire_run(run_id: str, with_tasks: bool = True) -> dict[str, Any]:
@@ -137,7 +127,7 @@ def wire_runs(runs: "QuerySet[Run]", with_tasks: bool = True) -> list[dict[str, 
         workflow_fields(
             _raw_payloads(row),
             tasks.get(row.id, []),
-            definition_documents.definition_documents(row.resolved_definition_id).workflow.json,
+            definition_documents(row.resolved_definition_id).workflow.json,
         )
         for row in rows
     ]
@@ -244,30 +234,30 @@ def _measure(run_id: str) -> tuple[int | None, int]:
 
 
 def simulated_document(
-    run: SimulatedDocumentsRun, attempts: Iterable[tuple[SimulatedDocumentsAttempt, Task]], now: int
+    run: snapshot.Run, attempts: Iterable[tuple[snapshot.Attempt, Task]], now: int
 ) -> dict[str, Any]:
     """Return a simulated run as it is at `now`, with these attempts in their order."""
     row = _run_row(run)
-    documents = definition_documents.DefinitionDocuments(dict(run.definition.document))
+    documents = DefinitionDocuments(dict(run.definition.document))
     facts = RunFacts._make(getattr(row, name) for name in RUN_FACTS)
     rows = [_attempt_row(attempt, task, run) for attempt, task in attempts]
     branch_steps = dynamic_branches(rows)
     tasks = []
     for each in rows:
         steps = branch_steps[each.task_branch_head] if each.task_branch_head else documents.steps
-        step = steps.get(each.task_ref) or definition_documents.unknown_step(each.task_ref, each.name)
+        step = steps.get(each.task_ref) or unknown_step(each.task_ref, each.name)
         tasks.append(task_fields(each, facts, step, now))
     return workflow_fields(row, tasks, documents.workflow.document)
 
 
-def _run_row(run: SimulatedDocumentsRun) -> RunRow:
+def _run_row(run: snapshot.Run) -> RunRow:
     others = {"name": run.definition.name, "version": run.definition.version, "resolved_definition_id": ""}
     others |= {"failed_refs": list(run.failed_refs), "failed_names": list(run.failed_names), "domains": {**run.domains}}
     others |= {part: _known_payload(getattr(run, part)) for part in ("input", "output", "variables")}
     return RunRow._make(others.get(name, getattr(run, name, "")) for name in RunRow._fields)
 
 
-def _attempt_row(attempt: SimulatedDocumentsAttempt, task: Task, run: SimulatedDocumentsRun) -> Row:
+def _attempt_row(attempt: snapshot.Attempt, task: Task, run: snapshot.Run) -> Row:
     branch_head = (
         f"{task.branch_head.ref}@{'.'.join(map(str, task.branch_head.iteration_path))}" if task.branch_head else ""
     )

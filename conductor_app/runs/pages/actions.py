@@ -1,9 +1,4 @@
-"""Actions on a run, and its labels.
-
-Labels of a run on its page: add, remove, and links to other runs with the same label.
-
-Actions on a run or from one of its tasks, as a table that the list and the pages share.
-"""
+"""Actions on a run or from one of its tasks, as a table that the list and the pages share, and its labels."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,9 +16,7 @@ from ...core.states import RUN
 from ...tasks.pages.actions import PERMISSION
 from ...web.links import run_address
 from ...web.pages import require_permission, show_refusal
-from ..commands import labels_and_messages as labels
-from ..commands import lifecycle as run_commands
-from ..commands import repair as run_commands_repair
+from ..commands import labels_and_messages, lifecycle, repair
 from ..models import Run
 
 
@@ -31,7 +24,10 @@ def label_context(run: Run) -> dict[str, Any]:
     """Return the labels of the run with links to the list of runs. The run was loaded with its labels."""
     runs = reverse("admin:conductor_run_changelist")
     names = sorted(run.label_names.split(",")) if run.label_names else []
-    return {"labels": [(name, f"{runs}?{urlencode({'label': name})}") for name in names], "most": labels.MAX_LABELS}
+    return {
+        "labels": [(name, f"{runs}?{urlencode({'label': name})}") for name in names],
+        "most": labels_and_messages.MAX_LABELS,
+    }
 
 
 def change_labels(request: HttpRequest, run_id: str) -> HttpResponse:
@@ -42,11 +38,11 @@ def change_labels(request: HttpRequest, run_id: str) -> HttpResponse:
     by, reason = request.user.get_username(), request.POST.get("reason", "").strip()
     try:
         if removed := request.POST.getlist("remove"):
-            labels.remove_labels(run_id, removed, by, reason)
+            labels_and_messages.remove_labels(run_id, removed, by, reason)
             messages.success(request, _("Label removed."))
         else:
             new_labels = [label for label in request.POST.get("labels", "").split(",") if label.strip()]
-            count = len(labels.add_labels(run_id, new_labels, by, reason))
+            count = len(labels_and_messages.add_labels(run_id, new_labels, by, reason))
             message = ngettext("%(count)s label added.", "%(count)s labels added.", count) % {"count": count}
             messages.success(request, message)
     except RequestRefused as refused:
@@ -106,7 +102,7 @@ RUN_ACTIONS: dict[str, RunAction] = {
         RunAction(
             "retry",
             "retry",
-            run_commands_repair.retry,
+            repair.retry,
             gettext_lazy("Retry"),
             gettext_lazy("Retry started."),
             gettext_lazy("Retries failed, timed-out and canceled tasks; completed tasks keep their results."),
@@ -117,7 +113,7 @@ RUN_ACTIONS: dict[str, RunAction] = {
         RunAction(
             "restart",
             "restart",
-            run_commands_repair.restart,
+            repair.restart,
             gettext_lazy("Restart"),
             gettext_lazy("Restarted."),
             gettext_lazy("Restarts from the beginning with the same id and input. All task results are discarded."),
@@ -129,7 +125,7 @@ RUN_ACTIONS: dict[str, RunAction] = {
         RunAction(
             "rerun",
             "rerun",
-            run_commands_repair.rerun,
+            repair.rerun,
             gettext_lazy("Rerun from this task"),
             gettext_lazy("Rerun started."),
             gettext_lazy("Re-executes this task and everything after it. Other branches keep their results."),
@@ -141,7 +137,7 @@ RUN_ACTIONS: dict[str, RunAction] = {
         RunAction(
             "pause",
             "pause",
-            run_commands.pause_run,
+            lifecycle.pause_run,
             gettext_lazy("Pause"),
             gettext_lazy("Paused."),
             gettext_lazy("No new tasks are scheduled until the run is resumed. Tasks in progress continue."),
@@ -150,7 +146,7 @@ RUN_ACTIONS: dict[str, RunAction] = {
         RunAction(
             "resume",
             "resume",
-            run_commands.resume_run,
+            lifecycle.resume_run,
             gettext_lazy("Resume"),
             gettext_lazy("Resumed."),
             gettext_lazy("Continues the run from where it was paused."),
@@ -159,7 +155,7 @@ RUN_ACTIONS: dict[str, RunAction] = {
         RunAction(
             "terminate",
             "terminate",
-            run_commands.terminate_run,
+            lifecycle.terminate_run,
             gettext_lazy("Terminate"),
             gettext_lazy("Terminated."),
             gettext_lazy("Stops the run permanently. Open tasks and sub-workflows are canceled."),

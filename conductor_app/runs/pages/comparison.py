@@ -58,11 +58,11 @@ class ComparePage(ObjectPage):
         other = Run.objects.filter(pk=other_id).first()
         if other is None:
             return context | {"missing": other_id[:64]}
-        found = compare_runs(one, other)
+        comparison = compare_runs(one, other)
         if request.GET.get("format") == "json":
-            return json_file_response(_comparison_file(found), f"{one.pk}-{other.pk}")
+            return json_file_response(_comparison_file(comparison), f"{one.pk}-{other.pk}")
         context["export"] = reverse("admin:compare", args=[one.pk], query={"with": other_id, "format": "json"})
-        return context | _result_context(found, only)
+        return context | _result_context(comparison, only)
 
 
 def _comparison_file(found: RunComparison) -> dict[str, Any]:

@@ -1,7 +1,4 @@
-"""The debugger on a run's page: where the run stands, its breakpoints, and the commands on a stopped task.
-
-Breakpoints in lists and forms, for the page of a run and for that of a definition.
-"""
+"""The debugger on a run's page: where the run stands, breakpoints, and the commands on a stopped task."""
 
 import json
 from collections.abc import Iterable, Mapping

@@ -1,11 +1,4 @@
-"""Filters of the list of runs, and its export.
-
-Filters of the list of runs: the fields of its bar, parsed into a selection that bulk operations share.
-
-Notes about filters without an index that searched only the newest runs, with links to search further or faster.
-
-Export of the list of runs: streamed as CSV or JSON, with the filters of the list.
-"""
+"""Filters of the list of runs, as a selection that bulk operations share, and the export of the list."""
 
 import csv
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,6 +9,7 @@ from typing import Any
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, QueryDict, StreamingHttpResponse
 from django.urls import reverse
+from django.utils.functional import Promise
 from django.utils.timezone import get_current_timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -33,7 +27,6 @@ from ...utils.formatting import DAY, HOUR, MINUTE, SECOND
 from ...web.badges import exact_time, machine_time
 from ...web.documents import CsvBuffer, escape_formula
 from ..models import Run
-from ..pages import filters as run_filters
 
 MAX_DEFINITIONS = 200
 STATUSES = ("RUNNING", "PAUSED", "FAILED", "TIMED_OUT", "TERMINATED", "COMPLETED")
@@ -105,10 +98,10 @@ class FilterField:
     """One field of the bar: its query parameter, its label, its key in a selection, and its parser."""
 
     name: str
-    label: str
+    label: str | Promise
     selection_key: str
     parse: Callable[[str], Any] = str
-    hint: str = ""
+    hint: str | Promise = ""
 
     @property
     def is_time(self) -> bool:
@@ -201,12 +194,12 @@ class FilterChip:
 def active_filters(query: QueryDict) -> list[FilterChip]:
     """Return the active filters."""
     found = [
-        FilterChip(f.label, _chip_text(f, text), _address_without(query, f.name))
+        FilterChip(str(f.label), _chip_text(f, text), _address_without(query, f.name))
         for f in FILTER_FIELDS
         if (text := clean_text(query.get(f.name, "")))
     ]
     if preset := START_PRESETS.get(query.get("started", "")):
-        found.append(FilterChip(_("Started"), preset, _address_without(query, "started")))
+        found.append(FilterChip(_("Started"), str(preset), _address_without(query, "started")))
     for status in parse_statuses(query):
         others = [other for other in parse_statuses(query) if other != status]
         parameters = _copy_parameters(query, "status")
@@ -252,8 +245,8 @@ def _field_context(field: FilterField, query: QueryDict) -> tuple[FilterField, s
 
 def _describe_start(query: QueryDict) -> str:
     """Return the selected period of starts in a few words."""
-    if query.get("started") in START_PRESETS:
-        return str(START_PRESETS[query["started"]])
+    if preset := START_PRESETS.get(query.get("started", "")):
+        return str(preset)
     return _("Custom range") if any(query.get(name) for name in START_FIELDS) else _("Any time")
 
 
@@ -300,7 +293,7 @@ def coverage_notes(notes: Iterable[ScanNote], parameters: QueryDict) -> list[Cov
     """Return the notes about the filters of an address."""
     return [
         CoverageNote(
-            FILTER_LABELS[note.filter],
+            str(FILTER_LABELS[note.filter]),
             note.number,
             note.since,
             address_with(parameters, started_before=str(note.since)),
@@ -315,7 +308,9 @@ def _faster_search(name: str, parameters: QueryDict) -> tuple[str, str] | None:
         return None
     label, page = FASTER_SEARCHES[name]
     query = {"view": "all", "q": parameters.get(name, "").partition(":")[0]}
-    return _(label), reverse(page, query=query | ({"definition": parameters["name"]} if parameters.get("name") else {}))
+    return str(label), reverse(
+        page, query=query | ({"definition": parameters["name"]} if parameters.get("name") else {})
+    )
 
 
 EXPORT_COLUMNS = (
@@ -373,7 +368,7 @@ def _json_lines(runs: QuerySet[Run], sort: SortColumn) -> Iterator[str]:
     """Yield a JSON list, one run per line."""
     separator = "[\n"
     for row in _export_rows(runs, sort):
-        yield separator + dumps(row)
+        yield f"{separator}{dumps(row)}"
         separator = ",\n"
     yield "\n]\n" if separator == ",\n" else "[]\n"
 
@@ -401,7 +396,7 @@ def list_parameters(form_data: QueryDict) -> dict[str, str]:
     Raises:
         Invalid: when a filter is invalid.
     """
-    return selection_parameters(run_filters.parse_selection(form_data))
+    return selection_parameters(parse_selection(form_data))
 
 
 def selection_parameters(selection: Mapping[str, Any]) -> dict[str, str]:

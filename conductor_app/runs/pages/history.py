@@ -1,13 +1,4 @@
-"""The history of a run: its decisions in words, its lives, and its state at a revision.
-
-The history of a run as text: one short sentence per effect of a decision.
-
-The slider over the revisions of a run: links to the neighbors, the decision of the selected one.
-
-The strip above a run's timeline: its whole life with all reruns, its load, failures and the visible part.
-
-The history of a run, decision by decision, and the state of the run after each decision.
-"""
+"""The history of a run: its decisions in words, its lives, and its state at a revision."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -273,8 +264,8 @@ MAX_PAST_TASKS = 100
 def run_events(view_model: RunViewModel) -> dict[str, Any]:
     """Return the history: each decision with its actor and its reason."""
     before = view_model.query.number("before")
-    entries = HistoryEntry.objects.filter(run_id=view_model.run.pk).order_by("-revision")
-    entries = list((entries.filter(revision__lt=before) if before else entries)[: MAX_HISTORY + 1])
+    rows = HistoryEntry.objects.filter(run_id=view_model.run.pk).order_by("-revision")
+    entries = list((rows.filter(revision__lt=before) if before else rows)[: MAX_HISTORY + 1])
     visible = entries[:MAX_HISTORY]
     return {
         **_past_context(view_model),

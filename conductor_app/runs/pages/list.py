@@ -1,9 +1,4 @@
-"""The list of runs.
-
-Tabs above the list of runs: built-in views and the saved views of the user, each with its number of runs.
-
-The list of runs as Django's changelist, with the filters of the bar and keyset pagination.
-"""
+"""The list of runs: a changelist with the filters of the bar, keyset pagination, and tabs of views."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,6 +9,7 @@ from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect, QueryDict
+from django.http.response import HttpResponseBase
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.http import urlencode
@@ -34,7 +30,7 @@ from ...web.badges import exact_time, format_lower_bound, relative_time, render_
 from ...web.links import render_run_link
 from ...web.pages import ReadOnlyAdmin, ServerAwareChangeList, fragment_response
 from ...web.preferences import save_preference, saved_preferences
-from ..models import Run
+from ..models import Run, RunQuerySet
 from ..queries.recent import annotate_key_inputs, run_key, run_keys
 from ..search import RUNS
 from ..search.results import query_for_value, suggest_query
@@ -150,7 +146,7 @@ def matching_runs(request: HttpRequest) -> QuerySet[Run]:
     return runs_with_coverage(request)[0]
 
 
-def runs_with_coverage(request: HttpRequest) -> tuple[QuerySet[Run], list[selections.ScanNote]]:
+def runs_with_coverage(request: HttpRequest) -> tuple[RunQuerySet, list[selections.ScanNote]]:
     """Return the runs that match the address, and notes about filters that searched only the newest runs.
 
     Raises:
@@ -189,8 +185,8 @@ class RunList(ServerAwareChangeList):
 
     def get_results(self, request: HttpRequest) -> None:
         """Load one page of rows, a count up to a limit, and the failures and typical durations of the rows."""
-        place = {name: request.GET.get(name, "")[:80] for name in ("after", "before")}
-        self.current_page = keyset_pages.keyset_page(self.queryset, self.sort, **place)
+        after, before = (request.GET.get(name, "")[:80] for name in ("after", "before"))
+        self.current_page = keyset_pages.keyset_page(self.queryset, self.sort, after, before)
         self.result_list, (self.result_count, self.is_capped) = (
             self.current_page.rows,
             keyset_pages.count_rows(self.counted, self.current_page),
@@ -281,7 +277,7 @@ MAX_NEW_RUNS = 100
 class RunAdmin(ReadOnlyAdmin):
     """Admin of runs: search, actions on selected runs, and the addresses of a run's pages."""
 
-    actions = (
+    actions: tuple[Any, ...] = (
         *(make_bulk_action(action) for action in run_actions()),
         make_planned_action("label", gettext_lazy("Add labels to the selected runs")),
         make_planned_action("unlabel", gettext_lazy("Remove labels from the selected runs")),
@@ -297,7 +293,7 @@ class RunAdmin(ReadOnlyAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Run]:
         return Run.objects.defer_payloads().defer("domains")
 
-    def get_list_display(self, request: HttpRequest) -> list[str]:
+    def get_list_display(self, request: HttpRequest) -> Any:
         chosen = saved_preferences(request).get(COLUMNS_PREFERENCE, DEFAULT_COLUMNS)
         return [name for name in COLUMN_LABELS if name in chosen or name in FIXED_COLUMNS]
 
@@ -326,7 +322,7 @@ class RunAdmin(ReadOnlyAdmin):
         query = request.POST.get("query", "").partition("#")[0]
         return HttpResponseRedirect(reverse("admin:conductor_run_changelist") + (f"?{query}" if query else ""))
 
-    def export(self, request: HttpRequest, format: str) -> HttpResponse:
+    def export(self, request: HttpRequest, format: str) -> HttpResponseBase:
         """Download all runs that match the filters."""
         self._require_access(request)
         try:

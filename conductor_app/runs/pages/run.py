@@ -1,7 +1,4 @@
-"""The tabs of a run's page: a table of names, labels, templates and contexts.
-
-Page of one run: the page, its fragments that refresh while the run is open, its documents and its actions.
-"""
+"""The page of one run: its tabs, fragments that refresh while the run is open, documents and actions."""
 
 from collections.abc import Callable
 from typing import Any

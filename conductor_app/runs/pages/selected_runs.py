@@ -8,7 +8,7 @@ from typing import Any
 from django.contrib import admin
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.text import format_lazy
@@ -59,14 +59,14 @@ def selection_buttons(allowed: Collection[str]) -> dict[str, list[tuple[str, str
     return {"main": main, "more": [each for each in found if each[0] not in MAIN_BUTTONS]}
 
 
-def make_bulk_action(action: RunAction) -> Callable[..., TemplateResponse]:
+def make_bulk_action(action: RunAction) -> Callable[..., HttpResponse]:
     """Return the action for Django's changelist."""
 
     @admin.action(
         description=format_lazy(gettext_lazy("{action} the selected runs"), action=action.label),
         permissions=["operate"],
     )
-    def act(model_admin: admin.ModelAdmin, request: HttpRequest, runs: QuerySet[Run]) -> TemplateResponse:
+    def act(model_admin: admin.ModelAdmin, request: HttpRequest, runs: QuerySet[Run]) -> HttpResponse:
         if request.POST.get("select_across") == "1":
             return _redirect_to_plan_of_list(request, action.name)
         selected = list(runs.order_by("-created_at")[: MAX_RUNS + 1])

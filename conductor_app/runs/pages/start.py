@@ -1,11 +1,4 @@
-"""Page that starts a run.
-
-The API call that equals a form, as curl command and as Python code.
-
-The form that starts a run: its input as form or JSON, and the other options of a start.
-
-Page that starts a run: the form, the same API call, and the errors of the engine.
-"""
+"""The page that starts a run: the form, the same API call, and the errors of the engine."""
 
 import json
 import shlex

@@ -7,7 +7,14 @@ from django.contrib import admin, messages
 from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.http import (
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    HttpResponseNotAllowed,
+    HttpResponseRedirect,
+    StreamingHttpResponse,
+)
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
@@ -40,7 +47,7 @@ class AttemptStateFilter(admin.SimpleListFilter):
     def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin) -> list[tuple[str, str]]:
         return [("pending", _("Queued")), ("leased", _("In progress")), ("retrying", _("Retrying"))]
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:
+    def queryset(self, request: HttpRequest, queryset: Any) -> Any:
         if self.value() == "pending":
             return queryset.pending()
         if self.value() == "retrying":
@@ -58,9 +65,9 @@ class AttemptList(ServerAwareChangeList):
         }
 
     def get_results(self, request: HttpRequest) -> None:
-        places = {name: request.GET.get(name, "").replace("\0", "")[:80] for name in PAGE_PARAMETERS}
+        after, before = (request.GET.get(name, "").replace("\0", "")[:80] for name in ("after", "before"))
         rows = self.queryset.order_by()
-        self.current_page = keyset_pages.keyset_page(rows, keyset_pages.SortById(), **places)
+        self.current_page = keyset_pages.keyset_page(rows, keyset_pages.SortById(), after, before)
         self.result_list, (self.result_count, self.is_capped) = (
             self.current_page.rows,
             keyset_pages.count_rows(rows, self.current_page),
@@ -106,7 +113,7 @@ class AttemptAdmin(ReadOnlyAdmin):
         payloads = [f"run__{name}" for name in ("input", "output", "variables")]
         return Attempt.objects.of_runs().defer_payloads().defer("input", "output", "task__step_state", *payloads)
 
-    def get_search_results(self, request: HttpRequest, queryset: QuerySet, search_term: str) -> tuple[QuerySet, bool]:
+    def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> tuple[QuerySet, bool]:
         term = search_term.strip()
         if not term:
             return queryset, False
@@ -150,7 +157,7 @@ class AttemptAdmin(ReadOnlyAdmin):
             raise Http404
         return json_file_response(getattr(attempt, field), f"{attempt.pk}-{field}")
 
-    def log(self, request: HttpRequest, attempt_id: str) -> HttpResponse:
+    def log(self, request: HttpRequest, attempt_id: str) -> StreamingHttpResponse:
         """Download the complete log of the attempt."""
         return log_text_response(self._get_attempt_or_404(request, attempt_id))
 

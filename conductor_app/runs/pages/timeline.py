@@ -1,9 +1,4 @@
-"""The lines of a run's timeline: a name, a status and bars for each visible row of its tree.
-
-The critical path on a timeline: the rows that belong to it, and its longest links.
-
-The timeline of a run: the tree of its tasks with a bar for each, the strip of its whole life, and its revisions.
-"""
+"""The timeline of a run: its tree of tasks with a bar for each, the critical path, and the strip of its life."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence

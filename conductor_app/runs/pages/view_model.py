@@ -1,7 +1,4 @@
-"""View model of a run that all tabs share: the run, the cause of its state, and the selected task.
-
-A history strip: one bar per run, oldest first, whose height is the duration and whose color is the result.
-"""
+"""What all tabs of a run share: the run, the cause of its state, the selected task; and strips of recent runs."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -200,9 +197,12 @@ def _parent_and_children(run: Run) -> dict[str, Any]:
 def find_readable_run(run_id: str) -> Run | None:
     """Return the run with everything that its page shows, and the address of its definition."""
     definitions = WorkflowDefinition.objects.filter(name=OuterRef("name"), version=OuterRef("version"))
-    runs = Run.objects.defer_payloads().annotate(definition_pk=Subquery(definitions.values("pk")[:1]))
+    # Run declares both names, because callers get plain runs.
+    runs = Run.objects.defer_payloads().annotate(  # type: ignore[no-redef]  # see above
+        definition_pk=Subquery(definitions.values("pk")[:1])
+    )
     if model_use := _model_use.value:
-        runs = runs.annotate(has_model_calls=model_use.has_calls)
+        runs = runs.annotate(has_model_calls=model_use.has_calls)  # type: ignore[no-redef]  # see above
     return with_labels(annotate_documents(runs, DOCUMENTS)).filter(pk=run_id).first()
 
 

@@ -1,9 +1,4 @@
-"""Replay of a run's history, and its lives.
-
-Replay of a run's history: its state at one of its revisions.
-
-The lives of a run: a run that is retried, rerun or restarted lives again, with idle time in between.
-"""
+"""Replay of a run's history to one of its revisions, and the lives of a run that was retried, rerun or restarted."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

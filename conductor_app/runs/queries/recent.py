@@ -1,13 +1,4 @@
-"""Recent runs of a workflow, their keys, inputs and transitions.
-
-Human-readable keys of runs: lists show them in place of ids.
-
-The newest runs of several workflows or schedules, for history strips.
-
-Recent runs of a workflow, whose input can be copied to start another run.
-
-Lookup of the last decision in a run's history that changed its status by an event.
-"""
+"""Recent runs of workflows and schedules, the keys that lists show in place of ids, inputs, and transitions."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -150,7 +141,7 @@ def _recent_runs(column: str, names: Sequence[str]) -> dict[str, list[RecentRun]
 
 
 MAX_RECENT = 5
-LAST_INPUTS_MAX_INPUT_BYTES = 64_000
+MAX_COPIED_INPUT_BYTES = 64_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +167,7 @@ def start_to_repeat(name: str, run_id: str) -> RecentStart | None:
     run = Run.objects.of_definition(name).defer_payloads().filter(pk=run_id).first()
     if run is None:
         return None
-    is_small = run.input_size <= LAST_INPUTS_MAX_INPUT_BYTES and not run.input_path
+    is_small = run.input_size <= MAX_COPIED_INPUT_BYTES and not run.input_path
     return RecentStart(run, Run.objects.values_list("input", flat=True).get(pk=run_id) if is_small else None)
 
 
@@ -192,3 +183,7 @@ def last_transition(run_id: str, event: str) -> HistoryEntry | None:
 
 def _has_transition(entry: HistoryEntry, event: str) -> bool:
     return any(line.get("effect") == "TransitionRun" and line.get("event") == event for line in entry.effects)
+
+
+LAST = "z" * 8
+"""Sorts after every character of an id, in the collations of both databases."""

@@ -1,7 +1,4 @@
-"""Preview of retention: runs that each policy removes next, and the growth of the database.
-
-Explanation for a missing run: an operator removed it, or retention removes runs of its age.
-"""
+"""What each retention policy removes next, the growth of the database, and why a run is missing."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

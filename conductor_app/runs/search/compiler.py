@@ -39,8 +39,9 @@ class SearchQuery:
         """True if the leading index lists the rows newest first."""
         if self.lead is None:
             return True
-        is_single = isinstance(self.lead, Clause) and self.lead.operator in ("=", "IN") and len(self.lead.values) == 1
-        return is_single and self.language.field_of(self.lead)[1].is_ordered
+        if not isinstance(self.lead, Clause) or self.lead.operator not in ("=", "IN") or len(self.lead.values) != 1:
+            return False
+        return self.language.field_of(self.lead)[1].is_ordered
 
     @property
     def scan_limit(self) -> int | None:
@@ -57,7 +58,9 @@ class SearchQuery:
         """
         conditions = [self.build_condition(part, without_lead_index or part is not self.lead) for part in self.parts]
         index_conditions = [
-            self.resolve_field(part)[1].index_filter(part) for part in self.parts if self.is_covered(part)
+            self.resolve_field(part)[1].index_filter(part)
+            for part in self.parts
+            if isinstance(part, Clause) and self.is_covered(part)
         ]
         return reduce(and_, [*conditions, *index_conditions], self.free_text_condition())
 
@@ -69,8 +72,9 @@ class SearchQuery:
         clauses = [part for part in self.parts if isinstance(part, Clause)]
         with self.locate_errors():
             bounds += [bound for part in clauses if (bound := self.resolve_field(part)[1].bounds(part)) is not None]
-        if self.is_rare(self.lead):
-            bounds.append(self.resolve_field(self.lead)[1].index_condition(self.lead))
+        lead_field = self.resolve_field(self.lead)[1] if isinstance(self.lead, Clause) else None
+        if isinstance(self.lead, Clause) and isinstance(lead_field, RareTextField):
+            bounds.append(lead_field.index_condition(self.lead))
         elif self.lead is not None:
             bounds.append(self.build_condition(self.lead, without_index=False))
         return reduce(and_, bounds, EVERYTHING)
@@ -128,14 +132,10 @@ class SearchQuery:
         scan_limits = [scan_limit for each in part.parts if (scan_limit := self.scan_limit_of(each)) is not None]
         return min(scan_limits, default=None)
 
-    def is_covered(self, part: Condition) -> bool:
+    def is_covered(self, part: Clause) -> bool:
         """Return True if the leading index includes the part."""
         leading = self.resolve_field(self.lead)[0] if isinstance(self.lead, Clause) else None if self.lead else ""
-        return (
-            isinstance(part, Clause)
-            and part is not self.lead
-            and self.resolve_field(part)[1].is_covered_by(leading, part)
-        )
+        return part is not self.lead and self.resolve_field(part)[1].is_covered_by(leading, part)
 
     def is_on_order_column(self, part: Condition) -> bool:
         """Return True if the part restricts the ordering time column."""
@@ -149,8 +149,8 @@ class SearchQuery:
                     return found.condition(part, without_index and not self.is_on_order_column(part))
             case Not():
                 return ~self.build_condition(part.part, without_index)
-        found = [self.build_condition(each, without_index) for each in part.parts]
-        return reduce(lambda one, other: one | other if isinstance(part, Or) else one & other, found)
+        conditions = [self.build_condition(each, without_index) for each in part.parts]
+        return reduce(lambda one, other: one | other if isinstance(part, Or) else one & other, conditions)
 
     def resolve_field(self, clause: Clause) -> tuple[str, SearchField]:
         with self.locate_errors():

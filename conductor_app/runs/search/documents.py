@@ -2,12 +2,10 @@
 
 Documents are stored as text. A row whose text does not contain the required words is skipped without parsing it as
 JSON. A document that the database cannot parse as JSON (PostgreSQL: a NUL character in a text) has no values.
-
-Search fields for documents: input, output and variables.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,10 +42,10 @@ class DocumentCondition(Expression):
     def get_source_expressions(self) -> list[Any]:
         return [self.document]
 
-    def set_source_expressions(self, expressions: list[Any]) -> None:
+    def set_source_expressions(self, expressions: Sequence[Any]) -> None:
         [self.document] = expressions
 
-    def as_sql(self, compiler: Any, connection: Any) -> tuple[str, list[Any]]:
+    def as_sql(self, compiler: Any, connection: Any) -> Any:
         document, _ = compiler.compile(self.document)
         dialect = (
             PostgresqlDocumentSql(document, self)

@@ -1,13 +1,7 @@
 """Field types of the search: each turns a comparison into a condition on rows.
 
 `rank` states how selective the index of a field is: 0 finds a few rows, higher ranks find more. None means that no
-index helps, so that a search by this field alone scans a bounded number of rows (`pages.py`).
-
-SQL expressions of the search for SQLite and PostgreSQL that Django does not provide.
-
-Search fields for choices, constants and lists of names.
-
-Search fields for numbers and times.
+index helps, so that a search by this field alone scans a bounded number of rows (`results.py`).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -87,8 +81,7 @@ class MatchesPattern(Func):
     template = "(%(expressions)s ESCAPE '\\')"
     output_field = BooleanField()
 
-    def as_sql(self, compiler: Any, connection: Any, **context: Any) -> tuple[str, Any]:
-        return super().as_sql(compiler, connection, **{"arg_joiner": " LIKE ", **context})
+    arg_joiner = " LIKE "
 
     def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> tuple[str, Any]:
         return self.as_sql(compiler, connection, arg_joiner=" ILIKE ", **context)
@@ -168,7 +161,7 @@ class SearchField:
     """True if this is the time column by which rows are ordered."""
     is_nullable: bool = False
 
-    def is_covered_by(self, leading: str, clause: Clause) -> bool:
+    def is_covered_by(self, leading: str | None, clause: Clause) -> bool:
         """Return True if the index of the leading field includes this comparison."""
         return leading in self.covered_by
 

@@ -220,7 +220,7 @@ class QueryParser:
     def is_connective_at(self, position: int, is_lower_bound: bool) -> bool:
         """Return True if AND or OR begins at a position. In lower case it may also be part of the value."""
         found = CONNECTIVE.match(self.text, position)
-        return bool(found) and (
+        return found is not None and (
             is_lower_bound or found[0].isupper() or bool(CLAUSE_AHEAD.match(self.text, found.end()))
         )
 

@@ -1,17 +1,10 @@
-"""Pages of search results: ids in order, and the total.
+"""Pages of search results: ids in order, the total, and the columns that a list shows.
 
 The total is exact up to 10,000. Above that, it is a lower bound that always exceeds the end of the requested page while
 there are more hits, so that a client that continues while `start < totalHits` sees everything.
 
-Ends of pages: a client that reads a long result page by page continues there, instead of skipping all rows before.
-
-Each process remembers the ends for a minute. A client that returns its `queryId` does not depend on that.
-
-Rows of search results: the columns that a list shows, with shortened payloads.
-
-Search for runs by their tasks: distinct runs, ordered by their newest matching task.
-
-Search for a value whose path is unknown, and suggestions for a path that no recent run has.
+A client that reads a long result page by page continues where a page ended, instead of skipping all rows before. Each
+process remembers the ends for a minute. A client that returns its `queryId` does not depend on that.
 """
 
 import base64
@@ -109,9 +102,10 @@ ATTEMPT_COLUMNS = (
 )  # fmt: skip
 if TYPE_CHECKING:
     RunLine = Any
+    AttemptLine = Any
 else:
     RunLine = row_type("RunLine", [*RUN_COLUMNS, "input", "output"])
-AttemptLine = row_type("AttemptLine", [*(name.replace("__", "_") for name in ATTEMPT_COLUMNS), "input", "output"])
+    AttemptLine = row_type("AttemptLine", [*(name.replace("__", "_") for name in ATTEMPT_COLUMNS), "input", "output"])
 
 
 def run_lines(ids: Sequence[str]) -> list[RunLine]:

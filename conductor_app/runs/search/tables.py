@@ -1,7 +1,4 @@
-"""Searchable fields of tasks: those of the attempts and those of their runs.
-
-Searchable fields of runs.
-"""
+"""Searchable fields of runs and of tasks: those of the attempts and those of their runs."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -88,13 +85,13 @@ def started_by_time(moment: int) -> Q:
 
 
 COVERED_BY_ALL_ROWS = frozenset([""])
-NAME = DefinitionNameField("name", rank=2)
+DEFINITION_NAME = DefinitionNameField("name", rank=2)
 UPDATED = UpdatedField("updated_at", rank=5, started_by_time=started_by_time)
 
-FIELDS: dict[str, SearchField] = {
+RUN_FIELDS: dict[str, SearchField] = {
     "workflowId": IdSearchField("id", rank=0),
-    "workflowType": NAME,
-    "workflowName": NAME,
+    "workflowType": DEFINITION_NAME,
+    "workflowName": DEFINITION_NAME,
     "version": IntegerField("version", covered_by=frozenset(["", "workflowType", "workflowName"])),
     "status": ChoiceField("status", rank=3, covered_by=frozenset(["workflowType", "workflowName"]),
                     choices=tuple(sorted(RUN.statuses))),
@@ -121,11 +118,11 @@ FIELDS: dict[str, SearchField] = {
 
 RUNS = SearchLanguage(
     plural_name="workflows",
-    fields=FIELDS,
+    fields=RUN_FIELDS,
     newest="created_at",
     texts=("id", "name", "correlation_id", "reason", "input", "output", "failed_refs", "idempotency_key", "status"),
     exact=("id", "correlation_id", "idempotency_key"),
-    sorts={name: field.column for name, field in FIELDS.items()
+    sorts={name: field.column for name, field in RUN_FIELDS.items()
            if field.column not in ("", "input", "output", "variables")} | {"createTime": "created_at"},
     sorts_by_index=frozenset(("name", "status", "id", "ended_at")),
 )  # fmt: skip
@@ -172,7 +169,7 @@ class TaskStatus(ChoiceField):
         is_indexed = any(own <= set(indexed) for indexed in (FAILED_STATUSES, OPEN_STATUSES, TASK_ONLY_STATUSES))
         return self.rank if is_indexed else None
 
-    def is_covered_by(self, leading: str, clause: Clause) -> bool:
+    def is_covered_by(self, leading: str | None, clause: Clause) -> bool:
         """Return True if the clause selects failed attempts and the name leads: the partial index covers both."""
         is_bad = clause.operator in ("=", "IN") and {
             OWN_STATUS.get(word) for word in self.matching_choices(clause)
@@ -241,10 +238,10 @@ class ScheduledField(TimeField):
         return Q(id__gte=moment_of_id(self.value(value)))
 
     def until(self, value: QueryValue) -> Q:
-        return started_by_time_task_fields(self.value(value))
+        return task_started_by_time(self.value(value))
 
 
-def started_by_time_task_fields(moment: int) -> Q:
+def task_started_by_time(moment: int) -> Q:
     """Return the condition for attempts that were scheduled by a given time."""
     return Q(id__lt=moment_of_id(moment + 1))
 
@@ -297,27 +294,27 @@ def by_reference(text: str) -> Q:
     return found
 
 
-TASK_FIELDS_NAME = RunField("run__name")
+RUN_NAME = RunField("run__name")
 TASK_NAME = TaskName("name", rank=2, scan_limit=JOINED_SCAN_LIMIT)
 REASON = SearchField("reason")
 
-TASK_FIELDS_FIELDS: dict[str, SearchField] = {
+TASK_FIELDS: dict[str, SearchField] = {
     "taskId": IdSearchField("id", rank=0),
     "workflowId": SearchField("run_id", rank=1, is_ordered=False),
     "workflowInstanceId": SearchField("run_id", rank=1, is_ordered=False),
     "taskType": TASK_NAME,
     "taskDefName": TASK_NAME,
     "referenceTaskName": LookupField("task__ref", scan_limit=JOINED_SCAN_LIMIT, lookup=by_reference),
-    "workflowType": TASK_FIELDS_NAME,
-    "workflowName": TASK_FIELDS_NAME,
+    "workflowType": RUN_NAME,
+    "workflowName": RUN_NAME,
     "correlationId": RunField("run__correlation_id"),
     "status": TaskStatus("status", rank=3, is_ordered=False, choices=tuple(sorted({*OWN_STATUS, *TASK_ONLY_STATUSES}))),
     "workerId": SearchField("worker"),
     "domain": SearchField("domain", rank=2, has_partial_index=True),
     "scheduledTime": ScheduledField("scheduled_at", is_order_column=True),
-    "startTime": TimeField("started_at", is_nullable=True, started_by_time=started_by_time_task_fields),
-    "endTime": TimeField("ended_at", is_nullable=True, started_by_time=started_by_time_task_fields),
-    "updateTime": TimeField("updated_at", is_nullable=True, started_by_time=started_by_time_task_fields),
+    "startTime": TimeField("started_at", is_nullable=True, started_by_time=task_started_by_time),
+    "endTime": TimeField("ended_at", is_nullable=True, started_by_time=task_started_by_time),
+    "updateTime": TimeField("updated_at", is_nullable=True, started_by_time=task_started_by_time),
     "retryCount": IntegerField("number"),
     "pollCount": IntegerField("poll_count"),
     "workflowPriority": IntegerField("run__priority", scan_limit=JOINED_SCAN_LIMIT),
@@ -332,11 +329,11 @@ TASK_FIELDS_FIELDS: dict[str, SearchField] = {
 
 TASKS = SearchLanguage(
     plural_name="tasks",
-    fields=TASK_FIELDS_FIELDS,
+    fields=TASK_FIELDS,
     newest="id",
     texts=("id", "run_id", "name", "reason", "worker", "input", "output", "status"),
     exact=("id", "run_id"),
-    sorts={name: field.column for name, field in TASK_FIELDS_FIELDS.items() if field.column not in ("input", "output")}
+    sorts={name: field.column for name, field in TASK_FIELDS.items() if field.column not in ("input", "output")}
     | {"scheduledTime": "id"},
     sorts_by_index=frozenset(("id", "run_id")),
     is_joined=True,

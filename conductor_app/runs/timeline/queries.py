@@ -1,9 +1,4 @@
-"""Timeline of a run: rows, scale and critical path.
-
-Timeline of a run: one row per task, with its attempts as segments in percent of the whole span.
-
-The critical path: the chain of tasks that determined the duration of a run, each started after the one before.
-"""
+"""Rows of a run's timeline, with attempts as segments in percent of the whole span, and its critical path."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,16 +1,6 @@
-"""Tree of a run: loop → iteration → branch → task.
+"""Tree of a run: loop → iteration → branch → task, built from its tasks and the structure of its definition.
 
-The place of each step in its definition: the bodies around it, outermost first.
-
-The tasks of a run as time spans: few facts of many tasks, read in one statement.
-
-Tree of a run: loop → iteration → branch → task, built from the tasks of the run and the structure of its definition.
-
-The timeline and the other views of a run show the same tree. It is pure: it reads no database.
-
-Rows of a run's tree: which nodes are visible, and summaries of folded siblings.
-
-The tree of a run with its rows: reads the tasks, those of open sub-workflows, or the tasks as of a revision.
+The timeline and the other views of a run show the same tree. Similar siblings are folded into summaries.
 """
 
 from collections import Counter

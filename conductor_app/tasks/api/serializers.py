@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
 from django.http import HttpResponse
 
 from ...access.secrets import runtime_metadata, substitute_secrets
@@ -26,7 +27,8 @@ from ...core.document.fields import (
 from ...core.errors import MAX_ATTEMPT_REASON_LENGTH, Invalid, shorten_reason
 from ...core.expressions.json_text import expression_texts as texts_in
 from ...core.reports import Report
-from ...runs.documents.tasks import wire_claimed_task
+from ...runs.documents.tasks import Row, column_values, dynamic_branches, run_facts_of, step_of, task_fields
+from ...utils import clock
 from ...web.api.documents import LONG, fields_of_type
 from ...web.api.operations import Json, NoContent
 from ...web.api.requests import read_request
@@ -181,3 +183,17 @@ QUEUE_DETAIL: FieldTable = (
     FieldSpec("tasksInProgress", ListOf(ObjectOf(CLAIMED_TASK))),
     FieldSpec("pollers", ListOf(ObjectOf(QUEUE_POLLER))),
 )
+
+
+def claimed_row(attempt: ClaimedAttempt) -> Row:
+    """Return the row of a claimed attempt. Its payloads are serialized JSON."""
+    input, output = orjson.Fragment(attempt.input_text), orjson.Fragment(attempt.output_text)
+    return Row._make((*column_values(attempt), input, output, attempt.task.step_state_text))
+
+
+def wire_claimed_task(attempt: ClaimedAttempt) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a claimed attempt for an API reply, and the task definition of its step."""
+    row, run = claimed_row(attempt), run_facts_of(attempt.run)
+    step = step_of(row, run, dynamic_branches([row]))
+    document = task_fields(row, run, step, clock.now(), as_json=True)
+    return document, step.task_definition.document or {}
