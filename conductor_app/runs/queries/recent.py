@@ -183,7 +183,3 @@ def last_transition(run_id: str, event: str) -> HistoryEntry | None:
 
 def _has_transition(entry: HistoryEntry, event: str) -> bool:
     return any(line.get("effect") == "TransitionRun" and line.get("event") == event for line in entry.effects)
-
-
-LAST = "z" * 8
-"""Sorts after every character of an id, in the collations of both databases."""
