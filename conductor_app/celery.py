@@ -10,7 +10,7 @@ from kombu.transport import TRANSPORT_ALIASES
 from .utils import memory_tuning
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "conductor_app.settings.embedded")
-TRANSPORT_ALIASES["folder"] = "conductor_app.processes.filesystem_broker:Transport"
+TRANSPORT_ALIASES["folder"] = "conductor_app.processes.job_trigger:Transport"
 app = Celery("conductor")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 for ready in (worker_ready, beat_init):

@@ -5,8 +5,8 @@ from typing import Any
 
 from django.test import TestCase
 
+from conductor_app.core.decide import Report
 from conductor_app.core.decision_context import conductor_status
-from conductor_app.core.reports import Report
 from conductor_app.definitions import commands as definition_commands
 from conductor_app.definitions import validation
 from conductor_app.processes import sweeps

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from conductor_app.core.reports import Report
+from conductor_app.core.decide import Report
 from conductor_app.definitions import commands as definition_commands
 from conductor_app.runs.commands import lifecycle as run_commands
 from conductor_app.runs.commands.lifecycle import StartRequest

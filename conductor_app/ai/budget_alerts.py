@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ..alerts.models import Alert
-from ..alerts.subjects import AlertSubject, SubjectMeasure
+from ..alerts.queries import AlertSubject, SubjectMeasure
 from ..core.ai import period_bounds
 from ..core.errors import Invalid
 from ..core.states import RUN

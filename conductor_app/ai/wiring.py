@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from importlib.util import find_spec
 
-from ..alerts.subjects import register_subject
+from ..alerts.queries import register_subject
 from ..core.alerts import BUDGET
 from ..core.step_types.ai import (
     CallMcpToolStep,

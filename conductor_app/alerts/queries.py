@@ -1,21 +1,97 @@
-"""What alerts measure: counts of runs in the window of an alert, and a back-test over the last seven days."""
+"""What alerts measure: counts of runs in the window of an alert, and a back-test over the last seven days.
 
-from collections.abc import Sequence
+A slice registers what alerts can measure besides the runs of a view, such as budgets.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ..bulk import selections
 from ..core.alerts import AGE, BUDGET, SHARE, AlertRule, QuietHours, find_alert_times, measure_at
+from ..core.errors import Invalid
 from ..core.failure_grouping import informative_line
 from ..core.states import RUN
 from ..explanations.cause import failure_reasons
 from ..runs.models import Run
+from ..utils import process_state
 from ..utils.formatting import DAY, MINUTE
 from .models import Alert, AlertFiring, AlertTarget, SavedView
-from .subjects import subject_of
+
+
+@dataclass(frozen=True, slots=True)
+class SubjectMeasure:
+    """A measured percentage, and a sentence about it."""
+
+    percent: int = 0
+    sentence: str = "there is nothing to measure"
+
+
+class AlertSubject:
+    """A subject of alerts of one kind. An alert refers to one object of the subject, or to all of them.
+
+    This class is the subject of a kind that this server does not have: it has no objects, and no alert on it fires.
+    """
+
+    permission = ""
+    """The permission to see its objects."""
+    noun: Any = ""
+    label: Any = ""
+    """The condition in the form of an alert."""
+    page = "views"
+    """The page that the link in a notification leads to."""
+
+    def exists(self, reference: Mapping[str, str]) -> bool:
+        """Return True if there is the object that an alert refers to."""
+        return False
+
+    def describe(self, reference: Mapping[str, str] | None) -> str:
+        """Return the name of an object, or that of all objects."""
+        return " ".join(filter(None, reference.values())) if reference else ""
+
+    def choices(self) -> list[tuple[int, str]]:
+        """Return the objects with their ids in the form of an alert."""
+        return []
+
+    def find(self, id: int) -> dict[str, str]:
+        """Return what refers to the object with an id from the form.
+
+        Raises:
+            Invalid: when there is no such object.
+        """
+        raise Invalid(_("This server has no such subject of alerts."))
+
+    def measure(self, alert: Alert, since: int, now: int) -> SubjectMeasure:
+        """Return the highest percentage among the objects of an alert. `since`: the beginning of its window."""
+        return SubjectMeasure()
+
+    def past_percents(self, alert: Alert, moments: Sequence[int]) -> list[int]:
+        """Return the highest percentage at each of these times."""
+        return [0] * len(moments)
+
+
+_subjects: process_state.Wiring[Mapping[str, AlertSubject]] = process_state.wiring({})
+
+
+def register_subject(kind: str, subject: AlertSubject) -> None:
+    """Register the subject of a kind of alerts."""
+    _subjects.value = {**_subjects.value, kind: subject}
+
+
+def subject_of(kind: str) -> AlertSubject:
+    """Return the subject of a kind of alerts."""
+    return _subjects.value.get(kind) or AlertSubject()
+
+
+def registered_subjects() -> Mapping[str, AlertSubject]:
+    """Return the subjects by the kinds of their alerts."""
+    return _subjects.value
+
 
 BACK_MS = 7 * DAY
 MAX_CHECKS = 50_000

@@ -22,8 +22,14 @@ from ..web.api import documents as shapes
 from ..web.api import requests as request_body
 from ..web.api.documents import WORKFLOW
 from ..web.api.operations import REASON_QUERY, REMOVAL_QUERY, ApiOperation, Json
-from ..web.api.permissions import RUN_CONTROL_RIGHTS, RUN_VIEW_RIGHTS, RequiresAccess, requires
-from ..web.api.targets import find_run_names, normalize_name
+from ..web.api.permissions import (
+    RUN_CONTROL_RIGHTS,
+    RUN_VIEW_RIGHTS,
+    RequiresAccess,
+    find_run_names,
+    normalize_name,
+    requires,
+)
 from ..web.api.view import ConductorRequest, ConductorView
 from .commands import MAX_IDS, apply_to_each
 

@@ -1,7 +1,13 @@
-"""Checks of payloads against JSON schemas, and of schemas whose checks would take too long."""
+"""JSON schemas: checks of payloads, forms, and example values.
+
+A form has one field for each scalar value, and a JSON text field for everything else. Submitted fields become a
+document again. An empty field is omitted from it, so that defaults and requirements of the schema apply. An example
+value is one that the schema names, otherwise the simplest value of its type.
+"""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from .data_requests import SchemaCheck
@@ -104,3 +110,206 @@ def _check_limit(count: int) -> int:
     if count > MAX_VISITS:
         raise _Unbounded
     return count
+
+
+TEXT, NUMBER, WHOLE, YES_NO, CHOICE, DATE, MOMENT, LONG, JSON, GROUP = (
+    "text", "number", "whole", "yes_no", "choice", "date", "moment", "long", "json", "group",
+)  # fmt: skip
+MAX_DEPTH = 3
+MAX_FIELDS = 80
+LONG_FROM = 200
+KINDS_BY_FORMAT = {"date": DATE, "date-time": MOMENT}
+INPUT_TYPES = {TEXT: "text", NUMBER: "number", WHOLE: "number", DATE: "date", MOMENT: "text"}
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaField:
+    """One field of a form. `name`: its path in the document, such as `input.address.city`."""
+
+    name: str
+    key: str
+    kind: str
+    label: str
+    help: str = ""
+    is_required: bool = False
+    default: Any = None
+    choices: tuple[Any, ...] = ()
+    fields: tuple["SchemaField", ...] = ()
+    limits: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def input_type(self) -> str:
+        return INPUT_TYPES.get(self.kind, "text")
+
+
+class UnreadableInput(Exception):
+    """The text of a field is not a value of its type."""
+
+
+def build_form(schema: Any, name: str = "input", depth: int = 0) -> tuple[SchemaField, ...]:
+    """Return the fields for the schema of an object; none if the schema lists no properties."""
+    inner = schema.get("properties") if isinstance(schema, Mapping) else None
+    if not isinstance(inner, Mapping) or not inner or len(inner) > MAX_FIELDS:
+        return ()
+    required = schema.get("required")
+    names = set(required) if isinstance(required, list) and all(isinstance(each, str) for each in required) else set()
+    return tuple(_build_field(str(key), part, f"{name}.{key}", str(key) in names, depth) for key, part in inner.items())
+
+
+def _build_field(key: str, schema: Any, name: str, is_required: bool, depth: int) -> SchemaField:
+    part = schema if isinstance(schema, Mapping) else {}
+    kind, fields = _field_kind(part, name, depth)
+    return SchemaField(
+        name=name,
+        key=key,
+        kind=kind,
+        label=str(part.get("title") or key),
+        help=str(part.get("description") or ""),
+        is_required=is_required,
+        default=part.get("default"),
+        choices=tuple(part["enum"]) if kind == CHOICE else (),
+        fields=fields,
+        limits=dict(_input_limits(part)),
+    )
+
+
+def _field_kind(part: Mapping[str, Any], name: str, depth: int) -> tuple[str, tuple[SchemaField, ...]]:
+    if isinstance(part.get("enum"), list) and part["enum"]:
+        return CHOICE, ()
+    match part.get("type"):
+        case "string":
+            longest = part.get("maxLength")
+            is_long = isinstance(longest, int) and longest >= LONG_FROM
+            return (LONG if is_long else KINDS_BY_FORMAT.get(str(part.get("format")), TEXT)), ()
+        case "number":
+            return NUMBER, ()
+        case "integer":
+            return WHOLE, ()
+        case "boolean":
+            return YES_NO, ()
+        case "object" if depth < MAX_DEPTH and (fields := build_form(part, name, depth + 1)):
+            return GROUP, fields
+    return JSON, ()
+
+
+def _input_limits(part: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the limits that a browser can check, as HTML attributes."""
+    for keyword, attribute in (("minimum", "min"), ("maximum", "max"), ("maxLength", "maxlength")):
+        if isinstance(part.get(keyword), int | float) and not isinstance(part.get(keyword), bool):
+            yield attribute, part[keyword]
+    if isinstance(part.get("pattern"), str):
+        yield "data-pattern", part["pattern"]
+
+
+def parse_form(fields: tuple[SchemaField, ...], texts: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the document of a submitted form, and error messages by field name."""
+    document: dict[str, Any] = {}
+    errors: dict[str, str] = {}
+    for each in fields:
+        if each.kind == GROUP:
+            inner, inner_errors = parse_form(each.fields, texts)
+            errors |= inner_errors
+            if inner:
+                document[each.key] = inner
+            continue
+        text = texts.get(each.name, "")
+        if not text.strip():
+            continue
+        try:
+            document[each.key] = _parse_field_value(each, text)
+        except UnreadableInput as error:
+            errors[each.name] = str(error)
+    return document, errors
+
+
+def _parse_field_value(each: SchemaField, text: str) -> Any:
+    """Return the value of a field's text.
+
+    Raises:
+        UnreadableInput: when the text is not a value of the field's type.
+    """
+    try:
+        match each.kind:
+            case "number":
+                value = json.loads(text)
+                if isinstance(value, bool) or not isinstance(value, int | float):
+                    raise UnreadableInput("Enter a number.")
+                return value
+            case "whole":
+                return int(text)
+            case "yes_no":
+                return {"true": True, "false": False}[text]
+            case "choice":
+                return next(choice for choice in each.choices if format_value(choice) == text)
+            case "json":
+                return json.loads(text)
+    except (json.JSONDecodeError, RecursionError) as error:
+        where = f" at line {error.lineno}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
+        message = "Enter a number." if each.kind == NUMBER else f"This is not valid JSON{where}."
+        raise UnreadableInput(message) from None
+    except ValueError:
+        raise UnreadableInput("Enter a whole number.") from None
+    except (KeyError, StopIteration):
+        raise UnreadableInput("Select one of the choices.") from None
+    return text
+
+
+def format_value(value: Any) -> str:
+    """Return a value as text for its field."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def split_document(fields: tuple[SchemaField, ...], document: Any) -> dict[str, str]:
+    """Return the texts of the fields for a document. `members_without_field` lists what the fields do not cover."""
+    texts: dict[str, str] = {}
+    members = document if isinstance(document, Mapping) else {}
+    for each in fields:
+        if each.kind == GROUP:
+            texts |= split_document(each.fields, members.get(each.key))
+        elif each.key in members and members[each.key] is not None:
+            value = members[each.key]
+            texts[each.name] = (
+                json.dumps(value, indent=2, ensure_ascii=False) if each.kind == JSON else format_value(value)
+            )
+    return texts
+
+
+def members_without_field(fields: tuple[SchemaField, ...], document: Mapping[str, Any]) -> list[str]:
+    """Return the members of a document for which the form has no field."""
+    return [str(key) for key in document if key not in {each.key for each in fields}]
+
+
+MAX_SAMPLE_DEPTH = 8
+SAMPLES_BY_TYPE = {
+    "string": "text",
+    "number": 1.0,
+    "integer": 1,
+    "boolean": True,
+    "array": [],
+    "object": {},
+    "null": None,
+}
+SAMPLES_BY_FORMAT = {"date": "2027-01-31", "date-time": "2027-01-31T12:00:00Z", "email": "user@example.com"}
+
+
+def sample_from_schema(schema: Any, depth: int = 0) -> Any:
+    """Return an example value; None for a part without a type."""
+    if not isinstance(schema, Mapping) or depth > MAX_SAMPLE_DEPTH:
+        return None
+    for keyword in ("default", "const"):
+        if keyword in schema:
+            return schema[keyword]
+    for keyword in ("examples", "enum"):
+        if isinstance(schema.get(keyword), list) and schema[keyword]:
+            return schema[keyword][0]
+    kind = schema.get("type")
+    kind = kind[0] if isinstance(kind, list) and kind else kind
+    if isinstance(schema.get("properties"), Mapping):
+        return {str(name): sample_from_schema(part, depth + 1) for name, part in schema["properties"].items()}
+    if kind == "array" and "items" in schema:
+        return [sample_from_schema(schema["items"], depth + 1)]
+    if kind == "string" and schema.get("format") in SAMPLES_BY_FORMAT:
+        return SAMPLES_BY_FORMAT[schema["format"]]
+    if kind in ("integer", "number") and isinstance(schema.get("minimum"), int | float):
+        return schema["minimum"]
+    return SAMPLES_BY_TYPE.get(kind) if isinstance(kind, str) else None

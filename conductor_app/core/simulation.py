@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
-from . import commands, reports
+from . import commands
+from . import decide as reports
 from .child_runs import new_child_run
 from .data_requests import DataRequest
-from .decide import Decision, DecisionLoop, apply_command, no_command
+from .decide import Decision, DecisionLoop, Report, apply_command, no_command
 from .decision_context import Command
 from .definition import StepSpot, structure_of_step, walk
 from .effects import (
@@ -29,7 +30,6 @@ from .effects import (
 )
 from .errors import AlreadyResolved, Invalid, PayloadOverLimit
 from .primitives import fast_replace
-from .reports import Report
 from .snapshot import NEVER, Attempt, Run, Task
 from .states import LEASED, PENDING
 from .step_types import step_type_of

@@ -10,7 +10,6 @@ from django.utils.translation import gettext as _
 
 from ..core.states import COMPLETED
 from ..db.statements import fetch
-from ..definitions import durations
 from ..runs.models import Run
 from ..utils import clock
 from ..utils.formatting import HOUR, SECOND, format_duration
@@ -129,8 +128,8 @@ def update_duration_baselines(limit: int) -> int:
     """Measure up to `limit` definition versions whose runs completed since the last pass. Returns how many."""
     now = clock.now()
     last = DurationBaseline.objects.aggregate(at=Max("measured_at"))["at"]
-    changed = durations.versions_ended_since(last if last is not None else now - AT_FIRST_MS, limit)
-    return sum(durations.measure_version(name, version, now) > 0 for name, version in changed)
+    changed = versions_ended_since(last if last is not None else now - AT_FIRST_MS, limit)
+    return sum(measure_version(name, version, now) > 0 for name, version in changed)
 
 
 def versions_ended_since(moment: int, limit: int) -> list[tuple[str, int]]:

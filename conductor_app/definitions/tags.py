@@ -8,10 +8,9 @@ from django.apps import apps
 from django.db import transaction
 
 from ..access.audit import record_access_change
-from ..access.grants import require_tag
+from ..access.grants import RATE_LIMIT, metadata_tags, require_tag, require_valid_tag
 from ..access.models import Tag
 from ..access.permissions import APPLICATION, EVENT_HANDLER, TASK_DEF, WEBHOOK, WORKFLOW_DEF
-from ..access.tags import RATE_LIMIT, metadata_tags, require_valid_tag
 from ..core.errors import Invalid, NotFound
 from .commands import save_workflow
 from .models import WorkflowDefinition

@@ -30,7 +30,7 @@ from ..core.validation.findings import (
 from ..core.validation.lint import lint_definition, sort_by_severity
 from ..core.validation.lint_fields import WrittenScript, lint_task_definition, scripts_of
 from ..runs.models import Attempt, Run
-from ..scripts.syntax import ScriptText, SyntaxFault, syntax_faults
+from ..scripts.pool import ScriptText, SyntaxFault, syntax_faults
 from ..settings import conf
 from ..tasks.models import Poller
 from ..utils import process_state

@@ -15,8 +15,7 @@ from ..tasks.queries.queues import queue_position
 from ..utils import clock
 from ..web.api import requests as request_body
 from ..web.api.operations import NO_CONTENT, ApiOperation, Json, NoContent
-from ..web.api.permissions import RUN_VIEW_RIGHTS, can_control_run, can_view_run, may_debug
-from ..web.api.targets import run_in_address
+from ..web.api.permissions import RUN_VIEW_RIGHTS, can_control_run, can_view_run, may_debug, run_in_address
 from ..web.api.view import ConductorRequest, ConductorView
 from . import serializers
 from .cause import run_cause

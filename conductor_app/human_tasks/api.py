@@ -15,8 +15,8 @@ from ..runs.documents.tasks import wire_task
 from ..runs.models import Attempt
 from ..utils import clock
 from ..web.api import documents as shapes
+from ..web.api import permissions as targets
 from ..web.api import requests as request_body
-from ..web.api import targets
 from ..web.api.operations import (
     CLAIM_QUERY,
     COMPLETE_QUERY,
@@ -27,9 +27,15 @@ from ..web.api.operations import (
     EmptyOk,
     Json,
 )
-from ..web.api.permissions import ADMINISTRATORS_ONLY, ALLOW_ALL, RequiresAccess, RequiresDefinitionAccess, requires
+from ..web.api.permissions import (
+    ADMINISTRATORS_ONLY,
+    ALLOW_ALL,
+    RequiresAccess,
+    RequiresDefinitionAccess,
+    open_tasks_by_reference,
+    requires,
+)
 from ..web.api.requests import errors_under, parse_integer
-from ..web.api.targets import open_tasks_by_reference
 from ..web.api.view import ConductorRequest, ConductorView
 from . import commands, serializers
 from . import form_templates as human_tasks_form_templates

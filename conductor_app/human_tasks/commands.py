@@ -14,8 +14,9 @@ from django.db.models import QuerySet
 from ..access import audit
 from ..access.authentication import Actor, Target, filter_allowed, is_allowed, missing_permission_error
 from ..access.permissions import EXECUTE, READ, TASK_DEF, UPDATE, WORKFLOW, WORKFLOW_DEF, Right
+from ..core import decide as reports
 from ..core import human_tasks as human_task
-from ..core import reports
+from ..core.decide import Report
 from ..core.decision_context import Command, DecisionContext
 from ..core.definition import Schema
 from ..core.effects import Effect, UpdateTask
@@ -30,7 +31,6 @@ from ..core.errors import (
 )
 from ..core.human_tasks import MINUTE_MS, Assignee, format_assignees
 from ..core.primitives import fast_replace as replace_values
-from ..core.reports import Report
 from ..core.schemas import schema_question, violation_sentence
 from ..core.snapshot import NEVER, Run
 from ..core.step_types.waiting import Human

@@ -23,7 +23,7 @@ from ..core.human_tasks import (
     parse_assignees,
     parse_question,
 )
-from ..core.schema_forms import CHOICE, YES_NO, build_form
+from ..core.schemas import CHOICE, YES_NO, build_form
 from ..core.step_types.waiting import Human
 from ..db.fields import DocumentField, dumps
 from ..definitions.store import parsed_definition

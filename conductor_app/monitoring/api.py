@@ -35,7 +35,8 @@ from ..tasks.api.queues import queue_sizes
 from ..tasks.commands import queues as queue_commands
 from ..telemetry.metrics import MAX_NAMES, OTHER_NAMES, record_pool_usage, render_metrics
 from ..utils import clock, process_state
-from ..web.api import documents, targets
+from ..web.api import documents
+from ..web.api import permissions as targets
 from ..web.api.documents import fields_of_type
 from ..web.api.operations import PLAIN_TEXT, ApiOperation, ArrayOf, Json, PlainText
 from ..web.api.permissions import ADMINISTRATORS_ONLY, ALLOW_ALL, can_control_run, requires

@@ -7,13 +7,14 @@ from django.http import HttpResponse, HttpResponseBase, StreamingHttpResponse
 
 from ..access.authentication import Target, is_allowed, missing_permission_error, server_address
 from ..access.permissions import EXECUTE, UPDATE, WORKFLOW, WORKFLOW_DEF, Right
-from ..access.tokens import file_path, sign_link, verify_file_link, verify_link
-from ..core.document.fields import read_mapping
+from ..access.tokens import file_address, file_path, sign_link, verify_file_link, verify_link
+from ..core.document.fields import FieldSpec, FieldTable, IntegerOf, ListOf, read_mapping, read_name, read_text
 from ..core.errors import Invalid
 from ..runs.models import Attempt
 from ..settings import conf
+from ..web.api import permissions as targets
 from ..web.api import requests as request_body
-from ..web.api import targets
+from ..web.api.documents import fields_of_type
 from ..web.api.operations import (
     BINARY,
     EMPTY_REPLY,
@@ -25,24 +26,113 @@ from ..web.api.operations import (
     Json,
     NoContent,
 )
-from ..web.api.permissions import RUN_CONTROL_RIGHTS, RUN_VIEW_RIGHTS, WORKER_RIGHTS, describe_right
-from ..web.api.requests import parse_integer, receive_body
-from ..web.api.targets import _task_targets
+from ..web.api.permissions import RUN_CONTROL_RIGHTS, RUN_VIEW_RIGHTS, WORKER_RIGHTS, _task_targets, describe_right
+from ..web.api.requests import parse_integer, read_request, receive_body
 from ..web.api.view import ConductorRequest, ConductorView
-from . import commands, files, serializers
+from . import commands, files
 from .blob_storage import is_storage_configured
 from .commands import require_payload_read
-from .serializers import (
-    NEW_FILE,
-    PART_TAGS,
-    address_document,
-    created_document,
-    file_document,
-    file_handle_id,
-    finished_document,
-    parse_new_file,
-    parse_part_tags,
+from .models import FileHandle
+
+SCHEME = "conductor://file/"
+NEW_FILE: FieldTable = (
+    FieldSpec("workflowId", read_text, ""),
+    FieldSpec("fileName", read_name, ""),
+    FieldSpec("contentType", read_name, "application/octet-stream"),
+    FieldSpec("taskId", read_text, ""),
 )
+PART_TAGS: FieldTable = (FieldSpec("partETags", ListOf(read_text), list),)
+CREATED_FILE: FieldTable = (
+    *fields_of_type(read_text, "fileHandleId", "fileName", "contentType", "storageType", "uploadStatus", "uploadUrl"),
+    *fields_of_type(IntegerOf(64), "uploadUrlExpiresAt", "createdAt"),
+)
+FILE: FieldTable = (
+    *fields_of_type(read_text, "fileHandleId", "fileName", "contentType", "contentHash", "storageType", "uploadStatus",
+            "workflowId", "taskId"),
+    *fields_of_type(IntegerOf(64), "fileSize", "createdAt", "updatedAt"),
+)  # fmt: skip
+FILE_ADDRESS: FieldTable = (
+    *fields_of_type(read_text, "fileHandleId", "uploadUrl", "downloadUrl"),
+    FieldSpec("expiresAt", IntegerOf(64)),
+)
+FINISHED_FILE: FieldTable = fields_of_type(read_text, "fileHandleId", "uploadStatus", "contentHash")
+FILE_UPLOAD: FieldTable = fields_of_type(read_text, "fileHandleId", "uploadId")
+LOCATION: FieldTable = fields_of_type(read_text, "uri", "path")
+
+
+def parse_new_file(document: dict[str, Any]) -> tuple[str, str, str, str]:
+    """Return run, attempt, name and content type of a new file.
+
+    Raises:
+        ValidationFailed: when a field is invalid
+        Invalid: when the run is missing, or the content type is invalid.
+    """
+    fields = read_request(document, NEW_FILE, "createFile.request")
+    if not fields["workflowId"]:
+        raise Invalid("workflowId is missing: it names the run that the file belongs to.")
+    if not (fields["contentType"].isascii() and fields["contentType"].isprintable()):
+        raise Invalid("Invalid contentType.")
+    return (
+        fields["workflowId"],
+        fields["taskId"],
+        fields["fileName"],
+        fields["contentType"] or "application/octet-stream",
+    )
+
+
+def parse_part_tags(document: dict[str, Any]) -> list[str]:
+    """Return the tags of the parts in order, without the quotes of their header."""
+    fields = read_request(document, PART_TAGS, "completeMultipart.request")
+    return [tag.strip().removeprefix("W/").strip('"') for tag in fields["partETags"]]
+
+
+def file_handle_id(row: FileHandle) -> str:
+    """Return the id by which inputs and outputs refer to the file."""
+    return f"{SCHEME}{row.id}"
+
+
+def created_document(row: FileHandle, origin: str) -> dict[str, Any]:
+    """Return a new handle with the address for its upload."""
+    address, expires = file_address(row.run_id, row.id, "PUT")
+    return {
+        "fileHandleId": file_handle_id(row),
+        "fileName": row.name,
+        "contentType": row.content_type,
+        "storageType": "CONDUCTOR",
+        "uploadStatus": row.status,
+        "uploadUrl": origin + address,
+        "uploadUrlExpiresAt": expires,
+        "createdAt": row.created_at,
+    }
+
+
+def file_document(row: FileHandle) -> dict[str, Any]:
+    """Return the metadata of a file."""
+    document = {
+        "fileHandleId": file_handle_id(row),
+        "fileName": row.name,
+        "contentType": row.content_type,
+        "storageType": "CONDUCTOR",
+        "uploadStatus": row.status,
+        "workflowId": row.run_id,
+        "createdAt": row.created_at,
+        "updatedAt": row.updated_at,
+    }
+    optional_fields = {"fileSize": row.size, "contentHash": row.digest or None, "taskId": row.attempt_id or None}
+    return document | {name: value for name, value in optional_fields.items() if value is not None}
+
+
+def address_document(row: FileHandle, run_id: str, operation: str, origin: str, part: str = "") -> dict[str, Any]:
+    """Return the address for the upload or download of a file or a part. `run_id`: the run of the caller."""
+    address, expires = file_address(run_id, row.id, operation, part)
+    name = "uploadUrl" if operation == "PUT" else "downloadUrl"
+    return {"fileHandleId": file_handle_id(row), name: origin + address, "expiresAt": expires}
+
+
+def finished_document(row: FileHandle) -> dict[str, Any]:
+    """Return the document of a completely uploaded file."""
+    return {"fileHandleId": file_handle_id(row), "uploadStatus": row.status, "contentHash": row.digest}
+
 
 PAYLOAD_UPLOAD_RIGHTS = ((EXECUTE, WORKFLOW_DEF), *WORKER_RIGHTS, (EXECUTE, WORKFLOW), (UPDATE, WORKFLOW))
 """One of these on any object permits uploads, because a client uploads before it names the workflow or task."""
@@ -119,7 +209,7 @@ class Files(ConductorView):
         "post": ApiOperation(
             "Create a file of a workflow",
             permission=can_upload_files,
-            reply=serializers.CREATED_FILE,
+            reply=CREATED_FILE,
             body=NEW_FILE,
             status=201,
         ),
@@ -138,7 +228,7 @@ class FileOne(ConductorView):
     """GET /api/files/{workflow}/{file}: get a file without its content."""
 
     operations = {
-        "get": ApiOperation("Get a file of a workflow", permission=can_view_files, reply=serializers.FILE),
+        "get": ApiOperation("Get a file of a workflow", permission=can_view_files, reply=FILE),
     }
 
     def get(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
@@ -149,9 +239,7 @@ class FileUploadAddress(ConductorView):
     """GET /api/files/{workflow}/{file}/upload-url: get the address to upload the content."""
 
     operations = {
-        "get": ApiOperation(
-            "Get the address to upload a file", permission=can_upload_files, reply=serializers.FILE_ADDRESS
-        ),
+        "get": ApiOperation("Get the address to upload a file", permission=can_upload_files, reply=FILE_ADDRESS),
     }
 
     def get(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
@@ -162,9 +250,7 @@ class FileDownloadAddress(ConductorView):
     """GET /api/files/{workflow}/{file}/download-url: get the address to download the content."""
 
     operations = {
-        "get": ApiOperation(
-            "Get the address to download a file", permission=can_view_files, reply=serializers.FILE_ADDRESS
-        ),
+        "get": ApiOperation("Get the address to download a file", permission=can_view_files, reply=FILE_ADDRESS),
     }
 
     def get(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
@@ -233,9 +319,7 @@ class FileUploadComplete(ConductorView):
     """POST /api/files/{workflow}/{file}/upload-complete: complete the upload."""
 
     operations = {
-        "post": ApiOperation(
-            "Complete the upload of a file", permission=can_upload_files, reply=serializers.FINISHED_FILE
-        ),
+        "post": ApiOperation("Complete the upload of a file", permission=can_upload_files, reply=FINISHED_FILE),
     }
 
     def post(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
@@ -246,9 +330,7 @@ class FileParts(ConductorView):
     """POST /api/files/{workflow}/{file}/multipart: start an upload in parts."""
 
     operations = {
-        "post": ApiOperation(
-            "Start a multipart upload of a file", permission=can_upload_files, reply=serializers.FILE_UPLOAD
-        ),
+        "post": ApiOperation("Start a multipart upload of a file", permission=can_upload_files, reply=FILE_UPLOAD),
     }
 
     def post(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
@@ -261,7 +343,7 @@ class FilePart(ConductorView):
 
     operations = {
         "get": ApiOperation(
-            "Get the address to upload a part of a file", permission=can_upload_files, reply=serializers.FILE_ADDRESS
+            "Get the address to upload a part of a file", permission=can_upload_files, reply=FILE_ADDRESS
         ),
     }
 
@@ -275,7 +357,7 @@ class FilePartsComplete(ConductorView):
 
     operations = {
         "post": ApiOperation(
-            "Complete a multipart upload", permission=can_upload_files, reply=serializers.FINISHED_FILE, body=PART_TAGS
+            "Complete a multipart upload", permission=can_upload_files, reply=FINISHED_FILE, body=PART_TAGS
         ),
     }
 
@@ -309,7 +391,7 @@ class PayloadLocation(ConductorView):
         "get": ApiOperation(
             "Get the address to upload or download a payload",
             permission=can_transfer_payload,
-            reply=serializers.LOCATION,
+            reply=LOCATION,
             query={"path!": str, "operation!": str, "payloadType!": str},
             changes_state=True,
         ),

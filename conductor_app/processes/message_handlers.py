@@ -1,6 +1,7 @@
 """Handlers of outbox messages, by subject."""
 
-from ..core import commands, reports
+from ..core import commands
+from ..core import decide as reports
 from ..core.decide import no_command
 from ..core.errors import Conflict, NotFound
 from ..core.events import started_command
@@ -12,7 +13,8 @@ from ..runs.commands.messages import Handler, register_handlers
 from ..runs.commands.rate_limits import admit, release_next
 from ..runs.documents import workflows as failed_execution
 from ..runs.models import OVERDUE_RUN, OVERDUE_TASK, Attempt, Message, Run
-from ..runs.store import due, loading, outbox
+from ..runs.store import due, loading
+from ..runs.store import due as outbox
 from ..runs.store.data import load_child_result
 from ..runs.store.tree import reason_not_to_begin
 from ..tasks.commands.reports import add_logs

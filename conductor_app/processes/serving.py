@@ -62,7 +62,7 @@ PRELOADED = (
         "conductor_app.processes.gunicorn_config",
         "gunicorn.arbiter",
     ),
-    *("conductor_app.processes.filesystem_broker", "conductor_app.processes.beat"),
+    *("conductor_app.processes.job_trigger", "conductor_app.processes.beat"),
     *("celery.apps.beat", "celery.apps.worker", "celery.app.amqp", "celery.app.log", "celery.concurrency.thread"),
     *("celery.events.dispatcher", "celery.worker.components", "celery.worker.consumer", "celery.worker.control"),
 )

@@ -22,7 +22,8 @@ from ..runs.commands.messages import deliver_due
 from ..runs.commands.rate_limits import admit_delayed_start
 from ..runs.commands.removal import record_day, runs_to_remove
 from ..runs.models import OVERDUE_RUN, OVERDUE_TASK
-from ..runs.store import due, outbox
+from ..runs.store import due
+from ..runs.store import due as outbox
 from ..runs.store.due import handle_each, put_off_timers
 from ..schedules.firing import fire_schedule, start_waiting_execution
 from ..schedules.models import ScheduleExecution

@@ -14,8 +14,8 @@ from ..core.validation.lint_fields import lint_document
 from ..definitions.api.tags import ObjectTags
 from ..utils import clock
 from ..web.api import documents as shapes
+from ..web.api import permissions as targets
 from ..web.api import requests as request_body
-from ..web.api import targets
 from ..web.api.documents import TAG
 from ..web.api.operations import (
     EMPTY_REPLY,

@@ -39,7 +39,7 @@ INSTALLED_APPS = [
     "django_celery_beat",
 ]
 MIDDLEWARE = [
-    "conductor_app.telemetry.requests.RequestContextMiddleware",
+    "conductor_app.web.middleware.RequestContextMiddleware",
     "conductor_app.web.middleware.ClientRequestMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -50,7 +50,7 @@ MIDDLEWARE = [
     "conductor_app.web.middleware.PageMessageMiddleware",
     "conductor_app.web.preferences.user_locale_middleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "conductor_app.web.security.content_security_policy",
+    "conductor_app.web.middleware.content_security_policy",
 ]
 TEMPLATES = [
     {

@@ -32,9 +32,8 @@ from ..alerts.pages.targets import AlertTargetPage, AlertTargetsPage, NewAlertTa
 from ..bulk.pages.operations import BulkExportPage, BulkOperationPage, BulkPage, BulkPlanPage
 from ..bulk.pages.planner import PlannerPage
 from ..definitions.models import TaskDefinition, WorkflowDefinition
-from ..definitions.pages.task_definitions import TaskDefinitionAdmin
 from ..definitions.pages.versions import DefinitionHistoryPage
-from ..definitions.pages.workflows import WorkflowDefinitionAdmin
+from ..definitions.pages.workflows import TaskDefinitionAdmin, WorkflowDefinitionAdmin
 from ..definitions.sources.pages import DriftExportPage, DriftPage
 from ..events.models import EventHandler
 from ..events.pages.events import EventPage, EventsPage, ReplayPage, SourcesPage
@@ -58,13 +57,11 @@ from ..schedules.pages.schedules import ScheduleAdmin, ScheduleExecutionAdmin
 from ..settings import conf
 from ..settings import table as conf_table
 from ..taskcluster.models import Artifact, ScopeRole, StandaloneTask, TaskGroup
-from ..taskcluster.pages.artifacts import ArtifactAdmin
 from ..taskcluster.pages.clients import ClientAdmin, ScopeRoleAdmin
 from ..taskcluster.pages.groups import GroupAdmin
-from ..taskcluster.pages.tasks import StandaloneTaskAdmin
+from ..taskcluster.pages.tasks import ArtifactAdmin, StandaloneTaskAdmin
 from ..taskcluster.queries.tasks import is_taskcluster_used
-from ..tasks.pages.queues import QueuePage, QueuesPage
-from ..tasks.pages.why_waiting import WhyWaitingPage
+from ..tasks.pages.queues import QueuePage, QueuesPage, WhyWaitingPage
 from ..tasks.pages.workers import WorkerPage, WorkersPage
 from ..web.forms import strip_nul_from_request
 from ..web.pages import Page, in_read_snapshot, name_missing_permission, without_empty_parameters

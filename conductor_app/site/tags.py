@@ -7,7 +7,7 @@ from django.utils.html import escape, strip_tags
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext, gettext_noop
 
-from ..core.schema_forms import format_value
+from ..core.schemas import format_value
 from ..db.fields import dumps
 from ..runs.models import Run
 from ..runs.queries.recent import run_key

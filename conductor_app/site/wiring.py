@@ -46,7 +46,7 @@ from ..taskcluster import wiring as taskcluster
 from ..taskcluster.auth.commands import ensure_first_access
 from ..taskcluster.models import ScopeRole
 from ..tasks.throughput import record_decision
-from ..telemetry import spans
+from ..telemetry import log_context as spans
 
 GRANTED_OBJECTS: tuple[tuple[type[Model], str, str], ...] = (
     (get_user_model(), USER, "username"),
@@ -109,8 +109,7 @@ def create_first_access(**_: Any) -> None:
 
 def load_system_workers() -> Any:
     """Return the workers of HTTP, SQL, Kafka and events, imported at their first use."""
-    from ..system_tasks.http import Http
-    from ..system_tasks.http_poll import HttpPoll
+    from ..system_tasks.http import Http, HttpPoll
     from ..system_tasks.publishing import EventWorker, KafkaPublish
     from ..system_tasks.sql import Jdbc
 

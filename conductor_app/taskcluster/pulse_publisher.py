@@ -9,8 +9,8 @@ from kombu.exceptions import KombuError
 
 from ..runs.models import PulseMessage
 from ..settings import conf
-from .commands import pulse
-from .commands.pulse import exchange_name
+from .commands import rows as pulse
+from .commands.rows import exchange_name
 
 log = logging.getLogger(__name__)
 

@@ -1,11 +1,84 @@
-"""The context of the current operation, which is added to log lines and spans."""
+"""The context of the current operation, which is added to log lines and spans, and spans for OpenTelemetry.
 
-from collections.abc import Iterator, MutableMapping
-from contextlib import contextmanager
+OpenTelemetry's libraries are imported only if an endpoint is configured.
+"""
+
+from collections.abc import Iterator, Mapping, MutableMapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
-from . import spans
+from django.core.exceptions import ImproperlyConfigured
+
+from ..core.errors import RequestRefused
+from ..utils import process_state
+from ..utils.process_state import Wiring
+
+_tracer: Wiring[Any] = process_state.wiring(None)
+_provider: Wiring[Any] = process_state.wiring(None)
+_no_span = nullcontext()
+
+
+def start_tracing(endpoint: str) -> None:
+    """Start to send spans to the collector, unless `endpoint` is empty. The library reads its own variables.
+
+    Raises:
+        ImproperlyConfigured: when the libraries of OpenTelemetry are not installed.
+    """
+    if not endpoint:
+        return
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    except ImportError as missing:
+        raise ImproperlyConfigured(
+            "OTEL_EXPORTER_OTLP_ENDPOINT requires OpenTelemetry. Install it: pip install 'conductor-app[traces]'"
+        ) from missing
+    add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+
+
+def stop_tracing() -> None:
+    """Send the remaining spans and stop tracing."""
+    if _provider.value is not None:
+        _provider.value.shutdown()
+    _tracer.value = _provider.value = None
+
+
+def add_span_processor(processor: Any) -> None:
+    """Add a processor for all spans."""
+    from opentelemetry.sdk.resources import SERVICE_NAME, OTELResourceDetector, Resource
+    from opentelemetry.sdk.trace import TracerProvider
+
+    resource = Resource({SERVICE_NAME: "conductor-app"}).merge(OTELResourceDetector().detect())
+    provider = TracerProvider(resource=resource)
+    provider.add_span_processor(processor)
+    _provider.value, _tracer.value = provider, provider.get_tracer("conductor_app")
+
+
+def span(name: str, facts: Mapping[str, Any], caller: Mapping[str, str] | None = None) -> AbstractContextManager[Any]:
+    """Return a span around a block. `caller`: headers that may contain the span of the caller."""
+    return _no_span if _tracer.value is None else _start_span(name, facts, caller)
+
+
+@contextmanager
+def _start_span(name: str, facts: Mapping[str, Any], caller: Mapping[str, str] | None) -> Iterator[Any]:
+    from opentelemetry.trace import SpanKind, Status, StatusCode
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+    context = TraceContextTextMapPropagator().extract(caller) if caller else None
+    kind = SpanKind.INTERNAL if caller is None else SpanKind.SERVER
+    attributes = {f"conductor.{name}": fact for name, fact in facts.items()}
+    # The message of an exception may contain user data, so only its type is sent.
+    with _tracer.value.start_as_current_span(
+        name, context, kind, attributes, record_exception=False, set_status_on_exception=False
+    ) as current:
+        try:
+            yield current
+        except Exception as error:
+            if not isinstance(error, RequestRefused):
+                current.set_status(Status(StatusCode.ERROR, type(error).__name__))
+            raise
+
 
 MAX_FACT_LENGTH = 200
 """The maximum length of a fact. Ids are shorter. Longer texts of clients are truncated."""
@@ -23,7 +96,7 @@ def log_context(operation: str, **facts: str | int) -> Iterator[None]:
         before = {name: fact for name, fact in before.items() if name not in RUN_FACT_NAMES}
     token = _context.set({**before, **new_facts})
     try:
-        with spans.span(operation, new_facts):
+        with span(operation, new_facts):
             yield
     finally:
         _context.reset(token)

@@ -11,7 +11,7 @@ from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.utils.translation import gettext as _
 
 from ..core.errors import Invalid
-from ..core.schema_forms import SchemaField, build_form, members_without_field, parse_form, split_document
+from ..core.schemas import SchemaField, build_form, members_without_field, parse_form, split_document
 
 LITERALS = frozenset(("true", "false", "null"))
 BEGINS_JSON = frozenset('{["-0123456789')

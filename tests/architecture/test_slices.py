@@ -185,7 +185,7 @@ LOCAL_IMPORTS = {
     "ai/wiring.py": "the workers are loaded with the first task, or the first trial of a page",
     "management/commands/demo_agent.py": "the packages of the demo are optional",
     "ai/workers/tasks.py": "the client of MCP servers is loaded with the first task",
-    "ai/workers/providers.py": "the client of a provider is loaded with the first task",
+    "ai/workers/trials.py": "the client of a provider is loaded with the first task",
     "access/sign_in/openid.py": "Authlib is loaded with the first sign-in through a provider",
     "processes/command_line.py": "the processes of a server do not need the HTTP client of the remote commands",
     "db/statements.py": "psycopg is loaded with PostgreSQL only",

@@ -7,7 +7,7 @@ import pytest
 from conductor.client.automator.task_handler import get_registered_workers
 from django.core.management import CommandError, call_command
 
-from conductor_app.tools.demo import scenario, workers  # noqa: F401
+from conductor_app.tools.demo import server as scenario
 from conductor_app.tools.demo import server as show
 from conductor_app.tools.demo.workflows import ORDERS
 from tests.clients.shop_workflow import serve_tasks
@@ -52,8 +52,8 @@ def test_a_demo_without_a_server_explains_how_to_start_one():
 
 
 def test_a_demo_without_the_sdk_explains_how_to_install_it(monkeypatch):
-    monkeypatch.delitem(sys.modules, "conductor_app.tools.demo.scenario")
-    monkeypatch.delattr("conductor_app.tools.demo.scenario")
+    monkeypatch.delitem(sys.modules, "conductor_app.tools.demo.server")
+    monkeypatch.delattr("conductor_app.tools.demo.server")
     monkeypatch.setitem(sys.modules, "conductor.client.automator.task_handler", None)
 
     with pytest.raises(CommandError, match=r"pip install 'conductor-app\[demo\]'"):

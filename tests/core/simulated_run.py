@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from conductor_app.core import commands, reports
+from conductor_app.core import commands
+from conductor_app.core import decide as reports
 from conductor_app.core.data_requests import (
     ActiveDomains,
     CachedTaskOutput,
@@ -17,12 +18,11 @@ from conductor_app.core.data_requests import (
     ScriptResult,
     TaskDefinitionByName,
 )
-from conductor_app.core.decide import apply_command, decide, no_command
+from conductor_app.core.decide import Report, apply_command, decide, no_command
 from conductor_app.core.decision_context import Command, conductor_status
 from conductor_app.core.definition import Definition
 from conductor_app.core.document.reading import read_definition
 from conductor_app.core.effects import Effect, SendMessage, StartRun, TransitionAttempt, apply_effects
-from conductor_app.core.reports import Report
 from conductor_app.core.snapshot import NEVER, Run, Task
 from conductor_app.core.timers import next_timer
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conductor_app.core import commands
+from conductor_app.core.decide import Report, apply_report
 from conductor_app.core.document.reading import read_definition
 from conductor_app.core.errors import AlreadyResolved, Conflict
-from conductor_app.core.reports import Report, apply_report
 from tests.core.simulated_run import RunInMemory
 from tests.hypothesis_profile import property_settings
 from tests.random_definitions import random_definition

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conductor_app.core.schema_forms import build_form, members_without_field, parse_form, split_document
+from conductor_app.core.schemas import build_form, members_without_field, parse_form, split_document
 from tests.hypothesis_profile import property_settings
 
 SCHEMA = {

@@ -8,7 +8,8 @@ from django.db import connection, transaction
 
 from conductor_app.db import statements
 from conductor_app.db.named_statements import FOLDER, HEADER, PARAMETER, NamedStatement
-from conductor_app.runs.store import due, loading, outbox
+from conductor_app.runs.store import due, loading
+from conductor_app.runs.store import due as outbox
 from conductor_app.taskcluster import store as standalone_claims
 from conductor_app.taskcluster import store as standalone_tasks
 from conductor_app.tasks import gates

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.scripts import syntax
+from conductor_app.scripts import pool as syntax
 
 NOOP = {"name": "n", "taskReferenceName": "n", "type": "NOOP"}
 

@@ -6,7 +6,7 @@ import pytest
 from kombu import Connection, Exchange, Queue
 
 from conductor_app.runs.models import PulseMessage
-from conductor_app.taskcluster.commands import pulse
+from conductor_app.taskcluster.commands import rows as pulse
 from conductor_app.taskcluster.commands import tasks as claims
 from conductor_app.taskcluster.commands import tasks as task_commands
 from conductor_app.taskcluster.pulse_publisher import publish_due_messages

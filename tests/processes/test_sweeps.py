@@ -10,7 +10,7 @@ from conductor_app.db.leases import Lease
 from conductor_app.processes import sweeps
 from conductor_app.runs.store import due
 from conductor_app.runs.store import due as due_rows
-from conductor_app.runs.store.outbox import send
+from conductor_app.runs.store.due import send
 from conductor_app.tasks.models import SweepPass
 from conductor_app.utils import clock as product_clock
 from tests.builders import step, wait

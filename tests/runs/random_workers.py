@@ -4,8 +4,8 @@ from contextlib import suppress
 from random import Random
 
 from conductor_app.core.commands import no_command
+from conductor_app.core.decide import Report, apply_report
 from conductor_app.core.errors import Conflict, NotFound, RequestRefused
-from conductor_app.core.reports import Report, apply_report
 from conductor_app.definitions import commands as definition_commands
 from conductor_app.definitions.store import load_definition
 from conductor_app.runs.commands import repair as skip_and_jump

@@ -8,8 +8,8 @@ from threading import Event
 import pytest
 from django.db import connection, transaction
 
+from conductor_app.core.decide import Report, apply_report
 from conductor_app.core.errors import AlreadyResolved
-from conductor_app.core.reports import Report, apply_report
 from conductor_app.runs.commands import change as group_commit
 from conductor_app.runs.commands.change import commit_group
 from conductor_app.runs.commands.group_commit import GroupCommit, GroupedChange, GroupedCommand

@@ -5,8 +5,13 @@ import pytest
 from conductor_app.definitions import queries as step_history
 from conductor_app.definitions.models import WorkflowDefinition
 from conductor_app.runs.models import Run
-from conductor_app.runs.queries.definition_history import runs_by_result, step_grid
-from conductor_app.runs.queries.recent import STRIP_LENGTH, recent_runs_of_schedules, recent_runs_of_workflows
+from conductor_app.runs.queries.recent import (
+    STRIP_LENGTH,
+    recent_runs_of_schedules,
+    recent_runs_of_workflows,
+    runs_by_result,
+    step_grid,
+)
 from conductor_app.utils.formatting import TimeRange
 from tests.stored_scenarios import claim_and_report, define_task, define_workflow, start_run, start_run_of, step
 

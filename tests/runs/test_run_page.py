@@ -11,9 +11,9 @@ from django.core.files.base import ContentFile
 from django.test import Client
 from django.urls import reverse
 
+from conductor_app.core.decide import Report
 from conductor_app.core.errors import MAX_REASON_LENGTH
 from conductor_app.core.primitives import derived_id
-from conductor_app.core.reports import Report
 from conductor_app.payloads import files as file_contents
 from conductor_app.payloads import files as file_handles
 from conductor_app.processes import sweeps
@@ -50,7 +50,7 @@ def failed(clock, db):
 
 
 def _failure(reason):
-    from conductor_app.core.reports import Report
+    from conductor_app.core.decide import Report
 
     return Report("FAILED", reason=reason)
 

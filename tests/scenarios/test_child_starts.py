@@ -9,7 +9,8 @@ from conductor_app.runs.commands import change
 from conductor_app.runs.commands import lifecycle as run_commands
 from conductor_app.runs.commands.change import RunCommand, change_run
 from conductor_app.runs.models import HistoryEntry, Message, Run
-from conductor_app.runs.store import outbox, tree
+from conductor_app.runs.store import due as outbox
+from conductor_app.runs.store import tree
 from tests.builders import definition, dynamic_fork, inline, noop, step, sub_workflow
 from tests.scenario import ACTOR, Scenario, register_definitions
 

@@ -2,9 +2,8 @@
 
 import pytest
 
-from conductor_app.scripts import syntax
-from conductor_app.scripts.pool import ScriptsUnavailable
-from conductor_app.scripts.syntax import ScriptText, syntax_faults
+from conductor_app.scripts import pool as syntax
+from conductor_app.scripts.pool import ScriptsUnavailable, ScriptText, syntax_faults
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from conductor_app.access import secrets as secret_cache
 from conductor_app.access.commands import secrets as secrets_and_variables
 from conductor_app.ai.models import ModelCall
 from conductor_app.ai.workers import calls as streamed_log
-from conductor_app.ai.workers import providers as providers
 from conductor_app.ai.workers import tasks as chat_tasks
+from conductor_app.ai.workers import trials as providers
 from conductor_app.events.sinks import PROVIDERS
 from conductor_app.system_tasks import runner
 from conductor_app.system_tasks.registry import BuiltInWorker, workers

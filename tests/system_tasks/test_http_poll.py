@@ -2,8 +2,7 @@
 
 import pytest
 
-from conductor_app.system_tasks.http import HttpLimits
-from conductor_app.system_tasks.http_poll import HttpPoll
+from conductor_app.system_tasks.http import HttpLimits, HttpPoll
 from tests.recording_web_server import json_answer, running_web_server
 
 LOOPBACK = ("127.0.0.0/8",)

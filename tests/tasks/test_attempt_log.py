@@ -3,7 +3,7 @@
 import pytest
 from django.urls import reverse
 
-from conductor_app.core.reports import Report
+from conductor_app.core.decide import Report
 from conductor_app.runs.models import TaskLog
 from conductor_app.tasks.commands import reports as task_commands
 from tests.page_text import html, page_text, run_url
@@ -87,7 +87,7 @@ def test_a_log_is_searched_and_matches_are_marked(operator, attempt):
 
 
 def test_a_search_through_a_long_log_stops_and_can_continue(operator, attempt, monkeypatch):
-    monkeypatch.setattr("conductor_app.tasks.queries.logs.MAX_SEARCHED_LINES", 20)
+    monkeypatch.setattr("conductor_app.tasks.queries.tasks.MAX_SEARCHED_LINES", 20)
     logged(attempt, 50)
     at = f"/admin/conductor/run/{attempt.run_id}/change/"
 
@@ -110,7 +110,7 @@ def test_a_log_is_colored_by_level_and_ansi_codes_and_escaped(operator, attempt)
 
 
 def test_the_complete_log_is_downloadable(operator, viewer, attempt, monkeypatch):
-    monkeypatch.setattr("conductor_app.tasks.queries.logs.CHUNK", 7)
+    monkeypatch.setattr("conductor_app.tasks.queries.tasks.CHUNK", 7)
     logged(attempt, 20, "<line {}>")
 
     answer = viewer.get(reverse("admin:attempt_log", args=[attempt.pk]))

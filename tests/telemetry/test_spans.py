@@ -15,7 +15,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from conductor_app.processes import sweeps
 from conductor_app.system_tasks import runner
 from conductor_app.tasks.commands.claims import claim_tasks
-from conductor_app.telemetry import spans
+from conductor_app.telemetry import log_context as spans
 from tests.builders import policy, step
 from tests.management.server import ROOT
 from tests.scenario import Scenario, run_commit_hooks

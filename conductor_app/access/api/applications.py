@@ -9,8 +9,8 @@ from ...core.document import fields
 from ...core.document.fields import MapOf, ObjectOf
 from ...core.errors import Invalid, NotFound
 from ...settings import conf
+from ...web.api import permissions as targets
 from ...web.api import requests as request_body
-from ...web.api import targets
 from ...web.api.operations import EMPTY_REPLY, ApiOperation, ArrayOf, ArraysByKey, EmptyOk, Json
 from ...web.api.permissions import (
     ADMINISTRATORS_ONLY,

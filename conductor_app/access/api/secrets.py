@@ -6,8 +6,8 @@ from django.http import HttpResponse
 
 from ...core.document.fields import MapOf, OrNull, read_boolean, read_text, texts
 from ...definitions.api.tags import ObjectTags
+from ...web.api import permissions as targets
 from ...web.api import requests as request_body
-from ...web.api import targets
 from ...web.api.documents import TAG
 from ...web.api.operations import EMPTY_REPLY, PLAIN_TEXT, ApiOperation, ArrayOf, EmptyOk, Json, PlainText
 from ...web.api.permissions import ALLOW_ALL, RequiresDefinitionAccess, requires

@@ -9,9 +9,9 @@ from ...core.errors import Conflict, Forbidden, Invalid, NotFound
 from ...db.fields import strip_nul
 from ...utils import clock
 from .. import audit, secrets
+from ..grants import Tags, metadata_tags, mirror_tags, require_valid_tag
 from ..models import Secret, Variable
 from ..permissions import SECRET, VARIABLE
-from ..tags import Tags, metadata_tags, mirror_tags, require_valid_tag
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,255}")
 MAX_BYTES = 65_535

@@ -13,8 +13,8 @@ from ...core.ai import CATEGORIES, INTEGRATION_KINDS
 from ...core.document.fields import IntegerOf, MapOf, texts
 from ...core.errors import Invalid
 from ...definitions.api.tags import ObjectTags
+from ...web.api import permissions as targets
 from ...web.api import requests as request_body
-from ...web.api import targets
 from ...web.api.documents import TAG
 from ...web.api.operations import EMPTY_REPLY, ApiOperation, ArrayOf, EmptyOk, Json
 from ...web.api.permissions import ALLOW_ALL, RequiresAccess, RequiresDefinitionAccess, requires

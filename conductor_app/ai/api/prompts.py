@@ -10,13 +10,12 @@ from ...access.permissions import DELETE, EXECUTE, INTEGRATION, INTEGRATION_PROV
 from ...access.permissions import PROMPT as PROMPT_TARGET
 from ...core.errors import Invalid, NotFound
 from ...definitions.api.tags import ObjectTags
+from ...web.api import permissions as targets
 from ...web.api import requests as request_body
-from ...web.api import targets
 from ...web.api.documents import TAG
 from ...web.api.operations import EMPTY_REPLY, PLAIN_TEXT, ApiOperation, ArrayOf, EmptyOk, Json, PlainText
-from ...web.api.permissions import ALLOW_ALL, RequiresAccess, RequiresDefinitionAccess, requires
+from ...web.api.permissions import ALLOW_ALL, RequiresAccess, RequiresDefinitionAccess, normalize_name, requires
 from ...web.api.requests import parse_integer, read_request
-from ...web.api.targets import normalize_name
 from ...web.api.view import ConductorRequest, ConductorView
 from ..commands.integrations import model_settings
 from ..commands.prompts import (

@@ -11,10 +11,11 @@ from django.db.models import Exists, OuterRef
 from django.db.models.signals import post_delete, post_save
 
 from ...access import audit
-from ...core import commands, reports
+from ...core import commands
+from ...core import decide as reports
 from ...core.ai import ALL, DAY, MODEL, MONTH, PERIODS, RUN, SCOPES, WEEK, period_bounds
+from ...core.decide import Report
 from ...core.errors import AlreadyResolved, Conflict, Invalid, NotFound
-from ...core.reports import Report
 from ...core.snapshot import NEVER
 from ...db.fields import strip_nul
 from ...runs.commands.change import Audit, RunCommand, change_run

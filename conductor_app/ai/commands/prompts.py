@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from django.db import IntegrityError, transaction
 
 from ...access import audit
+from ...access.grants import Tags, mirror_tags
 from ...access.permissions import PROMPT
-from ...access.tags import Tags, mirror_tags
 from ...core.ai import permits_model, placeholders, prompt_errors
 from ...core.errors import Conflict, Invalid, NotFound, ValidationError, ValidationFailed
 from ...utils import clock, process_state

@@ -28,7 +28,7 @@ from .messages import (
     read_chat,
     read_text,
 )
-from .providers import complete
+from .trials import complete
 
 if TYPE_CHECKING:
     from mcp import Client

@@ -29,7 +29,7 @@ from ..commands.vectors import (
     vector_database,
 )
 from ..queries.vectors import FoundDocument, VectorSearch, search_documents
-from . import providers
+from . import trials as providers
 from .calls import TASK_ERRORS, ModelWorker, estimate_texts, failed_result, paid_call
 from .messages import CallFailed, InputRejected, whole_number, without_keys
 

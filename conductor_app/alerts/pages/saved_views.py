@@ -29,8 +29,7 @@ from ...web.pages import ObjectPage, Page, require_permission, show_refusal
 from ...web.preferences import zone_of
 from .. import commands
 from ..models import Alert, AlertFiring, AlertTarget, SavedView
-from ..queries import BackTest, back_test, kind_label, rule_of, visible_views
-from ..subjects import registered_subjects, subject_of
+from ..queries import BackTest, back_test, kind_label, registered_subjects, rule_of, subject_of, visible_views
 from .targets import delivery_pill
 
 PERMISSION = "conductor.change_run"

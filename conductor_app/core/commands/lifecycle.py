@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ..decide import Report, apply_report, require_open_task, return_to_queue
 from ..decision_context import Command, DecisionContext, WithoutRules
 from ..effects import (
     Effect,
@@ -19,7 +20,6 @@ from ..effects import (
 from ..errors import Conflict, Invalid, NotAllowedInState, shorten_reason
 from ..masking import masked_names, restore_named
 from ..primitives import fast_replace
-from ..reports import Report, apply_report, require_open_task, return_to_queue
 from ..rules.failures import give_up
 from ..rules.finish import end_run
 from ..snapshot import Run

@@ -13,8 +13,8 @@ from ...core.document.fields import SCHEMA as SCHEMA_FIELDS
 from ...core.document.fields import TASK_DEFINITION, WORKFLOW_DEFINITION, coerce_task, coerce_workflow, texts
 from ...core.errors import Invalid, NotFound, ValidationError, ValidationFailed
 from ...web.api import documents as shapes
+from ...web.api import permissions as targets
 from ...web.api import requests as request_body
-from ...web.api import targets
 from ...web.api.operations import (
     EMPTY_REPLY,
     ApiOperation,

@@ -5,13 +5,13 @@ from typing import Any
 
 from django.http import HttpResponse
 
-from ...access import tags as access_tags
+from ...access import grants as access_tags
+from ...access.grants import Tags
 from ...access.permissions import APPLICATION, TASK_DEF, UPDATE, WORKFLOW_DEF
-from ...access.tags import Tags
 from ...core.document.fields import RATE_LIMIT
 from ...core.errors import NotFound
+from ...web.api import permissions as targets
 from ...web.api import requests as request_body
-from ...web.api import targets
 from ...web.api.documents import TAG
 from ...web.api.operations import EMPTY_REPLY, ApiOperation, ArrayOf, EmptyOk, Json
 from ...web.api.permissions import (

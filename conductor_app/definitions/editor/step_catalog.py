@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy
 
 from ...core.definition import DEFAULT_TYPE
 from ...core.human_tasks import ANSWER_SCHEMA_KEY
-from ...core.schema_forms import CHOICE, LONG, TEXT, WHOLE
+from ...core.schemas import CHOICE, LONG, TEXT, WHOLE
 from ...core.step_edits import DEFAULT_ITERATIONS, loop_condition, step_of
 from ...core.step_types.ai import CallMcpToolStep, LlmChatComplete, LlmTextComplete
 from ...core.step_types.decisions import DecisionStep, Noop, SetVariable, Switch, Terminate

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from ...core.definition import DEFAULT_TYPE, Flow, as_steps, structure_of_step, type_of
 from ...core.errors import Invalid
 from ...core.human_tasks import ANSWER_SCHEMA_KEY
-from ...core.schema_forms import CHOICE, LONG, TEXT, WHOLE, YES_NO, SchemaField, format_value
+from ...core.schemas import CHOICE, LONG, TEXT, WHOLE, YES_NO, SchemaField, format_value
 from ...core.step_edits import StepEdit, find_step, loop_condition, rename_step, replace_step
 from ...core.step_types import STEP_TYPES
 from ...core.step_types.loops import DoWhile

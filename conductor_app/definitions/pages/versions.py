@@ -12,13 +12,20 @@ from django.utils.translation import gettext as _
 from ...core.definition import walk
 from ...core.document.differences import SemanticChange, semantic_changes
 from ...core.errors import NotFound, RequestRefused, ValidationFailed
-from ...explanations.breakpoints import live_breakpoints_of
+from ...explanations.cause import live_breakpoints_of
 from ...runs.commands import debugging
 from ...runs.pages.debugger import DEBUG_PERMISSION, breakpoints_context, parse_breakpoint_form
 from ...runs.pages.start import PERMISSION
 from ...runs.pages.view_model import bar_height, describe_run, longest_duration
-from ...runs.queries.definition_history import MAX_COUNTED, StepCell, StepGrid, runs_by_result, step_grid
-from ...runs.queries.recent import RecentRun, recent_runs_of_workflows
+from ...runs.queries.recent import (
+    MAX_COUNTED,
+    RecentRun,
+    StepCell,
+    StepGrid,
+    recent_runs_of_workflows,
+    runs_by_result,
+    step_grid,
+)
 from ...utils import clock
 from ...utils.differences import diff_hunks
 from ...utils.formatting import TimeRange

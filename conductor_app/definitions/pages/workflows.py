@@ -1,4 +1,4 @@
-"""Workflow definitions: the list with usage and warnings, the page, and what other kinds share with it."""
+"""Workflow and task definitions: the lists with usage and warnings, and the pages."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -15,7 +15,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ...access.permissions import WORKFLOW_DEF
+from ...access.permissions import TASK_DEF, WORKFLOW_DEF
 from ...core.definition import type_of, walk
 from ...core.document.differences import HOLDS_STEPS
 from ...core.errors import RequestRefused
@@ -33,16 +33,11 @@ from .. import commands, validation
 from ..diagram.pages import draw_definition
 from ..editor.canvas import CanvasPages
 from ..editor.checks import CheckResult, draw_checked, place_findings
-from ..editor.pages import (
-    NEW_VERSION,
-    OVERWRITE,
-    DefinitionForm,
-    EditingStart,
-    WorkflowEditForm,
-    require_same_name,
-)
-from ..editor.step_catalog import NEW_WORKFLOW
-from ..models import SaveRequirement, SimulationCase, WorkflowDefinition
+from ..editor.pages import NEW_VERSION, OVERWRITE, DefinitionForm, EditingStart, WorkflowEditForm, require_same_name
+from ..editor.step_catalog import NEW_TASK, NEW_WORKFLOW
+from ..editor.task_form import TaskFormPages
+from ..models import SaveRequirement, SimulationCase, TaskDefinition, WorkflowDefinition
+from ..policies import task_drawings
 from ..queries import (
     SAMPLE,
     CatalogWorkflow,
@@ -51,6 +46,7 @@ from ..queries import (
     newest_definitions,
     open_runs,
     version_history,
+    workflows_using_task,
 )
 from ..simulation.commands import MAX_AT_ONCE, run_cases
 from ..simulation.pages import PERMISSIONS as TRIED_BY
@@ -320,3 +316,53 @@ def next_version(name: str) -> int:
     if newest is None:
         raise RequestRefused(_("%(name)s has been deleted in the meantime.") % {"name": name})
     return newest + 1
+
+
+class TaskDefinitionAdmin(TaskFormPages):
+    """Task definitions by name."""
+
+    kind, sample, page_template = "task", NEW_TASK, "task"
+    target_type = TASK_DEF
+    new_title, saved_message = gettext_lazy("New task definition"), gettext_lazy("Task definition saved.")
+    list_display = ("title", "description", "owner_email", "used_by", "limits", "updated", "changed_by")
+    list_filter = (ArchiveFilter,)
+    ordering = ("name",)
+
+    def get_urls(self) -> list[URLPattern]:
+        return [*self.form_urls(), *super().get_urls()]
+
+    def get_changelist(self, request: HttpRequest, **kwargs: object) -> type[CatalogTaskList]:
+        return CatalogTaskList
+
+    @admin.display(description=gettext_lazy("name"))
+    def title(self, row: TaskDefinition) -> SafeString:
+        name = format_html('<a href="{}/change/"><strong>{}</strong></a>', row.pk, row.name)
+        return format_html("{} {}", name, render_flags(row.catalog_entry.flags))
+
+    @admin.display(description=gettext_lazy("used by"))
+    def used_by(self, row: TaskDefinition) -> str:
+        return format_count(row.catalog_entry.used_by) if row.catalog_entry.used_by else "–"
+
+    def get_extra_context(self, request: HttpRequest, row: TaskDefinition) -> dict[str, Any]:
+        found = place_findings(validation.lint_task(row.document), format_json(row.document))
+        return {
+            "used_by": workflows_using_task(row.name),
+            "checked": CheckResult(row.document, found) if found else None,
+            **task_drawings(row.document),
+        }
+
+    def get_drawings(self, result: Any) -> dict[str, Any]:
+        return task_drawings(result.document) if result.document is not None else {}
+
+    def save_document(self, form: Form, row: TaskDefinition | None, by: str) -> None:
+        document, reason = form.cleaned_data["document"], form.cleaned_data["reason"]
+        if row is not None:
+            require_same_name(document, row)
+        commands.save_task(document, by, overwrite=row is not None, reason=reason)
+
+    @admin.display(description=gettext_lazy("limits"))
+    def limits(self, row: TaskDefinition) -> str:
+        at_a_time = _("%(count)s at a time") % {"count": row.concurrent_limit} if row.concurrent_limit else ""
+        facts = {"count": row.rate_count, "seconds": row.rate_seconds}
+        rate = _("%(count)s in %(seconds)s s") % facts if row.rate_count else ""
+        return ", ".join(filter(None, (at_a_time, rate))) or "–"

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy
 
 from ...core.definition import Flow, structure_of_step, type_of, walk
 from ...core.errors import RequestRefused, ValidationFailed
-from ...core.schema_forms import sample_from_schema
+from ...core.schemas import sample_from_schema
 from ...core.simulation import (
     FAILS,
     FAILS_FOR_GOOD,

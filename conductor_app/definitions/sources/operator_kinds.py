@@ -11,8 +11,7 @@ from ...access.models import AuditEntry
 from ...access.permissions import READ, RIGHT_BY_PERMISSION, SYSTEM_ROLES, TASK_DEF, UPDATE, WORKFLOW
 from ...alerts import commands as alerts
 from ...alerts.models import Alert, AlertTarget, SavedView
-from ...alerts.queries import rule_of
-from ...alerts.subjects import subject_of
+from ...alerts.queries import rule_of, subject_of
 from ...bulk import selections
 from ...core.alerts import BUDGET
 from ...core.document.fields import normalize_task

@@ -8,8 +8,8 @@ from django.db.models import Count, QuerySet
 from django.http import HttpResponse
 
 from ...access.authentication import filter_readable
+from ...access.grants import tags_by_name
 from ...access.permissions import DELETE, EVENT_HANDLER, READ
-from ...access.tags import tags_by_name
 from ...core.document.fields import (
     ChoiceOf,
     FieldSpec,
@@ -28,8 +28,8 @@ from ...core.validation.checks import read_handler
 from ...core.validation.lint_fields import lint_document
 from ...definitions.api.tags import WorkflowTags
 from ...definitions.validation import check_handler
+from ...web.api import permissions as targets
 from ...web.api import requests as request_body
-from ...web.api import targets
 from ...web.api.documents import TAG, TAGS, fields_of_type
 from ...web.api.operations import EMPTY_REPLY, ApiOperation, ArrayOf, EmptyOk, Json, add_findings
 from ...web.api.permissions import ADMINISTRATORS_ONLY, ALLOW_ALL, RequiresDefinitionAccess, requires

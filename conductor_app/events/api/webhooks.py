@@ -7,16 +7,16 @@ from django.http import HttpResponse
 
 from ...access.authentication import Target, filter_readable
 from ...access.permissions import DELETE, READ, WEBHOOK
+from ...core.decide import Report
 from ...core.document.fields import IntegerOf, MapOf, read_mapping, read_text
 from ...core.errors import Invalid, NotFound, PayloadTooLarge
-from ...core.reports import Report
 from ...core.validation.lint_fields import lint_document
 from ...definitions.api.tags import WorkflowTags
 from ...runs.documents.workflows import find_run
 from ...tasks.api.serializers import parse_outcome
 from ...tasks.commands.reports import report_by_ref, report_task
+from ...web.api import permissions as targets
 from ...web.api import requests as request_body
-from ...web.api import targets
 from ...web.api.documents import TAG
 from ...web.api.operations import EMPTY_REPLY, PLAIN_TEXT, ApiOperation, ArrayOf, EmptyOk, Json, PlainText, add_findings
 from ...web.api.permissions import (
@@ -25,10 +25,10 @@ from ...web.api.permissions import (
     TASK_REPORT_RIGHTS,
     RequiresAccess,
     RequiresDefinitionAccess,
+    definitions_in_body,
     requires,
 )
 from ...web.api.requests import errors_under
-from ...web.api.targets import definitions_in_body
 from ...web.api.view import ConductorRequest, ConductorView
 from ..commands import webhooks
 from ..models import Webhook

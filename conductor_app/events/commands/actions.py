@@ -17,15 +17,16 @@ from ...access import audit
 from ...access.authentication import acting_as_owner
 from ...access.grants import require_run_control
 from ...access.secrets import decrypt_masked
-from ...core import commands, reports
+from ...core import commands
+from ...core import decide as reports
 from ...core.child_runs import depth_after_event
+from ...core.decide import Report
 from ...core.definition import possible_keys
 from ...core.errors import Busy, Conflict, Invalid, NotFound, PayloadOverLimit, RequestRefused, ValidationFailed
 from ...core.events import expand_json_texts, resolve_event_template
 from ...core.expressions import field_text, quote_value
 from ...core.masking import redact_masked
 from ...core.primitives import derived_id
-from ...core.reports import Report
 from ...core.step_types.base import whole_number
 from ...db.fields import strip_nul
 from ...db.transient_errors import is_transient
@@ -36,7 +37,7 @@ from ...runs.commands.change import Audit, RunCommand, change_run
 from ...runs.commands.lifecycle import StartRequest, start
 from ...runs.commands.messages import deliver_after_commit
 from ...runs.models import Attempt, Message, Run, Task
-from ...runs.store.outbox import consume
+from ...runs.store.due import consume
 from ...runs.store.rows import format_iteration_path
 from ...settings import conf
 from ...utils import clock, randomness

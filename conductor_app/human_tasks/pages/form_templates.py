@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy
 
 from ...core.errors import NotFound, RequestRefused, ValidationFailed
 from ...core.human_tasks import ANSWER_SCHEMA_KEY, TEMPLATES, answer_schema, human_task_definition
-from ...core.schema_forms import CHOICE, DATE, JSON, LONG, MOMENT, NUMBER, TEXT, WHOLE, YES_NO, build_form, format_value
+from ...core.schemas import CHOICE, DATE, JSON, LONG, MOMENT, NUMBER, TEXT, WHOLE, YES_NO, build_form, format_value
 from ...web.forms import DocumentForm, JsonDocumentField, NumberedRow, format_json, parse_typed
 from ...web.pages import ObjectPage, Page, require_permission, show_refusal
 from .. import form_templates as human_tasks_form_templates

@@ -16,7 +16,7 @@ from ...access.authentication import Actor, task_target
 from ...access.permissions import permission_set_of
 from ...core.errors import Invalid, NotFound, OutputInvalid, RequestRefused
 from ...core.human_tasks import ANSWER_SCHEMA_KEY as ASK
-from ...core.schema_forms import format_value
+from ...core.schemas import format_value
 from ...core.states import COMPLETED
 from ...definitions.store import parsed_definition
 from ...runs.models import Attempt

@@ -27,7 +27,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, url: str, **options: Any) -> None:
         try:
-            from conductor_app.tools.demo import build, scenario, server
+            from conductor_app.tools.demo import build, server
+            from conductor_app.tools.demo import server as scenario
             from conductor_app.tools.demo import server as show
         except ModuleNotFoundError as missing:
             raise CommandError(NO_SDK) from missing

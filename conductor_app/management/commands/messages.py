@@ -10,7 +10,7 @@ from django.db.models import Q
 
 from conductor_app.runs.models import PulseMessage
 from conductor_app.taskcluster.api.schemas import SLUGID_PATTERN
-from conductor_app.taskcluster.commands.pulse import to_wire
+from conductor_app.taskcluster.commands.rows import to_wire
 
 
 class Command(BaseCommand):

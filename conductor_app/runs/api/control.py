@@ -8,8 +8,8 @@ from ...core.errors import NotFound
 from ...core.states import RUN
 from ...tasks.commands.waits import WaitOutcome, begin_run_wait
 from ...web.api import documents as shapes
+from ...web.api import permissions as targets
 from ...web.api import requests as request_body
-from ...web.api import targets
 from ...web.api.operations import (
     EMPTY_REPLY,
     NO_CONTENT,

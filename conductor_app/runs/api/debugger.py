@@ -23,10 +23,10 @@ from ...core.document.fields import (
 from ...core.errors import Invalid, NotFound
 from ...definitions.models import WorkflowDefinition
 from ...definitions.resolved_definitions import find_row
-from ...explanations.breakpoints import StopDetails, evaluate_expression, live_breakpoints_of, stops_of_run
+from ...explanations.cause import StopDetails, evaluate_expression, live_breakpoints_of, stops_of_run
 from ...utils import clock
+from ...web.api import permissions as targets
 from ...web.api import requests as request_body
-from ...web.api import targets
 from ...web.api.operations import NO_CONTENT, ApiOperation, ArrayOf, Json, NoContent
 from ...web.api.permissions import RequiresAccess, can_control_run, can_view_run, can_view_workflow, may_debug
 from ...web.api.requests import read_request

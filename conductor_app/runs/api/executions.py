@@ -8,15 +8,15 @@ from uuid import uuid4
 from django.http import HttpResponse
 
 from ...access.permissions import EXECUTE, WORKFLOW_DEF
+from ...core.decide import Report
 from ...core.document.fields import read_mapping
 from ...core.errors import Invalid, NotFound
-from ...core.reports import Report
 from ...db.replica import read_snapshot
 from ...payloads.commands import load_payload
 from ...tasks.api.serializers import parse_outcome
 from ...tasks.commands.waits import WaitOutcome, begin_run_wait, signal_run
+from ...web.api import permissions as targets
 from ...web.api import requests as request_body
-from ...web.api import targets
 from ...web.api.operations import EMPTY_REPLY, VERSION_QUERY, WAIT_QUERY, ApiOperation, EmptyOk, Json
 from ...web.api.permissions import RUN_CONTROL_RIGHTS, RequiresAccess, can_start_workflow, requires
 from ...web.api.requests import QueryParameters, errors_under, parse_integer

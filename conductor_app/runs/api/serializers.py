@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl
 
 from django.http import HttpRequest
 
+from ...core.decide import Report
 from ...core.document.fields import (
     ChoiceOf,
     DocumentPosition,
@@ -31,7 +32,6 @@ from ...core.document.fields import (
     texts,
 )
 from ...core.errors import Invalid, ValidationFailed
-from ...core.reports import Report
 from ...tasks.api.serializers import TASK_RESULT, build_report
 from ...utils.json_values import is_deeper
 from ...web.api import requests as request_body

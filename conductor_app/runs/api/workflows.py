@@ -17,8 +17,8 @@ from ...core.validation.lint_fields import lint_document
 from ...db.replica import read_snapshot
 from ...definitions.simulation.commands import find_test
 from ...web.api import documents as shapes
+from ...web.api import permissions as targets
 from ...web.api import requests as request_body
-from ...web.api import targets
 from ...web.api.operations import (
     EMPTY_REPLY,
     INCLUDE_QUERY,
@@ -31,9 +31,8 @@ from ...web.api.operations import (
     PlainText,
     add_findings,
 )
-from ...web.api.permissions import can_control_run, can_start_workflow, can_view_run, requires
+from ...web.api.permissions import can_control_run, can_start_workflow, can_view_run, normalize_name, requires
 from ...web.api.requests import errors_under, parse_integer, read_object, read_request
-from ...web.api.targets import normalize_name
 from ...web.api.view import ConductorRequest, ConductorView
 from ..commands import labels_and_messages, lifecycle
 from ..documents.tasks import attempts_of, load_rows, run_facts_of, task_documents

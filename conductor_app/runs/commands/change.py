@@ -30,7 +30,7 @@ from ...core.data_requests import (
     TaskDefinitionByName,
     WholeRun,
 )
-from ...core.decide import Decision, DecisionLoop, RevisionInfo, apply_command, no_command
+from ...core.decide import EVENTS, Decision, DecisionLoop, RevisionInfo, apply_command, no_command
 from ...core.decision_context import Command, WithoutRules
 from ...core.effects import CreateTask, Effect, StartRun, TransitionAttempt
 from ...core.errors import (
@@ -43,7 +43,6 @@ from ...core.errors import (
     RequestRefused,
     RevisionChanged,
 )
-from ...core.reports import EVENTS
 from ...core.snapshot import Run
 from ...core.states import ATTEMPT, RUN
 from ...db.statements import is_in_transaction, supports_commit_in_batch
@@ -54,7 +53,8 @@ from ...telemetry.log_context import log_context
 from ...telemetry.metrics import ATTEMPTS_ENDED, RUNS_ENDED, RUNS_STARTED
 from ...utils import clock, fault_points, process_state
 from ...utils.process_state import Wiring
-from ..store import loading, outbox, writing
+from ..store import due as outbox
+from ..store import loading, writing
 from ..store.tree import is_checked
 from ..store.writing import (
     MAX_STALE_ATTEMPTS,

@@ -17,7 +17,8 @@ from ...definitions.store import load_definition
 from ...settings import conf
 from ...utils import clock
 from ..models import MAX_LABEL_LENGTH, Run, RunLabel
-from ..store import loading, outbox
+from ..store import due as outbox
+from ..store import loading
 from .messages import deliver_after_commit
 
 MAX_LABELS = 20

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ...core import commands, reports
+from ...core import commands
+from ...core import decide as reports
 from ...core.child_runs import new_child_run
 from ...core.data_requests import DataRequest, DefinitionByName, InlineDefinition
 from ...core.decide import Decision, DecisionLoop, no_command

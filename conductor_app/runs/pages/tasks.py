@@ -28,8 +28,7 @@ from ...core.states import ATTEMPT
 from ...db import keyset_pages
 from ...db.fields import LAST_ID_PART
 from ...tasks.pages.actions import PERMISSION, TASK_ACTIONS, task_actions
-from ...tasks.pages.task_log import log_text_response
-from ...tasks.pages.task_panel import DOCUMENTS, attempt_panel, attempts_for_panel
+from ...tasks.pages.task_panel import DOCUMENTS, attempt_panel, attempts_for_panel, log_text_response
 from ...utils import clock
 from ...web.badges import relative_time, render_badge
 from ...web.documents import json_file_response

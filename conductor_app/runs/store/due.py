@@ -1,7 +1,7 @@
-"""Due rows, the loop of a sweep over them, timers that are put off after a failure, and the deletion of runs."""
+"""Due rows and the loop of a sweep over them, timers that are put off, outgoing messages, and the deletion of runs."""
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple, TypeVar
 
@@ -17,8 +17,61 @@ from ...settings import conf
 from ...telemetry.log_context import log_context
 from ...utils import clock, fault_points, process_state
 from ...utils.process_state import Slot, Wiring
-from ..models import IS_OVERDUE, OVERDUE_RUN, OVERDUE_TASK, Attempt, CachedResult, Message, Run, TaskLog
-from .outbox import delete_messages_to
+from ..models import IS_OVERDUE, OVERDUE_RUN, OVERDUE_TASK, PUBLISH, Attempt, CachedResult, Message, Run, TaskLog
+from .writing import StatementBatch
+
+MESSAGES_SQL = load_statements("runs/store/messages", never=str(NEVER))
+
+
+def send(subject: str, now: int, *, to: str = "", facts: Mapping[str, Any] | None = None) -> Message:
+    """Write one message, to be delivered after the commit."""
+    return Message.objects.create(to=to, subject=subject, facts=dict(facts or {}), sent_at=now, due_at=now)
+
+
+def send_all(messages: Sequence[Message]) -> list[Message]:
+    """Write several messages."""
+    return Message.objects.bulk_create(messages, batch_size=500) if messages else []
+
+
+def consume(id: int) -> bool:
+    """Delete a handled message. Returns False if another process has handled it."""
+    return bool(execute(*MESSAGES_SQL["consume_message"].bind(id=id)))
+
+
+def consume_with(writes: StatementBatch, id: int) -> None:
+    """Delete a handled message together with other statements, which fail if another process has handled it."""
+    writes.run(*MESSAGES_SQL["consume_message"].bind(id=id), expected=1)
+
+
+def delete_messages_to(address: str) -> None:
+    """Delete the messages to a deleted run or task."""
+    Message.objects.filter(to=address).delete()
+
+
+def update_messages(ids: Iterable[int], **fields: Any) -> None:
+    """Change fields of messages, such as `due_at`, `tries` and `error`."""
+    Message.objects.filter(pk__in=list(ids)).update(**fields)
+
+
+def delay_sink(sink: str, now: int, due_at: int) -> None:
+    """Delay all due messages to the same sink."""
+    Message.objects.filter(subject=PUBLISH, to=sink, due_at__lte=now).update(due_at=due_at)
+
+
+def retry_undelivered(ids: Iterable[int], now: int) -> None:
+    """Make undelivered messages due, with all their tries. They retain the last error."""
+    Message.objects.undelivered().filter(pk__in=list(ids)).update(due_at=now, tries=0)
+
+
+def discard_undelivered(ids: Iterable[int]) -> None:
+    """Delete undelivered messages."""
+    Message.objects.undelivered().filter(pk__in=list(ids)).delete()
+
+
+def prune_undelivered(before: int) -> int:
+    """Delete undelivered messages that were sent before a time, and return how many. Open runs keep theirs."""
+    return execute(*MESSAGES_SQL["prune_undelivered"].bind(before=before))
+
 
 log = logging.getLogger(__name__)
 SWEEPS = (

@@ -41,8 +41,8 @@ from ...human_tasks.serializers import ASSIGNMENT as HUMAN_ASSIGNMENT
 from ...human_tasks.serializers import SEARCH as HUMAN_SEARCH
 from ...human_tasks.serializers import USER as HUMAN_USER
 from ...monitoring import api as monitoring_api
-from ...payloads import serializers as payloads_serializers
-from ...payloads.serializers import NEW_FILE, PART_TAGS
+from ...payloads import api as payloads_serializers
+from ...payloads.api import NEW_FILE, PART_TAGS
 from ...runs.api import serializers as runs_api_serializers
 from ...runs.api.debugger import (
     BREAKPOINT,

@@ -32,7 +32,7 @@ from ..core.snapshot import PublishMessage, StandaloneTask
 from ..models import Artifact, GroupWatch, PendingApproval, TaskGroup
 from ..models import StandaloneTask as StandaloneTaskRow
 from ..queries.tasks import format_timestamp
-from .pulse import ARTIFACT_CREATED, PUBLISHERS, pulse_message
+from .rows import ARTIFACT_CREATED, PUBLISHERS, pulse_message
 
 Hashes = Mapping[str, str]
 Key = tuple[str, int, str]

@@ -9,12 +9,13 @@ from functools import partial
 from django.db import transaction
 
 from ... import notifications
+from ...core.decide import EVENTS
 from ...core.errors import NotFound
-from ...core.reports import EVENTS
 from ...core.states import PENDING
 from ...runs.commands.messages import deliver_after_commit
 from ...runs.models import OVERDUE_TASK, Message
-from ...runs.store import due, outbox
+from ...runs.store import due
+from ...runs.store import due as outbox
 from ...runs.store.due import handle_each, put_off_timers
 from ...runs.store.writing import StatementBatch, repeat_while_stale
 from ...tasks import throughput
@@ -32,7 +33,7 @@ from ..core.snapshot import (
     TransitionStandaloneAttempt,
 )
 from ..store import NewPulseMessage
-from .pulse import PUBLISHERS, group_message, pulse_messages_of
+from .rows import PUBLISHERS, group_message, pulse_messages_of
 
 GROUP_RESOLVED = "task-group-resolved"
 

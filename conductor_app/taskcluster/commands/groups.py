@@ -23,7 +23,7 @@ from ...core.snapshot import Attempt
 from ...core.states import ACTIVE, ATTEMPT
 from ...runs.commands.messages import deliver_after_commit
 from ...runs.models import ALERT, PUBLISH, Message
-from ...runs.store import outbox
+from ...runs.store import due as outbox
 from ...runs.store.due import handle_each
 from ...settings import conf
 from ...utils import clock
@@ -36,8 +36,7 @@ from ..models import StandaloneTask as StandaloneTaskRow
 from ..queries.groups import GroupMember
 from ..queries.tasks import NAMES_OF_PRIORITIES
 from .change import change_task
-from .pulse import publish_group_message
-from .rows import find_group
+from .rows import find_group, publish_group_message
 from .tasks import PRIORITIZE, apply_action, parse_command
 
 BULK_ACTION_SUBJECT = "asked"

@@ -42,8 +42,7 @@ from ..models import StandaloneTask as StandaloneTaskRow
 from ..queries.tasks import NAMES_OF_PRIORITIES, format_timestamp
 from . import rows
 from .change import change_task, save_decision
-from .pulse import PUBLISHERS, pulse_message
-from .rows import is_quarantined, record_worker
+from .rows import PUBLISHERS, is_quarantined, pulse_message, record_worker
 
 CLAIM_WAIT_SECONDS = 20.0
 """The time that a claim waits for work. Clients time out after 30 s."""

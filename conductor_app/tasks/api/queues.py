@@ -11,7 +11,7 @@ from ...core.document.fields import IntegerOf, MapOf
 from ...core.step_types.base import queue_name
 from ...runs.models import Attempt
 from ...utils import clock
-from ...web.api import targets
+from ...web.api import permissions as targets
 from ...web.api.operations import QUEUE_QUERY, TASK_TYPE_QUERY, ApiOperation, ArrayOf, Json
 from ...web.api.permissions import ALLOW_ALL, RequiresAccess, requires
 from ...web.api.view import ConductorRequest, ConductorView

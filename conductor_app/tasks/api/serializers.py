@@ -8,6 +8,7 @@ import orjson
 from django.http import HttpResponse
 
 from ...access.secrets import runtime_metadata, substitute_secrets
+from ...core.decide import Report
 from ...core.document.fields import (
     ChoiceOf,
     DocumentPosition,
@@ -26,7 +27,6 @@ from ...core.document.fields import (
 )
 from ...core.errors import MAX_ATTEMPT_REASON_LENGTH, Invalid, shorten_reason
 from ...core.expressions.json_text import expression_texts as texts_in
-from ...core.reports import Report
 from ...runs.documents.tasks import Row, column_values, dynamic_branches, run_facts_of, step_of, task_fields
 from ...utils import clock
 from ...web.api.documents import LONG, fields_of_type

@@ -13,16 +13,16 @@ from django.http import HttpResponse
 from ...access.authentication import Actor, is_allowed, require_permission, task_target
 from ...access.permissions import EXECUTE, TASK_DEF, Right
 from ...access.quotas import POLLS
+from ...core.decide import Report
 from ...core.document.fields import read_mapping
 from ...core.errors import Conflict, Forbidden, Invalid, NotFound
-from ...core.reports import Report
 from ...definitions.store import parsed_definition
 from ...runs.documents.tasks import wire_task
 from ...runs.documents.workflows import find_attempt, find_run, load_logs, wire_runs
 from ...runs.models import Attempt, Run
 from ...web.api import documents as shapes
+from ...web.api import permissions as targets
 from ...web.api import requests as request_body
-from ...web.api import targets
 from ...web.api.operations import (
     EMPTY_REPLY,
     PLAIN_TEXT,

@@ -7,9 +7,10 @@ from django.db.models import Count, Max, Min
 
 from ... import notifications
 from ...access import audit
-from ...core import commands, reports
+from ...core import commands
+from ...core import decide as reports
+from ...core.decide import Report
 from ...core.errors import Conflict, Invalid, NotFound
-from ...core.reports import Report
 from ...core.snapshot import NEVER
 from ...core.step_types.base import queue_name
 from ...db.fields import strip_nul

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 
 from ...access.authentication import Target, task_target
 from ...access.secrets import load_secrets, redact_verbatim
-from ...core import reports
+from ...core import decide as reports
 from ...core.data_requests import SecretValues
+from ...core.decide import Report
 from ...core.decision_context import Command, DecisionContext
 from ...core.effects import Effect
 from ...core.errors import AlreadyResolved, NotFound
-from ...core.reports import Report
 from ...core.snapshot import Run
 from ...payloads import commands as payload_storage
 from ...runs.commands.change import RunCommand, change_run

@@ -11,7 +11,7 @@ from ...core.step_types.base import queue_name
 from ...runs.models import Attempt, TaskLog
 from ...utils.formatting import HOUR, MINUTE, SECOND, TimeRange
 from ..models import MinuteCount, Poller, WorkerHold
-from .logs import logged_at
+from .tasks import logged_at
 from .waiting import QUIET_AFTER_MS
 
 FIELDS = ("scheduled", "started", "done", "failed")

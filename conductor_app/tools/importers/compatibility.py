@@ -16,7 +16,7 @@ from ...core.document.reading import SECRET_NAME, VARIABLE_NAME
 from ...core.events import INTERNAL
 from ...core.step_types.worker_tasks import EventStep, HttpPollStep, HttpStep, Inline, JdbcStep, JsonJqTransform
 from ...events.queries import SETTINGS, missing_setting, provider_of
-from ...scripts.syntax import ScriptText, syntax_faults
+from ...scripts.pool import ScriptText, syntax_faults
 from ...settings import conf
 from .plan import CompatibilityFinding
 

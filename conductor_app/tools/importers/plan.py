@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from django.db import DatabaseError
 
-from ...access import tags as access_tags
+from ...access import grants as access_tags
 from ...access.commands import secrets
 from ...access.permissions import EVENT_HANDLER, TASK_DEF, WORKFLOW_DEF
 from ...core.document.fields import DocumentPosition

@@ -1,27 +1,192 @@
-"""The permission rules that operations of the API declare. Each is checked once per request, before its handler."""
+"""The permission rules that operations of the API declare, and the targets of requests that they check.
 
-from collections.abc import Iterable
+A rule is checked once per request, before its handler. Targets are taken from the path, the query or the body.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Protocol
 
-from ...access.authentication import Actor, Target, require_permission
+from django.apps import apps
+
+from ...access.authentication import Actor, Target, require_permission, task_target
 from ...access.permissions import (
     APPLICATION,
     CREATE,
     DEBUG,
     DOMAIN,
+    EVENT_HANDLER,
     EXECUTE,
+    FORM_TEMPLATE,
+    INTEGRATION_PROVIDER,
+    PROMPT,
     READ,
+    SCHEDULE,
+    SCHEMA,
+    SECRET,
     TASK_DEF,
     UPDATE,
     USER,
+    VARIABLE,
+    WEBHOOK,
     WORKFLOW,
     WORKFLOW_DEF,
     Right,
 )
-from ...core.errors import Forbidden
-from . import targets
-from .targets import TargetFinder
+from ...core.definition import possible_keys
+from ...core.errors import Forbidden, Invalid
+from ...definitions.models import WorkflowTest
+from ...runs.models import Attempt, Run
+from . import requests as request_body
+
+TargetFinder = Callable[[Any, dict[str, str]], Iterable[Target]]
+CHUNK_SIZE = 500
+"""Names that one query looks for."""
+MODEL_BY_TARGET_TYPE = {
+    WORKFLOW_DEF: "WorkflowDefinition",
+    TASK_DEF: "TaskDefinition",
+    SCHEDULE: "Schedule",
+    SCHEMA: "SchemaDefinition",
+    SECRET: "Secret",
+    VARIABLE: "Variable",
+    FORM_TEMPLATE: "FormTemplate",
+    EVENT_HANDLER: "EventHandler",
+    WEBHOOK: "Webhook",
+    INTEGRATION_PROVIDER: "Integration",
+    PROMPT: "Prompt",
+}
+"""The table of each target type, by name: the slices of most tables import this module."""
+
+
+def named_in_address(target_type: str, url_kwarg: str) -> TargetFinder:
+    """Find the target that a path parameter names."""
+    return lambda request, url_kwargs: [{target_type: url_kwargs[url_kwarg]}]
+
+
+def named_in_query(target_type: str, parameter: str) -> TargetFinder:
+    """Find the targets that a query parameter names, once or several times."""
+    return lambda request, url_kwargs: [{target_type: name} for name in request.query.texts(parameter)]
+
+
+def no_target(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
+    """Return no target: only a permission on all objects is sufficient."""
+    return [{}]
+
+
+def polled_queue(request: Any, url_kwargs: dict[str, str]) -> Target:
+    """Return the task type and the domain that a poll requests."""
+    domain = request.query.text("domain")
+    return {TASK_DEF: url_kwargs["task_type"]} | ({DOMAIN: domain} if domain else {})
+
+
+def run_in_address(url_kwarg: str) -> TargetFinder:
+    """Find the run, or the stored test, with this id. A missing one is reported by the view."""
+
+    def find(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
+        found = find_run_names([url_kwargs[url_kwarg]]) or WorkflowTest.objects.filter(
+            pk=url_kwargs[url_kwarg]
+        ).values_list("id", "name")
+        return [{WORKFLOW: id, WORKFLOW_DEF: name} for id, name in found]
+
+    return find
+
+
+def find_run_names(ids: list[str]) -> list[tuple[str, str]]:
+    """Return ids and definition names of the existing runs."""
+    return list(find_in_chunks(ids, lambda chunk: Run.objects.filter(pk__in=chunk).values_list("id", "name")))
+
+
+def find_in_chunks(names: Iterable[str], find: Callable[[list[str]], Iterable[Any]]) -> Iterator[Any]:
+    """Call `find` with chunks of the names, because a body may list more than one query can take."""
+    remaining = iter(names)
+    while chunk := list(islice(remaining, CHUNK_SIZE)):
+        yield from find(chunk)
+
+
+def names_in_body(target_type: str) -> TargetFinder:
+    """Find the targets whose names the body lists. An invalid body is reported by the view."""
+
+    def find(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
+        names = request_body.read_json(request)
+        return [{target_type: normalize_name(each)} for each in names] if isinstance(names, list) else []
+
+    return find
+
+
+def attempt_in_address(url_kwarg: str, *, must_exist: bool = False) -> TargetFinder:
+    """Find the attempt with this id: by its task and by its run. `must_exist`: a missing one matches no grant."""
+
+    def find(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
+        return _task_targets(Attempt.objects.of_runs().filter(pk=url_kwargs[url_kwarg])) or ([{}] if must_exist else [])
+
+    return find
+
+
+def open_tasks_by_reference(url_kwarg: str) -> TargetFinder:
+    """Find the open tasks with the reference in the path, in the run that another path parameter names."""
+
+    def find(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
+        ref = url_kwargs["ref"]
+        open_ones = Attempt.objects.open().filter(run_id=url_kwargs[url_kwarg])
+        return _task_targets(open_ones.filter(task__ref__in=[key.ref for key in possible_keys(ref)]))
+
+    return find
+
+
+def _task_targets(attempts: Any) -> list[Target]:
+    rows = attempts.values_list("queue", "domain", "task__name", "run_id", "run__name")
+    return [task_target(*row) for row in rows]
+
+
+def started_definitions(request: Any, url_kwargs: dict[str, str]) -> tuple[list[Target], list[Target]]:
+    """Return the definitions that a start request names, and its inline definition."""
+    document = request_body.read_object(request) if request_body.read_bytes(request) or "name" not in url_kwargs else {}
+    return definitions_started_by(document, url_kwargs.get("name"))
+
+
+def definitions_started_by(document: dict[str, Any], name: str | None = None) -> tuple[list[Target], list[Target]]:
+    """Return the definitions of a start request's document.
+
+    `name`: the name in the path, which replaces the document's.
+    """
+    own = document.get("workflowDef")
+    given = [name or document.get("name"), own.get("name") if isinstance(own, dict) else ""]
+    names = [normalize_name(each) for each in given]
+    found: list[Target] = [{WORKFLOW_DEF: each} for each in names if each] or [{}]
+    return found, found if isinstance(own, dict) else []
+
+
+def definitions_in_body(target_type: str) -> TargetFinder:
+    """Find the definitions in the body, one or many.
+
+    Raises:
+        Invalid: when the body does not consist of objects.
+    """
+
+    def find(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
+        sent = request_body.read_json(request)
+        documents = sent if isinstance(sent, list) else [sent]
+        if not all(isinstance(each, dict) for each in documents):
+            raise Invalid("The request body must contain JSON objects.")
+        return [{target_type: normalize_name(each.get("name"))} for each in documents]
+
+    return find
+
+
+def split_new_and_existing(target_type: str, found: list[Target]) -> tuple[list[Target], list[Target]]:
+    """Return the targets that do not exist yet, and those that exist."""
+    names = {target[target_type] for target in found}
+    rows = apps.get_model("conductor", MODEL_BY_TARGET_TYPE[target_type]).objects
+    known = set(find_in_chunks(names, lambda chunk: rows.filter(name__in=chunk).values_list("name", flat=True)))
+    new = [target for target in found if target[target_type] not in known]
+    return new, [target for target in found if target[target_type] in known]
+
+
+def normalize_name(value: Any) -> str:
+    """Return a name from a body as the parser of the body reads it."""
+    return value.replace("\0", "") if isinstance(value, str) else "" if value is None else str(value)
+
 
 WORKER_RIGHTS = ((EXECUTE, TASK_DEF), (EXECUTE, DOMAIN))
 
@@ -73,7 +238,7 @@ class RequiresDefinitionAccess:
         permissions = request.actor.permissions
         if permissions.is_admin and request.actor.user_id is None:
             return
-        new, old = targets.split_new_and_existing(self.target_type, list(self.find_targets(request, url_kwargs)))
+        new, old = split_new_and_existing(self.target_type, list(self.find_targets(request, url_kwargs)))
         if not permissions.allows_all((CREATE, self.target_type)):
             require_permission(request.actor, [(CREATE, self.target_type)], new)
         if not permissions.allows_all((UPDATE, self.target_type)):
@@ -92,7 +257,7 @@ class RequiresPollAccess:
         """Raise Forbidden where the actor may not."""
         permissions = request.actor.permissions
         if not permissions.allows_all((EXECUTE, TASK_DEF)):
-            found = targets.polled_queue(request, url_kwargs)
+            found = polled_queue(request, url_kwargs)
             require_permission(request.actor, WORKER_RIGHTS if DOMAIN in found else WORKER_RIGHTS[:1], [found])
 
     def describe(self) -> str:
@@ -107,7 +272,7 @@ class RequiresStartAccess:
         """Raise Forbidden where the actor may not."""
         if request.actor.permissions.is_admin:
             return
-        _require_start(request.actor, *targets.started_definitions(request, url_kwargs))
+        _require_start(request.actor, *started_definitions(request, url_kwargs))
 
     def describe(self) -> str:
         """Return the requirement as a phrase for the documentation."""
@@ -160,13 +325,13 @@ RUN_CONTROL_RIGHTS = ((EXECUTE, WORKFLOW_DEF), (UPDATE, WORKFLOW), (EXECUTE, WOR
 TASK_REPORT_RIGHTS = (*WORKER_RIGHTS, *RUN_CONTROL_RIGHTS)
 
 can_view_run, can_control_run = (
-    RequiresAccess(RUN_VIEW_RIGHTS, targets.run_in_address("workflow")),
-    RequiresAccess(RUN_CONTROL_RIGHTS, targets.run_in_address("workflow")),
+    RequiresAccess(RUN_VIEW_RIGHTS, run_in_address("workflow")),
+    RequiresAccess(RUN_CONTROL_RIGHTS, run_in_address("workflow")),
 )
-may_debug = requires(EXECUTE, DEBUG, targets.no_target)
-can_view_workflow = requires(READ, WORKFLOW_DEF, targets.named_in_address(WORKFLOW_DEF, "name"))
-can_view_application = requires(READ, APPLICATION, targets.named_in_address(APPLICATION, "id"))
-can_update_application = requires(UPDATE, APPLICATION, targets.named_in_address(APPLICATION, "id"))
-can_view_users = requires(READ, USER, targets.no_target)
+may_debug = requires(EXECUTE, DEBUG, no_target)
+can_view_workflow = requires(READ, WORKFLOW_DEF, named_in_address(WORKFLOW_DEF, "name"))
+can_view_application = requires(READ, APPLICATION, named_in_address(APPLICATION, "id"))
+can_update_application = requires(UPDATE, APPLICATION, named_in_address(APPLICATION, "id"))
+can_view_users = requires(READ, USER, no_target)
 can_poll, can_start_workflow = RequiresPollAccess(), RequiresStartAccess()
-can_view_task_definition = requires(READ, TASK_DEF, targets.named_in_address(TASK_DEF, "name"))
+can_view_task_definition = requires(READ, TASK_DEF, named_in_address(TASK_DEF, "name"))
