@@ -1,8 +1,7 @@
-"""The cause of a run: one sentence that explains its current status, its current step, and where a breakpoint stops
-it.
+"""Why a run waits or has failed, its current step, and where a breakpoint stops it.
 
-Names are in backticks. The number of queries does not depend on the number of runs, so that lists of runs can show
-it. Values that the debugger shows stay masked.
+The cause is one sentence about the status of the run. Names are in backticks. The number of queries does not depend on
+the number of runs, so that lists of runs can show it. Values that the debugger shows stay masked.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping

@@ -1,5 +1,4 @@
-"""HTTP tasks: one request with its reply as the output, and HTTP_POLL: a request repeated until its reply meets a
-condition.
+"""HTTP tasks, and HTTP_POLL tasks, which repeat their request until the reply meets a condition.
 
 Requests are sent within the operator's limits and through the network guard, redirects included.
 """
