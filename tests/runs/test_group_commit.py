@@ -10,8 +10,8 @@ from django.db import connection, transaction
 
 from conductor_app.core.decide import Report, apply_report
 from conductor_app.core.errors import AlreadyResolved
-from conductor_app.runs.commands import change as group_commit
-from conductor_app.runs.commands.change import commit_group
+from conductor_app.runs.commands import group_commit
+from conductor_app.runs.commands.change import GROUPS, commit_group
 from conductor_app.runs.commands.group_commit import GroupCommit, GroupedChange, GroupedCommand
 from conductor_app.runs.models import HistoryEntry
 from conductor_app.runs.store import loading as store
@@ -196,7 +196,7 @@ def test_a_change_does_not_wait_longer_for_a_slow_group(scenarios, monkeypatch):
 
 def test_reports_of_workers_use_groups_and_commands_with_an_audit_entry_do_not(scenarios, monkeypatch):
     changes = []
-    monkeypatch.setattr(group_commit.GROUPS.value, "change", lambda change: changes.append(change.run_id))
+    monkeypatch.setattr(GROUPS.value, "change", lambda change: changes.append(change.run_id))
 
     scenarios[0].worker("a", "w").polls()
     scenarios[3].reports("a")

@@ -2,9 +2,9 @@
 
 import pytest
 
-from conductor_app.definitions import queries as step_history
 from conductor_app.definitions.models import WorkflowDefinition
 from conductor_app.runs.models import Run
+from conductor_app.runs.queries import recent as step_history
 from conductor_app.runs.queries.recent import (
     STRIP_LENGTH,
     recent_runs_of_schedules,

@@ -1,6 +1,6 @@
 """Requests that wait for a run: woken by its changes, without a connection, free of cost without waiters."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event, Thread
 from typing import Any
@@ -22,6 +22,11 @@ from tests.scenario import Scenario, register_definitions
 
 BY = "a test"
 LONG = 60.0
+
+
+def wait_for_run(run: str, seconds: float, until_refs: Collection[str] = ()) -> run_waits.WaitOutcome:
+    """Wait as a request does, in a thread."""
+    return notifications.wait_in_thread(run_waits.begin_run_wait(run, seconds, until_refs))
 
 
 @pytest.fixture
@@ -56,7 +61,7 @@ def report_on(run_id: str, ref: str) -> None:
 
 
 def test_the_end_of_a_run_ends_the_wait_for_it(run, patient):
-    thread, found = in_thread(lambda: run_waits.wait_for_run(run, LONG))
+    thread, found = in_thread(lambda: wait_for_run(run, LONG))
 
     report_on(run, "a")
     report_on(run, "b")
@@ -66,7 +71,7 @@ def test_the_end_of_a_run_ends_the_wait_for_it(run, patient):
 
 
 def test_a_task_that_was_waited_for_ends_the_wait(run, patient):
-    thread, found = in_thread(lambda: run_waits.wait_for_run(run, LONG, ["a"]))
+    thread, found = in_thread(lambda: wait_for_run(run, LONG, ["a"]))
 
     report_on(run, "a")
     thread.join(10)
@@ -76,7 +81,7 @@ def test_a_task_that_was_waited_for_ends_the_wait(run, patient):
 
 
 def test_every_waiting_request_is_notified(run, patient):
-    waiters = [in_thread(lambda: run_waits.wait_for_run(run, LONG, ["a"])) for _ in range(5)]
+    waiters = [in_thread(lambda: wait_for_run(run, LONG, ["a"])) for _ in range(5)]
 
     report_on(run, "a")
 
@@ -89,7 +94,7 @@ def test_a_wait_in_a_later_child_ends_the_wait_for_its_parent(transactional_db, 
     register_definitions(definition(step("c"), wait("approve"), name="child"))
     register_definitions(definition(step("a"), sub_workflow("inner")))
     run = start(StartRequest("order"), BY)
-    thread, found = in_thread(lambda: run_waits.wait_for_run(run, LONG))
+    thread, found = in_thread(lambda: wait_for_run(run, LONG))
 
     report_on(run, "a")
     child = Run.objects.get(parent_id=run).id
@@ -103,7 +108,7 @@ def test_an_existing_child_notifies_the_wait(transactional_db, patient):
     register_definitions(definition(step("c"), wait("approve"), name="child"))
     register_definitions(definition(sub_workflow("inner")))
     run = start(StartRequest("order"), BY)
-    thread, found = in_thread(lambda: run_waits.wait_for_run(run, LONG))
+    thread, found = in_thread(lambda: wait_for_run(run, LONG))
 
     report_on(child := Run.objects.get(parent_id=run).id, "c")
     thread.join(10)
@@ -112,7 +117,7 @@ def test_an_existing_child_notifies_the_wait(transactional_db, patient):
 
 
 def test_a_wait_that_exceeds_its_limit_reports_it(run):
-    assert run_waits.wait_for_run(run, 0.05) == run_waits.WaitOutcome(run, timed_out=True)
+    assert wait_for_run(run, 0.05) == run_waits.WaitOutcome(run, timed_out=True)
 
 
 def test_a_run_without_waiting_requests_sends_no_notification(run, monkeypatch):
@@ -130,7 +135,7 @@ def test_forty_waiting_requests_use_no_connection(run):
         pytest.skip("A SQLite file stays open: that costs nothing, and opening it each second does.")
     before = held()
     with ThreadPoolExecutor(40) as pool:
-        waiting = [pool.submit(lambda: (run_waits.wait_for_run(run, LONG), connections.close_all())) for _ in range(40)]
+        waiting = [pool.submit(lambda: (wait_for_run(run, LONG), connections.close_all())) for _ in range(40)]
         eventually(lambda: WAITERS.value.count >= 40 and held() <= before)
         report_on(run, "a")
         report_on(run, "b")

@@ -303,14 +303,13 @@ def with_repeated_row(archive: Path, target: Path, table: str) -> Path:
 
 
 def test_an_archive_of_an_older_version_is_migrated(full, tmp_path):
-    full.succeed("migrate", "conductor", "0018", "--verbosity=0")
+    full.succeed("migrate", "conductor", "0001", "--verbosity=0")
     full.succeed("backup", tmp_path / "older.backup")
     empty = new_installation(tmp_path / "empty")
 
     empty.succeed("restore", tmp_path / "older.backup")
 
     assert empty.contents() == full.contents()
-    assert empty.query("SELECT count(*) FROM conductor_alerttarget") == [(0,)]
     assert "No problem was found." in empty.succeed("check")
 
 

@@ -1,7 +1,7 @@
 from django.apps import AppConfig, apps
 from django.db.models.signals import post_migrate
 
-from conductor_app.apps import sync_clients, sync_roles, update_periodic_jobs
+from conductor_app.site.wiring import create_first_access, update_periodic_jobs, update_roles
 
 
 class ContendedConfig(AppConfig):
@@ -11,5 +11,5 @@ class ContendedConfig(AppConfig):
 
     def ready(self) -> None:
         last = apps.get_app_config("django_celery_beat")
-        for handler in (update_periodic_jobs, sync_roles, sync_clients):
+        for handler in (update_periodic_jobs, update_roles, create_first_access):
             post_migrate.disconnect(handler, sender=last)
