@@ -301,24 +301,6 @@ class DecisionContext:
         return TASK_FACTS[key](self.run, task) if key in TASK_FACTS else MISSING
 
 
-def gather_values(thunks: Iterable[Callable[[], Any]]) -> list[Any]:
-    """Return the values of all thunks.
-
-    Raises:
-        DataRequired: with the requests of all thunks that lack data.
-    """
-    values: list[Any] = []
-    missing: set[DataRequest] = set()
-    for thunk in thunks:
-        try:
-            values.append(thunk())
-        except DataRequired as request:
-            missing |= request.data_requests
-    if missing:
-        raise DataRequired(missing)
-    return values
-
-
 RUN_FACTS: dict[str, Callable[[Run], Any]] = {
     "status": lambda run: run.status,
     "workflowId": lambda run: run.id,

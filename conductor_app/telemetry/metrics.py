@@ -70,9 +70,31 @@ class FunctionTimer:
                 result = function(*args, **kwargs)
                 return result
             finally:
-                (self._with_result if result else self._without_result).observe(perf_counter() - began)
+                self.observe(perf_counter() - began, bool(result))
 
         return timed
+
+    def measure(self) -> "Measurement":
+        """Return a context that measures its block, which sets `has_result`."""
+        return Measurement(self)
+
+    def observe(self, seconds: float, has_result: bool) -> None:
+        """Record one duration."""
+        (self._with_result if has_result else self._without_result).observe(seconds)
+
+
+class Measurement:
+    """The duration of a block. Unlike a decorator, it adds no function to the call stack."""
+
+    def __init__(self, timer: FunctionTimer) -> None:
+        self._timer, self.has_result = timer, False
+
+    def __enter__(self) -> "Measurement":
+        self._began = perf_counter()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.observe(perf_counter() - self._began, self.has_result)
 
 
 RUNS_STARTED = LabeledCounter("conductor_runs_started", "Runs that have started.", "definition")

@@ -43,7 +43,7 @@ def test_no_statement_of_a_start_a_claim_or_a_report_names_two_runs(clock):
 
     with connection.execute_wrapper(sent):
         scenario.starts("order")
-        for _ in range(3):
+        for _ in range(4):
             scenario.worker("a").completes()
         scenario.worker("b").fails()
 

@@ -8,7 +8,7 @@ from typing import Any
 from ..breakpoints import AFTER, BEFORE, build_stop, find_breakpoint, has_breakpoint, place_after, stops_of
 from ..caching import apply_cached_result, find_cached_output
 from ..data_requests import DataRequired, TaskAt, WholeRun
-from ..decision_context import DecisionContext, gather_values
+from ..decision_context import DecisionContext
 from ..definition import Key, Step
 from ..effects import (
     AttachChild,
@@ -31,7 +31,7 @@ from ..schemas import schema_violation
 from ..snapshot import NEVER, Attempt, Run, Task
 from ..states import ACTIVE, COMPLETED, FAILED, FAILED_FOR_GOOD, LEASED, PENDING, SKIPPED
 from ..step_types import enter, forked_references, step_type_of
-from ..step_types.base import completed_task, fail_task, new_task, resolve_inputs
+from ..step_types.base import completed_task, fail_task, gather_values, new_task, resolve_inputs
 from ..timers import next_timer
 from .finish import end_run, has_failure_handler
 

@@ -19,7 +19,7 @@ from .ai import (
     LlmStoreEmbeddings,
     LlmTextComplete,
 )
-from .base import RunEnding, StepType
+from .base import RunEnding, Simple, StepType
 from .decisions import DecisionStep, Noop, SetVariable, Switch, Terminate
 from .forks import ExclusiveJoin, ForkJoin, ForkJoinDynamic, Join
 from .loops import DoWhile, ForEach, ForEachItem
@@ -36,7 +36,6 @@ from .worker_tasks import (
     JsonJqTransform,
     KafkaPublishStep,
     Lambda,
-    Simple,
 )
 
 STEP_TYPES: dict[str, StepType] = {}

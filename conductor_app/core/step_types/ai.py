@@ -7,9 +7,9 @@ from itertools import chain
 from typing import Any, ClassVar
 
 from ..data_requests import StepOutcomes, TaskOutcome
-from ..decision_context import DecisionContext, gather_values
+from ..decision_context import DecisionContext
 from ..definition import INTEGRATION_INPUTS, MODEL_INPUTS, Document, Flow, Key, NamedUse, Step, named_uses, structure_of
-from .base import BuiltIn, is_expression, outcome_of, unknown_word_message
+from .base import BuiltIn, gather_values, is_expression, outcome_of, unknown_word_message
 
 
 class AiTask(BuiltIn):

@@ -1,14 +1,21 @@
 """Base classes of step types: how control enters a step, when it is finished, and where control goes next."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
-from ..data_requests import IdempotencyKeyHolder, IdempotencyLookup, ScriptResult, TaskOutcome
-from ..decision_context import DecisionContext
-from ..definition import STEP_STRUCTURES, Definition, Key, Step, StepStructure
+from ..data_requests import (
+    DataRequest,
+    DataRequired,
+    IdempotencyKeyHolder,
+    IdempotencyLookup,
+    ScriptResult,
+    TaskOutcome,
+)
+from ..decision_context import DecisionContext, conductor_task_type
+from ..definition import DEFAULT_TYPE, STEP_STRUCTURES, Definition, Key, Step, StepStructure, is_reserved_name
 from ..document.reading import Path, extract_definitions, restore_definitions
 from ..effects import CreateTask, Effect, ResolveTask, TransitionAttempt
 from ..errors import StepRefused
@@ -468,3 +475,44 @@ def _is_from_earlier_attempt(holder: IdempotencyKeyHolder, ctx: DecisionContext,
     if task is None:
         return ctx.run.is_whole or not holder.parent_task
     return task.key == own and holder.status != COMPLETED
+
+
+class Simple(StepType):
+    """Waits in the queue of its task type until a worker claims it."""
+
+    type = DEFAULT_TYPE
+    names_task = True
+    result_comes_from_outside = True
+    is_queued = True
+    is_completed_externally = True
+
+    def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        if is_reserved_name(step.name):
+            raise StepRefused(
+                f"The task {step.name} cannot be executed by name: its branches are part of a step. "
+                f"Write a step of type {step.name}, or name another task."
+            )
+        task_type = conductor_task_type(step.type, step.name)
+        inputs = resolve_inputs(step, ctx, key, ctx.run, now)
+        yield queued_task(step, key, ctx, now, QueuedWork(task_type, inputs, ctx.domain(task_type)))
+
+    def conductor_type(self, name: str) -> str:
+        return name
+
+
+def gather_values(thunks: Iterable[Callable[[], Any]]) -> list[Any]:
+    """Return the values of all thunks.
+
+    Raises:
+        DataRequired: with the requests of all thunks that lack data.
+    """
+    values: list[Any] = []
+    missing: set[DataRequest] = set()
+    for thunk in thunks:
+        try:
+            values.append(thunk())
+        except DataRequired as request:
+            missing |= request.data_requests
+    if missing:
+        raise DataRequired(missing)
+    return values

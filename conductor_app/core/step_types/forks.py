@@ -15,7 +15,7 @@ from ..data_requests import (
     TaskOutcome,
     WholeRun,
 )
-from ..decision_context import DecisionContext, gather_values
+from ..decision_context import DecisionContext
 from ..definition import DEFAULT_TYPE, Body, Definition, Document, Flow, Key, Step, as_steps, structure_of
 from ..document.fields import coerce_step
 from ..document.reading import extract_definitions, layout_branch, layout_steps
@@ -25,7 +25,16 @@ from ..expressions import field_text
 from ..masking import redact_for_listeners
 from ..snapshot import Run, StepState, Task, TaskState
 from ..states import CANCELED, COMPLETED_WITH_ERRORS, SKIPPED
-from .base import StepType, complete_task, completed_task, engine_held_task, fail_task, outcome_of, resolve_inputs
+from .base import (
+    StepType,
+    complete_task,
+    completed_task,
+    engine_held_task,
+    fail_task,
+    gather_values,
+    outcome_of,
+    resolve_inputs,
+)
 from .decisions import is_choice
 from .sub_workflows import SubWorkflow, version_of
 

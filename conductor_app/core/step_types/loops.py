@@ -29,7 +29,7 @@ from functools import partial
 from typing import Any, cast
 
 from ..data_requests import DataRequest, DataRequired, IterationOutcomes, ListItem, StepOutcomes, TaskOutcome
-from ..decision_context import DecisionContext, gather_values
+from ..decision_context import DecisionContext
 from ..definition import Body, Document, Flow, Key, Step, body_at, references_inside
 from ..effects import Effect, PruneIteration, ResolveTask, TransitionAttempt, UpdateTask
 from ..errors import StepRefused
@@ -41,6 +41,7 @@ from .base import (
     completed_task,
     engine_held_task,
     fail_task,
+    gather_values,
     is_expression,
     is_whole_number,
     outcome_of,

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..data_requests import CONNECTION_TARGET, ScriptResult
-from ..decision_context import DecisionContext, conductor_task_type
-from ..definition import DEFAULT_TYPE, Key, NamedUse, Step, is_name, is_reserved_name
+from ..decision_context import DecisionContext
+from ..definition import Key, NamedUse, Step, is_name
 from ..document.reading import name_step
 from ..effects import CreateTask, Effect, PublishEvent
 from ..errors import StepRefused
@@ -23,30 +23,6 @@ from .base import (
     resolve_inputs,
     value_of,
 )
-
-
-class Simple(StepType):
-    """Waits in the queue of its task type until a worker claims it."""
-
-    type = DEFAULT_TYPE
-    names_task = True
-    result_comes_from_outside = True
-    is_queued = True
-    is_completed_externally = True
-
-    def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        if is_reserved_name(step.name):
-            raise StepRefused(
-                f"The task {step.name} cannot be executed by name: its branches are part of a step. "
-                f"Write a step of type {step.name}, or name another task."
-            )
-        task_type = conductor_task_type(step.type, step.name)
-        inputs = resolve_inputs(step, ctx, key, ctx.run, now)
-        yield queued_task(step, key, ctx, now, QueuedWork(task_type, inputs, ctx.domain(task_type)))
-
-    def conductor_type(self, name: str) -> str:
-        return name
-
 
 MAX_NAME_LENGTH = 255
 

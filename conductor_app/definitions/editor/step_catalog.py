@@ -11,13 +11,14 @@ from ...core.human_tasks import ANSWER_SCHEMA_KEY
 from ...core.schemas import CHOICE, LONG, TEXT, WHOLE
 from ...core.step_edits import DEFAULT_ITERATIONS, loop_condition, step_of
 from ...core.step_types.ai import CallMcpToolStep, LlmChatComplete, LlmTextComplete
+from ...core.step_types.base import Simple
 from ...core.step_types.decisions import DecisionStep, Noop, SetVariable, Switch, Terminate
 from ...core.step_types.forks import ExclusiveJoin, ForkJoin, ForkJoinDynamic, Join
 from ...core.step_types.loops import DoWhile, ForEach
 from ...core.step_types.sub_workflows import StartWorkflow, SubWorkflow
 from ...core.step_types.try_catch import TryCatch
 from ...core.step_types.waiting import Human, Wait
-from ...core.step_types.worker_tasks import Dynamic, EventStep, HttpStep, Inline, JsonJqTransform, Simple
+from ...core.step_types.worker_tasks import Dynamic, EventStep, HttpStep, Inline, JsonJqTransform
 from ...human_tasks.pages.form_templates import SAMPLE as FORM_TEMPLATE
 
 TYPED, LONG_TYPED, NAMES = "typed", "long typed", "names"

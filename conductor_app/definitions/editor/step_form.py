@@ -13,11 +13,12 @@ from ...core.human_tasks import ANSWER_SCHEMA_KEY
 from ...core.schemas import CHOICE, LONG, TEXT, WHOLE, YES_NO, SchemaField, format_value
 from ...core.step_edits import StepEdit, find_step, loop_condition, rename_step, replace_step
 from ...core.step_types import STEP_TYPES
+from ...core.step_types.base import Simple
 from ...core.step_types.loops import DoWhile
 from ...core.step_types.sub_workflows import SubWorkflow
 from ...core.step_types.try_catch import TryCatch
 from ...core.step_types.waiting import Human
-from ...core.step_types.worker_tasks import Dynamic, HttpStep, Simple
+from ...core.step_types.worker_tasks import Dynamic, HttpStep
 from ...human_tasks.pages.form_templates import DesignedField, design_schema, designed_fields, submitted_fields
 from ...web.forms import FormRow, RenderedField, format_typed, parse_rows, parse_typed, rows_of, submitted_rows
 from .step_catalog import LONG_TYPED, NAMES, TASKS, TYPED, StepMember, members_of

@@ -20,7 +20,7 @@ from ...bulk.models import BulkOperation
 from ...core.definition import structure_of
 from ...core.errors import Invalid, RequestRefused
 from ...core.failure_grouping import informative_line
-from ...core.step_types.worker_tasks import Simple
+from ...core.step_types.base import Simple
 from ...definitions import commands as definition_commands
 from ...definitions.durations import SlowDefinition, slowest_definitions
 from ...definitions.models import WorkflowDefinition

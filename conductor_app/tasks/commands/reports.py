@@ -45,7 +45,6 @@ class ReportOptions:
 NO_OPTIONS = ReportOptions()
 
 
-@metrics.REPORT_SECONDS.of
 def report_task(run_id: str, attempt_id: str, report: Report, by: str, options: ReportOptions = NO_OPTIONS) -> bool:
     """Apply a worker's report to its attempt. Returns False if the attempt was resolved before; nothing changes then.
 
@@ -54,24 +53,28 @@ def report_task(run_id: str, attempt_id: str, report: Report, by: str, options: 
         Invalid: when the uploaded output is missing, invalid or too large.
         Forbidden: when the guard refuses the reporter.
     """
-    named: dict[tuple[str, str], str] = {}
-    output_path = options.output_path
-    if output_path:
-        named[attempt_id, "output"] = output_path
-        report = replace(report, output=payload_storage.load_client_payload(output_path, conf.task_payload_max_bytes))
-    else:
-        report = enforce_output_limit(report)
-    redacted = RedactedReport(attempt_id, report, options.logs, is_output_uploaded=bool(output_path))
-    command = authorize_first(redacted, attempt_id, options.guard)
-    write_logs = redacted.write_logs if options.logs else None
-    try:
-        change_run(
-            RunCommand(run_id, command, by, attempts=[attempt_id], within_transaction=write_logs, payload_paths=named)
+    with metrics.REPORT_SECONDS.measure() as measured:
+        named: dict[tuple[str, str], str] = {}
+        output_path = options.output_path
+        if output_path:
+            named[attempt_id, "output"] = output_path
+            output = payload_storage.load_client_payload(output_path, conf.task_payload_max_bytes)
+            report = replace(report, output=output)
+        else:
+            report = enforce_output_limit(report)
+        redacted = RedactedReport(attempt_id, report, options.logs, is_output_uploaded=bool(output_path))
+        command = authorize_first(redacted, attempt_id, options.guard)
+        write_logs = redacted.write_logs if options.logs else None
+        change = RunCommand(
+            run_id, command, by, attempts=[attempt_id], within_transaction=write_logs, payload_paths=named
         )
-    except AlreadyResolved:
-        return False
-    fault_points.reach("reported")
-    return True
+        try:
+            change_run(change)
+        except AlreadyResolved:
+            return False
+        fault_points.reach("reported")
+        measured.has_result = True
+        return True
 
 
 class RedactedReport:
