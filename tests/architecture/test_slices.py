@@ -14,21 +14,15 @@ ENTRY_POINTS = {"", "apps", "asgi", "celery", "urls", "wsgi"}
 """Modules at the top, where Django, Celery and web servers look for them."""
 
 AGAINST_THE_ORDER = {
-    ("access.commands.applications", "taskcluster"),
-    ("access.commands.secrets", "definitions"),
-    ("access.pages.users", "site"),
+    # The format of log lines is a setting; it adds the context of the current operation.
     ("settings.logs", "telemetry"),
 }
 """Imports against the order, as (module, slice). The list may only shrink."""
-
-FOLDERS_TO_SEPARATE = {
-    "access and payloads",
-    "access/pages and site",
-    "ai/workers and system_tasks",
-}
-INTERFACES_TO_SEPARATE = {
+BELOW_INTERFACES = {
+    # The sign-in through a provider ends like that with a password.
     "access.sign_in.openid imports access.sign_in.pages",
 }
+"""Modules that import an interface of their own slice. The list may only shrink."""
 
 OUTSIDE_OF_THE_CORE = {"core/expressions/patterns.py": {"re2", "regex"}}
 
@@ -76,7 +70,7 @@ def test_slices_import_in_their_order():
         if not may_import(module, imported)
     }
 
-    assert found <= AGAINST_THE_ORDER
+    assert found == AGAINST_THE_ORDER
 
 
 @pytest.mark.parametrize(
@@ -104,7 +98,7 @@ def test_queries_and_commands_import_no_interface_of_their_slice():
         if is_interface(imported) and not is_interface(module)
     ]
 
-    assert set(broken) <= INTERFACES_TO_SEPARATE
+    assert set(broken) == BELOW_INTERFACES
 
 
 def test_the_core_imports_the_standard_library_and_itself():
@@ -171,7 +165,7 @@ def test_no_two_folders_import_each_other():
         if folder < other and folder and folder in used.get(other, ()) and not other.startswith(f"{folder}/")
     ]
 
-    assert set(pairs) <= FOLDERS_TO_SEPARATE
+    assert pairs == []
 
 
 LOCAL_IMPORTS = {
@@ -209,15 +203,15 @@ def test_modules_are_imported_inside_functions_only_for_a_listed_reason():
 
 
 def test_a_module_is_neither_a_sliver_nor_a_giant():
+    named_by_others = ("migrations/", "management/commands/", "settings/")
     sizes = {
         relative(path): len(path.read_text().splitlines())
         for path, _ in modules()
-        if path.name != "__init__.py"
-        and not {"migrations", "commands", "settings"} & set(path.relative_to(APP).parts[:2])
+        if path.name != "__init__.py" and not relative(path).startswith(named_by_others)
     }
     lines = sorted(sizes.values())
 
     assert lines[len(lines) // 2] >= 200
     assert {name: size for name, size in sizes.items() if size > 700} == {}
-    assert len([name for name, size in sizes.items() if size < 60]) <= 27
+    assert len([name for name, size in sizes.items() if size < 60]) <= 20
     assert len(sizes) <= 450
