@@ -1,4 +1,4 @@
--- The claims of standalone tasks. The fragments of `claims.sql` are inserted too.
+-- The claims of standalone tasks. The fragments of `tasks/claims.sql` are inserted too.
 
 -- fragment: claimable_standalone
 FROM conductor_attempt a WHERE {is_claimable} AND a.run_id IS NULL

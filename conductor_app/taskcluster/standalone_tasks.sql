@@ -1,4 +1,4 @@
--- Standalone tasks. The module `store/standalone_tasks.py` executes these statements.
+-- Standalone tasks. `taskcluster/store.py` executes these statements.
 
 -- fragment: task_state
 t.status, t.created_at, t.name,

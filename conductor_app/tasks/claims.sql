@@ -1,5 +1,5 @@
--- The claims of attempts. The module `store/claims.py` executes them, and `models/named_statements.py` has the format.
--- {gates} is the condition of the gates that `models/gates.py` declares.
+-- The claims of attempts. `tasks/store.py` executes them, and `db/named_statements.py` has the format.
+-- {gates} is the condition of the gates that `tasks/gates.py` declares.
 
 -- fragment: is_claimable
 -- The attempt passes the gates without a limit, and the worker is not drained.

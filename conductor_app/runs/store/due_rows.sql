@@ -1,4 +1,4 @@
--- What sweeps and built-in workers look for. `store/due.py` executes these
+-- What sweeps and built-in workers look for. `runs/store/due.py` executes these
 -- statements. SQLite uses a partial index only if the statement repeats the condition of the index literally.
 
 -- fragment: scheduler_is_running

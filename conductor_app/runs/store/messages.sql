@@ -1,5 +1,4 @@
--- Messages of the outbox, and Pulse messages. The modules `store/outbox_messages.py` and `store/pulse_messages.py`
--- execute these statements.
+-- Messages of the outbox, and Pulse messages. `runs/store/due.py` and `taskcluster/store.py` execute these statements.
 
 -- name: consume_message
 -- Delete a handled message. Deletes nothing if another process has handled it.

@@ -1,4 +1,4 @@
--- Runs with their tasks. The module `store/runs.py` executes these statements.
+-- Runs with their tasks. `runs/store/loading.py` executes these statements.
 
 -- fragment: run_and_payloads
 SELECT {run_columns}, r.has_skips,

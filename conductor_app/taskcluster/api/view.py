@@ -2,7 +2,7 @@
 
 The table `methods` of a view maps each HTTP method to a method of Taskcluster's API. A method whose parameters are all
 in its path is authorized before its body is read; other methods call `request.require(…)` when they have the facts. The
-required scopes are templates of expressions: see `auth/scopes.py`.
+required scopes are templates of expressions: see `taskcluster/auth/scopes.py`.
 """
 
 import re
