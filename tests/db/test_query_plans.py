@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 from django.db import connection, transaction
@@ -63,7 +64,7 @@ STATEMENTS = {
 def test_each_statement_has_a_name_a_description_and_its_indexes():
     named = [
         (kind, name)
-        for file in FOLDER.iterdir()
+        for file in sorted(Path(str(FOLDER)).rglob("*.sql"))
         for kind, name, text in zip(*[iter(HEADER.split(file.read_text())[1:])] * 3, strict=True)
         if kind == "name"
     ]

@@ -21,7 +21,7 @@ def test_the_product_reaches_exactly_the_listed_points():
 
 
 def test_a_server_has_no_handler():
-    assert fault_points._handler is None
+    assert fault_points._handler.value is None
 
 
 def test_only_the_first_process_at_an_armed_point_gets_the_signal(tmp_path, monkeypatch):
