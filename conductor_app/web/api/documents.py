@@ -15,6 +15,7 @@ from ...core.document.fields import (
     ListOf,
     MapOf,
     ObjectOf,
+    Reader,
     read_boolean,
     read_document,
     read_mapping,
@@ -59,7 +60,7 @@ TASK_STATUS = ChoiceOf(
 WORKFLOW_STATUS = ChoiceOf("RUNNING", "PAUSED", "COMPLETED", "FAILED", "TIMED_OUT", "TERMINATED")
 
 
-def fields_of_type(reader: object, *names: str) -> FieldTable:
+def fields_of_type(reader: Reader, *names: str) -> FieldTable:
     """Return the fields of one type."""
     return tuple(FieldSpec(name, reader) for name in names)
 
