@@ -1,6 +1,6 @@
 """Events: the names of sinks, the contents of payloads, the conditions of WAIT_FOR_WEBHOOK tasks, and listener events.
 
-Listener events tell of the changes of runs and tasks that a decision causes (execution §10.4, §10.5). Only definitions
+Listener events report the changes of runs and tasks that a decision causes (execution §10.4, §10.5). Only definitions
 with `publishes_listener_events` produce them. They are saved together with the decision.
 
 A condition is a map from JSONPaths to values. A digest of paths and values finds the matching tasks by index, so that

@@ -1,6 +1,6 @@
 """Timers of an attempt and of a run (execution §4), and the delay before the next attempt (execution §3.1).
 
-The earliest timer is the column `due_at`. The sweeps in `processes/sweeps.py` wake what is due, and
+The earliest timer is the column `due_at`. The sweeps in `processes/sweeps.py` wake runs and tasks with a due timer, and
 `core/rules/failures.py` decides what follows.
 """
 

@@ -27,7 +27,7 @@ def write_failures(
         _failure_row(after, task.key.ref, attempt.id, attempt.reason, attempt.queue, attempt.worker, now)
         for id, (attempt, task) in touched.items()
         if attempt.status in FAILED_STATUSES
-        and _is_new_failure(attempt, previous.get(id))
+        and is_new_failure(attempt, previous.get(id))
         and not _is_consequence(attempt, task)
     ]
     failed += [] if failed else list(_run_failure(before, after, now))
@@ -35,7 +35,8 @@ def write_failures(
         writes.insert(Failure, COLUMNS, failed)
 
 
-def _is_new_failure(attempt: Attempt, previous: Attempt | None) -> bool:
+def is_new_failure(attempt: Attempt, previous: Attempt | None) -> bool:
+    """Return True if this decision ended the attempt. `previous`: the attempt of that id before the decision."""
     return previous is None or previous.is_open or attempt.number != previous.number
 
 

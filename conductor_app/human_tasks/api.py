@@ -14,9 +14,9 @@ from ..core.step_types.waiting import Human
 from ..runs.documents.tasks import wire_task
 from ..runs.models import Attempt
 from ..utils import clock
-from ..web.api import documents as shapes
 from ..web.api import permissions as targets
 from ..web.api import requests as request_body
+from ..web.api.documents import TASK
 from ..web.api.operations import (
     CLAIM_QUERY,
     COMPLETE_QUERY,
@@ -189,9 +189,7 @@ class HumanTaskAsTask(ConductorView):
     """GET /api/human/tasks/{taskId}/conductorTask: get a human task as a task of its workflow."""
 
     operations = {
-        "get": ApiOperation(
-            "Get a human task as a task of its workflow", permission=can_view_human_task, reply=shapes.TASK
-        ),
+        "get": ApiOperation("Get a human task as a task of its workflow", permission=can_view_human_task, reply=TASK),
     }
 
     def get(self, request: ConductorRequest, task_id: str) -> HttpResponse:

@@ -26,7 +26,13 @@ from ..web.api.operations import (
     Json,
     NoContent,
 )
-from ..web.api.permissions import RUN_CONTROL_RIGHTS, RUN_VIEW_RIGHTS, WORKER_RIGHTS, _task_targets, describe_right
+from ..web.api.permissions import (
+    RUN_CONTROL_RIGHTS,
+    RUN_VIEW_RIGHTS,
+    WORKER_RIGHTS,
+    describe_right,
+    targets_of_attempts,
+)
 from ..web.api.requests import parse_integer, read_request, receive_body
 from ..web.api.view import ConductorRequest, ConductorView
 from . import commands, files
@@ -149,7 +155,7 @@ METHOD_BY_OPERATION = {"READ": "GET", "WRITE": "PUT"}
 
 def open_tasks_of_run(run_id: str) -> list[Target]:
     """Return the types of the open tasks of a run."""
-    return _task_targets(Attempt.objects.open().filter(run_id=run_id).order_by().distinct())
+    return targets_of_attempts(Attempt.objects.open().filter(run_id=run_id).order_by().distinct())
 
 
 class RequiresFileAccess:

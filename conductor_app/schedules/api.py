@@ -13,10 +13,9 @@ from ..core.errors import Invalid, NotFound, RequestRefused
 from ..core.validation.lint_fields import lint_document
 from ..definitions.api.tags import ObjectTags
 from ..utils import clock
-from ..web.api import documents as shapes
 from ..web.api import permissions as targets
 from ..web.api import requests as request_body
-from ..web.api.documents import TAG
+from ..web.api.documents import BULK, TAG
 from ..web.api.operations import (
     EMPTY_REPLY,
     PAGE_QUERY,
@@ -28,7 +27,7 @@ from ..web.api.operations import (
     PlainText,
     add_findings,
 )
-from ..web.api.permissions import ADMINISTRATORS_ONLY, ALLOW_ALL, RequiresDefinitionAccess, _require_start, requires
+from ..web.api.permissions import ADMINISTRATORS_ONLY, ALLOW_ALL, RequiresDefinitionAccess, require_start, requires
 from ..web.api.requests import QueryParameters
 from ..web.api.view import ConductorRequest, ConductorView
 from . import commands, firing, serializers
@@ -47,7 +46,7 @@ class RequiresScheduleAccess:
         can_write_schedule.check(request, url_kwargs)
         document = request_body.read_object(request).get("startWorkflowRequest")
         if not request.actor.permissions.is_admin:
-            _require_start(
+            require_start(
                 request.actor, *targets.definitions_started_by(document if isinstance(document, dict) else {})
             )
 
@@ -211,7 +210,7 @@ class SchedulesPause(ConductorView):
     """PUT /api/scheduler/bulk/pause: pause several schedules."""
 
     operations = {
-        "put": ApiOperation("Pause several schedules", permission=can_update_schedules, reply=shapes.BULK, body=texts),
+        "put": ApiOperation("Pause several schedules", permission=can_update_schedules, reply=BULK, body=texts),
     }
 
     def put(self, request: ConductorRequest) -> HttpResponse:
@@ -226,7 +225,7 @@ class SchedulesResume(ConductorView):
     """PUT /api/scheduler/bulk/resume: resume several schedules."""
 
     operations = {
-        "put": ApiOperation("Resume several schedules", permission=can_update_schedules, reply=shapes.BULK, body=texts),
+        "put": ApiOperation("Resume several schedules", permission=can_update_schedules, reply=BULK, body=texts),
     }
 
     def put(self, request: ConductorRequest) -> HttpResponse:

@@ -23,7 +23,7 @@ from ..db.named_statements import load_statements
 from ..db.statements import execute, fetch, lock_clause, placeholders, share_lock_clause
 from ..failures.models import Failure
 from ..failures.store import COLUMNS as FAILURE_COLUMNS
-from ..failures.store import FAILED_STATUSES, _is_new_failure
+from ..failures.store import FAILED_STATUSES, is_new_failure
 from ..runs.models import ABOUT_GROUP, Message, PulseMessage, Task
 from ..runs.models import Attempt as AttemptRow
 from ..runs.models import Task as TaskRow
@@ -287,7 +287,7 @@ def write_standalone_failures(writes: StatementBatch, before: StandaloneTask, af
     failed = [
         _standalone_failure(attempt, after, now)
         for attempt in after.attempts
-        if attempt.status in FAILED_STATUSES and _is_new_failure(attempt, previous.get(attempt.id))
+        if attempt.status in FAILED_STATUSES and is_new_failure(attempt, previous.get(attempt.id))
     ]
     if failed:
         writes.insert(Failure, FAILURE_COLUMNS, failed)

@@ -65,12 +65,10 @@ class FunctionTimer:
 
         @wraps(function)
         def timed(*args: P.args, **kwargs: P.kwargs) -> Result:
-            began, result = perf_counter(), None
-            try:
+            with self.measure() as measured:
                 result = function(*args, **kwargs)
+                measured.has_result = bool(result)
                 return result
-            finally:
-                self.observe(perf_counter() - began, bool(result))
 
         return timed
 

@@ -1,4 +1,4 @@
-"""What slices that the server can do without do in background processes. Their `wiring` registers it at the start."""
+"""Background work of optional slices, which their `wiring` registers at the start of a process."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from .process_state import Wiring
 Sweep = Callable[[int], int]
 """One pass over at most the given number of due rows. Returns how many items it handled."""
 IsStopping = Callable[[], bool]
-"""Returns True if the process stops, so that no further item is begun."""
+"""Returns True if the process stops, so that the caller starts no further item."""
 
 
 @dataclass(frozen=True)

@@ -190,7 +190,7 @@ class AdaptedWorker(ThreadWorker):
         raise NotImplementedError
 
     def continue_due(self) -> None:
-        """Continue what is due. Runs in the main thread after each sleep."""
+        """Continue the requests whose wait has ended. Runs in the main thread after each sleep."""
         raise NotImplementedError
 
     # What a subclass calls.

@@ -144,7 +144,7 @@ def names_slice(node: ast.AST, names: set[str], slice_name: str) -> bool:
 
 
 def own_lines(node: ast.AST, parent: ast.AST | None, lines: list[str]) -> set[int]:
-    """Return the lines of a node if nothing else is on them."""
+    """Return the lines of a node if no other code is on them."""
     if not isinstance(node, (ast.expr, ast.stmt)):
         return set()
     first, last = node, node

@@ -19,7 +19,7 @@ EXCEPTIONS = {
     "notifications/sqlite.py _inbox": "a socket and its thread: they do not end with a reset",
     "scripts/engines/monty.py worker": "a helper process has no other state, and does not import this package",
     "scripts/pool.py POOLS": "helper processes, which the pool drops after a fork",
-    "telemetry/folder.py _temporary_folder": "its process deletes the folder, whose id is kept with it",
+    "telemetry/folder.py _temporary_folder": "its process deletes the folder, whose id is stored with it",
     "telemetry/metrics.py ATTEMPTS_ENDED": "its registry exports it as long as the process lives",
     "telemetry/metrics.py RUNS_ENDED": "its registry exports it as long as the process lives",
     "telemetry/metrics.py RUNS_STARTED": "its registry exports it as long as the process lives",
@@ -98,7 +98,7 @@ def changed_names(tree: ast.Module, classes: set[str]) -> Iterator[str]:
 
 
 def changed(function: ast.AST) -> Iterator[ast.expr]:
-    """Yield the expressions whose items or attributes the function sets or deletes, or that it tells to change."""
+    """Yield the expressions that the function changes: by their items, their attributes, or a method."""
     for each in ast.walk(function):
         if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store):
             yield each

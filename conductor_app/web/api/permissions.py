@@ -118,7 +118,9 @@ def attempt_in_address(url_kwarg: str, *, must_exist: bool = False) -> TargetFin
     """Find the attempt with this id: by its task and by its run. `must_exist`: a missing one matches no grant."""
 
     def find(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
-        return _task_targets(Attempt.objects.of_runs().filter(pk=url_kwargs[url_kwarg])) or ([{}] if must_exist else [])
+        return targets_of_attempts(Attempt.objects.of_runs().filter(pk=url_kwargs[url_kwarg])) or (
+            [{}] if must_exist else []
+        )
 
     return find
 
@@ -129,12 +131,13 @@ def open_tasks_by_reference(url_kwarg: str) -> TargetFinder:
     def find(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
         ref = url_kwargs["ref"]
         open_ones = Attempt.objects.open().filter(run_id=url_kwargs[url_kwarg])
-        return _task_targets(open_ones.filter(task__ref__in=[key.ref for key in possible_keys(ref)]))
+        return targets_of_attempts(open_ones.filter(task__ref__in=[key.ref for key in possible_keys(ref)]))
 
     return find
 
 
-def _task_targets(attempts: Any) -> list[Target]:
+def targets_of_attempts(attempts: Any) -> list[Target]:
+    """Return the task and the run of each attempt of a QuerySet."""
     rows = attempts.values_list("queue", "domain", "task__name", "run_id", "run__name")
     return [task_target(*row) for row in rows]
 
@@ -272,7 +275,7 @@ class RequiresStartAccess:
         """Raise Forbidden where the actor may not."""
         if request.actor.permissions.is_admin:
             return
-        _require_start(request.actor, *started_definitions(request, url_kwargs))
+        require_start(request.actor, *started_definitions(request, url_kwargs))
 
     def describe(self) -> str:
         """Return the requirement as a phrase for the documentation."""
@@ -280,11 +283,17 @@ class RequiresStartAccess:
 
 
 def describe_right(right: Right) -> str:
+    """Return a right as text, such as `READ on WORKFLOW_DEF`."""
     access, target_type = right
     return f"{access} on {target_type}"
 
 
-def _require_start(actor: Actor, started: Iterable[Target], written: Iterable[Target]) -> None:
+def require_start(actor: Actor, started: Iterable[Target], written: Iterable[Target]) -> None:
+    """Check that the actor may start the workflows, and write those that the request defines inline.
+
+    Raises:
+        Forbidden: when a permission is missing; the message names it.
+    """
     require_permission(actor, [(EXECUTE, WORKFLOW_DEF)], started)
     require_permission(actor, [(CREATE, WORKFLOW_DEF), (UPDATE, WORKFLOW_DEF)], written)
 
