@@ -102,6 +102,11 @@ WHITENOISE_AUTOREFRESH = False
 DATA_UPLOAD_MAX_MEMORY_SIZE = table.DEFAULTS["max_request_bytes"] + 64 * 1024
 
 SILENCED_SYSTEM_CHECKS = AXES_SILENCED_CHECKS
+# Servers below different paths of one host must neither send nor replace each other's cookies.
+COOKIE_SUFFIX = (FORCE_SCRIPT_NAME or "").replace("/", "_")
+SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = f"sessionid{COOKIE_SUFFIX}", f"csrftoken{COOKIE_SUFFIX}"
+SESSION_COOKIE_PATH = CSRF_COOKIE_PATH = FORCE_SCRIPT_NAME or "/"
+MESSAGE_STORAGE = "conductor_app.web.middleware.MessageStorage"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 SECURE_CONTENT_TYPE_NOSNIFF = True

@@ -13,8 +13,12 @@ from functools import lru_cache
 from time import perf_counter
 from typing import Any, cast
 
+from django.conf import settings
 from django.contrib.auth.middleware import AuthenticationMiddleware
 from django.contrib.messages.middleware import MessageMiddleware
+from django.contrib.messages.storage.cookie import CookieStorage
+from django.contrib.messages.storage.fallback import FallbackStorage
+from django.contrib.messages.storage.session import SessionStorage
 from django.contrib.sessions.middleware import SessionMiddleware
 from django.core.exceptions import MiddlewareNotUsed, PermissionDenied
 from django.core.handlers.exception import convert_exception_to_response
@@ -198,8 +202,25 @@ def with_cookie(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     """Return the response; after a command of a page, the primary serves this browser until the replica has it."""
     if request.method not in READ_METHODS and request.path_info.startswith(PAGES):
         seconds = conf.replica_max_lag_seconds + MARGIN_SECONDS
-        response.set_cookie(COOKIE, "1", max_age=seconds, httponly=True, samesite="Lax", secure=request.is_secure())
+        path, secure = settings.SESSION_COOKIE_PATH, request.is_secure()
+        response.set_cookie(COOKIE, "1", max_age=seconds, path=path, httponly=True, samesite="Lax", secure=secure)
     return response
+
+
+class PathCookieStorage(CookieStorage):
+    """Messages in a cookie with the path of the session's cookie."""
+
+    cookie_name = f"messages{settings.COOKIE_SUFFIX}"
+
+    def _update_cookie(self, encoded_data: str, response: HttpResponse) -> None:
+        super()._update_cookie(encoded_data, response)  # type: ignore[misc]  # the stubs lack it
+        response.cookies[self.cookie_name]["path"] = settings.SESSION_COOKIE_PATH
+
+
+class MessageStorage(FallbackStorage):
+    """Messages in a cookie, and those that do not fit in the session."""
+
+    storage_classes = (PathCookieStorage, SessionStorage)
 
 
 def is_client_request(request: HttpRequest) -> bool:

@@ -102,6 +102,17 @@ def test_a_cluster_expects_https_unless_it_is_switched_off(loaded):
     assert loaded("cluster", HTTPS_SETTINGS, **CLUSTER, HTTPS="0") == "False False False"
 
 
+COOKIES = (
+    "[settings.SESSION_COOKIE_NAME, settings.SESSION_COOKIE_PATH, settings.CSRF_COOKIE_NAME, settings.CSRF_COOKIE_PATH]"
+)
+
+
+def test_cookies_are_those_of_the_path_prefix(loaded):
+    assert loaded("embedded", COOKIES) == "['sessionid', '/', 'csrftoken', '/']"
+    expected = "['sessionid_tools_shop', '/tools/shop', 'csrftoken_tools_shop', '/tools/shop']"
+    assert loaded("embedded", COOKIES, SCRIPT_NAME="/tools/shop") == expected
+
+
 def test_djangos_deployment_check_finds_nothing_in_a_cluster(loaded):
     expression = (
         f"[each.id for each in {DEPLOYMENT_CHECK} if each.id.startswith('security.') and not each.is_silenced()]"

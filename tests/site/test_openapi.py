@@ -92,7 +92,7 @@ def test_the_page_loads_nothing_from_other_hosts(api):
     for file in files:
         assert file.startswith("/static/")
         assert finders.find(file.removeprefix("/static/"))
-    assert 'data-document="/api/openapi.json"' in page
+    assert 'data-document="/api/openapi.json" data-cookie="csrftoken"' in page
     assert api.client.get(script)["Content-Type"].startswith("text/javascript")
 
 

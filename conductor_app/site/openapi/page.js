@@ -1,7 +1,8 @@
 "use strict";
 
 const place = document.getElementById("swagger-ui");
-const cookie = document.cookie.match(/(?:^|; )csrftoken=([^;]+)/);
+const name = `${place.dataset.cookie}=`;
+const cookie = document.cookie.split("; ").find((each) => each.startsWith(name));
 
 SwaggerUIBundle({
   url: place.dataset.document,
@@ -9,7 +10,7 @@ SwaggerUIBundle({
   deepLinking: true,
   // A user who is signed in to the operators' pages sends that session, and with it the token against cross-site forms.
   requestInterceptor(request) {
-    if (cookie) request.headers["X-CSRFToken"] = decodeURIComponent(cookie[1]);
+    if (cookie) request.headers["X-CSRFToken"] = decodeURIComponent(cookie.slice(name.length));
     return request;
   },
 });

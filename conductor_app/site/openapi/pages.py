@@ -5,6 +5,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
 from django.templatetags.static import static
@@ -66,6 +67,7 @@ def docs_page(request: HttpRequest) -> HttpResponse:
         return redirect_to_login(request.get_full_path(), reverse("admin:login"))
     files = static("drf_spectacular_sidecar/swagger-ui-dist/x").removesuffix("x")
     addresses = {"document": reverse("openapi"), "script": reverse("openapi-script"), "files": files}
+    addresses["cookie"] = settings.CSRF_COOKIE_NAME
     return HttpResponse(PAGE_TEMPLATE.format(title=API_INFO["TITLE"], **addresses))
 
 
