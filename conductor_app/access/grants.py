@@ -48,6 +48,7 @@ from .permissions import (
     permission_set_of,
     read_group_permission_set,
     read_permission_set,
+    require_plain_name,
 )
 
 MODEL_BY_TARGET_TYPE = {WORKFLOW_DEF: "WorkflowDefinition", TASK_DEF: "TaskDefinition", PROMPT: "Prompt"}
@@ -177,12 +178,16 @@ def require_inline_definition(document: Any) -> None:
     `document`: as received; an invalid one is refused when it is read.
 
     Raises:
+        Invalid: when it has a name that no new definition may have.
         Forbidden: when a permission is missing; the message names it.
     """
-    actor = current_actor()
-    if actor is None or not isinstance(document, dict):
+    if not isinstance(document, dict):
         return
     name = document.get("name")
+    require_plain_name(str(name))
+    actor = current_actor()
+    if actor is None:
+        return
     rights = ((CREATE, WORKFLOW_DEF), (UPDATE, WORKFLOW_DEF))
     require_permission(actor, rights, [{WORKFLOW_DEF: name if isinstance(name, str) else ""}])
     require_uses(document)
@@ -219,17 +224,16 @@ def missing_permissions(holder: PermissionSet, wanted: PermissionSet) -> list[st
         return ["the role ADMIN"]
     missing = [f"{access} on {target_type} (all)" for access, target_type in sorted(wanted.rights - holder.rights)]
     for right, patterns in wanted.names.items():
-        names = [*patterns.exact, *(f"{prefix}*" for prefix in patterns.prefixes)]
-        missing += [_describe(right, name) for name in sorted(names) if not _allows_pattern(holder, right, name)]
+        missing += [_describe(right, name) for name in sorted(patterns.exact) if not holder.allows(*right, name)]
+        missing += [
+            _describe(right, f"{prefix}*") for prefix in patterns.prefixes if not _allows_prefix(holder, right, prefix)
+        ]
     return missing
 
 
-def _allows_pattern(holder: PermissionSet, right: Right, name: str) -> bool:
-    """Return True if the holder has the right on a name, or on all names with a prefix before a trailing `*`."""
-    if not name.endswith("*"):
-        return holder.allows(*right, name)
-    held = holder.names.get(right, NO_PATTERNS)
-    return holder.allows_all(right) or name[:-1].startswith(held.prefixes)
+def _allows_prefix(holder: PermissionSet, right: Right, prefix: str) -> bool:
+    """Return True if the holder has the right on all names with a prefix."""
+    return holder.allows_all(right) or prefix.startswith(holder.names.get(right, NO_PATTERNS).prefixes)
 
 
 def _describe(right: Right, name: str) -> str:
@@ -285,10 +289,11 @@ def require_rights(rights: Iterable[Right]) -> None:
     require_held(PermissionSet(rights=frozenset(rights)))
 
 
-def require_grant(target_type: str, target_id: str, accesses: Iterable[str]) -> None:
+def require_grant(target_type: str, target_id: str, accesses: Iterable[str], *, is_prefix: bool = False) -> None:
     """Check that the current actor has the accesses to a target that it is about to grant.
 
-    A grant on a tag applies to objects that get the tag later, so it requires the same grant.
+    `is_prefix`: to all names with the prefix before the `*` at the end of `target_id`. A grant on a tag applies to
+    objects that get the tag later, so it requires the same grant.
 
     Raises:
         Forbidden: when it lacks one of them.
@@ -298,11 +303,16 @@ def require_grant(target_type: str, target_id: str, accesses: Iterable[str]) -> 
         return
     if target_type == TAG:
         own = Grant.objects.filter(user_id=actor.user_id or 0, target_type=TAG, target_id=target_id)
-        held = set(own.values_list("access", flat=True))
-        missing = [_describe((access, TAG), target_id) for access in accesses if access not in held]
+        granted = set(own.values_list("access", flat=True))
+        missing = [_describe((access, TAG), target_id) for access in accesses if access not in granted]
     else:
         rights = [(access, target_type) for access in accesses]
-        missing = [_describe(r, target_id) for r in rights if not _allows_pattern(actor.permissions, r, target_id)]
+        held = actor.permissions
+        missing = [
+            _describe(right, target_id)
+            for right in rights
+            if not (_allows_prefix(held, right, target_id[:-1]) if is_prefix else held.allows(*right, target_id))
+        ]
     if missing:
         raise _error(actor, missing)
 

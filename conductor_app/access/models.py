@@ -99,7 +99,11 @@ class GroupProfile(models.Model):
 
 
 class Grant(models.Model):
-    """An access of a user, a group or a role to the objects with a name, a prefix (`order_*`) or a tag."""
+    """An access of a user, a group or a role to the objects with a name, a prefix or a tag.
+
+    `target_id`: the name, the tag as `key:value`, or, if `is_prefix`, the prefix with a `*` at its end. A name may end
+    with `*` too: only `is_prefix` makes a grant one of a prefix.
+    """
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True, blank=True, related_name="grants"
@@ -107,6 +111,7 @@ class Grant(models.Model):
     group = models.ForeignKey("auth.Group", on_delete=models.CASCADE, null=True, blank=True, related_name="grants")
     target_type = models.CharField(max_length=32)
     target_id = models.CharField(max_length=512)
+    is_prefix = models.BooleanField("prefix", default=False, db_default=False)
     access = models.CharField(max_length=16)
     granted_at = MomentField()
     granted_by = models.CharField(max_length=255, default="", blank=True)

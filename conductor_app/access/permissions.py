@@ -17,7 +17,7 @@ from django.contrib.auth.models import AnonymousUser, Group, Permission, User
 from django.db import connection, transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from ..core.errors import NotFound
+from ..core.errors import Invalid, NotFound
 from ..utils import clock, process_state
 from .models import AccessKey, AccessRevision, Grant, GroupProfile, Tag
 
@@ -210,15 +210,19 @@ class PermissionSet:
 ALL_PERMISSIONS, NO_PERMISSIONS = PermissionSet(is_admin=True), PermissionSet()
 
 
-def name_patterns(ids: Iterable[str]) -> NamePatterns:
-    """Return the patterns of the ids in grants: exact names, and prefixes before a trailing `*`."""
-    exact, prefixes = set(), []
-    for id in ids:
-        if id.endswith("*"):
-            prefixes.append(id[:-1])
-        else:
-            exact.add(id)
-    return NamePatterns(frozenset(exact), tuple(sorted(prefixes)))
+def means_prefix(target_type: str, target_id: str) -> bool:
+    """Return True if a client means all names with a prefix by the id of a grant: it ends with `*`, and is no tag."""
+    return target_type != TAG and target_id.endswith("*")
+
+
+def require_plain_name(name: str) -> None:
+    """Check that the name of a new object is none that a client would write for a prefix.
+
+    Raises:
+        Invalid: when it contains `*`.
+    """
+    if "*" in name:
+        raise Invalid(f"The name '{name[:200]}' must not contain '*': in a grant, it ends a prefix of names.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,8 +309,7 @@ def _build_permission_set(of_user: Q, groups: Mapping[int, str | None]) -> Permi
     permission_names = (f"{app}.{name}" for app, name in permissions.values_list("content_type__app_label", "codename"))
     rights = frozenset(RIGHT_BY_PERMISSION[name] for name in permission_names if name in RIGHT_BY_PERMISSION)
     grants = Grant.objects.filter(of_user | Q(group__in=groups))
-    names_by_right = _names_by_right(grants.values_list("access", "target_type", "target_id"))
-    return PermissionSet(rights=rights, names={right: name_patterns(ids) for right, ids in names_by_right.items()})
+    return PermissionSet(rights=rights, names=_names_by_right(grants))
 
 
 def effective_groups(user_id: int) -> "QuerySet[Any, tuple[int, str | None]]":
@@ -315,19 +318,26 @@ def effective_groups(user_id: int) -> "QuerySet[Any, tuple[int, str | None]]":
     return groups.values_list("id", "profile__role").distinct()
 
 
-def _names_by_right(grants: Iterable[tuple[str, str, str]]) -> dict[Right, set[str]]:
+def _names_by_right(grants: "QuerySet[Grant]") -> dict[Right, NamePatterns]:
     """Return the names of each right. A grant on a tag stands for the names of the objects that have the tag now."""
-    names_by_right: dict[Right, set[str]] = defaultdict(set)
+    exact: dict[Right, set[str]] = defaultdict(set)
+    prefixes: dict[Right, set[str]] = defaultdict(set)
     tagged: dict[str, set[str]] = defaultdict(set)
-    for access, target_type, target_id in grants:
+    for access, target_type, target_id, is_prefix in grants.values_list(
+        "access", "target_type", "target_id", "is_prefix"
+    ):
         if target_type == TAG:
             tagged[target_id].add(access)
+        elif is_prefix:
+            prefixes[access, target_type].add(target_id[:-1])
         else:
-            names_by_right[access, target_type].add(target_id)
+            exact[access, target_type].add(target_id)
     for object_type, name, key, value in _tagged_names(tagged):
         for access in tagged[f"{key}:{value}"]:
-            names_by_right[access, object_type].add(name)
-    return names_by_right
+            exact[access, object_type].add(name)
+    return {
+        right: NamePatterns(frozenset(exact[right]), tuple(sorted(prefixes[right]))) for right in {*exact, *prefixes}
+    }
 
 
 def _tagged_names(tags: Collection[str]) -> Iterable[tuple[str, str, str, str]]:

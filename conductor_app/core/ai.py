@@ -192,6 +192,8 @@ def name_error(name: str, what: str) -> str:
     """Return why a name of an integration or a model is invalid, or an empty text. `what`: such as "integration"."""
     if not name.strip() or len(name) > MAX_NAME_LENGTH or not name.isprintable():
         return f"The name of the {what} must have 1 to {MAX_NAME_LENGTH} printable characters."
+    if what == "model" and "*" in name:
+        return "The name of a model must not contain '*': in a grant, it ends a prefix of names."
     if what == "integration" and ":" in name:
         return "The name of an integration must not contain a colon: it separates integration and model."
     return ""

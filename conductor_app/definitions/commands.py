@@ -10,7 +10,8 @@ from django.db import IntegrityError, transaction
 
 from ..access import audit
 from ..access.grants import require_uses
-from ..core.document.reading import read_definition
+from ..access.permissions import require_plain_name
+from ..core.document.reading import extract_definitions, read_definition
 from ..core.errors import Conflict, Invalid, NotFound, RequestRefused, ValidationError, ValidationFailed
 from ..db.fields import strip_nul
 from ..utils import clock, process_state
@@ -110,6 +111,8 @@ def register_save_check(check: Callable[[Document], None]) -> None:
 def _check_workflow(document: Document) -> None:
     if validation_errors := validate_workflow(document):
         raise ValidationFailed(validation_errors)
+    for inline in extract_definitions(document)[1].values():
+        require_plain_name(str(inline.get("name")))
     read_definition(document)
 
 

@@ -8,11 +8,12 @@ from django.db.models import Model
 from django.db.models.signals import post_migrate
 
 from ..access import audit
-from ..access.commands.applications import delete_grants_with
+from ..access.commands.applications import delete_grants_with, refuse_patterns_as_names
 from ..access.models import Application, Secret, Variable
 from ..access.permissions import (
     APPLICATION,
     EVENT_HANDLER,
+    FORM_TEMPLATE,
     INTEGRATION_PROVIDER,
     PROMPT,
     SCHEDULE,
@@ -36,6 +37,7 @@ from ..definitions.commands import register_save_check
 from ..definitions.models import SchemaDefinition, TaskDefinition, WorkflowDefinition
 from ..definitions.simulation.commands import require_passing_cases
 from ..events.models import EventHandler, Webhook
+from ..human_tasks.models import FormTemplate
 from ..processes import job_trigger, message_handlers
 from ..processes.periodic_jobs import sync_periodic_jobs
 from ..runs.commands.change import on_decision
@@ -58,6 +60,7 @@ GRANTED_OBJECTS: tuple[tuple[type[Model], str, str], ...] = (
     (SchemaDefinition, SCHEMA, "name"),
     (EventHandler, EVENT_HANDLER, "name"),
     (Webhook, WEBHOOK, "name"),
+    (FormTemplate, FORM_TEMPLATE, "name"),
     (Schedule, SCHEDULE, "name"),
     (Integration, INTEGRATION_PROVIDER, "name"),
     (Prompt, PROMPT, "name"),
@@ -76,6 +79,7 @@ def connect() -> None:
     connect_sign_in_signals()
     for model, target_type, column in GRANTED_OBJECTS:
         delete_grants_with(model, target_type, column)
+        refuse_patterns_as_names(model, column)
     message_handlers.connect_handlers()
     on_decision(record_decision)
     job_trigger.connect_triggers()

@@ -29,6 +29,7 @@ MADE = {
     "PROMPT": ("POST", "/prompts/x", "a text"),
     "APPLICATION": ("POST", "/applications", {"name": "x"}),
     "USER": ("PUT", "/users/x", {"name": "X"}),
+    "USER_FORM_TEMPLATE": ("POST", "/human/template", {"name": "x", "version": 1, "jsonSchema": {}, "templateUI": {}}),
 }
 REMOVED = {
     "WORKFLOW_DEF": "/metadata/workflow/{}/1",
@@ -43,6 +44,7 @@ REMOVED = {
     "PROMPT": "/prompts/{}",
     "APPLICATION": "/applications/{}",
     "USER": "/users/{}",
+    "USER_FORM_TEMPLATE": "/human/template/{}",
 }
 
 

@@ -5,14 +5,14 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import Model
-from django.db.models.signals import post_delete
+from django.db.models.signals import post_delete, pre_save
 
 from ...core.errors import NotFound
 from ...utils import clock
 from ..audit import record_access_change
 from ..grants import require_group_permissions, require_user_permissions
 from ..models import AccessKey, Application, Grant, Tag
-from ..permissions import WEBHOOK, role_group
+from ..permissions import WEBHOOK, require_plain_name, role_group
 from ..tokens import new_application, new_key
 
 KIND = "application"
@@ -169,10 +169,25 @@ def delete_grants_with(model: type[Model], target_type: str, column: str = "name
         name = getattr(instance, column)
         # A definition exists until its last version is deleted.
         if not model._default_manager.filter(**{column: name}).exists():
-            Grant.objects.filter(target_type=target_type, target_id=name).delete()
+            Grant.objects.filter(target_type=target_type, target_id=name, is_prefix=False).delete()
             # Tags name a webhook by its id.
             tagged = instance.pk if target_type == WEBHOOK else name
             Tag.objects.filter(object_type=target_type, object_name=tagged).delete()
 
     uid = f"leftovers of {model.__name__}"
     post_delete.connect(delete_leftovers, sender=model, weak=False, dispatch_uid=uid)
+
+
+def refuse_patterns_as_names(model: type[Model], column: str = "name") -> None:
+    """Refuse new objects of this model whose name a client would write for a prefix, in whichever way they are made.
+
+    A further version of an existing object may have its name.
+    """
+
+    def check_name(instance: Model, **_: Any) -> None:
+        name = str(getattr(instance, column))
+        if "*" in name and instance._state.adding and not model._default_manager.filter(**{column: name}).exists():
+            require_plain_name(name)
+
+    uid = f"name of {model.__name__}"
+    pre_save.connect(check_name, sender=model, weak=False, dispatch_uid=uid)

@@ -15,7 +15,15 @@ from ..audit import announce_access_change, record_access_change
 from ..authentication import Actor, current_actor
 from ..grants import require_grant, require_group_permissions, require_rights
 from ..models import Grant, GroupProfile, UserProfile
-from ..permissions import ACCESSES, PERMISSION_BY_RIGHT, RIGHT_BY_NAME, SYSTEM_ROLES, TARGET_TYPES, role_group
+from ..permissions import (
+    ACCESSES,
+    PERMISSION_BY_RIGHT,
+    RIGHT_BY_NAME,
+    SYSTEM_ROLES,
+    TARGET_TYPES,
+    means_prefix,
+    role_group,
+)
 from ..tokens import APPLICATION_USER_PREFIX
 
 USER, GROUP, ROLE = "USER", "GROUP", "ROLE"
@@ -81,11 +89,14 @@ def list_groups() -> QuerySet[Group]:
 
 
 def grant(subject: Subject, target_type: str, target_id: str, accesses: Iterable[str], to: str, by: str) -> None:
-    """Grant accesses to a target. Existing grants stay. `to`: the name of the subject in the audit log."""
+    """Grant accesses to a target. Existing grants stay.
+
+    `target_id`: a name, a tag, or a prefix that ends with `*`. `to`: the name of the subject in the audit log.
+    """
     accesses = [*accesses]
-    require_grant(target_type, target_id, accesses)
+    require_grant(target_type, target_id, accesses, is_prefix=means_prefix(target_type, target_id))
     with transaction.atomic():
-        _insert_grants([subject], target_type, target_id, accesses, by)
+        _insert_grants([subject], target_type, target_id, accesses, by, is_prefix=means_prefix(target_type, target_id))
         record_access_change("permission", f"{target_type}:{target_id}", "grant", by, to=to, access=sorted(accesses))
 
 
@@ -98,7 +109,7 @@ def revoke(subject: Subject, target_type: str, target_id: str, accesses: Iterabl
 
 
 def grant_to_creator(actor: Actor, made: Sequence[tuple[str, str]]) -> None:
-    """Grant the creator of objects all accesses, and the creator's groups their default accesses."""
+    """Grant the creator of objects all accesses, and the creator's groups their default accesses, by exact name."""
     with transaction.atomic():
         shared = _sharing_group_ids(actor.user_id)
         for target_type, name in made:
@@ -130,9 +141,20 @@ def _sharing_group_ids(user_id: int | None) -> list[tuple[Group, dict[str, Any]]
 
 
 def _insert_grants(
-    subjects: Sequence[Subject], target_type: str, target_id: str, accesses: Iterable[str], by: str
+    subjects: Sequence[Subject],
+    target_type: str,
+    target_id: str,
+    accesses: Iterable[str],
+    by: str,
+    *,
+    is_prefix: bool = False,
 ) -> None:
-    now = clock.now()
+    now, accesses = clock.now(), [*accesses]
+    if is_prefix:
+        # A grant of the prefix includes the one of the object with this name.
+        for subject in subjects:
+            same = _filter_subject(subject).filter(target_type=target_type, target_id=target_id, access__in=accesses)
+            same.update(is_prefix=True)
     Grant.objects.bulk_create(
         [
             Grant(
@@ -140,6 +162,7 @@ def _insert_grants(
                 group_id=subject.group_id,
                 target_type=target_type,
                 target_id=target_id,
+                is_prefix=is_prefix,
                 access=access,
                 granted_at=now,
                 granted_by=by[:255],

@@ -335,7 +335,7 @@ def change_model_tags(integration: str, name: str, change: Callable[[Tags], Tags
 
 def _forget_access(row: IntegrationModel) -> None:
     """Delete the grants and tags of a model, so that a new model of the same name does not inherit them."""
-    Grant.objects.filter(target_type=INTEGRATION, target_id=str(row)).delete()
+    Grant.objects.filter(target_type=INTEGRATION, target_id=str(row), is_prefix=False).delete()
     Tag.objects.filter(object_type=INTEGRATION, object_name=str(row)).delete()
 
 

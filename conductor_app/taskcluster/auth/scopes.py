@@ -19,7 +19,7 @@ from typing import Any
 from ...access import permissions
 from ...access import secrets as vault
 from ...access.models import Client
-from ...access.permissions import NamePatterns, name_patterns
+from ...access.permissions import NamePatterns
 from ...access.tokens import derive_keys
 from ...core.errors import Forbidden
 from ...settings import conf
@@ -34,7 +34,13 @@ NO_SCOPES_REQUIRED: Expression = {"AllOf": []}
 
 def scope_set(scopes: Iterable[str]) -> NamePatterns:
     """Return the patterns of the scopes: a scope with a trailing `*` satisfies all scopes with its prefix."""
-    return name_patterns(scopes)
+    exact, prefixes = set(), []
+    for scope in scopes:
+        if scope.endswith("*"):
+            prefixes.append(scope[:-1])
+        else:
+            exact.add(scope)
+    return NamePatterns(frozenset(exact), tuple(sorted(prefixes)))
 
 
 def is_satisfied(expression: Expression, granted: NamePatterns) -> bool:
