@@ -5,16 +5,17 @@ from typing import Any
 
 from django.test import TestCase
 
-from conductor_app.core.decide import Report
+from conductor_app.core.commands.reports import Report
 from conductor_app.core.decision_context import conductor_status
 from conductor_app.definitions import commands as definition_commands
 from conductor_app.definitions import validation
 from conductor_app.processes import sweeps
-from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.commands import control
 from conductor_app.runs.commands import repair as run_commands_repair
 from conductor_app.runs.commands import repair as skip_and_jump
+from conductor_app.runs.commands.start import StartRequest, start_run
 from conductor_app.runs.models import Attempt, Run, Task
-from conductor_app.runs.store import due as due_rows
+from conductor_app.runs.store import due_rows
 from conductor_app.tasks.commands import reports as task_commands
 from conductor_app.tasks.commands.claims import claim_tasks
 from tests.builders import Document, definition
@@ -93,15 +94,15 @@ class RunView:
 
     def pause(self) -> None:
         with run_commit_hooks():
-            run_commands.pause_run(self.id, ACTOR)
+            control.pause_run(self.id, ACTOR)
 
     def resume(self) -> None:
         with run_commit_hooks():
-            run_commands.resume_run(self.id, ACTOR)
+            control.resume_run(self.id, ACTOR)
 
     def terminate(self, reason: str = "", with_failure: bool = False) -> None:
         with run_commit_hooks():
-            run_commands.terminate_run(self.id, ACTOR, reason, with_failure)
+            control.terminate_run(self.id, ACTOR, reason, with_failure)
 
     def retry(self, **said: Any) -> None:
         with run_commit_hooks():
@@ -161,7 +162,7 @@ class Scenario(RunView):
     def starts(self, name: str, input: dict[str, Any] | None = None, **request: Any) -> RunView:
         """Start another run."""
         with run_commit_hooks():
-            return RunView(run_commands.start(run_commands.StartRequest(name, input=input or {}, **request), ACTOR))
+            return RunView(start_run(StartRequest(name, input=input or {}, **request), ACTOR))
 
     def worker(self, task_type: str, id: str = "worker", domain: str = "") -> "Worker":
         """Return the worker of this type; the same object on each call."""

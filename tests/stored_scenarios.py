@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from conductor_app.core.decide import Report
+from conductor_app.core.commands.reports import Report
 from conductor_app.definitions import commands as definition_commands
-from conductor_app.runs.commands import lifecycle as run_commands
-from conductor_app.runs.commands.lifecycle import StartRequest
+from conductor_app.runs.commands import start as run_starts
+from conductor_app.runs.commands.start import StartRequest
 from conductor_app.runs.models import Attempt, Run
 from conductor_app.tasks.commands import reports as task_commands
 from conductor_app.tasks.commands.claims import claim_tasks
@@ -28,7 +28,7 @@ def define_workflow(name: str, *steps: dict[str, Any], **fields: Any) -> None:
 
 
 def start_run(name: str, **request: Any) -> Run:
-    return Run.objects.get(pk=run_commands.start(StartRequest(name=name, **request), "ann"))
+    return Run.objects.get(pk=run_starts.start_run(StartRequest(name=name, **request), "ann"))
 
 
 def start_run_of(*steps: dict[str, Any], name: str = "order", **request: Any) -> Run:

@@ -18,7 +18,7 @@ from ..core.step_types.ai import (
     LlmTextComplete,
 )
 from ..definitions.validation import ModelNames, register_model_names
-from ..runs.store.due import on_delete_run
+from ..runs.store.writing import on_delete_run
 from ..settings import conf
 from ..system_tasks.registry import BuiltInWorker, register_workers
 from ..utils.background import BackgroundWork, register

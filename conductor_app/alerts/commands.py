@@ -36,7 +36,8 @@ from ..core.alerts import (
 )
 from ..core.errors import Conflict, Invalid, NotFound
 from ..runs.models import ALERT, PUBLISH
-from ..runs.store.due import handle_each, send
+from ..runs.store.due_rows import handle_each
+from ..runs.store.outbox import send
 from ..utils import clock, randomness
 from .models import Alert, AlertFiring, AlertTarget, SavedView
 from .queries import measure_alert, newest_failure, rule_of, subject_of

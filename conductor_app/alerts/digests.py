@@ -21,7 +21,8 @@ from ..core.states import FAILED, TIMED_OUT
 from ..failures.models import FailureGroup
 from ..human_tasks.waiting_queries import HumanTaskView, human_task_inbox
 from ..runs.models import ALERT, PUBLISH, Run
-from ..runs.store.due import handle_each, send
+from ..runs.store.due_rows import handle_each
+from ..runs.store.outbox import send
 from ..settings import conf
 from ..utils import clock
 from ..utils.formatting import DAY, format_duration

@@ -13,8 +13,7 @@ from ..access.quotas import SEARCHES
 from ..core.document.fields import FieldSpec, FieldTable, IntegerOf, ListOf, MapOf, ObjectOf, read_text, texts
 from ..runs.api.control import require_ended
 from ..runs.api.serializers import parse_bulk_ids
-from ..runs.commands import lifecycle as run_commands
-from ..runs.commands import removal as removals
+from ..runs.commands import control
 from ..runs.commands import repair as run_commands_repair
 from ..runs.documents.workflows import find_run, wire_runs
 from ..runs.models import Run
@@ -69,9 +68,7 @@ class BulkPause(ConductorView):
     }
 
     def put(self, request: ConductorRequest) -> HttpResponse:
-        return bulk_response(
-            request, "pauseWorkflow.workflowIds", partial(run_commands.pause_run, by=request.actor.name)
-        )
+        return bulk_response(request, "pauseWorkflow.workflowIds", partial(control.pause_run, by=request.actor.name))
 
 
 class BulkResume(ConductorView):
@@ -82,9 +79,7 @@ class BulkResume(ConductorView):
     }
 
     def put(self, request: ConductorRequest) -> HttpResponse:
-        return bulk_response(
-            request, "resumeWorkflow.workflowIds", partial(run_commands.resume_run, by=request.actor.name)
-        )
+        return bulk_response(request, "resumeWorkflow.workflowIds", partial(control.resume_run, by=request.actor.name))
 
 
 class BulkRetry(ConductorView):
@@ -138,7 +133,7 @@ class BulkTerminate(ConductorView):
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         reason, with_failure = request.query.text("reason"), request.query.flag("triggerFailureWorkflow", False)
-        terminate = partial(run_commands.terminate_run, by=request.actor.name, reason=reason, with_failure=with_failure)
+        terminate = partial(control.terminate_run, by=request.actor.name, reason=reason, with_failure=with_failure)
         return bulk_response(request, "terminate.workflowIds", terminate)
 
 
@@ -175,7 +170,7 @@ class BulkDelete(ConductorView):
 def remove_named(request: ConductorRequest, path: str) -> HttpResponse:
     """Remove those that are named."""
     archive, cascade = request.query.flag("archiveWorkflow", True), request.query.flag("cascade", False)
-    remove = partial(removals.remove_with_descendants, by=request.actor.name, archive=archive, cascade=cascade)
+    remove = partial(control.remove_with_descendants, by=request.actor.name, archive=archive, cascade=cascade)
     return bulk_response(request, path, remove)
 
 
@@ -195,7 +190,7 @@ class BulkTerminateRemove(ConductorView):
     def delete(self, request: ConductorRequest) -> HttpResponse:
         archive, cascade = request.query.flag("archiveWorkflow", True), request.query.flag("cascade", False)
         facts = {"by": request.actor.name, "reason": request.query.text("reason")}
-        command = partial(removals.terminate_and_remove, **facts, archive=archive, cascade=cascade)
+        command = partial(control.terminate_and_remove, **facts, archive=archive, cascade=cascade)
         return bulk_response(request, "terminateRemove.workflowIds", command)
 
 

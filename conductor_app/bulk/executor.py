@@ -18,7 +18,7 @@ from ..core.states import BULK, CANARY, GATHERING, RUN, WATCHING, WORKING
 from ..db.statements import execute
 from ..db.transient_errors import describe_transient, discard_broken_connection, is_transient
 from ..runs.models import Run
-from ..runs.store.due import handle_each
+from ..runs.store.due_rows import handle_each
 from ..utils import clock, process_state
 from ..utils.process_state import Slot
 from . import selections

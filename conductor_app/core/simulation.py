@@ -13,10 +13,11 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from . import commands
-from . import decide as reports
 from .child_runs import new_child_run
+from .commands import reports
+from .commands.reports import Report
 from .data_requests import DataRequest
-from .decide import Decision, DecisionLoop, Report, apply_command, no_command
+from .decide import Decision, DecisionLoop, apply_command, no_command
 from .decision_context import Command
 from .definition import StepSpot, structure_of_step, walk
 from .effects import (

@@ -14,9 +14,9 @@ from django.db.models import QuerySet
 from ..access import audit
 from ..access.authentication import Actor, Target, filter_allowed, is_allowed, missing_permission_error
 from ..access.permissions import EXECUTE, READ, TASK_DEF, UPDATE, WORKFLOW, WORKFLOW_DEF, Right
-from ..core import decide as reports
 from ..core import human_tasks as human_task
-from ..core.decide import Report
+from ..core.commands import reports
+from ..core.commands.reports import Report
 from ..core.decision_context import Command, DecisionContext
 from ..core.definition import Schema
 from ..core.effects import Effect, UpdateTask

@@ -1,7 +1,7 @@
 """Handlers of outbox messages, by subject."""
 
 from ..core import commands
-from ..core import decide as reports
+from ..core.commands import reports
 from ..core.decide import no_command
 from ..core.errors import Conflict, NotFound
 from ..core.events import started_command
@@ -13,8 +13,7 @@ from ..runs.commands.messages import Handler, register_handlers
 from ..runs.commands.rate_limits import admit, release_next
 from ..runs.documents import workflows as failed_execution
 from ..runs.models import OVERDUE_RUN, OVERDUE_TASK, Attempt, Message, Run
-from ..runs.store import due, loading
-from ..runs.store import due as outbox
+from ..runs.store import due_rows, inbox, loading, outbox
 from ..runs.store.data import load_child_result
 from ..runs.store.tree import reason_not_to_begin
 from ..tasks.commands.reports import add_logs
@@ -145,7 +144,7 @@ def _release_held_run(message: Message) -> None:
 
 def _wake_inbox_step(message: Message) -> None:
     """Let the steps that wait for inbox messages read the inbox."""
-    if attempts := loading.waiting_attempts(message.to):
+    if attempts := inbox.waiting_attempts(message.to):
         change_run(RunCommand(message.to, no_command, "engine", attempts=attempts, consumes=message.pk))
     else:
         outbox.consume(message.pk)
@@ -153,7 +152,7 @@ def _wake_inbox_step(message: Message) -> None:
 
 def _bring_timers_forward(message: Message) -> None:
     """Make timers due again that could not be handled, if an operator asks for it. Otherwise they were handled."""
-    due.bring_timers_forward(message, clock.now())
+    due_rows.bring_timers_forward(message, clock.now())
     outbox.consume(message.pk)
 
 

@@ -17,14 +17,13 @@ from ..failures.commands import group_failures, prune_failures
 from ..payloads.commands import delete_expired_payloads
 from ..payloads.files import delete_unfinished
 from ..runs.commands.change import RunCommand, change_run
-from ..runs.commands.lifecycle import remove_run
+from ..runs.commands.control import remove_run
 from ..runs.commands.messages import deliver_due
 from ..runs.commands.rate_limits import admit_delayed_start
-from ..runs.commands.removal import record_day, runs_to_remove
+from ..runs.commands.retention import record_day, runs_to_remove
 from ..runs.models import OVERDUE_RUN, OVERDUE_TASK
-from ..runs.store import due
-from ..runs.store import due as outbox
-from ..runs.store.due import handle_each, put_off_timers
+from ..runs.store import due_rows, outbox, writing
+from ..runs.store.due_rows import handle_each, put_off_timers
 from ..schedules.firing import fire_schedule, start_waiting_execution
 from ..schedules.models import ScheduleExecution
 from ..settings import conf
@@ -50,10 +49,10 @@ NOTED_EVERY_MS = 10_000
 
 def expire_leases(limit: int) -> int:
     """Handle the attempts with a due timer: lost leases, timeouts, waits, and delays of the engine."""
-    return handle_each(due.due_attempts(clock.now(), limit), _expire_attempts, _put_off_attempts)
+    return handle_each(due_rows.due_attempts(clock.now(), limit), _expire_attempts, _put_off_attempts)
 
 
-def _expire_attempts(found: due.DueAttempts) -> None:
+def _expire_attempts(found: due_rows.DueAttempts) -> None:
     """Decide on the due attempts of a run, and postpone them if that causes no effect."""
     now = clock.now()
     if not found.run_id:
@@ -62,10 +61,10 @@ def _expire_attempts(found: due.DueAttempts) -> None:
                 work.wake_task(found.task_id)
     elif not change_run(RunCommand(found.run_id, no_command, CLOCK, attempts=found.attempt_ids)):
         log.warning("due_attempts_without_effect", extra={"run_id": found.run_id})
-        due.postpone_attempts(found.attempt_ids, now + POSTPONED_MS, now)
+        due_rows.postpone_attempts(found.attempt_ids, now + POSTPONED_MS, now)
 
 
-def _put_off_attempts(found: due.DueAttempts, error: str) -> None:
+def _put_off_attempts(found: due_rows.DueAttempts, error: str) -> None:
     if found.run_id:
         _put_off_run(found.run_id, error)
     else:
@@ -80,7 +79,7 @@ def _put_off_run(run_id: str, error: str) -> None:
 
 def wake_runs(limit: int) -> int:
     """Handle the runs with a due timer: timeouts, delayed starts, and requested wake-ups."""
-    return handle_each(due.due_runs(clock.now(), limit), _wake_run, _put_off_run)
+    return handle_each(due_rows.due_runs(clock.now(), limit), _wake_run, _put_off_run)
 
 
 def _wake_run(run_id: str) -> None:
@@ -90,12 +89,12 @@ def _wake_run(run_id: str) -> None:
 
 def fire_schedules(limit: int) -> int:
     """Start the runs of schedules with a due slot."""
-    return handle_each(due.due_schedules(clock.now(), limit), fire_schedule)
+    return handle_each(due_rows.due_schedules(clock.now(), limit), fire_schedule)
 
 
 def start_waiting_slots(limit: int) -> int:
     """Start the runs of slots that waited for an earlier run of their schedule, or for a free place."""
-    return handle_each(due.startable_slots(clock.now(), limit), start_waiting_execution)
+    return handle_each(due_rows.startable_slots(clock.now(), limit), start_waiting_execution)
 
 
 def deliver_messages(limit: int) -> int:
@@ -131,14 +130,14 @@ def prune_finished(limit: int) -> int:
     quotas.delete_idle_buckets()
     delete_unfinished(limit)
     prune_counts()
-    due.delete_expired_results(now)
+    writing.delete_expired_results(now)
     Poller.objects.filter(polled_at__lt=now - POLLER_RETENTION_MS).delete()
     delete_old_tests(now)
     events.delete_ended(now - DAY_MS, limit)
     if conf.retention_days > 0:
         before = now - conf.retention_days * DAY_MS
         prune_failures(before, limit)
-        ScheduleExecution.objects.filter(pk__in=due.expired_slots(before, limit)).delete()
+        ScheduleExecution.objects.filter(pk__in=due_rows.expired_slots(before, limit)).delete()
     removed = handle_each(
         list(runs_to_remove(limit)),
         lambda run_id: remove_run(run_id, CLOCK, "The retention period has ended."),
@@ -162,7 +161,7 @@ def prune_sessions(limit: int) -> int:
 
 def sweep_once() -> int:
     """Run one pass of every sweep with due rows. Returns how many items were handled."""
-    return _sweep_due(due.due_times())
+    return _sweep_due(due_rows.due_times())
 
 
 def sweep_until(horizon_ms: int) -> int:
@@ -172,7 +171,7 @@ def sweep_until(horizon_ms: int) -> int:
     """
     _record_idle_passes(clock.now())
     handled = 0
-    while min((moments := due.due_times()).values(), default=NEVER) <= horizon_ms:
+    while min((moments := due_rows.due_times()).values(), default=NEVER) <= horizon_ms:
         time.sleep(max(min(moments.values()) - clock.now(), 0) / 1000)
         count = _sweep_due(moments)
         handled += count
@@ -196,7 +195,7 @@ def due_jobs(queues: Sequence[str], model_queues: Sequence[str] = ()) -> list[st
 
     `queues`: those of the built-in workers. `model_queues`: those of the built-in workers of AI tasks.
     """
-    return due.due_jobs(clock.now(), queues, model_queues)
+    return due_rows.due_jobs(clock.now(), queues, model_queues)
 
 
 def run_and_record_sweep(name: str, sweep: Sweep, lag_ms: int = 0) -> int:

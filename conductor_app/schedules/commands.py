@@ -16,7 +16,7 @@ from ..core.masking import mask_like_before, masked_names_of_document, redact_ma
 from ..core.primitives import derived_id
 from ..definitions import resolved_definitions
 from ..payloads.commands import refuse_large
-from ..runs.commands import lifecycle
+from ..runs.commands.start import start_run
 from ..settings import conf
 from ..utils import clock, randomness
 from .firing import (
@@ -157,7 +157,7 @@ def run_now(name: str, by: str, reason: str = "") -> str:
         record_schedule_change(name, "run now", by, now, reason, run=run_id)
 
     with acting_as_owner(schedule.owner_id):
-        return lifecycle.start(start_request(schedule, execution), by, record_start)
+        return start_run(start_request(schedule, execution), by, record_start)
 
 
 def backfill(name: str, first: int, last: int, by: str, reason: str = "") -> int:

@@ -21,8 +21,8 @@ from ..core.masking import REDACTED
 from ..core.primitives import derived_id
 from ..db.fields import dumps, loads_encrypted, strip_nul
 from ..db.transient_errors import describe_transient, is_database_error, is_transient
-from ..runs.commands import lifecycle
-from ..runs.commands.lifecycle import StartRequest
+from ..runs.commands import control
+from ..runs.commands.start import StartRequest, start_run
 from ..utils import clock
 from . import models as store
 from .models import EXECUTED, FAILED, WAITING, Schedule, ScheduleExecution, Scheduler
@@ -313,7 +313,7 @@ def _start_run(schedule: Schedule, execution: ScheduleExecution, claim: Claim) -
 
     try:
         with acting_as_owner(schedule.owner_id):
-            run_id = lifecycle.start(start_request(schedule, execution), BY, record_start)
+            run_id = start_run(start_request(schedule, execution), BY, record_start)
     except (SlotTaken, PreviousRunOpen):
         raise
     except Forbidden as refused:
@@ -348,7 +348,7 @@ def _claim_slot(claim: Claim) -> None:
 def _terminate_others(schedule: str) -> None:
     for run_id in store.open_runs_of(schedule):
         try:
-            lifecycle.terminate_run(run_id, BY, f"The schedule {schedule} starts its next run.")
+            control.terminate_run(run_id, BY, f"The schedule {schedule} starts its next run.")
         except (Conflict, NotFound):
             # The run has ended since it was read.
             continue

@@ -27,7 +27,7 @@ from ..failures.store import FAILED_STATUSES, is_new_failure
 from ..runs.models import ABOUT_GROUP, Message, PulseMessage, Task
 from ..runs.models import Attempt as AttemptRow
 from ..runs.models import Task as TaskRow
-from ..runs.store.due import MESSAGES_SQL, delete_messages_to
+from ..runs.store.outbox import MESSAGES_SQL, delete_messages_to
 from ..runs.store.rows import ATTEMPT_COLUMNS, ATTEMPT_UPDATED, attempt_update_values
 from ..runs.store.writing import StaleRow, StatementBatch
 from ..tasks.store import CLAIMS_SQL, mark_claimed

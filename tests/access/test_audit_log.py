@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 
 from conductor_app.access.models import Application, AuditEntry
 from conductor_app.access.pages.audit import OBJECT_LABELS
-from conductor_app.runs.commands import removal as retention
+from conductor_app.runs.commands import retention
 from tests.page_text import html, page_text
 
 pytestmark = pytest.mark.django_db

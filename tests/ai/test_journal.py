@@ -8,7 +8,7 @@ from conductor_app.ai.commands.calls import Estimate
 from conductor_app.ai.commands.integrations import model_settings
 from conductor_app.ai.commands.prompts import save_prompt
 from conductor_app.ai.models import ModelCall, ModelUsage
-from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.commands import control
 from conductor_app.system_tasks import runner
 from conductor_app.system_tasks.registry import workers
 from conductor_app.tasks.commands.claims import claim_tasks
@@ -236,6 +236,6 @@ def test_calls_are_deleted_with_their_run(server, clock):
     work()
 
     with run_commit_hooks():
-        run_commands.remove_run(scenario.id, "a test", archive=False)
+        control.remove_run(scenario.id, "a test", archive=False)
 
     assert not ModelCall.objects.exists()

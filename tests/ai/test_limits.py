@@ -89,7 +89,7 @@ def test_the_ordinary_workers_leave_ai_tasks_alone(server, clock):
 
 
 def test_due_ai_tasks_start_their_own_job(clock):
-    from conductor_app.runs.store import due as due_rows
+    from conductor_app.runs.store import due_rows
 
     assert due_rows.due_jobs(clock.now(), ("HTTP",), ("LLM_CHAT_COMPLETE",)) == []
     Scenario(clock, chat(userInput="x"))

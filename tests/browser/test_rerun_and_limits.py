@@ -6,10 +6,10 @@ from playwright.sync_api import expect
 
 from conductor_app.bulk import executor as bulk
 from conductor_app.bulk.models import BulkItem, BulkOperation
-from conductor_app.core.decide import Report
+from conductor_app.core.commands.reports import Report
 from conductor_app.definitions import commands as definition_commands
 from conductor_app.failures import commands as failure_groups
-from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.commands.start import StartRequest, start_run
 from conductor_app.runs.models import Run, Task
 from conductor_app.tasks.commands import reports as task_commands
 from conductor_app.tasks.commands.claims import claim_tasks
@@ -19,7 +19,7 @@ from tests.scenario import ACTOR, register_definitions
 
 
 def start(name: str) -> str:
-    return run_commands.start(run_commands.StartRequest(name), ACTOR)
+    return start_run(StartRequest(name), ACTOR)
 
 
 def work(queue: str, outcome: str = "COMPLETED", reason: str = "") -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.access.models import AuditEntry
-from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.commands import control
 from conductor_app.runs.pages import selected_runs
 from tests.page_text import page_text
 from tests.stored_scenarios import define_workflow, reload_run, start_run, step
@@ -22,7 +22,7 @@ def post(client, action, chosen, **more):
 
 
 def test_an_action_asks_for_a_reason_and_counts_the_runs_that_allow_it(operator, three):
-    run_commands.pause_run(three[0].pk, "ann")
+    control.pause_run(three[0].pk, "ann")
 
     page = page_text(post(operator, "pause", three))
 
@@ -31,7 +31,7 @@ def test_an_action_asks_for_a_reason_and_counts_the_runs_that_allow_it(operator,
 
 
 def test_a_confirmed_action_is_applied_and_each_rejection_listed(operator, three):
-    run_commands.terminate_run(three[0].pk, "ann")
+    control.terminate_run(three[0].pk, "ann")
 
     page = page_text(post(operator, "pause", three, confirmed="yes", reason="stock count"))
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from conductor_app.core import commands
-from conductor_app.core import decide as reports
+from conductor_app.core.commands import reports
+from conductor_app.core.commands.reports import Report
 from conductor_app.core.data_requests import (
     ActiveDomains,
     CachedTaskOutput,
@@ -18,7 +19,7 @@ from conductor_app.core.data_requests import (
     ScriptResult,
     TaskDefinitionByName,
 )
-from conductor_app.core.decide import Report, apply_command, decide, no_command
+from conductor_app.core.decide import apply_command, decide, no_command
 from conductor_app.core.decision_context import Command, conductor_status
 from conductor_app.core.definition import Definition
 from conductor_app.core.document.reading import read_definition

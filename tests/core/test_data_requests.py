@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from conductor_app.core import decide as reports
-from conductor_app.core.commands import no_command
+from conductor_app.core.commands import no_command, reports
 from conductor_app.core.data_requests import (
     ActiveDomains,
     AttemptPayload,

@@ -7,7 +7,7 @@ from django.db import connection
 from conductor_app.db import statements
 from conductor_app.db.fields import IdField
 from conductor_app.runs.models import Attempt, HistoryEntry, Run, Task
-from conductor_app.runs.store import due
+from conductor_app.runs.store import writing
 from tests.builders import step
 from tests.scenario import Scenario
 
@@ -69,7 +69,7 @@ def test_a_removed_run_leaves_no_rows_behind(clock):
     other = scenario.starts("order")
     assert all(model.objects.filter(**{key: scenario.id}).exists() for model, key in CHILDREN_OF_RUNS.items())
 
-    due.delete_run(scenario.id)
+    writing.delete_run(scenario.id)
 
     connection.check_constraints()
     assert not Task.objects.exclude(pk__in=Attempt.objects.values("task_id")).exists()

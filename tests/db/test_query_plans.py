@@ -9,8 +9,7 @@ from django.db import connection, transaction
 
 from conductor_app.db import statements
 from conductor_app.db.named_statements import FOLDER, HEADER, PARAMETER, NamedStatement
-from conductor_app.runs.store import due, loading
-from conductor_app.runs.store import due as outbox
+from conductor_app.runs.store import due_rows, loading, outbox
 from conductor_app.taskcluster import store as standalone_claims
 from conductor_app.taskcluster import store as standalone_tasks
 from conductor_app.tasks import gates
@@ -54,7 +53,7 @@ STATEMENTS = {
     **claims.CLAIMS_SQL,
     **standalone_claims.STANDALONE_CLAIMS_SQL,
     **loading.RUNS_SQL,
-    **due.DUE_ROWS_SQL,
+    **due_rows.DUE_ROWS_SQL,
     **outbox.MESSAGES_SQL,
     **standalone_tasks.STANDALONE_TASKS_SQL,
     **{statement.name: statement for statement in (gates.COUNT_LEASED, gates.COUNT_STARTS)},

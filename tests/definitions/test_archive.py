@@ -4,7 +4,7 @@ import pytest
 
 from conductor_app.access.models import AuditEntry
 from conductor_app.definitions.models import TaskDefinition, WorkflowDefinition
-from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.commands.start import StartRequest, start_run
 from conductor_app.runs.models import Run
 from conductor_app.tasks.models import Poller
 from tests.page_text import page_text
@@ -28,7 +28,7 @@ def test_an_archived_workflow_stays_available_to_clients_and_can_be_restored(ope
     assert "order v1" in page_text(operator.get(f"{WORKFLOWS}?versions=archived"))
     assert "order v1" in page_text(operator.get(f"{WORKFLOWS}?versions=all"))
     assert "Archived 0 s ago" in page_text(operator.get(f"{WORKFLOWS}{order.pk}/change/"))
-    run_commands.start(run_commands.StartRequest("order"), "a client")
+    start_run(StartRequest("order"), "a client")
     assert Run.objects.filter(name="order").exists()
     assert AuditEntry.objects.get(action="archive").reason == "no customer orders"
 

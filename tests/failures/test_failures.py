@@ -6,7 +6,7 @@ from conductor_app.access.models import AuditEntry
 from conductor_app.core.errors import Conflict, Invalid, NotAllowedInState, NotFound
 from conductor_app.failures import commands as failure_groups
 from conductor_app.failures.models import Failure, FailureGroup, HourlyFailureCount
-from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.commands import control
 from tests.builders import definition, fork, noop, policy, step, sub_workflow, terminate
 from tests.runs.test_statements import Counted
 from tests.scenario import ACTOR, Scenario, register_definitions, run_commit_hooks
@@ -195,7 +195,7 @@ def test_removing_a_run_deletes_its_failures_and_keeps_the_counts(clock):
     groups()
 
     with run_commit_hooks():
-        run_commands.remove_run(scenario.id, ACTOR)
+        control.remove_run(scenario.id, ACTOR)
 
     assert not Failure.objects.exists()
     assert FailureGroup.objects.get().count == 1

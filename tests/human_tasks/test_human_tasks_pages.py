@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.access.models import AuditEntry
-from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.commands import control
 from tests.page_text import html, page_text, run_url
 from tests.stored_scenarios import define_task, define_workflow, newest_attempt_of, reload_run, start_run, step
 
@@ -84,7 +84,7 @@ def test_an_invalid_completion_is_rejected_without_changes(operator, asked, said
 
 def test_a_concurrently_completed_task_is_not_found(operator, asked):
     address = task_of(asked)
-    run_commands.terminate_run(asked.pk, "ann")
+    control.terminate_run(asked.pk, "ann")
 
     assert operator.get(address).status_code == 404
     assert operator.post(address, {"outcome": "COMPLETED", "output": "{}"}).status_code == 404

@@ -2,7 +2,7 @@
 
 import re
 
-from conductor_app.core.decide import EVENTS
+from conductor_app.core.commands.reports import EVENTS_OF_OUTCOMES
 from conductor_app.core.states import RUN
 from conductor_app.runs.queries.messages import RECEIVER_KINDS
 from conductor_app.taskcluster.store import STANDALONE
@@ -33,6 +33,6 @@ def test_each_label_of_a_metric_is_explained():
 
 def test_the_values_of_labels_are_those_of_the_code():
     assert values_of("status") == RUN.final
-    assert values_of("outcome") == set(EVENTS)
+    assert values_of("outcome") == set(EVENTS_OF_OUTCOMES)
     assert values_of("receiver") == {*RECEIVER_KINDS.values(), "other"}
     assert STANDALONE in values_of("type")

@@ -14,7 +14,7 @@ from grafana_foundation_sdk.cog import plugins
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
-from conductor_app.core.decide import EVENTS
+from conductor_app.core.commands.reports import EVENTS_OF_OUTCOMES
 from conductor_app.core.states import RUN
 from conductor_app.monitoring.queries.health import SWEEP_INTERVALS_MS
 from tests.monitoring.exported_metrics import exported_metrics
@@ -23,7 +23,12 @@ from tests.monitoring.queries import FOLDER, Query, all_queries, read_dashboards
 GUIDE = FOLDER.parents[1] / "docs" / "how-to" / "respond-to-alerts.md"
 METRICS_OF_PROMETHEUS = {"up": frozenset[str]()}
 LABELS_OF_PROMETHEUS = frozenset({"job", "instance"})
-LABEL_VALUES = {"status": RUN.final, "outcome": set(EVENTS), "found": {"yes", "no"}, "applied": {"yes", "no"}}
+LABEL_VALUES = {
+    "status": RUN.final,
+    "outcome": set(EVENTS_OF_OUTCOMES),
+    "found": {"yes", "no"},
+    "applied": {"yes", "no"},
+}
 DASHBOARDS = sorted(read_dashboards())
 ALERTS = [rule["alert"] for rule in read_rules()]
 QUERIES = all_queries()

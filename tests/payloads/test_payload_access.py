@@ -8,7 +8,7 @@ from conductor_app.access.models import Application
 from conductor_app.access.quotas import save_quotas
 from conductor_app.payloads.models import StoredPayload
 from conductor_app.processes.sweeps import prune_finished
-from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.commands import control
 from conductor_app.runs.models import Run
 from tests.access.users import api_client_of, create_application, grant_access
 from tests.api_fixtures import Api
@@ -196,7 +196,7 @@ def test_stored_bytes_count_payloads_of_runs_too(starter, admin):
     assert location(starter).status_code == 429
     assert location(admin).status_code == 200
 
-    run_commands.remove_run(run_id, "olga", archive=False)
+    control.remove_run(run_id, "olga", archive=False)
     prune_finished(10)
 
     assert location(starter).status_code == 200

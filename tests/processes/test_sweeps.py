@@ -8,9 +8,8 @@ from conductor_app.bulk.commands import BulkRequest
 from conductor_app.db import leases
 from conductor_app.db.leases import Lease
 from conductor_app.processes import sweeps
-from conductor_app.runs.store import due
-from conductor_app.runs.store import due as due_rows
-from conductor_app.runs.store.due import send
+from conductor_app.runs.store import due_rows
+from conductor_app.runs.store.outbox import send
 from conductor_app.tasks.models import SweepPass
 from conductor_app.utils import clock as product_clock
 from tests.builders import step, wait
@@ -143,7 +142,7 @@ def test_an_outage_takes_one_line_of_the_log_for_each_item(
 ):
     settings.CONDUCTOR_RAISES_IN_SWEEPS = False
 
-    due.handle_each(["one"], raising(of_the_item), raising(of_the_delay))
+    due_rows.handle_each(["one"], raising(of_the_item), raising(of_the_delay))
 
     assert [(record.message, bool(record.exc_info)) for record in caplog.records] == expected
     assert caplog.records[0].cause == f"{type(of_the_item).__name__}: {of_the_item}"

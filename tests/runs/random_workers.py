@@ -4,13 +4,13 @@ from contextlib import suppress
 from random import Random
 
 from conductor_app.core.commands import no_command
-from conductor_app.core.decide import Report, apply_report
+from conductor_app.core.commands.reports import Report, apply_report
 from conductor_app.core.errors import Conflict, NotFound, RequestRefused
 from conductor_app.definitions import commands as definition_commands
 from conductor_app.definitions.store import load_definition
 from conductor_app.runs.commands import repair as skip_and_jump
 from conductor_app.runs.models import Attempt
-from conductor_app.runs.store import due as due_rows
+from conductor_app.runs.store import due_rows
 from conductor_app.tasks.commands import reports as task_commands
 from conductor_app.tasks.commands.claims import claim_tasks
 from tests.builders import definition, step

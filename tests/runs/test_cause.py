@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.explanations.cause import failure_reasons, run_cause
-from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.commands import control
 from tests.stored_scenarios import (
     claim_and_report,
     claim_next,
@@ -116,7 +116,7 @@ def test_a_rate_limited_run_states_its_limit(clock):
 def test_a_paused_run_states_who_paused_it_why_and_which_tasks_are_claimed(clock):
     run = start_run_of(step("ship"))
     claim_next("ship")
-    run_commands.pause_run(run.pk, "bob", "stock count")
+    control.pause_run(run.pk, "bob", "stock count")
     clock.advance(seconds=180)
 
     assert read_cause(run) == "Paused by bob 3 min ago: stock count · 1 task still in progress"
@@ -124,7 +124,7 @@ def test_a_paused_run_states_who_paused_it_why_and_which_tasks_are_claimed(clock
 
 def test_a_terminated_run_states_who_ended_it_and_why(clock):
     run = start_run_of(step("ship"))
-    run_commands.terminate_run(run.pk, "bob", "ordered twice")
+    control.terminate_run(run.pk, "bob", "ordered twice")
     clock.advance(seconds=2)
 
     assert read_cause(run) == "Terminated by bob 2 s ago: ordered twice"

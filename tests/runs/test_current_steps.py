@@ -4,7 +4,7 @@ import pytest
 
 from conductor_app.core.snapshot import NEVER
 from conductor_app.explanations.cause import current_steps
-from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.commands import control
 from conductor_app.runs.models import Message, Run
 from conductor_app.tasks.commands import queues as queue_commands
 from tests.stored_scenarios import (
@@ -110,7 +110,7 @@ def test_a_task_whose_message_was_not_delivered_says_so(clock):
 
 def test_an_ended_run_has_no_current_step(clock):
     run = start_run_of(step("ship"))
-    run_commands.terminate_run(run.pk, "ann")
+    control.terminate_run(run.pk, "ann")
 
     assert words_of(clock) is None
 

@@ -8,7 +8,7 @@ from conductor_app.bulk.commands import BulkRequest
 from conductor_app.core.errors import Invalid
 from conductor_app.explanations.cause import run_cause
 from conductor_app.runs.models import Run
-from conductor_app.runs.store import due as due_rows
+from conductor_app.runs.store import due_rows
 from tests.builders import step
 from tests.scenario import ACTOR, RunView, Scenario
 

@@ -11,12 +11,13 @@ from django.http import HttpResponse
 from django.test import Client
 
 from conductor_app.access.commands import secrets as secrets_and_variables
-from conductor_app.core.decide import Report
+from conductor_app.core.commands.reports import Report
 from conductor_app.db import transient_errors as transient_faults
 from conductor_app.db.transient_errors import is_transient
 from conductor_app.processes import sweeps
-from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.commands import control
 from conductor_app.runs.commands import repair as run_commands_repair
+from conductor_app.runs.commands.start import StartRequest, start_run
 from conductor_app.runs.models import Run, TaskLog
 from conductor_app.tasks.commands import reports as task_commands
 from tests.builders import definition, jq, policy, step, sub_workflow, wait
@@ -53,7 +54,7 @@ def client() -> Client:
 
 
 def start(name: str = "order") -> RunView:
-    return RunView(run_commands.start(run_commands.StartRequest(name, input={"text": LARGE}), ACTOR))
+    return RunView(start_run(StartRequest(name, input={"text": LARGE}), ACTOR))
 
 
 def report(run: RunView, ref: str, output: dict[str, Any], log: str = "") -> Callable[[], bool]:
@@ -167,7 +168,7 @@ def test_a_run_is_terminated(kind, faults: FaultInjector, clock):
     for fault in faults.at_each_call(kind):
         run = start()
 
-        repeat(fault, partial(run_commands.terminate_run, run.id, ACTOR, "enough"))
+        repeat(fault, partial(control.terminate_run, run.id, ACTOR, "enough"))
         sweep_until(lambda run=run: run.child("s").status == "TERMINATED", clock)
 
         states = (run.status, run.reason, run.child("s").status)

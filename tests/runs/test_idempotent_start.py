@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.core.errors import Conflict
-from conductor_app.runs.commands.lifecycle import StartRequest, start
+from conductor_app.runs.commands.start import StartRequest, start_run
 from tests.builders import definition, step
 
 
@@ -14,13 +14,13 @@ def request(strategy: str) -> StartRequest:
 
 
 def test_the_earlier_run_is_returned_also_where_the_definition_in_place_has_another_name(transactional_db):
-    first = start(request("RETURN_EXISTING"), "me")
+    first = start_run(request("RETURN_EXISTING"), "me")
 
-    assert start(request("RETURN_EXISTING"), "me") == first
+    assert start_run(request("RETURN_EXISTING"), "me") == first
 
 
 def test_a_key_that_was_used_is_refused(transactional_db):
-    start(request("FAIL"), "me")
+    start_run(request("FAIL"), "me")
 
     with pytest.raises(Conflict):
-        start(request("FAIL"), "me")
+        start_run(request("FAIL"), "me")

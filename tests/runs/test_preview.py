@@ -6,7 +6,7 @@ from conductor_app.core import commands
 from conductor_app.core.definition import Key
 from conductor_app.core.errors import Conflict, NotFound, RequestRefused
 from conductor_app.definitions.models import ResolvedDefinition
-from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.commands import control
 from conductor_app.runs.commands import repair as run_commands_repair
 from conductor_app.runs.commands.plans import Preview, preview
 from conductor_app.runs.models import Attempt, HistoryEntry, Message, Run, Task
@@ -125,7 +125,7 @@ class Deeds:
         return commands.Retry(), lambda: run_commands_repair.retry(self.id, ACTOR)
 
     def terminate(self):
-        return commands.terminate_run("enough"), lambda: run_commands.terminate_run(self.id, ACTOR, "enough")
+        return commands.terminate_run("enough"), lambda: control.terminate_run(self.id, ACTOR, "enough")
 
     def below(self):
         """Retry or restart a child."""

@@ -5,7 +5,7 @@ import pytest
 from conductor_app.access.models import AuditEntry
 from conductor_app.core.errors import Invalid, NotFound
 from conductor_app.processes import sweeps
-from conductor_app.runs.commands import removal as retention
+from conductor_app.runs.commands import retention
 from conductor_app.runs.models import Run
 from conductor_app.runs.queries.retention import growth_by_definition, preview_removal, retention_policies
 from tests.builders import definition, step

@@ -7,10 +7,10 @@ from django.urls import reverse
 
 from conductor_app.access.models import AuditEntry
 from conductor_app.core.errors import Invalid
+from conductor_app.runs.commands import control
 from conductor_app.runs.commands import labels_and_messages as labels
-from conductor_app.runs.commands import lifecycle as run_commands
 from conductor_app.runs.commands import repair as run_commands_repair
-from conductor_app.runs.commands.lifecycle import StartRequest
+from conductor_app.runs.commands.start import StartRequest, start_run
 from conductor_app.runs.models import RunLabel
 from tests.page_text import html, page_text, run_url
 from tests.stored_scenarios import claim_and_report, define_workflow, start_run_of, step
@@ -80,17 +80,17 @@ def test_labels_survive_a_restart_and_are_deleted_with_the_run(run):
     run_commands_repair.restart(run.pk, "ann")
     assert of(run) == ["vip"]
 
-    run_commands.remove_run(run.pk, "ann", archive=False)
+    control.remove_run(run.pk, "ann", archive=False)
     assert of(run) == []
 
 
 def test_a_start_with_an_invalid_label_is_rejected(clock):
     define_workflow("order", step("ship"))
-    run_id = run_commands.start(StartRequest("order", labels=("vip", "vip", " gold ")), "ann")
+    run_id = start_run(StartRequest("order", labels=("vip", "vip", " gold ")), "ann")
     assert sorted(RunLabel.objects.filter(run_id=run_id).values_list("name", flat=True)) == ["gold", "vip"]
 
     with pytest.raises(Invalid):
-        run_commands.start(StartRequest("order", labels=("a,b",)), "ann")
+        start_run(StartRequest("order", labels=("a,b",)), "ann")
     assert RunLabel.objects.count() == 2
 
 

@@ -11,14 +11,13 @@ from django.core.files.base import ContentFile
 from django.test import Client
 from django.urls import reverse
 
-from conductor_app.core.decide import Report
+from conductor_app.core.commands.reports import Report
 from conductor_app.core.errors import MAX_REASON_LENGTH
 from conductor_app.core.primitives import derived_id
 from conductor_app.payloads import files as file_contents
 from conductor_app.payloads import files as file_handles
 from conductor_app.processes import sweeps
-from conductor_app.runs.commands import lifecycle as run_commands
-from conductor_app.runs.commands import removal as retention
+from conductor_app.runs.commands import control, retention
 from conductor_app.runs.commands import repair as retry_rerun_restart
 from conductor_app.runs.models import Attempt, Run, Task
 from conductor_app.tasks.commands import reports as task_commands
@@ -50,7 +49,7 @@ def failed(clock, db):
 
 
 def _failure(reason):
-    from conductor_app.core.decide import Report
+    from conductor_app.core.commands.reports import Report
 
     return Report("FAILED", reason=reason)
 
@@ -108,8 +107,8 @@ def test_a_waiting_task_lists_every_gate_with_its_verdict(operator, clock):
     ("bring_to", "offered"),
     [
         (lambda run: None, ["pause", "terminate"]),
-        (lambda run: run_commands.pause_run(run.pk, "ann"), ["resume", "terminate"]),
-        (lambda run: run_commands.terminate_run(run.pk, "ann"), ["retry", "restart"]),
+        (lambda run: control.pause_run(run.pk, "ann"), ["resume", "terminate"]),
+        (lambda run: control.terminate_run(run.pk, "ann"), ["retry", "restart"]),
         (lambda run: claim_and_report("ship", "FAILED_FOR_GOOD"), ["retry", "restart", "rerun"]),
         (lambda run: claim_and_report("ship"), ["restart"]),
     ],
@@ -498,8 +497,8 @@ def test_the_critical_path_is_marked_in_the_timeline(operator, failed, django_as
 
 def test_a_deleted_run_explains_its_absence(operator, viewer, clock):
     run = start_run_of(step("ship"))
-    run_commands.terminate_run(run.pk, "ann")
-    run_commands.remove_run(run.pk, "ann", "asked for by the customer", archive=False)
+    control.terminate_run(run.pk, "ann")
+    control.remove_run(run.pk, "ann", "asked for by the customer", archive=False)
 
     gone = operator.get(run_url(run))
     assert gone.status_code == 410

@@ -9,9 +9,9 @@ import pytest
 from django.db import connection, connections
 
 from conductor_app import notifications
-from conductor_app.core.decide import Report
+from conductor_app.core.commands.reports import Report
 from conductor_app.notifications.waiters import WAITERS
-from conductor_app.runs.commands.lifecycle import StartRequest, start
+from conductor_app.runs.commands.start import StartRequest, start_run
 from conductor_app.runs.models import Run
 from conductor_app.runs.store import tree
 from conductor_app.tasks.commands import reports as task_commands
@@ -38,7 +38,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def run(transactional_db) -> str:
     register_definitions(definition(step("a"), step("b")))
-    return start(StartRequest("order"), BY)
+    return start_run(StartRequest("order"), BY)
 
 
 def in_thread(wait: Callable[[], Any]) -> tuple[Thread, list]:
@@ -93,7 +93,7 @@ def test_every_waiting_request_is_notified(run, patient):
 def test_a_wait_in_a_later_child_ends_the_wait_for_its_parent(transactional_db, patient):
     register_definitions(definition(step("c"), wait("approve"), name="child"))
     register_definitions(definition(step("a"), sub_workflow("inner")))
-    run = start(StartRequest("order"), BY)
+    run = start_run(StartRequest("order"), BY)
     thread, found = in_thread(lambda: wait_for_run(run, LONG))
 
     report_on(run, "a")
@@ -107,7 +107,7 @@ def test_a_wait_in_a_later_child_ends_the_wait_for_its_parent(transactional_db, 
 def test_an_existing_child_notifies_the_wait(transactional_db, patient):
     register_definitions(definition(step("c"), wait("approve"), name="child"))
     register_definitions(definition(sub_workflow("inner")))
-    run = start(StartRequest("order"), BY)
+    run = start_run(StartRequest("order"), BY)
     thread, found = in_thread(lambda: wait_for_run(run, LONG))
 
     report_on(child := Run.objects.get(parent_id=run).id, "c")
@@ -155,7 +155,7 @@ def test_concurrent_identical_requests_start_one_run(transactional_db):
     def ask() -> str:
         begin.wait()
         try:
-            return start(StartRequest("order", request_id="r-1"), BY)
+            return start_run(StartRequest("order", request_id="r-1"), BY)
         finally:
             connections.close_all()
 

@@ -4,8 +4,9 @@ import pytest
 
 from conductor_app.definitions import store as definitions
 from conductor_app.processes import sweeps
-from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.commands import control
 from conductor_app.runs.commands import messages as delivery
+from conductor_app.runs.commands.start import StartRequest, start_run
 from conductor_app.runs.models import Message, Run
 from tests.builders import definition, sub_workflow
 from tests.scenario import ACTOR, register_definitions
@@ -37,12 +38,12 @@ def deliver_newest_first(rounds: int) -> None:
 
 def test_the_termination_of_a_root_overtakes_a_tree_that_still_grows(clock):
     register_definitions(definition(sub_workflow("again", "order"), name="order"))
-    root = run_commands.start(run_commands.StartRequest("order"), ACTOR)
+    root = start_run(StartRequest("order"), ACTOR)
     deliver_newest_first(20)
     before = Run.objects.count()
     assert before > 20 and Message.objects.filter(subject="begin").exists()
 
-    run_commands.terminate_run(root, ACTOR, "enough")
+    control.terminate_run(root, ACTOR, "enough")
     deliver_newest_first(5)
 
     assert Run.objects.count() == before, "no run begins while the termination is on its way"

@@ -12,7 +12,7 @@ from conductor_app.bulk import selections
 from conductor_app.bulk import selections as scanning
 from conductor_app.db import keyset_pages
 from conductor_app.definitions.models import DurationBaseline
-from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.commands import control
 from conductor_app.runs.models import Run
 from conductor_app.web import pages as paginator
 from tests.page_text import html, page_text, run_url
@@ -62,7 +62,7 @@ def test_runs_are_filtered_by_status_definition_and_start(operator, orders, cloc
     clock.advance(seconds=2 * 86_400)
     define_workflow("other", step("pack"))
     paused, running = start_run("other"), start_run("order")
-    run_commands.pause_run(paused.pk, "ann")
+    control.pause_run(paused.pk, "ann")
 
     def listed(**asked):
         page = html(operator.get(LIST, asked))
@@ -252,7 +252,7 @@ def test_a_rate_limited_run_names_its_limit(operator, clock):
 
 def test_a_terminated_run_displays_its_reason(operator, orders):
     run = start_run_of(step("ship"), name="shipping")
-    run_commands.terminate_run(run.pk, "bob", "ordered twice")
+    control.terminate_run(run.pk, "bob", "ordered twice")
 
     assert "ordered twice" in page_text(operator.get(LIST))
 

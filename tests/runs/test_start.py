@@ -9,7 +9,7 @@ from conductor_app.access.models import AuditEntry
 from conductor_app.definitions import commands as definition_commands
 from conductor_app.definitions import schemas
 from conductor_app.definitions.models import WorkflowDefinition
-from conductor_app.runs.commands.lifecycle import StartRequest
+from conductor_app.runs.commands.start import StartRequest
 from conductor_app.runs.models import Run
 from conductor_app.runs.pages.start import python_snippet
 from tests.page_text import html, page_text

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from conductor_app.core.decide import Report
+from conductor_app.core.commands.reports import Report
 from conductor_app.processes import sweeps
 from conductor_app.runs.models import Run
-from conductor_app.runs.store import due as due_rows
+from conductor_app.runs.store import due_rows
 from conductor_app.schedules import commands as schedules
 from conductor_app.tasks.commands import reports as task_commands
 from tests.scenario import ACTOR, run_commit_hooks

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.commands import control
 from tests.builders import (
     definition,
     dynamic_fork,
@@ -220,7 +220,7 @@ def test_a_child_that_is_removed_while_it_runs_is_a_canceled_task(clock):
     scenario = Scenario(clock, sub_workflow("s"), others=[definition(step("x"), name="child")])
 
     with run_commit_hooks():
-        run_commands.remove_run(scenario.child("s").id, ACTOR, archive=False)
+        control.remove_run(scenario.child("s").id, ACTOR, archive=False)
     scenario.later(1)
 
     assert (scenario.statuses["s"], scenario.status) == ("CANCELED", "TERMINATED")

@@ -2,9 +2,9 @@
 
 import pytest
 
-from conductor_app.core.decide import Report
+from conductor_app.core.commands.reports import Report
 from conductor_app.processes import sweeps
-from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.commands import control
 from conductor_app.runs.models import CachedResult
 from conductor_app.tasks.commands import reports as task_commands
 from tests.builders import dynamic_fork, policy, step, switch
@@ -103,7 +103,7 @@ def test_cached_results_are_removed_with_their_run_and_expired_ones_are_swept(cl
     first.worker("rate").completes(n=7)
     first.terminate()
     with run_commit_hooks():
-        run_commands.remove_run(first.id, ACTOR)
+        control.remove_run(first.id, ACTOR)
 
     assert ask(clock).is_waiting_for("rate")
     clock.advance(seconds=60)

@@ -5,7 +5,8 @@ import pytest
 from conductor_app.core.simulation import SimulationScript
 from conductor_app.definitions.simulation import commands as simulation
 from conductor_app.processes import sweeps
-from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.commands import control
+from conductor_app.runs.commands.start import StartRequest
 from conductor_app.runs.models import CachedResult
 from tests.builders import definition, policy, step, step_without_policy, sub_workflow, wait
 from tests.runs.report_contexts import row_violations
@@ -90,7 +91,7 @@ def test_a_cached_output_is_removed_with_its_run(clock):
     first = ask(clock)
     first.worker("rate").completes(n=7)
     with run_commit_hooks():
-        run_commands.remove_run(first.id, ACTOR)
+        control.remove_run(first.id, ACTOR)
 
     assert ask(clock).is_waiting_for("rate")
 
@@ -130,7 +131,7 @@ def test_a_rate_limited_run_with_a_cached_output_needs_no_slot(clock):
 def test_a_workflow_test_does_not_use_cached_outputs(clock):
     ask(clock).worker("rate").completes(n=7)
 
-    request = run_commands.StartRequest("rates", input={"to": "USD"})
+    request = StartRequest("rates", input={"to": "USD"})
     document, _children = simulation.simulate_workflow(request, SimulationScript())
 
     assert (document["status"], len(document["tasks"])) == ("RUNNING", 1)

@@ -6,11 +6,10 @@ import pytest
 
 from conductor_app.core import commands
 from conductor_app.runs.commands import change
-from conductor_app.runs.commands import lifecycle as run_commands
 from conductor_app.runs.commands.change import RunCommand, change_run
+from conductor_app.runs.commands.start import StartRequest, start_run
 from conductor_app.runs.models import HistoryEntry, Message, Run
-from conductor_app.runs.store import due as outbox
-from conductor_app.runs.store import tree
+from conductor_app.runs.store import outbox, tree
 from tests.builders import definition, dynamic_fork, inline, noop, step, sub_workflow
 from tests.scenario import ACTOR, Scenario, register_definitions
 
@@ -26,7 +25,7 @@ def few_samples(settings):
 
 def start_without_delivery(name: str) -> None:
     """Start a run, and deliver no message, as if the process ended right after the commit."""
-    run_commands.start(run_commands.StartRequest(name), ACTOR)
+    start_run(StartRequest(name), ACTOR)
 
 
 def children() -> list[tuple[int, bool]]:

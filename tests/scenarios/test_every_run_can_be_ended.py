@@ -14,8 +14,8 @@ from conductor_app.core.snapshot import NEVER
 from conductor_app.db import transient_errors as transient_faults
 from conductor_app.payloads.store import PayloadOverLimit
 from conductor_app.processes import sweeps
-from conductor_app.runs.commands import lifecycle as run_commands
 from conductor_app.runs.commands import messages as commands
+from conductor_app.runs.commands.start import StartRequest, start_run
 from conductor_app.runs.models import Attempt, Message, Run
 from tests.builders import definition, step, wait
 from tests.scenario import ACTOR, RunView, Scenario, register_definitions, run_commit_hooks
@@ -72,7 +72,7 @@ def test_a_run_whose_rules_fail_can_be_terminated_and_removed(kind, is_due, cloc
 
 
 def start(name: str) -> RunView:
-    return RunView(run_commands.start(run_commands.StartRequest(name), ACTOR))
+    return RunView(start_run(StartRequest(name), ACTOR))
 
 
 @pytest.mark.parametrize("is_due", [True, False])

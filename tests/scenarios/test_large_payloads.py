@@ -6,12 +6,12 @@ import pytest
 from django.core.files.storage import storages
 
 from conductor_app.core import errors
-from conductor_app.core.decide import Report
+from conductor_app.core.commands.reports import Report
 from conductor_app.payloads import blob_storage
 from conductor_app.payloads import commands as payload_storage
 from conductor_app.payloads.models import PayloadReference, StoredPayload
 from conductor_app.processes import sweeps
-from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.commands import control
 from conductor_app.tasks.commands import reports as task_commands
 from tests.builders import definition, fork, inline, policy, step, sub_workflow, wait
 from tests.scenario import ACTOR, Scenario
@@ -132,11 +132,11 @@ def test_payloads_are_deleted_with_the_last_run_that_references_them(clock):
     payloads_of_both = StoredPayload.objects.get().expires_at, second.row.input_path
     assert payloads_of_both == (None, path)
 
-    run_commands.remove_run(scenario.id, ACTOR, archive=False)
+    control.remove_run(scenario.id, ACTOR, archive=False)
     sweeps.prune_finished(100)
     assert payload_storage.load_payload(path) == {"text": MUCH}
 
-    run_commands.remove_run(second.id, ACTOR, archive=False)
+    control.remove_run(second.id, ACTOR, archive=False)
     sweeps.prune_finished(100)
     assert (stored(), PayloadReference.objects.count()) == (0, 0)
     with pytest.raises(errors.StorageUnavailable):

@@ -7,7 +7,7 @@ from django.core.files.base import ContentFile
 from django.db import connection
 
 from conductor_app.core import commands
-from conductor_app.core.decide import Report
+from conductor_app.core.commands.reports import Report
 from conductor_app.core.masking import REDACTED
 from conductor_app.events.commands import actions as event_replays
 from conductor_app.events.commands import handlers as event_handlers
@@ -16,9 +16,9 @@ from conductor_app.payloads import blob_storage
 from conductor_app.payloads import commands as payload_storage
 from conductor_app.payloads.models import StoredPayload
 from conductor_app.runs.commands import labels_and_messages as inbox
-from conductor_app.runs.commands import lifecycle as run_commands
 from conductor_app.runs.commands import repair as run_commands_repair
 from conductor_app.runs.commands.change import RunCommand, change_run
+from conductor_app.runs.commands.start import StartRequest, start_run
 from conductor_app.runs.models import Run
 from conductor_app.schedules import commands as schedules_commands
 from conductor_app.schedules import firing as schedules_firing
@@ -139,7 +139,7 @@ def test_an_uploaded_input_is_encrypted_in_place(clock):
     path = upload(CARD)
 
     with run_commit_hooks():
-        id = run_commands.start(run_commands.StartRequest("order", input_path=path), ACTOR)
+        id = start_run(StartRequest("order", input_path=path), ACTOR)
 
     assert clear_places() == set()
     assert StoredPayload.objects.get(pk=path).expires_at == 0
@@ -155,7 +155,7 @@ def test_a_large_uploaded_input_is_stored_externally_again(clock, settings):
     path = upload({**CARD, "text": "x" * 3000})
 
     with run_commit_hooks():
-        id = run_commands.start(run_commands.StartRequest("order", input_path=path), ACTOR)
+        id = start_run(StartRequest("order", input_path=path), ACTOR)
 
     row = Run.objects.get(pk=id)
     assert row.input_path not in ("", path)

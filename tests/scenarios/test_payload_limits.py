@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.core.errors import Conflict, Invalid
-from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.commands.start import StartRequest, start_run
 from conductor_app.runs.models import Run
 from tests.builders import definition, fork, step, sub_workflow
 from tests.scenario import ACTOR, Scenario, register_definitions
@@ -67,7 +67,7 @@ def test_a_run_whose_first_input_exceeds_the_limit_does_not_start(clock):
     register_definitions(definition(step("a", inputs=both)))
 
     with pytest.raises(Invalid, match="The input of task a would take"):
-        run_commands.start(run_commands.StartRequest("order", input={"text": MUCH}), ACTOR)
+        start_run(StartRequest("order", input={"text": MUCH}), ACTOR)
 
     assert not Run.objects.exists()
 

@@ -8,7 +8,7 @@ from django.db import connection
 from conductor_app.core.definition import Definition
 from conductor_app.events.models import EventDelivery
 from conductor_app.runs.models import Message
-from conductor_app.runs.store import due as due_rows
+from conductor_app.runs.store import due_rows, outbox
 from tests.builders import definition, dynamic_fork, human, noop, policy, step, sub_workflow
 from tests.scenario import Scenario
 
@@ -187,7 +187,7 @@ def test_messages_to_other_systems_go_through_the_outbox(clock, sink):
 
     found = Message.objects.filter(subject="publish").order_by("id")
     assert [(message.to, message.facts["sink"]) for message in found] == [(sink, sink), ("redis:here", "redis:here")]
-    assert due_rows.due_messages(clock.now(), 10) == []
+    assert outbox.due_messages(clock.now(), 10) == []
 
 
 def test_the_server_settings_can_select_another_sink_for_states(clock, settings):

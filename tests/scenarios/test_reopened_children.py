@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from conductor_app.core.errors import Conflict, Invalid
-from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.commands import control
 from conductor_app.runs.commands.messages import deliver
 from conductor_app.runs.models import Message, Run, TaskLog
 from tests.builders import (
@@ -439,7 +439,7 @@ def test_a_child_without_a_waiting_parent_is_reopened_silently(clock):
     scenario = root(clock, sub_workflow("s", "leaf"))
     child = scenario.child("s")
     scenario.worker("x").fails()
-    run_commands.remove_run(scenario.id, "a test")
+    control.remove_run(scenario.id, "a test")
 
     child.retry()
 

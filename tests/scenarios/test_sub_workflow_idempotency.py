@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.core.errors import Conflict
-from conductor_app.runs.commands.lifecycle import StartRequest, start
+from conductor_app.runs.commands.start import StartRequest, start_run
 from conductor_app.runs.models import Run
 from tests.builders import definition, policy, start_workflow, step, sub_workflow
 from tests.runs.report_contexts import row_violations
@@ -28,7 +28,7 @@ def parent(clock, *steps) -> Scenario:
 def started_before() -> RunView:
     register_definitions(CHILD)
     with run_commit_hooks():
-        return RunView(start(StartRequest("child", idempotency_key="A"), ACTOR))
+        return RunView(start_run(StartRequest("child", idempotency_key="A"), ACTOR))
 
 
 @pytest.mark.parametrize("make", [keyed, told_to_start])
@@ -38,7 +38,7 @@ def test_the_started_run_owns_the_key(clock, make):
     [child] = Run.objects.filter(name="child")
     assert (child.idempotency_key, child.parent_id) == ("A", scenario.id if make is keyed else "")
     with pytest.raises(Conflict, match="used before"), run_commit_hooks():
-        start(StartRequest("child", idempotency_key="A"), ACTOR)
+        start_run(StartRequest("child", idempotency_key="A"), ACTOR)
 
 
 @pytest.mark.parametrize("make", [keyed, told_to_start])

@@ -12,7 +12,7 @@ from conductor_app.core.errors import Conflict, Invalid, NotFound
 from conductor_app.core.snapshot import NEVER
 from conductor_app.explanations.cause import run_cause
 from conductor_app.processes import sweeps
-from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.commands import control
 from conductor_app.runs.commands import messages as commands
 from conductor_app.runs.commands import messages as delivery
 from conductor_app.runs.models import Message, Run
@@ -242,7 +242,7 @@ def test_deleting_a_run_deletes_its_undelivered_messages(parent, few_tries):
     parent.terminate()
 
     with run_commit_hooks():
-        run_commands.remove_run(parent.id, ACTOR)
+        control.remove_run(parent.id, ACTOR)
 
     assert not Message.objects.filter(to=parent.id).exists()
 

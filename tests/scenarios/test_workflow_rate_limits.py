@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.core.errors import Conflict
-from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.commands import control
 from tests.builders import definition, dynamic_fork, fork, noop, policy, step, step_without_policy, sub_workflow, wait
 from tests.scenario import ACTOR, Scenario, register_definitions
 
@@ -208,7 +208,7 @@ def test_a_newcomer_does_not_overtake_a_run_that_waits(clock):
     scenario = Scenario(clock, step("a"), input={"customer": "x"}, **by_customer())
     waiting = scenario.later(1).starts("limited", {"customer": "x"})
     # The notification is lost: no process learns of the end before the next start.
-    run_commands.terminate_run(scenario.id, ACTOR)
+    control.terminate_run(scenario.id, ACTOR)
     clock.advance(seconds=1)
     newcomer = scenario.starts("limited", {"customer": "x"})
 

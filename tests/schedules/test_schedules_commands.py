@@ -7,9 +7,9 @@ from django.db import InternalError, OperationalError, connections
 
 from conductor_app.core.errors import Busy, StorageUnavailable
 from conductor_app.processes import sweeps
-from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.commands.start import StartRequest, start_run
 from conductor_app.runs.models import Run
-from conductor_app.runs.store import due as due_rows
+from conductor_app.runs.store import due_rows
 from conductor_app.schedules import commands as schedules_commands
 from conductor_app.schedules import firing
 from conductor_app.schedules import firing as schedules_firing
@@ -38,7 +38,7 @@ def test_a_slot_is_executed_in_few_statements(clock, policy, most):
     schedule = create_schedule(overlapPolicy=policy)
     # The first run of a definition reads it.
     with run_commit_hooks():
-        run_commands.start(run_commands.StartRequest("order"), "a test")
+        start_run(StartRequest("order"), "a test")
     clock.advance(seconds=3600)
 
     with Counted() as counted:
@@ -58,14 +58,14 @@ def test_a_pass_without_due_rows_takes_one_statement(clock):
 
 
 def test_a_slot_handled_by_another_process_is_not_repeated(hour, monkeypatch):
-    began = run_commands.start
+    began = start_run
 
     def slowly(request, by, within_transaction):
-        monkeypatch.setattr(run_commands, "start", began)
+        monkeypatch.setattr(schedules_firing, "start_run", began)
         schedules_firing.fire_schedule(Schedule.objects.get().pk)
         return began(request, by, within_transaction)
 
-    monkeypatch.setattr(run_commands, "start", slowly)
+    monkeypatch.setattr(schedules_firing, "start_run", slowly)
     schedules_firing.fire_schedule(Schedule.objects.get().pk)
 
     assert Run.objects.count() == ScheduleExecution.objects.count() == 1
@@ -73,13 +73,13 @@ def test_a_slot_handled_by_another_process_is_not_repeated(hour, monkeypatch):
 
 
 def test_a_concurrently_changed_schedule_does_not_start_its_old_slot(hour, monkeypatch):
-    began = run_commands.start
+    began = start_run
 
     def after_a_change(request, by, within_transaction):
         create_schedule(cron="0 30 * * * *")
         return began(request, by, within_transaction)
 
-    monkeypatch.setattr(run_commands, "start", after_a_change)
+    monkeypatch.setattr(schedules_firing, "start_run", after_a_change)
     schedules_firing.fire_schedule(Schedule.objects.get().pk)
 
     assert Run.objects.count() == 0
@@ -116,7 +116,7 @@ def test_a_slot_whose_start_met_a_fault_of_the_database_stays_due(hour, monkeypa
 
     settings.CONDUCTOR_RAISES_IN_SWEEPS = False
     with monkeypatch.context() as patched:
-        patched.setattr(run_commands, "start", fail)
+        patched.setattr(schedules_firing, "start_run", fail)
         sweeps.fire_schedules(500)
     assert ScheduleExecution.objects.count() == 0
 
@@ -138,7 +138,7 @@ def test_a_start_that_meets_a_fault_is_retried_with_growing_delays(hour, monkeyp
         raise error
 
     with monkeypatch.context() as patched:
-        patched.setattr(run_commands, "start", fail)
+        patched.setattr(schedules_firing, "start_run", fail)
         assert sweeps.fire_schedules(500) == 1
         began, tries = hour.now(), []
         for _ in range(200):
@@ -158,7 +158,7 @@ def test_a_retried_start_succeeds(hour, monkeypatch):
         raise Busy
 
     with monkeypatch.context() as patched:
-        patched.setattr(run_commands, "start", busy)
+        patched.setattr(schedules_firing, "start_run", busy)
         sweeps.fire_schedules(500)
     hour.advance(seconds=2)
     sweeps.start_waiting_slots(500)
@@ -170,7 +170,7 @@ def test_an_internal_error_is_recorded_and_the_schedule_continues(hour, monkeypa
     def broken(*_, **__):
         raise ZeroDivisionError("by nothing")
 
-    monkeypatch.setattr(run_commands, "start", broken)
+    monkeypatch.setattr(schedules_firing, "start_run", broken)
     sweeps.fire_schedules(500)
 
     execution = ScheduleExecution.objects.get()

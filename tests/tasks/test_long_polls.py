@@ -10,7 +10,7 @@ from django.db import connection
 
 from conductor_app import notifications
 from conductor_app.notifications import WaitingClient, wait_in_thread
-from conductor_app.runs.commands.lifecycle import StartRequest, start
+from conductor_app.runs.commands.start import StartRequest, start_run
 from conductor_app.runs.models import Attempt
 from conductor_app.tasks.commands.claims import LongPoll, begin_poll, claim_tasks
 from tests.builders import definition, dynamic_fork, policy, step
@@ -173,7 +173,7 @@ def test_polls_for_several_tasks_take_up_to_their_count(poll, attempts):
 
 def test_a_task_that_a_woken_poll_cannot_claim_goes_to_the_next_poll(poll, attempts):
     register_definitions(definition(step("pay")))
-    start(StartRequest("order"), "a client")
+    start_run(StartRequest("order"), "a client")
     drained, other = poll(is_drained=True), poll()
 
     attempts.append("attempt")
@@ -188,7 +188,7 @@ def test_a_task_whose_notification_was_lost_is_claimed(poll, attempts):
     waiting = poll()
 
     attempts.append("attempt")
-    run_id = start(StartRequest("order"), "a client")
+    run_id = start_run(StartRequest("order"), "a client")
     Attempt.objects.filter(run_id=run_id).update(queue="pay")
 
     assert waiting.finish() == ["attempt"]

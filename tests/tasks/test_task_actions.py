@@ -4,7 +4,7 @@ import pytest
 from django.urls import reverse
 
 from conductor_app.access.models import AuditEntry
-from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.commands import control
 from tests.builders import policy, step
 from tests.page_text import button_names, html, page_text, run_url
 from tests.scenario import Scenario
@@ -94,7 +94,7 @@ def test_an_invalid_completion_is_rejected_with_an_explanation(operator, scenari
 
 def test_an_action_on_an_ended_task_is_rejected_with_a_link_to_the_reason(operator, scenario):
     attempt = scenario.task("pay")
-    run_commands.terminate_run(scenario.id, "ann")
+    control.terminate_run(scenario.id, "ann")
 
     page = act(operator, attempt, "front")
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.commands import control
 from conductor_app.tasks.queries.waiting import closed_gates, explain_attempt
 from tests.stored_scenarios import (
     claim_and_report,
@@ -92,7 +92,7 @@ def test_a_rate_limited_run_names_the_limit_of_its_workflow(clock):
 def test_a_paused_run_is_reported_without_blocking_attempts(clock):
     claim_next("ship")
     run = start_run_of(step("ship"))
-    run_commands.pause_run(run.pk, "ann")
+    control.pause_run(run.pk, "ann")
 
     waiting = newest_attempt_of(run, "ship")
     sentences = [verdict.sentence for verdict in explain_attempt(waiting.pk)]

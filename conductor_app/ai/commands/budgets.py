@@ -12,15 +12,15 @@ from django.db.models.signals import post_delete, post_save
 
 from ...access import audit
 from ...core import commands
-from ...core import decide as reports
 from ...core.ai import ALL, DAY, MODEL, MONTH, PERIODS, RUN, SCOPES, WEEK, period_bounds
-from ...core.decide import Report
+from ...core.commands import reports
+from ...core.commands.reports import Report
 from ...core.errors import AlreadyResolved, Conflict, Invalid, NotFound
 from ...core.snapshot import NEVER
 from ...db.fields import strip_nul
 from ...runs.commands.change import Audit, RunCommand, change_run
 from ...runs.models import Attempt
-from ...runs.store.due import handle_each
+from ...runs.store.due_rows import handle_each
 from ...tasks.store import ClaimedAttempt
 from ...utils import clock
 from ..models import BudgetHold, IntegrationModel, ModelBudget, ModelCall

@@ -22,7 +22,7 @@ from ...core.primitives import derived_id
 from ...core.snapshot import NEVER
 from ...db.fields import strip_nul
 from ...runs.models import Attempt
-from ...runs.store.due import handle_each
+from ...runs.store.due_rows import handle_each
 from ...settings import conf
 from ...tasks.store import ClaimedAttempt
 from ...telemetry.metrics import CallMeasure, observe_call

@@ -1,15 +1,10 @@
 """Commands of operators and clients. Each command is a function (run, context, now) → effects."""
 
 from ..decide import no_command
-from .debug import ReleaseStop, Rewind, remove_breakpoint, set_breakpoint
-from .jump import jump_to_step, skip_step
-from .lifecycle import (
+from .control import (
     FailUndecidableRun,
     pause_run,
     release_held_run,
-    release_lease,
-    requeue_attempt,
-    reset_callbacks,
     resume_run,
     set_variables,
     simpler_command,
@@ -17,7 +12,10 @@ from .lifecycle import (
     terminate_run,
     update_state,
 )
+from .debug import ReleaseStop, Rewind, remove_breakpoint, set_breakpoint
+from .jump import jump_to_step, skip_step
 from .reopen import RESUME, ResumeParent, Retry, restart_run
+from .reports import release_lease, requeue_attempt, reset_callbacks
 from .rerun import EarlierAttempt, Rerun
 from .upgrade import UpgradePlan, plan_upgrade, upgrade_run
 

@@ -25,7 +25,7 @@ from ..snapshot import Run, Task
 from ..states import PAUSED
 from ..step_types.base import require_named_objects
 from ..step_types.sub_workflows import SubWorkflow
-from .lifecycle import set_variables
+from .control import set_variables
 from .rerun import Rerun
 
 CONTINUE, OVER, INTO, TO = ACTIONS = ("continue", "over", "into", "to")

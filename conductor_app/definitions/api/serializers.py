@@ -27,7 +27,7 @@ from ...core.document.fields import (
 from ...core.errors import ValidationFailed
 from ...core.simulation import SimulationScript, TaskMock
 from ...runs.api.serializers import START_REQUEST, parse_start_request
-from ...runs.commands.lifecycle import StartRequest
+from ...runs.commands.start import StartRequest
 from ...tasks.api.serializers import OUTCOME_BY_STATUS
 from ...web.api import requests as request_body
 from ...web.api.documents import BULK, LONG, TAGS, fields_of_type, parse_tags

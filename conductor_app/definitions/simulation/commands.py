@@ -29,8 +29,8 @@ from ...core.data_requests import (
 from ...core.errors import Conflict, Invalid, NotFound, RequestRefused
 from ...core.simulation import SimulatedOutcome, SimulatedRun, Simulation, SimulationScript, build_script
 from ...db.fields import dumps, loads
-from ...runs.commands.lifecycle import StartRequest, new_run, with_input
 from ...runs.commands.loaded_data import run_script
+from ...runs.commands.start import StartRequest, new_run, with_input
 from ...runs.documents.workflows import simulated_document
 from ...utils import clock, randomness
 from .. import resolved_definitions

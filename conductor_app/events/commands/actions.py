@@ -18,9 +18,9 @@ from ...access.authentication import acting_as_owner
 from ...access.grants import require_run_control
 from ...access.secrets import decrypt_masked
 from ...core import commands
-from ...core import decide as reports
 from ...core.child_runs import depth_after_event
-from ...core.decide import Report
+from ...core.commands import reports
+from ...core.commands.reports import Report
 from ...core.definition import possible_keys
 from ...core.errors import Busy, Conflict, Invalid, NotFound, PayloadOverLimit, RequestRefused, ValidationFailed
 from ...core.events import expand_json_texts, resolve_event_template
@@ -34,10 +34,10 @@ from ...definitions.models import WorkflowDefinition
 from ...definitions.store import max_value_bytes
 from ...runs.commands import repair
 from ...runs.commands.change import Audit, RunCommand, change_run
-from ...runs.commands.lifecycle import StartRequest, start
 from ...runs.commands.messages import deliver_after_commit
+from ...runs.commands.start import StartRequest, start_run
 from ...runs.models import Attempt, Message, Run, Task
-from ...runs.store.due import consume
+from ...runs.store.outbox import consume
 from ...runs.store.rows import format_iteration_path
 from ...settings import conf
 from ...utils import clock, randomness
@@ -171,7 +171,7 @@ def _start_workflow(order: ActionRequest, params: Params) -> None:
         event=delivery.event,
         depth=_depth_in_chain(order),
     )
-    start(request, order.by, within_transaction=lambda id: order.done(id, {"workflowId": id})(clock.now()))
+    start_run(request, order.by, within_transaction=lambda id: order.done(id, {"workflowId": id})(clock.now()))
 
 
 def _depth_in_chain(order: ActionRequest) -> int:

@@ -25,7 +25,7 @@ from ...payloads.commands import payload_size, refuse_large
 from ...runs.commands.loaded_data import run_script
 from ...runs.commands.messages import deliver_after_commit
 from ...runs.models import Message
-from ...runs.store.due import consume, send, send_all
+from ...runs.store.outbox import consume, send, send_all
 from ...settings import conf
 from ...utils import clock
 from ..models import (

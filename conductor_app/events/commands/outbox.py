@@ -7,7 +7,7 @@ from django.db import transaction
 from ...alerts.models import AlertFiring
 from ...core.snapshot import NEVER
 from ...runs.models import Message
-from ...runs.store.due import claim_to_publish, consume, delay_sink, update_messages
+from ...runs.store.outbox import claim_to_publish, consume, delay_sink, update_messages
 from ...utils import clock
 
 CLAIM_MS = 120_000

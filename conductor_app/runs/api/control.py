@@ -27,7 +27,7 @@ from ...web.api.permissions import can_control_run, requires
 from ...web.api.requests import read_request
 from ...web.api.view import ConductorRequest, ConductorView
 from ...web.client_views import reply_after, waiting_client
-from ..commands import lifecycle, removal, repair
+from ..commands import control, repair
 from ..documents.workflows import find_run, wire_run
 from . import serializers
 from .executions import none_to_empty, parse_wait, signal_response
@@ -66,7 +66,7 @@ class Pause(ConductorView):
     }
 
     def put(self, request: ConductorRequest, workflow: str) -> HttpResponse:
-        lifecycle.pause_run(workflow, request.actor.name)
+        control.pause_run(workflow, request.actor.name)
         return EmptyOk()
 
 
@@ -78,7 +78,7 @@ class Resume(ConductorView):
     }
 
     def put(self, request: ConductorRequest, workflow: str) -> HttpResponse:
-        lifecycle.resume_run(workflow, request.actor.name)
+        control.resume_run(workflow, request.actor.name)
         return EmptyOk()
 
 
@@ -94,7 +94,7 @@ class Remove(ConductorView):
 
     def delete(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         archive, cascade = request.query.flag("archiveWorkflow", True), request.query.flag("cascade", False)
-        removal.remove_with_descendants(workflow, request.actor.name, archive=archive, cascade=cascade)
+        control.remove_with_descendants(workflow, request.actor.name, archive=archive, cascade=cascade)
         return EmptyOk()
 
 
@@ -315,5 +315,5 @@ class TerminateRemove(ConductorView):
     def delete(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         archive, cascade = (request.query.flag("archiveWorkflow", True), request.query.flag("cascade", False))
         reason = request.query.text("reason")
-        removal.terminate_and_remove(workflow, request.actor.name, reason, archive=archive, cascade=cascade)
+        control.terminate_and_remove(workflow, request.actor.name, reason, archive=archive, cascade=cascade)
         return EmptyOk()

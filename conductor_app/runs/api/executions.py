@@ -8,7 +8,7 @@ from uuid import uuid4
 from django.http import HttpResponse
 
 from ...access.permissions import EXECUTE, WORKFLOW_DEF
-from ...core.decide import Report
+from ...core.commands.reports import Report
 from ...core.document.fields import read_mapping
 from ...core.errors import Invalid, NotFound
 from ...db.replica import read_snapshot
@@ -22,7 +22,7 @@ from ...web.api.permissions import RUN_CONTROL_RIGHTS, RequiresAccess, can_start
 from ...web.api.requests import QueryParameters, errors_under, parse_integer
 from ...web.api.view import ConductorRequest, ConductorView
 from ...web.client_views import reply_after, waiting_client
-from ..commands import lifecycle
+from ..commands.start import start_run
 from ..documents.tasks import wire_task
 from ..documents.workflows import find_attempt, find_run, wire_run
 from . import serializers
@@ -162,9 +162,7 @@ class Execution(ConductorView):
             }
         )
         with errors_under("executeWorkflow.startWorkflowRequest.workflowDef"):
-            run_id = lifecycle.start(
-                replace(start_request, request_id=wait_request.request_id or None), request.actor.name
-            )
+            run_id = start_run(replace(start_request, request_id=wait_request.request_id or None), request.actor.name)
         wait = begin_run_wait(run_id, wait_request.seconds, wait_request.refs, waiting_client(request))
         return reply_after(request, wait, lambda stop: Json(signal_response(run_id, stop, wait_request)))
 
@@ -224,7 +222,7 @@ def start_and_wait(request: ConductorRequest, name: str, input: dict) -> HttpRes
         parse_start_by_name(name, request.query, input, headers),
         request_id=parse_request_id(headers.get("requestId", "")) or None,
     )
-    run_id = lifecycle.start(start_request, request.actor.name)
+    run_id = start_run(start_request, request.actor.name)
     seconds = parse_seconds(none_to_empty(headers.get("waitForSeconds", "")))
     refs = parse_refs(headers.get("waitUntilTaskRef", ""))
     wait = begin_run_wait(run_id, seconds, refs, waiting_client(request))

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 
 from django.http import HttpRequest
 
-from ...core.decide import Report
+from ...core.commands.reports import Report
 from ...core.document.fields import (
     ChoiceOf,
     DocumentPosition,
@@ -37,7 +37,7 @@ from ...utils.json_values import is_deeper
 from ...web.api import requests as request_body
 from ...web.api.documents import TASK, TASK_STATUS, WORKFLOW, WORKFLOW_STATUS, fields_of_type
 from ...web.api.requests import QueryParameters, read_request
-from ..commands.lifecycle import StartRequest
+from ..commands.start import StartRequest
 from ..models import Run
 from .debugger import BREAKPOINT, build_request
 

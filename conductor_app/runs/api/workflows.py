@@ -34,7 +34,8 @@ from ...web.api.operations import (
 from ...web.api.permissions import can_control_run, can_start_workflow, can_view_run, normalize_name, requires
 from ...web.api.requests import errors_under, parse_integer, read_object, read_request
 from ...web.api.view import ConductorRequest, ConductorView
-from ..commands import labels_and_messages, lifecycle
+from ..commands import control, labels_and_messages
+from ..commands.start import start_run
 from ..documents.tasks import attempts_of, load_rows, run_facts_of, task_documents
 from ..documents.workflows import find_run, wire_run, wire_runs
 from ..models import Run, RunLabel
@@ -77,7 +78,7 @@ class Workflows(ConductorView):
         document = request_body.read_object(request)
         start_request = parse_start_request(document)
         with errors_under("startWorkflow.startWorkflowRequest.workflowDef"):
-            reply = PlainText(lifecycle.start(start_request, request.actor.name))
+            reply = PlainText(start_run(start_request, request.actor.name))
         return add_findings(reply, list(lint_document(document, START_REQUEST)))
 
 
@@ -100,7 +101,7 @@ class StartVersion(ConductorView):
             {**body, "name": name, "version": parse_integer(version, "The version") or None}
         )
         with errors_under("startWorkflow.startWorkflowRequest.workflowDef"):
-            reply = PlainText(lifecycle.start(start_request, request.actor.name))
+            reply = PlainText(start_run(start_request, request.actor.name))
         return add_findings(reply, list(lint_document(body, START_REQUEST)))
 
 
@@ -128,7 +129,7 @@ class WorkflowOne(ConductorView):
 
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         start_request = parse_start_by_name(workflow, request.query, request_body.read_object(request), request.headers)
-        return PlainText(lifecycle.start(start_request, request.actor.name))
+        return PlainText(start_run(start_request, request.actor.name))
 
     def get(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         with_tasks = request.query.flag("includeTasks", True)
@@ -140,7 +141,7 @@ class WorkflowOne(ConductorView):
 
     def delete(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         reason, with_failure = request.query.text("reason"), request.query.flag("triggerFailureWorkflow", False)
-        lifecycle.terminate_run(workflow, request.actor.name, reason, with_failure)
+        control.terminate_run(workflow, request.actor.name, reason, with_failure)
         return EmptyOk()
 
 

@@ -21,6 +21,7 @@ from ...access.authentication import acting_as
 from ...core import commands
 from ...core.child_runs import new_child_run
 from ...core.commands import FailUndecidableRun
+from ...core.commands.reports import EVENTS_OF_OUTCOMES
 from ...core.data_requests import (
     DataRequest,
     DefinitionByName,
@@ -30,7 +31,7 @@ from ...core.data_requests import (
     TaskDefinitionByName,
     WholeRun,
 )
-from ...core.decide import EVENTS, Decision, DecisionLoop, RevisionInfo, apply_command, no_command
+from ...core.decide import Decision, DecisionLoop, RevisionInfo, apply_command, no_command
 from ...core.decision_context import Command, WithoutRules
 from ...core.effects import CreateTask, Effect, StartRun, TransitionAttempt
 from ...core.errors import (
@@ -53,8 +54,7 @@ from ...telemetry.log_context import log_context
 from ...telemetry.metrics import ATTEMPTS_ENDED, RUNS_ENDED, RUNS_STARTED
 from ...utils import clock, fault_points, process_state
 from ...utils.process_state import Wiring
-from ..store import due as outbox
-from ..store import loading, writing
+from ..store import loading, outbox, writing
 from ..store.tree import is_checked
 from ..store.writing import (
     MAX_STALE_ATTEMPTS,
@@ -76,7 +76,7 @@ READ_HERE = (DefinitionByName, Environment, TaskDefinitionByName)
 """Data that a first decision may read. Other requests could fail the transaction of the parent."""
 DECISION_LISTENERS: Wiring[tuple[Callable[[Run, Decision], None], ...]] = process_state.wiring(())
 """What is called with the run before each committed decision, and the decision."""
-OUTCOMES = {event: outcome for outcome, event in EVENTS.items()}
+OUTCOMES = {event: outcome for outcome, event in EVENTS_OF_OUTCOMES.items()}
 
 
 @dataclass(frozen=True, slots=True)

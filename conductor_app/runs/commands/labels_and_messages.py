@@ -17,8 +17,7 @@ from ...definitions.store import load_definition
 from ...settings import conf
 from ...utils import clock
 from ..models import MAX_LABEL_LENGTH, Run, RunLabel
-from ..store import due as outbox
-from ..store import loading
+from ..store import inbox, outbox
 from .messages import deliver_after_commit
 
 MAX_LABELS = 20
@@ -127,8 +126,8 @@ def send_inbox_message(run_id: str, payload: dict[str, Any]) -> str:
         row = _require_accepting_run(run_id, row, now)
         id = str(uuid.uuid4())
         hidden = mask_encrypt(payload, masked_names(load_definition(row.resolved_definition_id)), encrypt_masked)
-        loading.add_message(run_id, id, hidden, now, row.inbox + 1)
-        if loading.waiting_attempts(run_id):
+        inbox.add_message(run_id, id, hidden, now, row.inbox + 1)
+        if inbox.waiting_attempts(run_id):
             wakeup = outbox.send("inbox", now, to=run_id)
             transaction.on_commit(partial(deliver_after_commit, (wakeup.pk,)))
     return id
@@ -140,7 +139,7 @@ def _require_accepting_run(run_id: str, row: Run | None, now: int) -> Run:
     if row.status != RUNNING:
         raise NotAllowedInState(f"Workflow {run_id} is {row.status}; only a RUNNING workflow can receive messages.")
     if row.inbox >= MAX_MESSAGES:
-        row.inbox = loading.delete_expired(run_id, now)
+        row.inbox = inbox.delete_expired(run_id, now)
     if row.inbox >= MAX_MESSAGES:
         raise QueueFull(f"The inbox of workflow {run_id} is full ({MAX_MESSAGES} messages). Try again later.")
     return row

@@ -27,8 +27,8 @@ from ...utils import clock, fault_points, process_state
 from ...utils.process_state import Wiring
 from ..models import PUBLISH, Message, Run
 from ..queries.messages import receiver_kind
-from ..store import due as outbox
-from ..store.due import due_messages
+from ..store import outbox
+from ..store.outbox import due_messages
 
 Handler = Callable[[Message], None]
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...core import commands
-from ...core import decide as reports
 from ...core.child_runs import new_child_run
+from ...core.commands import reports
 from ...core.data_requests import DataRequest, DefinitionByName, InlineDefinition
 from ...core.decide import Decision, DecisionLoop, no_command
 from ...core.decision_context import Command

@@ -18,7 +18,7 @@ from ...db.statements import serialize
 from ...definitions.store import load_definition
 from ...payloads import commands as payload_storage
 from ..models import Run
-from ..store import loading
+from ..store import rate_limits
 from .change import RunCommand, change_run
 
 
@@ -56,7 +56,7 @@ def is_limit_reached(definition: Definition, key: str, *, rejects: bool = True, 
         Conflict: when the limit is reached, the policy is REJECT, and `rejects` is True.
     """
     _, limit, _ = rate_limit_config(definition)
-    if not loading.is_rate_limit_reached(definition.name, key, limit, but):
+    if not rate_limits.is_rate_limit_reached(definition.name, key, limit, but):
         return False
     if rejects:
         _refuse_rejected(definition, key)
@@ -87,7 +87,7 @@ def admit(run_id: str) -> None:
         return
     with transaction.atomic():
         is_held = is_limit_reached(definition, key, rejects=False, but=run_id)
-        loading.set_rate_limit(run_id, key, is_held)
+        rate_limits.set_rate_limit(run_id, key, is_held)
 
 
 def with_rate_limit(command: Command) -> Command:
@@ -125,8 +125,8 @@ def release_next(name: str, key: str) -> None:
     while True:
         with transaction.atomic():
             serialize(f"runs:{name}:{key}")
-            held = loading.held_runs(name, key).first()
-            if held is None or loading.count_released_runs(name, key) >= _limit(held):
+            held = rate_limits.held_runs(name, key).first()
+            if held is None or rate_limits.count_released_runs(name, key) >= _limit(held):
                 return
             change_run(RunCommand(held.id, commands.release_held_run, "engine", "The rate limit allows another run."))
 

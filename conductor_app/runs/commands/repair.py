@@ -13,7 +13,8 @@ from ...access import audit
 from ...access.secrets import decrypt_masked
 from ...core import commands
 from ...core.commands.jump import require_running
-from ...core.decide import Report, no_command
+from ...core.commands.reports import Report
+from ...core.decide import no_command
 from ...core.decision_context import Command
 from ...core.definition import Definition, Key
 from ...core.errors import AlreadyResolved, Conflict, Invalid, NotFound, RequestRefused

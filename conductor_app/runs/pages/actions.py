@@ -16,7 +16,7 @@ from ...core.states import RUN
 from ...tasks.pages.actions import PERMISSION
 from ...web.links import run_address
 from ...web.pages import require_permission, show_refusal
-from ..commands import labels_and_messages, lifecycle, repair
+from ..commands import control, labels_and_messages, repair
 from ..models import Run
 
 
@@ -137,7 +137,7 @@ RUN_ACTIONS: dict[str, RunAction] = {
         RunAction(
             "pause",
             "pause",
-            lifecycle.pause_run,
+            control.pause_run,
             gettext_lazy("Pause"),
             gettext_lazy("Paused."),
             gettext_lazy("No new tasks are scheduled until the run is resumed. Tasks in progress continue."),
@@ -146,7 +146,7 @@ RUN_ACTIONS: dict[str, RunAction] = {
         RunAction(
             "resume",
             "resume",
-            lifecycle.resume_run,
+            control.resume_run,
             gettext_lazy("Resume"),
             gettext_lazy("Resumed."),
             gettext_lazy("Continues the run from where it was paused."),
@@ -155,7 +155,7 @@ RUN_ACTIONS: dict[str, RunAction] = {
         RunAction(
             "terminate",
             "terminate",
-            lifecycle.terminate_run,
+            control.terminate_run,
             gettext_lazy("Terminate"),
             gettext_lazy("Terminated."),
             gettext_lazy("Stops the run permanently. Open tasks and sub-workflows are canceled."),

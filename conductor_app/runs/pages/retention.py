@@ -12,7 +12,7 @@ from ...core.errors import Invalid, RequestRefused
 from ...tasks.models import SweepPass
 from ...utils import clock
 from ...web.pages import Page, require_permission, show_refusal
-from ..commands import removal
+from ..commands import retention
 from ..queries.retention import database_growth, growth_by_definition, preview_removal, retention_policies
 
 PERMISSION = "conductor.change_retentionpolicy"
@@ -46,13 +46,13 @@ class RetentionPage(Page):
         definition, reason = form_data.get("definition", ""), form_data.get("reason", "").strip()
         try:
             if form_data.get("do") == "remove":
-                removal.delete_policy(definition, by, reason)
+                retention.delete_policy(definition, by, reason)
                 messages.success(request, _("Policy deleted. The default applies to its runs."))
             else:
                 days, failed_days, keep_last = (
                     _parse_number(form_data.get(name, "")) for name in ("days", "failed_days", "keep_last")
                 )
-                removal.save_policy(definition, days, failed_days, keep_last, by, reason)
+                retention.save_policy(definition, days, failed_days, keep_last, by, reason)
                 messages.success(request, _("Policy saved. The runs that the next sweep removes are listed below."))
         except RequestRefused as refused:
             show_refusal(request, refused)

@@ -26,7 +26,7 @@ from ...web.forms import AS_FORM, DocumentForm
 from ...web.pages import require_permission
 from ..commands.debugging import BreakpointRequest
 from ..commands.labels_and_messages import clean_labels
-from ..commands.lifecycle import StartRequest, start_by_hand
+from ..commands.start import StartRequest, start_by_hand
 from ..queries.recent import recent_starts, start_to_repeat
 from .debugger import DEBUG_PERMISSION, MAX_STEPS
 

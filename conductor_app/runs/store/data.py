@@ -42,7 +42,9 @@ from ...core.step_types import STEP_TYPES
 from ...db.fields import loads, loads_encrypted
 from ...db.statements import fetch, placeholders
 from ...utils import process_state
-from .loading import fetch_tasks, is_rate_limit_reached, load_tasks, load_tasks_at, oldest_messages
+from .inbox import oldest_messages
+from .loading import fetch_tasks, load_tasks, load_tasks_at
+from .rate_limits import is_rate_limit_reached
 from .rows import format_iteration_path, parse_iteration_path
 
 MAX_ITEMS = 500_000

@@ -1,4 +1,4 @@
--- What sweeps and built-in workers look for. `runs/store/due.py` executes these
+-- What sweeps and built-in workers look for. `runs/store/due_rows.py` executes these
 -- statements. SQLite uses a partial index only if the statement repeats the condition of the index literally.
 
 -- fragment: scheduler_is_running
@@ -33,12 +33,6 @@ WHERE wake_at <= %(now)s AND wake_at < {never} ORDER BY wake_at LIMIT %(limit)s
 SELECT id FROM conductor_run
 INDEXED BY run_to_wake -- sqlite
 WHERE status IN ('PAUSED', 'RUNNING') AND wake_at <= %(now)s ORDER BY wake_at LIMIT %(limit)s
-
--- name: due_messages
--- Find the messages to runs and tasks that were not delivered right after their commit.
--- index: message_due
-SELECT id FROM conductor_message
-WHERE due_at <= %(now)s AND NOT (subject = 'publish') ORDER BY due_at, id LIMIT %(limit)s
 
 -- name: due_schedules
 -- Find the schedules whose next slot is due, the longest overdue first.
@@ -91,16 +85,6 @@ EXISTS (SELECT 1 FROM conductor_attempt WHERE queue IN (%(model_queues)s) AND st
 -- Set the timers of attempts, unless they are no longer due.
 -- index: primary key of conductor_attempt
 UPDATE conductor_attempt SET due_at = %(moment)s WHERE id IN (%(ids)s) AND due_at <= %(now)s
-
--- name: claim_to_publish
--- Claim due messages to other systems. Locked rows are skipped.
--- index: message_to_publish, primary key of conductor_message
-WITH chosen AS MATERIALIZED (
-    SELECT m.id FROM conductor_message m WHERE m.subject = 'publish' AND m.due_at <= %(now)s
-    ORDER BY m.due_at, m.id LIMIT %(count)s
-    FOR UPDATE OF m SKIP LOCKED -- postgresql
-)
-UPDATE conductor_message SET due_at = %(held_until)s WHERE id IN (SELECT id FROM chosen) RETURNING id
 
 -- name: expired_slots
 -- Find the slots that were handled before a time, oldest first. Waiting slots are kept.

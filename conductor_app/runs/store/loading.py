@@ -1,28 +1,21 @@
 """Runs as snapshots: a whole run, or the tasks that a change of some attempts can affect; rate limits and inboxes."""
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
-from django.db.models import QuerySet
-
 from ...core import decision_context as waits
-from ...core.data_requests import InboxBatch, InboxMessages
 from ...core.definition import Definition, Key, Step
 from ...core.document.reading import layout_branch, layout_steps
 from ...core.errors import NotFound
 from ...core.masking import MARK
 from ...core.primitives import fast_replace
 from ...core.snapshot import UNKNOWN, Run, Task
-from ...core.step_types.waiting import PullWorkflowMessages
 from ...db.fields import dumps, loads, loads_decrypted
 from ...db.named_statements import load_statements
-from ...db.statements import execute, fetch, fetch_together, serialize
+from ...db.statements import execute, fetch, fetch_together
 from ...definitions import store as definitions
-from ...settings import conf
-from ..models import InboxMessage
 from ..models import Run as RunRow
 from .rows import (
     ATTEMPT_COLUMNS,
@@ -49,9 +42,6 @@ RUNS_SQL = load_statements(
     ),
     small_payload_chars=str(SMALL_PAYLOAD_CHARS),
 )
-WAITING_TYPE = PullWorkflowMessages.type
-MESSAGE_LIFETIME_MS = 86_400_000
-"""The lifetime of a message in the inbox, in milliseconds (execution §10.8)."""
 
 
 def load_for_update(run_id: str, around: Iterable[str] | None = None, is_locked: bool = True) -> Run:
@@ -255,87 +245,6 @@ def set_input(run_id: str, value: Any) -> None:
     RunRow.objects.filter(pk=run_id).update(input=value, input_size=len(dumps(value) or ""), input_path="")
 
 
-def set_rate_limit(run_id: str, key: str, is_held: bool) -> None:
-    """Set the rate limit key of a run that has not started, and whether the limit holds the run back."""
-    RunRow.objects.filter(pk=run_id, next_seq=1).update(limit_key=key, is_held=is_held)
-
-
-def is_rate_limit_reached(name: str, key: str, limit: int, but: str = "") -> bool:
-    """Return True if a run that starts now must wait. Starts with the same key are serialized until the commit.
-
-    `but`: a run that is not counted.
-    """
-    serialize(f"runs:{name}:{key}")
-    return count_released_runs(name, key, but) >= limit or held_runs(name, key).exists()
-
-
-def held_runs(name: str, key: str) -> QuerySet[RunRow]:
-    """Return the runs that a rate limit holds, earliest first. They start before new runs."""
-    return RunRow.objects.open().filter(name=name, limit_key=key, is_held=True).order_by("created_at", "id")
-
-
-def count_released_runs(name: str, key: str, but: str = "") -> int:
-    """Return the number of open runs with a rate limit key that the limit does not hold."""
-    return RunRow.objects.open().filter(name=name, limit_key=key, is_held=False).exclude(pk=but).count()
-
-
 def release_idempotency_key(run_id: str) -> None:
     """Let another run use the idempotency key of a run."""
     RunRow.objects.filter(pk=run_id).update(idempotency_key=None)
-
-
-def oldest_messages(run: Run, request: InboxMessages, now: int) -> InboxBatch:
-    """Return the oldest valid messages that fit into the output of one task, and the number of messages after them."""
-    rows = fetch(
-        "SELECT number, id, received_at, payload FROM conductor_inboxmessage WHERE run_id = %s AND number > %s "
-        "AND received_at > %s ORDER BY number LIMIT %s",
-        [run.id, request.after, now - MESSAGE_LIFETIME_MS, request.count],
-    )
-    rows = _within_output_limit(rows)
-    up_to = rows[-1][0] if rows else _last_message_id(run.id)
-    [(remaining,)] = fetch(
-        "SELECT COUNT(*) FROM conductor_inboxmessage WHERE run_id = %s AND number > %s", [run.id, up_to]
-    )
-    return InboxBatch(tuple(_message_document(run, *row[1:]) for row in rows), up_to, remaining)
-
-
-def _within_output_limit(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    size = 0
-    for place, row in enumerate(rows):
-        size += len(row[3])
-        if place and size > conf.task_payload_max_bytes // 2:
-            return rows[:place]
-    return rows
-
-
-def _last_message_id(run_id: str) -> int:
-    return fetch("SELECT COALESCE(MAX(number), 0) FROM conductor_inboxmessage WHERE run_id = %s", [run_id])[0][0]
-
-
-def _message_document(run: Run, id: str, received_at: int, payload: str) -> dict[str, Any]:
-    at = datetime.fromtimestamp(received_at / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return {"id": id, "workflowId": run.id, "payload": loads_decrypted(payload), "receivedAt": at}
-
-
-def waiting_attempts(run_id: str) -> list[str]:
-    """Return the attempts of the run that wait for messages."""
-    rows = fetch(
-        "SELECT attempt_id FROM conductor_task WHERE run_id = %s AND status = 'ACTIVE' AND type = %s ORDER BY seq",
-        [run_id, WAITING_TYPE],
-    )
-    return [id for (id,) in rows]
-
-
-def delete_expired(run_id: str, now: int) -> int:
-    """Delete expired messages. Returns the number of remaining messages."""
-    execute(
-        "DELETE FROM conductor_inboxmessage WHERE run_id = %s AND received_at <= %s",
-        [run_id, now - MESSAGE_LIFETIME_MS],
-    )
-    return fetch("SELECT COUNT(*) FROM conductor_inboxmessage WHERE run_id = %s", [run_id])[0][0]
-
-
-def add_message(run_id: str, id: str, payload: Any, now: int, count: int) -> None:
-    """Add a message to the inbox of a locked run. `count`: the number of messages including this one."""
-    InboxMessage.objects.create(id=id, run_id=run_id, received_at=now, payload=payload)
-    RunRow.objects.filter(pk=run_id).update(inbox=count)

@@ -1,9 +1,25 @@
--- Messages of the outbox, and Pulse messages. `runs/store/due.py` and `taskcluster/store.py` execute these statements.
+-- Messages of the outbox, and Pulse messages. `runs/store/outbox.py` and `taskcluster/store.py` execute these statements.
 
 -- name: consume_message
 -- Delete a handled message. Deletes nothing if another process has handled it.
 -- index: primary key of conductor_message
 DELETE FROM conductor_message WHERE id = %(id)s
+
+-- name: due_messages
+-- Find the messages to runs and tasks that were not delivered right after their commit.
+-- index: message_due
+SELECT id FROM conductor_message
+WHERE due_at <= %(now)s AND NOT (subject = 'publish') ORDER BY due_at, id LIMIT %(limit)s
+
+-- name: claim_to_publish
+-- Claim due messages to other systems. Locked rows are skipped.
+-- index: message_to_publish, primary key of conductor_message
+WITH chosen AS MATERIALIZED (
+    SELECT m.id FROM conductor_message m WHERE m.subject = 'publish' AND m.due_at <= %(now)s
+    ORDER BY m.due_at, m.id LIMIT %(count)s
+    FOR UPDATE OF m SKIP LOCKED -- postgresql
+)
+UPDATE conductor_message SET due_at = %(held_until)s WHERE id IN (SELECT id FROM chosen) RETURNING id
 
 -- name: prune_undelivered
 -- Delete undelivered messages that have no effect any more, or only on other systems: not those to open runs, and not

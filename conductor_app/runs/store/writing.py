@@ -46,7 +46,9 @@ from ...db.transient_errors import FaultTolerance
 from ...failures import store as failures
 from ...payloads.store import PayloadPlacement
 from ...settings import conf
-from ..models import LISTENER, PUBLISH, TASK_LISTENER, HistoryEntry, Message
+from ...utils import process_state
+from ...utils.process_state import Wiring
+from ..models import LISTENER, PUBLISH, TASK_LISTENER, CachedResult, HistoryEntry, Message, TaskLog
 from ..models import Attempt as AttemptRow
 from ..models import Run as RunRow
 from ..models import Task as TaskRow
@@ -616,3 +618,26 @@ def _affected_queues(before: Run, touched: Mapping[str, tuple[Attempt, Task]], n
         if attempt.queue and (is_new or is_freed):
             queues.append(attempt.queue)
     return tuple(queues)
+
+
+DELETERS: Wiring[tuple[Callable[[str], None], ...]] = process_state.wiring(())
+"""What deletes the rows of other slices that belong to a deleted run."""
+
+
+def on_delete_run(delete: Callable[[str], None]) -> None:
+    """Call a function with the id of each deleted run, in the transaction that deletes it."""
+    DELETERS.value += (delete,)
+
+
+def delete_run(run_id: str) -> None:
+    """Delete a run with its tasks, attempts, logs, calls of models and messages. The caller has locked it."""
+    TaskLog.objects.filter(attempt_id__in=AttemptRow.objects.filter(run_id=run_id).values("id")).delete()
+    for delete_more in DELETERS.value:
+        delete_more(run_id)
+    Message.objects.filter(to=run_id).delete()
+    RunRow.objects.filter(pk=run_id).delete()
+
+
+def delete_expired_results(now: int) -> None:
+    """Delete the cached results whose lifetime is over."""
+    CachedResult.objects.filter(expires_at__lte=now).delete()

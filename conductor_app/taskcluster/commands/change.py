@@ -9,14 +9,13 @@ from functools import partial
 from django.db import transaction
 
 from ... import notifications
-from ...core.decide import EVENTS
+from ...core.commands.reports import EVENTS_OF_OUTCOMES
 from ...core.errors import NotFound
 from ...core.states import PENDING
 from ...runs.commands.messages import deliver_after_commit
 from ...runs.models import OVERDUE_TASK, Message
-from ...runs.store import due
-from ...runs.store import due as outbox
-from ...runs.store.due import handle_each, put_off_timers
+from ...runs.store import due_rows, outbox
+from ...runs.store.due_rows import handle_each, put_off_timers
 from ...runs.store.writing import StatementBatch, repeat_while_stale
 from ...tasks import throughput
 from ...tasks.commands.pollers import standalone_queue
@@ -129,7 +128,7 @@ def save_decision(
         transaction.on_commit(partial(notifications.announce, queues))
 
 
-OUTCOMES = {event: outcome for outcome, event in EVENTS.items()}
+OUTCOMES = {event: outcome for outcome, event in EVENTS_OF_OUTCOMES.items()}
 
 
 def _count_decision(before: StandaloneTask, effects: Iterable[Effect]) -> None:
@@ -159,7 +158,7 @@ def wake_task(task_id: str) -> StandaloneTask:
 
 def pass_deadlines(limit: int) -> int:
     """Resolve the tasks whose deadline has passed. Returns how many."""
-    return handle_each(due.due_standalone_tasks(clock.now(), limit), wake_task, _put_off)
+    return handle_each(due_rows.due_standalone_tasks(clock.now(), limit), wake_task, _put_off)
 
 
 def _put_off(task_id: str, error: str) -> None:

@@ -23,8 +23,8 @@ from ...core.snapshot import Attempt
 from ...core.states import ACTIVE, ATTEMPT
 from ...runs.commands.messages import deliver_after_commit
 from ...runs.models import ALERT, PUBLISH, Message
-from ...runs.store import due as outbox
-from ...runs.store.due import handle_each
+from ...runs.store import outbox
+from ...runs.store.due_rows import handle_each
 from ...settings import conf
 from ...utils import clock
 from .. import store

@@ -8,7 +8,7 @@ import orjson
 from django.http import HttpResponse
 
 from ...access.secrets import runtime_metadata, substitute_secrets
-from ...core.decide import Report
+from ...core.commands.reports import Report
 from ...core.document.fields import (
     ChoiceOf,
     DocumentPosition,

@@ -15,7 +15,7 @@ from django.db import transaction
 from ... import notifications
 from ...access.secrets import decrypt_masked, masked_texts
 from ...core import commands
-from ...core.decide import Report
+from ...core.commands.reports import Report
 from ...core.errors import Conflict, NotFound, PayloadMissing, RequestRefused
 from ...core.states import LEASED
 from ...db.fields import strip_nul

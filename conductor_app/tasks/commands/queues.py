@@ -8,8 +8,8 @@ from django.db.models import Count, Max, Min
 from ... import notifications
 from ...access import audit
 from ...core import commands
-from ...core import decide as reports
-from ...core.decide import Report
+from ...core.commands import reports
+from ...core.commands.reports import Report
 from ...core.errors import Conflict, Invalid, NotFound
 from ...core.snapshot import NEVER
 from ...core.step_types.base import queue_name

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 
 from ...access.authentication import Target, task_target
 from ...access.secrets import load_secrets, redact_verbatim
-from ...core import decide as reports
+from ...core.commands import reports
+from ...core.commands.reports import Report
 from ...core.data_requests import SecretValues
-from ...core.decide import Report
 from ...core.decision_context import Command, DecisionContext
 from ...core.effects import Effect
 from ...core.errors import AlreadyResolved, NotFound

@@ -19,10 +19,9 @@ from conductor_app.events.commands import webhooks
 from conductor_app.failures import commands as failure_groups
 from conductor_app.failures.models import FailureGroup
 from conductor_app.human_tasks import commands as human_tasks
-from conductor_app.runs.commands import debugging
-from conductor_app.runs.commands import lifecycle as run_commands
-from conductor_app.runs.commands import removal as retention
+from conductor_app.runs.commands import debugging, retention
 from conductor_app.runs.commands.debugging import BreakpointRequest
+from conductor_app.runs.commands.start import StartRequest, start_run
 from conductor_app.runs.models import Attempt, Task
 from conductor_app.schedules import commands as schedules
 from conductor_app.taskcluster.auth import commands as scope_roles
@@ -114,7 +113,7 @@ def create_event_handlers(now: int) -> None:
         )
         definition_commands.save_workflow(TRACKING, "ann", overwrite=True)
         for number in range(3):
-            run_commands.start(run_commands.StartRequest("track_parcel", input={"parcel": f"DE-77{number}4190"}), "ann")
+            start_run(StartRequest("track_parcel", input={"parcel": f"DE-77{number}4190"}), "ann")
     for number, (total, country) in enumerate([(19, "DE"), (84, "FR"), (240, "AT"), (12, "DE")]):
         with freeze_time_at(now - (50 - 11 * number) * MINUTE):
             told = {"order": f"R-9{number}017", "total": total, "country": country}
@@ -206,7 +205,7 @@ def create_stopped_run() -> None:
     ]
     definition_commands.save_workflow({"name": "price_update", "version": 1, "tasks": tasks}, "ann", overwrite=True)
     stop = (BreakpointRequest("round_price"),)
-    run_commands.start(run_commands.StartRequest("price_update", input={"price": 129.9}, breakpoints=stop), "ann")
+    start_run(StartRequest("price_update", input={"price": 129.9}, breakpoints=stop), "ann")
     condition = BreakpointRequest("refund_customer", "failure", "${workflow.input.total} > 500")
     debugging.set_definition_breakpoint(RETURN, 2, condition, "ann")
 

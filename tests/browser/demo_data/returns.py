@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from conductor_app.core.decide import Report
+from conductor_app.core.commands.reports import Report
 from conductor_app.definitions import commands as definition_commands
-from conductor_app.runs.commands import lifecycle as run_commands
+from conductor_app.runs.commands.start import StartRequest, start_run
 from conductor_app.tasks.commands import reports as task_commands
 from conductor_app.tasks.commands.claims import claim_tasks
 from conductor_app.utils import clock
@@ -105,9 +105,7 @@ def start_return(moment: int, mixed: int, expensive: bool = False) -> str:
     order = f"R-{mixed % 100_000:05}"
     given = {"order": order, "total": 20 + mixed % 180 + 400 * expensive, "expensive": "yes" if expensive else "no"}
     with freeze_time_at(moment):
-        return run_commands.start(
-            run_commands.StartRequest(RETURN, input=given, correlation_id=order, labels=("shop",)), "till-2"
-        )
+        return start_run(StartRequest(RETURN, input=given, correlation_id=order, labels=("shop",)), "till-2")
 
 
 def work_on_task(begins: int, queue: str, lasts: int, reason: str = "", **output: Any) -> int:

@@ -1,7 +1,7 @@
-"""Due rows and the loop of a sweep over them, timers that are put off, outgoing messages, and the deletion of runs."""
+"""Due rows: what each sweep looks for, the loop of a sweep over them, and timers that are put off after a failure."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple, TypeVar
 
@@ -16,62 +16,8 @@ from ...db.transient_errors import is_transient
 from ...settings import conf
 from ...telemetry.log_context import log_context
 from ...utils import clock, fault_points, process_state
-from ...utils.process_state import Slot, Wiring
-from ..models import IS_OVERDUE, OVERDUE_RUN, OVERDUE_TASK, PUBLISH, Attempt, CachedResult, Message, Run, TaskLog
-from .writing import StatementBatch
-
-MESSAGES_SQL = load_statements("runs/store/messages", never=str(NEVER))
-
-
-def send(subject: str, now: int, *, to: str = "", facts: Mapping[str, Any] | None = None) -> Message:
-    """Write one message, to be delivered after the commit."""
-    return Message.objects.create(to=to, subject=subject, facts=dict(facts or {}), sent_at=now, due_at=now)
-
-
-def send_all(messages: Sequence[Message]) -> list[Message]:
-    """Write several messages."""
-    return Message.objects.bulk_create(messages, batch_size=500) if messages else []
-
-
-def consume(id: int) -> bool:
-    """Delete a handled message. Returns False if another process has handled it."""
-    return bool(execute(*MESSAGES_SQL["consume_message"].bind(id=id)))
-
-
-def consume_with(writes: StatementBatch, id: int) -> None:
-    """Delete a handled message together with other statements, which fail if another process has handled it."""
-    writes.run(*MESSAGES_SQL["consume_message"].bind(id=id), expected=1)
-
-
-def delete_messages_to(address: str) -> None:
-    """Delete the messages to a deleted run or task."""
-    Message.objects.filter(to=address).delete()
-
-
-def update_messages(ids: Iterable[int], **fields: Any) -> None:
-    """Change fields of messages, such as `due_at`, `tries` and `error`."""
-    Message.objects.filter(pk__in=list(ids)).update(**fields)
-
-
-def delay_sink(sink: str, now: int, due_at: int) -> None:
-    """Delay all due messages to the same sink."""
-    Message.objects.filter(subject=PUBLISH, to=sink, due_at__lte=now).update(due_at=due_at)
-
-
-def retry_undelivered(ids: Iterable[int], now: int) -> None:
-    """Make undelivered messages due, with all their tries. They retain the last error."""
-    Message.objects.undelivered().filter(pk__in=list(ids)).update(due_at=now, tries=0)
-
-
-def discard_undelivered(ids: Iterable[int]) -> None:
-    """Delete undelivered messages."""
-    Message.objects.undelivered().filter(pk__in=list(ids)).delete()
-
-
-def prune_undelivered(before: int) -> int:
-    """Delete undelivered messages that were sent before a time, and return how many. Open runs keep theirs."""
-    return execute(*MESSAGES_SQL["prune_undelivered"].bind(before=before))
-
+from ...utils.process_state import Slot
+from ..models import IS_OVERDUE, OVERDUE_RUN, OVERDUE_TASK, Message
 
 log = logging.getLogger(__name__)
 SWEEPS = (
@@ -103,8 +49,6 @@ PutOff = Callable[[Item, str], None]
 """Puts off an item in its rows, for longer after each failure, and stores the error for operators."""
 _failed: Slot[dict[tuple[str, str], tuple[int, int]]] = process_state.slot(dict)
 """Items without rows of their own to be put off: their failures, and the time of the next try in milliseconds."""
-DELETERS: Wiring[tuple[Callable[[str], None], ...]] = process_state.wiring(())
-"""What deletes the rows of other slices that belong to a deleted run."""
 
 
 class DueAttempts(NamedTuple):
@@ -132,11 +76,6 @@ def due_standalone_tasks(now: int, limit: int) -> list[str]:
 def due_runs(now: int, limit: int) -> list[str]:
     """Return open runs with a due timer, the longest overdue first."""
     return _due_ids("due_runs", now, limit)
-
-
-def due_messages(now: int, limit: int) -> list[int]:
-    """Return messages that were not delivered right after their commit."""
-    return _due_ids("due_messages", now, limit)
 
 
 def due_schedules(now: int, limit: int) -> list[int]:
@@ -183,13 +122,6 @@ def expired_slots(before: int, limit: int) -> list[str]:
 def postpone_attempts(attempt_ids: list[str], moment: int, now: int) -> None:
     """Set the timers of these attempts to `moment`, unless they are no longer due."""
     execute(*DUE_ROWS_SQL["postpone_attempts"].bind(moment=moment, ids=attempt_ids, now=now))
-
-
-def claim_to_publish(now: int, held_until: int, count: int) -> list[int]:
-    """Claim due messages to other systems until `held_until`, and return their ids. Locked rows are skipped."""
-    statement = DUE_ROWS_SQL["claim_to_publish"]
-    claimed = fetch(*statement.bind(now=now, held_until=held_until, count=count))
-    return sorted(id for (id,) in claimed)
 
 
 def handle_each(found: Iterable[Item], handle: Callable[[Item], Any], put_off: PutOff[Item] | None = None) -> int:
@@ -280,22 +212,3 @@ def bring_timers_forward(message: Message, now: int) -> None:
 def _set_timers(subject: str, to: str, moment: int, due_before: int) -> None:
     for statement in TIMERS[subject]:
         execute(*statement.bind(moment=moment, to=to, due_before=due_before))
-
-
-def on_delete_run(delete: Callable[[str], None]) -> None:
-    """Call a function with the id of each deleted run, in the transaction that deletes it."""
-    DELETERS.value += (delete,)
-
-
-def delete_run(run_id: str) -> None:
-    """Delete a run with its tasks, attempts, logs, calls of models and messages. The caller has locked it."""
-    TaskLog.objects.filter(attempt_id__in=Attempt.objects.filter(run_id=run_id).values("id")).delete()
-    for delete_more in DELETERS.value:
-        delete_more(run_id)
-    delete_messages_to(run_id)
-    Run.objects.filter(pk=run_id).delete()
-
-
-def delete_expired_results(now: int) -> None:
-    """Delete the cached results whose lifetime is over."""
-    CachedResult.objects.filter(expires_at__lte=now).delete()

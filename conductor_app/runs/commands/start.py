@@ -1,4 +1,4 @@
-"""Commands that start, pause, resume, terminate and remove runs. `repair` has those that reopen runs."""
+"""Start a run: check the request, resolve its definition, and take the first steps in the creating transaction."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -10,14 +10,13 @@ from ...access import audit
 from ...access import quotas as quota_checks
 from ...access.authentication import current_actor, current_user_id
 from ...access.grants import require_debug, require_inline_definition, require_starts
-from ...core import commands
 from ...core.breakpoints import live_breakpoints, require_valid, with_breakpoints
 from ...core.child_runs import set_first_timer
 from ...core.commands.debug import add_breakpoint
 from ...core.decide import Decision, RevisionInfo, no_command
 from ...core.definition import Definition
 from ...core.effects import Effect
-from ...core.errors import Busy, Conflict, InputInvalid, Invalid, NotFound, PayloadOverLimit, ValidationError
+from ...core.errors import Busy, Conflict, InputInvalid, Invalid, PayloadOverLimit, ValidationError
 from ...core.primitives import derived_id
 from ...core.schemas import schema_question
 from ...core.snapshot import Run
@@ -26,23 +25,17 @@ from ...db.fields import dumps
 from ...db.statements import is_in_transaction
 from ...definitions import resolved_definitions
 from ...definitions.schemas import check_against_schema
-from ...failures.models import Failure
 from ...payloads import commands as payload_storage
-from ...payloads import files
-from ...payloads.store import release_payloads
 from ...settings import conf
 from ...telemetry.log_context import log_context
 from ...utils import clock, fault_points, randomness
 from ..models import Run as RunRow
-from ..store import due, loading
+from ..store import loading
 from ..store.writing import RunOrigin, StaleRow, StatementBatch
 from . import labels_and_messages, rate_limits
 from .change import (
-    Audit,
     DecisionFailed,
-    RunCommand,
     TransactionLoop,
-    change_run,
     decide_from_rows,
     new_batch,
     save_decision,
@@ -83,7 +76,7 @@ class StartRequest:
     breakpoints: tuple[BreakpointRequest, ...] = ()
 
 
-def start(request: StartRequest, by: str, within_transaction: Callable[[str], None] | None = None) -> str:
+def start_run(request: StartRequest, by: str, within_transaction: Callable[[str], None] | None = None) -> str:
     """Start a run, take its first steps, and return its id.
 
     `within_transaction`: writes in the transaction that creates the run. Its exceptions roll the start back.
@@ -305,59 +298,6 @@ def _apply_rate_limit(run: Run) -> Run:
     return replace(run, limit_key=key, is_held=rate_limits.is_limit_reached(run.definition, key)) if key else run
 
 
-def pause_run(run_id: str, by: str, reason: str = "") -> None:
-    """Pause a run: it schedules nothing until it is resumed.
-
-    Raises:
-        NotFound: when there is no such run.
-        Conflict: when the run is not running.
-    """
-    change_run(RunCommand(run_id, commands.pause_run, by, reason, audit=Audit("pause")))
-
-
-def resume_run(run_id: str, by: str, reason: str = "") -> None:
-    """Resume a paused run.
-
-    Raises:
-        NotFound: when there is no such run.
-        Conflict: when the run is not paused.
-    """
-    change_run(RunCommand(run_id, commands.resume_run, by, reason, audit=Audit("resume")))
-
-
-def terminate_run(run_id: str, by: str, reason: str = "", with_failure: bool = False) -> None:
-    """Terminate a run: its open tasks are canceled and its child runs terminated.
-
-    Raises:
-        NotFound: when there is no such run.
-        Conflict: when the run is not open.
-    """
-    change_run(RunCommand(run_id, commands.terminate_run(reason, with_failure), by, reason, audit=Audit("terminate")))
-
-
-def remove_run(run_id: str, by: str, reason: str = "", archive: bool = True) -> None:
-    """Delete a run with everything that belongs to it.
-
-    Raises:
-        NotFound: when there is no such run.
-        Invalid: when `archive` is set and the run is open.
-    """
-    if not archive and RunRow.objects.open().filter(pk=run_id).exists():
-        # Its parent, its children and runs that wait for its rate limit are notified as for any other end.
-        terminate_run(run_id, by, reason or "The workflow was removed.")
-    with transaction.atomic():
-        row = RunRow.objects.select_for_update().filter(pk=run_id).values("status", "name").first()
-        if row is None:
-            raise NotFound(f"No such workflow found by id: {run_id}")
-        if archive and row["status"] in RUN.open:
-            raise Invalid(f"Cannot archive workflow: {run_id} with status: {row['status']}: terminate it first.")
-        Failure.objects.filter(run_id=run_id).delete()
-        files.delete_files_of_run(run_id)
-        release_payloads(run_id, clock.now())
-        due.delete_run(run_id)
-        audit.record("run", run_id, "remove", by, reason=reason)
-
-
 def start_by_hand(request: StartRequest, by: str, reason: str = "") -> tuple[str, bool]:
     """Start a run. Returns its id, and False if its idempotency key belongs to an existing run."""
     created: list[str] = []
@@ -366,5 +306,5 @@ def start_by_hand(request: StartRequest, by: str, reason: str = "") -> tuple[str
         audit.record("run", run_id, "start", by, reason=reason)
         created.append(run_id)
 
-    run_id = start(request, by, within_transaction=note)
+    run_id = start_run(request, by, within_transaction=note)
     return run_id, run_id in created

@@ -1,32 +1,30 @@
-"""Pause, resume, terminate and release runs, change their variables, and requeue attempts."""
+"""Commands on a whole run: pause, resume, terminate, fail, start a held run, and change variables."""
 
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..decide import Report, apply_report, require_open_task, return_to_queue
 from ..decision_context import Command, DecisionContext, WithoutRules
 from ..effects import (
     Effect,
-    RequeueAttempt,
     ResolveTask,
     SetVariables,
-    TransitionAttempt,
     TransitionRun,
     UpdateRun,
     UpdateTask,
     apply_effects,
 )
-from ..errors import Conflict, Invalid, NotAllowedInState, shorten_reason
+from ..errors import Invalid, NotAllowedInState, shorten_reason
 from ..masking import masked_names, restore_named
 from ..primitives import fast_replace
 from ..rules.failures import give_up
 from ..rules.finish import end_run
 from ..snapshot import Run
-from ..states import COMPLETED, LEASED, PAUSED, PENDING, RUN, TERMINATED
+from ..states import COMPLETED, PAUSED, RUN, TERMINATED
 from ..step_types.decisions import MAX_BYTES
 from ..timers import next_timer
 from .reopen import require_whole_run
+from .reports import Report, apply_report
 
 
 def pause_run(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
@@ -131,62 +129,6 @@ def release_held_run(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effec
         facts: dict[str, Any] = {"visible_at": now + task.attempt.delay_ms, "pending_since": now}
         due_at = next_timer(task.step.policy, fast_replace(task.attempt, **facts), now)
         yield UpdateTask(task.key, attempt_facts={**facts, "due_at": due_at})
-
-
-def reset_callbacks(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-    """Yield the effects that end callback delays and retry delays of pending tasks (execution §7.2).
-
-    Raises:
-        NotAllowedInState: when the run has ended.
-    """
-    if not run.is_open:
-        raise NotAllowedInState(
-            f"Workflow {run.id} is {run.status}. Callbacks can only be reset while it is running or paused."
-        )
-    for task in run.open_tasks:
-        attempt = task.attempt
-        if attempt.status == PENDING and attempt.queue and attempt.callback_ms and attempt.visible_at > now:
-            facts: dict[str, Any] = {"visible_at": now, "pending_since": now, "callback_ms": 0}
-            due_at = next_timer(task.step.policy, fast_replace(attempt, **facts), now)
-            yield UpdateTask(task.key, attempt_facts={**facts, "due_at": due_at})
-
-
-def requeue_attempt(attempt_id: str, facts: Mapping[str, Any]) -> Command:
-    """Return the command that changes these fields of a pending attempt.
-
-    If it ends a delay, the poll timeout starts again.
-
-    Raises:
-        Conflict: when the command is applied and the attempt is not in a queue.
-    """
-
-    def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        task = require_open_task(run, attempt_id)
-        if task.attempt.status != PENDING or not task.attempt.queue:
-            raise Conflict(f"Task {attempt_id} is {task.attempt.status}. It is not waiting in a queue.")
-        fresh = dict(facts)
-        if task.attempt.visible_at > now and fresh.get("visible_at", task.attempt.visible_at) <= now:
-            fresh |= {"pending_since": now, "callback_ms": 0}
-        fresh["due_at"] = next_timer(task.step.policy, fast_replace(task.attempt, **fresh), now)
-        yield RequeueAttempt(task.key, fresh)
-
-    return command
-
-
-def release_lease(attempt_id: str) -> Command:
-    """Return the command that releases a leased attempt to its queue, as if its worker had done so; its number stays.
-
-    Raises:
-        Conflict: when the command is applied and no worker holds the attempt.
-    """
-
-    def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[TransitionAttempt]:
-        task = require_open_task(run, attempt_id)
-        if task.attempt.status != LEASED or not task.attempt.queue:
-            raise Conflict(f"Task {attempt_id} is {task.attempt.status}. No worker holds it.")
-        yield return_to_queue(task, 0, {}, now)
-
-    return command
 
 
 def set_variables(given: Mapping[str, Any], appends: bool = False) -> Command:
