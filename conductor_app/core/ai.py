@@ -22,22 +22,21 @@ FREQUENCIES = ("daily", "weekly", "monthly")
 MAX_NAME_LENGTH = 255
 MAX_SETTINGS_BYTES = 65_536
 BASE_URL_NAMES = ("base_url", "baseUrl", "baseURL", "base-url", "endpoint", "api_base", "url")
+OTHER_ADDRESS_NAMES = ("host", "port", "datasourceURL", "schemaRegistryUrl", "proxy", "urls")
 API_KEY_NAMES = ("api_key", "apiKey", "apikey", "api-key")
-SECRET_WORDS = (
-    "apikey",
-    "accesskey",
-    "authorization",
-    "authheader",
-    "connectionstring",
-    "cookie",
-    "credential",
-    "passphrase",
-    "password",
-    "passwd",
-    "privatekey",
-    "secret",
+PUBLIC_SETTINGS = frozenset(
+    {re.sub(r"[^a-z]", "", name.lower()) for name in BASE_URL_NAMES}
+    | {"apiversion", "authenticationtype", "authheadername", "batchsize", "batchwaittime", "channel", "cluster"}
+    | {"connectionpoolsize", "connectiontype", "consumer", "consumertype", "database", "datasourceurl", "deployment"}
+    | {"deploymentname", "description", "dimensions", "distancemetric", "embeddingmodel", "environment", "frequency"}
+    | {"groupid", "host", "index", "indexingmethod", "indexname", "invertedlistcount", "jdbcdriver", "location"}
+    | {"maxretries", "maxtokens", "mechanism", "model", "namespace", "organization", "organizationid", "port"}
+    | {"project", "projectid", "projectname", "protocol", "provider", "proxy", "publisher", "pubsubmethod"}
+    | {"queuemanager", "region", "schemaregistryurl", "secretkeyname", "stream", "subscription", "temperature"}
+    | {"timeout", "timeoutseconds", "tls", "tokenlimit", "topic", "topp", "transport", "type", "urls", "user"}
+    | {"username", "version", "visibilitytimeout"}
 )
-NOT_SECRET_NAMES = re.compile(r"authheadername|secretkeyname")
+"""The settings that are not secret, as lower-case letters. All others are stored encrypted."""
 URL_WITH_PASSWORD = re.compile(
     r"^[\w+.:-]+://[^/@\s]*:[^/@\s]*@|[?&;](?:password|pwd|token|sig|api_?key)=", re.IGNORECASE
 )
@@ -121,16 +120,21 @@ INTEGRATION_KINDS: dict[str, IntegrationKind] = {
 
 
 def is_secret_setting(name: str, value: Any = None) -> bool:
-    """Return True if a setting is stored encrypted: by its name, its value, or the settings inside it."""
-    plain = re.sub(r"[^a-z]", "", name.lower())
-    is_secret_name = plain.endswith("token") or any(word in plain for word in SECRET_WORDS)
-    if is_secret_name and not NOT_SECRET_NAMES.fullmatch(plain):
-        return True
+    """Return True if a setting is stored encrypted: all are but switches and those that are listed as public.
+
+    A public setting is secret if an address in it has a password, or a setting inside it is secret.
+    """
+    if value is None or isinstance(value, bool):
+        return False
+    return re.sub(r"[^a-z]", "", name.lower()) not in PUBLIC_SETTINGS or _has_secret_value(value)
+
+
+def _has_secret_value(value: Any) -> bool:
     if isinstance(value, str):
         return bool(URL_WITH_PASSWORD.search(value))
     if isinstance(value, Mapping):
         return any(is_secret_setting(str(inner), each) for inner, each in value.items())
-    return isinstance(value, list) and any(is_secret_setting("", each) for each in value)
+    return isinstance(value, list) and any(map(_has_secret_value, value))
 
 
 def split_settings(
@@ -156,14 +160,26 @@ def split_settings(
     return shown, secrets, errors
 
 
+def displayed_configuration(configuration: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a stored configuration for readers.
+
+    Earlier versions stored settings in clear text that are secret now. They are `***` until they are encrypted.
+    """
+    return {
+        name: REDACTED if value != "" and is_secret_setting(name, value) else value
+        for name, value in configuration.items()
+    }
+
+
 def without_secrets(configuration: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a stored configuration that are not secret."""
-    return {name: value for name, value in configuration.items() if value != REDACTED}
+    return {name: value for name, value in displayed_configuration(configuration).items() if value != REDACTED}
 
 
 def provider_address(kind: str, configuration: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the kind of an integration and its address, which determine where its secrets are sent."""
-    return kind, first_setting(configuration, BASE_URL_NAMES).rstrip("/")
+    """Return the kind of an integration and its addresses, which determine where its secrets are sent."""
+    others = [str(configuration.get(name) or "") for name in OTHER_ADDRESS_NAMES]
+    return kind, " ".join([first_setting(configuration, BASE_URL_NAMES).rstrip("/"), *others]).strip()
 
 
 def first_setting(settings: Mapping[str, Any], names: tuple[str, ...]) -> str:

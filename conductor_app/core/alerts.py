@@ -184,10 +184,10 @@ ALERT_TARGET_FIELDS: dict[str, tuple[TargetField, ...]] = {
 
 
 def clean_target_settings(kind: str, given: Mapping[str, str], stored: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of a target. An empty secret keeps its stored value.
+    """Return the settings of a target. An empty secret keeps its stored value, unless an address changes.
 
     Raises:
-        Invalid: when the kind is unknown, or a setting is missing or invalid.
+        Invalid: when the kind is unknown, a setting is missing or invalid, or a stored key would get another address.
     """
     if kind not in ALERT_TARGET_FIELDS:
         raise Invalid(f"Unknown kind of alert target {kind[:40]!r}. Use one of: {', '.join(ALERT_TARGET_KINDS)}.")
@@ -197,7 +197,21 @@ def clean_target_settings(kind: str, given: Mapping[str, str], stored: Mapping[s
         _check_setting(field, value)
         if value:
             cleaned[field.name] = value
+    _refuse_moved_keys(kind, given, stored, cleaned)
     return cleaned
+
+
+def _refuse_moved_keys(
+    kind: str, given: Mapping[str, str], stored: Mapping[str, str], cleaned: Mapping[str, str]
+) -> None:
+    """Refuse to keep a stored key if an address changes. Otherwise an editor could send the key to itself."""
+    fields = ALERT_TARGET_FIELDS[kind]
+    addresses = [field.name for field in fields if field.is_url]
+    if all(stored.get(name, "") == cleaned.get(name, "") for name in addresses):
+        return
+    for field in fields:
+        if field.is_secret and field.name in stored and not given.get(field.name, "").strip():
+            raise Invalid(f"Enter `{field.name}` again: the address changed, and a stored key stays with its address.")
 
 
 def _check_setting(field: TargetField, value: str) -> None:

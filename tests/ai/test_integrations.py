@@ -115,22 +115,40 @@ SECRET_SETTINGS = {
     "headers": {"Authorization": f"Bearer {KEY}"},
     "proxy": f"http://user:{KEY}@proxy",
     "urls": [f"http://user:{KEY}@proxy"],
+    **dict.fromkeys(("subscription_key", "key", "accountKey", "bearer", "pat", "signingKey", "anything"), KEY),
+    "pin": 4711,
 }
 
 
 @pytest.mark.parametrize("name", SECRET_SETTINGS)
-def test_settings_that_look_secret_are_encrypted(api, name):
+def test_settings_that_are_not_known_to_be_public_are_encrypted(api, name):
     api.post("/integrations/provider/main", {"type": "openai", "configuration": {name: SECRET_SETTINGS[name]}})
 
     assert api.get("/integrations/provider/main").json()["configuration"] == {name: "***"}
     assert integrations.read_secrets(Integration.objects.get()) == {name: SECRET_SETTINGS[name]}
 
 
-def test_settings_that_only_mention_tokens_are_not(api):
-    plain = {"max_tokens": 100, "tokenLimit": 5, "auth-header-name": "X-Key"}
+def test_public_settings_and_switches_are_not(api):
+    plain = {"max_tokens": 100, "tokenLimit": 5, "auth-header-name": "X-Key", "region": "eu", "verified": True}
     api.post("/integrations/provider/main", {"type": "openai", "configuration": plain})
 
     assert api.get("/integrations/provider/main").json()["configuration"] == plain
+
+
+def test_a_setting_that_an_earlier_version_stored_in_clear_text_is_hidden_used_and_encrypted_on_request(saved):
+    Integration.objects.update(configuration={"base_url": "https://llm.example.org/v1", "signingKey": KEY}, sealed="")
+
+    assert saved.get("/integrations/provider/main").json()["configuration"]["signingKey"] == "***"
+    assert model_settings("main", "gpt-4o").secrets == {"signingKey": KEY}
+    assert KEY not in repr(model_settings("main", "gpt-4o"))
+    moved = {"type": "openai", "configuration": {"base_url": "https://evil.example.org", "signingKey": "***"}}
+    assert saved.post("/integrations/provider/main", moved).status_code == 400
+
+    assert integrations.reencrypt_integrations() == 1
+    row = Integration.objects.get()
+    assert row.configuration == {"base_url": "https://llm.example.org/v1", "signingKey": "***"}
+    assert integrations.read_secrets(row) == {"signingKey": KEY}
+    assert integrations.reencrypt_integrations() == 0
 
 
 REFUSED = {

@@ -105,6 +105,21 @@ def test_an_empty_secret_is_kept_and_a_new_one_replaces_it(operator):
     assert alert_targets.target_settings(AlertTarget.objects.get())["url"].endswith("/new")
 
 
+@pytest.mark.parametrize("kind", ["pagerduty", "webhook"])
+def test_a_stored_key_stays_with_its_address(operator, kind):
+    row = target_of(kind, **FORMS[kind])
+    page = f"{TARGETS}{row.pk}/"
+    key, address = ("routing_key", "api_url") if kind == "pagerduty" else ("signing_key", "url")
+    moved = {"do": "save", "name": "Mine", **FORMS[kind], key: "", address: "https://evil.example.org"}
+
+    assert f"Enter `{key}` again" in page_text(operator.post(page, moved))
+    assert alert_targets.target_settings(AlertTarget.objects.get())[address] == FORMS[kind][address]
+
+    operator.post(page, {**moved, key: "another-key"})
+    settings = alert_targets.target_settings(AlertTarget.objects.get())
+    assert (settings[address], settings[key]) == ("https://evil.example.org", "another-key")
+
+
 def test_an_invalid_form_is_shown_again_with_the_reason(operator):
     answer = operator.post(f"{TARGETS}new/email/", {"name": "Ops", "addresses": "ann@example.com, no address"})
 

@@ -6,7 +6,15 @@ from typing import Any
 from ...access.authentication import Actor
 from ...access.permissions import PROMPT as PROMPT_TARGET
 from ...access.permissions import READ
-from ...core.ai import AI_MODEL, CATEGORY_LABELS, PERIODS, SCOPES, IntegrationField, IntegrationKind
+from ...core.ai import (
+    AI_MODEL,
+    CATEGORY_LABELS,
+    PERIODS,
+    SCOPES,
+    IntegrationField,
+    IntegrationKind,
+    displayed_configuration,
+)
 from ...core.document.fields import (
     ChoiceOf,
     FieldSpec,
@@ -148,7 +156,7 @@ def integration_document(row: Integration, models: int | list[IntegrationModel])
         "category": row.category,
         "description": row.description,
         "enabled": row.is_enabled,
-        "configuration": row.configuration,
+        "configuration": displayed_configuration(row.configuration),
         "modelsCount": len(models) if isinstance(models, list) else models,
         "tags": row.tags,
         **({"apis": [model_document(model) for model in models]} if isinstance(models, list) else {}),
@@ -169,7 +177,7 @@ def model_document(row: IntegrationModel) -> dict[str, Any]:
         "integrationName": row.integration,
         "description": row.description,
         "enabled": row.is_enabled,
-        "configuration": row.configuration,
+        "configuration": displayed_configuration(row.configuration),
         "tags": row.tags,
         **{name: value for name, value in optional.items() if value is not None},
         **audit_fields(row),

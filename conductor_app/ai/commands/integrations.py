@@ -24,6 +24,7 @@ from ...core.ai import (
     FREQUENCIES,
     INTEGRATION_KINDS,
     MAX_SETTINGS_BYTES,
+    displayed_configuration,
     first_setting,
     is_secret_setting,
     name_error,
@@ -99,7 +100,7 @@ def _fill_integration(row: Integration, given: Mapping[str, Any]) -> None:
             # Otherwise an editor could send a key that it cannot read to a server of its own.
             errors.append(ValidationError(f"configuration.{kept[0]}", "must be sent again: kind or address changed."))
         row.configuration, row.sealed = shown, _encrypt(row.name, secrets)
-    elif row.sealed and kind != row.kind:
+    elif kind != row.kind and stored_secrets(row):
         errors.append(ValidationError("configuration", "must be sent again: the type changed."))
     if errors:
         raise ValidationFailed(errors)
@@ -156,10 +157,17 @@ def find_integration(name: str, for_update: bool = False) -> Integration:
 
 def stored_secrets(row: Integration) -> dict[str, Any]:
     """Return the secret settings of an integration, decrypted. Those that no key decrypts have to be entered again."""
+    plain = _unencrypted_secrets(row)
     try:
-        return read_secrets(row)
+        return plain | read_secrets(row)
     except DecryptionFailed:
-        return {}
+        return plain
+
+
+def _unencrypted_secrets(row: Integration) -> dict[str, Any]:
+    """Return the secret settings that an earlier version, for which they were public, stored in clear text."""
+    shown = displayed_configuration(row.configuration)
+    return {name: value for name, value in row.configuration.items() if value != shown[name]}
 
 
 def read_secrets(row: Integration) -> dict[str, Any]:
@@ -180,16 +188,19 @@ def _seal_name(name: str) -> str:
 
 
 def reencrypt_integrations() -> int:
-    """Encrypt the secrets of every integration with the newest key. Returns how many had another one.
+    """Encrypt the secrets of every integration with the newest key. Returns how many had another one, or none.
 
     Raises:
         DecryptionFailed: when the secrets of an integration cannot be decrypted.
     """
     count = 0
-    for row in Integration.objects.exclude(sealed="").order_by("name"):
-        if not is_current(row.sealed):
-            again = encrypt(_seal_name(row.name), decrypt(_seal_name(row.name), row.sealed))
-            count += Integration.objects.filter(pk=row.pk, sealed=row.sealed).update(sealed=again)
+    for row in Integration.objects.order_by("name"):
+        plain = _unencrypted_secrets(row)
+        if plain or (row.sealed and not is_current(row.sealed)):
+            again = _encrypt(row.name, plain | read_secrets(row))
+            shown = displayed_configuration(row.configuration)
+            unchanged = Integration.objects.filter(pk=row.pk, sealed=row.sealed, updated_at=row.updated_at)
+            count += unchanged.update(sealed=again, configuration=shown)
     return count
 
 
@@ -458,7 +469,7 @@ def _enabled_model(integration: str, model: str) -> IntegrationModel | None:
 
 def _decrypt_secrets(row: Integration) -> dict[str, str]:
     try:
-        secrets = read_secrets(row)
+        secrets = _unencrypted_secrets(row) | read_secrets(row)
     except DecryptionFailed:
         raise UnknownIntegration(
             f"No key of this server decrypts the secrets of the integration {row.name}. Enter them again on its page."

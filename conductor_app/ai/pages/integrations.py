@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.debug import sensitive_post_parameters
 
-from ...core.ai import AI_MODEL, INTEGRATION_KINDS, MCP, VECTOR_DB, IntegrationField
+from ...core.ai import AI_MODEL, INTEGRATION_KINDS, MCP, VECTOR_DB, IntegrationField, displayed_configuration
 from ...core.errors import NotFound, RequestRefused, ValidationFailed
 from ...core.masking import REDACTED
 from ...settings import conf
@@ -113,7 +113,7 @@ class IntegrationForm(forms.Form):
         self.fields["others"] = JsonDocumentField(
             required=False,
             label=_("Further settings"),
-            help_text=_("As JSON. Settings that look secret, such as api_key, are stored encrypted and shown as ***."),
+            help_text=_("As JSON. Settings that are not known to be public are stored encrypted and shown as ***."),
         )
         self.fields["others"].widget.attrs["rows"] = 5
         self.fields["reason"] = _reason_field()
@@ -121,7 +121,7 @@ class IntegrationForm(forms.Form):
     def _initial_values(self) -> dict[str, Any]:
         if self.row is None:
             return {field.name: field.default for field in self.setting_fields if field.default}
-        stored = self.row.configuration
+        stored = displayed_configuration(self.row.configuration)
         names = {field.name for field in self.setting_fields}
         others = {name: value for name, value in stored.items() if name not in names}
         shown = {name: value for name, value in stored.items() if name in names and value != REDACTED}
@@ -129,7 +129,7 @@ class IntegrationForm(forms.Form):
         return {"description": self.row.description, "is_enabled": self.row.is_enabled, **shown, "others": text}
 
     def _is_kept(self, field: IntegrationField) -> bool:
-        return self.row is not None and self.row.configuration.get(field.name) == REDACTED
+        return self.row is not None and displayed_configuration(self.row.configuration).get(field.name) == REDACTED
 
     def _setting_field(self, field: IntegrationField) -> forms.CharField:
         known = INTEGRATION_KINDS[self.kind]
