@@ -242,7 +242,13 @@ def require_permission(actor: Actor, rights: Iterable[Right], targets: Iterable[
 
 
 def missing_permission_error(actor: Actor, rights: Iterable[Right], target: Target) -> Forbidden:
-    """Return the error that names the missing permission and its target."""
+    """Return the error that names the missing permission and its target.
+
+    A caller that may not read a run does not learn more about it than the id of the request.
+    """
+    if WORKFLOW in target and not is_allowed(actor, ((READ, WORKFLOW_DEF), (READ, WORKFLOW)), target):
+        missing = " or ".join(f"{access} on its {target_type}" for access, target_type in rights)
+        return Forbidden(f"{actor.name} lacks the permission on this run: {missing}.", code="FORBIDDEN")
     missing = " or ".join(
         f"{access} on {target_type} {_quote_name(target.get(target_type))}" for access, target_type in rights
     )

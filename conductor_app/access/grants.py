@@ -355,12 +355,6 @@ def tags_by_name(target: str, names: Iterable[str]) -> dict[str, list[Document]]
     return found
 
 
-def all_tags() -> list[Document]:
-    """Return all distinct tags."""
-    rows = Tag.objects.order_by("key", "value").values_list("key", "value").distinct()
-    return [{"key": key, "value": value, "type": METADATA} for key, value in rows]
-
-
 def require_valid_tag(tag: Document) -> None:
     """Check the length of a tag.
 

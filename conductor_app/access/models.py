@@ -75,10 +75,14 @@ class Client(Authored):
 
 
 class UserProfile(models.Model):
-    """Additional columns of a Django user."""
+    """Additional columns of a Django user.
+
+    `link_until`: until then, in epoch milliseconds, the first single sign-on with its name gets the account.
+    """
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="profile")
     contact = DocumentField(default=dict)
+    link_until = MomentField(null=True)
 
     def __str__(self) -> str:
         return str(self.user)

@@ -23,6 +23,7 @@ from django.utils.crypto import constant_time_compare, salted_hmac
 from ..core.errors import Forbidden, Invalid, Unauthenticated
 from ..settings import conf
 from ..utils import clock, process_state
+from .actor_names import require_free_application_name
 from .models import AccessKey, Application
 from .permissions import ADMIN, role_group
 
@@ -122,7 +123,12 @@ def create_key(application: str) -> tuple[str, str]:
 
 
 def new_application(name: str, by: str = "") -> Application:
-    """Create an application without roles and keys, and its own user, which cannot sign in."""
+    """Create an application without roles and keys, and its own user, which cannot sign in.
+
+    Raises:
+        Conflict: when a user has this name.
+    """
+    require_free_application_name(name)
     id = str(uuid.uuid4())
     user = get_user_model()(username=f"{APPLICATION_USER_PREFIX}{id}", first_name=name[:150])
     user.set_unusable_password()

@@ -8,9 +8,19 @@ from django.apps import apps
 from django.db import transaction
 
 from ..access.audit import record_access_change
-from ..access.grants import RATE_LIMIT, metadata_tags, require_tag, require_valid_tag
+from ..access.authentication import Actor
+from ..access.grants import METADATA, RATE_LIMIT, metadata_tags, require_tag, require_valid_tag
 from ..access.models import Tag
-from ..access.permissions import APPLICATION, EVENT_HANDLER, TASK_DEF, WEBHOOK, WORKFLOW_DEF
+from ..access.permissions import (
+    APPLICATION,
+    EVENT_HANDLER,
+    INTEGRATION,
+    INTEGRATION_PROVIDER,
+    READ,
+    TASK_DEF,
+    WEBHOOK,
+    WORKFLOW_DEF,
+)
 from ..core.errors import Invalid, NotFound
 from .commands import save_workflow
 from .models import WorkflowDefinition
@@ -38,6 +48,24 @@ def list_tags(target: str, name: str) -> list[Document]:
     if config:
         found.append({"key": config["rateLimitKey"], "value": config["concurrentExecLimit"], "type": RATE_LIMIT})
     return found
+
+
+def readable_tags(actor: Actor) -> list[Document]:
+    """Return the distinct tags of the objects that the actor may read."""
+    rows = list(Tag.objects.order_by("key", "value").values_list("key", "value", "object_type", "object_name"))
+    if not actor.permissions.is_admin:
+        webhooks = apps.get_model("conductor", "Webhook").objects
+        # Tags name a webhook by its id, and grants by its name.
+        names = {str(pk): name for pk, name in webhooks.values_list("pk", "name")}
+        rows = [row for row in rows if _may_read(actor, row[2], names.get(row[3], "") if row[2] == WEBHOOK else row[3])]
+    return [{"key": key, "value": value, "type": METADATA} for key, value in dict.fromkeys(row[:2] for row in rows)]
+
+
+def _may_read(actor: Actor, target: str, name: str) -> bool:
+    """Return True if the actor may read the object. Models belong to their integration, `integration:model`."""
+    if target == INTEGRATION:
+        target, name = INTEGRATION_PROVIDER, name.partition(":")[0]
+    return actor.permissions.allows(READ, target, name)
 
 
 def add_tags(target: str, name: str, tags: Iterable[Document], by: str) -> None:

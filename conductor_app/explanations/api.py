@@ -4,18 +4,18 @@ from dataclasses import asdict, replace
 
 from django.http import HttpResponse
 
-from ..access.authentication import require_permission
+from ..access.authentication import filter_readable_runs
 from ..access.tokens import open_plan, sign_plan
 from ..core.errors import Invalid
 from ..runs.commands.plans import Operation, apply_operation, plan_operation
-from ..runs.documents.workflows import find_run
-from ..runs.models import Attempt
+from ..runs.documents.workflows import find_run, raise_run_not_found
+from ..runs.models import Attempt, Run
 from ..runs.queries.comparison import DOCUMENTS, compare_runs, comparison_candidates, find_run_id
 from ..tasks.queries.queues import queue_position
 from ..utils import clock
 from ..web.api import requests as request_body
 from ..web.api.operations import NO_CONTENT, ApiOperation, Json, NoContent
-from ..web.api.permissions import RUN_VIEW_RIGHTS, can_control_run, can_view_run, may_debug, run_in_address
+from ..web.api.permissions import can_control_run, can_view_run, may_debug
 from ..web.api.view import ConductorRequest, ConductorView
 from . import serializers
 from .cause import run_cause
@@ -116,9 +116,12 @@ class RunComparisonView(ConductorView):
     def get(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         run = find_run(workflow, DOCUMENTS)
         text = request.query.text("with")
-        other_id = find_run_id(text, run) if text else next(iter(comparison_candidates(run).values()), "")
+        # A run that the caller may not read is like one that does not exist.
+        readable = filter_readable_runs(request.actor, Run.objects.all())
+        other_id = find_run_id(text, run, readable) if text else next(iter(comparison_candidates(run).values()), "")
         if not other_id:
             raise Invalid(f"There is no other run of {run.name} to compare with. Name one with the parameter 'with'.")
+        if not readable.filter(pk=other_id).exists():
+            raise_run_not_found(other_id)
         other = find_run(other_id, DOCUMENTS)
-        require_permission(request.actor, RUN_VIEW_RIGHTS, run_in_address("run")(request, {"run": other.pk}))
         return Json(comparison_document(compare_runs(run, other)))

@@ -12,7 +12,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from ..access import audit
-from ..access.authentication import Actor, Target, filter_allowed, is_allowed, missing_permission_error
+from ..access.authentication import Actor, Target, current_user_id, filter_allowed, is_allowed, missing_permission_error
 from ..access.permissions import EXECUTE, READ, TASK_DEF, UPDATE, WORKFLOW, WORKFLOW_DEF, Right
 from ..core import human_tasks as human_task
 from ..core.commands import reports
@@ -160,8 +160,14 @@ def _require_own_task(attempt_id: str, by: str, for_external: bool) -> None:
     taken = HumanTask.objects.filter(task__attempt_id=attempt_id).exclude(claimed_by="").first()
     if taken is None or (taken.is_claimer_external and for_external):
         return
-    if taken.is_claimer_external or taken.claimed_by != by:
+    if taken.is_claimer_external or not _is_claimed_by(taken, by):
         raise Conflict(f"The task is claimed by {taken.claimed_by}. Claim it first.")
+
+
+def _is_claimed_by(held: HumanTask, who: str) -> bool:
+    """Return True if this user has claimed the task. Several applications may share a name, but no id."""
+    user_id = current_user_id()
+    return held.claimed_by == who and held.claimer_id in (None, user_id or held.claimer_id)
 
 
 def load_output(attempt: Attempt | None) -> Mapping[str, Any]:
@@ -253,17 +259,20 @@ def claim_task(
     with transaction.atomic():
         task, held = _lock_human_task(task_id)
         if attempt:
-            _require_claimable(human_task_view(attempt, input, held, clock.now()), who, is_external, groups)
+            view = human_task_view(attempt, input, held, clock.now())
+            _require_claimable(view, who, is_external, groups, is_own=_is_claimed_by(held, who))
         before, held.claimed_by, held.claimed_at = held.claimed_by, who, clock.now()
-        held.is_claimer_external = is_external
+        held.is_claimer_external, held.claimer_id = is_external, current_user_id() or None
         _save_claim(held, by)
         facts = {"before": before} if before else {}
         _record_change(task, by, "claim_task", reason, facts | ({"external_user": who} if is_external else {}))
 
 
-def _require_claimable(ask: HumanTaskView, who: str, is_external: bool, groups: Collection[str]) -> None:
+def _require_claimable(
+    ask: HumanTaskView, who: str, is_external: bool, groups: Collection[str], *, is_own: bool
+) -> None:
     if ask.claimed_by:
-        if (ask.claimed_by, ask.is_claimer_external) == (who, is_external):
+        if is_own and ask.is_claimer_external == is_external:
             return
         raise Conflict(f"The task is already claimed by {ask.claimed_by}.")
     to = ask.assignment.assignee
@@ -301,7 +310,7 @@ def release_task(task_id: str, by: str, reason: str = "") -> None:
         if not held.claimed_by:
             raise Conflict("The task is not claimed.")
         before, held.claimed_by, held.claimed_at = held.claimed_by, "", None
-        held.is_claimer_external = False
+        held.is_claimer_external, held.claimer_id = False, None
         _save_claim(held, by)
         _record_change(task, by, "release_task", reason, {"before": before})
 
@@ -387,7 +396,7 @@ def _write_assignment(
         held.assignee, held.is_group, held.is_external = first.who, first.is_group, first.is_external
         held.is_reassigned, held.followers = True, format_assignees(rest) or None
         held.due_at = now + first.minutes * MINUTE_MS if due_at is None and first.minutes else due_at
-        held.claimed_by, held.claimed_at, held.is_claimer_external = "", None, False
+        held.claimed_by, held.claimed_at, held.is_claimer_external, held.claimer_id = "", None, False, None
         _save_claim(held, by)
         _record_change(task, by, action, reason, facts)
 

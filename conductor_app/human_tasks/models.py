@@ -11,13 +11,15 @@ class HumanTask(models.Model):
     """The current assignment of a task. A task that was neither claimed nor reassigned has no row.
 
     `is_claimer_external` and `is_external`: True if the claimer or the assignee is a user of the calling application,
-    not of this server. `followers`: the assignments that apply after `due_at`, in the format of clients.
+    not of this server. `claimer_id`: the user of this server that made the claim. `followers`: the assignments that
+    apply after `due_at`, in the format of clients.
     """
 
     task = models.OneToOneField(
         Task, on_delete=models.CASCADE, primary_key=True, db_constraint=False, related_name="persons"
     )
     claimed_by = models.CharField(max_length=255, default="", blank=True)
+    claimer_id = models.BigIntegerField(null=True)
     claimed_at = MomentField(null=True)
     assignee = models.CharField(max_length=255, default="", blank=True)
     is_group = models.BooleanField(default=False)

@@ -14,6 +14,7 @@ import requests
 from django.contrib.auth.models import Group, User
 from django.test import Client
 
+from conductor_app.access.commands.applications import create_application
 from conductor_app.access.models import AuditEntry, ExternalIdentity
 from conductor_app.access.permissions import permission_set_of, role_group
 from conductor_app.access.sign_in import openid_provider
@@ -163,12 +164,73 @@ def test_a_local_account_with_a_password_is_not_taken_over(provider):
     assert not ExternalIdentity.objects.exists()
 
 
-def test_a_user_without_a_password_such_as_one_created_by_the_api_is_linked(provider):
-    user = User.objects.create_user("olga", password=None)
+@pytest.fixture
+def prepared() -> User:
+    """A user that an administrator has created, with the API or on the page, and that cannot sign in yet."""
+    return User.objects.create_user("olga", password=None)
 
-    provider.sign_in(Client(), "olga")
 
-    assert ExternalIdentity.objects.get().user == user
+@pytest.fixture
+def administrator(client) -> Client:
+    client.force_login(User.objects.create_superuser("root", password="x"))
+    return client
+
+
+def permit(administrator: Client, user: User) -> Any:
+    page = f"/admin/auth/user/{user.pk}/change/"
+    form = administrator.get(page).context["adminform"].form.initial
+    sent = {"username": form["username"], "date_joined_0": "2026-01-01", "date_joined_1": "00:00:00", "is_active": "on"}
+    return administrator.post(page, sent | {"_permit_link": "1"}, follow=True)
+
+
+def test_a_user_without_a_password_is_not_taken_over_by_its_name(provider, prepared):
+    response = provider.sign_in(Client(), "olga")
+
+    assert response.status_code == 403
+    assert "Another account of this server has the name olga." in response.content.decode()
+    assert not ExternalIdentity.objects.exists()
+
+
+def test_an_administrator_permits_the_link_of_a_prepared_user_once(provider, administrator, prepared):
+    response = permit(administrator, prepared)
+    assert "The next single sign-on with this name uses this account." in response.content.decode()
+
+    assert provider.sign_in(Client(), "olga").status_code == 302
+    assert ExternalIdentity.objects.get().user == prepared
+    assert AuditEntry.objects.get(action="permit single sign-on").actor == "root"
+    ExternalIdentity.objects.all().delete()
+    assert provider.sign_in(Client(), "olga").status_code == 403
+
+
+def test_the_permission_to_link_expires(provider, administrator, prepared, clock):
+    permit(administrator, prepared)
+    clock.advance(seconds=7 * 86_400 + 1)
+
+    assert provider.sign_in(Client(), "olga").status_code == 403
+
+
+def test_a_local_account_cannot_be_permitted_to_be_linked(provider, administrator):
+    user = User.objects.create_user("olga", password="x")
+
+    assert "has a way to sign in already" in permit(administrator, user).content.decode()
+    assert provider.sign_in(Client(), "olga").status_code == 403
+
+
+@pytest.mark.parametrize("name", ["Olga", "ＯＬＧＡ", "ol\u200bga"])
+def test_a_name_that_looks_like_that_of_another_account_is_refused(provider, prepared, name):
+    provider.set_users(olga={"preferred_username": name, "groups": ["platform"]})
+
+    assert provider.sign_in(Client(), "olga").status_code == 403
+    assert User.objects.count() == 1
+
+
+def test_the_name_of_an_application_is_refused(provider):
+    create_application("Olga", "a test")
+
+    response = provider.sign_in(Client(), "olga")
+
+    assert response.status_code == 403
+    assert "An application has the name olga." in response.content.decode()
 
 
 def test_a_second_identity_cannot_use_the_name_of_a_linked_user(provider):

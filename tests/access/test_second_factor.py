@@ -241,3 +241,23 @@ def test_keys_are_encrypted_again_with_a_new_key(client, clock, settings, capsys
     browser = Client()
     sign_in(browser)
     assert browser.post(CODE, {"code": app.at(clock.now() // 1000)}).status_code == 302
+
+
+@pytest.mark.parametrize("has_factor", [True, False])
+def test_the_key_of_the_session_changes_between_the_password_and_the_second_factor(client, clock, settings, has_factor):
+    """Otherwise an attacker who has given the victim a session could enroll a factor of his own in it."""
+    settings.CONDUCTOR_SECOND_FACTOR_REQUIRED = True
+    if has_factor:
+        set_up(client, clock)
+    attacker, victim = Client(), Client()
+    attacker.get("/admin/login/?next=/admin/")
+    session = attacker.session
+    session["a"] = 1
+    session.save()
+    victim.cookies["sessionid"] = attacker.cookies["sessionid"] = session.session_key
+
+    assert sign_in(victim)["Location"] == (CODE if has_factor else REQUIRED)
+
+    assert victim.cookies["sessionid"].value != attacker.cookies["sessionid"].value
+    assert victim.get(CODE if has_factor else REQUIRED).status_code == 200
+    assert attacker.get(CODE if has_factor else REQUIRED)["Location"] == "/admin/login/"

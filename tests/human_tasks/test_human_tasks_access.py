@@ -114,3 +114,13 @@ def test_a_person_with_a_grant_on_the_workflow_may_answer_on_the_page_as_by_the_
     assert admin.get(f"/human/tasks/{task}").json()["claimant"]["user"] == "vera"
     logged_in_client(vera).post(page, {"outcome": "COMPLETED", "output": "{}"})
     assert admin.get(f"/human/tasks/{task}").json()["state"] == "COMPLETED"
+
+
+def test_an_application_with_the_same_name_does_not_answer_for_the_claimer(with_logins):
+    shop, namesake = create_application("shop", "ADMIN"), create_application("shop", "ADMIN")
+    task = begin(api_client_of(shop), human())
+    assert api_client_of(shop).post(f"/human/tasks/{task}/claim").status_code == 200
+
+    assert api_client_of(namesake).post(f"/human/tasks/{task}/update?complete=true", {}).status_code == 409
+    assert api_client_of(namesake).post(f"/human/tasks/{task}/claim").status_code == 409
+    assert api_client_of(shop).post(f"/human/tasks/{task}/update?complete=true", {}).status_code == 200

@@ -9,6 +9,7 @@ from django.db.models.signals import post_delete, pre_save
 
 from ...core.errors import NotFound
 from ...utils import clock
+from ..actor_names import require_free_application_name
 from ..audit import record_access_change
 from ..grants import require_group_permissions, require_user_permissions
 from ..models import AccessKey, Application, Grant, Tag
@@ -34,6 +35,7 @@ def create_application(name: str, by: str, *roles: str) -> Application:
     """Create an application with the given roles. Without roles or grants it has no access.
 
     Raises:
+        Conflict: when a user has this name.
         NotFound: when one of the roles does not exist.
     """
     with transaction.atomic():
@@ -48,10 +50,12 @@ def rename_application(id: str, name: str, by: str) -> Application:
     """Rename an application.
 
     Raises:
+        Conflict: when a user has this name.
         NotFound: when there is no such application.
     """
     with transaction.atomic():
         found = find_application(id)
+        require_free_application_name(name)
         found.name, found.updated_at, found.updated_by = name, clock.now(), by
         found.user.first_name = name[:150]
         found.user.save()

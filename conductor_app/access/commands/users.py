@@ -11,6 +11,7 @@ from django.db.models import Q, QuerySet
 
 from ...core.errors import Conflict, Forbidden, Invalid, NotFound
 from ...utils import clock
+from ..actor_names import require_free_user_name
 from ..audit import announce_access_change, record_access_change
 from ..authentication import Actor, current_actor
 from ..grants import require_grant, require_group_permissions, require_rights
@@ -196,7 +197,7 @@ def upsert_user(id: str, facts: UserSettings, by: str) -> User:
     Raises:
         Invalid: when the id is invalid.
         NotFound: when one of the roles or groups does not exist.
-        Conflict: when a concurrent request creates the same user.
+        Conflict: when another user or an application has this name, or a concurrent request creates the same user.
     """
     if not id or len(id) > MAX_ID_LENGTH or id.startswith(APPLICATION_USER_PREFIX):
         raise Invalid(
@@ -205,7 +206,9 @@ def upsert_user(id: str, facts: UserSettings, by: str) -> User:
     with transaction.atomic():
         user = get_user_model().objects.select_for_update().filter(username=id).first()
         is_new = user is None
-        user = user or _new_user(id)
+        if user is None:
+            require_free_user_name(id)
+            user = _new_user(id)
         first, _, last = facts.name.partition(" ")
         user.first_name, user.last_name = first, last
         user.save()

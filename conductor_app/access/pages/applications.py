@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from django import forms
 from django.contrib import admin
 from django.contrib.admin.widgets import AutocompleteSelect
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import ForeignKey, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
@@ -16,9 +16,10 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ...core.errors import RequestRefused
+from ...core.errors import Conflict, RequestRefused
 from ...web.badges import relative_time
 from ...web.pages import ReadOnlyAdmin, show_refusal
+from ..actor_names import require_free_application_name
 from ..commands import applications, users
 from ..commands.users import Subject
 from ..models import AccessKey, Application, Grant
@@ -117,9 +118,23 @@ class AccessKeyAdmin(ReadOnlyAdmin):
         return relative_time(key.used_at)
 
 
+class ApplicationForm(forms.ModelForm):
+    """Form of an application. Its name must not be that of a user."""
+
+    def clean_name(self) -> str:
+        name: str = self.cleaned_data["name"]
+        if "name" in self.changed_data:
+            try:
+                require_free_application_name(name)
+            except Conflict as refused:
+                raise ValidationError(refused.message) from None
+        return name
+
+
 class ApplicationAdmin(ReadOnlyAdmin):
     """Programs that use the API. Their keys have their own page; their roles are the groups of their user."""
 
+    form = ApplicationForm
     list_display = ("name", "id", "roles", "keys_in_use", "created")
     ordering = ("name", "id")
     fields: ClassVar[Any] = ("name",)

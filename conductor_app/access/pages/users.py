@@ -7,7 +7,9 @@ from typing import Any
 
 from django.contrib.admin import ShowFacets, display
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
+from django.contrib.auth.forms import AdminUserCreationForm, UserChangeForm
 from django.contrib.auth.models import Group, Permission, User
+from django.core.exceptions import ValidationError
 from django.db.models import Model, Q, QuerySet
 from django.forms import CheckboxSelectMultiple
 from django.http import HttpRequest
@@ -15,7 +17,9 @@ from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy
 
+from ...core.errors import Conflict
 from ...web.badges import relative_time
+from ..actor_names import require_free_user_name
 from ..audit import record_access_change
 from ..grants import may_give
 from ..permissions import (
@@ -163,10 +167,38 @@ def _held_permission_ids() -> list[int]:
     return ids
 
 
+class FreeNameMixin:
+    """A user's name must not be that of another user or of an application."""
+
+    cleaned_data: dict[str, Any]
+    changed_data: list[str]
+    instance: User
+
+    def clean_username(self) -> str:
+        # Django's form of a new user has its own check.
+        check: Any = getattr(super(), "clean_username", None)
+        name: str = (check and check()) or self.cleaned_data["username"]
+        if "username" in self.changed_data:
+            try:
+                require_free_user_name(name, self.instance.pk or 0)
+            except Conflict as refused:
+                raise ValidationError(refused.message) from None
+        return name
+
+
+class UserForm(FreeNameMixin, UserChangeForm):
+    """Form of an existing user."""
+
+
+class NewUserForm(FreeNameMixin, AdminUserCreationForm):
+    """Form of a new user."""
+
+
 class AuditedUserAdmin(AuditedAdmin, CheckboxAdmin, SignInFieldsMixin, UserAdmin):
     """Users: people, and the users of applications."""
 
     object_type, permission_field = "user", "user_permissions"
+    form, add_form = UserForm, NewUserForm
     show_facets = ShowFacets.NEVER
     search_help_text = gettext_lazy("Part of a name or email address")
     readonly_fields = ("last_seen", "joined", "sign_in")

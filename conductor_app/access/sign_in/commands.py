@@ -18,13 +18,14 @@ from django.contrib.sessions.models import Session
 from django.db import transaction
 from django.utils import timezone
 
-from ...core.errors import Forbidden
+from ...core.errors import Conflict, Forbidden
 from ...db.fields import strip_nul
 from ...settings import conf
 from ...utils import clock
+from ..actor_names import require_free_user_name
 from ..audit import record_access_change
 from ..commands.users import MAX_ID_LENGTH, USER_KIND
-from ..models import ExternalIdentity, RecoveryCode, SecondFactor
+from ..models import ExternalIdentity, RecoveryCode, SecondFactor, UserProfile
 from ..permissions import role_group
 from ..secrets import decrypt, encrypt, is_current
 from ..tokens import APPLICATION_USER_PREFIX
@@ -35,6 +36,8 @@ RECOVERY_ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
 """Characters that are not confused with each other."""
 UNKNOWN_USER = "(unknown user)"
 ANY_GROUP = "*"
+LINK_MS = 7 * 86_400_000
+"""How long the permission to link an account to the provider lasts, in milliseconds."""
 logger = logging.getLogger(__name__)
 
 
@@ -217,8 +220,7 @@ def _update_external_user(user: User, external: ExternalUser) -> None:
 def find_or_create_external_user(issuer: str, subject: str, external: ExternalUser) -> User:
     """Return the user of an identity, created at its first sign-in.
 
-    A user without a password and without an identity, such as one created by the API, gets the identity of the first
-    sign-in with its name.
+    An existing user gets the identity only if an administrator has permitted that on the user's page.
 
     Raises:
         Forbidden: when the name is invalid or belongs to another account, or the user may not sign in.
@@ -244,12 +246,36 @@ def _prepare_user(username: str) -> User:
         raise Forbidden("The provider returned no valid user name.")
     user = get_user_model().objects.select_for_update().filter(username=username).first()
     if user is None:
+        try:
+            require_free_user_name(username)
+        except Conflict as taken:
+            raise Forbidden(taken.message) from None
         user = get_user_model()(username=username)
         user.set_unusable_password()
         user.save()
-    elif user.has_usable_password() or ExternalIdentity.objects.filter(user=user).exists():
+        return user
+    permitted = UserProfile.objects.filter(user=user, link_until__gt=clock.now())
+    if not may_be_linked(user) or not permitted.update(link_until=None):
         raise Forbidden(f"Another account of this server has the name {username}.")
     return user
+
+
+def may_be_linked(user: User) -> bool:
+    """Return True if the user has no way to sign in yet, so that an identity of the provider may become its own."""
+    return not user.has_usable_password() and not ExternalIdentity.objects.filter(user=user).exists()
+
+
+def permit_link(user: User, by: str) -> None:
+    """Let the user of the provider with the name of this account sign in as it, once within LINK_MS.
+
+    Raises:
+        Conflict: when the account has a password or an identity, or belongs to an application.
+    """
+    if not may_be_linked(user) or user.get_username().startswith(APPLICATION_USER_PREFIX):
+        raise Conflict(f"The account {user.get_username()} has a way to sign in already.")
+    with transaction.atomic():
+        UserProfile.objects.update_or_create(user=user, defaults={"link_until": clock.now() + LINK_MS})
+        record_access_change(USER_KIND, user.get_username(), "permit single sign-on", by)
 
 
 def delete_expired_sessions() -> int:

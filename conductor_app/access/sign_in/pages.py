@@ -13,6 +13,7 @@ from django.contrib.auth.models import User
 from django.contrib.auth.views import LoginView
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.middleware.csrf import rotate_token
 from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
 from django.urls import reverse
@@ -21,15 +22,18 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from ...core.errors import Conflict
 from ...settings import conf
 from ...settings import table as conf_table
 from ...utils import clock
-from ...web.pages import Page
+from ...web.pages import Page, show_refusal
 from ..models import ExternalIdentity
 from ..tokens import EXPIRED, end_other_sessions, is_single_sign_on
 from .commands import (
     has_second_factor,
+    may_be_linked,
     new_sealed_key,
+    permit_link,
     record_sign_in,
     remove_second_factor,
     turn_on,
@@ -149,6 +153,9 @@ class SignInView(LoginView):
             login(self.request, user)
             return after_sign_in(self.request, self.get_success_url())
         self.request.session.pop(KEY, None)
+        # As `login` does: who knows the key and the token of the earlier session gets no part in this sign-in.
+        self.request.session.cycle_key()
+        rotate_token(self.request)
         self.request.session[PENDING] = {
             "user": user.pk,
             "backend": user.backend,
@@ -288,6 +295,7 @@ class SignInFieldsMixin:
             "user_name": user.get_username(),
             "has_second_factor": has_second_factor(user),
             "identities": ExternalIdentity.objects.filter(user=user),
+            "may_be_linked": bool(conf.oidc_issuer) and may_be_linked(user),
             "is_locked": is_account_locked(user.get_username()),
         }
         return SafeString(render_to_string("ops/access/sign_in/user_fields.html", context))
@@ -303,6 +311,12 @@ class SignInFieldsMixin:
             reset_failures(name)
             record_sign_in(name, "unlock sign-in", "", by=actor)
             messages.success(request, _("%(name)s can sign in again.") % {"name": name})
+        elif "_permit_link" in request.POST:
+            try:
+                permit_link(user, actor)
+                messages.success(request, _("The next single sign-on with this name uses this account."))
+            except Conflict as refused:
+                show_refusal(request, refused)
         elif "_end_sessions" in request.POST:
             count = end_other_sessions(user, request.session.session_key)
             record_sign_in(name, "end sessions", "", by=actor)

@@ -44,14 +44,14 @@ def requested_tags(request: ConductorRequest, target: str, name: str) -> dict[st
 
 
 class AllTags(ConductorView):
-    """GET /api/metadata/tags: list every tag that is in use."""
+    """GET /api/metadata/tags: list the tags of the objects that the caller may read."""
 
     operations = {
-        "get": ApiOperation("List all tags", permission=ALLOW_ALL, reply=ArrayOf(TAG)),
+        "get": ApiOperation("List the tags that are in use", permission=ALLOW_ALL, reply=ArrayOf(TAG)),
     }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        return Json(access_tags.all_tags())
+        return Json(tags.readable_tags(request.actor))
 
 
 class WorkflowTags(ConductorView):

@@ -6,6 +6,7 @@ Definitions are read and scripts run, but a simulation writes nothing.
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from threading import BoundedSemaphore
 from time import monotonic
 from typing import Any
 
@@ -26,13 +27,13 @@ from ...core.data_requests import (
     TaskDefinitionByName,
     UsePermission,
 )
-from ...core.errors import Conflict, Invalid, NotFound, RequestRefused
+from ...core.errors import Conflict, Invalid, NotFound, QuotaExceeded, RequestRefused
 from ...core.simulation import SimulatedOutcome, SimulatedRun, Simulation, SimulationScript, build_script
 from ...db.fields import dumps, loads
 from ...runs.commands.loaded_data import run_script
 from ...runs.commands.start import StartRequest, new_run, with_input
 from ...runs.documents.workflows import simulated_document
-from ...utils import clock, randomness
+from ...utils import clock, process_state, randomness
 from .. import resolved_definitions
 from ..models import SaveRequirement, SimulationCase, WorkflowTest
 from ..schemas import check_against_schema
@@ -41,7 +42,10 @@ log = logging.getLogger(__name__)
 MAX_SECONDS = 20.0
 """The time limit of a simulation in seconds."""
 MAX_AT_ONCE = 20
+MAX_PARALLEL_TESTS = 2
+"""The tests of workflows that a process simulates at the same time: each may take MAX_SECONDS of processor time."""
 RETENTION_MS = 86_400_000
+_simulations = process_state.slot(lambda: BoundedSemaphore(MAX_PARALLEL_TESTS))
 
 
 def simulate_workflow(
@@ -200,8 +204,18 @@ def test_workflow(request: StartRequest, script: SimulationScript, by: str) -> d
         NotFound: when there is no such definition.
         ValidationFailed: when the inline definition or the input violates a check or schema.
         Invalid: when the simulation takes too long, or the engine cannot decide it.
+        QuotaExceeded: when MAX_PARALLEL_TESTS other tests run in this process.
     """
-    document, children = simulate_workflow(request, script)
+    slots = _simulations.value
+    if not slots.acquire(blocking=False):
+        raise QuotaExceeded(
+            f"{MAX_PARALLEL_TESTS} tests of workflows run in this process already. Send the request again.",
+            round(MAX_SECONDS),
+        )
+    try:
+        document, children = simulate_workflow(request, script)
+    finally:
+        slots.release()
     now = clock.now()
     WorkflowTest.objects.bulk_create(
         [

@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice
 
+from django.db.models import QuerySet
+
 from ...core.failure_grouping import build_of
 from ...db.fields import LAST_ID_PART
 from ...utils.differences import Difference, find_differences
@@ -122,18 +124,19 @@ def _document_differences(one: Run, other: Run, name: str) -> list[Difference] |
     return find_differences(getattr(one, name), getattr(other, name))
 
 
-def find_run_id(text: str, run: Run) -> str:
+def find_run_id(text: str, run: Run, rows: QuerySet[Run] | None = None) -> str:
     """Return the id of the run that a text names: by its id, its correlation id, or the beginning of its id.
 
     Of several runs with a correlation id, those of the same definition come first, then the newest. A text that names
-    no run is returned as it is.
+    no run is returned as it is. `rows`: the runs among which it is searched; by default all.
     """
-    if not text or Run.objects.filter(pk=text).exists():
+    among = Run.objects.all() if rows is None else rows
+    if not text or among.filter(pk=text).exists():
         return text
-    correlated = Run.objects.filter(correlation_id=text).exclude(correlation_id="").exclude(pk=run.pk)
-    prefixed = Run.objects.filter(pk__gte=text, pk__lte=text + LAST_ID_PART, pk__startswith=text)
-    for rows in (correlated.filter(name=run.name), correlated, prefixed):
-        if found := rows.order_by("-created_at").values_list("pk", flat=True).first():
+    correlated = among.filter(correlation_id=text).exclude(correlation_id="").exclude(pk=run.pk)
+    prefixed = among.filter(pk__gte=text, pk__lte=text + LAST_ID_PART, pk__startswith=text)
+    for candidates in (correlated.filter(name=run.name), correlated, prefixed):
+        if found := candidates.order_by("-created_at").values_list("pk", flat=True).first():
             return found
     return text
 

@@ -1,0 +1,88 @@
+"""The names of users and applications: each name in the audit log stands for one actor."""
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from conductor_app.access.actor_names import comparable_name
+from conductor_app.access.commands.applications import create_application
+from conductor_app.access.models import Application
+
+pytestmark = pytest.mark.django_db
+LOOK_ALIKES = ["amy", "Amy", " amy ", "ａｍｙ", "a\u200bmy", "amy\u2060"]
+
+
+@pytest.fixture
+def amy() -> User:
+    return User.objects.create_user("amy", is_staff=True)
+
+
+@pytest.fixture
+def browser(client) -> Client:
+    client.force_login(User.objects.create_superuser("root", password="x"))
+    return client
+
+
+@pytest.mark.parametrize("name", LOOK_ALIKES)
+def test_an_application_cannot_have_the_name_of_a_user(amy, name):
+    response = Client().post("/api/applications", {"name": name}, "application/json")
+
+    assert response.status_code == 409
+    assert "A user has the name" in response.json()["message"]
+    assert not Application.objects.exists()
+
+
+def test_an_application_cannot_be_renamed_to_a_user(amy):
+    made = create_application("shop", "a test")
+
+    response = Client().put(f"/api/applications/{made.pk}", {"name": "AMY"}, "application/json")
+
+    assert response.status_code == 409
+    assert Application.objects.get().name == "shop"
+
+
+def test_the_form_of_an_application_refuses_the_name_of_a_user(amy, browser):
+    page = browser.post("/admin/conductor/application/add/", {"name": "Amy"})
+
+    assert "A user has the name Amy." in page.content.decode()
+    assert not Application.objects.exists()
+
+
+@pytest.mark.parametrize("name", ["shop", "SHOP"])
+def test_a_user_cannot_have_the_name_of_an_application(name):
+    create_application("Shop", "a test")
+
+    response = Client().put(f"/api/users/{name}", {"name": "Amy"}, "application/json")
+
+    assert response.status_code == 409
+    assert "An application has the name" in response.json()["message"]
+
+
+def test_the_forms_of_users_refuse_the_names_of_others(amy, browser):
+    create_application("Shop", "a test")
+    new = {"usable_password": "false"}
+
+    for name, why in (("shop", "An application has the name"), ("a\u200bmy", "Another user has the name")):
+        page = browser.post("/admin/auth/user/add/", new | {"username": name})
+        assert why in page.content.decode() or "valid username" in page.content.decode()
+    page = browser.post(f"/admin/auth/user/{amy.pk}/change/", {"username": "shop"})
+
+    assert "An application has the name" in page.content.decode()
+    assert User.objects.filter(username__in=["shop", "a\u200bmy"]).count() == 0
+
+
+def test_a_user_differs_from_other_users_in_more_than_case(amy):
+    response = Client().put("/api/users/AMY", {"name": "Amy"}, "application/json")
+
+    assert response.status_code == 409
+
+
+def test_a_user_and_an_application_keep_their_names(amy):
+    made = create_application("Shop", "a test")
+
+    assert Client().put("/api/users/amy", {"name": "Amy"}, "application/json").status_code == 200
+    assert Client().put(f"/api/applications/{made.pk}", {"name": "shop"}, "application/json").status_code == 200
+
+
+def test_names_of_other_letters_are_other_names():
+    assert len({comparable_name(name) for name in ("amy", "ами", "amy2", "am y")}) == 4
