@@ -23,7 +23,7 @@ from django.utils.crypto import constant_time_compare, salted_hmac
 from ..core.errors import Forbidden, Invalid, Unauthenticated
 from ..settings import conf
 from ..utils import clock, process_state
-from .actor_names import require_free_application_name
+from .audit import require_free_application_name
 from .models import AccessKey, Application
 from .permissions import ADMIN, role_group
 

@@ -4,7 +4,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from conductor_app.access.actor_names import comparable_name
+from conductor_app.access.audit import comparable_name
 from conductor_app.access.commands.applications import create_application
 from conductor_app.access.models import Application
 

@@ -9,8 +9,7 @@ from django.db.models.signals import post_delete, pre_save
 
 from ...core.errors import NotFound
 from ...utils import clock
-from ..actor_names import require_free_application_name
-from ..audit import record_access_change
+from ..audit import record_access_change, require_free_application_name
 from ..grants import require_group_permissions, require_user_permissions
 from ..models import AccessKey, Application, Grant, Tag
 from ..permissions import WEBHOOK, require_plain_name, role_group

@@ -11,8 +11,7 @@ from django.db.models import Q, QuerySet
 
 from ...core.errors import Conflict, Forbidden, Invalid, NotFound
 from ...utils import clock
-from ..actor_names import require_free_user_name
-from ..audit import announce_access_change, record_access_change
+from ..audit import announce_access_change, record_access_change, require_free_user_name
 from ..authentication import Actor, current_actor
 from ..grants import require_grant, require_group_permissions, require_rights
 from ..models import Grant, GroupProfile, UserProfile

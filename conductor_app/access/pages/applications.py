@@ -19,7 +19,7 @@ from django.utils.translation import gettext_lazy
 from ...core.errors import Conflict, RequestRefused
 from ...web.badges import relative_time
 from ...web.pages import ReadOnlyAdmin, show_refusal
-from ..actor_names import require_free_application_name
+from ..audit import require_free_application_name
 from ..commands import applications, users
 from ..commands.users import Subject
 from ..models import AccessKey, Application, Grant

@@ -19,8 +19,7 @@ from django.utils.translation import gettext_lazy
 
 from ...core.errors import Conflict
 from ...web.badges import relative_time
-from ..actor_names import require_free_user_name
-from ..audit import record_access_change
+from ..audit import record_access_change, require_free_user_name
 from ..grants import may_give
 from ..permissions import (
     ALL_PERMISSIONS,

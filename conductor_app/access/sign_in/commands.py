@@ -22,8 +22,7 @@ from ...core.errors import Conflict, Forbidden
 from ...db.fields import strip_nul
 from ...settings import conf
 from ...utils import clock
-from ..actor_names import require_free_user_name
-from ..audit import record_access_change
+from ..audit import record_access_change, require_free_user_name
 from ..commands.users import MAX_ID_LENGTH, USER_KIND
 from ..models import ExternalIdentity, RecoveryCode, SecondFactor, UserProfile
 from ..permissions import role_group

@@ -7,7 +7,7 @@ import conductor_app.db.fields
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("conductor", "0003_remove_alert_recipients"),
+        ("conductor", "0005_mark_prefixes"),
     ]
 
     operations = [
