@@ -1,7 +1,7 @@
-"""A real OpenID Connect provider (django-oauth-toolkit) in its own process: `openid_provider.py PORT FOLDER CALLBACK`.
+"""A real OpenID Connect provider (django-oauth-toolkit) in its own process: `openid_provider.py PORT FOLDER CALLBACK…`.
 
 `users.json` in the folder lists its users with their claims, and may change while it runs. The password of a user is
-the user's name. The client `conductor` has the secret `client-secret`.
+the user's name. There is a client for each callback: `conductor`, `conductor-2`, … Each has the secret `client-secret`.
 """
 
 import json
@@ -94,18 +94,19 @@ def sign_in(request: HttpRequest) -> HttpResponse:
 urlpatterns = [path("o/", include("oauth2_provider.urls")), path("login/", sign_in)]
 
 
-def serve(port: int, callback: str) -> None:
+def serve(port: int, callbacks: list[str]) -> None:
     call_command("migrate", verbosity=0)
-    Application.objects.create(
-        client_id=CLIENT_ID,
-        client_secret=CLIENT_SECRET,
-        client_type="confidential",
-        authorization_grant_type="authorization-code",
-        redirect_uris=callback,
-        skip_authorization=True,
-        algorithm="RS256",
-        name="Conductor",
-    )
+    for number, callback in enumerate(callbacks, 1):
+        Application.objects.create(
+            client_id=CLIENT_ID if number == 1 else f"{CLIENT_ID}-{number}",
+            client_secret=CLIENT_SECRET,
+            client_type="confidential",
+            authorization_grant_type="authorization-code",
+            redirect_uris=callback,
+            skip_authorization=True,
+            algorithm="RS256",
+            name="Conductor",
+        )
     with make_server("127.0.0.1", port, get_wsgi_application()) as server:
         server.serve_forever()
 
@@ -113,4 +114,4 @@ def serve(port: int, callback: str) -> None:
 if __name__ == "__main__":
     # The settings name this module by its import name.
     sys.modules["openid_provider"] = sys.modules["__main__"]
-    serve(int(sys.argv[1]), sys.argv[3])
+    serve(int(sys.argv[1]), sys.argv[3:])

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -55,13 +56,18 @@ class Provider:
 
 @pytest.fixture(scope="module")
 def running_provider(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Provider]:
-    folder = tmp_path_factory.mktemp("provider")
+    with running_openid_provider(tmp_path_factory.mktemp("provider"), f"http://testserver{CALLBACK}") as provider:
+        yield provider
+
+
+@contextmanager
+def running_openid_provider(folder: Path, *callbacks: str) -> Iterator[Provider]:
+    """Run the provider, with a client for each callback: `conductor`, `conductor-2`, …"""
     port = free_port()
     provider = Provider(port, folder)
     provider.set_users()
-    callback = f"http://testserver{CALLBACK}"
     process = subprocess.Popen(
-        [sys.executable, str(PROGRAM), str(port), str(folder), callback], stderr=subprocess.DEVNULL
+        [sys.executable, str(PROGRAM), str(port), str(folder), *callbacks], stderr=subprocess.DEVNULL
     )
     try:
         _wait_until_it_answers(f"{provider.issuer}/.well-known/openid-configuration", process)

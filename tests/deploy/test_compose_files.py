@@ -19,6 +19,7 @@ FILES = {
     "single": [FOLDER / "compose.yaml"],
     "root": [ROOT / "compose.yaml"],
     "cluster": [FOLDER / "compose.cluster.yaml"],
+    "teams": [FOLDER / "compose.teams.yaml"],
     "tls": [FOLDER / "compose.cluster.yaml", FOLDER / "compose.tls.yaml"],
 }
 needs_compose = needs("docker-compose")
@@ -38,7 +39,8 @@ def configuration(name: str, **variables: str) -> dict[str, Any]:
 def test_docker_compose_accepts_the_files(name):
     services = configuration(name)["services"]
 
-    assert {"single": {"conductor"}, "root": {"conductor"}}.get(name, {"web-1", "web-2", "worker"}) <= set(services)
+    expected = {"single": {"conductor"}, "root": {"conductor"}, "teams": {"shop", "bank", "proxy"}}
+    assert expected.get(name, {"web-1", "web-2", "worker"}) <= set(services)
 
 
 @needs_compose
@@ -87,6 +89,22 @@ def test_the_proxy_serves_tls_and_is_the_trusted_one():
         assert environment["HTTPS"] == "on" and environment["TRUSTED_PROXIES"] == f"{address}/32"
         assert environment["ALLOWED_HOSTS"] == "conductor.example.org,web-1,web-2"
         assert services[web]["networks"]["services"]["ipv4_address"].startswith("10.9.8.")
+
+
+@needs_compose
+def test_servers_of_teams_share_neither_a_network_nor_a_volume_nor_settings():
+    services = configuration("teams", SHOP_HOST="shop.example.org", SHOP_IMAGE="conductor-app:0.2.0")["services"]
+    shop, bank, proxy = (services[name] for name in ("shop", "bank", "proxy"))
+
+    assert set(shop["networks"]) == {"shop"} and set(bank["networks"]) == {"bank"}
+    assert [volume["source"] for each in (shop, bank) for volume in each["volumes"]] == ["shop", "bank"]
+    assert "ports" not in shop and "ports" not in bank
+    assert [port["host_ip"] for port in proxy["ports"]] == ["127.0.0.1"] * 2
+    for name, server in (("shop", shop), ("bank", bank)):
+        address = proxy["networks"][name]["ipv4_address"]
+        assert server["environment"]["TRUSTED_PROXIES"] == f"{address}/32"
+        assert server["environment"]["ALLOWED_HOSTS"] == proxy["environment"][f"{name.upper()}_HOST"]
+    assert (shop["image"], bank["image"]) == ("conductor-app:0.2.0", "conductor-app:local")
 
 
 @needs_compose

@@ -7,13 +7,13 @@ import pytest
 from conductor_app.processes.command_line import FURTHER_COMMANDS, SUBCOMMANDS
 from tests.deploy.settings_in_code import ROOT
 
-PAGES = sorted((ROOT / "docs" / "how-to").glob("deploy-*.md"))
+PAGES = sorted([*(ROOT / "docs" / "how-to").glob("deploy-*.md"), ROOT / "docs" / "how-to" / "several-teams.md"])
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_files_of_a_page_exist(page):
     text = page.read_text()
-    created = {"deploy/compose/secrets", "deploy/compose/secrets/tls.crt", "deploy/compose/conductor.env"}
+    created = {f"deploy/compose/{name}" for name in ("secrets", "secrets/tls.crt", "conductor.env", "shop.env")}
     paths = re.findall(r"deploy/(?:docker|compose|helm|systemd|nginx|caddy)[\w./*-]*", text)
     named = {path.rstrip(".") for path in paths}
     links = re.findall(r"\]\(([^)#]+\.md)", text)

@@ -263,6 +263,28 @@ def test_a_wrong_value_is_refused_by_name(values, words):
 
 
 @needs_helm
+def test_the_values_of_a_team_are_accepted(tmp_path):
+    page = (ROOT / "docs" / "how-to" / "several-teams.md").read_text()
+    [values] = re.findall(r"```yaml\n(.+?)```", page, re.DOTALL)
+    (tmp_path / "shop.yaml").write_text(values)
+
+    done = run_tool("helm", "template", "conductor", CHART, "--namespace", "shop", "--values", tmp_path / "shop.yaml")
+
+    assert done.returncode == 0, done.stderr
+    assert 'host: "shop.example.org"' in done.stdout
+
+
+@needs_helm
+def test_a_path_prefix_reaches_the_ingress_and_the_monitor():
+    rendered = resources(REQUIRED | EVERYTHING | {"settings.SCRIPT_NAME": "/shop"})
+    [rule] = rendered["Ingress", ""]["spec"]["rules"]
+
+    assert rule["http"]["paths"][0]["path"] == "/shop"
+    assert rendered["ServiceMonitor", ""]["spec"]["endpoints"][0]["path"] == "/shop/metrics"
+    assert resources(REQUIRED | EVERYTHING)["Ingress", ""]["spec"]["rules"][0]["http"]["paths"][0]["path"] == "/"
+
+
+@needs_helm
 def test_the_values_of_the_documentation_are_accepted(tmp_path):
     page = (ROOT / "docs" / "how-to" / "deploy-on-kubernetes.md").read_text()
     examples = [textwrap.dedent(found) for found in re.findall(r"```yaml\n(.+?) *```", page, re.DOTALL)]

@@ -17,6 +17,8 @@ from tests.clients.test_taskcluster_queue import LINUX, WORKER, definition, mome
 from tests.deploy.proxies import HOST, NGINX, ROOT, Proxy, running_proxy
 from tests.management.server import Server
 
+SERVER = "127.0.0.1:8000"
+"""The address of the server in the samples."""
 TOKEN, PASSWORD = "a" * 44, "a long passphrase"
 MIB = 1024 * 1024
 KINDS = [
@@ -42,7 +44,7 @@ def server(new_data_folder) -> Iterator[Server]:
 @pytest.fixture(scope="module", params=KINDS)
 def proxy(request, server, tmp_path_factory) -> Iterator[Proxy]:
     folder = tmp_path_factory.mktemp(request.param)
-    with running_proxy(request.param, folder, f"127.0.0.1:{server.port}") as running:
+    with running_proxy(request.param, folder, {SERVER: f"127.0.0.1:{server.port}"}) as running:
         yield running
 
 
@@ -198,7 +200,7 @@ def test_a_stream_of_events_is_passed_on_while_it_lasts(kind, tmp_path):
     upstream = ThreadingHTTPServer(("127.0.0.1", 0), Stream)
     Thread(target=upstream.serve_forever, daemon=True).start()
     try:
-        with running_proxy(kind, tmp_path, f"127.0.0.1:{upstream.server_port}") as proxy:
+        with running_proxy(kind, tmp_path, {SERVER: f"127.0.0.1:{upstream.server_port}"}) as proxy:
             headers = {"Accept": "text/event-stream"}
             reply = proxy.session().get(f"{proxy.url}/stream", headers=headers, stream=True, timeout=20)
             lines = reply.iter_lines()
@@ -214,7 +216,7 @@ def test_a_stream_of_events_is_passed_on_while_it_lasts(kind, tmp_path):
 
 def test_limits_of_the_samples_fit_those_of_the_server():
     nginx = "".join((NGINX / name).read_text() for name in ("conductor-http.conf", "conductor-locations.conf"))
-    caddy = (ROOT / "deploy" / "caddy" / "Caddyfile").read_text()
+    caddy = (ROOT / "deploy" / "caddy" / "conductor.caddy").read_text()
     limits = [DEFAULTS[name] for name in ("max_request_bytes", "file_max_bytes", "artifact_max_bytes")]
 
     sizes = [int(size) * MIB for size in re.findall(r"client_max_body_size (\d+)m;", nginx)]

@@ -20,7 +20,9 @@ from tests.management.server import wait_until
 FOLDER = ROOT / "deploy" / "systemd"
 SERVICES = sorted(path.name for path in FOLDER.glob("*.service"))
 PROGRAM = "/opt/conductor-app/bin/conductor-app"
+PROGRAM_OF_TEAM = "/opt/conductor-app-%i/bin/conductor-app"
 MAX_EXPOSURE = 1.5
+TRUE = shutil.which("true") or "/bin/true"
 needs_analyze = pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd is not installed.")
 
 
@@ -30,7 +32,7 @@ def units(tmp_path, monkeypatch) -> Path:
     folder = tmp_path / "units"
     shutil.copytree(FOLDER, folder)
     for path in folder.glob("*.service"):
-        path.write_text(path.read_text().replace(PROGRAM, shutil.which("true")))
+        path.write_text(path.read_text().replace(PROGRAM, TRUE).replace(PROGRAM_OF_TEAM, TRUE))
     monkeypatch.setenv("SYSTEMD_UNIT_PATH", f"{folder}:")
     return folder
 
@@ -60,7 +62,7 @@ def test_a_service_runs_a_subcommand_of_the_program(name):
     [command] = re.findall(r"^ExecStart=(.+)$", (FOLDER / name).read_text(), re.MULTILINE)
     program, subcommand, *_ = command.split()
 
-    assert program == PROGRAM
+    assert program == (PROGRAM_OF_TEAM if "@" in name else PROGRAM)
     assert subcommand in SUBCOMMANDS or subcommand in FURTHER_COMMANDS
 
 
@@ -74,10 +76,22 @@ def test_the_target_starts_what_a_cluster_needs():
         assert "PartOf=conductor-app.target" in (FOLDER / name).read_text()
 
 
-def test_the_example_of_the_environment_has_settings_that_exist():
-    names = re.findall(r"^#?([A-Z_]+)=", (FOLDER / "conductor-app.env.example").read_text(), re.MULTILINE)
+@pytest.mark.parametrize("example", ["conductor-app.env.example", "team.env.example"])
+def test_the_example_of_the_environment_has_settings_that_exist(example):
+    names = re.findall(r"^#?([A-Z_]+)=", (FOLDER / example).read_text(), re.MULTILINE)
 
     assert len(names) > 5 and set(names) <= read_settings()
+
+
+def test_each_team_has_a_user_a_folder_a_file_of_settings_and_a_version_of_its_own():
+    unit = configparser.ConfigParser(strict=False, interpolation=None)
+    unit.optionxform = str
+    unit.read(FOLDER / "conductor-app@.service")
+    service = unit["Service"]
+
+    for name in ("User", "EnvironmentFile", "StateDirectory", "WorkingDirectory", "ExecStart"):
+        assert "%i" in service[name], name
+    assert service["DynamicUser"] == "yes"
 
 
 def test_the_user_of_the_services_is_created():
