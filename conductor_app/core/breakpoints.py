@@ -122,7 +122,9 @@ def evaluate_values(text: str, values: Mapping[str, Any]) -> ScriptResult:
     try:
         return ScriptResult(evaluate_in_process(script, dict(values)))
     except NeedsQuickJS:
-        return ScriptResult(error="Use operators, comparisons and simple functions; loops and definitions need a step.")
+        return ScriptResult(
+            error="Use operators and comparisons of inputs; functions and other statements need a step."
+        )
 
 
 def find_breakpoint(

@@ -15,8 +15,8 @@ LITERALS = [
     *["null", "undefined", "'a'", '"b"', "''", "'5'", "' 5 '", "'é'", "'😀'", "'it\\'s'", "'\\n'", "'\\x41'", "'abc'"],
     *["'Infinity'", "NaN", "`a`", "/a/", "'0x10'", "'true'", "'.get('"],
 ]  # fmt: skip
-BINARY_OPERATORS = ["==", "===", "!=", "!==", "<", ">", "<=", ">=", "+", "-", "*", "/", "%", "&&", "||", "??"]
-OPERATORS = [*BINARY_OPERATORS, "+", "&", "|", "**", ",", "in", "<<"]
+BINARY_OPERATORS = ["==", "===", "!=", "!==", "<", ">", "<=", ">=", "+", "-", "*", "/", "%", "&&", "||"]
+OPERATORS = [*BINARY_OPERATORS, "+", "+", "??", "&", "|", "**", ",", "in", "<<"]
 JSON_VALUES = [
     *[None, True, False, 0, 1, -1, 2, 5, 5.0, 0.5, -2.5, 0.1, 1e-7, 1e21, 2**53, 2**53 - 1, 2**63, -0.0, 3.0e10],
     *["", "a", "b", "5", "05", " 5", "-5", "1.5", "abc", "Infinity", "true", "é", "😀", "length", "x" * 30, "\u2028"],
@@ -70,13 +70,15 @@ class ScriptWriter:
 
     def __init__(self, random: Random) -> None:
         self._random = random
-        self._names: list[str] = []
 
     def script(self) -> str:
         """Return the source of a script."""
-        form = self._random.choice([self._expression, self._program, self._function, self._program])
-        source = form()
+        source = self._random.choice([self._expression, self._condition])()
         return self._changed(source) if self._random.random() < 0.15 else source
+
+    def _condition(self) -> str:
+        end = self._random.choice([";", "", " ;\n"])
+        return f"if ({self._expression(1)}) {{ true{end} }} else {{ false{end} }}{end}"
 
     def _expression(self, depth: int = 0) -> str:
         choose = self._random.random()
@@ -84,69 +86,23 @@ class ScriptWriter:
             return self._operand()
         inner = [self._expression(depth + 1) for _ in range(3)]
         if choose < 0.65:
-            operator = self._random.choice(OPERATORS[:17] if self._random.random() < 0.97 else OPERATORS)
+            operator = self._random.choice(BINARY_OPERATORS if self._random.random() < 0.97 else OPERATORS)
             return f"{inner[0]} {operator} {inner[1]}"
-        if choose < 0.75:
+        if choose < 0.67:
             return f"{inner[0]} ? {inner[1]} : {inner[2]}"
-        if choose < 0.82:
+        if choose < 0.8:
             return f"({inner[0]})"
         if choose < 0.9:
-            return self._random.choice(["!", "-", "+", "typeof ", "!!", "- -"]) + inner[0]
-        if choose < 0.95:
+            return self._random.choice(["!", "!", "-", "+", "!!", "- -", "--", "typeof "]) + inner[0]
+        if choose < 0.98:
+            return f"({inner[0]} {self._random.choice(BINARY_OPERATORS)} {inner[1]})"
+        if choose < 0.99:
             return self._random.choice(["[]", f"[{inner[0]}]", f"[{inner[0]}, {inner[1]},]"])
         return f"({{ a: {inner[0]}, 'b c': {inner[1]}, {self._random.choice(['d', 'if', 'a', '2'])}: {inner[2]} }})"
 
     def _operand(self) -> str:
-        if self._names and self._random.random() < 0.3:
-            return self._random.choice([*self._names, "other"])
         choose = self._random.random()
         return self._random.choice(COMMON if choose < 0.6 else PATHS if choose < 0.85 else LITERALS)
-
-    def _program(self, is_function: bool = False, depth: int = 0) -> str:
-        statements = [self._statement(is_function, depth) for _ in range(self._random.randrange(1, 4))]
-        return self._random.choice([" ", "\n"]).join(statements)
-
-    def _statement(self, is_function: bool, depth: int) -> str:
-        end = self._random.choice([";", ";", ";", ";\n", "\n", ""])
-        kind = self._random.choice(["value", "value", "if", "if", "var", "set", "block", "empty"])
-        if kind == "if" and depth < 3:
-            body = self._branch(is_function, depth)
-            otherwise = f" else {self._branch(is_function, depth)}" if self._random.random() < 0.6 else ""
-            return f"if ({self._expression(2)}) {body}{otherwise}"
-        if kind == "block" and depth < 3:
-            return f"{{ {self._program(is_function, depth + 1)} }}"
-        if kind == "var":
-            name = self._random.choice(["x", "y", "z"])
-            value = f" = {self._expression(2)}" if self._random.random() < 0.8 else ""
-            text = f"{self._random.choice(['var', 'let', 'const'])} {name}{value}{end}"
-            self._names.append(name)
-            return text
-        if kind == "set" and self._names:
-            return f"{self._random.choice(self._names)} = {self._expression(2)}{end}"
-        if kind == "empty":
-            return self._random.choice([";", "", "// why\n", "/* why */"])
-        return f"{self._random.choice(['return ', '']) if is_function else ''}{self._expression(1)}{end}"
-
-    def _branch(self, is_function: bool, depth: int) -> str:
-        if self._random.random() < 0.7:
-            return f"{{ {self._program(is_function, depth + 1)} }}"
-        return self._statement(is_function, depth + 1)
-
-    def _function(self) -> str:
-        argument = self._expression(3)
-        body = f"{self._program(is_function=True)} return {self._expression(1)}"
-        parameter = self._random.choice(["", "x", "x, y"])
-        return self._random.choice(
-            [
-                f"(function () {{ {body} }})()",
-                f"(function e() {{ {body}\n}}());",
-                f"(() => {{ {body}; }})()",
-                f"(() => {argument})();",
-                f"function e({parameter}) {{ {body} }} e({argument});",
-                f"function e() {{ {body} }}\ne()",
-                f"(function ({parameter}) {{ {body} }})({argument}, 2)",
-            ]
-        )
 
     def _changed(self, source: str) -> str:
         """Return the source with a part removed, repeated or inserted."""

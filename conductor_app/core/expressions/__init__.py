@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .javascript import evaluate_in_process
-from .javascript_values import NeedsQuickJS
+from .javascript import NeedsQuickJS, evaluate_in_process
 from .json_text import field_text, java_text, quote_value, script_names, without_texts
 from .jsonpath import compile_path
 from .jsonpath_segments import ABSENT, BadPath, Path
@@ -28,7 +27,7 @@ from .templates import (
 class ScriptLanguage:
     """Language whose scripts helper processes execute.
 
-    The core requests the result and decides again when it is loaded. Simple scripts in JavaScript are an exception:
+    The core requests the result and decides again when it is loaded. Simple expressions in JavaScript are an exception:
     `evaluate_in_process` evaluates them.
     """
 
