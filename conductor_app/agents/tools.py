@@ -216,17 +216,6 @@ TOOLS: tuple[AgentTool, ...] = (
         _read("/metadata/workflow/{name}", "version"),
     ),
     AgentTool(
-        "forecast_schedule",
-        "Forecast a schedule",
-        "List the next times at which a schedule starts its workflow.",
-        {
-            "name": _text("Name of the schedule.", minLength=1),
-            "count": {"type": "integer", "minimum": 1, "maximum": 100},
-        },
-        ("name",),
-        _read("/insight/schedules/{name}/forecast", "count"),
-    ),
-    AgentTool(
         "plan_operation",
         "Plan an operation",
         "Show what an operation would do to each task of a run, and which effects outside of the workflow it would "

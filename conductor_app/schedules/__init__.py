@@ -1,1 +1,1 @@
-"""Schedules, their slots and their calendar."""
+"""Schedules and their slots."""

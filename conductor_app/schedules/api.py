@@ -32,7 +32,6 @@ from ..web.api.requests import QueryParameters
 from ..web.api.view import ConductorRequest, ConductorView
 from . import commands, firing, serializers
 from .models import Schedule
-from .queries import upcoming_slots
 from .serializers import SENT_SCHEDULE, find_executions, order_rows, parse_schedule, wire_execution, wire_schedule
 
 can_write_schedule = RequiresDefinitionAccess(SCHEDULE, targets.definitions_in_body(SCHEDULE))
@@ -285,42 +284,6 @@ class SchedulesByTag(ConductorView):
 def has_tag(row: Schedule, key: str, value: str | None) -> bool:
     """Return True if the schedule has the tag."""
     return any(tag["key"] == key and value in (None, tag["value"]) for tag in row.tags)
-
-
-MAX_SLOTS = 100
-
-
-class ScheduleForecast(ConductorView):
-    """GET /api/insight/schedules/{name}/forecast: list the next `count` slots, with notes on clock changes."""
-
-    operations = {
-        "get": ApiOperation(
-            "Forecast the slots of a schedule",
-            permission=can_view_schedule,
-            reply=serializers.FORECAST,
-            query={"count": int},
-        ),
-    }
-
-    def get(self, request: ConductorRequest, name: str) -> HttpResponse:
-        schedule = find_schedule(name)
-        count = min(max(request.query.integer("count", 10), 1), MAX_SLOTS)
-        slots = upcoming_slots(schedule.document, clock.now(), count)
-        return Json(
-            {
-                "name": schedule.name,
-                "isPaused": schedule.is_paused,
-                "slots": [
-                    {
-                        "at": slot.at,
-                        "local": slot.local,
-                        "zoneId": slot.zone_id,
-                        **({"note": slot.note} if slot.note else {}),
-                    }
-                    for slot in slots
-                ],
-            }
-        )
 
 
 MAX_TIMES = 5

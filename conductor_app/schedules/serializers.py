@@ -29,7 +29,7 @@ from ..core.document.fields import (
 )
 from ..core.errors import Invalid
 from ..runs.api.serializers import START_REQUEST, parse_start_request
-from ..web.api.documents import LONG, TAGS, fields_of_type, parse_tags
+from ..web.api.documents import TAGS, parse_tags
 from ..web.api.requests import errors_under, parse_integer, read_request
 from .models import Schedule, ScheduleExecution
 
@@ -205,9 +205,3 @@ SCHEDULE_PAGE: FieldTable = (
 EXECUTION_PAGE: FieldTable = (FieldSpec("totalHits", IntegerOf(64)), FieldSpec("results", ListOf(ObjectOf(EXECUTION))))
 BACKFILL: FieldTable = (FieldSpec("slots", IntegerOf()),)
 REPAIR: FieldTable = (FieldSpec("recordIds.size", IntegerOf()), FieldSpec("sampleIds", texts))
-SLOT: FieldTable = (FieldSpec("at", LONG), *fields_of_type(read_text, "local", "zoneId", "note"))
-FORECAST: FieldTable = (
-    FieldSpec("name", read_text),
-    FieldSpec("isPaused", read_boolean),
-    FieldSpec("slots", ListOf(ObjectOf(SLOT))),
-)

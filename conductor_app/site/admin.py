@@ -52,7 +52,6 @@ from ..runs.pages.messages import UndeliveredMessagePage, UndeliveredMessagesPag
 from ..runs.pages.retention import RetentionPage
 from ..runs.pages.tasks import AttemptAdmin
 from ..schedules.models import Schedule, ScheduleExecution
-from ..schedules.pages.calendar import CalendarPage
 from ..schedules.pages.schedules import ScheduleAdmin, ScheduleExecutionAdmin
 from ..settings import conf
 from ..settings import table as conf_table
@@ -94,7 +93,6 @@ OBJECT_PAGES: tuple[Page, ...] = (
     AlertTargetsPage(),
     NewAlertTargetPage(),
     AlertTargetPage(),
-    CalendarPage(),
     TilesPage(),
     EventsPage(),
     EventPage(),

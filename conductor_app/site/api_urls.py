@@ -263,7 +263,6 @@ urlpatterns = [
     path("insight/model-usage", usage.ModelUsageInsight.as_view()),
     path("model-budgets", usage.ModelBudgets.as_view()),
     path("model-budgets/<int:budget_id>", usage.ModelBudgetOne.as_view()),
-    path("insight/schedules/<str:name>/forecast", schedules.ScheduleForecast.as_view()),
     path("debug/runs/<str:workflow>", debugger.DebuggedRun.as_view()),
     path("debug/runs/<str:workflow>/breakpoints", debugger.RunBreakpoints.as_view()),
     path("debug/runs/<str:workflow>/breakpoints/<str:id>", debugger.RunBreakpoint.as_view()),

@@ -87,10 +87,7 @@ SECTIONS: dict[str, tuple[SidebarEntry, ...]] = {
             Schedule,
             _("Schedules"),
             "schedules",
-            (
-                SidebarEntry("schedule_calendar", _("Calendar"), "schedules"),
-                SidebarEntry(ScheduleExecution, _("Scheduled starts"), "starts"),
-            ),
+            (SidebarEntry(ScheduleExecution, _("Scheduled starts"), "starts"),),
         ),
         SidebarEntry("events", _("Events"), "events", below=("conductor/eventhandler/", "webhooks/", "event-sources/")),
     ),

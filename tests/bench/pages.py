@@ -134,7 +134,6 @@ def list_other_pages() -> dict[str, str]:
         "task definitions": "/admin/conductor/taskdefinition/",
         "schedules": "/admin/conductor/schedule/",
         "schedules: one": "/admin/conductor/schedule/1/change/",
-        "schedules: calendar": "/admin/schedule-calendar/",
         "schedules: starts": "/admin/conductor/scheduleexecution/",
         "audit": "/admin/conductor/auditentry/",
         "audit: object": "/admin/conductor/auditentry/?object_type=run",

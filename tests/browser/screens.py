@@ -52,8 +52,6 @@ PAGES = {
     "queue": "queue/?name=inspect_goods",
     "queue-paused": "queue/?name=collect_return",
     "workers": "workers/",
-    "week": "schedule-calendar/",
-    "week-day": "schedule-calendar/?days=1",
     "integrations": "integrations/",
     "integration": "integrations/of/shop-models/",
     "integration-new": "integrations/new/openai/",

@@ -162,17 +162,3 @@ def test_failure_groups_can_be_listed_and_explained(api, failed):
     assert api.get("/insight/failures", view="none").status_code == 400
     assert api.get("/insight/failures/99999999").status_code == 404
     assert api.get(f"/insight/failures/{group['id']}", range="1y").status_code == 400
-
-
-def test_a_forecast_lists_the_next_slots_of_a_schedule(api):
-    api.define(simple("pay"))
-    request = {"name": "order"}
-    api.post(
-        "/scheduler/schedules",
-        {"name": "nightly", "cronExpression": "0 0 2 * * *", "startWorkflowRequest": request},
-    )
-
-    found = api.get("/insight/schedules/nightly/forecast", count=3).json()
-
-    assert len(found["slots"]) == 3
-    assert found["slots"][1]["at"] - found["slots"][0]["at"] == 86_400_000

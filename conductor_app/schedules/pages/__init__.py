@@ -1,1 +1,1 @@
-"""Pages of schedules, their form and their calendar."""
+"""Pages of schedules and their form."""

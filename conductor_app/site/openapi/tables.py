@@ -213,8 +213,6 @@ TABLE_BY_NAME: dict[str, FieldTable] = {
     "SavedModelBudget": ai_api_serializers.SAVED_BUDGET,
     "ModelBudgetState": ai_api_serializers.BUDGET_STATE,
     "ModelBudgets": ai_api_serializers.BUDGETS,
-    "ScheduleSlot": schedules_serializers.SLOT,
-    "ScheduleForecast": schedules_serializers.FORECAST,
     "DefinitionError": definitions_api_serializers.SOURCE_ERROR,
     "DefinitionPlanItem": definitions_api_serializers.SOURCE_ITEM,
     "DefinitionPlan": definitions_api_serializers.SOURCE_PLAN,
