@@ -165,7 +165,7 @@ def _check(node: ast.expr, depth: int) -> None:
 def _evaluate(node: ast.expr, root: Any) -> Any:
     match node:
         case ast.Constant(value=value):
-            return _known(value)
+            return _checked_value(value)
         case ast.Name(id=name):
             return root if name == "root" else LITERALS[name]
         case ast.Attribute(value=base, attr=name):
@@ -187,13 +187,13 @@ def _evaluate(node: ast.expr, root: Any) -> Any:
             return not _is_truthy(_evaluate(operand, root))
         case ast.UnaryOp(op=op, operand=operand):
             value = float(_number(_evaluate(operand, root)))
-            return _known(-value if isinstance(op, ast.USub) else value)
+            return _checked_value(-value if isinstance(op, ast.USub) else value)
         case ast.BinOp(left=left, op=op, right=right):
             return _calculate(op, _evaluate(left, root), _evaluate(right, root))
     raise NeedsQuickJS
 
 
-def _known(value: Any) -> Any:
+def _checked_value(value: Any) -> Any:
     """Return a value of the inputs, with whole numbers as int, if JavaScript and Python agree about it."""
     kind = type(value)
     if kind is float and value.is_integer() and (value or math.copysign(1, value) > 0):
@@ -215,13 +215,13 @@ def _member(value: Any, key: Any) -> Any:
     if kind is dict and type(key) in (str, int):
         name = str(key)
         if name in value and name != "__proto__":
-            return _known(value[name])
+            return _checked_value(value[name])
         if name not in OBJECT_PROPERTIES:
             return UNDEFINED
     elif key == "length" and (kind is list or (kind is str and value.isascii())):
         return len(value)
     elif kind is list and type(key) is int and key >= 0:
-        return _known(value[key]) if key < len(value) else UNDEFINED
+        return _checked_value(value[key]) if key < len(value) else UNDEFINED
     raise NeedsQuickJS
 
 
@@ -251,7 +251,7 @@ def _identical(left: Any, right: Any) -> bool:
     return _equal(left, right)
 
 
-def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+def _order_operator(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
     def run(left: Any, right: Any) -> bool:
         # JavaScript compares UTF-16 units, and Python characters.
         if type(left) is str and type(right) is str and left.isascii() and right.isascii():
@@ -266,10 +266,10 @@ _COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.NotEq: lambda left, right: not _equal(left, right),
     ast.Is: _identical,
     ast.IsNot: lambda left, right: not _identical(left, right),
-    ast.Lt: _ordered(operator.lt),
-    ast.Gt: _ordered(operator.gt),
-    ast.LtE: _ordered(operator.le),
-    ast.GtE: _ordered(operator.ge),
+    ast.Lt: _order_operator(operator.lt),
+    ast.Gt: _order_operator(operator.gt),
+    ast.LtE: _order_operator(operator.le),
+    ast.GtE: _order_operator(operator.ge),
 }
 _ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], int | float]] = {
     ast.Add: operator.add,
@@ -285,6 +285,6 @@ def _calculate(op: ast.operator, left: Any, right: Any) -> Any:
         return left + right
     try:
         # As float, so that -0, NaN and numbers beyond the safe integers are recognized.
-        return _known(float(_ARITHMETIC[type(op)](float(_number(left)), float(_number(right)))))
+        return _checked_value(float(_ARITHMETIC[type(op)](float(_number(left)), float(_number(right)))))
     except (ValueError, ZeroDivisionError, OverflowError):
         raise NeedsQuickJS from None
