@@ -41,9 +41,6 @@ SUBCOMMANDS = {
     "test": Subcommand(("django", "test_folder"), "execute the tests of a folder of definitions, without a server"),
     "schema": Subcommand(("django", "print_definition_schema"), "print the JSON Schema of definitions, for editors"),
     "import": Subcommand(("django", "import_conductor"), "import definitions from a Conductor server"),
-    "import-taskcluster": Subcommand(
-        ("django", "import_taskcluster"), "import roles and clients from a Taskcluster deployment"
-    ),
     "check": Subcommand(("django", "check_upgrade"), "report before an upgrade what would be slow or incompatible"),
     "backup": Subcommand(("django", "backup"), "write the database and the payloads into one archive"),
     "restore": Subcommand(("django", "restore"), "replace the database by the content of such an archive"),

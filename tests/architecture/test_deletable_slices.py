@@ -28,9 +28,7 @@ OWN_FILES = {
     "ai": (),
     "taskcluster": (
         "management/commands/expire.py",
-        "management/commands/import_taskcluster.py",
         "management/commands/messages.py",
-        "tools/importers/taskcluster.py",
     ),
 }
 """Files of a slice outside of its folder: Django looks for commands in one folder only. They are deleted with it."""

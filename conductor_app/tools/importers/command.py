@@ -1,4 +1,4 @@
-"""The parts that the commands of both imports share: options, the question before the import, and the exit status."""
+"""The command of an import: options, the question before the import, and the exit status."""
 
 import getpass
 import json
