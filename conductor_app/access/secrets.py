@@ -1,109 +1,33 @@
-"""Secrets and variables: encryption with AES-GCM, caches, and redaction.
+"""Secrets: read through a cache, substituted for the worker that claims a task, and redacted in what it reports.
 
-A secret is stored encrypted for its name. `${workflow.secrets.NAME}` is stored as written, and resolved when a worker
-claims the task.
+`${workflow.secrets.NAME}` is stored as written, and resolved when a worker claims the task.
 """
 
-import base64
 import json
 import logging
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator
-from functools import lru_cache, partial
-from hashlib import sha256
+from functools import partial
 from typing import Any
 from urllib.parse import quote, quote_plus
 
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-from django.conf import settings
-
-from ..core import masking
 from ..core.expressions import resolve_secrets
 from ..core.expressions.json_text import replace_texts
 from ..core.masking import REDACTED
-from ..db.statements import fetch
-from ..settings import conf
 from ..utils import clock, process_state
-from .models import Secret, Variable
+from .encryption import DecryptionFailed, decrypt
+from .models import Secret
 
-NONCE_BYTES = 12
-KEY_PURPOSE = b"conductor_app.access.vault"
 log = logging.getLogger(__name__)
+SECRET_PREFIX = "CONDUCTOR_SECRET_"
 MAX_AGE_MS = 2_000
 """The lifetime of a cached secret, in milliseconds. Every process sees a change within this time."""
 MAX_CACHED = 1_000
-SECRET_PREFIX, VARIABLE_PREFIX = "CONDUCTOR_SECRET_", "CONDUCTOR_ENV_"
 MIN_VERBATIM_LENGTH = 8
 """The minimum length of a secret that is redacted in reports of workers. Shorter texts may occur by coincidence."""
 MIN_REDACTED_LENGTH = 4
 """The minimum length of a redacted text. Redacting shorter ones would make messages unreadable."""
-MASKING_PURPOSE = "masked field"
-UNPREFIXED_NAMES = ("NETFLIX_ENV", "NETFLIX_STACK")
-"""Names that expressions may use without the prefix (execution §9.2). Other variables of the process are hidden
-(§11 row 29)."""
-CACHE_MS = 2_000
-"""The lifetime of cached variables, in milliseconds."""
-
-
-class DecryptionFailed(Exception):
-    """No key of this server decrypts the value, or it was encrypted for another name."""
-
-
-def encrypt(name: str, value: str) -> str:
-    """Return the value, encrypted with the newest key, as the key's name, a dot, and the ciphertext."""
-    key, nonce = encryption_keys()[0], os.urandom(NONCE_BYTES)
-    ciphertext = nonce + AESGCM(key).encrypt(nonce, value.encode(), name.encode())
-    return f"{key_name(key)}.{base64.b64encode(ciphertext).decode()}"
-
-
-def decrypt(name: str, sealed: str) -> str:
-    """Return the value that was encrypted for this name.
-
-    Raises:
-        DecryptionFailed: when no key decrypts the value.
-    """
-    name_of_key, _, text = sealed.partition(".")
-    for key in encryption_keys():
-        if key_name(key) == name_of_key:
-            return _try_decrypt(key, name, text)
-    raise DecryptionFailed(name)
-
-
-def is_current(sealed: str) -> bool:
-    """Return True if the value is encrypted with the newest key."""
-    return sealed.startswith(f"{key_name(encryption_keys()[0])}.")
-
-
-def _try_decrypt(key: bytes, name: str, text: str) -> str:
-    try:
-        ciphertext = base64.b64decode(text, validate=True)
-        return AESGCM(key).decrypt(ciphertext[:NONCE_BYTES], ciphertext[NONCE_BYTES:], name.encode()).decode()
-    except (InvalidTag, ValueError):
-        raise DecryptionFailed(name) from None
-
-
-def encryption_keys() -> tuple[bytes, ...]:
-    """Return the keys, newest first.
-
-    SECRET_KEY and its fallbacks follow the configured keys, so that values encrypted with them remain readable.
-    """
-    secrets = (*conf.secrets_keys, settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
-    return tuple(_derive_key(secret) for secret in secrets)
-
-
-@lru_cache(maxsize=32)
-def _derive_key(secret: str) -> bytes:
-    return HKDF(algorithm=SHA256(), length=32, salt=None, info=KEY_PURPOSE).derive(secret.encode())
-
-
-@lru_cache(maxsize=32)
-def key_name(key: bytes) -> str:
-    """Return the fingerprint of a key, which reveals nothing about it."""
-    return sha256(KEY_PURPOSE + key).hexdigest()[:12]
 
 
 class SecretCache:
@@ -239,99 +163,3 @@ def _json_parts(stored: str) -> Iterator[str]:
             pending += part.values() if isinstance(part, dict) else part
         elif isinstance(part, str | int | float):
             yield str(part)
-
-
-def runtime_metadata(names: list[str]) -> dict[str, str]:
-    """Return the secrets and variables that a task definition requests for its tasks (`runtimeMetadata`)."""
-    requested = [name for name in names if isinstance(name, str)]
-    values = load_secrets(requested)
-    values |= _load_variables(set(requested) - values.keys())
-    return {name: values[name] for name in requested if name in values}
-
-
-def _load_variables(names: Collection[str]) -> dict[str, str]:
-    from_environment = {
-        name: os.environ[VARIABLE_PREFIX + name] for name in names if VARIABLE_PREFIX + name in os.environ
-    }
-    remaining = set(names) - from_environment.keys()
-    return from_environment | (
-        dict(Variable.objects.filter(name__in=remaining).values_list("name", "value")) if remaining else {}
-    )
-
-
-def encrypt_masked(text: str) -> str:
-    """Return the text encrypted."""
-    return encrypt(MASKING_PURPOSE, text)
-
-
-def decrypt_masked(value: Any) -> Any:
-    """Return a copy of the value with its encrypted parts decrypted. A part that no key decrypts becomes `***`."""
-    return masking.mask_decrypt(value, _decrypt)
-
-
-def masked_texts(value: Any) -> list[str]:
-    """Return the decrypted texts and numbers of the value, each as text."""
-    texts: list[str] = []
-
-    def decrypt_and_collect(text: str) -> str:
-        decrypted = _decrypt(text)
-        texts.extend(_scalar_texts(json.loads(decrypted)))
-        return decrypted
-
-    masking.mask_decrypt(value, decrypt_and_collect)
-    return texts
-
-
-def _scalar_texts(value: Any) -> Iterator[str]:
-    pending = [value]
-    while pending:
-        item = pending.pop()
-        if isinstance(item, dict | list):
-            pending.extend(item.values() if isinstance(item, dict) else item)
-        elif isinstance(item, str | int | float) and not isinstance(item, bool):
-            yield str(item)
-
-
-def _decrypt(text: str) -> str:
-    try:
-        return decrypt(MASKING_PURPOSE, text)
-    except DecryptionFailed as refused:
-        raise ValueError from refused
-
-
-class VariableCache:
-    """Cache of the variables in the table."""
-
-    def __init__(self) -> None:
-        self.loaded_at = -CACHE_MS
-        self.values: dict[str, str] = {}
-
-    def current(self) -> dict[str, str]:
-        now = clock.now()
-        if not 0 <= now - self.loaded_at < CACHE_MS:
-            self.values = dict(fetch("SELECT name, value FROM conductor_variable"))
-            self.loaded_at = now
-        return self.values
-
-
-_variable_cache = process_state.slot(VariableCache)
-
-
-def clear_variable_cache() -> None:
-    """Discard the cache."""
-    _variable_cache.reset()
-
-
-def process_variables() -> dict[str, str]:
-    """Return the variables of the process environment, without the prefix in their names."""
-    prefixed = {
-        name.removeprefix(VARIABLE_PREFIX): value
-        for name, value in os.environ.items()
-        if name.startswith(VARIABLE_PREFIX)
-    }
-    return prefixed | {name: os.environ[name] for name in UNPREFIXED_NAMES if name in os.environ}
-
-
-def all_variables() -> dict[str, str]:
-    """Return all variables by name. The process environment takes precedence over the table."""
-    return _variable_cache.value.current() | process_variables()

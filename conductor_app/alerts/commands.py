@@ -13,8 +13,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
 
-from ..access import audit
-from ..access import secrets as vault
+from ..access import audit, encryption
 from ..bulk import selections
 from ..core.alerts import (
     BUDGET,
@@ -246,7 +245,7 @@ def _save_target(row: AlertTarget, name: str, given: Mapping[str, str], by: str,
     if row.kind == EMAIL:
         _check_addresses(settings["addresses"])
     hidden = secret_names(row.kind)
-    row.sealed = vault.encrypt(
+    row.sealed = encryption.encrypt(
         row.seal_name, json.dumps({key: value for key, value in settings.items() if key in hidden})
     )
     row.settings = displayed_settings(row.kind, settings)
@@ -264,7 +263,7 @@ def _stored_settings(row: AlertTarget) -> dict[str, str]:
     """Return the stored settings. Secrets that no key decrypts have to be entered again."""
     try:
         return target_settings(row) if row.sealed else {}
-    except vault.DecryptionFailed:
+    except encryption.DecryptionFailed:
         return {}
 
 
@@ -307,9 +306,9 @@ def target_settings(row: AlertTarget) -> dict[str, str]:
     """Return all settings of a target, decrypted.
 
     Raises:
-        vault.DecryptionFailed: when no key of this server decrypts the secrets.
+        DecryptionFailed: when no key of this server decrypts the secrets.
     """
-    return {**row.settings, **json.loads(vault.decrypt(row.seal_name, row.sealed))}
+    return {**row.settings, **json.loads(encryption.decrypt(row.seal_name, row.sealed))}
 
 
 def send_test(target_id: int, by: str) -> AlertFiring:
@@ -355,12 +354,12 @@ def reencrypt_targets() -> int:
     """Encrypt the secrets of every target with the newest key. Returns how many were encrypted with another one.
 
     Raises:
-        vault.DecryptionFailed: when the secrets of a target cannot be decrypted.
+        DecryptionFailed: when the secrets of a target cannot be decrypted.
     """
     count = 0
     for row in AlertTarget.objects.order_by("pk"):
-        if not vault.is_current(row.sealed):
-            again = vault.encrypt(row.seal_name, vault.decrypt(row.seal_name, row.sealed))
+        if not encryption.is_current(row.sealed):
+            again = encryption.encrypt(row.seal_name, encryption.decrypt(row.seal_name, row.sealed))
             count += AlertTarget.objects.filter(pk=row.pk, sealed=row.sealed).update(sealed=again)
     return count
 

@@ -5,7 +5,7 @@ from email.utils import parsedate_to_datetime
 
 from django.core.mail import EmailMessage
 
-from ..access.secrets import DecryptionFailed
+from ..access.encryption import DecryptionFailed
 from ..core.alerts import (
     ALERT_TARGET_KINDS,
     EMAIL,

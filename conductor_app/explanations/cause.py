@@ -1,272 +1,34 @@
-"""Why a run waits or has failed, its current step, and where a breakpoint stops it.
+"""Why a run waits or has failed: one sentence about its status.
 
-The cause is one sentence about the status of the run. Names are in backticks. The number of queries does not depend on
-the number of runs, so that lists of runs can show it. Values that the debugger shows stay masked.
+Names are in backticks. The number of queries does not depend on the number of runs, so that lists of runs can show it.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Case, Exists, IntegerField, OuterRef, Q, Subquery, When
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import ngettext
 
 from ..core.breakpoints import (
-    Breakpoint,
-    breakpoints_of,
-    evaluate_values,
-    require_expression,
-    split_expression,
     stops_of,
 )
-from ..core.errors import Invalid
-from ..core.expressions import MISSING, resolve_template
 from ..core.failure_grouping import informative_line
-from ..core.snapshot import NEVER
-from ..core.states import COMPLETED, FAILED, PAUSED, RUN, RUNNING, TERMINATED, TIMED_OUT
-from ..core.step_types.loops import DoWhile
-from ..core.step_types.sub_workflows import SubWorkflow
-from ..core.step_types.waiting import Human, Wait
+from ..core.states import COMPLETED, FAILED, PAUSED, RUNNING, TERMINATED, TIMED_OUT
 from ..definitions.store import attempts_allowed, parsed_definition
-from ..runs.documents.workflows import find_run
-from ..runs.models import Attempt, Message, Run
+from ..runs.models import Attempt, Run
 from ..runs.queries.messages import WaitingMessage, undelivered_to
 from ..runs.queries.recent import last_transition
-from ..runs.timeline.tree import CONTAINER_STEP_TYPES
-from ..tasks.gates import BREAKPOINT, GATES, GateFacts, stop_facts
+from ..tasks.gates import BREAKPOINT, GateFacts, stop_facts
 from ..tasks.queries.gate_sentences import GATE_TEXTS
 from ..tasks.queries.queues import describe_wait, interest_sort_key
-from ..tasks.queries.tasks import find_task
 from ..tasks.queries.waiting import (
-    QUIET_AFTER_MS,
     GateVerdict,
-    facts_of_attempts,
-    last_polls,
     verdicts_on,
     verdicts_on_attempts,
 )
 from ..utils import clock
 from ..utils.formatting import format_duration, format_elapsed, format_timestamp
-
-PAYLOADS = ("input", "output", "variables")
-
-
-@dataclass(frozen=True, slots=True)
-class StopDetails:
-    """One stop of a run. `payload`: the payload that can be changed here, `input` or `output`."""
-
-    attempt_id: str
-    task: str
-    type: str
-    place: str
-    sentence: str
-    by: str
-    since: int
-    until: int
-    payload: str
-    value: Any
-    can_step_into: bool
-
-
-def stops_of_run(run: Run, now: int) -> list[StopDetails]:
-    """Return the stops of a run, earliest first, with the payloads of their tasks. Runs one query, or none."""
-    stops = stops_of(run.debug or {})
-    if not stops or run.ended_at is not None:
-        return []
-    attempts = Attempt.objects.filter(pk__in=list(stops)).select_related("task")
-    found = [_stop_details(attempt, stops[attempt.pk], now) for attempt in attempts]
-    return sorted(found, key=lambda stop: (stop.since, stop.task))
-
-
-def _stop_details(attempt: Attempt, stop: Mapping[str, Any], now: int) -> StopDetails:
-    payload = "output" if stop["place"] == "after" else "input"
-    is_stored_outside = bool(getattr(attempt, f"{payload}_path"))
-    return StopDetails(
-        attempt_id=attempt.pk,
-        task=stop["task"],
-        type=attempt.task.type,
-        place=stop["place"],
-        sentence=GATE_TEXTS[BREAKPOINT.name].sentence(GateFacts(now, 0, **stop_facts(stop))),
-        by=stop["by"],
-        since=stop["since"],
-        until=stop["until"],
-        payload="" if is_stored_outside else payload,
-        value=None if is_stored_outside else getattr(attempt, payload),
-        can_step_into=stop["place"] == "before" and attempt.task.type == SubWorkflow.type,
-    )
-
-
-def live_breakpoints_of(debug: Mapping[str, Any] | None, now: int) -> list[Breakpoint]:
-    """Return the breakpoints that have not expired, without temporary ones."""
-    return [each for each in breakpoints_of(debug or {}) if now < each.until and not each.is_temporary]
-
-
-def evaluate_expression(run_id: str, text: str) -> Any:
-    """Return the value of an expression in the context of a run. Nothing is changed, and masked values are `***`.
-
-    Raises:
-        NotFound: when there is no such run.
-        Invalid: when the expression cannot be read or evaluated.
-    """
-    require_expression(text)
-    run = find_run(run_id, PAYLOADS)
-    _script, references = split_expression(text)
-    scope = MaskedScope(run)
-    values = {name: resolve_template(reference, scope.value) for name, reference in references.items()}
-    result = evaluate_values(text, values)
-    if result.error:
-        raise Invalid(f"The expression cannot be evaluated: {result.error}"[:500])
-    return result.value
-
-
-class MaskedScope:
-    """The values that expressions can read of a run, as pages show them."""
-
-    def __init__(self, run: Run) -> None:
-        self.run = run
-        self.attempts: dict[str, Attempt | None] = {}
-
-    def value(self, root: str, key: str) -> Any:
-        """Return the value of a reference, or MISSING."""
-        if root == "workflow":
-            return self._run_value(key)
-        attempt = self._attempt_of(root)
-        if attempt is None:
-            return MISSING
-        if key in ("input", "output"):
-            _require_in_row(attempt, key, root)
-            return getattr(attempt, key)
-        facts = {
-            "status": attempt.status,
-            "reasonForIncompletion": attempt.reason or None,
-            "retryCount": attempt.number,
-            "workerId": attempt.worker or None,
-            "taskId": attempt.pk,
-            "referenceTaskName": str(attempt.task),
-        }
-        return facts.get(key, MISSING)
-
-    def _run_value(self, key: str) -> Any:
-        if key in PAYLOADS:
-            _require_in_row(self.run, key, "workflow")
-            return getattr(self.run, key)
-        run = self.run
-        facts = {
-            "workflowId": run.pk,
-            "workflowType": run.name,
-            "version": run.version,
-            "status": run.status,
-            "correlationId": run.correlation_id or None,
-        }
-        return facts.get(key, MISSING)
-
-    def _attempt_of(self, ref: str) -> Attempt | None:
-        if ref not in self.attempts:
-            task = find_task(self.run, ref)
-            found = Attempt.objects.filter(pk=task.attempt_id).select_related("task").first() if task else None
-            self.attempts[ref] = found
-        return self.attempts[ref]
-
-
-def _require_in_row(row: Run | Attempt, part: str, name: str) -> None:
-    if getattr(row, f"{part}_path", ""):
-        raise Invalid(f"The {part} of {name} is stored outside the database. An expression here cannot read it.")
-
-
-SEARCHED_ATTEMPTS = 200
-"""The newest attempts of a run among which the current one is searched."""
-
-
-@dataclass(frozen=True, slots=True)
-class CurrentStep:
-    """The task that an open run works on or waits for. `since`: start of that state; None if the words name a time."""
-
-    task: str
-    words: str
-    since: int | None
-
-
-def current_steps(runs: Iterable[Run], now: int) -> dict[str, CurrentStep]:
-    """Return the current step of each open run, by run id. Runs at most four queries."""
-    by_id = {run.pk: run for run in runs if run.status in RUN.open and not run.is_held and not run.begins_later(now)}
-    stopped = {id: _describe_stop(stops, now) for id, run in by_id.items() if (stops := stops_of(run.debug or {}))}
-    by_id = {id: run for id, run in by_id.items() if id not in stopped}
-    attempts = _current_attempts(by_id) if by_id else []
-    for attempt in attempts:
-        attempt.run = by_id[attempt.run_id or ""]
-    pending = [attempt for attempt in attempts if attempt.status == "PENDING" and attempt.queue]
-    facts = facts_of_attempts(pending, now) if pending else {}
-    polls = last_polls() if pending else {}
-    return stopped | {each.run_id or "": _describe(each, facts.get(each.pk), polls, now) for each in attempts}
-
-
-def _describe_stop(stops: Mapping[str, Mapping[str, Any]], now: int) -> CurrentStep:
-    """Return the stop of a run at a breakpoint, in the words of the gate."""
-    first = next(iter(stops.values()))
-    return CurrentStep(
-        first["task"], GATE_TEXTS[BREAKPOINT.name].brief(GateFacts(now, 0, **stop_facts(first))), first["since"]
-    )
-
-
-def _current_attempts(run_ids: Collection[str]) -> list[Attempt]:
-    """Return the attempt of each run that `interest_sort_key` puts first, among its newest attempts."""
-    rank = Case(
-        When(task__type__in=CONTAINER_STEP_TYPES, then=3),
-        When(status="PENDING", then=0),
-        When(queue="", then=1),
-        default=2,
-        output_field=IntegerField(),
-    )
-    of_run = Attempt.objects.open().filter(run_id=OuterRef("pk"), seq__gte=OuterRef("next_seq") - SEARCHED_ATTEMPTS)
-    first = of_run.order_by(rank, "seq").values("pk")[:1]
-    ids = Run.objects.filter(pk__in=list(run_ids)).annotate(current=Subquery(first)).values("current")
-    to_run_or_child = Q(to=OuterRef("run_id")) | (Q(to=OuterRef("child_id")) & ~Q(to=""))
-    lost = Message.objects.undelivered().filter(to_run_or_child)
-    found = Attempt.objects.defer_payloads().filter(pk__in=ids).select_related("task").defer("task__step_state")
-    return list(found.annotate(is_undelivered=Exists(lost)))
-
-
-def _describe(attempt: Attempt, facts: GateFacts | None, polls: dict[str, tuple[int, int]], now: int) -> CurrentStep:
-    task = str(attempt.task)
-    if getattr(attempt, "is_undelivered", False) and not attempt.queue:
-        return CurrentStep(task, _("message not delivered"), attempt.scheduled_at)
-    if facts is not None:
-        return _describe_pending(attempt, facts, polls.get(attempt.queue, (0, None))[1], now)
-    if attempt.queue:
-        worker = _("on %(worker)s") % {"worker": attempt.worker} if attempt.worker else _("in progress")
-        return CurrentStep(task, worker, attempt.claimed_at or attempt.started_at)
-    if attempt.task.type == Wait.type and now < attempt.ends_at < NEVER:
-        left = _("waiting, %(left)s left") % {"left": format_duration(attempt.ends_at - now)}
-        return CurrentStep(task, left, None)
-    return CurrentStep(task, _engine_words(attempt), attempt.scheduled_at)
-
-
-def _describe_pending(attempt: Attempt, facts: GateFacts, polled_at: int | None, now: int) -> CurrentStep:
-    task = str(attempt.task)
-    if attempt.visible_at > now and attempt.number and not attempt.poll_count:
-        left = {"number": attempt.number + 1, "left": format_duration(attempt.visible_at - now)}
-        return CurrentStep(task, _("attempt %(number)s in %(left)s") % left, None)
-    closed = next((gate for gate in GATES if not gate.lets_pass(facts)), None)
-    if closed is not None:
-        return CurrentStep(
-            task, GATE_TEXTS[closed.name].brief(facts), None if attempt.visible_at > now else attempt.pending_since
-        )
-    is_polled = polled_at is not None and now - polled_at < QUIET_AFTER_MS
-    return CurrentStep(task, _("queued") if is_polled else _("no workers"), attempt.pending_since)
-
-
-def _engine_words(attempt: Attempt) -> str:
-    words = ENGINE_WORDS.get(attempt.task.type)
-    return words(attempt) if words else _("waiting")
-
-
-ENGINE_WORDS: dict[str, Callable[[Attempt], Any]] = {
-    Human.type: lambda attempt: gettext_lazy("human task"),
-    SubWorkflow.type: lambda attempt: gettext_lazy("sub-workflow"),
-    DoWhile.type: lambda attempt: _("iteration %(number)s") % {"number": attempt.task.iteration},
-}
-
 
 MAX_DEPTH = 3
 """Levels of sub-workflows that are searched for the first failure."""

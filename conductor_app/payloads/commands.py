@@ -15,9 +15,9 @@ from django.db.models import F, Q, Sum, TextField
 from django.db.models.functions import Cast, Coalesce, Greatest
 
 from ..access.authentication import Actor, current_actor, filter_readable_runs, is_allowed, task_target
+from ..access.encryption import decrypt_masked, encrypt_masked
 from ..access.permissions import DOMAIN, EXECUTE, READ, TASK_DEF, WORKFLOW, WORKFLOW_DEF
 from ..access.quotas import caller_of, current_caller, quotas_of
-from ..access.secrets import decrypt_masked, encrypt_masked
 from ..core import errors
 from ..core.errors import Busy, Conflict, Forbidden, Invalid, NotFound, PayloadMissing, PayloadTooLarge, QuotaExceeded
 from ..core.masking import MARK

@@ -7,9 +7,9 @@ from typing import Any
 from django.db import IntegrityError, transaction
 
 from ..access.authentication import acting_as_owner, current_user_id
+from ..access.encryption import encrypt_masked
 from ..access.grants import Tags, mirror_tags, require_inline_definition, require_starts
 from ..access.permissions import SCHEDULE
-from ..access.secrets import encrypt_masked
 from ..core.cron import ScheduleSlot, parse_timetable
 from ..core.errors import Conflict, Invalid, NotFound
 from ..core.masking import mask_like_before, masked_names_of_document, redact_masked

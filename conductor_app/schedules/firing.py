@@ -14,7 +14,7 @@ from django.db.models.functions import Cast
 
 from ..access import audit
 from ..access.authentication import acting_as_owner
-from ..access.secrets import decrypt_masked
+from ..access.encryption import decrypt_masked
 from ..core.cron import ScheduleSlot, Timetable, parse_timetable
 from ..core.errors import Conflict, Forbidden, NotFound, RequestRefused
 from ..core.masking import REDACTED

@@ -9,6 +9,7 @@ from django.db.models.signals import post_migrate
 
 from ..access import audit
 from ..access.commands.applications import delete_grants_with, refuse_patterns_as_names
+from ..access.encryption import decrypt_masked
 from ..access.models import Application, Secret, Variable
 from ..access.permissions import (
     APPLICATION,
@@ -26,7 +27,6 @@ from ..access.permissions import (
     WORKFLOW_DEF,
     ensure_system_roles,
 )
-from ..access.secrets import decrypt_masked
 from ..access.sign_in.throttle import connect_sign_in_signals
 from ..ai import wiring as ai
 from ..ai.models import Integration, Prompt

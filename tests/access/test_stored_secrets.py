@@ -3,11 +3,12 @@
 import pytest
 from django.core.management import CommandError, call_command
 
+from conductor_app.access import encryption
 from conductor_app.access import secrets as secret_cache
-from conductor_app.access import secrets as vault
 from conductor_app.access.commands import secrets as secrets_and_variables
 from conductor_app.access.models import AuditEntry, Secret
-from conductor_app.access.secrets import redact, runtime_metadata, substitute_secrets
+from conductor_app.access.secrets import redact, substitute_secrets
+from conductor_app.access.variables import runtime_metadata
 from conductor_app.core.errors import Conflict, Forbidden, Invalid, NotFound
 from conductor_app.events.commands import webhooks
 from tests.runs.test_statements import Counted
@@ -102,7 +103,7 @@ def test_a_change_by_another_process_is_noticed_within_seconds(clock):
     put("DB", "before")
     assert substitute_secrets(WHOLE, ["DB"]) == {"x": "before"}
 
-    Secret.objects.update(sealed=vault.encrypt("DB", "after"))
+    Secret.objects.update(sealed=encryption.encrypt("DB", "after"))
     assert substitute_secrets(WHOLE, ["DB"]) == {"x": "before"}
     clock.advance(seconds=2)
 
@@ -189,8 +190,8 @@ def test_secrets_are_reencrypted_with_the_newest_key(settings, capsys):
     call_command("reseal_secrets")
 
     assert "1 secrets" in capsys.readouterr().out
-    assert all(vault.is_current(row.sealed) for row in Secret.objects.all())
-    assert vault.decrypt("A", Secret.objects.get(pk="A").sealed) == "aaaaaa"
+    assert all(encryption.is_current(row.sealed) for row in Secret.objects.all())
+    assert encryption.decrypt("A", Secret.objects.get(pk="A").sealed) == "aaaaaa"
 
 
 def test_secrets_of_webhooks_are_reencrypted_with_the_newest_key(settings):

@@ -5,7 +5,7 @@ from io import StringIO
 import pytest
 from django.core.management import call_command
 
-from conductor_app.access import secrets as vault
+from conductor_app.access import encryption
 from conductor_app.access.models import AuditEntry, Tag
 from conductor_app.ai.commands import integrations
 from conductor_app.ai.commands.integrations import UnknownIntegration, model_settings
@@ -301,12 +301,12 @@ def test_the_environment_defines_integrations_without_a_row(db, settings):
 
 def test_secrets_are_encrypted_again_with_a_new_key(saved, settings):
     settings.CONDUCTOR_SECRETS_KEYS = ("a new key",)
-    assert not vault.is_current(Integration.objects.get().sealed)
+    assert not encryption.is_current(Integration.objects.get().sealed)
 
     call_command("reseal_secrets", stdout=(printed := StringIO()))
 
     assert "Encrypted 1 secrets" in printed.getvalue()
-    assert vault.is_current(Integration.objects.get().sealed)
+    assert encryption.is_current(Integration.objects.get().sealed)
     assert model_settings("main", "gpt-4o").api_key == KEY
 
 

@@ -7,7 +7,7 @@ from threading import Event
 import pytest
 from django.core import mail
 
-from conductor_app.access import secrets as vault
+from conductor_app.access import encryption
 from conductor_app.access.models import AuditEntry
 from conductor_app.alerts import commands as alert_targets
 from conductor_app.alerts import commands as alerts
@@ -406,7 +406,7 @@ def test_secrets_are_encrypted_again_with_the_newest_key(settings):
     assert alert_targets.reencrypt_targets() == 1
 
     row.refresh_from_db()
-    assert vault.is_current(row.sealed)
+    assert encryption.is_current(row.sealed)
     assert alert_targets.target_settings(row)["url"] == "https://hooks.slack.com/services/x"
 
 

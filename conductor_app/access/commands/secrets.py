@@ -8,7 +8,7 @@ from django.db import transaction
 from ...core.errors import Conflict, Forbidden, Invalid, NotFound
 from ...db.fields import strip_nul
 from ...utils import clock
-from .. import audit, secrets
+from .. import audit, encryption, secrets, variables
 from ..grants import Tags, metadata_tags, mirror_tags, require_valid_tag
 from ..models import Secret, Variable
 from ..permissions import SECRET, VARIABLE
@@ -28,7 +28,7 @@ def put_secret(name: str, value: str, by: str, reason: str = "") -> None:
     check_name_and_value(name, value)
     if secrets.is_environment_secret(name):
         raise Conflict(f"The secret {name} is defined in the server's environment and cannot be changed here.")
-    _save(Secret, name, by, reason, sealed=secrets.encrypt(name, value))
+    _save(Secret, name, by, reason, sealed=encryption.encrypt(name, value))
 
 
 def put_variable(name: str, value: str, by: str, reason: str = "") -> None:
@@ -39,7 +39,7 @@ def put_variable(name: str, value: str, by: str, reason: str = "") -> None:
         Conflict: when the server's environment defines the variable.
     """
     check_name_and_value(name, value)
-    if name in secrets.process_variables():
+    if name in variables.process_variables():
         raise Conflict(f"The variable {name} is defined in the server's environment and cannot be changed here.")
     _save(Variable, name, by, reason, value=strip_nul(value))
 
@@ -90,7 +90,7 @@ def delete_variable(name: str, by: str, reason: str = "") -> None:
     Raises:
         Conflict: when the server's environment defines the variable.
     """
-    if name in secrets.process_variables():
+    if name in variables.process_variables():
         raise Conflict(f"The variable {name} is defined in the server's environment and cannot be deleted here.")
     _delete(Variable, name, by, reason)
 
@@ -166,8 +166,8 @@ def secret_names() -> list[str]:
 
 def list_variables() -> dict[str, str]:
     """Return all variables that definitions can read, by name."""
-    secrets.clear_variable_cache()
-    return dict(sorted(secrets.all_variables().items()))
+    variables.clear_variable_cache()
+    return dict(sorted(variables.all_variables().items()))
 
 
 def reencrypt_secrets(by: str) -> int:
@@ -178,8 +178,8 @@ def reencrypt_secrets(by: str) -> int:
     """
     count = 0
     for row in Secret.objects.order_by("name"):
-        if not secrets.is_current(row.sealed):
-            again = secrets.encrypt(row.name, secrets.decrypt(row.name, row.sealed))
+        if not encryption.is_current(row.sealed):
+            again = encryption.encrypt(row.name, encryption.decrypt(row.name, row.sealed))
             # A secret that was replaced since uses the newest key already.
             count += Secret.objects.filter(pk=row.name, sealed=row.sealed).update(sealed=again)
     with transaction.atomic():
@@ -189,7 +189,7 @@ def reencrypt_secrets(by: str) -> int:
 
 def _clear_cache() -> None:
     secrets.clear_secret_cache()
-    secrets.clear_variable_cache()
+    variables.clear_variable_cache()
 
 
 def _record_change(model: type[Secret | Variable], name: str, action: str, by: str, reason: str = "") -> None:

@@ -24,9 +24,9 @@ from ...settings import conf
 from ...utils import clock
 from ..audit import record_access_change, require_free_user_name
 from ..commands.users import MAX_ID_LENGTH, USER_KIND
+from ..encryption import decrypt, encrypt, is_current
 from ..models import ExternalIdentity, RecoveryCode, SecondFactor, UserProfile
 from ..permissions import role_group
-from ..secrets import decrypt, encrypt, is_current
 from ..tokens import APPLICATION_USER_PREFIX
 
 INTERVAL_SECONDS = 30

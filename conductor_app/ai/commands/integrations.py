@@ -12,10 +12,10 @@ from typing import Any
 from django.db import IntegrityError, transaction
 
 from ...access import audit
+from ...access.encryption import DecryptionFailed, decrypt, encrypt, is_current
 from ...access.grants import Tags, mirror_tags
 from ...access.models import Grant, Tag
 from ...access.permissions import INTEGRATION, INTEGRATION_PROVIDER
-from ...access.secrets import DecryptionFailed, decrypt, encrypt, is_current
 from ...core.ai import (
     AI_MODEL,
     API_KEY_NAMES,

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from ...core.definition import walk
 from ...core.document.differences import SemanticChange, semantic_changes
 from ...core.errors import NotFound, RequestRefused, ValidationFailed
-from ...explanations.cause import live_breakpoints_of
+from ...explanations.debugger import live_breakpoints_of
 from ...runs.commands import debugging
 from ...runs.pages.debugger import DEBUG_PERMISSION, breakpoints_context, parse_breakpoint_form
 from ...runs.pages.start import PERMISSION

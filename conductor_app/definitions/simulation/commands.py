@@ -12,7 +12,7 @@ from typing import Any
 
 from ...access.authentication import current_user_id
 from ...access.grants import readable_variables, require_uses, starter_refusal
-from ...access.secrets import all_variables
+from ...access.variables import all_variables
 from ...core.data_requests import (
     ActiveDomains,
     CachedRunOutput,

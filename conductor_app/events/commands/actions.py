@@ -15,8 +15,8 @@ from django.db.models import Q, QuerySet
 
 from ...access import audit
 from ...access.authentication import acting_as_owner
+from ...access.encryption import decrypt_masked
 from ...access.grants import require_run_control
-from ...access.secrets import decrypt_masked
 from ...core import commands
 from ...core.child_runs import depth_after_event
 from ...core.commands import reports

@@ -14,7 +14,7 @@ from django.db import transaction
 from django.db.models import F, QuerySet, TextField
 from django.db.models.functions import Cast
 
-from ...access.secrets import decrypt_masked
+from ...access.encryption import decrypt_masked
 from ...core import events
 from ...core.data_requests import ScriptEvaluation as ScriptQuestion
 from ...core.data_requests import ScriptResult

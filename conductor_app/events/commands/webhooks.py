@@ -18,8 +18,8 @@ from django.db.models import F, Q
 
 from ...access import audit
 from ...access.authentication import current_user_id
+from ...access.encryption import decrypt, encrypt, is_current
 from ...access.grants import require_starts
-from ...access.secrets import decrypt, encrypt, is_current
 from ...core.errors import Conflict, Invalid, NotFound, Unauthenticated, ValidationFailed
 from ...core.events import payload_digest
 from ...core.primitives import derived_id
@@ -202,7 +202,7 @@ def reencrypt_webhooks() -> int:
     """Encrypt the secrets of every webhook with the newest key. Returns how many were encrypted with another one.
 
     Raises:
-        vault.DecryptionFailed: when secrets cannot be decrypted with any configured key.
+        DecryptionFailed: when secrets cannot be decrypted with any configured key.
     """
     count = 0
     for row in Webhook.objects.exclude(sealed="").order_by("pk"):

@@ -23,7 +23,7 @@ from ...core.document.fields import (
 from ...core.errors import Invalid, NotFound
 from ...definitions.models import WorkflowDefinition
 from ...definitions.resolved_definitions import find_row
-from ...explanations.cause import StopDetails, evaluate_expression, live_breakpoints_of, stops_of_run
+from ...explanations.debugger import StopDetails, evaluate_expression, live_breakpoints_of, stops_of_run
 from ...utils import clock
 from ...web.api import permissions as targets
 from ...web.api import requests as request_body

@@ -8,7 +8,7 @@ from typing import Any
 from django.db import transaction
 
 from ...access import audit
-from ...access.secrets import encrypt_masked
+from ...access.encryption import encrypt_masked
 from ...core.errors import Invalid, NotAllowedInState, NotFound, QueueFull
 from ...core.masking import mask_encrypt, masked_names
 from ...core.states import RUNNING

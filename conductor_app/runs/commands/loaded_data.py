@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from ...access.encryption import decrypt_masked
 from ...access.grants import readable_variables, starter_refusal
-from ...access.secrets import decrypt_masked, load_secrets
+from ...access.secrets import load_secrets
 from ...core.data_requests import (
     DataRequest,
     DefinitionByName,

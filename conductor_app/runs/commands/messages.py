@@ -15,7 +15,7 @@ from django.db.models.functions import Cast
 
 from ...access import audit
 from ...access.authentication import acting_as
-from ...access.secrets import decrypt_masked
+from ...access.encryption import decrypt_masked
 from ...core.errors import AlreadyResolved, Conflict, Forbidden, Invalid, NotFound, RequestRefused, StepRefused
 from ...core.masking import MARK
 from ...core.snapshot import NEVER

@@ -10,7 +10,7 @@ from typing import Any
 from django.db import transaction
 
 from ...access import audit
-from ...access.secrets import decrypt_masked
+from ...access.encryption import decrypt_masked
 from ...core import commands
 from ...core.commands.jump import require_running
 from ...core.commands.reports import Report

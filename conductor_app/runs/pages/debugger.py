@@ -14,7 +14,7 @@ from ...access.permissions import DEBUG, EXECUTE, PERMISSION_BY_RIGHT
 from ...core.breakpoints import Breakpoint
 from ...core.errors import Invalid, RequestRefused
 from ...definitions.store import parsed_definition
-from ...explanations.cause import StopDetails, evaluate_expression, live_breakpoints_of, stops_of_run
+from ...explanations.debugger import StopDetails, evaluate_expression, live_breakpoints_of, stops_of_run
 from ...tasks.pages.actions import PERMISSION
 from ...web.badges import relative_time
 from ...web.documents import MAX_INLINE_BYTES, payload_label, render_tree

@@ -24,7 +24,8 @@ from ...core.failure_grouping import informative_line
 from ...db import keyset_pages
 from ...db.keyset_pages import SortColumn
 from ...definitions.durations import typical_run_durations
-from ...explanations.cause import CurrentStep, current_steps, failure_reasons
+from ...explanations.cause import failure_reasons
+from ...explanations.current_steps import CurrentStep, current_steps
 from ...utils import clock
 from ...web.badges import exact_time, format_lower_bound, relative_time, render_badge, running_time
 from ...web.links import render_run_link

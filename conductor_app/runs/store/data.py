@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any, NamedTuple
 
-from ...access.secrets import all_variables
+from ...access.variables import all_variables
 from ...core.data_requests import (
     ABSENT,
     ActiveDomains,

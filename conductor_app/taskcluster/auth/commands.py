@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from django.db import IntegrityError, connection, transaction
 
-from ...access import secrets as vault
+from ...access import encryption
 from ...access.audit import announce_access_change, record_access_change
 from ...access.models import Client
 from ...core.errors import Conflict, Forbidden, Invalid, NotFound
@@ -352,11 +352,11 @@ def reencrypt_access_tokens() -> int:
     """Encrypt every access token with the newest key. Returns how many were encrypted with another one.
 
     Raises:
-        vault.DecryptionFailed: when a token cannot be decrypted with any configured key.
+        DecryptionFailed: when a token cannot be decrypted with any configured key.
     """
     count = 0
     for row in Client.objects.order_by("id"):
-        if not vault.is_current(row.sealed):
+        if not encryption.is_current(row.sealed):
             again = encrypt_token(row.id, decrypt_token(row.id, row.sealed))
             count += Client.objects.filter(pk=row.id, sealed=row.sealed).update(sealed=again)
     return count
@@ -399,5 +399,5 @@ def _ensure_root_client() -> None:
 def _has_token(row: Client, token: str) -> bool:
     try:
         return decrypt_token(row.id, row.sealed) == token
-    except vault.DecryptionFailed:
+    except encryption.DecryptionFailed:
         return False

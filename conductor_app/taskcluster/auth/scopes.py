@@ -16,8 +16,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ...access import permissions
-from ...access import secrets as vault
+from ...access import encryption, permissions
 from ...access.models import Client
 from ...access.permissions import NamePatterns
 from ...access.tokens import derive_keys
@@ -284,7 +283,7 @@ def issuing_keys() -> tuple[str, ...]:
 
 def encrypt_token(client_id: str, token: str) -> str:
     """Return an access token encrypted for storage."""
-    return vault.encrypt(_encryption_name(client_id), token)
+    return encryption.encrypt(_encryption_name(client_id), token)
 
 
 def decrypt_token(client_id: str, ciphertext: str) -> str:
@@ -293,7 +292,7 @@ def decrypt_token(client_id: str, ciphertext: str) -> str:
     Raises:
         DecryptionFailed: when no key of this server decrypts it.
     """
-    return vault.decrypt(_encryption_name(client_id), ciphertext)
+    return encryption.decrypt(_encryption_name(client_id), ciphertext)
 
 
 def _encryption_name(client_id: str) -> str:
@@ -307,7 +306,7 @@ def _read_client_key(client_id: str) -> ClientKey | None:
         return None
     try:
         key = decrypt_token(row.id, row.sealed)
-    except vault.DecryptionFailed:
+    except encryption.DecryptionFailed:
         log.error("access_token_unreadable", extra={"client": client_id})
         return None
     return ClientKey(row.id, key, tuple(row.scopes), row.expires_at, row.is_disabled, row.used_at)

@@ -7,7 +7,8 @@ from typing import Any
 import orjson
 from django.http import HttpResponse
 
-from ...access.secrets import runtime_metadata, substitute_secrets
+from ...access.secrets import substitute_secrets
+from ...access.variables import runtime_metadata
 from ...core.commands.reports import Report
 from ...core.document.fields import (
     ChoiceOf,

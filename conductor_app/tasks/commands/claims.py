@@ -13,7 +13,7 @@ from typing import TypeVar
 from django.db import transaction
 
 from ... import notifications
-from ...access.secrets import decrypt_masked, masked_texts
+from ...access.encryption import decrypt_masked, masked_texts
 from ...core import commands
 from ...core.commands.reports import Report
 from ...core.errors import Conflict, NotFound, PayloadMissing, RequestRefused

@@ -19,7 +19,7 @@ from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
 
 import orjson
 
-from ...access import secrets as vault
+from ...access import encryption
 from ...core.masking import MARK
 
 
@@ -50,13 +50,13 @@ OVERLAP = len(MARK_BYTES) + 13
 
 def fingerprints() -> list[str]:
     """Return the fingerprints of this server's keys, newest first."""
-    return [vault.key_name(key) for key in vault.encryption_keys()]
+    return [encryption.key_name(key) for key in encryption.encryption_keys()]
 
 
 def sign(content: bytes) -> bytes:
     """Return the fingerprint of the newest key, a dot, and the signature of the content."""
-    key = vault.encryption_keys()[0]
-    return f"{vault.key_name(key)}.{_signature(key, content)}".encode()
+    key = encryption.encryption_keys()[0]
+    return f"{encryption.key_name(key)}.{_signature(key, content)}".encode()
 
 
 def verify(content: bytes, signature: bytes) -> None:
@@ -67,8 +67,8 @@ def verify(content: bytes, signature: bytes) -> None:
         KeysMissing: when the signature is that of another key.
     """
     name, _, digest = signature.decode(errors="replace").partition(".")
-    for key in vault.encryption_keys():
-        if vault.key_name(key) == name:
+    for key in encryption.encryption_keys():
+        if encryption.key_name(key) == name:
             if hmac.compare_digest(_signature(key, content).encode(), digest.encode()):
                 return
             raise ArchiveDamaged("The signature of the archive is wrong: it was changed after the backup.")
