@@ -23,7 +23,7 @@ from ..settings import conf
 from ..system_tasks.registry import BuiltInWorker, register_workers
 from ..utils.background import BackgroundWork, register
 from .budget_alerts import BudgetSubject
-from .commands.budgets import connect_model_limits, prune_holds, release_holds
+from .commands.budgets import connect_model_limits, end_budget_holds, prune_holds
 from .commands.calls import discard_unused_replies, lose_abandoned_calls, prune_usage
 from .commands.integrations import reencrypt_integrations
 from .commands.prompts import Testers, register_testers
@@ -46,7 +46,7 @@ STEP_TYPES = (
     LlmSearchIndex,
 )
 BACKGROUND_WORK = BackgroundWork(
-    sweeps={"release_budget_holds": release_holds},
+    sweeps={"release_budget_holds": end_budget_holds},
     deletions=(lambda limit: prune_holds(), prune_usage),
     prune=(discard_unused_replies, lose_abandoned_calls),
     reencrypt=(reencrypt_integrations,),

@@ -348,13 +348,13 @@ def save_content(kind: str, content: "File[bytes]", expires_at: int, uploader: s
         # A partial upload can be large: delete it now, not in the next sweep.
         with suppress(errors.StorageUnavailable):
             blob_storage.delete_payload(path)
-        release_content(path)
+        expire_content(path)
         raise
     store.set_size(path, content.size)
     return path
 
 
-def release_content(*paths: str) -> None:
+def expire_content(*paths: str) -> None:
     """Mark files as unused. A later sweep deletes them, after the requests that still read them."""
     store.set_expiry(paths, clock.now())
 

@@ -16,7 +16,7 @@ from ..runs.models import Attempt, Run
 from ..settings import conf
 from ..utils import clock
 from . import blob_storage, store
-from .commands import DAY_MS, release_content, require_storage, save_content, storage_errors
+from .commands import DAY_MS, expire_content, require_storage, save_content, storage_errors
 from .models import UPLOADED, UPLOADING, FileHandle
 
 MAX_FILES = 100
@@ -143,7 +143,7 @@ def finish_locked(row: FileHandle) -> None:
     row.upload_id, row.parts = "", {}
     row.save()
     store.keep_for_run(row.path, row.run_id)
-    release_content(*(part["path"] for part in parts.values()))
+    expire_content(*(part["path"] for part in parts.values()))
 
 
 def delete_files_of_run(run_id: str) -> None:
@@ -173,7 +173,7 @@ def store_content(run_id: str, file_id: str, content: "File[bytes]", digest: str
         before = row.path
         row.path, row.size, row.digest, row.updated_at = path, content.size, digest, clock.now()
         row.save()
-        release_content(before)
+        expire_content(before)
 
 
 def stream_content(run_id: str, file_id: str) -> tuple[FileHandle, Iterator[bytes]]:
@@ -231,7 +231,7 @@ def abort_multipart(run_id: str, file_id: str, upload_id: str) -> None:
 def _lock_multipart(file_id: str, upload_id: str) -> FileHandle:
     with transaction.atomic():
         row = lock_unfinished(file_id)
-        release_content(*(part["path"] for part in row.parts.values()))
+        expire_content(*(part["path"] for part in row.parts.values()))
         row.upload_id, row.parts, row.updated_at = upload_id, {}, clock.now()
         row.save()
     return row
@@ -264,7 +264,7 @@ def store_part(run_id: str, file_id: str, upload_id: str, number: int, content: 
     with _release_on_failure(path), transaction.atomic():
         row = _require_multipart(lock_unfinished(file_id), upload_id)
         if before := row.parts.get(str(number)):
-            release_content(before["path"])
+            expire_content(before["path"])
         part = {"path": path, "size": content.size, "digest": digest}
         row.parts, row.updated_at = {**row.parts, str(number): part}, clock.now()
         _refuse_too_large(sum(part["size"] for part in row.parts.values()))
@@ -289,7 +289,7 @@ def complete_multipart(run_id: str, file_id: str, upload_id: str, digests: Seque
         path = save_content("files", whole, clock.now() + DAY_MS, row.uploader)
     with _release_on_failure(path), transaction.atomic():
         row = _require_multipart(lock_unfinished(file_id), upload_id)
-        release_content(row.path)
+        expire_content(row.path)
         row.path, row.size, row.digest = path, whole.size, digest
         finish_locked(row)
     return row
@@ -318,7 +318,7 @@ def _release_on_failure(path: str) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        release_content(path)
+        expire_content(path)
         raise
 
 

@@ -177,7 +177,7 @@ def digest_value(value: Any) -> str:
     return digest_text(dumps(value) or "")
 
 
-def release_payloads(run_id: str, now: int) -> None:
+def expire_payloads_of_run(run_id: str, now: int) -> None:
     """Let the payloads of a deleted run expire, unless other runs use them."""
     execute(
         "UPDATE conductor_storedpayload SET expires_at = %s WHERE path IN "

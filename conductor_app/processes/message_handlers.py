@@ -10,7 +10,7 @@ from ..events.commands import actions, intake
 from ..payloads import commands as payloads
 from ..runs.commands.change import RunCommand, change_run
 from ..runs.commands.messages import Handler, register_handlers
-from ..runs.commands.rate_limits import admit, release_next
+from ..runs.commands.rate_limits import admit, start_held_runs
 from ..runs.documents import workflows as failed_execution
 from ..runs.models import OVERDUE_RUN, OVERDUE_TASK, Attempt, Message, Run
 from ..runs.store import due_rows, inbox, loading, outbox
@@ -136,9 +136,9 @@ def _publish_started(message: Message) -> None:
     change_run(RunCommand(message.to, started_command(attempt), "engine", attempts=[attempt], consumes=message.pk))
 
 
-def _release_held_run(message: Message) -> None:
+def _start_held_runs(message: Message) -> None:
     """Release the earliest run that a workflow rate limit holds."""
-    release_next(message.facts["name"], message.facts["key"])
+    start_held_runs(message.facts["name"], message.facts["key"])
     outbox.consume(message.pk)
 
 
@@ -162,7 +162,7 @@ HANDLERS: dict[str, Handler] = {
     "child_reopened": _child_reopened,
     commands.RESUME: _resume_child,
     "terminate": _terminate_child,
-    "release": _release_held_run,
+    "release": _start_held_runs,
     "started": _publish_started,
     "event": intake.handle_internal_event,
     "act": actions.run_action,

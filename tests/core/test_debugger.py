@@ -46,7 +46,7 @@ def stopped_tasks(run: RunInMemory) -> list[str]:
 
 
 def release(run: RunInMemory, key: str, action: str = "continue", **fields) -> None:
-    run.apply(commands.ReleaseStop(run.task(key).attempt.id, action, NEXT, **fields))
+    run.apply(commands.ContinueFromStop(run.task(key).attempt.id, action, NEXT, **fields))
 
 
 ENDING = {"terminationStatus": "COMPLETED"}

@@ -104,7 +104,7 @@ def test_a_request_of_the_same_name_is_another_for_another_workflow(api, thinks)
 
 
 FAULTY = {
-    "strategy": "returnStrategy=EVERYTHING",
+    "strategy": "returnStrategy=MATCH_ALL",
     "seconds": "waitForSeconds=soon",
     "request": f"requestId={'r' * 300}",
 }

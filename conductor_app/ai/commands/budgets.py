@@ -80,7 +80,7 @@ def delete_budget(budget_id: int, by: str, reason: str = "") -> None:
             raise Invalid("The integration sets this budget. Remove the token limit of the model there.")
         facts = {field: getattr(budget, field) for field in BudgetLimits.__dataclass_fields__}
         audit.record("budget", budget.pk, "delete", by, reason=reason, facts=facts)
-        _release_waiting(budget)
+        _end_holds(budget)
         budget.delete()
 
 
@@ -95,7 +95,7 @@ def _save(limits: BudgetLimits, by: str, origin: str = "") -> ModelBudget:
         budget.period_start, _end = period_bounds(budget.period, now)
         budget.spent_cost, budget.spent_tokens = spent.cost, spent.tokens
         budget.save(update_fields=["period_start", "spent_cost", "spent_tokens"])
-    _release_waiting(budget)
+    _end_holds(budget)
     return budget
 
 
@@ -123,8 +123,8 @@ def _normalize(limits: BudgetLimits) -> BudgetLimits:
     return BudgetLimits(limits.scope, name, limits.period, limits.max_cost, limits.max_tokens)
 
 
-def _release_waiting(budget: ModelBudget) -> None:
-    """Let the sweep release the attempts that wait for a budget."""
+def _end_holds(budget: ModelBudget) -> None:
+    """Let the sweep end the holds of attempts that wait for a budget."""
     BudgetHold.objects.filter(budget=budget, allowed_by="").update(until=clock.now())
 
 
@@ -142,13 +142,13 @@ def _on_model_saved(sender: type, instance: IntegrationModel, **_: Any) -> None:
         _save(BudgetLimits(MODEL, str(instance), period, max_tokens=limit), instance.updated_by, OF_INTEGRATION)
         others = others.exclude(period=period)
     for budget in others:
-        _release_waiting(budget)
+        _end_holds(budget)
         budget.delete()
 
 
 def _on_model_deleted(sender: type, instance: IntegrationModel, **_: Any) -> None:
     for budget in _budgets_of_model(instance):
-        _release_waiting(budget)
+        _end_holds(budget)
         budget.delete()
 
 
@@ -212,13 +212,13 @@ def allow_once(attempt_id: str, by: str, reason: str = "") -> None:
         raise Conflict(f"Task {hold.pk} has ended: it does not wait for a budget any more.") from None
 
 
-def release_holds(limit: int) -> int:
-    """Release the attempts whose budget may have room again. Returns how many were released.
+def end_budget_holds(limit: int) -> int:
+    """End the holds of the attempts whose budget may have room again. Returns how many were ended.
 
     A worker that claims one checks the budget again.
     """
     due = BudgetHold.objects.filter(until__lte=clock.now()).order_by("until")
-    return handle_each(list(due.values_list("pk", "run_id")[:limit]), _release)
+    return handle_each(list(due.values_list("pk", "run_id")[:limit]), _end_hold)
 
 
 def prune_holds() -> int:
@@ -227,7 +227,7 @@ def prune_holds() -> int:
     return BudgetHold.objects.filter(~is_open).delete()[0]
 
 
-def _release(found: tuple[str, str]) -> None:
+def _end_hold(found: tuple[str, str]) -> None:
     attempt_id, run_id = found
     command = commands.requeue_attempt(attempt_id, {"visible_at": clock.now()})
 

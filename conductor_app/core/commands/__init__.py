@@ -4,15 +4,15 @@ from ..decide import no_command
 from .control import (
     FailUndecidableRun,
     pause_run,
-    release_held_run,
     resume_run,
     set_variables,
     simpler_command,
+    start_held_run,
     terminate_if_open,
     terminate_run,
     update_state,
 )
-from .debug import ReleaseStop, Rewind, remove_breakpoint, set_breakpoint
+from .debug import ContinueFromStop, Rewind, remove_breakpoint, set_breakpoint
 from .jump import jump_to_step, skip_step
 from .reopen import RESUME, ResumeParent, Retry, restart_run
 from .reports import release_lease, requeue_attempt, reset_callbacks
@@ -21,9 +21,9 @@ from .upgrade import UpgradePlan, plan_upgrade, upgrade_run
 
 __all__ = [
     "RESUME",
+    "ContinueFromStop",
     "EarlierAttempt",
     "FailUndecidableRun",
-    "ReleaseStop",
     "Rerun",
     "ResumeParent",
     "Retry",
@@ -33,7 +33,6 @@ __all__ = [
     "no_command",
     "pause_run",
     "plan_upgrade",
-    "release_held_run",
     "release_lease",
     "remove_breakpoint",
     "requeue_attempt",
@@ -44,6 +43,7 @@ __all__ = [
     "set_variables",
     "simpler_command",
     "skip_step",
+    "start_held_run",
     "terminate_if_open",
     "terminate_run",
     "update_state",

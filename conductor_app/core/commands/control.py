@@ -120,8 +120,8 @@ class FailUndecidableRun(WithoutRules):
         return effects
 
 
-def release_held_run(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-    """Release a run that was held by its concurrency limit (execution §5.4)."""
+def start_held_run(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+    """Start a run that was held by its concurrency limit (execution §5.4)."""
     if not (run.is_held and run.is_open):
         return
     yield UpdateRun({"is_held": False})

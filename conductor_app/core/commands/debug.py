@@ -19,7 +19,7 @@ from ..decision_context import Command, DecisionContext, conductor_task_type
 from ..effects import Effect, UpdateRun, apply_effects
 from ..errors import Conflict, Forbidden, Invalid, NotAllowedInState, NotFound, StepRefused
 from ..masking import masked_names, restore_named
-from ..rules.advance import release_task
+from ..rules.advance import continue_task
 from ..rules.finish import end_run
 from ..snapshot import Run, Task
 from ..states import PAUSED
@@ -79,7 +79,7 @@ def remove_breakpoint(id: str) -> Command:
 
 
 @dataclass(frozen=True, slots=True)
-class ReleaseStop:
+class ContinueFromStop:
     """Command that lets a stopped task continue.
 
     `attempt_id`: its attempt. `next`: the temporary breakpoint of a step, without its reference; `ref`: the step to run
@@ -103,7 +103,7 @@ class ReleaseStop:
         facts, step_state = self._changed_payloads(run, task, stop["place"], ctx)
         # As for a paused run, the timeout of the run starts again.
         yield UpdateRun({"last_retried_at": now})
-        yield release_task(task, stop, now, facts, **step_state)
+        yield continue_task(task, stop, now, facts, **step_state)
 
     def _require_stopped(self, run: Run) -> Task:
         if self.action not in ACTIONS:
@@ -194,4 +194,4 @@ class Rewind:
         yield from self.rerun(after, DecisionContext(after, ctx.data), now)
 
 
-__all__ = ["ACTIONS", "PLACES", "ReleaseStop", "Rewind", "add_breakpoint", "remove_breakpoint", "set_breakpoint"]
+__all__ = ["ACTIONS", "PLACES", "ContinueFromStop", "Rewind", "add_breakpoint", "remove_breakpoint", "set_breakpoint"]

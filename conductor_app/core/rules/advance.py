@@ -167,10 +167,10 @@ def _end_stops(run: Run, now: int) -> Iterator[Effect]:
     if ended := frozenset(id for id in stops if id not in stopped and (run.is_whole or id in by_attempt)):
         yield RemoveStops(ended)
     for id in sorted(expired & stopped):
-        yield release_task(by_attempt[id], stops[id], now)
+        yield continue_task(by_attempt[id], stops[id], now)
 
 
-def release_task(
+def continue_task(
     task: Task, stop: dict[str, Any] | Any, now: int, attempt_facts: dict[str, Any] | None = None, **step_state: Any
 ) -> ReleaseTask:
     """Return the effect that lets a stopped task continue. Its timers stood still while it was stopped."""

@@ -56,10 +56,10 @@ def mark_failed(message: Message, why: str, pause_ms: int = 0) -> int:
 
 def _log_alert_delivery(message: Message, **facts: object) -> None:
     """Save the result of a delivery on the firing of its alert, if the message belongs to one."""
-    if firing := message.facts.get("ring"):
+    if firing := message.facts.get("firing"):
         AlertFiring.objects.filter(pk=firing).update(**facts)
 
 
-def release(messages: Sequence[Message], due_at: int) -> None:
+def postpone(messages: Sequence[Message], due_at: int) -> None:
     """Return claimed messages to the outbox without a try. They become due at `due_at`."""
     update_messages((each.pk for each in messages), due_at=due_at)

@@ -15,7 +15,7 @@ from ...runs.models import ALERT, LISTENER, TASK_LISTENER, Message
 from ...settings import conf
 from ...system_tasks.registry import workers
 from ...utils import clock, fault_points
-from ..commands.outbox import drop, mark_delivered, mark_failed, release, take_due
+from ..commands.outbox import drop, mark_delivered, mark_failed, postpone, take_due
 from ..sinks import SinkFailed, publish
 
 log = logging.getLogger(__name__)
@@ -41,11 +41,11 @@ def _publish_all(messages: Sequence[Message], is_stopping: Callable[[], bool]) -
     delivered, retry_at = 0, dict[str, int]()
     for place, message in enumerate(messages):
         if is_stopping():
-            release(messages[place:], clock.now())
+            postpone(messages[place:], clock.now())
             break
         if message.to in retry_at:
             # A failing sink costs its timeout once per batch, not once per message.
-            release([message], retry_at[message.to])
+            postpone([message], retry_at[message.to])
             continue
         try:
             answer = _publish_one(message)

@@ -8,7 +8,7 @@ from ...core.errors import Invalid, NotFound
 from ...core.states import RUN
 from ...failures.models import Failure
 from ...payloads import files
-from ...payloads.store import release_payloads
+from ...payloads.store import expire_payloads_of_run
 from ...utils import clock
 from ..models import Run
 from ..store import writing
@@ -63,7 +63,7 @@ def remove_run(run_id: str, by: str, reason: str = "", archive: bool = True) -> 
             raise Invalid(f"Cannot archive workflow: {run_id} with status: {row['status']}: terminate it first.")
         Failure.objects.filter(run_id=run_id).delete()
         files.delete_files_of_run(run_id)
-        release_payloads(run_id, clock.now())
+        expire_payloads_of_run(run_id, clock.now())
         writing.delete_run(run_id)
         audit.record("run", run_id, "remove", by, reason=reason)
 

@@ -123,7 +123,7 @@ def continue_run(run_id: str, request: ContinueRequest, by: str, reason: str = "
     refuse_large(request.input, conf.task_payload_max_bytes)
     refuse_large(request.output, conf.task_payload_max_bytes)
     refuse_large(request.variables, conf.workflow_payload_max_bytes, "The variables")
-    command = commands.ReleaseStop(
+    command = commands.ContinueFromStop(
         request.attempt_id,
         request.action,
         next_step_breakpoint(by),

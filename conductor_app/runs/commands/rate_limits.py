@@ -120,15 +120,15 @@ def scope_of(values: dict[str, Any]) -> Callable[[str, str], Any]:
     return lambda root, name: values.get(name, MISSING) if root == "workflow" else MISSING
 
 
-def release_next(name: str, key: str) -> None:
-    """Release the earliest held runs of a key, up to the limit."""
+def start_held_runs(name: str, key: str) -> None:
+    """Start the earliest held runs of a key, up to the limit."""
     while True:
         with transaction.atomic():
             serialize(f"runs:{name}:{key}")
             held = rate_limits.held_runs(name, key).first()
-            if held is None or rate_limits.count_released_runs(name, key) >= _limit(held):
+            if held is None or rate_limits.count_admitted_runs(name, key) >= _limit(held):
                 return
-            change_run(RunCommand(held.id, commands.release_held_run, "engine", "The rate limit allows another run."))
+            change_run(RunCommand(held.id, commands.start_held_run, "engine", "The rate limit allows another run."))
 
 
 def _limit(run: Run) -> int:

@@ -230,7 +230,7 @@ def _earlier(request: StartRequest, name: str) -> str | None:
     if request.idempotency_strategy == "RETURN_EXISTING":
         return earlier.id
     if request.idempotency_strategy == "FAIL_ON_RUNNING" and earlier.status in RUN.final:
-        loading.release_idempotency_key(earlier.pk)
+        loading.clear_idempotency_key(earlier.pk)
         return None
     raise Conflict(f"The idempotency key '{request.idempotency_key}' of {name} was used before, for run {earlier.id}.")
 

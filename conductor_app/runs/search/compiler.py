@@ -13,7 +13,7 @@ from operator import and_
 
 from django.db.models import F, Q
 
-from .fields import EVERYTHING, NOTHING, ChoiceField, InvalidSearchValue, RareTextField, SearchField, contains_words
+from .fields import MATCH_ALL, MATCH_NONE, ChoiceField, InvalidSearchValue, RareTextField, SearchField, contains_words
 from .free_text import SearchLanguage, parse_free_text
 from .parser import And, Clause, Condition, Not, Or, parse_query, syntax_error
 
@@ -77,16 +77,16 @@ class SearchQuery:
             bounds.append(lead_field.index_condition(self.lead))
         elif self.lead is not None:
             bounds.append(self.build_condition(self.lead, without_index=False))
-        return reduce(and_, bounds, EVERYTHING)
+        return reduce(and_, bounds, MATCH_ALL)
 
     def is_rare(self, part: Condition | None) -> bool:
         """Return True if the index of the part only lists candidates that must be checked."""
         return isinstance(part, Clause) and isinstance(self.resolve_field(part)[1], RareTextField)
 
     def free_text_condition(self) -> Q:
-        found = EVERYTHING
+        found = MATCH_ALL
         for word in self.words:
-            anywhere = NOTHING
+            anywhere = MATCH_NONE
             for text in self.language.texts:
                 anywhere |= Q(contains_words(F(text), word))
             found &= anywhere

@@ -11,7 +11,7 @@ from typing import Any
 
 from django.db.models import BooleanField, Expression, F, Q
 
-from .fields import NOTHING, SearchField, check_pattern, to_like_pattern
+from .fields import MATCH_NONE, SearchField, check_pattern, to_like_pattern
 from .parser import Clause
 
 STEP = re.compile(r"""\.([\w$@-]+)|\[(\d+)\]|\["([^"]*)"\]|\['([^']*)'\]""")
@@ -192,7 +192,7 @@ class DocumentSearchField(SearchField):
             return super().condition(clause, without_index)
         match clause.operator:
             case "IN":
-                found = NOTHING
+                found = MATCH_NONE
                 for value in clause.values:
                     found |= Q(DocumentCondition(self.column, path, "=", check_pattern(value, value.text)))
                 return found

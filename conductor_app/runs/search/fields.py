@@ -131,7 +131,7 @@ def escape_like(text: str) -> str:
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
-EVERYTHING, NOTHING = ~Q(pk__in=[]), Q(pk__in=[])
+MATCH_ALL, MATCH_NONE = ~Q(pk__in=[]), Q(pk__in=[])
 COLUMN_SCAN_LIMIT, RARE_SCAN_LIMIT = 200_000, 50_000
 
 
@@ -167,7 +167,7 @@ class SearchField:
 
     def index_filter(self, clause: Clause) -> Q:
         """Return the condition of the leading index if it is partial."""
-        return EVERYTHING
+        return MATCH_ALL
 
     def bounds(self, clause: Clause) -> Q | None:
         """Return the condition on the ordering time column that follows from this clause, if any."""
@@ -194,7 +194,7 @@ class SearchField:
                 else self.null_condition(column_expression(self.column, without_index))
             )
         found = self.comparison(clause, column_expression(self.column, without_index)) & (
-            self.bounds(clause) or EVERYTHING
+            self.bounds(clause) or MATCH_ALL
         )
         # Explicit, because NOT of an unknown result is unknown too: `!=` must find rows without a value.
         return found & Q(**{f"{self.column}__isnull": False}) if self.is_nullable else found
@@ -214,7 +214,7 @@ class SearchField:
 
     def equals_any(self, left: Any, values: Sequence[QueryValue]) -> Q:
         exact = [self.value(value) for value in values if "*" not in value.text]
-        found = Q(compare_any(left, exact)) if exact else NOTHING
+        found = Q(compare_any(left, exact)) if exact else MATCH_NONE
         for value in values:
             if "*" in value.text:
                 found |= Q(matches_pattern(left, check_pattern(value, value.text)))
@@ -317,7 +317,7 @@ class ChoiceField(SearchField):
         if clause.operator not in ("=", "IN", "STARTS_WITH"):
             return super().condition(clause, without_index)
         found = self.matching_choices(clause)
-        return self.choices_condition(found, without_index) if found else NOTHING
+        return self.choices_condition(found, without_index) if found else MATCH_NONE
 
     def matching_choices(self, clause: Clause) -> list[str]:
         """Return the choices that match the clause."""
@@ -375,7 +375,7 @@ class ConstantField(SearchField):
         is_true = clause.operator in ("=", "IN") and any(
             matches_word(self.constant.upper(), v.text) for v in clause.values
         )
-        return EVERYTHING if is_true else NOTHING
+        return MATCH_ALL if is_true else MATCH_NONE
 
 
 @dataclass(frozen=True)
@@ -399,7 +399,7 @@ class NameListField(RareTextField):
         return super().condition(clause, without_index)
 
     def equals_any(self, left: Any, values: Sequence[QueryValue]) -> Q:
-        found = NOTHING
+        found = MATCH_NONE
         for value in values:
             text = check_pattern(value, value.text)
             found |= Q(matches_pattern(left, f"*{text}*") if "*" in text else contains_words(left, f'"{text}"'))
@@ -438,7 +438,7 @@ class IntegerField(SearchField):
         return Q(compare_any(left, [self.value(value) for value in values]))
 
     def null_condition(self, left: Any) -> Q:
-        return NOTHING
+        return MATCH_NONE
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from ...definitions.models import ResolvedDefinition
 from ..models import Attempt, Run
 from .documents import DocumentSearchField
 from .fields import (
-    NOTHING,
+    MATCH_NONE,
     ChoiceField,
     ConstantField,
     IdSearchField,
@@ -182,7 +182,7 @@ class TaskStatus(ChoiceField):
     def choices_condition(self, found: list[str], without_index: bool) -> Q:
         own = [OWN_STATUS[word] for word in found if word in OWN_STATUS]
         shows_task = Q(task__status__in=TASK_ONLY_STATUSES, task__attempt_id=F("id"))
-        conditions = NOTHING
+        conditions = MATCH_NONE
         if own:
             conditions |= (
                 Q(compare_any(column_expression("status", without_index), own))
@@ -210,7 +210,7 @@ class TaskName(SearchField):
     def equals_any(self, left: Any, values: Sequence[QueryValue]) -> Q:
         types = [kind for value in values if not self.is_selective(value.text) for kind in self.types(value.text)]
         named = [value for value in values if self.is_selective(value.text) or "*" in value.text]
-        by_type = Q(task__type__in=types) if types else NOTHING
+        by_type = Q(task__type__in=types) if types else MATCH_NONE
         return by_type | super().equals_any(left, named) if named else by_type
 
     def types(self, text: str) -> tuple[str, ...]:
@@ -225,7 +225,7 @@ class ScheduledField(TimeField):
         found = super().condition(clause, True)
         match clause.operator:
             case "NULL":
-                return NOTHING
+                return MATCH_NONE
             case "BETWEEN":
                 return found & self.since(clause.values[0]) & self.until(clause.values[1])
             case ">" | ">=":
@@ -272,12 +272,12 @@ class RunField(SearchField):
 class LookupField(SearchField):
     """A field whose condition a function builds from each searched text."""
 
-    lookup: Callable[[str], Q] = lambda text: NOTHING
+    lookup: Callable[[str], Q] = lambda text: MATCH_NONE
 
     def condition(self, clause: Clause, without_index: bool) -> Q:
         if clause.operator not in ("=", "IN"):
             return super().condition(clause, without_index)
-        found = NOTHING
+        found = MATCH_NONE
         for value in clause.values:
             found |= self.lookup(check_pattern(value, value.text))
         return found

@@ -245,6 +245,6 @@ def set_input(run_id: str, value: Any) -> None:
     RunRow.objects.filter(pk=run_id).update(input=value, input_size=len(dumps(value) or ""), input_path="")
 
 
-def release_idempotency_key(run_id: str) -> None:
+def clear_idempotency_key(run_id: str) -> None:
     """Let another run use the idempotency key of a run."""
     RunRow.objects.filter(pk=run_id).update(idempotency_key=None)

@@ -17,7 +17,7 @@ def is_rate_limit_reached(name: str, key: str, limit: int, but: str = "") -> boo
     `but`: a run that is not counted.
     """
     serialize(f"runs:{name}:{key}")
-    return count_released_runs(name, key, but) >= limit or held_runs(name, key).exists()
+    return count_admitted_runs(name, key, but) >= limit or held_runs(name, key).exists()
 
 
 def held_runs(name: str, key: str) -> QuerySet[RunRow]:
@@ -25,6 +25,6 @@ def held_runs(name: str, key: str) -> QuerySet[RunRow]:
     return RunRow.objects.open().filter(name=name, limit_key=key, is_held=True).order_by("created_at", "id")
 
 
-def count_released_runs(name: str, key: str, but: str = "") -> int:
+def count_admitted_runs(name: str, key: str, but: str = "") -> int:
     """Return the number of open runs with a rate limit key that the limit does not hold."""
     return RunRow.objects.open().filter(name=name, limit_key=key, is_held=False).exclude(pk=but).count()

@@ -19,7 +19,7 @@ from ... import notifications
 from ...core.errors import Conflict, Invalid, NotFound
 from ...failures.models import Failure
 from ...payloads import blob_storage
-from ...payloads.commands import release_content, save_content, storage_errors
+from ...payloads.commands import expire_content, save_content, storage_errors
 from ...payloads.store import set_expiry
 from ...runs.store.writing import StatementBatch
 from ...settings import conf
@@ -234,7 +234,7 @@ def store_content(task_id: str, number: int, name: str, content: "File[bytes]", 
         locked = Artifact.objects.select_for_update().filter(pk=row.pk).first()
         if locked is None:
             raise NotFound(f"Artifact {name} of task {task_id} was deleted during the upload.")
-        release_content(row.path)
+        expire_content(row.path)
         row.path, row.size, row.content_encoding = path, content.size, encoding
         row.save(update_fields=["path", "size", "content_encoding"])
     return row

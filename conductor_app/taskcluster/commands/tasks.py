@@ -28,7 +28,7 @@ from ...notifications import LOCAL_CALLER, WaitingClient, WaitSteps, wait_in_thr
 from ...runs.models import Attempt as AttemptRow
 from ...runs.store.writing import StatementBatch, repeat_while_stale
 from ...settings import conf
-from ...tasks.commands.claims import LongPoll, begin_poll, release_again, releasing_undelivered
+from ...tasks.commands.claims import LongPoll, begin_poll, releasing_undelivered, retry_releases
 from ...tasks.commands.pollers import record_poll, standalone_queue
 from ...tasks.throughput import record_claims
 from ...telemetry import metrics
@@ -103,7 +103,7 @@ def _release_attempt(attempt: AttemptRow) -> None:
 
 @metrics.CLAIM_SECONDS.of
 def _claim_now(queue: str, group: str, name: str, count: int) -> list[ClaimedTask]:
-    release_again()
+    retry_releases()
     now = clock.now()
     if not store.is_any_waiting(queue, group, name, now):
         return []

@@ -64,14 +64,14 @@ def retry(standalone: StandaloneTask, now: int) -> Iterator[Effect]:
     yield PublishResolution(attempt_outcome(last))
 
 
-def release(standalone: StandaloneTask, now: int) -> Iterator[Effect]:
+def unblock(standalone: StandaloneTask, now: int) -> Iterator[Effect]:
     """Make a blocked task pending when its dependencies are satisfied."""
     if standalone.status == BLOCKED and not standalone.waits and not standalone.is_late(now):
         yield TransitionTask("release")
         yield from next_attempt(standalone, SCHEDULED, now)
 
 
-RULES = (time_out, retry, release)
+RULES = (time_out, retry, unblock)
 
 
 def next_attempt(standalone: StandaloneTask, cause: str, now: int) -> Iterator[Effect]:

@@ -94,7 +94,7 @@ def _claim_steps(poll: LongPoll, worker: str) -> WaitSteps[list[ClaimedAttempt]]
 @metrics.CLAIM_SECONDS.of
 def claim_now(queue: str, worker: str, count: int) -> list[ClaimedAttempt]:
     """Claim up to `count` attempts that the queue has now."""
-    release_again()
+    retry_releases()
     now = clock.now()
     ids, attempts, is_limited = store.claim_unlimited(queue, worker, now, count)
     if is_limited:
@@ -189,7 +189,7 @@ def _release_claims(ids: frozenset[str], worker: str, release: Release) -> None:
         _unreleased.value.append((ids, worker, release))
 
 
-def release_again() -> None:
+def retry_releases() -> None:
     """Release the claims of this process that could not be released before."""
     unreleased = _unreleased.value
     for _ in range(len(unreleased)):

@@ -119,7 +119,7 @@ def test_a_held_run_schedules_only_its_first_tasks():
     run = RunInMemory(plan(step("a")), limit_key="x", is_held=True)
     assert run.task("a").attempt.visible_at > 10**15
 
-    run.later(5).apply(commands.release_held_run)
+    run.later(5).apply(commands.start_held_run)
 
     assert run.task("a").attempt.visible_at == 5_000
 
@@ -128,7 +128,7 @@ def test_a_held_run_without_a_worker_task_starts_on_release():
     run = RunInMemory(plan(noop("n"), step("a")), limit_key="x", is_held=True)
     assert run.statuses == {}
 
-    run.apply(commands.release_held_run)
+    run.apply(commands.start_held_run)
 
     assert run.statuses == {"n": "COMPLETED", "a": "SCHEDULED"}
 
