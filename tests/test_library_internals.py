@@ -9,9 +9,11 @@ import subprocess
 import sys
 from inspect import signature, unwrap
 from threading import Thread
+from unittest.mock import Mock
 
 import httpcore2
 import pytest
+from celery.signals import worker_init
 from django.contrib.admin.views.main import ChangeList
 from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import Group, Permission, User
@@ -28,7 +30,10 @@ from urllib3.connection import HTTPConnection
 
 from conductor_app.access.permissions import load_permissions
 from conductor_app.ai.workers import guarded_http
-from conductor_app.system_tasks import network_guard
+from conductor_app.processes import gunicorn_config, jobs
+from conductor_app.processes.serving import load_modules
+from conductor_app.processes.sweep_loop import require_network_guards
+from conductor_app.system_tasks import guarded_requests
 from conductor_app.system_tasks.http import HttpTransport, RequestFailed
 from conductor_app.system_tasks.network_guard import GuardIneffective
 
@@ -37,10 +42,10 @@ SQLITE = {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}
 
 @pytest.fixture(autouse=True)
 def _forget():
-    network_guard.require_effective_guard.cache_clear()
+    guarded_requests.require_effective_guard.cache_clear()
     guarded_http.require_effective_guard.cache_clear()
     yield
-    network_guard.require_effective_guard.cache_clear()
+    guarded_requests.require_effective_guard.cache_clear()
     guarded_http.require_effective_guard.cache_clear()
 
 
@@ -134,20 +139,48 @@ def test_functions_that_run_at_the_end_of_a_process_can_be_run():
 
 
 def test_the_guards_have_an_effect_with_the_installed_versions():
-    network_guard.require_effective_guard()
+    guarded_requests.require_effective_guard()
     guarded_http.require_effective_guard()
 
 
 def test_urllib3_and_requests_that_do_not_ask_the_guard_send_nothing(monkeypatch):
-    """`system_tasks/network_guard.py` overrides `_new_conn` and sets `pool_classes_by_scheme`."""
-    monkeypatch.setattr(network_guard.GuardedConnection, "_new_conn", HTTPConnection._new_conn)
+    """`system_tasks/guarded_requests.py` overrides `_new_conn` and sets `pool_classes_by_scheme`."""
+    monkeypatch.setattr(guarded_requests.GuardedConnection, "_new_conn", HTTPConnection._new_conn)
 
     with pytest.raises(GuardIneffective, match=r"no effect with requests [\d.]+ and urllib3 [\d.]+"):
-        network_guard.require_effective_guard()
+        guarded_requests.require_effective_guard()
+
+
+@pytest.mark.parametrize("library", ["urllib3", "httpcore2"])
+def test_no_process_starts_while_a_guard_has_no_effect(monkeypatch, library):
+    if library == "urllib3":
+        monkeypatch.setattr(
+            HTTPConnection, "connect", lambda self: setattr(self, "sock", HTTPConnection._new_conn(self))
+        )
+    else:
+        pool = httpcore2.ConnectionPool
+        monkeypatch.setattr(httpcore2, "ConnectionPool", lambda ssl_context, network_backend: pool(ssl_context))
+
+    for start in (
+        require_network_guards,
+        jobs.require_guards,
+        load_modules,
+        lambda: gunicorn_config.on_starting(Mock()),
+    ):
+        with pytest.raises(SystemExit, match=rf"The network guard has no effect with .*{library} [\d.]+"):
+            start()
+
+
+def test_celery_calls_the_test_of_the_guards_when_a_worker_starts():
+    assert jobs.require_guards in [receiver() for _, receiver in worker_init.receivers]
+
+
+def test_processes_start_with_the_installed_versions():
+    require_network_guards()
 
 
 def test_an_http_task_fails_while_the_guard_has_no_effect(monkeypatch):
-    monkeypatch.setattr(network_guard.GuardedAdapter, "init_poolmanager", unguarded_pools)
+    monkeypatch.setattr(guarded_requests.GuardedAdapter, "init_poolmanager", unguarded_pools)
 
     with pytest.raises(RequestFailed, match="The network guard has no effect") as failure:
         HttpTransport().reply_to({"http_request": {"uri": "http://127.0.0.1:9/", "method": "GET"}})

@@ -195,6 +195,7 @@ def definition_context(documents: Iterable[Mapping[str, Any]], *, with_examples:
         integrations=models.integrations()
         if models and any(use.target_type != PROMPT_TARGET for use in uses)
         else None,
+        clusters=frozenset((*conf.kafka_clusters, *conf.kafka_clusters.values(), conf.event_queues_kafka_servers)),
         prompts=models.prompts() if models and any(use.target_type == PROMPT_TARGET for use in uses) else None,
     )
 

@@ -192,6 +192,33 @@ class Kafka(Provider):
         consumer.commit(message, asynchronous=False)
 
 
+def kafka_clusters() -> frozenset[str]:
+    """Return what `bootStrapServers` may be: the names of the configured clusters, and the servers of each."""
+    default = conf.event_queues_kafka_servers
+    clusters = conf.kafka_clusters
+    return frozenset((*clusters, *clusters.values(), *([default] if default else [])))
+
+
+def find_kafka_servers(text: str) -> str:
+    """Return the servers of the configured cluster with this name or these servers; without a text, of that for events.
+
+    A client trusts the brokers that a cluster names as its own, whatever their addresses. So only clusters that the
+    operator has configured are permitted.
+
+    Raises:
+        SinkFailed: when no such cluster is configured.
+    """
+    if not text and conf.event_queues_kafka_servers:
+        return conf.event_queues_kafka_servers
+    if text in conf.kafka_clusters:
+        return conf.kafka_clusters[text]
+    servers = ",".join(each.strip() for each in text.split(","))
+    if text and servers in kafka_clusters():
+        return servers
+    named = f"`{text[:200]}` is not a configured Kafka cluster" if text else "bootStrapServers is missing"
+    raise SinkFailed(f"{named}. The operator configures clusters with KAFKA_CLUSTERS or EVENT_QUEUES_KAFKA_SERVERS.")
+
+
 def _message_id(message: Any) -> str:
     """Return the sender's id of a message, or its position, which is the same in every delivery."""
     for name, value in message.headers() or ():

@@ -46,6 +46,9 @@ def on_starting(server: Any) -> None:
     memory_tuning.tune_malloc()
     # `preload_app` would load the application before the folder of the metrics exists.
     server.app.wsgi()
+    from conductor_app.processes.sweep_loop import require_network_guards
+
+    require_network_guards()
     gunicorn_internals.permit_repeated_headers()
     if warning := gunicorn_internals.describe_fallback(conf.max_waiting_threads, conf.max_waiting_polls):
         server.log.warning(warning)

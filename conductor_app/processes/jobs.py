@@ -8,7 +8,7 @@ from threading import BoundedSemaphore, Event, Thread
 from time import monotonic, sleep
 from typing import Any
 
-from celery.signals import task_postrun, task_prerun, worker_ready, worker_shutting_down
+from celery.signals import task_postrun, task_prerun, worker_init, worker_ready, worker_shutting_down
 from django.conf import settings
 from django.db import connections
 
@@ -191,6 +191,14 @@ def bind_job_name(task_id: str, task: Any, **_: Any) -> None:
 def unbind_job_name(**_: Any) -> None:
     """Remove the name and id of the job, because the thread executes other jobs next."""
     log_context.reset()
+
+
+@worker_init.connect
+def require_guards(**_: Any) -> None:
+    """End the worker if a network guard has no effect. Other errors of a signal's receiver would only be logged."""
+    from conductor_app.processes.sweep_loop import require_network_guards
+
+    require_network_guards()
 
 
 @worker_ready.connect

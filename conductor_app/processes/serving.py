@@ -26,6 +26,7 @@ from gunicorn.app.wsgiapp import WSGIApplication
 from ..apps import create_first_access
 from ..celery import app
 from .periodic_jobs import sync_periodic_jobs
+from .sweep_loop import require_network_guards
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,12 @@ PRELOADED = (
 
 
 def load_modules() -> None:
-    """Load everything that a process loads at its start or with its first request. Call it before the first fork."""
+    """Load everything that a process loads at its start or with its first request. Call it before the first fork.
+
+    Raises:
+        SystemExit: when a network guard has no effect.
+    """
+    require_network_guards()
     for name in PRELOADED:
         import_module(name)
     _ = get_resolver().url_patterns

@@ -304,12 +304,37 @@ def servers(name: str, default: str = "") -> str:
     Raises:
         ImproperlyConfigured: when the value is invalid.
     """
-    raw_value = split_list(text(name, default))
+    return parse_servers(name, text(name, default))
+
+
+def parse_servers(name: str, value: str) -> str:
+    """Return the hosts with ports in a text, without blanks. `name`: the variable, for the error.
+
+    Raises:
+        ImproperlyConfigured: when it has none, or one is invalid.
+    """
+    raw_value = split_list(value)
     for server in raw_value:
         host, _, port = server.rpartition(":")
         if not host or "/" in host or "@" in host or not (port.isascii() and port.isdigit()):
             raise ImproperlyConfigured(f"{name} is refused: it must be hosts with ports, such as one:9092,two:9092")
     return ",".join(raw_value)
+
+
+def clusters(name: str, default: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
+    """Return the servers of Kafka clusters by name, from a JSON object such as {"orders": "one:9092,two:9092"}.
+
+    Raises:
+        ImproperlyConfigured: when the value is invalid.
+    """
+    shape = f'{name} is refused: it must be a JSON object such as {{"orders": "one:9092,two:9092"}}.'
+    try:
+        raw_value = json.loads(text(name, json.dumps(dict(default))))
+    except ValueError:
+        raise ImproperlyConfigured(shape) from None
+    if not isinstance(raw_value, dict) or not all(isinstance(each, str) and each for each in raw_value.values()):
+        raise ImproperlyConfigured(shape)
+    return {key: parse_servers(name, each) for key, each in raw_value.items()}
 
 
 def is_loopback(host: str) -> bool:

@@ -11,6 +11,7 @@ from .environment import (
     address,
     boolean,
     choice,
+    clusters,
     connections,
     groups,
     networks,
@@ -191,6 +192,7 @@ TABLE = (
     _setting("ARTIFACT_MAX_MB", number, 5_120, least=1, sets="artifact_max_bytes", convert=MIB.__mul__),
     # Built-in tasks
     _setting("SQL_TASK_CONNECTIONS", connections, {}),
+    _setting("KAFKA_CLUSTERS", clusters, {}),
     _setting("ISOLATION_GROUPS", groups, ()),
     _setting("ISOLATION_THREADS", number, 4, least=1, most=100),
     # AI

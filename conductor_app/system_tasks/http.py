@@ -26,7 +26,8 @@ from ..core.step_types.worker_tasks import HttpPollStep, HttpStep
 from ..db.transient_errors import own_error_of_exchange
 from ..scripts.pool import ScriptsUnavailable, evaluate
 from ..settings import conf
-from .network_guard import AddressRefused, Deadline, Guard, GuardedSession, GuardIneffective, require_effective_guard
+from .guarded_requests import GuardedSession, require_effective_guard
+from .network_guard import AddressRefused, Deadline, Guard, GuardIneffective
 from .registry import BuiltInWorker, WorkResult
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")

@@ -1,7 +1,11 @@
 """Guard of the network addresses that tasks may connect to, and deadlines of exchanges.
 
-It checks addresses when a socket is created. So it covers redirects, names that resolve differently the second time,
-and unusual spellings of addresses.
+This module has the rule: a name is resolved, each of its addresses is checked, and the connection is made to a checked
+address. So the rule covers redirects, names that resolve differently the second time, and unusual spellings of
+addresses. Two adapters apply it where a library creates a socket: `guarded_requests.py` for requests and urllib3, and
+`ai/workers/guarded_http.py` for httpx. Each has a test of itself, which runs when a process starts
+(`require_network_guards` of `processes/sweep_loop.py`), because the adapters replace parts of the libraries that a new
+version may no longer call.
 """
 
 import contextlib
@@ -9,17 +13,12 @@ import os
 import socket
 import threading
 from collections.abc import Callable, Sequence
-from functools import cache, lru_cache
-from http.cookiejar import DefaultCookiePolicy
+from functools import lru_cache
 from importlib.metadata import version
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from typing import Any, Protocol, Self, TypeVar
+from typing import Protocol, Self, TypeVar
 
-import requests
-from requests.adapters import HTTPAdapter
-from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager
-from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.exceptions import ConnectTimeoutError, NameResolutionError
+from ..settings import conf
 
 CURRENT = threading.local()
 # The last 32 bits of such an address are the IPv4 address that a NAT64 gateway would connect to.
@@ -49,6 +48,7 @@ class HasDescriptor(Protocol):
 
 
 WatchedT = TypeVar("WatchedT", bound=HasDescriptor)
+ConnectionT = TypeVar("ConnectionT")
 
 
 class Deadline:
@@ -123,6 +123,25 @@ class GuardIneffective(Exception):
         )
 
 
+def require_refusal(send: Callable[[str], object], *packages: str) -> None:
+    """Check that a library asks the guard before it connects.
+
+    `send`: sends a request to an address with a guard that permits no network. `packages`: the library and what it
+    uses, for the error.
+
+    Raises:
+        GuardIneffective: when a request to a forbidden address is not refused.
+    """
+    for address in PROBES:
+        try:
+            send(address)
+        except AddressRefused:
+            continue
+        except Exception as error:
+            raise GuardIneffective(*packages) from error
+        raise GuardIneffective(*packages)
+
+
 class Guard:
     """Permits connections to public addresses, and to the networks that the operator allows."""
 
@@ -148,6 +167,32 @@ class Guard:
         if not permitted:
             raise AddressRefused(resolved[0])
         return permitted
+
+    def connect(
+        self,
+        host: str,
+        port: int,
+        open_connection: Callable[[str], ConnectionT],
+        socket_of: Callable[[ConnectionT], socket.socket],
+        failures: tuple[type[Exception], ...],
+    ) -> ConnectionT:
+        """Return a connection to the first permitted address of a host that accepts it.
+
+        `open_connection`: connects to one numeric address. `failures`: its errors, after which the next one is tried.
+
+        Raises:
+            AddressRefused: when no address is permitted, or the peer is another one.
+            OSError: when the name cannot be resolved.
+        """
+        *others, last = self.permitted_addresses(host, port)[:MAX_ADDRESSES]
+        for address in others:
+            with contextlib.suppress(*failures):
+                return self._checked(open_connection(address), socket_of)
+        return self._checked(open_connection(last), socket_of)
+
+    def _checked(self, connection: ConnectionT, socket_of: Callable[[ConnectionT], socket.socket]) -> ConnectionT:
+        watch_socket(self.require_permitted_peer(socket_of(connection)))
+        return connection
 
     def require_permitted_peer(self, sock: socket.socket) -> socket.socket:
         """Check the peer of a connected socket, and return the socket.
@@ -186,98 +231,6 @@ def parse_networks(networks: tuple[str, ...]) -> tuple[IPv4Network | IPv6Network
     return tuple(ip_network(network, strict=False) for network in networks)
 
 
-class GuardedSession(requests.Session):
-    """The connections of one thread. It keeps no cookies between tasks and ignores environment variables."""
-
-    def __init__(self, guard: Guard) -> None:
-        super().__init__()
-        self.trust_env = False
-        self.cookies.set_policy(DefaultCookiePolicy(allowed_domains=()))
-        for scheme in ("http://", "https://"):
-            self.mount(scheme, GuardedAdapter(guard))
-
-    def get_redirect_target(self, resp: requests.Response) -> None:
-        """Return None. Otherwise requests would read the whole body of a redirect, even with allow_redirects=False."""
-
-
-class GuardedAdapter(HTTPAdapter):
-    """Transport adapter of requests, with connections that the guard checks."""
-
-    def __init__(self, guard: Guard) -> None:
-        self._pools = guarded_pools(guard)
-        super().__init__()
-
-    def init_poolmanager(self, connections: int, maxsize: int, block: bool = False, **options: Any) -> None:
-        self.poolmanager = PoolManager(num_pools=connections, maxsize=maxsize, block=block, **options)
-        self.poolmanager.pool_classes_by_scheme = self._pools
-
-
-class GuardedConnection(HTTPConnection):
-    """Mixin for connections of all schemes that checks the address before it connects."""
-
-    guard: Guard
-    _dns_host: str
-
-    def _new_conn(self) -> socket.socket:
-        host = self._dns_host
-        try:
-            addresses = self.guard.permitted_addresses(host, self.port)
-            return watch_socket(self.guard.require_permitted_peer(self._connect_to_any(addresses)))
-        except (socket.gaierror, UnicodeError) as error:
-            raise NameResolutionError(host, self, socket.gaierror(str(error))) from error
-        finally:
-            self._dns_host = host
-
-    def _connect_to_any(self, addresses: list[str]) -> socket.socket:
-        for address in addresses[:MAX_ADDRESSES]:
-            # Only for the socket. The Host header and the certificate need the name, which `_new_conn` restores.
-            self._dns_host = address
-            try:
-                return super()._new_conn()
-            except ConnectTimeoutError as error:
-                failure = error
-        raise failure
-
-    def request(self, *args: Any, **options: Any) -> None:
-        """Send a request. A reused connection gets the deadline of this exchange."""
-        if self.sock is not None:
-            watch_socket(self.sock)
-        super().request(*args, **options)
-
-
-def guarded_pools(guard: Guard) -> dict[str, type[HTTPConnectionPool]]:
-    """Return urllib3's pool classes by scheme, with connections that this guard checks."""
-    return {
-        "http": guard_pool(HTTPConnectionPool, HTTPConnection, guard),
-        "https": guard_pool(HTTPSConnectionPool, HTTPSConnection, guard),
-    }
-
-
-def guard_pool(
-    pool: type[HTTPConnectionPool], connection: type[HTTPConnection], guard: Guard
-) -> type[HTTPConnectionPool]:
-    """Return a pool class with connections that this guard checks."""
-    guarded_connection = type(
-        "GuardedConnection" + connection.__name__, (GuardedConnection, connection), {"guard": guard}
-    )
-    return type("GuardedConnection" + pool.__name__, (pool,), {"ConnectionCls": guarded_connection})
-
-
-@cache
-def require_effective_guard() -> None:
-    """Check once per process that requests and urllib3 ask the guard before they connect.
-
-    The guard overrides private parts of urllib3, which a new version may no longer call.
-
-    Raises:
-        GuardIneffective: when a request to a forbidden address is not refused.
-    """
-    for address in PROBES:
-        with GuardedSession(Guard(tuple)) as session:
-            try:
-                session.get(address, timeout=1)
-            except AddressRefused:
-                continue
-            except Exception as error:
-                raise GuardIneffective("requests", "urllib3") from error
-        raise GuardIneffective("requests", "urllib3")
+def configured_guard() -> Guard:
+    """Return the guard of this server's settings."""
+    return Guard(lambda: conf.http_task_allowed_networks)

@@ -1,16 +1,13 @@
 """KAFKA_PUBLISH tasks, and EVENT tasks for other systems."""
 
 import json
-import socket
 from typing import Any
 
 from ..core.events import event_name
 from ..core.expressions import field_text
 from ..core.step_types.worker_tasks import EventStep, KafkaPublishStep
-from ..events.sinks import PROVIDERS, SinkFailed, SinkUnavailable, publish, send_message
-from ..settings import conf
+from ..events.sinks import PROVIDERS, SinkFailed, SinkUnavailable, find_kafka_servers, publish, send_message
 from ..tasks.store import ClaimedAttempt
-from .network_guard import AddressRefused, Guard
 from .registry import BuiltInWorker, WorkResult
 
 SHORTEST_MS, MAX_MS = 5_000, 60_000
@@ -21,28 +18,27 @@ class InvalidKafkaRequest(Exception):
 
 
 class KafkaPublish(BuiltInWorker):
-    """Publishes `kafka_request.value` to a topic (execution §8.22)."""
+    """Publishes `kafka_request.value` to a topic of a configured cluster (execution §8.22)."""
 
     type = KafkaPublishStep.type
-
-    def __init__(self) -> None:
-        self._guard = Guard(lambda: conf.http_task_allowed_networks)
 
     def perform(self, inputs: dict[str, Any]) -> WorkResult:
         """Publish the message. A failure is a result with a readable message, not an exception."""
         try:
             request = inputs.get("kafka_request")
             if not isinstance(request, dict):
-                raise InvalidKafkaRequest("kafka_request is missing: it needs bootStrapServers, topic and value")
+                raise InvalidKafkaRequest("kafka_request is missing: it needs topic and value")
             self._send(request)
         except InvalidKafkaRequest as error:
             return WorkResult("FAILED", {}, f"Failed to publish to Kafka: {error}.")
-        except (SinkFailed, AddressRefused) as error:
+        except SinkFailed as error:
             return WorkResult("FAILED", {}, f"Failed to publish to Kafka: {error}")
         return WorkResult("COMPLETED")
 
     def _send(self, request: dict[str, Any]) -> None:
-        servers = self._servers(request.get("bootStrapServers"))
+        servers = request.get("bootStrapServers")
+        if not isinstance(servers, str | None):
+            raise InvalidKafkaRequest("bootStrapServers must be a text")
         topic = request.get("topic")
         if not isinstance(topic, str) or not topic:
             raise InvalidKafkaRequest("topic is missing")
@@ -53,7 +49,7 @@ class KafkaPublish(BuiltInWorker):
         if not isinstance(headers, dict):
             raise InvalidKafkaRequest("headers must be an object")
         send_message(
-            servers,
+            find_kafka_servers(servers or ""),
             topic,
             encode_value(request["value"]),
             None if key is None else encode_value(key),
@@ -61,31 +57,6 @@ class KafkaPublish(BuiltInWorker):
             PROVIDERS["kafka"],
             _wait_ms(request),
         )
-
-    def _servers(self, servers: Any) -> str:
-        """Return the servers of the cluster: the configured ones by default, others only in permitted networks.
-
-        Raises:
-            InvalidKafkaRequest: when `bootStrapServers` is missing, invalid or not permitted.
-        """
-        configured = conf.event_queues_kafka_servers
-        if servers in (None, "", configured) and configured:
-            return configured
-        if not isinstance(servers, str) or not servers:
-            raise InvalidKafkaRequest("bootStrapServers is missing")
-        for server in servers.split(","):
-            host, _, port = server.strip().rpartition(":")
-            if not host or not (port.isascii() and port.isdigit()):
-                raise InvalidKafkaRequest("bootStrapServers must be hosts with ports, such as one:9092,two:9092")
-            try:
-                self._guard.permitted_addresses(host.strip("[]"), int(port))
-            except AddressRefused:
-                raise InvalidKafkaRequest(
-                    f"{host} is not a public address, and no network in HTTP_TASK_ALLOWED_NETWORKS contains it"
-                ) from None
-            except (socket.gaierror, UnicodeError, OverflowError):
-                raise InvalidKafkaRequest(f"the name of {host} cannot be resolved") from None
-        return servers
 
 
 class EventWorker(BuiltInWorker):

@@ -4,6 +4,7 @@ They use no proxies of the environment, follow no redirects, and limit the size 
 the first AI task, because the libraries take time and memory.
 """
 
+import socket
 import ssl
 from collections.abc import AsyncIterable, AsyncIterator, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,11 +20,10 @@ import httpx2
 from ...settings import conf
 from ...system_tasks.network_guard import (
     MAX_ADDRESSES,
-    PROBES,
     AddressRefused,
     Guard,
-    GuardIneffective,
-    watch_socket,
+    configured_guard,
+    require_refusal,
 )
 from . import messages
 from .messages import connection_failure, status_failure
@@ -32,6 +32,8 @@ CONNECT_SECONDS = 60.0
 CONNECTION_ERRORS = (
     httpx2.TransportError | httpx2.DecodingError | httpx2.StreamError | AddressRefused | OSError | ValueError
 )
+FAILURES = (httpcore2.ConnectError, httpcore2.ConnectTimeout)
+"""After these errors of one address, the next one is tried."""
 COMPRESSED = "the reply is compressed although the request asks for no compression"
 ERRORS: tuple[tuple[type[Exception], type[httpx2.TransportError]], ...] = (
     (httpcore2.ConnectTimeout, httpx2.ConnectTimeout),
@@ -49,11 +51,6 @@ ERRORS: tuple[tuple[type[Exception], type[httpx2.TransportError]], ...] = (
 
 class ReplyTooLarge(httpx2.ReadError):
     """The reply exceeds the size limit."""
-
-
-def configured_guard() -> Guard:
-    """Return the guard of this server's settings, which HTTP tasks use as well."""
-    return Guard(lambda: conf.http_task_allowed_networks)
 
 
 def guarded_client(seconds: float, guard: Guard | None = None) -> httpx2.Client:
@@ -91,17 +88,10 @@ def require_effective_guard() -> None:
     Raises:
         GuardIneffective: when a request to a forbidden address is not refused.
     """
-    # The caller may run in an event loop, in which no other can be started.
-    with ThreadPoolExecutor(1) as executor:
-        for address in PROBES:
-            for send in (_send_probe, lambda address: anyio.run(_send_async_probe, address)):
-                try:
-                    executor.submit(send, address).result()
-                except AddressRefused:
-                    continue
-                except Exception as error:
-                    raise GuardIneffective("httpx2", "httpcore2") from error
-                raise GuardIneffective("httpx2", "httpcore2")
+    for send in (_send_probe, lambda address: anyio.run(_send_async_probe, address)):
+        # The caller may run in an event loop, in which no other can be started.
+        with ThreadPoolExecutor(1) as executor:
+            executor.submit(require_refusal, send, "httpx2", "httpcore2").result()
 
 
 def _send_probe(address: str) -> None:
@@ -210,16 +200,17 @@ class GuardedBackend(httpcore2.NetworkBackend):
 
     def connect_tcp(self, host: str, port: int, *args: Any, **options: Any) -> httpcore2.NetworkStream:
         """Return a connection to the first permitted address that accepts it."""
-        failure: Exception = httpcore2.ConnectError(f"{host} has no address")
-        for address in resolve(self._guard, host, port)[:MAX_ADDRESSES]:
-            try:
-                stream = self._sockets.connect_tcp(address, port, *args, **options)
-            except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
-                failure = error
-                continue
-            watch_socket(self._guard.require_permitted_peer(stream.get_extra_info("socket")))
-            return stream
-        raise failure
+
+        def connect(address: str) -> httpcore2.NetworkStream:
+            return self._sockets.connect_tcp(address, port, *args, **options)
+
+        with unresolved_as_connect_error():
+            return self._guard.connect(host, port, connect, _socket_of, FAILURES)
+
+
+def _socket_of(stream: httpcore2.NetworkStream) -> socket.socket:
+    found: socket.socket = stream.get_extra_info("socket")
+    return found
 
 
 class AsyncGuardedBackend(httpcore2.AsyncNetworkBackend):
@@ -231,10 +222,12 @@ class AsyncGuardedBackend(httpcore2.AsyncNetworkBackend):
     async def connect_tcp(self, host: str, port: int, *args: Any, **options: Any) -> httpcore2.AsyncNetworkStream:
         """Return a connection to the first permitted address that accepts it."""
         failure: Exception = httpcore2.ConnectError(f"{host} has no address")
-        for address in (await anyio.to_thread.run_sync(resolve, self._guard, host, port))[:MAX_ADDRESSES]:
+        with unresolved_as_connect_error():
+            addresses = await anyio.to_thread.run_sync(self._guard.permitted_addresses, host, port)
+        for address in addresses[:MAX_ADDRESSES]:
             try:
                 stream = await self._sockets.connect_tcp(address, port, *args, **options)
-            except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
+            except FAILURES as error:
                 failure = error
                 continue
             peer = str(stream.get_extra_info("server_addr")[0])
@@ -249,15 +242,11 @@ class AsyncGuardedBackend(httpcore2.AsyncNetworkBackend):
         await anyio.sleep(seconds)
 
 
-def resolve(guard: Guard, host: str, port: int) -> list[str]:
-    """Return the permitted addresses of a host.
-
-    Raises:
-        AddressRefused: when no address is permitted.
-        httpcore2.ConnectError: when the name cannot be resolved.
-    """
+@contextmanager
+def unresolved_as_connect_error() -> Generator[None]:
+    """Raise the error of the transport for a name that cannot be resolved."""
     try:
-        return guard.permitted_addresses(host, port)
+        yield
     except (OSError, UnicodeError):
         raise httpcore2.ConnectError("the host's name cannot be resolved") from None
 

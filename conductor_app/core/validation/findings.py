@@ -71,7 +71,7 @@ class LintContext:
 
     `outputs` and `workflow_outputs` hold the known shapes of the outputs of tasks and workflows; `tasks` is None if
     they are unknown. `received`: the workflows that webhooks name as receivers. `integrations`: the models of each
-    integration. `prompts`: the names of prompts.
+    integration. `prompts`: the names of prompts. `clusters`: the names and the servers of Kafka clusters.
     """
 
     tasks: Mapping[str, Mapping[str, Any]] | None = None
@@ -83,6 +83,7 @@ class LintContext:
     received: frozenset[str] | None = None
     integrations: Mapping[str, frozenset[str]] | None = None
     prompts: frozenset[str] | None = None
+    clusters: frozenset[str] | None = None
 
 
 MAX_COMPARED_NAMES = 1_000

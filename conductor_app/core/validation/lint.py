@@ -25,6 +25,7 @@ from ..errors import ValidationError
 from ..events import parse_matches, path_error
 from ..step_types.sub_workflows import StartWorkflow, SubWorkflow
 from ..step_types.waiting import WaitForWebhook
+from ..step_types.worker_tasks import KafkaPublishStep
 from .findings import (
     ERROR,
     HINT,
@@ -72,6 +73,7 @@ def lint_definition(
         _lint_names(document, found, known),
         _lint_webhooks(document, found, known),
         _lint_ai_tasks(found, known),
+        _lint_clusters(found, known),
         _inline_findings(found, known),
     )
     said = list(islice(found_by_all, MAX_FINDINGS))
@@ -367,6 +369,21 @@ def _lint_model(use: NamedUse, path: str, known: LintContext) -> Iterator[LintFi
         near = closest_name(model, models)
         message = f"The integration `{integration}` has no model `{model}`.{did_you_mean(near)}"
         yield LintFinding(WARNING, UNKNOWN_NAME, f"{path}.{MODEL_INPUTS[use.input]}", message, model, near)
+
+
+def _lint_clusters(found: Iterable[StepSpot], known: LintContext) -> Iterator[LintFinding]:
+    """Yield an error for each step whose Kafka cluster is not configured: its tasks would fail."""
+    for spot in found:
+        given = spot.step.get("inputParameters")
+        request = given.get("kafka_request") if isinstance(given, Mapping) else None
+        servers = request.get("bootStrapServers") if isinstance(request, Mapping) else None
+        if known.clusters is None or type_of(spot.step) != KafkaPublishStep.type or not isinstance(servers, str):
+            continue
+        given_servers = ",".join(each.strip() for each in servers.split(","))
+        if servers and "${" not in servers and not {servers, given_servers} & known.clusters:
+            path = f"{spot.path}.inputParameters.kafka_request.bootStrapServers"
+            message = f"`{servers[:200]}` is not a configured Kafka cluster: the operator sets KAFKA_CLUSTERS."
+            yield LintFinding(ERROR, UNKNOWN_NAME, path, message, servers)
 
 
 def _lint_webhooks(document: Mapping[str, Any], found: Iterable[StepSpot], known: LintContext) -> Iterator[LintFinding]:

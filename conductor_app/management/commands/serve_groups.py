@@ -6,6 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from conductor_app.processes.sweep_loop import require_network_guards
 from conductor_app.settings import conf
 from conductor_app.system_tasks.runner import queues_of_groups, serve_groups
 
@@ -18,6 +19,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if not conf.isolation_groups:
             raise CommandError("ISOLATION_GROUPS is empty. Set it, for example ISOLATION_GROUPS=blue,green.")
+        require_network_guards()
         stopping = Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: stopping.set())

@@ -14,8 +14,17 @@ from urllib.parse import urlsplit
 from ...core.definition import STEP_STRUCTURES, bodies_of, structure_of_step, type_of, walk
 from ...core.document.reading import SECRET_NAME, VARIABLE_NAME
 from ...core.events import INTERNAL
-from ...core.step_types.worker_tasks import EventStep, HttpPollStep, HttpStep, Inline, JdbcStep, JsonJqTransform
+from ...core.step_types.worker_tasks import (
+    EventStep,
+    HttpPollStep,
+    HttpStep,
+    Inline,
+    JdbcStep,
+    JsonJqTransform,
+    KafkaPublishStep,
+)
 from ...events.queries import SETTINGS, missing_setting, provider_of
+from ...events.sinks import SinkFailed, find_kafka_servers
 from ...scripts.pool import ScriptText, syntax_faults
 from ...settings import conf
 from .plan import CompatibilityFinding
@@ -149,10 +158,25 @@ def _step_findings(step: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
         name = inputs.get("connectionId") or inputs.get("integrationName")
         if isinstance(name, str) and "${" not in name and name not in conf.sql_task_connections:
             yield f"the database {name!r} is not configured. Add it to SQL_TASK_CONNECTIONS.", True
+    if type == KafkaPublishStep.type and (refusal := _cluster_refusal(inputs)):
+        yield refusal, True
     if step.get("cacheConfig"):
         yield "its cacheConfig takes effect here: results are reused", False
     if step.get("onStateChange"):
         yield "its onStateChange takes effect here: events are published", False
+
+
+def _cluster_refusal(inputs: Mapping[str, Any]) -> str:
+    """Return why a KAFKA_PUBLISH step would fail here: its cluster is not configured. "" if it would not."""
+    request = inputs.get("kafka_request")
+    servers = request.get("bootStrapServers") if isinstance(request, Mapping) else None
+    if not isinstance(servers, str) or "${" in servers:
+        return ""
+    try:
+        find_kafka_servers(servers)
+    except SinkFailed as refused:
+        return str(refused)
+    return ""
 
 
 def _script_findings(step: Mapping[str, Any], inputs: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:

@@ -21,6 +21,7 @@ KINDS = {
     "secret_list": "list of keys",
     "groups": "list of groups",
     "servers": "list of host:port",
+    "clusters": "JSON object",
     "connections": "JSON object",
     "roles_by_group": "JSON object",
 }
