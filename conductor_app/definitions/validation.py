@@ -70,8 +70,10 @@ def lint_workflow(
 ) -> list[LintFinding]:
     """Return the lint findings and validation errors of a workflow definition, most severe first.
 
-    A definition with too many steps or expressions has only its validation error.
+    A definition with too many steps or expressions has only its validation error. `known`: by default what the
+    configuration says, which needs no query.
     """
+    known = known or LintContext(clusters=_configured_clusters())
     if has_too_many_steps(document) or has_too_many_expressions(document):
         return lint_definition({}, known, validation_errors)
     found = lint_definition(document, known, validation_errors)
@@ -195,9 +197,14 @@ def definition_context(documents: Iterable[Mapping[str, Any]], *, with_examples:
         integrations=models.integrations()
         if models and any(use.target_type != PROMPT_TARGET for use in uses)
         else None,
-        clusters=frozenset((*conf.kafka_clusters, *conf.kafka_clusters.values(), conf.event_queues_kafka_servers)),
+        clusters=_configured_clusters(),
         prompts=models.prompts() if models and any(use.target_type == PROMPT_TARGET for use in uses) else None,
     )
+
+
+def _configured_clusters() -> frozenset[str]:
+    """Return the names and the servers of the Kafka clusters that tasks may use."""
+    return frozenset((*conf.kafka_clusters, *conf.kafka_clusters.values(), conf.event_queues_kafka_servers))
 
 
 def _received_events() -> frozenset[str]:
