@@ -1,7 +1,6 @@
 """The Django app of this project, with system checks of its settings."""
 
 import os
-from typing import Any
 
 from django.apps import AppConfig
 from django.conf import settings
@@ -33,12 +32,12 @@ def create_first_access() -> None:
     wiring.create_first_access()
 
 
-def check_settings(**_: Any) -> list[Error]:
+def check_settings(**_: object) -> list[Error]:
     """Check that each setting exists and has a valid value."""
     return [Error(each, id="conductor.E001") for each in conf.setting_errors()]
 
 
-def check_open_access(**_: Any) -> list[Error]:
+def check_open_access(**_: object) -> list[Error]:
     """Check that a server that other machines can reach requires authentication."""
     if conf.api_access == "token" or settings.ON_LOOPBACK:
         return []
@@ -51,7 +50,7 @@ def check_open_access(**_: Any) -> list[Error]:
     ]
 
 
-def check_script_isolation(**_: Any) -> list[Warning]:
+def check_script_isolation(**_: object) -> list[Warning]:
     """Check that the kernel isolates the helper processes of scripts, in the cluster profile."""
     from .monitoring.commands import isolation_warnings
 

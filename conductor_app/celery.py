@@ -1,7 +1,6 @@
 """The Celery application, for `celery -A conductor_app worker` and `celery -A conductor_app beat`."""
 
 import os
-from typing import Any
 
 from celery import Celery
 from celery.signals import beat_init, setup_logging, worker_init, worker_ready
@@ -20,5 +19,5 @@ for begin in (worker_init, beat_init):
 
 
 @setup_logging.connect
-def keep_logging_configuration(**_: Any) -> None:
+def keep_logging_configuration(**_: object) -> None:
     """Keep Django's LOGGING: Celery does not configure logging while this signal has a receiver."""

@@ -145,17 +145,17 @@ def announce_access_change() -> None:
     transaction.on_commit(clear_cache)
 
 
-def _on_row(sender: type, update_fields: Any = None, **_: Any) -> None:
+def _on_row(sender: type, update_fields: Any = None, **_: object) -> None:
     # A login changes only its own timestamp.
     if update_fields is None or set(update_fields) != {"last_login"}:
         announce_access_change()
 
 
-def _on_quota(sender: type, **_: Any) -> None:
+def _on_quota(sender: type, **_: object) -> None:
     announce_access_change()
     AccessRevision.objects.filter(pk=1).update(has_quotas=CallerQuota.objects.exists())
 
 
-def _on_relation(sender: type, action: str, **_: Any) -> None:
+def _on_relation(sender: type, action: str, **_: object) -> None:
     if action.startswith("post_"):
         announce_access_change()

@@ -15,6 +15,7 @@ from urllib.parse import quote, quote_plus
 from ..core.expressions import resolve_secrets
 from ..core.expressions.json_text import replace_texts
 from ..core.masking import REDACTED
+from ..core.primitives import JsonValue
 from ..utils import clock, process_state
 from .encryption import DecryptionFailed, decrypt
 from .models import Secret
@@ -96,7 +97,7 @@ def load_secrets(names: Collection[str]) -> dict[str, str]:
     return from_environment | (cached_secrets(remaining) if remaining else {})
 
 
-def substitute_secrets(value: Any, secret_names: Collection[str]) -> Any:
+def substitute_secrets(value: JsonValue, secret_names: Collection[str]) -> Any:
     """Return the value with its secrets resolved, for the worker that claims the task. The result is never stored.
 
     `secret_names`: the secrets that the author of the step names. Names that appear only in data are not resolved.
@@ -105,7 +106,7 @@ def substitute_secrets(value: Any, secret_names: Collection[str]) -> Any:
     return resolve_secrets(value, load_secrets(secret_names).get) if secret_names else value
 
 
-def redact_verbatim(value: Any, secret_values: Iterable[str]) -> Any:
+def redact_verbatim(value: JsonValue, secret_values: Iterable[str]) -> Any:
     """Return a copy of a worker's report with literal occurrences of these texts replaced by `***`."""
     for secret in sorted(secret_values, key=len, reverse=True):
         if len(secret) >= MIN_VERBATIM_LENGTH:
@@ -117,7 +118,7 @@ def _redact_text(text: str, secret: str) -> str:
     return text.replace(secret, REDACTED)
 
 
-def redact(value: Any, secret_names: Collection[str], extra_texts: Collection[str] = ()) -> Any:
+def redact(value: JsonValue, secret_names: Collection[str], extra_texts: Collection[str] = ()) -> Any:
     """Return a copy of the value with all spellings of these secrets replaced by `***`.
 
     `extra_texts`: other confidential texts.
@@ -130,7 +131,7 @@ def redact(value: Any, secret_names: Collection[str], extra_texts: Collection[st
     return replace_texts(value, lambda text: _redact_truncated_end(pattern.sub(REDACTED, text), texts), holding="")
 
 
-def redact_all(value: Any) -> Any:
+def redact_all(value: JsonValue) -> Any:
     """Return a copy of the value with all spellings of every secret of this server replaced by `***`, for a page."""
     return redact(value, {*environment_secret_names(), *Secret.objects.values_list("pk", flat=True)})
 

@@ -11,7 +11,7 @@ from django.core.handlers.wsgi import WSGIRequest
 from django.http import HttpRequest, HttpResponse
 from django.urls import resolve
 
-from ..core.primitives import FAILURE_VIEWS, RUN_OPERATIONS, RUN_STATUSES, quote_search_value
+from ..core.primitives import FAILURE_VIEWS, RUN_OPERATIONS, RUN_STATUSES, JsonValue, quote_search_value
 from ..web.client_views import mark_slashes
 
 Arguments = Mapping[str, Any]
@@ -28,7 +28,7 @@ class ApiCall:
 
     method: str
     path: str
-    body: Any = None
+    body: JsonValue = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ A slice registers what alerts can measure besides the runs of a view, such as bu
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
@@ -20,7 +19,7 @@ from ..core.states import RUN
 from ..explanations.cause import failure_reasons
 from ..runs.models import Run
 from ..utils import process_state
-from ..utils.formatting import DAY, MINUTE
+from ..utils.formatting import DAY, MINUTE, LazyText
 from .models import Alert, AlertFiring, AlertTarget, SavedView
 
 
@@ -40,8 +39,8 @@ class AlertSubject:
 
     permission = ""
     """The permission to see its objects."""
-    noun: Any = ""
-    label: Any = ""
+    noun: str | LazyText = ""
+    label: str | LazyText = ""
     """The condition in the form of an alert."""
     page = "views"
     """The page that the link in a notification leads to."""

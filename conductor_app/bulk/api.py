@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from django.http import HttpResponse
 
@@ -33,7 +32,7 @@ from ..web.api.view import ConductorRequest, ConductorView
 from .commands import MAX_IDS, apply_to_each
 
 
-def runs_in_body(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
+def runs_in_body(request: ConductorRequest, url_kwargs: dict[str, str]) -> list[Target]:
     """Return the runs whose ids the body lists. An invalid body is reported by the view."""
     ids = request_body.read_json(request)
     asked_for = [normalize_name(each) for each in ids if isinstance(each, str)] if isinstance(ids, list) else []

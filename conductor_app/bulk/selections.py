@@ -22,7 +22,7 @@ from ..definitions.models import WorkflowDefinition
 from ..failures.models import Failure, FailureGroup
 from ..runs.models import Run, RunLabel, RunQuerySet, Task
 from ..runs.search import RUNS, Clause, QueryValue, Search, SearchQuery
-from ..utils.formatting import MINUTE, format_duration
+from ..utils.formatting import MINUTE, LazyText, format_duration
 from .models import BulkItem
 
 SEARCHED_ROWS, REASONS = 20_000, 10_000
@@ -216,15 +216,15 @@ def _describe_filter(name: str, value: Any, group_titles: Mapping[int, str]) -> 
     return _("that failed with “%(title)s”") % {"title": title} if title else DESCRIPTIONS[name](value)
 
 
-def _describe_value(sentence: Any) -> Callable[[Any], str]:
+def _describe_value(sentence: str | LazyText) -> Callable[[Any], str]:
     return lambda value: sentence % {"value": value}
 
 
-def _describe_time(sentence: Any) -> Callable[[int], str]:
+def _describe_time(sentence: str | LazyText) -> Callable[[int], str]:
     return lambda at: sentence % {"moment": f"{datetime.fromtimestamp(at / 1000, UTC):%Y-%m-%d %H:%M} UTC"}
 
 
-def _describe_duration(sentence: Any) -> Callable[[int], str]:
+def _describe_duration(sentence: str | LazyText) -> Callable[[int], str]:
     return lambda took: sentence % {"span": format_duration(took)}
 
 
@@ -367,17 +367,17 @@ def to_query(selection: Mapping[str, Any]) -> str | None:
     return " AND ".join(part for part in parts if part) if all(parts) else None
 
 
-def _return_none(value: Any) -> None:
+def _return_none(value: object) -> None:
     return None
 
 
-def _quote(text: Any) -> str | None:
+def _quote(text: object) -> str | None:
     text = str(text)
     return None if "'" in text or "\\" in text or "*" in text else f"'{text}'"
 
 
 def _equals_condition(field: str) -> Callable[[Any], str | None]:
-    def build(value: Any) -> str | None:
+    def build(value: object) -> str | None:
         quoted = _quote(value)
         return quoted and f"{field} = {quoted}"
 

@@ -36,7 +36,7 @@ from .expressions import (
     resolve_template,
 )
 from .masking import redact_for_listeners
-from .primitives import fast_replace
+from .primitives import JsonValue, fast_replace
 from .snapshot import UNKNOWN, Run, Task, TaskIndex
 
 DataCache = Mapping[DataRequest, Any]
@@ -126,7 +126,7 @@ class DecisionContext:
             if isinstance(request, JoinedOutcomes | IterationOutcomes)
         )
 
-    def resolve(self, template: Any, own: Mapping[str, Any] | None = None, what: str = COMPOSED) -> Any:
+    def resolve(self, template: JsonValue, own: Mapping[str, Any] | None = None, what: str = COMPOSED) -> Any:
         """Return the template with each expression replaced by its value. `own`: names such as CPEWF_TASK_ID.
 
         Raises:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar, NamedTuple, TypeGuard
 
+from .primitives import JsonValue
+
 RETRY, TIME_OUT_RUN, ALERT_ONLY = "RETRY", "TIME_OUT_WF", "ALERT_ONLY"
 FIXED, LINEAR, EXPONENTIAL = "FIXED", "LINEAR_BACKOFF", "EXPONENTIAL_BACKOFF"
 
@@ -171,7 +173,7 @@ class NamedUse(NamedTuple):
     input: str
 
 
-def named_uses(task_type: Any, inputs: Any) -> Iterator[NamedUse]:
+def named_uses(task_type: Any, inputs: JsonValue) -> Iterator[NamedUse]:
     """Yield the integrations, models and prompts that the inputs of a task name. Expressions are omitted.
 
     An integration whose model is an expression, or that has none, is yielded without its model.
@@ -192,7 +194,7 @@ def named_uses(task_type: Any, inputs: Any) -> Iterator[NamedUse]:
             yield NamedUse(PROMPT_TARGET, name, input)
 
 
-def is_name(value: Any) -> TypeGuard[str]:
+def is_name(value: object) -> TypeGuard[str]:
     """Return True for a text that can be the name of an object: not empty, without an expression and without NUL."""
     return isinstance(value, str) and bool(value) and "${" not in value and "\0" not in value
 
@@ -328,7 +330,7 @@ class StepStructure:
         """Yield the definitions that the step writes in place for runs that it starts, with their places in it."""
         return iter(())
 
-    def named_objects(self, inputs: Any) -> Iterator[NamedUse]:
+    def named_objects(self, inputs: JsonValue) -> Iterator[NamedUse]:
         """Yield the databases, integrations, models and prompts that inputs name. Expressions are left out."""
         return iter(())
 
@@ -349,7 +351,7 @@ class StepStructure:
         return self.result_comes_from_outside
 
 
-def as_steps(value: Any) -> list[Any]:
+def as_steps(value: JsonValue) -> list[Any]:
     """Return the value if it is a list, otherwise an empty list."""
     return value if isinstance(value, list) else []
 
@@ -452,7 +454,7 @@ def bodies_of(step: Document) -> Iterator[Body]:
     return structure_of_step(step).bodies(step)
 
 
-def walk(steps: Any, path: str = "tasks", levels: tuple[PathLevel, ...] = ()) -> Iterator[StepSpot]:
+def walk(steps: JsonValue, path: str = "tasks", levels: tuple[PathLevel, ...] = ()) -> Iterator[StepSpot]:
     """Yield all steps in the order of the document, nested ones included, down to MAX_DEPTH."""
     before = None
     for index, step in enumerate(steps if isinstance(steps, list) else ()):

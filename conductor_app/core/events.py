@@ -30,7 +30,7 @@ from .expressions import MISSING, field_text, resolve_template, script_names
 from .expressions.jsonpath import compile_path
 from .expressions.jsonpath_segments import ABSENT, BadPath
 from .masking import redact_for_listeners
-from .primitives import derived_id
+from .primitives import JsonValue, derived_id
 from .snapshot import Run, Task
 from .states import COMPLETED, PENDING, RUN
 
@@ -67,7 +67,7 @@ def run_event_facts(run: Run) -> dict[str, Any]:
     }
 
 
-def expand_json_texts(value: Any) -> Any:
+def expand_json_texts(value: JsonValue) -> Any:
     """Return the value with each text that is JSON parsed, not recursively."""
     if isinstance(value, str):
         return _parse_json(value)
@@ -89,7 +89,7 @@ def _refuse(constant: str) -> Any:
     raise ValueError(constant)
 
 
-def is_true(value: Any) -> bool:
+def is_true(value: object) -> bool:
     """Return True if the result of a condition lets the event pass: true, or a number above zero."""
     return value is True or (isinstance(value, int | float) and value > 0)
 
@@ -103,7 +103,7 @@ def observed_values(condition: str, payload: Any, language: str = "javascript") 
     return {place: _shorten(_value_at(place, payload)) for place in list(named)[:MAX_SEEN]}
 
 
-def _value_at(place: str, value: Any) -> Any:
+def _value_at(place: str, value: JsonValue) -> Any:
     for name, index, single, double in STEP.findall(place):
         if index and isinstance(value, list):
             value = value[int(index)] if int(index) < len(value) else None
@@ -121,7 +121,7 @@ def _shorten(value: Any) -> Any:
     return f"{value[:MAX_VALUE_LENGTH]}…" if isinstance(value, str) and len(value) > MAX_VALUE_LENGTH else value
 
 
-def resolve_event_template(template: Any, payload: Any, max_bytes: int) -> Any:
+def resolve_event_template(template: JsonValue, payload: JsonValue, max_bytes: int) -> Any:
     """Return the template with each `${field.path}` replaced by the value in the payload, or null.
 
     Raises:
@@ -130,7 +130,7 @@ def resolve_event_template(template: Any, payload: Any, max_bytes: int) -> Any:
     return resolve_template(template, _payload_scope(payload), max_bytes, "The input of the action")
 
 
-def _payload_scope(payload: Any) -> Callable[[str, str], Any]:
+def _payload_scope(payload: JsonValue) -> Callable[[str, str], Any]:
     fields = payload if isinstance(payload, dict) else {}
 
     def find(root: str, key: str) -> Any:
@@ -181,7 +181,7 @@ def match_digest(matches: Mapping[str, Any]) -> str:
     return _digest(paths, [matches[path] for path in paths])
 
 
-def payload_digest(payload: Any, paths: Paths) -> str | None:
+def payload_digest(payload: JsonValue, paths: Paths) -> str | None:
     """Return the digest of the payload's values at the paths; None if it lacks one of them."""
     found = [compile_path(path).find(payload) for path in paths]
     return None if any(value is ABSENT for value in found) else _digest(paths, found)
@@ -192,7 +192,7 @@ def _digest(paths: Paths, values: Sequence[Any]) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _comparable(value: Any) -> Any:
+def _comparable(value: JsonValue) -> Any:
     """Return the value with whole floats as integers, because 1 and 1.0 are the same number."""
     if isinstance(value, float) and value.is_integer():
         return int(value)

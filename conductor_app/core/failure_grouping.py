@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterator
 from hashlib import blake2b
 from itertools import groupby
-from typing import Any
 
 from .errors import MAX_ATTEMPT_REASON_LENGTH, shorten_reason
+from .primitives import JsonValue
 
 MAX_LINE_LENGTH = 300
 _MAX_ROUNDS = 100
@@ -101,7 +101,7 @@ def _document_message(text: str) -> str:
     return f"{before}: {message}" if message and before else message
 
 
-def _message_in(document: Any, depth: int) -> str:
+def _message_in(document: JsonValue, depth: int) -> str:
     if isinstance(document, str):
         return document.strip()
     if isinstance(document, list) and document and depth:

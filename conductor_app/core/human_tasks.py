@@ -26,6 +26,7 @@ from .document.fields import (
     read_text,
 )
 from .errors import ValidationError
+from .primitives import JsonValue
 
 ANSWER_SCHEMA_KEY = "__humanTaskDefinition"
 TEMPLATES = ("userFormTemplate", "fullTemplate")
@@ -165,7 +166,7 @@ def _parse_assignee(assignment: Any) -> Assignee | None:
     return Assignee(who, kind.endswith("GROUP"), minutes if is_valid else 0, kind.startswith("EXTERNAL"))
 
 
-def _text(value: Any) -> str:
+def _text(value: JsonValue) -> str:
     return value.strip()[:MAX_LENGTH] if isinstance(value, str) else ""
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from .definition import Definition
 from .expressions.json_text import replace_texts
+from .primitives import JsonValue
 
 MARK = "sealed-by-conductor:"
 """Prefix of an encrypted value. Readers without the key see `***` in its place."""
@@ -28,7 +29,7 @@ def masked_names_of_document(document: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(name for name in names if isinstance(name, str)) if isinstance(names, list) else frozenset()
 
 
-def mask_encrypt(value: Any, names: frozenset[str], seal: Callable[[str], str]) -> Any:
+def mask_encrypt(value: JsonValue, names: frozenset[str], seal: Callable[[str], str]) -> Any:
     """Return a copy of the value in which the values under these names are encrypted with `seal`."""
     if not names or not isinstance(value, dict | list):
         return value
@@ -46,7 +47,7 @@ def mask_encrypt(value: Any, names: frozenset[str], seal: Callable[[str], str]) 
     return copied
 
 
-def restore_masked(value: Any, before: Any) -> Any:
+def restore_masked(value: JsonValue, before: JsonValue) -> Any:
     """Return a copy of the value in which each `***` is the encrypted value that `before` has in its place."""
     if isinstance(value, dict):
         old = before if isinstance(before, dict) else {}
@@ -57,7 +58,7 @@ def restore_masked(value: Any, before: Any) -> Any:
     return before if value == REDACTED and isinstance(before, str) and before.startswith(MARK) else value
 
 
-def restore_named(value: Any, before: Any, names: frozenset[str]) -> Any:
+def restore_named(value: JsonValue, before: JsonValue, names: frozenset[str]) -> Any:
     """Return a copy of the value in which each `***` under one of these names is the value of `before` again."""
     if not names:
         return value
@@ -75,7 +76,7 @@ def restore_named(value: Any, before: Any, names: frozenset[str]) -> Any:
     return value
 
 
-def mask_like_before(value: Any, before: Any, names: frozenset[str], seal: Callable[[str], str]) -> Any:
+def mask_like_before(value: JsonValue, before: JsonValue, names: frozenset[str], seal: Callable[[str], str]) -> Any:
     """Return a copy of the value with these names encrypted; a `***` keeps the encrypted value of `before`."""
     if isinstance(value, dict):
         old = before if isinstance(before, dict) else {}
@@ -91,7 +92,7 @@ def mask_like_before(value: Any, before: Any, names: frozenset[str], seal: Calla
     return value
 
 
-def _restore_or_encrypt(value: Any, before: Any, seal: Callable[[str], str]) -> str:
+def _restore_or_encrypt(value: JsonValue, before: JsonValue, seal: Callable[[str], str]) -> str:
     if value == REDACTED and isinstance(before, str) and before.startswith(MARK):
         return before
     return MARK + seal(json.dumps(value, default=str))
@@ -129,13 +130,13 @@ def redact_text(text: str) -> str:
     return SEALED_TEXT.sub(f'"{REDACTED}"', text) if MARK in text else text
 
 
-def redact_for_listeners(value: Any, definition: Definition) -> Any:
+def redact_for_listeners(value: JsonValue, definition: Definition) -> Any:
     """Return a copy of the value for listeners: values that the definition masks are replaced by `***`."""
     names = masked_names(definition)
     return redact_masked(mask_encrypt(value, names, lambda text: "")) if names else value
 
 
-def mask_decrypt(value: Any, open_: Callable[[str], str]) -> Any:
+def mask_decrypt(value: JsonValue, open_: Callable[[str], str]) -> Any:
     """Return a copy of the value with encrypted values decrypted, or `***` where `open_` raises ValueError."""
     return replace_texts(value, lambda text: _decrypt_text(text, open_), holding=MARK)
 
@@ -149,6 +150,6 @@ def _decrypt_text(text: str, open_: Callable[[str], str]) -> Any:
         return REDACTED
 
 
-def redact_masked(value: Any) -> Any:
+def redact_masked(value: JsonValue) -> Any:
     """Return a copy of the value with encrypted values replaced by `***`."""
     return replace_texts(value, lambda text: REDACTED if text.startswith(MARK) else text, holding=MARK)

@@ -2,11 +2,13 @@
 
 import re
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, TypeVar
 
 Value = TypeVar("Value")
+JsonValue = str | int | float | bool | None | Sequence["JsonValue"] | Mapping[str, "JsonValue"]
+"""A value of a JSON document. Where code reads members of documents without checks, they are `dict[str, Any]`."""
 
 
 def fast_replace(value: Value, **changes: Any) -> Value:

@@ -13,17 +13,18 @@ from typing import Any
 from .data_requests import SchemaCheck
 from .decision_context import DecisionContext
 from .definition import Schema
+from .primitives import JsonValue
 
 MAX_LENGTH = 4_000
 """Maximum number of characters of a sentence about all violations."""
 
 
-def schema_question(schema: Schema, value: Any) -> SchemaCheck:
+def schema_question(schema: Schema, value: JsonValue) -> SchemaCheck:
     """Return the request to check a value."""
     return SchemaCheck(schema.text, json.dumps(value, default=str))
 
 
-def schema_violation(schema: Schema | None, value: Any, what: str, ctx: DecisionContext) -> str:
+def schema_violation(schema: Schema | None, value: JsonValue, what: str, ctx: DecisionContext) -> str:
     """Return why the value violates its schema, or "" if it is valid.
 
     `what`: the prefix of the paths in the sentence.
@@ -53,7 +54,7 @@ class _Unbounded(Exception):
     """The schema refers to itself, in a way that is not followed here, or too often."""
 
 
-def is_checked_quickly(schema: Any) -> bool:
+def is_checked_quickly(schema: JsonValue) -> bool:
     """Return True if the time of a check is bounded by the sizes of the schema and the value.
 
     References can make it exponential: in the number of references, or in the depth of the value if they are recursive.
@@ -66,11 +67,11 @@ def is_checked_quickly(schema: Any) -> bool:
 
 
 class _Visits:
-    def __init__(self, root: Any) -> None:
+    def __init__(self, root: JsonValue) -> None:
         self._root = root
         self._targets: dict[str, int | None] = {}
 
-    def of(self, schema: Any) -> int:
+    def of(self, schema: JsonValue) -> int:
         """Return the number of visits of a schema, or of a part of one."""
         if isinstance(schema, list):
             return _check_limit(sum(map(self.of, schema)))
@@ -254,12 +255,12 @@ def _parse_field_value(each: SchemaField, text: str) -> Any:
     return text
 
 
-def format_value(value: Any) -> str:
+def format_value(value: JsonValue) -> str:
     """Return a value as text for its field."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def split_document(fields: tuple[SchemaField, ...], document: Any) -> dict[str, str]:
+def split_document(fields: tuple[SchemaField, ...], document: JsonValue) -> dict[str, str]:
     """Return the texts of the fields for a document. `members_without_field` lists what the fields do not cover."""
     texts: dict[str, str] = {}
     members = document if isinstance(document, Mapping) else {}

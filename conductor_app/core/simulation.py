@@ -30,7 +30,7 @@ from .effects import (
     task_key_of,
 )
 from .errors import AlreadyResolved, Invalid, PayloadOverLimit
-from .primitives import fast_replace
+from .primitives import JsonValue, fast_replace
 from .snapshot import NEVER, Attempt, Run, Task
 from .states import LEASED, PENDING
 from .step_types import step_type_of
@@ -153,7 +153,7 @@ class SimulatedOutcome(NamedTuple):
 
     how: str = GIVES
     times: int = 1
-    output: Any = None
+    output: JsonValue = None
 
 
 def steps_needing_outcome(document: Mapping[str, Any]) -> Iterator[StepSpot]:

@@ -26,6 +26,7 @@ from .document.reading import extract_definitions, restore_definitions
 from .errors import Invalid, NotFound
 from .expressions.json_text import replace_texts
 from .expressions.templates import Expression, parse_template
+from .primitives import JsonValue
 from .step_types.forks import ForkJoin, Join
 from .step_types.loops import DoWhile
 from .step_types.try_catch import TryCatch
@@ -101,7 +102,7 @@ class StepEdit:
 class _ForkWithJoin:
     join: Keys
     ends: list[str]
-    joined: Any
+    joined: JsonValue
 
 
 def insert_steps(document: Document, place: str, steps: list[dict[str, Any]]) -> StepEdit:
@@ -415,7 +416,7 @@ def _keep_members(members: Any, refs: Collection[str], removed: list[str]) -> It
             yield key, _drop_in_value(inner, refs, path, removed)
 
 
-def _drop_in_item(value: Any, refs: Collection[str], path: str, removed: list[str]) -> Any:
+def _drop_in_item(value: JsonValue, refs: Collection[str], path: str, removed: list[str]) -> Any:
     if not isinstance(value, str):
         return _drop_in_value(value, refs, path, removed) if isinstance(value, dict | list) else value
     if "${" not in value:
@@ -503,7 +504,7 @@ def find_step(document: Document, path: str) -> tuple[StepSequence, int]:
     return sequence, index
 
 
-def reference_of(step: Any) -> str:
+def reference_of(step: JsonValue) -> str:
     """Return the reference of a step, or ""."""
     ref = step.get("taskReferenceName") if isinstance(step, Mapping) else None
     return ref if isinstance(ref, str) else ""

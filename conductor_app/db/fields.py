@@ -9,6 +9,7 @@ from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ..core.masking import MARK, redact_masked
+from ..core.primitives import JsonValue
 from ..utils import process_state
 from ..utils.json_values import has_long_number
 from ..utils.process_state import Wiring
@@ -66,7 +67,7 @@ class DocumentField(models.TextField):  # type: ignore[type-arg]
         return dumps(self.value_from_object(obj)) or ""
 
 
-def dumps(value: Any) -> str | None:
+def dumps(value: JsonValue) -> str | None:
     """Return a JSON value as text; None stays None."""
     if value is None:
         return None

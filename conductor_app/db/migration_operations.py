@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from django.contrib.postgres.operations import (
     AddConstraintNotValid,
@@ -11,6 +10,8 @@ from django.contrib.postgres.operations import (
     ValidateConstraint,
 )
 from django.db import migrations
+from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+from django.db.migrations.state import ProjectState
 
 
 class AddIndexWithoutLock(AddIndexConcurrently):
@@ -19,7 +20,9 @@ class AddIndexWithoutLock(AddIndexConcurrently):
     The migration must not be atomic. It can be repeated: an index that an interrupted run has left is built again.
     """
 
-    def database_forwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
+    def database_forwards(
+        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
+    ) -> None:
         """Create the index."""
         name = schema_editor.quote_name(self.index.name)
         if schema_editor.connection.vendor != "postgresql":
@@ -30,7 +33,9 @@ class AddIndexWithoutLock(AddIndexConcurrently):
             schema_editor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
             super().database_forwards(app_label, schema_editor, from_state, to_state)
 
-    def database_backwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
+    def database_backwards(
+        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
+    ) -> None:
         """Remove the index."""
         if schema_editor.connection.vendor != "postgresql":
             migrations.AddIndex.database_backwards(self, app_label, schema_editor, from_state, to_state)
@@ -45,7 +50,9 @@ class RemoveIndexWithoutLock(RemoveIndexConcurrently):
     The migration must not be atomic. It can be repeated.
     """
 
-    def database_forwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
+    def database_forwards(
+        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
+    ) -> None:
         """Remove the index."""
         name = schema_editor.quote_name(self.name)
         if schema_editor.connection.vendor != "postgresql":
@@ -54,7 +61,9 @@ class RemoveIndexWithoutLock(RemoveIndexConcurrently):
         with _unlimited_lock_wait(schema_editor):
             schema_editor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
 
-    def database_backwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
+    def database_backwards(
+        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
+    ) -> None:
         """Create the index again."""
         if schema_editor.connection.vendor != "postgresql":
             migrations.RemoveIndex.database_backwards(self, app_label, schema_editor, from_state, to_state)
@@ -69,7 +78,9 @@ class AddCheckNotValid(AddConstraintNotValid):
     A later migration validates it.
     """
 
-    def database_forwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
+    def database_forwards(
+        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
+    ) -> None:
         """Add the check."""
         if schema_editor.connection.vendor == "postgresql":
             super().database_forwards(app_label, schema_editor, from_state, to_state)
@@ -80,7 +91,9 @@ class AddCheckNotValid(AddConstraintNotValid):
 class ValidateCheck(ValidateConstraint):
     """Validate a check on PostgreSQL, without blocking writers. On SQLite it is valid already."""
 
-    def database_forwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
+    def database_forwards(
+        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
+    ) -> None:
         """Validate the check."""
         if schema_editor.connection.vendor == "postgresql":
             super().database_forwards(app_label, schema_editor, from_state, to_state)
@@ -98,18 +111,22 @@ class SetFillFactor(migrations.operations.base.Operation):
     def __init__(self, model_name: str, percentage: int) -> None:
         self.model_name, self.percentage = model_name, percentage
 
-    def state_forwards(self, app_label: str, state: Any) -> None:
+    def state_forwards(self, app_label: str, state: ProjectState) -> None:
         """Change nothing: storage parameters are unknown to Django's state."""
 
-    def database_forwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
+    def database_forwards(
+        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
+    ) -> None:
         """Set the parameter."""
         self._alter(app_label, schema_editor, to_state, f"SET (fillfactor = {self.percentage})")
 
-    def database_backwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
+    def database_backwards(
+        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
+    ) -> None:
         """Return to PostgreSQL's default."""
         self._alter(app_label, schema_editor, to_state, "RESET (fillfactor)")
 
-    def _alter(self, app_label: str, schema_editor: Any, state: Any, change: str) -> None:
+    def _alter(self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, state: ProjectState, change: str) -> None:
         if schema_editor.connection.vendor == "postgresql":
             table = state.apps.get_model(app_label, self.model_name)._meta.db_table
             schema_editor.execute(f"ALTER TABLE {schema_editor.quote_name(table)} {change}")
@@ -120,7 +137,7 @@ class SetFillFactor(migrations.operations.base.Operation):
 
 
 @contextmanager
-def _unlimited_lock_wait(schema_editor: Any) -> Iterator[None]:
+def _unlimited_lock_wait(schema_editor: BaseDatabaseSchemaEditor) -> Iterator[None]:
     """Wait without a limit: CONCURRENTLY waits for transactions that have begun before, and blocks no reader or writer.
 
     `migrate` limits the wait for all other locks.

@@ -11,6 +11,7 @@ from django.db import transaction
 from ..core.definition import Definition, map_bodies, type_of
 from ..core.document.reading import ALLOWED_SECRETS
 from ..core.errors import NotFound, RequestRefused, ValidationFailed
+from ..core.primitives import JsonValue
 from ..core.step_types.sub_workflows import SubWorkflow
 from ..core.validation.checks import inline_errors, workflow_errors
 from ..db.fields import strip_nul
@@ -132,7 +133,7 @@ def fill_in_references(document: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def names_in(document: Any) -> set[str]:
+def names_in(document: JsonValue) -> set[str]:
     """Return the values of every `name` in a document, which may be invalid. The names of its steps are among them."""
     names, left = set(), [document]
     while left:

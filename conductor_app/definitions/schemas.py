@@ -17,6 +17,7 @@ from ..core.data_requests import SchemaCheck
 from ..core.definition import walk
 from ..core.document.fields import read_schema
 from ..core.errors import Busy, Conflict, NotFound, ValidationError, ValidationFailed
+from ..core.primitives import JsonValue
 from ..core.schemas import is_checked_quickly
 from ..core.validation.findings import UNUSABLE_SCHEMA, WARNING, LintFinding
 from ..db.fields import strip_nul
@@ -117,7 +118,7 @@ def _check_schema(document: Document, number: int) -> tuple[Document, list[Valid
     return read, [ValidationError(f"[{number}].{each.path}", each.message, each.value) for each in validation_errors]
 
 
-def schema_findings(definition: Any) -> list[LintFinding]:
+def schema_findings(definition: JsonValue) -> list[LintFinding]:
     """Return a warning for each schema in a workflow or task definition that cannot be used as a JSON schema.
 
     The original accepts such schemas, so they are saved; every payload that they apply to is refused.
@@ -214,7 +215,7 @@ def fill_in_schemas(definition: Document) -> Document:
     return definition | {part: _fill_in_schema(schema) for part, schema in named.items()} if named else definition
 
 
-def _is_named(schema: Any) -> bool:
+def _is_named(schema: JsonValue) -> bool:
     return isinstance(schema, dict) and bool(schema.get("name")) and not schema.get("data")
 
 

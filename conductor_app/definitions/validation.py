@@ -9,6 +9,7 @@ from django.apps import apps
 from ..core.definition import PROMPT_TARGET, named_uses, type_of, walk
 from ..core.errors import ValidationError
 from ..core.expressions import ScriptLanguage, evaluator
+from ..core.primitives import JsonValue
 from ..core.step_types.waiting import WaitForWebhook
 from ..core.validation.checks import (
     has_too_many_expressions,
@@ -80,7 +81,7 @@ def lint_workflow(
     return sort_by_severity([*found, *jq_findings(document), *schema_findings(document)])
 
 
-def _input_templates(document: Any) -> dict[str, Any]:
+def _input_templates(document: JsonValue) -> dict[str, Any]:
     """Return the input templates of the task definitions that the document's steps use."""
     rows = TaskDefinition.objects.filter(name__in=names_in(document)).values_list("name", "document")
     return {name: found.get("inputTemplate") or {} for name, found in rows}
@@ -105,7 +106,7 @@ def lint_task(document: Document) -> list[LintFinding]:
     return sort_by_severity([*lint_task_definition(document), *schema_findings(document)])
 
 
-def script_errors(document: Any) -> list[ValidationError]:
+def script_errors(document: JsonValue) -> list[ValidationError]:
     """Return an error for each script of a workflow definition that cannot be parsed, and so could never run.
 
     Faulty jq programs are only findings: Conductor accepts definitions with them, and its jq is another one.
@@ -119,7 +120,7 @@ def script_errors(document: Any) -> list[ValidationError]:
     ]
 
 
-def jq_findings(document: Any) -> list[LintFinding]:
+def jq_findings(document: JsonValue) -> list[LintFinding]:
     """Return a finding for each jq program of a workflow definition that cannot be compiled."""
     return [
         LintFinding(ERROR, UNREADABLE, each.path, message)
@@ -128,7 +129,7 @@ def jq_findings(document: Any) -> list[LintFinding]:
     ]
 
 
-def _faulty_scripts(document: Any) -> Iterator[tuple[WrittenScript, str]]:
+def _faulty_scripts(document: JsonValue) -> Iterator[tuple[WrittenScript, str]]:
     scripts = list(scripts_of(document))
     faults = syntax_faults(ScriptText(each.language, each.source) for each in scripts)
     for each in scripts:

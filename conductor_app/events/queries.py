@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from ..core.errors import ValidationError
 from ..core.events import INTERNAL, parse_matches
 from ..core.expressions import EVALUATORS
+from ..core.primitives import JsonValue
 from ..core.validation.checks import EVENT_HANDLER
 from ..core.validation.findings import ERROR, HINT, NO_RESULT, UNREADABLE, WARNING, LintFinding
 from ..core.validation.lint_fields import lint_document, reads_as_javascript, returns_nothing
@@ -362,7 +363,7 @@ def waiting_tasks(receivers: Mapping[str, int]) -> list[tuple[Attempt, dict[str,
     return [(rows[id], _condition(rows[id].input)) for id in ids if id in rows]
 
 
-def _condition(inputs: Any) -> dict[str, Any]:
+def _condition(inputs: JsonValue) -> dict[str, Any]:
     try:
         return parse_matches(inputs) if isinstance(inputs, dict) else {}
     except ValueError:

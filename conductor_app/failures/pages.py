@@ -20,7 +20,7 @@ from ..core.states import FAILURE, REGRESSED
 from ..definitions.pages.versions import version_markers
 from ..runs.queries.recent import run_keys
 from ..utils import clock
-from ..utils.formatting import TimeRange
+from ..utils.formatting import LazyText, TimeRange
 from ..web.badges import render_pill
 from ..web.charts import ChartSeries, TrendChart, build_markers, chosen_range, range_links, sparkline
 from ..web.links import failure_group_address
@@ -55,8 +55,8 @@ class GroupTransition:
     """A state change that an operator may request for a group."""
 
     event: str
-    label: Any
-    sentence: Any
+    label: str | LazyText
+    sentence: str | LazyText
 
 
 TRANSITIONS = (
@@ -134,8 +134,8 @@ class FailureGroupPage(ObjectPage):
     name, template, permission = "failure_group", "ops/failures/failure_group.html", "conductor.view_failuregroup"
     route = "failures/<int:group_id>/"
 
-    def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
-        group, parts = _find_group_and_parts(url_kwargs["group_id"])
+    def get_context(self, request: HttpRequest, group_id: int) -> dict[str, Any]:
+        group, parts = _find_group_and_parts(group_id)
         place = request.GET.get("place", "").replace("\0", "").strip()[:200].removeprefix("input.")
         time_range = TimeRange.aligned(chosen_range(request), clock.now())
         detail = failure_detail(group, time_range, place)
@@ -170,14 +170,14 @@ class FailureGroupPage(ObjectPage):
             "retry": reverse("admin:bulk_plan", query={"failure_group": group.pk, "action": "retry"}),
         }
 
-    def handle_post(self, request: HttpRequest, **url_kwargs: Any) -> HttpResponse:
+    def handle_post(self, request: HttpRequest, group_id: int) -> HttpResponse:
         """Handle a button of the page.
 
         Raises:
             NotFound: when there is no such group.
         """
         require_permission(request, PERMISSION)
-        group, _parts = _find_group_and_parts(url_kwargs["group_id"])
+        group, _parts = _find_group_and_parts(group_id)
         do = ACTIONS.get(request.POST.get("do", ""))
         try:
             if do is None:

@@ -27,6 +27,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ..core.failure_grouping import build_of
+from ..core.primitives import JsonValue
 from ..core.states import FAILURE, IGNORED, REGRESSED, RESOLVED
 from ..runs.models import Attempt, Run, RunLabel, Task
 from ..utils.formatting import DAY, HOUR, TimeRange
@@ -446,13 +447,13 @@ def _count_values(run_ids: Sequence[str], place: str) -> list[tuple[str, int]]:
     return sorted(counted.items(), key=lambda pair: (-pair[1], not pair[0], pair[0]))[:MAX_PARTS]
 
 
-def _value_at(value: Any, names: Iterable[str]) -> Any:
+def _value_at(value: JsonValue, names: Iterable[str]) -> Any:
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return value
 
 
-def _filter_value(value: Any) -> str:
+def _filter_value(value: JsonValue) -> str:
     """Return a value in the form of the run filter, or an empty text if the filter does not support it."""
     if isinstance(value, bool):
         return "true" if value else "false"

@@ -63,7 +63,7 @@ from .serializers import (
 from .serializers import SEARCH as HUMAN_SEARCH
 
 
-def task_in_query(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
+def task_in_query(request: ConductorRequest, url_kwargs: dict[str, str]) -> list[Target]:
     """Return the open tasks with the reference and the run that the query names."""
     names = {"run": request.query.text("workflowId"), "ref": request.query.text("taskRefName")}
     return list(open_tasks_by_reference("run")(request, names))

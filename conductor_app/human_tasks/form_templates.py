@@ -11,6 +11,7 @@ from django.db.models import Max
 
 from ..core.errors import Conflict, NotFound, ValidationError, ValidationFailed
 from ..core.human_tasks import named_template, read_form_template
+from ..core.primitives import JsonValue
 from ..core.step_types.waiting import Human
 from ..definitions.schemas import schema_error
 from ..definitions.store import record_definition_change
@@ -45,7 +46,7 @@ def template_of(input: Mapping[str, Any]) -> FormTemplate | None:
         return None
 
 
-def named_templates(definition: Any) -> set[tuple[str, int]]:
+def named_templates(definition: JsonValue) -> set[tuple[str, int]]:
     """Return name and version of each template that the HUMAN steps of a workflow definition use."""
     found: set[tuple[str, int]] = set()
     left = [definition]

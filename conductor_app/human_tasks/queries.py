@@ -15,6 +15,7 @@ from django.db.models.functions import Coalesce, Greatest
 from django.db.models.lookups import Exact
 
 from ..core.errors import Invalid
+from ..core.primitives import JsonValue
 from ..core.step_types.waiting import Human
 from ..runs.models import Attempt, Task
 from ..runs.search.documents import STEP, DocumentCondition, parse_document_path
@@ -316,7 +317,7 @@ def _entries(rows: Iterable[Attempt], now: int) -> list[HumanTaskEntry]:
     return [human_task_entry(each, _as_mapping(inputs.get(each.pk)), saved.get(each.task_id), now) for each in attempts]
 
 
-def _as_mapping(value: Any) -> Mapping[str, Any]:
+def _as_mapping(value: JsonValue) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 

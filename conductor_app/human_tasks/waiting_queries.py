@@ -23,6 +23,7 @@ from ..core.human_tasks import (
     parse_assignees,
     parse_question,
 )
+from ..core.primitives import JsonValue
 from ..core.schemas import CHOICE, YES_NO, build_form
 from ..core.step_types.waiting import Human
 from ..db.fields import DocumentField, dumps
@@ -97,7 +98,7 @@ def _selecting_member(step: Mapping[str, Any], ref: str) -> str:
     return next(iter(read)) if len(read) == 1 else ""
 
 
-def _read_member(value: Any, ref: str) -> str:
+def _read_member(value: JsonValue, ref: str) -> str:
     """Return NAME if the value is the expression `${ref.output.NAME}`."""
     parts = parse_template(value).parts if isinstance(value, str) and "${" in value else ()
     if len(parts) != 1 or not isinstance(parts[0], Expression):

@@ -164,7 +164,7 @@ class RequiresFileAccess:
     def __init__(self, rights: tuple[Right, ...]) -> None:
         self.rights = rights
 
-    def check(self, request: Any, url_kwargs: dict[str, str]) -> None:
+    def check(self, request: ConductorRequest, url_kwargs: dict[str, str]) -> None:
         """Check the permission. A missing run is reported by the view.
 
         Raises:
@@ -189,7 +189,7 @@ class RequiresFileAccess:
 class RequiresPayloadAccess:
     """For an upload, a right to use its payload: to start a workflow or to report on a task. For a download, READ."""
 
-    def check(self, request: Any, url_kwargs: dict[str, str]) -> None:
+    def check(self, request: ConductorRequest, url_kwargs: dict[str, str]) -> None:
         """Raise Forbidden where the actor may not."""
         actor, path = request.actor, request.query.text("path")
         if request.query.text("operation").upper() == "WRITE":

@@ -21,6 +21,7 @@ from ..access.quotas import caller_of, current_caller, quotas_of
 from ..core import errors
 from ..core.errors import Busy, Conflict, Forbidden, Invalid, NotFound, PayloadMissing, PayloadTooLarge, QuotaExceeded
 from ..core.masking import MARK
+from ..core.primitives import JsonValue
 from ..db.fields import dumps, loads, loads_encrypted
 from ..runs.models import Attempt, Run
 from ..settings import conf
@@ -95,12 +96,12 @@ def _refusal(actor: Actor, path: str) -> Forbidden:
     return Forbidden(f"{actor.name} has no access to the payload '{path[:200]}'.", code="FORBIDDEN")
 
 
-def payload_size(payload: Any) -> int:
+def payload_size(payload: JsonValue) -> int:
     """Return the size of a payload as stored, in bytes."""
     return len(dumps(payload) or "") if payload is not None else 0
 
 
-def refuse_large(payload: Any, max_bytes: int, what: str = "The input") -> int:
+def refuse_large(payload: JsonValue, max_bytes: int, what: str = "The input") -> int:
     """Check the size of a payload, and return it.
 
     Raises:

@@ -5,10 +5,11 @@ Each content in blob storage has a row. A sweep deletes the content of expired r
 
 from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..core.errors import PayloadOverLimit
 from ..core.masking import mask_encrypt, mask_step_state, masked_names
+from ..core.primitives import JsonValue
 from ..core.snapshot import UNKNOWN, Attempt, Run, Task
 from ..db.fields import dumps
 from ..db.statements import execute, fetch, placeholders
@@ -18,7 +19,7 @@ OVERHEAD_BYTES = 64 * 1024
 """The number of bytes that the engine may add to a payload after its size was checked, such as the id of a child."""
 
 
-def payload_text(value: Any) -> str:
+def payload_text(value: JsonValue) -> str:
     """Return a payload as stored in its column."""
     return "{}" if value is UNKNOWN or value is None else dumps(value) or "{}"
 
@@ -103,7 +104,7 @@ class PayloadPlacement:
 
     def _place_payload(
         self,
-        value: Any,
+        value: JsonValue,
         run: Run,
         max_bytes: int,
         owner: tuple[str, str],
@@ -172,7 +173,7 @@ def digest_text(text: str) -> str:
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def digest_value(value: Any) -> str:
+def digest_value(value: JsonValue) -> str:
     """Return the digest of a value that is not serialized yet."""
     return digest_text(dumps(value) or "")
 

@@ -6,7 +6,6 @@ Of any number of beats, one sends jobs; another one takes over when its heartbea
 import logging
 from collections.abc import Callable
 from time import monotonic
-from typing import Any
 
 from django.db import connection
 from django_celery_beat.schedulers import DatabaseScheduler
@@ -81,12 +80,12 @@ CHANGES_SECONDS = 5.0
 class LeaderScheduler(DatabaseScheduler):
     """Sends jobs while this process is the leader."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         self._lease = LeaderLease(BEAT, heartbeat(BEAT))
         self._changes_checked_at = float("-inf")
         super().__init__(*args, **kwargs)
 
-    def tick(self, *args: Any, **kwargs: Any) -> float:
+    def tick(self, *args: object, **kwargs: object) -> float:
         """Send the due jobs, if this process is the leader. Returns the seconds until the next call."""
         if not self._is_leader():
             return RENEW_SECONDS

@@ -28,7 +28,7 @@ class Channel(filesystem.Channel):
     """Writes messages atomically. With kombu's own channel, a reader could find an empty file and crash."""
 
     # kombu's base classes name the second parameter differently.
-    def _put(self, queue: str, payload: Any, **_: Any) -> None:  # type: ignore[override]  # see above
+    def _put(self, queue: str, payload: dict[str, Any], **_: object) -> None:  # type: ignore[override]  # see above
         name = f"{round(time() * 1000)}_{uuid.uuid4()}.{queue}.msg"
         folder = Path(self.data_folder_out)
         draft = folder / f".{name}.part"
@@ -41,7 +41,7 @@ class Transport(filesystem.Transport):
 
     Channel = Channel
 
-    def drain_events(self, connection: Any, timeout: float | None = None, **_: Any) -> None:
+    def drain_events(self, connection: Any, timeout: float | None = None, **_: object) -> None:
         """Deliver the messages in the folder.
 
         Raises:

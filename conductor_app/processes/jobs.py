@@ -182,13 +182,13 @@ def _run_each(*steps: Callable[[], object]) -> None:
 
 
 @task_prerun.connect
-def bind_job_name(task_id: str, task: Any, **_: Any) -> None:
+def bind_job_name(task_id: str, task: Any, **_: object) -> None:
     """Add the name and id of the job to its log lines."""
     log_context.reset(job=task.name.rpartition(".")[2], job_id=task_id)
 
 
 @task_postrun.connect
-def unbind_job_name(**_: Any) -> None:
+def unbind_job_name(**_: object) -> None:
     """Remove the name and id of the job, because the thread executes other jobs next."""
     log_context.reset()
 
@@ -202,7 +202,7 @@ def require_guards(**_: Any) -> None:
 
 
 @worker_ready.connect
-def start_threads(**_: Any) -> None:
+def start_threads(**_: object) -> None:
     """Start to measure the usage of the connection pool, and to replace sweeps and jobs that Celery does not send."""
     metrics.start_recording()
     from conductor_app.processes.sweeps import sweep_until
@@ -211,7 +211,7 @@ def start_threads(**_: Any) -> None:
 
 
 @worker_shutting_down.connect
-def stop_built_in_workers(**_: Any) -> None:
+def stop_built_in_workers(**_: object) -> None:
     """Stop built-in workers from claiming, and release the tasks that they cannot finish in time."""
     _stopping.set()
     # In a thread, because a signal handler calls this function.

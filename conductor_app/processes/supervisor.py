@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import ForkProcess
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from ..monitoring.queries.health import Liveness
 
@@ -194,7 +194,7 @@ class Supervisor:
             child.restart_if_ended(self.report)
             child.kill_if_frozen(self.report)
 
-    def _stop(self, *_: Any) -> None:
+    def _stop(self, *_: object) -> None:
         self.is_stopping = True
 
     def _kill_remaining(self) -> None:

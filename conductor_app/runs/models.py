@@ -3,8 +3,10 @@
 from typing import Any, Self
 
 from django.db import models
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Aggregate, OuterRef, Q, QuerySet, Subquery
 from django.db.models.expressions import RawSQL
+from django.db.models.sql.compiler import SQLCompiler
 
 from ..core.snapshot import NEVER
 from ..core.states import ATTEMPT, RUN, TASK, StateMachine
@@ -366,7 +368,7 @@ class JoinedTexts(Aggregate):
     template = "%(function)s(%(expressions)s, ',')"
     output_field = models.TextField()
 
-    def as_postgresql(self, compiler: Any, connection: Any, **extra: Any) -> Any:
+    def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **extra: Any) -> Any:
         return self.as_sql(compiler, connection, function="STRING_AGG", **extra)
 
 

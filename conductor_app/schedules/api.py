@@ -1,7 +1,5 @@
 """Views of schedules and their next slots, of executions, and of the scheduler."""
 
-from typing import Any
-
 from django.db.models import QuerySet
 from django.http import HttpResponse
 
@@ -40,7 +38,7 @@ can_write_schedule = RequiresDefinitionAccess(SCHEDULE, targets.definitions_in_b
 class RequiresScheduleAccess:
     """Permission to write the schedule and to start its workflow, because the schedule starts it for its author."""
 
-    def check(self, request: Any, url_kwargs: dict[str, str]) -> None:
+    def check(self, request: ConductorRequest, url_kwargs: dict[str, str]) -> None:
         """Raise Forbidden where the actor may not."""
         can_write_schedule.check(request, url_kwargs)
         document = request_body.read_object(request).get("startWorkflowRequest")

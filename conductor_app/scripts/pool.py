@@ -28,6 +28,8 @@ from typing import Any, NamedTuple
 from conductor_app.utils import process_state
 from conductor_app.utils.process_state import Slot
 
+from ..core.primitives import JsonValue
+
 PROGRAM = Path(__file__).with_name("helper.py")
 LENGTH = struct.Struct(">I")
 MAX_RESPONSE_SIZE = 11 << 20
@@ -281,7 +283,7 @@ class EvaluationResult:
 
 
 def evaluate(
-    language: str, source: str, inputs: Any, limit_seconds: float | None = None, *, key: str = ""
+    language: str, source: str, inputs: JsonValue, limit_seconds: float | None = None, *, key: str = ""
 ) -> EvaluationResult:
     """Evaluate a script in the pool of this process, which keys, such as names of definitions, share fairly.
 
@@ -309,7 +311,7 @@ class Pool:
         POOLS.add(self)
 
     def evaluate(
-        self, language: str, source: str, inputs: Any, limit_seconds: float = EVALUATION_SECONDS, key: str = ""
+        self, language: str, source: str, inputs: JsonValue, limit_seconds: float = EVALUATION_SECONDS, key: str = ""
     ) -> "EvaluationResult":
         """Evaluate `source` with `inputs`. Errors of the script are part of the result and not raised.
 
@@ -429,7 +431,7 @@ def probe_isolation(engine: str) -> Isolation:
     return helper.isolation
 
 
-def input_names(inputs: Any) -> list[str]:
+def input_names(inputs: JsonValue) -> list[str]:
     """Return the names of the inputs if they are an object."""
     return [name for name in inputs if isinstance(name, str)] if isinstance(inputs, dict) else []
 

@@ -28,7 +28,7 @@ register = template.Library()
 
 
 @register.simple_tag(name="crumb")
-def render_crumb(label: str, view: str = "", *args: Any, url: str = "", version: int | None = None) -> SafeString:
+def render_crumb(label: str, view: str = "", *args: object, url: str = "", version: int | None = None) -> SafeString:
     """Return one entry of the breadcrumbs: a link to a view or an address, or plain text for the current page."""
     address = reverse(view, args=args) if view else url
     label = f"{label} v{version}" if version else label
@@ -134,7 +134,7 @@ def render_action(
     content: SafeString,
     label: str,
     view: str = "",
-    *args: Any,
+    *args: object,
     url: str = "",
     icon: str = "",
     id: str | None = None,

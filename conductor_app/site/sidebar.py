@@ -21,6 +21,7 @@ from ..monitoring.queries.health import health_for
 from ..runs.models import Attempt, Run
 from ..schedules.models import Schedule, ScheduleExecution
 from ..taskcluster.models import Artifact, ScopeRole, StandaloneTask, TaskGroup
+from ..utils.formatting import LazyText
 from ..web.pages import Page, fragment_response
 
 SECTION_NAMES = {
@@ -41,7 +42,7 @@ class SidebarEntry:
     """
 
     target: Any
-    label: Any
+    label: str | LazyText
     icon: str
     tabs: "tuple[SidebarEntry, ...]" = ()
     below: tuple[str, ...] = ()

@@ -7,6 +7,7 @@ from django.utils.html import escape, strip_tags
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext, gettext_noop
 
+from ..core.primitives import JsonValue
 from ..core.schemas import format_value
 from ..db.fields import dumps
 from ..runs.models import Run
@@ -116,7 +117,7 @@ def _label_cell(cell: SafeString, label: str) -> str:
 
 
 @register.filter
-def json_cut(value: Any) -> SafeString | str:
+def json_cut(value: JsonValue) -> SafeString | str:
     """Return a JSON value on one line, shortened. A dash if there is no value."""
     if value is MISSING:
         return mark_safe('<span class="muted">–</span>')

@@ -96,17 +96,17 @@ def connect() -> None:
         post_migrate.connect(prepare, sender=last)
 
 
-def update_periodic_jobs(**_: Any) -> None:
+def update_periodic_jobs(**_: object) -> None:
     """Write the periodic jobs to the tables of django-celery-beat."""
     sync_periodic_jobs()
 
 
-def update_roles(**_: Any) -> None:
+def update_roles(**_: object) -> None:
     """Create or update the groups of predefined roles, with the permissions that migrations have created."""
     ensure_system_roles()
 
 
-def create_first_access(**_: Any) -> None:
+def create_first_access(**_: object) -> None:
     """Create the configured Taskcluster client, and the role of all callers."""
     ensure_first_access()
 

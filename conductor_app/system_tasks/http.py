@@ -22,6 +22,7 @@ from requests.structures import CaseInsensitiveDict
 from urllib3 import exceptions as broken
 
 from ..core.expressions import quote_value
+from ..core.primitives import JsonValue
 from ..core.step_types.worker_tasks import HttpPollStep, HttpStep
 from ..db.transient_errors import own_error_of_exchange
 from ..scripts.pool import ScriptsUnavailable, evaluate
@@ -108,7 +109,7 @@ class Reply:
             return WorkResult("FAILED", output, text[:MAX_EXCERPT_LENGTH] or f"{FAILURE} {status} ({self.request})")
         return WorkResult("IN_PROGRESS" if self.request.is_async else "COMPLETED", output)
 
-    def _describe_body(self, body: Any) -> dict[str, Any]:
+    def _describe_body(self, body: JsonValue) -> dict[str, Any]:
         headers = self.response.raw.headers
         return {
             "statusCode": self.response.status_code,
@@ -312,7 +313,7 @@ def validate_header_name(name: str) -> str:
     return name
 
 
-def validate_header_value(name: str, value: Any) -> str:
+def validate_header_value(name: str, value: JsonValue) -> str:
     """Return the value of a header as text. Line breaks are refused, because they would start another header.
 
     Raises:
@@ -326,7 +327,7 @@ def validate_header_value(name: str, value: Any) -> str:
     return text.strip()
 
 
-def header_texts(value: Any) -> list[str]:
+def header_texts(value: JsonValue) -> list[str]:
     """Return a value, or each value of a list, as text. Booleans are written as in JSON: true, not True."""
     values = value if isinstance(value, list) else [value]
     return [value if isinstance(value, str) else json.dumps(value) for value in values]

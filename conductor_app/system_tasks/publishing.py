@@ -5,6 +5,7 @@ from typing import Any
 
 from ..core.events import event_name
 from ..core.expressions import field_text
+from ..core.primitives import JsonValue
 from ..core.step_types.worker_tasks import EventStep, KafkaPublishStep
 from ..events.sinks import PROVIDERS, SinkFailed, SinkUnavailable, find_kafka_servers, publish, send_message
 from ..tasks.store import ClaimedAttempt
@@ -93,7 +94,7 @@ class EventWorker(BuiltInWorker):
         return WorkResult("IN_PROGRESS" if payload.get("asyncComplete") is True else "COMPLETED", payload)
 
 
-def encode_value(value: Any) -> bytes:
+def encode_value(value: JsonValue) -> bytes:
     """Return a value for Kafka: text unchanged, everything else as JSON."""
     text = value if isinstance(value, str) else json.dumps(value)
     return text.encode("utf-8", "replace")

@@ -214,7 +214,7 @@ def distinct_names(names: Sequence[str]) -> list[str]:
     return keys
 
 
-def to_json_value(value: Any) -> Any:
+def to_json_value(value: object) -> Any:
     """Return a value as JSON: times in ISO 8601, bytes in base64, and numbers that JSON cannot represent as text."""
     if value is None or isinstance(value, bool | str):
         return value.replace("\0", "") if isinstance(value, str) else value
@@ -331,7 +331,7 @@ def _fetch_rows(cursor: psycopg.RawCursor, sql: str, parameters: list[Any], limi
         return collect_rows(names, chain([first], rows), limits)
 
 
-def _adapt_for_postgresql(value: Any) -> Any:
+def _adapt_for_postgresql(value: object) -> Any:
     return Jsonb(value, dumps=json.dumps) if isinstance(value, dict) else value
 
 
@@ -366,7 +366,7 @@ def _open_sqlite(url: str, is_query: bool, limits: SqlLimits, ends_at: float) ->
     return connection
 
 
-def _authorize(action: int, *_: Any) -> int:
+def _authorize(action: int, *_: object) -> int:
     return sqlite3.SQLITE_DENY if action in FORBIDDEN_ACTIONS else sqlite3.SQLITE_OK
 
 
@@ -385,7 +385,7 @@ def _run_on_sqlite(
     return count
 
 
-def _adapt_for_sqlite(value: Any) -> Any:
+def _adapt_for_sqlite(value: object) -> Any:
     return json.dumps(value) if isinstance(value, dict | list) else value
 
 

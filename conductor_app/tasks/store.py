@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from django.db import connection
 
 from ..core.masking import MARK
+from ..core.primitives import JsonValue
 from ..db.fields import dumps, loads, loads_encrypted, strip_nul
 from ..db.named_statements import NamedStatement, load_statements
 from ..db.statements import MAX_BATCH_ROWS, execute, fetch, serialize
@@ -102,7 +103,7 @@ class ClaimedAttempt:
         return loads_encrypted(self.input_text)
 
     @input.setter
-    def input(self, value: Any) -> None:
+    def input(self, value: JsonValue) -> None:
         self.input_text = dumps(value) or "null"
 
     @property
@@ -111,7 +112,7 @@ class ClaimedAttempt:
         return loads_encrypted(self.output_text)
 
     @output.setter
-    def output(self, value: Any) -> None:
+    def output(self, value: JsonValue) -> None:
         self.output_text = dumps(value) or "null"
 
     @property

@@ -6,12 +6,26 @@ Django's own formats stay those of machines, because a number in a template may 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from django.db import connection
 from django.db.models import QuerySet
+from django.utils.functional import Promise
 from django.utils.timezone import get_current_timezone
 from django.utils.translation import gettext_lazy, pgettext
+
+if TYPE_CHECKING:
+    from django.utils.functional import _StrPromise
+
+    LazyText = _StrPromise
+else:
+    LazyText = Promise
+"""A text that is translated each time it is shown. The full type is one of Django's stubs only."""
+
+if TYPE_CHECKING:
+    pass
+else:
+    pass
 
 
 def format_count(count: int) -> str:

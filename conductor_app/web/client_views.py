@@ -19,6 +19,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views import View
 
 from ..core.errors import RequestRefused
+from ..core.primitives import JsonValue
 from ..db.transient_errors import describe_transient, discard_broken_connection
 from ..notifications import PendingWait, WaitingClient, WaitSteps, wait_in_thread
 from .waiting_requests import ACCEPTS_WAITING_KEY, disconnect_check
@@ -37,7 +38,7 @@ class ClientView(View):
         """Return the response to an error before the view is called; None for Django's page."""
         return None
 
-    def setup(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
+    def setup(self, request: HttpRequest, *args: object, **kwargs: object) -> None:
         """Store the request.
 
         Django also stores the view's method `get` in the view as `head`. This reference cycle would keep each request
@@ -72,7 +73,7 @@ def refusal(target: str, status: int, message: str) -> tuple[str, bytes]:
 
 
 def taskcluster_error(
-    code: str, status: int, message: str, time: str, method: str = "", params: Any = None, payload: Any = None
+    code: str, status: int, message: str, time: str, method: str = "", params: Any = None, payload: JsonValue = None
 ) -> dict[str, Any]:
     """Return an error in Taskcluster's format (taskcluster §1.1). `method`: empty if no method received the request."""
     bullets = f"* errorCode:  {code}\n* statusCode: {status}\n* time:       {time}"

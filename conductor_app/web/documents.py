@@ -12,6 +12,7 @@ from django.utils.html import conditional_escape, escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext_lazy
 
+from ..core.primitives import JsonValue
 from ..db.fields import DocumentField, dumps
 from .badges import format_size
 
@@ -133,7 +134,7 @@ def _mark_matches(part: str, find: str) -> SafeString:
     return mark_safe("".join(map(conditional_escape, parts)))
 
 
-def render_tree(value: Any) -> SafeString:
+def render_tree(value: JsonValue) -> SafeString:
     """Return the value as HTML."""
     return mark_safe(f'<div class="json">{"".join(_TreeRenderer().render_node(value, "", 0))}</div>')
 
@@ -144,7 +145,7 @@ class _TreeRenderer:
     def __init__(self) -> None:
         self.remaining_nodes = MAX_NODES
 
-    def render_node(self, value: Any, name: str, depth: int) -> Iterator[str]:
+    def render_node(self, value: JsonValue, name: str, depth: int) -> Iterator[str]:
         self.remaining_nodes -= 1
         if isinstance(value, dict | list) and value:
             yield from self._render_branch(value, name, depth)
@@ -169,7 +170,7 @@ class _TreeRenderer:
             yield from self.render_node(child, f"<b>{escape(_shorten(str(key)))}</b>", depth)
 
 
-def _render_leaf(value: Any) -> str:
+def _render_leaf(value: JsonValue) -> str:
     if isinstance(value, str):
         return f'<span class="text">{escape(_shorten(json.dumps(value, ensure_ascii=False)))}</span>'
     if value is None or isinstance(value, bool):
@@ -223,14 +224,14 @@ def payload_documents(row: Model, names: Sequence[str]) -> list[PayloadDocument]
     return [_build_document(name, getattr(row, f"{name}_size"), getattr(row, f"small_{name}")) for name in names]
 
 
-def _build_document(name: str, bytes: int, value: Any) -> PayloadDocument:
+def _build_document(name: str, bytes: int, value: JsonValue) -> PayloadDocument:
     is_small = bytes <= MAX_INLINE_BYTES
     return PayloadDocument(
         name, format_size(bytes), render_tree(value) if is_small else None, is_small and value in ({}, [], None)
     )
 
 
-def json_file_response(document: Any, name: str) -> HttpResponse:
+def json_file_response(document: JsonValue, name: str) -> HttpResponse:
     """Return a JSON value as a file to download."""
     safe = "".join(character if character.isalnum() or character in "-_." else "_" for character in name)
     headers = {"Content-Disposition": f'attachment; filename="{safe}.json"'}
@@ -244,5 +245,5 @@ class CsvBuffer:
         return text
 
 
-def escape_formula(value: Any) -> Any:
+def escape_formula(value: object) -> Any:
     return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_PREFIXES) else value

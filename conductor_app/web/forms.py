@@ -11,7 +11,9 @@ from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.utils.translation import gettext as _
 
 from ..core.errors import Invalid
+from ..core.primitives import JsonValue
 from ..core.schemas import SchemaField, build_form, members_without_field, parse_form, split_document
+from ..utils.formatting import LazyText
 
 LITERALS = frozenset(("true", "false", "null"))
 BEGINS_JSON = frozenset('{["-0123456789')
@@ -36,7 +38,7 @@ def parse_json_value(text: str, **options: Any) -> Any:
     return _strip_nul_within(value) if "\\u0000" in text else value
 
 
-def _strip_nul_within(value: Any) -> Any:
+def _strip_nul_within(value: JsonValue) -> Any:
     match value:
         case dict():
             return {_strip_nul(name): _strip_nul_within(each) for name, each in value.items()}
@@ -64,7 +66,7 @@ def parse_json_object(text: str, name: str) -> dict[str, Any]:
     return value
 
 
-def parse_number(text: str, name: str, digits: int = 9) -> int:
+def parse_number(text: str, name: str | LazyText, digits: int = 9) -> int:
     """Parse a whole number. `name`: the label of the field in error messages.
 
     Raises:
@@ -84,7 +86,7 @@ def strip_nul_from_request(view: Callable[..., HttpResponse]) -> Callable[..., H
     """
 
     @wraps(view)
-    def wrapper(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+    def wrapper(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
         if any(value and not _strip_nul(value) for value in (*args, *kwargs.values())):
             raise Http404
         args, kwargs = tuple(map(_strip_nul, args)), {name: _strip_nul(value) for name, value in kwargs.items()}
@@ -109,7 +111,7 @@ def _strip_nul_from_query(query: QueryDict) -> QueryDict:
     return clean
 
 
-def format_typed(value: Any) -> str:
+def format_typed(value: JsonValue) -> str:
     """Return the text of a field for a value. A text that would be parsed as another value is put in quotes."""
     if not isinstance(value, str):
         return json.dumps(value, ensure_ascii=False, indent=2 if isinstance(value, dict | list) and value else None)
@@ -234,7 +236,7 @@ class JsonDocumentField(forms.CharField):
     def __init__(self, **options: Any) -> None:
         super().__init__(strip=False, **options)
 
-    def to_python(self, value: Any) -> Any:
+    def to_python(self, value: object) -> Any:
         text = super().to_python(value)
         return parse_json_document(text) if text else text
 
@@ -302,7 +304,7 @@ class DocumentForm:
         self,
         name: str,
         label: str,
-        schema: Any,
+        schema: JsonValue,
         submitted: Mapping[str, str] | None,
         *,
         given: Mapping[str, Any] | None = None,

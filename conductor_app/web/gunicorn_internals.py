@@ -14,13 +14,14 @@ from http import HTTPStatus
 from importlib import import_module
 from importlib.metadata import version
 from selectors import EVENT_READ
+from socket import socket
 from threading import local
 from typing import Any
 
 from gunicorn.workers.gthread import ThreadWorker
 
 from .request_framing import SINGLE_VALUED, ContradictoryHeader, SingleValues
-from .waiting_requests import ACCEPTS_WAITING_KEY, FinishedResponse, WaitingConnection
+from .waiting_requests import ACCEPTS_WAITING_KEY, ClientConnection, FinishedResponse, WaitingConnection
 
 TESTED_VERSIONS = "~=27.0"
 OWN_WORKER, PLAIN_WORKER = "conductor_app.web.gunicorn_worker.KeepAliveThreadWorker", "gthread"
@@ -159,29 +160,29 @@ class AdaptedWorker(ThreadWorker):
     connection is its socket. With TLS in this process, Gunicorn receives requests.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)
         self._handling = local()
 
     # What a subclass implements.
 
-    def accept_connection(self, conn: Any) -> None:
+    def accept_connection(self, conn: ClientConnection) -> None:
         """Handle a connection that is new or may have sent a request. Runs in the main thread."""
         raise NotImplementedError
 
-    def handle_connection(self, conn: Any) -> Any:
+    def handle_connection(self, conn: ClientConnection) -> Any:
         """Handle the requests of a connection. Runs in a thread, with TLS only."""
         raise NotImplementedError
 
-    def handle_parsed(self, conn: Any, handle: Callable[[], bool]) -> bool:
+    def handle_parsed(self, conn: ClientConnection, handle: Callable[[], bool]) -> bool:
         """Call `handle`, which handles the parsed request. Returns True if the connection can be reused."""
         raise NotImplementedError
 
-    def refuse(self, sock: Any, address: Any, status: HTTPStatus | None, error: Exception, received: bytes) -> None:
+    def refuse(self, sock: socket, address: Any, status: HTTPStatus | None, error: Exception, received: bytes) -> None:
         """Reply to a request that failed. `status`: None for an unknown error. `received`: its first bytes."""
         raise NotImplementedError
 
-    def finish_connection(self, conn: Any, result: Any) -> bool:
+    def finish_connection(self, conn: ClientConnection, result: Any) -> bool:
         """Decide about a connection, given the result of its thread. Returns False if Gunicorn decides."""
         raise NotImplementedError
 
@@ -210,44 +211,46 @@ class AdaptedWorker(ThreadWorker):
         """Return the threads that handle requests."""
         return self.tpool
 
-    def call_in_main_thread(self, function: Callable[..., None], *args: Any) -> None:
+    def call_in_main_thread(self, function: Callable[..., None], *args: object) -> None:
         """Call a function in the main thread, which wakes up for it."""
         self.method_queue.defer(function, *args)
 
-    def finish_in_main_thread(self, conn: Any, future: "Future[Any]") -> None:
+    def finish_in_main_thread(self, conn: ClientConnection, future: "Future[Any]") -> None:
         """Call `finish_connection` in the main thread when the thread of a connection has ended."""
         self.call_in_main_thread(self.finish_request, conn, future)
 
-    def watch(self, sock: Any, on_readable: Callable[[Any], None]) -> None:
+    def watch(self, sock: socket, on_readable: Callable[[socket], None]) -> None:
         """Call `on_readable` with the socket in the main thread while it is readable."""
         self.poller.register(sock, EVENT_READ, on_readable)
 
-    def stop_watching(self, sock: Any) -> None:
+    def stop_watching(self, sock: socket) -> None:
         """End what `watch` began."""
         self.poller.unregister(sock)
 
-    def begin_wait(self, conn: Any, deadline: float, on_readable: Callable[[Any], None]) -> None:
+    def begin_wait(
+        self, conn: ClientConnection, deadline: float, on_readable: Callable[[ClientConnection], None]
+    ) -> None:
         """Watch a connection, and close it at the deadline. Call it in the main thread."""
         conn.timeout = deadline
         self.pending_conns.append(conn)
         self.watch(conn.sock, lambda _: on_readable(conn))
 
-    def end_wait(self, conn: Any) -> None:
+    def end_wait(self, conn: ClientConnection) -> None:
         """End what `begin_wait` began. Call it in the main thread."""
         self.stop_watching(conn.sock)
         self.pending_conns.remove(conn)
 
-    def release(self, conn: Any) -> None:
+    def release(self, conn: ClientConnection) -> None:
         """Close a connection. Call it in the main thread."""
         self.nr_conns -= 1
         conn.close()
 
-    def take_buffered(self, conn: Any) -> bytes:
+    def take_buffered(self, conn: ClientConnection) -> bytes:
         """Return the bytes of the next request that came with the previous one."""
         buffered: bytes = b"" if conn.parser is None else conn.parser.unreader.take_buffered()
         return buffered
 
-    def handle_received(self, conn: Any, received: bytes, require_speed: Callable[[int], None]) -> Any:
+    def handle_received(self, conn: ClientConnection, received: bytes, require_speed: Callable[[int], None]) -> Any:
         """Parse and handle the request that begins with these bytes. Returns True, False, or the request if it waits.
 
         `require_speed`: is called before each read with the number of bytes read so far, and raises TimeoutError.
@@ -260,7 +263,7 @@ class AdaptedWorker(ThreadWorker):
         conn.parser.unreader.unread(received)
         return super().handle(conn)
 
-    def discard_rest(self, conn: Any, deadline: float, max_bytes: int) -> bool:
+    def discard_rest(self, conn: ClientConnection, deadline: float, max_bytes: int) -> bool:
         """Discard what was not read of a request. Returns False if a limit ends that."""
         is_complete: bool = conn.parser.finish_body(deadline, max_bytes)
         return is_complete
@@ -309,20 +312,20 @@ class AdaptedWorker(ThreadWorker):
             start_response(*head[0])
         return response
 
-    def enqueue_req(self, conn: Any) -> None:
+    def enqueue_req(self, conn: ClientConnection) -> None:
         if self.cfg.is_ssl:
             super().enqueue_req(conn)
         else:
             self.accept_connection(conn)
 
-    def handle(self, conn: Any) -> Any:
+    def handle(self, conn: ClientConnection) -> Any:
         return self.handle_connection(conn)
 
-    def handle_with_tls(self, conn: Any) -> Any:
+    def handle_with_tls(self, conn: ClientConnection) -> Any:
         """Receive and handle one request as Gunicorn does. Returns as `handle_received`."""
         return super().handle(conn)
 
-    def handle_request(self, req: Any, conn: Any) -> Any:
+    def handle_request(self, req: Any, conn: ClientConnection) -> Any:
         self._handling.conn = conn
         try:
             return self.handle_parsed(conn, partial(super().handle_request, req, conn))
@@ -331,16 +334,16 @@ class AdaptedWorker(ThreadWorker):
         finally:
             self._handling.conn = None
 
-    def _keepalive_after(self, conn: Any, keepalive: Any) -> Any:
+    def _keepalive_after(self, conn: ClientConnection, keepalive: Any) -> Any:
         return keepalive if isinstance(keepalive, WaitingConnection) else super()._keepalive_after(conn, keepalive)
 
-    def handle_error(self, req: Any, client: Any, addr: Any, exc: Exception) -> None:
+    def handle_error(self, req: Any, client: socket, addr: Any, exc: Exception) -> None:
         names = [kind.__name__ for kind in type(exc).__mro__]
         status = next((STATUS_BY_ERROR[name] for name in names if name in STATUS_BY_ERROR), None)
         error = exc.__cause__ if isinstance(exc.__cause__, ContradictoryHeader) else exc
         self.refuse(client, addr, status, error, getattr(self._handling, "received", b""))
 
-    def finish_request(self, conn: Any, fs: "Future[Any]") -> None:
+    def finish_request(self, conn: ClientConnection, fs: "Future[Any]") -> None:
         """Release a connection, or wait for its next request. Runs in the main thread."""
         if not self.finish_connection(conn, None if fs.cancelled() or fs.exception() is not None else fs.result()):
             super().finish_request(conn, fs)
@@ -381,7 +384,7 @@ def _bounded_unreader() -> type:
 class RepeatableHeaders:
     """Mixin for Gunicorn's request that accepts headers that are repeated with an equal value."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         self._single_values = SingleValues()
         super().__init__(*args, **kwargs)
 

@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
-from socket import SHUT_WR
+from socket import SHUT_WR, socket
 from threading import Lock
 from time import monotonic
 from typing import Any
@@ -23,6 +23,7 @@ from .client_views import refusal
 from .gunicorn_internals import AdaptedWorker
 from .request_framing import BUFFER_BYTES, RequestState, is_probe, request_state, request_target
 from .waiting_requests import (
+    ClientConnection,
     ConnectionWait,
     FinishedResponse,
     WaitingConnection,
@@ -76,15 +77,15 @@ class KeepAliveThreadWorker(AdaptedWorker):
     and the main thread notices when its client disconnects.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)
         self._max_waiting, self.waiting_count, self._lock = self.cfg.threads // 2, 0, Lock()
-        self._free_large, self._queued_large = max(self.cfg.threads // 2, 1), deque[Any]()
+        self._free_large, self._queued_large = max(self.cfg.threads // 2, 1), deque[ClientConnection]()
         self._probe_pool = ThreadPoolExecutor(PROBE_THREADS, thread_name_prefix="probe")
         self._waiting = WaitingConnections(interrupt=lambda: self.call_in_main_thread(lambda: None))
         self._crowded_from = self.cfg.worker_connections * 7 // 8
 
-    def accept_connection(self, conn: Any) -> None:
+    def accept_connection(self, conn: ClientConnection) -> None:
         """Handle a connection in a thread as soon as its request is complete. Runs in the main thread."""
         if not self.receive(conn):
             self.release(conn)
@@ -97,7 +98,7 @@ class KeepAliveThreadWorker(AdaptedWorker):
         else:
             self._submit(self.thread_pool, self.handle_connection, conn)
 
-    def receive(self, conn: Any) -> bool:
+    def receive(self, conn: ClientConnection) -> bool:
         """Receive the available bytes of a request. Returns False if the client has closed the connection."""
         buffered = getattr(conn, "buffered", None)
         if buffered is None:
@@ -118,26 +119,28 @@ class KeepAliveThreadWorker(AdaptedWorker):
             buffered.state = request_state(buffered.received)
         return True
 
-    def _receive_more(self, conn: Any) -> None:
+    def _receive_more(self, conn: ClientConnection) -> None:
         self.end_wait(conn)
         self.accept_connection(conn)
 
-    def _submit(self, pool: ThreadPoolExecutor, handle: Any, conn: Any) -> None:
+    def _submit(
+        self, pool: ThreadPoolExecutor, handle: Callable[[ClientConnection], Any], conn: ClientConnection
+    ) -> None:
         future = pool.submit(handle, conn)
         future.add_done_callback(partial(self._finish_later, conn))
 
-    def _finish_later(self, conn: Any, future: "Future[Any]") -> None:
+    def _finish_later(self, conn: ClientConnection, future: "Future[Any]") -> None:
         if future.cancelled() or future.exception() is not None or future.result() is not WAITS:
             self.finish_in_main_thread(conn, future)
 
-    def _start_large(self, conn: Any) -> None:
+    def _start_large(self, conn: ClientConnection) -> None:
         if self._free_large:
             self._free_large -= 1
             self._submit(self.thread_pool, self.handle_large, conn)
         else:
             self._queued_large.append(conn)
 
-    def finish_connection(self, conn: Any, result: Any) -> bool:
+    def finish_connection(self, conn: ClientConnection, result: Any) -> bool:
         """Release a connection, or continue with its next request. Returns False if Gunicorn waits for it.
 
         Runs in the main thread.
@@ -158,7 +161,7 @@ class KeepAliveThreadWorker(AdaptedWorker):
             return False
         return True
 
-    def _begin_close(self, conn: Any) -> None:
+    def _begin_close(self, conn: ClientConnection) -> None:
         """Close a connection when its client has done so. Gunicorn would wait for each client in the main thread."""
         try:
             conn.sock.shutdown(SHUT_WR)
@@ -169,7 +172,7 @@ class KeepAliveThreadWorker(AdaptedWorker):
         conn.discarded = 0
         self.begin_wait(conn, monotonic() + CLOSING_SECONDS, self._on_closing_readable)
 
-    def _on_closing_readable(self, conn: Any) -> None:
+    def _on_closing_readable(self, conn: ClientConnection) -> None:
         try:
             data = conn.sock.recv(BUFFER_BYTES)
         except BlockingIOError:
@@ -181,18 +184,18 @@ class KeepAliveThreadWorker(AdaptedWorker):
             self.end_wait(conn)
             self.release(conn)
 
-    def handle_connection(self, conn: Any) -> Any:
+    def handle_connection(self, conn: ClientConnection) -> Any:
         """Handle the requests of a connection until it is idle.
 
         Returns True to keep the connection, its buffer if the next request has arrived in part, or WAITS.
         """
         return self._handle_next(conn, self.handle_single(conn))
 
-    def resume(self, connection: WaitingConnection, conn: Any) -> Any:
+    def resume(self, connection: WaitingConnection, conn: ClientConnection) -> Any:
         """Continue a request, and handle the next requests of its connection. Returns as `handle_connection`."""
         return self._handle_next(conn, self._resume_single(connection))
 
-    def _handle_next(self, conn: Any, result: Any) -> Any:
+    def _handle_next(self, conn: ClientConnection, result: Any) -> Any:
         """Handle further requests of a connection, given the result of the last one."""
         keeps_alive = self._wait_or_resume(result)
         while keeps_alive is True and not self.is_stopping and self.is_readable(conn):
@@ -237,18 +240,18 @@ class KeepAliveThreadWorker(AdaptedWorker):
         with suppress(RuntimeError):
             self._submit(self.thread_pool, partial(handle, connection), connection.conn)
 
-    def _stop_watching_wait(self, wait: ConnectionWait, sock: Any) -> None:
+    def _stop_watching_wait(self, wait: ConnectionWait, sock: socket) -> None:
         if self._waiting.stop_watching(wait):
             self.stop_watching(sock)
 
-    def _on_waiting_readable(self, wait: ConnectionWait, sock: Any) -> None:
+    def _on_waiting_readable(self, wait: ConnectionWait, sock: socket) -> None:
         """Release a request whose client has disconnected. A client may also have sent its next request already."""
         if not is_connection_closed(sock):
             self._stop_watching_wait(wait, sock)
         elif (connection := self._waiting.take(wait)) is not None:
             self._continue_in_thread(wait, connection, self._abandon)
 
-    def _abandon(self, connection: WaitingConnection, conn: Any) -> bool:
+    def _abandon(self, connection: WaitingConnection, conn: ClientConnection) -> bool:
         connection.waiting.abandon()
         return False
 
@@ -282,19 +285,19 @@ class KeepAliveThreadWorker(AdaptedWorker):
             connection.waiting.close()
         return is_kept and self._discard_rest(connection.conn)
 
-    def handle_large(self, conn: Any) -> Any:
+    def handle_large(self, conn: ClientConnection) -> Any:
         """Handle a request with a large body. Returns the request if it waits."""
         conn.is_large = True
         return self.handle_single(conn)
 
-    def handle_single(self, conn: Any) -> Any:
+    def handle_single(self, conn: ClientConnection) -> Any:
         """Handle the request that has been received."""
         if self.cfg.is_ssl:
             return self.handle_with_tls(conn)
         buffered, conn.buffered = conn.buffered, None
         return self.handle_received(conn, bytes(buffered.received), partial(require_speed, monotonic()))
 
-    def handle_parsed(self, conn: Any, handle: Callable[[], bool]) -> bool:
+    def handle_parsed(self, conn: ClientConnection, handle: Callable[[], bool]) -> bool:
         """Handle a request, and discard its unread rest, so that the connection can be reused.
 
         A client repeats a report with an expired token at once, which would fail on a closed connection.
@@ -306,10 +309,10 @@ class KeepAliveThreadWorker(AdaptedWorker):
             self.log.debug("Closing a slow connection. %s", error)
             return False
 
-    def _discard_rest(self, conn: Any) -> bool:
+    def _discard_rest(self, conn: ClientConnection) -> bool:
         return self.discard_rest(conn, monotonic() + SKIP_SECONDS, SKIPPED_BYTES)
 
-    def refuse(self, sock: Any, address: Any, status: HTTPStatus | None, error: Exception, received: bytes) -> None:
+    def refuse(self, sock: socket, address: Any, status: HTTPStatus | None, error: Exception, received: bytes) -> None:
         """Refuse a request in the error format of the API that it addresses. Gunicorn would reply with HTML."""
         target = request_target(received)
         if status is None or status is HTTPStatus.INTERNAL_SERVER_ERROR:
@@ -329,7 +332,7 @@ class KeepAliveThreadWorker(AdaptedWorker):
         except OSError as exception:
             self.log.debug("Failed to send an error message. %s", exception)
 
-    def is_readable(self, conn: Any) -> bool:
+    def is_readable(self, conn: ClientConnection) -> bool:
         """Return True if the next request arrives within LINGER_MS. Returns False at once if too many threads wait."""
         with self._lock:
             if self.waiting_count >= self._max_waiting:

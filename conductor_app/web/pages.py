@@ -27,13 +27,13 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllow
 from django.template.loader import render_to_string
 from django.template.response import SimpleTemplateResponse, TemplateResponse
 from django.urls import URLPattern, path, reverse
-from django.utils.functional import Promise
 from django.utils.html import format_html, format_html_join
 from django.utils.text import capfirst
 
 from ..access.authentication import server_address
 from ..core.errors import NotFound, RequestRefused
 from ..db.replica import read_snapshot
+from ..utils.formatting import LazyText
 
 MAX_NUMBER_LENGTH = 14
 VOLATILE_HTML = re.compile(r"<time\b[^>]*data-counts[^>]*>[^<]*</time>|name=\"csrfmiddlewaretoken\" value=\"[^\"]*\"")
@@ -51,7 +51,7 @@ def without_empty_parameters(view: Callable[..., HttpResponse]) -> Callable[...,
     """
 
     @wraps(view)
-    def wrapper(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+    def wrapper(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
         if request.method == "GET" and "X-Requested-With" not in request.headers:
             query = request.META.get("QUERY_STRING", "")
             parts = query.split("&")
@@ -107,7 +107,7 @@ class PageTab(Generic[V]):
     """One tab. `permission`: what the user needs to see it; empty if everyone who sees the page may."""
 
     name: str
-    label: Any
+    label: str | LazyText
     template: str
     build_context: Callable[[V], dict[str, Any]]
     permission: str = ""
@@ -165,7 +165,7 @@ def in_read_snapshot(view: Callable[..., HttpResponse]) -> Callable[..., HttpRes
     """
 
     @wraps(view)
-    def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+    def wrapped(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
         if request.method not in READ_METHODS:
             return view(request, *args, **kwargs)
         with read_snapshot():
@@ -280,7 +280,7 @@ def name_missing_permission(view: Callable[..., HttpResponse]) -> Callable[..., 
         return view
 
     @wraps(view)
-    def wrapper(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+    def wrapper(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
         try:
             return view(request, *args, **kwargs)
         except PermissionDenied as denied:
@@ -302,15 +302,16 @@ class Page:
     """One page: its name in the address, its title, its template, and the permission that it requires."""
 
     name = ""
-    title: str | Promise = ""
+    title: str | LazyText = ""
     template = ""
     permission = ""
     live_template = ""
 
-    def get_context(self, request: HttpRequest) -> dict[str, Any]:
+    def get_context(self, request: HttpRequest, *args: Any, **url_kwargs: Any) -> dict[str, Any]:
         """Return the context of the template.
 
         Raises:
+            NotFound: when there is no such object.
             NotImplementedError: when the subclass does not implement it.
         """
         raise NotImplementedError
@@ -356,19 +357,14 @@ class Page:
 
 
 class ObjectPage(Page):
-    """A page about one object. `route` is its address; its parameters are passed to `get_context` and `handle_post`."""
+    """A page about one object. `route` is its address; its parameters are passed to `get_context` and `handle_post`.
+
+    The context includes the title.
+    """
 
     route = ""
 
-    def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
-        """Return the context of the template, including the title.
-
-        Raises:
-            NotFound: when there is no such object.
-        """
-        raise NotImplementedError
-
-    def handle_post(self, request: HttpRequest, **url_kwargs: Any) -> HttpResponse | dict[str, Any]:
+    def handle_post(self, request: HttpRequest, *args: Any, **url_kwargs: Any) -> HttpResponse | dict[str, Any]:
         """Handle a form of the page. Return a response, or the context to render the page again.
 
         Raises:
@@ -405,7 +401,7 @@ class ObjectPage(Page):
         return lines
 
 
-def get_or_404(find: Callable[..., Any], *args: Any, **url_kwargs: Any) -> Any:
+def get_or_404(find: Callable[..., Any], *args: object, **url_kwargs: Any) -> Any:
     """Call `find` and return its result.
 
     Raises:

@@ -27,7 +27,7 @@ ResponseHandler = Callable[[HttpRequest], HttpResponse]
 
 
 @receiver(user_logged_in)
-def restore_preferences(request: HttpRequest, user: AbstractBaseUser, **_: Any) -> None:
+def restore_preferences(request: HttpRequest, user: AbstractBaseUser, **_: object) -> None:
     """Copy the user's preferences into the new session."""
     row = Preference.objects.filter(pk=user.pk).first()
     if row is not None:

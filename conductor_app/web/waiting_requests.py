@@ -77,6 +77,26 @@ def is_connection_closed(connection: socket.socket) -> bool:
         return True
 
 
+class ClientConnection(Protocol):
+    """A connection as Gunicorn stores it, and what the worker of this server adds."""
+
+    sock: socket.socket
+    timeout: float
+    """The monotonic time at which Gunicorn closes the connection if it is idle."""
+    initialized: bool
+    parser: Any
+    buffered: Any
+    """The received bytes of the next request, as the worker stores them."""
+    is_large: bool
+    discarded: int
+
+    def init(self) -> None:
+        """Begin to read requests."""
+
+    def close(self) -> None:
+        """Close the socket."""
+
+
 class WaitingConnection:
     """A request that waits, with what is needed to send its response.
 
@@ -85,7 +105,7 @@ class WaitingConnection:
 
     __slots__ = ("began_at", "conn", "environ", "request", "response", "waiting")
 
-    def __init__(self, waiting: WaitingRequest, conn: Any, response: Any, environ: dict[str, Any]) -> None:
+    def __init__(self, waiting: WaitingRequest, conn: ClientConnection, response: Any, environ: dict[str, Any]) -> None:
         self.waiting, self.conn, self.response, self.environ = waiting, conn, response, environ
         self.request, self.began_at = response.req, datetime.now()
 

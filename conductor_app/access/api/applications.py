@@ -1,7 +1,5 @@
 """Applications with their keys and roles, permissions, roles, and access tokens."""
 
-from typing import Any
-
 from django.contrib.auth.models import Group, User
 from django.http import HttpResponse
 
@@ -36,7 +34,7 @@ can_create_application = requires(CREATE, APPLICATION, targets.no_target)
 can_delete_application = requires(DELETE, APPLICATION, targets.named_in_address(APPLICATION, "id"))
 
 
-def application_of_key(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
+def application_of_key(request: ConductorRequest, url_kwargs: dict[str, str]) -> list[Target]:
     """Return the application of an access key, or a target that no grant matches if there is no such key."""
     ids = AccessKey.objects.filter(pk=url_kwargs["key_id"]).values_list("application_id", flat=True)
     return [{APPLICATION: id} for id in ids] or [{}]

@@ -13,6 +13,7 @@ from ...core.document.fields import FieldSpec, FieldTable, IntegerOf, ListOf, Ma
 from ...core.document.fields import read_text as read_text_field
 from ...core.errors import Invalid
 from ...core.masking import REDACTED
+from ...core.primitives import JsonValue
 from ...web.api.documents import TAGS, fields_of_type
 from ..models import AccessKey, Application, Grant, GroupProfile, Secret, UserProfile
 from ..permissions import ACCESSES, GRANTABLE_TARGET_TYPES, RIGHT_BY_PERMISSION, normalize_target_type
@@ -202,7 +203,7 @@ def read_texts(document: Document, name: str) -> list[str] | None:
     return read_text_list([value] if isinstance(value, str) else value, name)
 
 
-def read_text_list(value: Any, name: str) -> list[str]:
+def read_text_list(value: JsonValue, name: str) -> list[str]:
     """Return the value as a list of texts.
 
     Raises:
@@ -225,7 +226,7 @@ def read_text_map(document: Document, name: str) -> dict[str, str]:
     return value
 
 
-def read_accesses(value: Any, name: str) -> list[str]:
+def read_accesses(value: JsonValue, name: str) -> list[str]:
     """Return the accesses that the value names.
 
     Raises:

@@ -1,7 +1,6 @@
 """Commands on applications, their roles and their keys; and the deletion of the grants of deleted objects."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from django.db import transaction
 from django.db.models import Model
@@ -168,7 +167,7 @@ def delete_grants_with(model: type[Model], target_type: str, column: str = "name
     `column`: the column with the name that grants use.
     """
 
-    def delete_leftovers(instance: Model, **_: Any) -> None:
+    def delete_leftovers(instance: Model, **_: object) -> None:
         name = getattr(instance, column)
         # A definition exists until its last version is deleted.
         if not model._default_manager.filter(**{column: name}).exists():
@@ -187,7 +186,7 @@ def refuse_patterns_as_names(model: type[Model], column: str = "name") -> None:
     A further version of an existing object may have its name.
     """
 
-    def check_name(instance: Model, **_: Any) -> None:
+    def check_name(instance: Model, **_: object) -> None:
         name = str(getattr(instance, column))
         if "*" in name and instance._state.adding and not model._default_manager.filter(**{column: name}).exists():
             require_plain_name(name)

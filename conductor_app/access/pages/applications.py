@@ -236,7 +236,7 @@ class GrantAdmin(ReadOnlyAdmin):
         """Ignore the query string: Django would use a value that is no number as the id of a user and fail."""
         return {}
 
-    def formfield_for_foreignkey(self, db_field: ForeignKey, request: HttpRequest, **kwargs: Any) -> Any:
+    def formfield_for_foreignkey(self, db_field: ForeignKey, request: HttpRequest, **kwargs: object) -> Any:
         return super().formfield_for_foreignkey(db_field, request, widget=SubjectSelect(db_field, self.admin_site))
 
     def save_model(self, request: HttpRequest, obj: Grant, form: forms.ModelForm, change: bool) -> None:

@@ -1,7 +1,5 @@
 """Secrets and variables. The value of a secret can be set and never be read."""
 
-from typing import Any
-
 from django import forms
 from django.contrib import admin
 from django.contrib.admin.utils import unquote
@@ -16,6 +14,7 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.debug import sensitive_post_parameters
 
 from ...core.errors import RequestRefused
+from ...utils.formatting import LazyText
 from ...web.badges import relative_time
 from ...web.pages import ReadOnlyAdmin
 from ..commands import secrets
@@ -76,7 +75,7 @@ class NamedValueAdmin(ReadOnlyAdmin):
     search_fields = ("name",)
     search_help_text = gettext_lazy("Part of a name")
     form_class: type[forms.Form] = SecretForm
-    add_title: Any = ""
+    add_title: str | LazyText = ""
     save_value = delete_value = staticmethod(lambda *_: None)
 
     def has_add_permission(self, request: HttpRequest) -> bool:

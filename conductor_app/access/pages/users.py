@@ -65,11 +65,11 @@ class AuditedAdmin:
 
     object_type = ""
 
-    def log_addition(self, request: HttpRequest, obj: Model, message: Any) -> Any:
+    def log_addition(self, request: HttpRequest, obj: Model, message: object) -> Any:
         self._record_change(request, obj, "create", message)
         return super().log_addition(request, obj, message)  # type: ignore[misc]
 
-    def log_change(self, request: HttpRequest, obj: Model, message: Any) -> Any:
+    def log_change(self, request: HttpRequest, obj: Model, message: object) -> Any:
         self._record_change(request, obj, "change", message)
         return super().log_change(request, obj, message)  # type: ignore[misc]
 
@@ -103,7 +103,7 @@ class PermissionCheckboxes(CheckboxSelectMultiple):
         permission = f"{value.instance.content_type.app_label}.{value.instance.codename}"
         return option | attributes | {"permission": permission}
 
-    def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
+    def render(self, name: str, value: object, attrs: Any = None, renderer: Any = None) -> SafeString:
         context = self.get_context(name, value, attrs)
         options = _deduplicate_options([option for _, group, _ in context["widget"]["optgroups"] for option in group])
         about = groupby(sorted(options, key=itemgetter("about", "rank")), key=itemgetter("about"))
@@ -129,7 +129,7 @@ class CheckboxAdmin:
     filter_horizontal: Any = ()
     permission_field = ""
 
-    def formfield_for_manytomany(self, db_field: Any, request: HttpRequest | None = None, **kwargs: Any) -> Any:
+    def formfield_for_manytomany(self, db_field: Any, request: HttpRequest | None = None, **kwargs: object) -> Any:
         is_groups = db_field.name == "groups"
         widget = CheckboxSelectMultiple() if is_groups else PermissionCheckboxes(self.admin_site.page_name)
         field = super().formfield_for_manytomany(db_field, request, widget=widget, **kwargs)  # type: ignore[misc]
@@ -141,7 +141,7 @@ class CheckboxAdmin:
             field.queryset = Group.objects.filter(pk__in=held)
         return field
 
-    def save_related(self, request: HttpRequest, form: Any, *args: Any) -> None:
+    def save_related(self, request: HttpRequest, form: Any, *args: object) -> None:
         """Keep the permissions that the form does not show."""
         permissions = getattr(form.instance, self.permission_field)
         unseen = list(permissions.exclude(pk__in=_required_permissions().filter(pk__in=_held_permission_ids())))

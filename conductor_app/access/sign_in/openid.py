@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 class OpenIdBackend(ModelBackend):
     """Marks sessions of users that the provider has authenticated. Passwords are not accepted."""
 
-    def authenticate(self, request: HttpRequest | None, *_: Any, **__: Any) -> None:
+    def authenticate(self, request: HttpRequest | None, *_: object, **__: object) -> None:
         """Accept no password."""
         return
 

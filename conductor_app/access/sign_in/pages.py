@@ -129,13 +129,13 @@ class SignInView(LoginView):
     authentication_form = AdminAuthenticationForm
     redirect_authenticated_user = False
 
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+    def get_context_data(self, **kwargs: object) -> dict[str, Any]:
         return super().get_context_data(**kwargs) | sign_in_options(self.request)
 
     def get_default_redirect_url(self) -> str:
         return reverse("admin:index")
 
-    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+    def post(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
         """Verify the password, at most a few at the same time."""
         if not conf.local_sign_in:
             return refuse_sign_in(request, _("Sign in with single sign-on. Passwords are disabled."))

@@ -120,13 +120,13 @@ def connect_sign_in_signals() -> None:
     user_logged_out.connect(_on_sign_out, dispatch_uid="audit of sign-outs")
 
 
-def _on_sign_in(request: HttpRequest, user: User, **_: Any) -> None:
+def _on_sign_in(request: HttpRequest, user: User, **_: object) -> None:
     start_session(request)
     method = METHODS.get(request.session[BACKEND_SESSION_KEY], "")
     record_sign_in(user.get_username(), "sign in", client_address(request), reason=method)
 
 
-def _on_failure(credentials: dict[str, Any], request: HttpRequest | None = None, **_: Any) -> None:
+def _on_failure(credentials: dict[str, Any], request: HttpRequest | None = None, **_: object) -> None:
     is_locked = request is not None and is_locked_out(request)
     if is_locked and getattr(request, "axes_failures_since_start", None) is None:
         # The account was locked before. An entry for each further attempt would fill the audit log.
@@ -136,6 +136,6 @@ def _on_failure(credentials: dict[str, Any], request: HttpRequest | None = None,
     record_sign_in(str(credentials.get("username") or "")[:150], "fail to sign in", address, reason=reason)
 
 
-def _on_sign_out(request: HttpRequest, user: User | None, **_: Any) -> None:
+def _on_sign_out(request: HttpRequest, user: User | None, **_: object) -> None:
     if user is not None:
         record_sign_in(user.get_username(), "sign out", client_address(request))

@@ -1,7 +1,5 @@
 """Views of integrations: providers, their models, and the prompts and tokens of models."""
 
-from typing import Any
-
 from django.db.models import QuerySet
 from django.http import HttpResponse
 
@@ -41,7 +39,7 @@ from .serializers import (
 )
 
 
-def model_in_address(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
+def model_in_address(request: ConductorRequest, url_kwargs: dict[str, str]) -> list[Target]:
     """Return the integration and the model in the path, which the Python SDK sends in either order."""
     integration, model = model_in_any_order(url_kwargs["name"], url_kwargs["model"])
     return [{INTEGRATION_PROVIDER: integration, INTEGRATION_TARGET: f"{integration}:{model}"}]

@@ -32,7 +32,7 @@ from ..queries.usage import newest_prompts, versions_of
 from .serializers import NEW_PROMPT, PROMPT, PROMPT_TEST, prompt_document, readable_prompts
 
 
-def model_in_body(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
+def model_in_body(request: ConductorRequest, url_kwargs: dict[str, str]) -> list[Target]:
     """Return the integration and the model that the body names."""
     document = request_body.read_object(request)
     integration, model = (normalize_name(document.get(name)) for name in ("llmProvider", "model"))

@@ -134,7 +134,7 @@ def connect_model_limits() -> None:
     post_delete.connect(_on_model_deleted, sender=IntegrationModel, dispatch_uid="budget of a deleted model")
 
 
-def _on_model_saved(sender: type, instance: IntegrationModel, **_: Any) -> None:
+def _on_model_saved(sender: type, instance: IntegrationModel, **_: object) -> None:
     period = PERIOD_OF_FREQUENCY.get(instance.frequency.lower(), DAY)
     limit = instance.max_tokens
     others = _budgets_of_model(instance)
@@ -146,7 +146,7 @@ def _on_model_saved(sender: type, instance: IntegrationModel, **_: Any) -> None:
         budget.delete()
 
 
-def _on_model_deleted(sender: type, instance: IntegrationModel, **_: Any) -> None:
+def _on_model_deleted(sender: type, instance: IntegrationModel, **_: object) -> None:
     for budget in _budgets_of_model(instance):
         _end_holds(budget)
         budget.delete()

@@ -18,7 +18,7 @@ from django.db.models import F, Q, QuerySet
 
 from ...core.ai import RUN, period_bounds
 from ...core.errors import Invalid
-from ...core.primitives import derived_id
+from ...core.primitives import JsonValue, derived_id
 from ...core.snapshot import NEVER
 from ...db.fields import strip_nul
 from ...runs.models import Attempt
@@ -185,7 +185,7 @@ class CallKey(NamedTuple):
     content: str
 
 
-def call_key(attempt: ClaimedAttempt, content: Any) -> CallKey:
+def call_key(attempt: ClaimedAttempt, content: JsonValue) -> CallKey:
     """Return the keys of a request: the same if the attempt is repeated after the end of a process.
 
     A retry is another attempt, and an attempt that an operator reopens has another scheduled time, so both have another
@@ -195,7 +195,7 @@ def call_key(attempt: ClaimedAttempt, content: Any) -> CallKey:
     return CallKey(_digest([attempt.id, attempt.scheduled_at, of_content]), of_content)
 
 
-def _digest(value: Any) -> str:
+def _digest(value: JsonValue) -> str:
     return sha256(json.dumps(value, sort_keys=True, default=str).encode("utf-8", "surrogatepass")).hexdigest()
 
 

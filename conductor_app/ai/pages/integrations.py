@@ -255,13 +255,13 @@ class NewIntegrationPage(ObjectPage):
     name, permission, template = "integration_new", ADD_PERMISSION, "ops/ai/integration_new.html"
     route = "integrations/new/<str:kind>/"
 
-    def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
-        kind = _known_kind(url_kwargs["kind"])
+    def get_context(self, request: HttpRequest, kind: str) -> dict[str, Any]:
+        kind = _known_kind(kind)
         return _new_context(kind, IntegrationForm(kind))
 
     @method_decorator(sensitive_post_parameters())
-    def handle_post(self, request: HttpRequest, **url_kwargs: Any) -> HttpResponse | dict[str, Any]:
-        kind = _known_kind(url_kwargs["kind"])
+    def handle_post(self, request: HttpRequest, kind: str) -> HttpResponse | dict[str, Any]:
+        kind = _known_kind(kind)
         form = IntegrationForm(kind, request.POST)
         if form.is_valid():
             name = form.cleaned_data["name"].strip()
@@ -278,13 +278,13 @@ class IntegrationPage(ObjectPage):
     name, permission, template = "integration", VIEW_PERMISSION, "ops/ai/integration.html"
     route = "integrations/of/<path:integration>/"
 
-    def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
-        row = find_integration(url_kwargs["integration"])
+    def get_context(self, request: HttpRequest, integration: str) -> dict[str, Any]:
+        row = find_integration(integration)
         return self._page_context(request, row, IntegrationForm(row.kind, row=row))
 
     @method_decorator(sensitive_post_parameters())
-    def handle_post(self, request: HttpRequest, **url_kwargs: Any) -> HttpResponse | dict[str, Any]:
-        row, act = find_integration(url_kwargs["integration"]), request.POST.get("do", "save")
+    def handle_post(self, request: HttpRequest, integration: str) -> HttpResponse | dict[str, Any]:
+        row, act = find_integration(integration), request.POST.get("do", "save")
         if act == "test":
             return self._test(request, row)
         if act == "delete":
@@ -342,12 +342,12 @@ class IntegrationModelPage(ObjectPage):
     name, permission, template = "integration_model", VIEW_PERMISSION, "ops/ai/model.html"
     route = "integrations/models/<int:model_id>/"
 
-    def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
-        row = _find_model(url_kwargs["model_id"])
+    def get_context(self, request: HttpRequest, model_id: int) -> dict[str, Any]:
+        row = _find_model(model_id)
         return self._page_context(request, row, ModelForm(row=row))
 
-    def handle_post(self, request: HttpRequest, **url_kwargs: Any) -> HttpResponse | dict[str, Any]:
-        row = _find_model(url_kwargs["model_id"])
+    def handle_post(self, request: HttpRequest, model_id: int) -> HttpResponse | dict[str, Any]:
+        row = _find_model(model_id)
         require_permission(request, CHANGE_PERMISSION)
         address = f"{reverse('admin:integration', args=[row.integration])}#models"
         if request.POST.get("do") == "delete":

@@ -133,10 +133,10 @@ class NewPromptPage(ObjectPage):
     name, permission, route = "prompt_new", ADD_PERMISSION, "prompts/new/"
     template = "ops/ai/prompt_new.html"
 
-    def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
+    def get_context(self, request: HttpRequest) -> dict[str, Any]:
         return {"title": _("New prompt"), "form": PromptForm()}
 
-    def handle_post(self, request: HttpRequest, **url_kwargs: Any) -> HttpResponse | dict[str, Any]:
+    def handle_post(self, request: HttpRequest) -> HttpResponse | dict[str, Any]:
         form = PromptForm(request.POST)
         if form.is_valid():
             name = form.cleaned_data["name"].strip()
@@ -153,12 +153,12 @@ class PromptPage(ObjectPage):
     name, permission, route = "prompt", VIEW_PERMISSION, "prompts/<int:prompt_id>/"
     template = "ops/ai/prompt.html"
 
-    def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
-        row = _find_prompt(url_kwargs["prompt_id"])
+    def get_context(self, request: HttpRequest, prompt_id: int) -> dict[str, Any]:
+        row = _find_prompt(prompt_id)
         return self._page_context(request, row, PromptForm(row=row))
 
-    def handle_post(self, request: HttpRequest, **url_kwargs: Any) -> HttpResponse | dict[str, Any]:
-        row, act = _find_prompt(url_kwargs["prompt_id"]), request.POST.get("do", "save")
+    def handle_post(self, request: HttpRequest, prompt_id: int) -> HttpResponse | dict[str, Any]:
+        row, act = _find_prompt(prompt_id), request.POST.get("do", "save")
         if act == "try":
             return self._try(request, row)
         if act == "delete":

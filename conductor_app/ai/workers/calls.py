@@ -17,6 +17,7 @@ from django.db import connections
 from ...access.secrets import redact
 from ...core.errors import RequestRefused
 from ...core.expressions import quote_value
+from ...core.primitives import JsonValue
 from ...db.transient_errors import describe_transient, discard_broken_connection, is_transient
 from ...settings import conf
 from ...system_tasks.network_guard import Deadline
@@ -141,7 +142,7 @@ def read_settings(inputs: Mapping[str, Any]) -> ModelSettings:
     return model_settings(inputs["llmProvider"], inputs["model"])
 
 
-def named_prompt(inputs: Mapping[str, Any], given: Any, settings: ModelSettings) -> tuple[str, str]:
+def named_prompt(inputs: Mapping[str, Any], given: JsonValue, settings: ModelSettings) -> tuple[str, str]:
     """Return the text of a prompt, and its name if `given` is the name of one; otherwise `given` is the text.
 
     Raises:
@@ -179,7 +180,7 @@ def failed_result(failure: InputRejected | RequestRefused | CallFailed, claims: 
 def paid_call(
     attempt: ClaimedAttempt,
     settings: ModelSettings,
-    content: Any,
+    content: JsonValue,
     send: Callable[[str], tuple[dict[str, Any], Usage]],
     tokens: TokenEstimate,
     prompt: str = "",

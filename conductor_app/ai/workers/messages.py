@@ -14,6 +14,7 @@ from ...core.data_requests import SchemaCheck
 from ...core.definition import DEFAULT_TYPE
 from ...core.errors import Busy
 from ...core.expressions import quote_value
+from ...core.primitives import JsonValue
 from ...core.step_types.ai import ROLES
 from ...db.transient_errors import own_error_of_exchange
 from ...definitions.schemas import check_against_schema, schema_error
@@ -65,7 +66,7 @@ def fill_placeholders(text: str, variables: Mapping[str, Any]) -> str:
     return PLACEHOLDER.sub(value, text) if variables else text
 
 
-def as_text(value: Any) -> str:
+def as_text(value: JsonValue) -> str:
     """Return a value as it stands in a prompt: texts and numbers plain, other values as JSON."""
     if isinstance(value, str):
         return value
@@ -92,7 +93,7 @@ class Medium(NamedTuple):
         return self.address or f"data:{self.mime_type};base64,{self.data}"
 
 
-def read_medium(given: Any, mime_type: Any) -> Medium:
+def read_medium(given: JsonValue, mime_type: JsonValue) -> Medium:
     """Return a medium of the input: an address, a `data:` URL, or Base64 with a MIME type. Nothing is loaded.
 
     Raises:
@@ -133,7 +134,7 @@ class ToolCall:
     id: str
     name: str
     arguments: dict[str, Any]
-    output: Any = None
+    output: JsonValue = None
 
 
 @dataclass(frozen=True)
@@ -263,7 +264,7 @@ def complete_turns(messages: list[ChatMessage]) -> Iterator[ChatMessage]:
         yield ChatMessage("user", CONTINUE if len(messages) > 1 else FOLLOW)
 
 
-def read_message(given: Any, variables: Mapping[str, Any]) -> ChatMessage:
+def read_message(given: JsonValue, variables: Mapping[str, Any]) -> ChatMessage:
     """Return a message of the input.
 
     Raises:
@@ -287,7 +288,7 @@ def read_message(given: Any, variables: Mapping[str, Any]) -> ChatMessage:
     return ChatMessage(role, text, media, calls)
 
 
-def read_call(given: Any) -> ToolCall:
+def read_call(given: JsonValue) -> ToolCall:
     """Return a call of a tool, as a chat task returns it in `toolCalls`."""
     if not isinstance(given, Mapping) or not given.get("name"):
         raise InputRejected("each of toolCalls must be an object with taskReferenceName and name")
@@ -374,7 +375,7 @@ class CallFailed(Exception):
         self.reason, self.wait_seconds, self.is_final = reason, wait_seconds, is_final
 
 
-def status_failure(provider: str, status: int, headers: Mapping[str, str], body: Any) -> CallFailed:
+def status_failure(provider: str, status: int, headers: Mapping[str, str], body: JsonValue) -> CallFailed:
     """Return the failure for an error response."""
     message = error_message(body)
     reason = f"{provider} replied with status {status}" + (f": {message}" if message else "")
@@ -425,7 +426,7 @@ def retry_after(headers: Mapping[str, str]) -> int:
     return max(1, min(MAX_WAIT_SECONDS, int(min(seconds, MAX_WAIT_SECONDS) + 0.999)))
 
 
-def error_message(body: Any) -> str:
+def error_message(body: JsonValue) -> str:
     """Return the message in the body of an error response."""
     if isinstance(body, Mapping):
         error = body.get("error", body)
@@ -552,7 +553,7 @@ def tool_call(id: str, name: str, arguments: str, types: dict[str, str]) -> dict
     }
 
 
-def parse_nested(value: Any, depth: int = 0) -> Any:
+def parse_nested(value: JsonValue, depth: int = 0) -> Any:
     """Return an argument with the texts parsed that contain JSON objects or arrays."""
     if depth > MAX_DEPTH:
         return value

@@ -115,8 +115,8 @@ class ViewPage(ObjectPage):
     name, template, permission = "view", "ops/alerts/view.html", "conductor.view_run"
     route = "views/<int:view_id>/"
 
-    def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
-        view, now = _find_view(request, url_kwargs["view_id"]), clock.now()
+    def get_context(self, request: HttpRequest, view_id: int) -> dict[str, Any]:
+        view, now = _find_view(request, view_id), clock.now()
         alerts = list(view.alerts.prefetch_related("targets").order_by("pk")[:10])
         firings = AlertFiring.objects.filter(alert__in=alerts).order_by("-at", "-pk")[:MAX_FIRINGS]
         may_act = request.user.has_perm(PERMISSION)
@@ -147,9 +147,9 @@ class ViewPage(ObjectPage):
             "permission": PERMISSION,
         }
 
-    def handle_post(self, request: HttpRequest, **url_kwargs: Any) -> HttpResponse:
+    def handle_post(self, request: HttpRequest, view_id: int) -> HttpResponse:
         require_permission(request, PERMISSION)
-        view, form_data, by = _find_view(request, url_kwargs["view_id"]), request.POST, request.user.get_username()
+        view, form_data, by = _find_view(request, view_id), request.POST, request.user.get_username()
         address = reverse("admin:view", args=[view.pk])
         try:
             if form_data.get("do") == "remove":
@@ -183,13 +183,13 @@ class AlertPage(ObjectPage):
 
     name, permission, route = "alert", "conductor.view_run", "alerts/<int:alert_id>/"
 
-    def get_context(self, request: HttpRequest, **url_kwargs: Any) -> Any:
+    def get_context(self, request: HttpRequest, alert_id: int) -> Any:
         """Redirect to the list of the alert's runs, or to the budgets.
 
         Raises:
             NotFound: when the alert no longer exists.
         """
-        alert = Alert.objects.select_related("view").filter(pk=min(url_kwargs["alert_id"], 2**62)).first()
+        alert = Alert.objects.select_related("view").filter(pk=min(alert_id, 2**62)).first()
         if alert is None:
             raise NotFound(_("This alert no longer exists."))
         if alert.kind == BUDGET:

@@ -76,13 +76,13 @@ class NewAlertTargetPage(ObjectPage):
     name, permission, template = "alert_target_new", CHANGE_PERMISSION, "ops/alerts/new_target.html"
     route = "alert-targets/new/<str:kind>/"
 
-    def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
-        kind = _known_kind(url_kwargs["kind"])
+    def get_context(self, request: HttpRequest, kind: str) -> dict[str, Any]:
+        kind = _known_kind(kind)
         return _new_target_context(kind, AlertTargetForm(kind))
 
     @method_decorator(sensitive_post_parameters())
-    def handle_post(self, request: HttpRequest, **url_kwargs: Any) -> HttpResponse | dict[str, Any]:
-        kind = _known_kind(url_kwargs["kind"])
+    def handle_post(self, request: HttpRequest, kind: str) -> HttpResponse | dict[str, Any]:
+        kind = _known_kind(kind)
         form = AlertTargetForm(kind, request.POST)
         if form.is_valid():
             cleaned, by = form.cleaned_data, request.user.get_username()
@@ -125,15 +125,15 @@ class AlertTargetPage(ObjectPage):
     live_template = "ops/alerts/deliveries.html"
     route = "alert-targets/<int:target_id>/"
 
-    def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
-        row = commands.find_target(url_kwargs["target_id"])
+    def get_context(self, request: HttpRequest, target_id: int) -> dict[str, Any]:
+        row = commands.find_target(target_id)
         initial = {**row.settings, "name": row.name}
         return self._page_context(request, row, AlertTargetForm(row.kind, is_stored=True, initial=initial))
 
     @method_decorator(sensitive_post_parameters())
-    def handle_post(self, request: HttpRequest, **url_kwargs: Any) -> HttpResponse | dict[str, Any]:
+    def handle_post(self, request: HttpRequest, target_id: int) -> HttpResponse | dict[str, Any]:
         require_permission(request, CHANGE_PERMISSION)
-        row, by = commands.find_target(url_kwargs["target_id"]), request.user.get_username()
+        row, by = commands.find_target(target_id), request.user.get_username()
         address = reverse("admin:alert_target", args=[row.pk])
         if request.POST.get("do") == "test":
             commands.send_test(row.pk, by)

@@ -81,10 +81,10 @@ class BulkPlanPage(ObjectPage):
     name, template, permission = "bulk_plan", "ops/bulk/plan.html", "conductor.view_run"
     route = "bulk/plan/"
 
-    def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
+    def get_context(self, request: HttpRequest) -> dict[str, Any]:
         return self._plan_context(request, request.GET)
 
-    def handle_post(self, request: HttpRequest, **url_kwargs: Any) -> HttpResponse | dict[str, Any]:
+    def handle_post(self, request: HttpRequest) -> HttpResponse | dict[str, Any]:
         require_permission(request, PERMISSION)
         try:
             id = commands.start(_parse_form(request.POST), request.user.get_username())
@@ -239,8 +239,8 @@ class BulkOperationPage(ObjectPage):
     live_template = "ops/bulk/progress.html"
     route = "bulk/<str:operation_id>/"
 
-    def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
-        row = _find_operation(url_kwargs["operation_id"])
+    def get_context(self, request: HttpRequest, operation_id: str) -> dict[str, Any]:
+        row = _find_operation(operation_id)
         outcome, after = request.GET.get("outcome", ""), request.GET.get("after", "")
         outcome = outcome if outcome in OUTCOME_LABELS or outcome == FAILED_AGAIN else ""
         items = _load_items(row, outcome, int(after) if after.isdecimal() and len(after) < 10 else 0)
@@ -277,10 +277,10 @@ class BulkOperationPage(ObjectPage):
             "audit": _audit_address(row) if request.user.has_perm("conductor.view_auditentry") else "",
         }
 
-    def handle_post(self, request: HttpRequest, **url_kwargs: Any) -> HttpResponse:
+    def handle_post(self, request: HttpRequest, operation_id: str) -> HttpResponse:
         require_permission(request, PERMISSION)
         row, by, reason = (
-            _find_operation(url_kwargs["operation_id"]),
+            _find_operation(operation_id),
             request.user.get_username(),
             request.POST.get("reason", ""),
         )

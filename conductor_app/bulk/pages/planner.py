@@ -17,6 +17,7 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from ...core.commands import UpgradePlan
 from ...core.errors import Invalid, NotFound, RequestRefused
+from ...core.primitives import JsonValue
 from ...core.states import RUN, RUNNING
 from ...core.task_impact import AGAIN, CANCELLED, CONTINUES, DROPPED, IMPACTS, NEW, RESUMED, REUSED, TaskImpact
 from ...definitions.diagram.canvas import Diagram
@@ -259,12 +260,12 @@ class PlannerPage(ObjectPage):
     name, title, template, permission = "plan", "Plan", "ops/bulk/run_plan.html", "conductor.view_run"
     route = "runs/<str:run_id>/plan/"
 
-    def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
-        return self._plan_context(request, _find_run(url_kwargs["run_id"]), request.GET)
+    def get_context(self, request: HttpRequest, run_id: str) -> dict[str, Any]:
+        return self._plan_context(request, _find_run(run_id), request.GET)
 
-    def handle_post(self, request: HttpRequest, **url_kwargs: Any) -> HttpResponse | dict[str, Any]:
+    def handle_post(self, request: HttpRequest, run_id: str) -> HttpResponse | dict[str, Any]:
         """Show the plan of the submitted form, or apply the plan if the form confirms it."""
-        run = _find_run(url_kwargs["run_id"])
+        run = _find_run(run_id)
         if "confirm" in request.POST and (done := self._apply_plan(request, run)) is not None:
             return done
         return self._plan_context(request, run, request.POST)
@@ -394,7 +395,7 @@ def _input_editors(do: str, run: Run, attempt: Attempt | None, form_data: Mappin
     ]
 
 
-def _edited_document(form_data: Mapping[str, str], name: str, old: Any) -> dict[str, Any] | None:
+def _edited_document(form_data: Mapping[str, str], name: str, old: JsonValue) -> dict[str, Any] | None:
     """Return the edited document, or None if it is unchanged."""
     text = form_data.get(name, "").strip()
     if not text:

@@ -16,7 +16,7 @@ from ..effects import (
 )
 from ..errors import Invalid, NotAllowedInState, shorten_reason
 from ..masking import masked_names, restore_named
-from ..primitives import fast_replace
+from ..primitives import JsonValue, fast_replace
 from ..rules.failures import give_up
 from ..rules.finish import end_run
 from ..snapshot import Run
@@ -159,7 +159,7 @@ def set_variables(given: Mapping[str, Any], appends: bool = False) -> Command:
     return command
 
 
-def _append_value(known: Any, value: Any) -> Any:
+def _append_value(known: JsonValue, value: JsonValue) -> Any:
     if not isinstance(known, list):
         return value
     return [*known, *(value if isinstance(value, list) else [value])]

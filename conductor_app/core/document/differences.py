@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..definition import StepSpot, type_of, walk
+from ..primitives import JsonValue
 
 ADDED, REMOVED, CHANGED, MOVED = "added", "removed", "changed", "moved"
 QUIET = frozenset(("createTime", "updateTime", "createdBy", "updatedBy", "version", "ownerApp"))
@@ -179,7 +180,7 @@ def _field_change(name: str, old: Any, new: Any, ref: str, *, deep: bool) -> Ite
     yield _describe_change(_word(name), old, new, ref, not _is_empty(old), not _is_empty(new))
 
 
-def _describe_change(what: str, old: Any, new: Any, ref: str, was: bool, is_: bool) -> SemanticChange:
+def _describe_change(what: str, old: JsonValue, new: JsonValue, ref: str, was: bool, is_: bool) -> SemanticChange:
     of = f"`{ref}`: " if ref else ""
     if not was:
         return SemanticChange(CHANGED, f"{of}{what} set to {_format_value(new)}", ref)
@@ -192,11 +193,11 @@ def _word(name: str) -> str:
     return WORDS.get(name, name)
 
 
-def _is_empty(value: Any) -> bool:
+def _is_empty(value: JsonValue) -> bool:
     return value is None or value == "" or value == [] or value == {}
 
 
-def _format_value(value: Any) -> str:
+def _format_value(value: JsonValue) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     text = f"`{text}`" if isinstance(value, str) else text
     return text if len(text) <= MAX_LENGTH else f"{text[: MAX_LENGTH - 1]}…{'`' if text.startswith('`') else ''}"

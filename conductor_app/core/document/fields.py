@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from ..definition import DEFAULT_TYPE, MAX_DEPTH, STEP_STRUCTURES, structure_of
 from ..errors import ValidationError
+from ..primitives import JsonValue
 
 WHOLE_NUMBER = re.compile(r"\s*[+-]?\d{1,20}\s*")
 MAX_SECONDS = 10**12
@@ -47,7 +48,7 @@ class DocumentPosition:
     def add_error(self, message: str, value: Any = None) -> None:
         self.validation_errors.append(ValidationError(self.path, message, value))
 
-    def add_missing(self, message: str, value: Any = None) -> None:
+    def add_missing(self, message: str, value: JsonValue = None) -> None:
         """Report a missing value, unless the existing one was reported already."""
         if self.path not in self.refused:
             self.add_error(message, value)
@@ -57,7 +58,7 @@ Reader = Callable[[Any, DocumentPosition], Any]
 """Gives the value as its type; raises Refused, or complains of its parts and leaves them out."""
 
 
-def read_text(value: Any, place: DocumentPosition) -> str:
+def read_text(value: JsonValue, place: DocumentPosition) -> str:
     if isinstance(value, str):
         # PostgreSQL keeps no NUL in text.
         return value.replace("\0", "") if "\0" in value else value
@@ -68,7 +69,7 @@ def read_text(value: Any, place: DocumentPosition) -> str:
     raise ValueRefused("must be text")
 
 
-def read_name(value: Any, place: DocumentPosition, most: int = 255) -> str:
+def read_name(value: JsonValue, place: DocumentPosition, most: int = 255) -> str:
     """Return a name.
 
     Raises:
@@ -80,12 +81,12 @@ def read_name(value: Any, place: DocumentPosition, most: int = 255) -> str:
     return read
 
 
-def read_queue_part(value: Any, place: DocumentPosition) -> str:
+def read_queue_part(value: JsonValue, place: DocumentPosition) -> str:
     """Return a part of a queue's name other than the task type."""
     return read_name(value, place, 128)
 
 
-def read_boolean(value: Any, place: DocumentPosition) -> bool:
+def read_boolean(value: JsonValue, place: DocumentPosition) -> bool:
     if isinstance(value, bool):
         return value
     if isinstance(value, int):
@@ -95,7 +96,7 @@ def read_boolean(value: Any, place: DocumentPosition) -> bool:
     raise ValueRefused("must be true or false")
 
 
-def read_number(value: Any, place: DocumentPosition) -> float:
+def read_number(value: JsonValue, place: DocumentPosition) -> float:
     """Return a number as it is, or that of a text.
 
     Raises:
@@ -116,14 +117,14 @@ class IntegerOf:
     def __init__(self, bits: int = 32) -> None:
         self.bits, self.least, self.most = bits, -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
 
-    def __call__(self, value: Any, place: DocumentPosition) -> int:
+    def __call__(self, value: JsonValue, place: DocumentPosition) -> int:
         number = _number(value)
         if not self.least <= number <= self.most:
             raise ValueRefused(f"must be a whole number up to {self.most}")
         return number
 
 
-def _number(value: Any) -> int:
+def _number(value: JsonValue) -> int:
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if isinstance(value, float) and math.isfinite(value):
@@ -141,17 +142,17 @@ class ChoiceOf:
     def __init__(self, *names: str) -> None:
         self.names = names
 
-    def __call__(self, value: Any, place: DocumentPosition) -> str:
+    def __call__(self, value: JsonValue, place: DocumentPosition) -> str:
         if value not in self.names:
             raise ValueRefused(f"must be one of {', '.join(self.names)}")
         return value
 
 
-def read_any(value: Any, place: DocumentPosition) -> Any:
+def read_any(value: JsonValue, place: DocumentPosition) -> Any:
     return value
 
 
-def read_mapping(value: Any, place: DocumentPosition) -> dict[str, Any]:
+def read_mapping(value: JsonValue, place: DocumentPosition) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ValueRefused("must be an object")
     return value
@@ -163,7 +164,7 @@ class ListOf:
     def __init__(self, item: Reader) -> None:
         self.item = item
 
-    def __call__(self, value: Any, place: DocumentPosition) -> list[Any]:
+    def __call__(self, value: JsonValue, place: DocumentPosition) -> list[Any]:
         if not isinstance(value, list):
             raise ValueRefused("must be a list")
         return [_read_item(place.at(f"[{index}]"), self.item, each) for index, each in enumerate(value)]
@@ -175,7 +176,7 @@ class OrNull:
     def __init__(self, reader: Reader) -> None:
         self.reader = reader
 
-    def __call__(self, value: Any, place: DocumentPosition) -> Any:
+    def __call__(self, value: JsonValue, place: DocumentPosition) -> Any:
         return None if value is None else self.reader(value, place)
 
 
@@ -185,19 +186,19 @@ class MapOf:
     def __init__(self, item: Reader) -> None:
         self.item = item
 
-    def __call__(self, value: Any, place: DocumentPosition) -> dict[str, Any]:
+    def __call__(self, value: JsonValue, place: DocumentPosition) -> dict[str, Any]:
         return {
             key: _read_item(place.at(f"[{key}]"), self.item, each) for key, each in read_mapping(value, place).items()
         }
 
 
-def _read_item(place: DocumentPosition, reader: Reader, value: Any) -> Any:
+def _read_item(place: DocumentPosition, reader: Reader, value: JsonValue) -> Any:
     if value is None:
         _refuse(place, "must not be null", value)
     return read_at(place, reader, value)
 
 
-def read_at(place: DocumentPosition, reader: Reader, value: Any) -> Any:
+def read_at(place: DocumentPosition, reader: Reader, value: JsonValue) -> Any:
     """Return the converted value; None if it is absent or invalid, which is reported."""
     if value is None:
         return None
@@ -208,7 +209,7 @@ def read_at(place: DocumentPosition, reader: Reader, value: Any) -> Any:
         return None if place.fills else value
 
 
-def _refuse(place: DocumentPosition, problem: str, value: Any) -> None:
+def _refuse(place: DocumentPosition, problem: str, value: JsonValue) -> None:
     place.add_error(f"{place.path.rpartition('.')[2] or 'The document'} {problem}", value)
     place.refused.add(place.path)
 
@@ -216,7 +217,7 @@ def _refuse(place: DocumentPosition, problem: str, value: Any) -> None:
 class _Seconds(IntegerOf):
     """Reader of durations. Definitions that say "never" have numbers such as 2^53 - 1, which count as the maximum."""
 
-    def __call__(self, value: Any, place: DocumentPosition) -> int:
+    def __call__(self, value: JsonValue, place: DocumentPosition) -> int:
         return max(-MAX_SECONDS, min(super().__call__(value, place), MAX_SECONDS))
 
 
@@ -259,11 +260,11 @@ class ObjectOf:
     def __init__(self, table: FieldTable) -> None:
         self.table = table
 
-    def __call__(self, value: Any, place: DocumentPosition) -> dict[str, Any]:
+    def __call__(self, value: JsonValue, place: DocumentPosition) -> dict[str, Any]:
         return read_document(read_mapping(value, place), self.table, place)
 
 
-def read_step(value: Any, place: DocumentPosition) -> dict[str, Any]:
+def read_step(value: JsonValue, place: DocumentPosition) -> dict[str, Any]:
     """Return a step with its nested steps. `workflowTaskType` is another name of `type`.
 
     Raises:
@@ -280,7 +281,7 @@ def read_step(value: Any, place: DocumentPosition) -> dict[str, Any]:
     return read_document(given, (*WORKFLOW_TASK, *own), place.nested())
 
 
-def read_sub_workflow(value: Any, place: DocumentPosition) -> Any:
+def read_sub_workflow(value: JsonValue, place: DocumentPosition) -> Any:
     if isinstance(value, dict) or (isinstance(value, str) and value.startswith("${") and value.endswith("}")):
         return value
     raise ValueRefused("must be a workflow definition, or an expression that gives one: ${…}")
@@ -436,38 +437,38 @@ WORKFLOW_DEFINITION: FieldTable = (
 )
 
 
-def normalize_workflow(document: Any, place: DocumentPosition | None = None) -> dict[str, Any]:
+def normalize_workflow(document: JsonValue, place: DocumentPosition | None = None) -> dict[str, Any]:
     """Return a normalized workflow definition. Invalid values are omitted and reported at `place`."""
     return _normalize(ObjectOf(WORKFLOW_DEFINITION), document, place)
 
 
-def normalize_task(document: Any, place: DocumentPosition | None = None) -> dict[str, Any]:
+def normalize_task(document: JsonValue, place: DocumentPosition | None = None) -> dict[str, Any]:
     """Return a normalized task definition. Invalid values are omitted and reported at `place`."""
     return _normalize(ObjectOf(TASK_DEFINITION), document, place)
 
 
-def coerce_workflow(document: Any) -> Any:
+def coerce_workflow(document: JsonValue) -> Any:
     """Return a workflow definition without defaults and with known fields converted. Invalid values stay."""
     return read_at(DocumentPosition(fills=False), ObjectOf(WORKFLOW_DEFINITION), document)
 
 
-def coerce_task(document: Any) -> Any:
+def coerce_task(document: JsonValue) -> Any:
     """Return a task definition without defaults and with known fields converted. Invalid values stay."""
     return read_at(DocumentPosition(fills=False), ObjectOf(TASK_DEFINITION), document)
 
 
-def coerce_step(document: Any) -> tuple[Any, list[ValidationError]]:
+def coerce_step(document: JsonValue) -> tuple[Any, list[ValidationError]]:
     """Return a dynamically created step with known fields converted, and its validation errors."""
     place = DocumentPosition(fills=False)
     return read_at(place, read_step, document), place.validation_errors
 
 
-def normalize_step(document: Any) -> dict[str, Any]:
+def normalize_step(document: JsonValue) -> dict[str, Any]:
     """Return a normalized step with its nested steps."""
     return _normalize(read_step, document, None)
 
 
-def _normalize(reader: Reader, document: Any, place: DocumentPosition | None) -> dict[str, Any]:
+def _normalize(reader: Reader, document: JsonValue, place: DocumentPosition | None) -> dict[str, Any]:
     place = place or DocumentPosition()
     read = read_at(place, reader, document)
     if document is None:

@@ -35,7 +35,7 @@ from ..definition import (
 from ..errors import ValidationError, ValidationFailed
 from ..expressions import needed_references
 from ..expressions.json_text import expression_texts, replace_texts
-from ..primitives import fast_replace
+from ..primitives import JsonValue, fast_replace
 
 ALLOWED_SECRETS = "_allowedSecrets"
 """Key in a resolved document: its steps may name only these secrets. Only the engine writes it; replies omit it."""
@@ -309,7 +309,7 @@ PARAM, DEFINITION = "subWorkflowParam", "workflowDefinition"
 Path = tuple[Any, ...]
 
 
-def extract_definitions(value: Any) -> tuple[Any, dict[Path, dict[str, Any]]]:
+def extract_definitions(value: JsonValue) -> tuple[Any, dict[Path, dict[str, Any]]]:
     """Return the value with null in place of each inline definition, and the definitions by their paths.
 
     The value itself stays as it is. A definition inside another one is part of that one.
@@ -323,7 +323,7 @@ def extract_definitions(value: Any) -> tuple[Any, dict[Path, dict[str, Any]]]:
     return without, definitions
 
 
-def restore_definitions(value: Any, definitions: Mapping[Path, dict[str, Any]]) -> Any:
+def restore_definitions(value: JsonValue, definitions: Mapping[Path, dict[str, Any]]) -> Any:
     """Return the value with the definitions that `extract_definitions` has removed."""
     for path, definition in definitions.items():
         value = replace_at(value, path, definition)
@@ -345,7 +345,7 @@ def param_without_definition(step: Mapping[str, Any]) -> Any:
     return extract_definitions({PARAM: step.get(PARAM)})[0][PARAM]
 
 
-def _find_definitions(value: Any) -> Iterator[tuple[Path, dict[str, Any]]]:
+def _find_definitions(value: JsonValue) -> Iterator[tuple[Path, dict[str, Any]]]:
     pending: list[tuple[Path, Any]] = [((), value)]
     while pending:
         path, item = pending.pop()
@@ -399,7 +399,7 @@ def _uses_of_steps(definition: Mapping[str, Any]) -> Iterator[Use]:
     yield from ((target, name) for target, name in names if isinstance(name, str) and name and "$" not in name)
 
 
-def _task_types(step: Mapping[str, Any], inputs: Any) -> Iterator[str]:
+def _task_types(step: Mapping[str, Any], inputs: JsonValue) -> Iterator[str]:
     """Yield the types that decide which worker executes a step: its own, and those that it names in another way."""
     yield (type := type_of(step))
     if type == DEFAULT_TYPE:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from ..data_requests import StepOutcomes, TaskOutcome
 from ..decision_context import DecisionContext
 from ..definition import INTEGRATION_INPUTS, MODEL_INPUTS, Document, Flow, Key, NamedUse, Step, named_uses, structure_of
+from ..primitives import JsonValue
 from .base import BuiltIn, gather_values, is_expression, outcome_of, unknown_word_message
 
 
@@ -22,7 +23,7 @@ class AiTask(BuiltIn):
     """Inputs of which each is required."""
     policy_defaults = {"retryCount": 3, "retryDelaySeconds": 2, "retryLogic": "LINEAR_BACKOFF"}
 
-    def named_objects(self, inputs: Any) -> Iterator[NamedUse]:
+    def named_objects(self, inputs: JsonValue) -> Iterator[NamedUse]:
         return named_uses(self.type, inputs)
 
     def check(self, step: Document, template: Document) -> Iterator[str]:
@@ -273,7 +274,7 @@ def _call_message(call: Mapping[str, Any]) -> Message:
     return {"role": "tool_call", "message": "", "toolCalls": [dict(call)]}
 
 
-def _tool_message(call: Mapping[str, Any], output: Any) -> Message:
+def _tool_message(call: Mapping[str, Any], output: JsonValue) -> Message:
     """Return the message with the result of a tool."""
     return {"role": "tool", "message": "", "toolCalls": [{**call, "output": output}]}
 

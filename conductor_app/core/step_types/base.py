@@ -20,7 +20,7 @@ from ..document.reading import Path, extract_definitions, restore_definitions
 from ..effects import CreateTask, Effect, ResolveTask, TransitionAttempt
 from ..errors import StepRefused
 from ..expressions import ScriptLanguage, evaluator, field_text, quote_value
-from ..primitives import derived_id, fast_replace
+from ..primitives import JsonValue, derived_id, fast_replace
 from ..snapshot import FIRST_NUMBER, FORMER_WORKERS, NEVER, Attempt, Run, StepState, Task, TaskState
 from ..states import ACTIVE, ATTEMPT, COMPLETED, FAILED, FAILED_FOR_GOOD, LEASED, PENDING, RUN
 from ..timers import next_timer, set_due_at
@@ -262,12 +262,12 @@ def resolve_inputs(
     return resolved
 
 
-def is_expression(value: Any) -> bool:
+def is_expression(value: object) -> bool:
     """Return True if only a run knows the value."""
     return isinstance(value, str) and "${" in value
 
 
-def is_whole_number(value: Any, least: int) -> bool:
+def is_whole_number(value: object, least: int) -> bool:
     """Return True if the value is a whole number of at least `least`, is missing, or is an expression."""
     if value in (None, "") or is_expression(value):
         return True
@@ -320,7 +320,7 @@ def _structure_of_queue(task_type: str) -> StepStructure | None:
     return found if found and found.is_built_in else None
 
 
-def _has_secret(value: Any) -> bool:
+def _has_secret(value: JsonValue) -> bool:
     return isinstance(value, str) and "${" in value and "secrets" in value
 
 

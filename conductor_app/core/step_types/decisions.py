@@ -9,6 +9,7 @@ from ..definition import Body, Document, Flow, Key, Step, as_steps, body_at, str
 from ..effects import Effect, SetVariables
 from ..errors import StepRefused
 from ..expressions import field_text, java_text, quote_value
+from ..primitives import JsonValue
 from ..snapshot import Run, StepState, Task, TaskState
 from ..states import FAILED
 from .base import RunEnding, StepType, completed_task, resolve_inputs, value_of
@@ -122,7 +123,7 @@ def _case_of(step: Step, inputs: dict[str, Any], ctx: DecisionContext) -> str:
     return _case_text(result.value)
 
 
-def _case_text(value: Any) -> str:
+def _case_text(value: JsonValue) -> str:
     """Return the value as the text that selects a case: null, true, 1, 1.5."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else java_text(value)
 

@@ -23,6 +23,7 @@ from ..effects import Effect, ResolveTask, TransitionAttempt
 from ..errors import RunCannotContinue, StepRefused, ValidationFailed
 from ..expressions import field_text
 from ..masking import redact_for_listeners
+from ..primitives import JsonValue
 from ..snapshot import Run, StepState, Task, TaskState
 from ..states import CANCELED, COMPLETED_WITH_ERRORS, SKIPPED
 from .base import (
@@ -235,7 +236,7 @@ def _from_element_list(step: Step, inputs: dict[str, Any], has_forked: Callable[
 
 
 def _element_document(
-    step: Step, inputs: dict[str, Any], element: Any, index: int, kind: str, name: str, ref: str
+    step: Step, inputs: dict[str, Any], element: JsonValue, index: int, kind: str, name: str, ref: str
 ) -> dict[str, Any]:
     members = element if isinstance(element, dict) else {"input": element}
     document = {
@@ -276,24 +277,24 @@ def _from_task_list(step: Step, inputs: dict[str, Any], definition: Definition) 
     return [_add_input(task, given.get(task.get("taskReferenceName"))) for task in typed]
 
 
-def _is_named(task: Any) -> bool:
+def _is_named(task: JsonValue) -> bool:
     return isinstance(task, dict) and bool(task.get("taskReferenceName"))
 
 
-def _invalid_task_list(name: str, tasks: Any, definition: Definition) -> str:
+def _invalid_task_list(name: str, tasks: JsonValue, definition: Definition) -> str:
     """Return Conductor's message for an input that is not a list of tasks."""
     excerpt = _excerpt(name, tasks, definition)
     return f"Input '{name}' is invalid. Cannot deserialize a list of Workflow Tasks from '{excerpt}'"
 
 
-def _excerpt(name: str, value: Any, definition: Definition) -> str:
+def _excerpt(name: str, value: JsonValue, definition: Definition) -> str:
     """Return an input as JSON, truncated, without values that the definition masks."""
     redacted = redact_for_listeners({name: value}, definition)[name]
     text = redacted if isinstance(redacted, str) else json.dumps(redacted, default=str)
     return text if len(text) <= MAX_EXCERPT_LENGTH else f"{text[:MAX_EXCERPT_LENGTH]}…"
 
 
-def _add_input(task: dict[str, Any], given: Any) -> dict[str, Any]:
+def _add_input(task: dict[str, Any], given: JsonValue) -> dict[str, Any]:
     if not isinstance(given, dict):
         return task
     return {**task, "inputParameters": {**(task.get("inputParameters") or {}), **given}}
@@ -323,7 +324,7 @@ def _from_legacy_parameter(step: Step, inputs: dict[str, Any], definition: Defin
     ]
 
 
-def _coerce_task(task: Any, step: Step) -> dict[str, Any]:
+def _coerce_task(task: JsonValue, step: Step) -> dict[str, Any]:
     """Return a task with every field as its type."""
     document, errors = coerce_step(task)
     if errors or not isinstance(document, dict):

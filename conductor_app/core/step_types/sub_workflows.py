@@ -13,7 +13,7 @@ from ..effects import AttachChild, Effect, StartRun, UpdateTask
 from ..errors import StepRefused
 from ..expressions import field_text, quote_value
 from ..expressions.json_text import expression_texts
-from ..primitives import derived_id
+from ..primitives import JsonValue, derived_id
 from ..schemas import schema_violation
 from ..snapshot import Task
 from .base import StepType, claim_key, completed_task, engine_held_task, resolve_inputs, whole_number
@@ -114,7 +114,7 @@ def _resolve_param(param: dict[str, Any], ctx: DecisionContext) -> dict[str, Any
     return {**ctx.resolve({**param, DEFINITION: None}), **name, DEFINITION: written}
 
 
-def _param_in_inputs(inputs: Any) -> dict[str, Any]:
+def _param_in_inputs(inputs: JsonValue) -> dict[str, Any]:
     """Return the `subWorkflowParam` of a step that is a SUB_WORKFLOW by its name, from its inputs."""
     given = inputs if isinstance(inputs, Mapping) else {}
     return {
@@ -145,7 +145,7 @@ def _displayed_param(param: Mapping[str, Any], definition: Definition) -> dict[s
     }
 
 
-def json_type(value: Any) -> str:
+def json_type(value: JsonValue) -> str:
     """Return the JSON type of a value with its article."""
     if isinstance(value, bool):
         return "a boolean"
@@ -223,7 +223,7 @@ class StartWorkflow(StepType):
         )
 
 
-def _priority(value: Any) -> int:
+def _priority(value: JsonValue) -> int:
     if value not in (None, "") and whole_number(value) is None:
         raise StepRefused(f"`startWorkflow.priority` must be a whole number, not {quote_value(value)}.")
     return _priority_of(value, 0)
@@ -239,7 +239,7 @@ def definition_of(
     ctx: DecisionContext,
     allowed_secrets: frozenset[str] | None,
     *,
-    written_name: Any,
+    written_name: JsonValue,
     field: str = "subWorkflowParam",
 ) -> Definition:
     """Return the definition of the child: inline, or found by name and version.
@@ -279,7 +279,7 @@ def _validate_child_input(definition: Definition, given: dict[str, Any], ctx: De
     return given
 
 
-def version_of(value: Any, field: str) -> int | None:
+def version_of(value: JsonValue, field: str) -> int | None:
     """Return a version as a number; None for the newest.
 
     Raises:
@@ -292,7 +292,7 @@ def version_of(value: Any, field: str) -> int | None:
     return number
 
 
-def _priority_of(value: Any, parents: int) -> int:
+def _priority_of(value: JsonValue, parents: int) -> int:
     """Return the priority of the child, from 0 to 99; that of the parent if the value is not a number."""
     number = whole_number(value)
     return parents if number is None else min(max(number, 0), 99)

@@ -32,6 +32,7 @@ from ..document.fields import STEPS, FieldSpec, ListOf, ObjectOf, read_mapping
 from ..effects import Effect, TransitionAttempt, UpdateTask
 from ..errors import StepRefused
 from ..expressions.patterns import BadPattern, PatternTooSlow, compile_pattern, full_match
+from ..primitives import JsonValue
 from ..snapshot import Run, StepState, Task, TaskState
 from .base import StepType, complete_task, engine_held_task, resolve_inputs, unknown_word_message
 from .loops import ENDS_AS, first_failure, outcomes_of_iteration, outputs_by_ref
@@ -265,7 +266,7 @@ def _pattern_errors(pattern: str) -> Iterator[str]:
         yield f"reason {pattern[:100]!r} is not supported: {problem}"
 
 
-def _handler_label(case: Any, number: int) -> str:
+def _handler_label(case: JsonValue, number: int) -> str:
     """Return a short description of what a handler matches."""
     match = case.get("match") if isinstance(case, dict) else None
     words = [str(value) for value in match.values() if isinstance(value, str)] if isinstance(match, dict) else []

@@ -13,6 +13,7 @@ from ..errors import StepRefused
 from ..events import match_digest, match_paths, parse_matches, path_error
 from ..expressions import quote_value
 from ..human_tasks import last_assignment_ends_at, parse_question
+from ..primitives import JsonValue
 from ..snapshot import NEVER, Run, Task, TaskState
 from .base import StepType, complete_task, engine_held_task, is_expression, resolve_inputs, whole_number
 
@@ -112,7 +113,7 @@ def _until_of(inputs: Mapping[str, Any]) -> Any:
     return inputs.get("wait_until") if until in (None, "") else until
 
 
-def parse_duration(text: Any) -> int:
+def parse_duration(text: JsonValue) -> int:
     """Return a duration such as `2 days 3 hours 5m 10 secs` in milliseconds.
 
     Raises:
@@ -146,7 +147,7 @@ def parse_timestamp(text: Any) -> int:
     return int(exact.astimezone(UTC).timestamp() * 1000)
 
 
-def _zone(name: str, text: Any) -> timezone:
+def _zone(name: str, text: JsonValue) -> timezone:
     if name.upper() in ZONES:
         return timezone(timedelta(hours=ZONES[name.upper()]))
     found = OFFSET.match(name)
@@ -263,7 +264,7 @@ class PullWorkflowMessages(StepType):
             yield from complete_task(task, now, {"messages": messages, "count": len(messages)})
 
 
-def batch_size(value: Any) -> int:
+def batch_size(value: JsonValue) -> int:
     """Return the maximum number of messages to consume; one if the input does not set it."""
     number = whole_number(value)
     return 1 if number is None else min(max(number, 1), MAX_AT_ONCE)

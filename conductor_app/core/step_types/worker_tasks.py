@@ -1,7 +1,6 @@
 """Steps whose tasks workers execute: SIMPLE, DYNAMIC, EVENT, and those of built-in workers and expressions."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from ..data_requests import CONNECTION_TARGET, ScriptResult
 from ..decision_context import DecisionContext
@@ -11,6 +10,7 @@ from ..effects import CreateTask, Effect, PublishEvent
 from ..errors import StepRefused
 from ..events import event_name, is_internal, run_event_facts
 from ..expressions import quote_value
+from ..primitives import JsonValue
 from ..states import COMPLETED, FAILED, FAILED_FOR_GOOD
 from .base import (
     RESPONSE,
@@ -122,7 +122,7 @@ class JdbcStep(BuiltIn):
     required_inputs = ("statement",)
     naming_inputs = ("connectionId", "integrationName")
 
-    def named_objects(self, inputs: Any) -> Iterator[NamedUse]:
+    def named_objects(self, inputs: JsonValue) -> Iterator[NamedUse]:
         name = inputs.get("connectionId") or inputs.get("integrationName") if isinstance(inputs, Mapping) else None
         if is_name(name):
             yield NamedUse(CONNECTION_TARGET, name, "connectionId")

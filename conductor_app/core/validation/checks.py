@@ -33,6 +33,7 @@ from ..document.reading import inputs_without_definitions, item_reference, layou
 from ..errors import Invalid, ValidationError, ValidationFailed
 from ..expressions import check_template, expression_roots
 from ..expressions.json_text import expression_texts, expression_texts_by_path
+from ..primitives import JsonValue
 
 Document = dict[str, Any]
 NO_REFERENCE = "WorkflowTask taskReferenceName name cannot be empty or null"
@@ -46,7 +47,7 @@ MAX_EXPRESSIONS = 50_000
 
 
 def workflow_errors(
-    document: Any,
+    document: JsonValue,
     *,
     owner_email_mandatory: bool = False,
     environment_names: Iterable[str] = (),
@@ -110,7 +111,7 @@ def _check_inline_definitions(steps: list[Document], place: DocumentPosition) ->
             inline_errors(definition, place.at(f"{spot.path}.{path}"))
 
 
-def has_too_many_steps(document: Any) -> bool:
+def has_too_many_steps(document: JsonValue) -> bool:
     """Return True if a document, which may be invalid, has more than MAX_STEPS steps."""
     count, pending = 0, [document]
     while pending:
@@ -127,7 +128,7 @@ def has_too_many_steps(document: Any) -> bool:
     return False
 
 
-def has_too_many_expressions(document: Any) -> bool:
+def has_too_many_expressions(document: JsonValue) -> bool:
     """Return True if a document, which may be invalid, contains `${` more than MAX_EXPRESSIONS times."""
     return sum(text.count("${") for text in expression_texts(document)) > MAX_EXPRESSIONS
 
@@ -267,7 +268,7 @@ MINIMUMS = {
 """The minimum of each number, and the error message below it."""
 
 
-def task_errors(document: Any, *, owner_email_mandatory: bool = False) -> list[ValidationError]:
+def task_errors(document: JsonValue, *, owner_email_mandatory: bool = False) -> list[ValidationError]:
     """Return all validation errors of a task definition."""
     place = DocumentPosition()
     read = normalize_task(document, place)
@@ -414,7 +415,7 @@ MAX_VIEW_NAME_LENGTH = 120
 MAX_CONDITIONS = 10
 
 
-def _read_time_of_day(value: Any, place: DocumentPosition) -> str:
+def _read_time_of_day(value: JsonValue, place: DocumentPosition) -> str:
     """Return a time such as 07:30.
 
     Raises:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..definition import StepSpot, structure_of, type_of
 from ..document.reading import DEFINITION, PARAM
+from ..primitives import JsonValue
 from ..step_types.loops import DoWhile, has_items, iterates_over_input
 from ..step_types.sub_workflows import SubWorkflow
 
@@ -112,7 +113,7 @@ def members_shape(names: Iterable[str], source: str) -> PayloadShape:
     return PayloadShape(dict.fromkeys(names, ANYTHING), source)
 
 
-def schema_shape(schema: Any, source: str, depth: int = 0) -> PayloadShape:
+def schema_shape(schema: JsonValue, source: str, depth: int = 0) -> PayloadShape:
     """Return the shape that a JSON schema guarantees. Members are unknown if it allows additional ones."""
     if not isinstance(schema, Mapping) or depth > MAX_DEPTH or set(schema) & {"$ref", "anyOf", "oneOf", "allOf"}:
         return ANYTHING
@@ -123,7 +124,7 @@ def schema_shape(schema: Any, source: str, depth: int = 0) -> PayloadShape:
     return PayloadShape({str(name): schema_shape(each, source, depth + 1) for name, each in inner.items()}, source)
 
 
-def value_shape(value: Any, source: str, depth: int = 0) -> PayloadShape:
+def value_shape(value: JsonValue, source: str, depth: int = 0) -> PayloadShape:
     """Return the shape of an example value. An empty map has an unknown shape."""
     if not isinstance(value, Mapping) or not value or depth > MAX_DEPTH:
         return ANYTHING

@@ -23,6 +23,7 @@ from ..definition import (
 from ..document.reading import DEFINITION, PARAM, extract_definitions
 from ..errors import ValidationError
 from ..events import parse_matches, path_error
+from ..primitives import JsonValue
 from ..step_types.sub_workflows import StartWorkflow, SubWorkflow
 from ..step_types.waiting import WaitForWebhook
 from ..step_types.worker_tasks import KafkaPublishStep
@@ -55,7 +56,7 @@ SEVERITY_ORDER = {ERROR: 0, WARNING: 1, HINT: 2}
 
 
 def lint_definition(
-    document: Any, known: LintContext | None = None, validation_errors: Iterable[ValidationError] = ()
+    document: JsonValue, known: LintContext | None = None, validation_errors: Iterable[ValidationError] = ()
 ) -> list[LintFinding]:
     """Return all findings, most severe first.
 
@@ -112,7 +113,7 @@ def _lint_control_flow(found: list[StepSpot]) -> Iterator[LintFinding]:
     yield from _lint_unjoined_forks(found)
 
 
-def _never_continues(step: Any) -> bool:
+def _never_continues(step: JsonValue) -> bool:
     """Return True if control never passes the step because it ends the run in each of its cases."""
     if not isinstance(step, Mapping):
         return False
@@ -219,7 +220,7 @@ def _followers(steps: list[Any], after: Mapping[str, Any] | None, depth: int = 0
                 yield from _followers(body.steps, after_bodies, depth + 1)
 
 
-def _compare_with_fork(spot: StepSpot, fork: Mapping[str, Any], joined: Any) -> Iterator[LintFinding]:
+def _compare_with_fork(spot: StepSpot, fork: Mapping[str, Any], joined: JsonValue) -> Iterator[LintFinding]:
     """Compare the tasks that a join names with the branches of its fork."""
     ends = [body.steps[-1].get("taskReferenceName") for body in bodies_of(fork) if _is_step(body.steps[-1:])]
     named = set(joined) if isinstance(joined, list) and all(isinstance(ref, str) for ref in joined) else set()

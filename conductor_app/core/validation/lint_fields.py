@@ -18,6 +18,7 @@ from ..document.fields import (
 )
 from ..document.reading import DEFINITION, PARAM
 from ..expressions import EVALUATORS, ScriptLanguage, evaluator, script_names, without_texts
+from ..primitives import JsonValue
 from ..step_types.decisions import DecisionStep, Switch
 from ..step_types.loops import DoWhile
 from ..step_types.waiting import Wait
@@ -42,7 +43,7 @@ class WrittenScript(NamedTuple):
         return max(self.source.find(self.written), 0)
 
 
-def scripts_of(document: Any, path: str = "", depth: int = 0) -> Iterator[WrittenScript]:
+def scripts_of(document: JsonValue, path: str = "", depth: int = 0) -> Iterator[WrittenScript]:
     """Yield the scripts of all steps, those of inline definitions included.
 
     A script with `${…}` in an input is left out: only a run knows its text.
@@ -138,7 +139,7 @@ def _lint_language(type: str, name: Any, script: Any, path: str) -> Iterator[Lin
         yield LintFinding(WARNING, UNREADABLE, place, message, name, near)
 
 
-def _lint_missing(step: Mapping[str, Any], script: Any, path: str) -> Iterator[LintFinding]:
+def _lint_missing(step: Mapping[str, Any], script: JsonValue, path: str) -> Iterator[LintFinding]:
     """A script that is required is missing. Loops over a list need none, and a DECISION can name an input."""
     name = path.rpartition(".")[2]
     if type_of(step) in (DoWhile.type, DecisionStep.type) or (script is None and step.get(name)):
@@ -254,7 +255,7 @@ def _unknown_field_finding(name: str, path: str, table: FieldTable) -> LintFindi
     return LintFinding(WARNING if near else HINT, UNKNOWN_FIELD, path, message, name, near)
 
 
-def _unknown_inside(value: Any, read: Reader, path: str) -> Iterator[tuple[str, str]]:
+def _unknown_inside(value: JsonValue, read: Reader, path: str) -> Iterator[tuple[str, str]]:
     if isinstance(read, ObjectOf) and isinstance(value, Mapping):
         yield from _unknown_fields(value, read.table, path)
     elif isinstance(read, ListOf) and read is not STEPS and isinstance(value, list):

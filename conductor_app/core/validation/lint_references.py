@@ -9,6 +9,7 @@ from ..document.reading import PARAM, inputs_without_definitions, param_without_
 from ..expressions.json_text import expression_texts_by_path
 from ..expressions.jsonpath_segments import Property
 from ..expressions.templates import Reference, parse_template
+from ..primitives import JsonValue
 from .checks import UNPREFIXED_NAMES, shorten
 from .findings import (
     ERROR,
@@ -187,7 +188,7 @@ def _walk_shape(shape: PayloadShape, reference: Reference, path: str, kind: str,
         shape, begun = inner, f"{begun}.{name}"
 
 
-def _texts_by_path(value: Any, path: str) -> Iterator[tuple[str, str]]:
+def _texts_by_path(value: JsonValue, path: str) -> Iterator[tuple[str, str]]:
     """Yield every text with an expression, with its path in the document."""
     for place, text in expression_texts_by_path(value):
         yield (f"{path}.{place}" if place and not place.startswith("[") else f"{path}{place}"), text

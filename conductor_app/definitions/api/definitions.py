@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any
 
 from django.db.models import QuerySet
 from django.http import HttpResponse
@@ -60,7 +59,7 @@ class RequiresAnyAccess:
 
     rights: tuple[Right, ...]
 
-    def check(self, request: Any, url_kwargs: dict[str, str]) -> None:
+    def check(self, request: ConductorRequest, url_kwargs: dict[str, str]) -> None:
         """Raise Forbidden where the actor may not."""
         if not request.actor.permissions.allows_any(*self.rights):
             raise missing_permission_error(request.actor, self.rights, {})

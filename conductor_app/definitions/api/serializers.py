@@ -25,6 +25,7 @@ from ...core.document.fields import (
     texts,
 )
 from ...core.errors import ValidationFailed
+from ...core.primitives import JsonValue
 from ...core.simulation import SimulationScript, TaskMock
 from ...runs.api.serializers import START_REQUEST, parse_start_request
 from ...runs.commands.start import StartRequest
@@ -134,7 +135,7 @@ def classifier_of(document: dict[str, Any]) -> str:
     return str(metadata.get("classifier") or ("agent" if is_agent else "workflow")).lower()
 
 
-def read_mock(value: Any, position: DocumentPosition) -> dict[str, Any]:
+def read_mock(value: JsonValue, position: DocumentPosition) -> dict[str, Any]:
     """Return one TaskMock. Both spellings of its fields are accepted."""
     renamed = {PYTHON_SDK_NAMES.get(name, name): each for name, each in read_mapping(value, position).items()}
     renamed = {
@@ -202,7 +203,7 @@ def read_tags(request: HttpRequest) -> list[dict[str, Any]]:
     return parsed
 
 
-def take_tags(document: Any) -> tuple[list[dict[str, Any]], bool] | None:
+def take_tags(document: JsonValue) -> tuple[list[dict[str, Any]], bool] | None:
     """Remove the tags from the document of a definition, and return them and whether they replace the present ones.
 
     The Go SDK sends `tags` and `overwriteTags` inside definitions.

@@ -22,6 +22,7 @@ from ...core.definition import (
     type_of,
     walk,
 )
+from ...core.primitives import JsonValue
 from ...core.step_types.sub_workflows import SubWorkflow
 from ...core.step_types.waiting import Human, Wait, WaitForWebhook, Yield
 from .canvas import (
@@ -137,7 +138,7 @@ class SequenceBlock:
             top += block.height
 
 
-def layout_sequence(steps: Any, path: str, canvas: Canvas, depth: int = 0, label: str = "") -> SequenceBlock:
+def layout_sequence(steps: JsonValue, path: str, canvas: Canvas, depth: int = 0, label: str = "") -> SequenceBlock:
     """Return the block of a list of steps, without entries that are not objects. `label`: text beside its line."""
     blocks: list[Block] = []
     places: list[InsertionPoint | None] = []
@@ -385,7 +386,7 @@ def _insertion_point(path: str, before: Mapping[str, Any], after: Mapping[str, A
     return InsertionPoint(path, str(before.get("taskReferenceName") or ""))
 
 
-def _layout_step(step: Mapping[str, Any], path: str, follower: Any, canvas: Canvas, depth: int) -> Block:
+def _layout_step(step: Mapping[str, Any], path: str, follower: JsonValue, canvas: Canvas, depth: int) -> Block:
     flow = structure_of_step(step).flow if depth < MAX_DEPTH else Flow.LEAF
     box = StepBox(step, path, canvas)
     if flow in FOLDABLE_FLOWS and _fold(box.node, canvas.folding):
@@ -429,7 +430,7 @@ def _layout_absent_body(body: Body, path: str, canvas: Canvas) -> SequenceBlock:
     return block
 
 
-def _branches_by_status(follower: Any, canvas: Canvas) -> Mapping[str, int]:
+def _branches_by_status(follower: JsonValue, canvas: Canvas) -> Mapping[str, int]:
     """Return the number of branches of a dynamic fork by status, as recorded for its join."""
     ref = str(follower.get("taskReferenceName")) if isinstance(follower, Mapping) else ""
     return canvas.step_marks.forked.get(ref, {})

@@ -20,6 +20,7 @@ from ...core.document.differences import semantic_changes
 from ...core.errors import RequestRefused, ValidationError, ValidationFailed
 from ...core.validation.findings import ERROR, LintFinding
 from ...utils.differences import diff_hunks
+from ...utils.formatting import LazyText
 from ...web.badges import exact_time, relative_time
 from ...web.documents import json_file_response, render_tree
 from ...web.forms import JsonDocumentField, format_json
@@ -94,8 +95,8 @@ class DefinitionAdmin(ReadOnlyAdmin):
     target_type = ""
     """The type of the definitions in permissions."""
     sample: dict[str, Any] = {}
-    new_title: Any = ""
-    saved_message: Any = ""
+    new_title: str | LazyText = ""
+    saved_message: str | LazyText = ""
     page_template = "page"
     is_archivable = True
     search_help_text = gettext_lazy("Search name or description")
@@ -215,7 +216,9 @@ class DefinitionAdmin(ReadOnlyAdmin):
         newest = rows.order_by("-updated_at", "-id").values_list("pk", flat=True).first()
         return HttpResponseRedirect(reverse(f"admin:conductor_{self.opts.model_name}_change", args=[newest]))
 
-    def render_page(self, request: HttpRequest, name: str, title: str, **extra_context: Any) -> TemplateResponse:
+    def render_page(
+        self, request: HttpRequest, name: str, title: str | LazyText, **extra_context: Any
+    ) -> TemplateResponse:
         """Render one of the templates in `templates/ops/definition`."""
         urls = f"admin:{self.opts.model_name}"
         context = {

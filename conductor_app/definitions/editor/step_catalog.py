@@ -20,6 +20,7 @@ from ...core.step_types.try_catch import TryCatch
 from ...core.step_types.waiting import Human, Wait
 from ...core.step_types.worker_tasks import Dynamic, EventStep, HttpStep, Inline, JsonJqTransform
 from ...human_tasks.pages.form_templates import SAMPLE as FORM_TEMPLATE
+from ...utils.formatting import LazyText
 
 TYPED, LONG_TYPED, NAMES = "typed", "long typed", "names"
 """Kinds of members: any JSON value as text, on one line or several, and a list of names separated by commas."""
@@ -32,9 +33,9 @@ class StepMember:
     """A member of a step that the form edits. `place`: its keys, joined by dots. `options`: a list of suggestions."""
 
     place: str
-    label: Any
+    label: str | LazyText
     kind: str = TEXT
-    help: Any = ""
+    help: str | LazyText = ""
     choices: tuple[str, ...] = ()
     options: str = ""
 
@@ -48,8 +49,8 @@ class CatalogEntry:
     """A step type in the list of types. `sample`: new steps, whose references get a number if they are in use."""
 
     type: str
-    label: Any
-    summary: Any
+    label: str | LazyText
+    summary: str | LazyText
     sample: Callable[[], list[dict[str, Any]]]
     members: tuple[StepMember, ...] = ()
 
@@ -58,7 +59,7 @@ def _one(type: str, ref: str, **fields: Any) -> Callable[[], list[dict[str, Any]
     return lambda: [step_of(type, ref, **fields)]
 
 
-def _input(name: str, label: Any, kind: str = TYPED, **options: Any) -> StepMember:
+def _input(name: str, label: str | LazyText, kind: str = TYPED, **options: Any) -> StepMember:
     return StepMember(f"inputParameters.{name}", label, kind, **{"options": REFERENCES, **options})
 
 

@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from ...core.definition import DEFAULT_TYPE, Flow, as_steps, structure_of_step, type_of
 from ...core.errors import Invalid
 from ...core.human_tasks import ANSWER_SCHEMA_KEY
+from ...core.primitives import JsonValue
 from ...core.schemas import CHOICE, LONG, TEXT, WHOLE, YES_NO, SchemaField, format_value
 from ...core.step_edits import StepEdit, find_step, loop_condition, rename_step, replace_step
 from ...core.step_types import STEP_TYPES
@@ -20,6 +21,7 @@ from ...core.step_types.try_catch import TryCatch
 from ...core.step_types.waiting import Human
 from ...core.step_types.worker_tasks import Dynamic, HttpStep
 from ...human_tasks.pages.form_templates import DesignedField, design_schema, designed_fields, submitted_fields
+from ...utils.formatting import LazyText
 from ...web.forms import FormRow, RenderedField, format_typed, parse_rows, parse_typed, rows_of, submitted_rows
 from .step_catalog import LONG_TYPED, NAMES, TASKS, TYPED, StepMember, members_of
 from .step_rows import (
@@ -59,7 +61,9 @@ class MemberForm:
         self.holder, self.submitted = holder, submitted
         self.errors: dict[str, list[str]] = {}
 
-    def field(self, name: str, key: str, label: Any, kind: str = TEXT, **options: Any) -> RenderedField:
+    def field(
+        self, name: str, key: str, label: str | LazyText | None, kind: str = TEXT, **options: Any
+    ) -> RenderedField:
         """Return a field. `options`: `value`, and those of a SchemaField."""
         value = options.pop("value", "")
         text = value if self.submitted is None else self.submitted.get(name, "")
@@ -438,13 +442,13 @@ def _normalize(text: str) -> str:
     return text.replace("\r\n", "\n").strip()
 
 
-def _find(value: Any, keys: tuple[str, ...]) -> Any:
+def _find(value: JsonValue, keys: tuple[str, ...]) -> Any:
     for key in keys:
         value = value.get(key) if isinstance(value, Mapping) else None
     return value
 
 
-def _put(document: dict[str, Any], keys: tuple[str, ...], value: Any) -> dict[str, Any]:
+def _put(document: dict[str, Any], keys: tuple[str, ...], value: JsonValue) -> dict[str, Any]:
     """Return the document with a value at the keys; None removes the member. An equal value changes nothing."""
     key, rest = keys[0], keys[1:]
     inner = document.get(key)
@@ -457,12 +461,12 @@ def _put(document: dict[str, Any], keys: tuple[str, ...], value: Any) -> dict[st
     return {**document, key: value}
 
 
-def _is_unset(value: Any) -> bool:
+def _is_unset(value: JsonValue) -> bool:
     """Return True for values that an empty field stands for."""
     return value in (None, "", False) or value == []
 
 
-def _format_member(value: Any, kind: str) -> str:
+def _format_member(value: JsonValue, kind: str) -> str:
     if value is None or value == "":
         return ""
     if kind == NAMES:

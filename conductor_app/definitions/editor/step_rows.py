@@ -17,6 +17,7 @@ from ...core.human_tasks import (
     human_task_definition,
     parse_question,
 )
+from ...core.primitives import JsonValue
 from ...core.step_types.try_catch import MATCHED, match_errors
 from ...web.forms import NumberedRow
 
@@ -98,7 +99,7 @@ def apply_handlers(step: Mapping[str, Any], rows: list[HandlerRow]) -> list[Any]
     return [*cases, *before[MAX_HANDLERS:]]
 
 
-def _apply_row(case: Any, row: HandlerRow, refs: set[str]) -> Any:
+def _apply_row(case: JsonValue, row: HandlerRow, refs: set[str]) -> Any:
     texts = {name: text for name, text in row.texts.items() if text}
     if case is not None and texts == _format_match(case):
         return case
@@ -112,14 +113,14 @@ def _is_index(number: str, cases: list[Any]) -> bool:
     return number.isdecimal() and len(number) < 4 and int(number) < len(cases)
 
 
-def _format_match(case: Any) -> dict[str, str]:
+def _format_match(case: JsonValue) -> dict[str, str]:
     match = case.get("match") if isinstance(case, Mapping) else None
     if not isinstance(match, Mapping):
         return {}
     return {name: _format_texts(match[name]) for name in MATCHED if match.get(name) not in (None, "")}
 
 
-def _format_texts(value: Any) -> str:
+def _format_texts(value: JsonValue) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 

@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...core.document.fields import TASK_DEFINITION
+from ...utils.formatting import LazyText
 from ...web.forms import format_json, parse_json_value
 from ...web.pages import require_permission
 from ..policies import task_drawings
@@ -30,7 +31,7 @@ CHOICE_DEFAULTS = {name: default for name, _read, default in TASK_DEFINITION if 
 """Defaults of choices that a document omits. The menus show them."""
 
 
-def integer_field(label: Any, help_text: Any = "", least: int = 0) -> forms.IntegerField:
+def integer_field(label: str | LazyText, help_text: str | LazyText = "", least: int = 0) -> forms.IntegerField:
     """Return a field for an optional whole number. The server's default applies if it is empty."""
     return forms.IntegerField(required=False, min_value=least, max_value=MAX_INTEGER, label=label, help_text=help_text)
 

@@ -50,8 +50,8 @@ class DefinitionHistoryPage(ObjectPage):
     template, live_template = "ops/definitions/history_page.html", "ops/definitions/history.html"
     route = "workflows/<int:pk>/history/"
 
-    def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
-        row = WorkflowDefinition.objects.filter(pk=min(url_kwargs["pk"], 2**62)).first()
+    def get_context(self, request: HttpRequest, pk: int) -> dict[str, Any]:
+        row = WorkflowDefinition.objects.filter(pk=min(pk, 2**62)).first()
         if row is None:
             raise NotFound(_("No such definition."))
         now = clock.now()

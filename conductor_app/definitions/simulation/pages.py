@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy
 
 from ...core.definition import Flow, structure_of_step, type_of, walk
 from ...core.errors import RequestRefused, ValidationFailed
+from ...core.primitives import JsonValue
 from ...core.schemas import sample_from_schema
 from ...core.simulation import (
     FAILS,
@@ -247,7 +248,7 @@ def parse_object(text: str) -> dict[str, Any]:
 
 def new_simulation_form(
     document: dict[str, Any],
-    input: Any,
+    input: JsonValue,
     recorded: Mapping[str, Any],
     tasks: Mapping[str, Mapping[str, Any]],
     inner: Mapping[str, InnerWorkflow],
@@ -307,7 +308,7 @@ def submitted_form(form: SimulationForm, submitted: Mapping[str, str]) -> Simula
     return form
 
 
-def form_from_case(form: SimulationForm, input: Any, outcomes: Mapping[str, Any]) -> SimulationForm:
+def form_from_case(form: SimulationForm, input: JsonValue, outcomes: Mapping[str, Any]) -> SimulationForm:
     """Return the form with the values of a test case."""
     form.input = format_json(input)
     for choice in form.steps:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...core.definition import type_of, types_where, walk
+from ...core.primitives import JsonValue
 from ...core.simulation import INSIDE
 from ...core.step_types.forks import Join
 from ...core.step_types.sub_workflows import SubWorkflow
@@ -95,8 +96,8 @@ class SimulatedAttempt:
     type: str
     status: str
     after_ms: int
-    input: Any
-    output: Any
+    input: JsonValue
+    output: JsonValue
     reason: str
     inner: "Sequence[SimulatedAttempt]" = ()
 
@@ -112,7 +113,7 @@ class SimulationReport:
     status: str
     reason: str
     open_tasks: list[str]
-    output: Any
+    output: JsonValue
     attempts: list[SimulatedAttempt]
     count: int
     until: int

@@ -19,6 +19,7 @@ from ...access.models import AuditEntry
 from ...core.definition import walk
 from ...core.document.differences import SemanticChange, semantic_changes
 from ...core.errors import Conflict, Invalid, NotFound, RequestRefused, ValidationError, ValidationFailed
+from ...core.primitives import JsonValue
 from ...db.transient_errors import describe_transient, discard_broken_connection, is_transient
 from ...human_tasks import form_templates as human_tasks_form_templates
 from ...human_tasks.form_templates import find_template, named_templates
@@ -327,7 +328,7 @@ def _newest_versions(names: Iterable[str]) -> list[WorkflowDefinition]:
     return list({row.name: row for row in rows}.values())
 
 
-def parse_bundle(given: Any) -> list[tuple[str, dict[str, Any]]]:
+def parse_bundle(given: JsonValue) -> list[tuple[str, dict[str, Any]]]:
     """Return the definitions of a bundle, or of a list of workflows as Conductor's clients export them.
 
     Raises:
@@ -356,7 +357,7 @@ def _parse_section(given: dict[str, Any], part: str) -> list[dict[str, Any]]:
     return found
 
 
-def plan_import(given: Any) -> list[BundleItem]:
+def plan_import(given: JsonValue) -> list[BundleItem]:
     """Return the result that the import of each definition would have. Nothing is saved."""
     items = parse_bundle(given)
     names = {kind: [str(each.get("name")) for one, each in items if one == kind] for kind in (WORKFLOW, TASK)}
@@ -400,7 +401,7 @@ def document_version(document: dict[str, Any]) -> int:
     return version if isinstance(version, int) and not isinstance(version, bool) and version > 0 else 1
 
 
-def import_bundle(given: Any, how: str, by: str, reason: str = "") -> dict[str, list[str]]:
+def import_bundle(given: JsonValue, how: str, by: str, reason: str = "") -> dict[str, list[str]]:
     """Import the new and changed definitions one after another, and return the kind and name of each by result.
 
     `how`: AS_NEW_VERSIONS saves changed workflows as new versions, AS_GIVEN under the versions that they state.

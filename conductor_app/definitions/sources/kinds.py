@@ -14,6 +14,7 @@ from ...core.document.fields import coerce_task, coerce_workflow, normalize_task
 from ...core.errors import Forbidden, ValidationError, ValidationFailed
 from ...core.human_tasks import read_form_template
 from ...core.masking import REDACTED
+from ...core.primitives import JsonValue
 from ...core.validation.checks import read_handler
 from ...events.commands import handlers as event_handlers
 from ...events.models import EventHandler
@@ -382,7 +383,7 @@ def describe_elements(noun: str, before: Iterable[str], after: Iterable[str]) ->
     return added + [f"{noun} {each} removed" for each in sorted(here - there)]
 
 
-def describe_difference(path: str, before: Any, after: Any) -> str:
+def describe_difference(path: str, before: JsonValue, after: JsonValue) -> str:
     if before is MISSING:
         return f"{path} set to {_shorten(after)}"
     if after is MISSING:

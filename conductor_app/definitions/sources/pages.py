@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from ...core.errors import Invalid, NotFound, RequestRefused
+from ...core.primitives import JsonValue
 from ...utils import clock
 from ...web.badges import relative_time
 from ...web.documents import json_file_response
@@ -79,8 +80,8 @@ class DriftExportPage(ObjectPage):
     name, permission = "definition_drift_export", "conductor.view_workflowdefinition"
     route = "definition-drift/<int:pk>/"
 
-    def get_context(self, request: HttpRequest, **url_kwargs: Any) -> Any:
-        item = find_drift_of(url_kwargs["pk"])
+    def get_context(self, request: HttpRequest, pk: int) -> Any:
+        item = find_drift_of(pk)
         document = exported_document(item) if item else None
         if item is None or document is None:
             raise NotFound(_("No such definition."))
@@ -170,7 +171,7 @@ class BundlePages(DefinitionAdmin):
         context = {"form": form, "items": items, "text": text, "counts": commands.count_by_verdict(items)}
         return self.render_page(request, "import", _("Import definitions"), **context)
 
-    def _import_bundle(self, request: HttpRequest, form: BundleForm, bundle: Any) -> HttpResponse:
+    def _import_bundle(self, request: HttpRequest, form: BundleForm, bundle: JsonValue) -> HttpResponse:
         cleaned = form.cleaned_data
         how = cleaned["how"] or commands.AS_NEW_VERSIONS
         result = commands.import_bundle(bundle, how, request.user.get_username(), cleaned["reason"])

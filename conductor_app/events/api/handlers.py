@@ -22,6 +22,7 @@ from ...core.document.fields import (
     read_text,
 )
 from ...core.errors import Invalid, NotFound, ValidationError, ValidationFailed
+from ...core.primitives import JsonValue
 from ...core.validation.checks import EVENT_HANDLER as HANDLER_FIELDS
 from ...core.validation.checks import WEBHOOK as WEBHOOK_FIELDS
 from ...core.validation.checks import read_handler
@@ -283,7 +284,7 @@ class EventTags(ConductorView):
     get, put, delete = WorkflowTags.get, WorkflowTags.post, WorkflowTags.delete
 
 
-def parse_new_handlers(body: Any) -> list[Document]:
+def parse_new_handlers(body: JsonValue) -> list[Document]:
     """Return one handler, or the list that the JavaScript client sends.
 
     Raises:

@@ -1,7 +1,6 @@
 """Views of webhooks, of the requests that arrive at their addresses, and of the queue that completes waiting tasks."""
 
 from contextlib import suppress
-from typing import Any
 
 from django.http import HttpResponse
 
@@ -47,13 +46,13 @@ OTHER_FIELDS = frozenset(("url", "createTime", "updateTime", "updatedBy", "webho
 """Fields of replies, and of Orkes, that clients send back."""
 
 
-def webhook_in_address(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
+def webhook_in_address(request: ConductorRequest, url_kwargs: dict[str, str]) -> list[Target]:
     """Return the webhook with the id in the path, by its name. A missing one is reported by the view."""
     names = Webhook.objects.filter(pk=url_kwargs["id"]).values_list("name", flat=True)
     return [{WEBHOOK: name} for name in names]
 
 
-def webhooks_named_before_and_after(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
+def webhooks_named_before_and_after(request: ConductorRequest, url_kwargs: dict[str, str]) -> list[Target]:
     """Return the webhook with the id in the path, by its name and by the one in the body."""
     return [*webhook_in_address(request, url_kwargs), *definitions_in_body(WEBHOOK)(request, url_kwargs)]
 

@@ -26,7 +26,7 @@ from ...core.errors import Busy, Conflict, Invalid, NotFound, PayloadOverLimit, 
 from ...core.events import expand_json_texts, resolve_event_template
 from ...core.expressions import field_text, quote_value
 from ...core.masking import redact_masked
-from ...core.primitives import derived_id
+from ...core.primitives import JsonValue, derived_id
 from ...core.step_types.base import whole_number
 from ...db.fields import strip_nul
 from ...db.transient_errors import is_transient
@@ -185,14 +185,14 @@ def _depth_in_chain(order: ActionRequest) -> int:
     return depth_after_event(*publisher, order.row.delivery.received_at, conf.max_workflow_depth) if publisher else 0
 
 
-def _domains(params: Params, payload: Any) -> dict[str, str]:
+def _domains(params: Params, payload: JsonValue) -> dict[str, str]:
     """Return the domains of the action, or of the run that published the event (execution §10.6)."""
     inherited = payload.get("taskToDomain") if isinstance(payload, dict) else None
     found = _require_object(params, "taskToDomain") or (inherited if isinstance(inherited, dict) else {})
     return {str(each): _text(domain) for each, domain in found.items()}
 
 
-def _parse_version(given: Any) -> int | None:
+def _parse_version(given: JsonValue) -> int | None:
     if given in (None, ""):
         return None
     if (version := whole_number(given)) is None:
@@ -291,7 +291,7 @@ def _require_object(params: Params, name: str) -> dict[str, Any]:
     return dict(value or {})
 
 
-def _text(value: Any) -> str:
+def _text(value: JsonValue) -> str:
     return field_text(value).replace("\0", "")
 
 
@@ -309,7 +309,7 @@ class PlannedAction:
     """An action with its parameters filled in. `trouble`: why it would fail, if that is known in advance."""
 
     name: str
-    params: Any
+    params: JsonValue
     trouble: str = ""
 
 
@@ -333,7 +333,7 @@ class HandlerTrial:
     left: int = 0
 
 
-def preview_handler(handler: EventHandler, payload: Any, workflows: frozenset[str]) -> HandlerPreview:
+def preview_handler(handler: EventHandler, payload: JsonValue, workflows: frozenset[str]) -> HandlerPreview:
     """Return the verdict and the actions that the handler would have for a payload.
 
     The condition reads masked values decrypted; the parameters of the actions show them redacted.
@@ -348,7 +348,7 @@ def preview_handler(handler: EventHandler, payload: Any, workflows: frozenset[st
     )
 
 
-def _planned_actions(handler: EventHandler, payload: Any, workflows: frozenset[str]) -> Iterator[PlannedAction]:
+def _planned_actions(handler: EventHandler, payload: JsonValue, workflows: frozenset[str]) -> Iterator[PlannedAction]:
     for action in handler.document.get("actions") or ():
         name = str(action.get("action") or "")
         seen = expand_json_texts(payload) if action.get("expandInlineJSON") is True else payload
@@ -358,14 +358,14 @@ def _planned_actions(handler: EventHandler, payload: Any, workflows: frozenset[s
         yield PlannedAction(name, params, f"There is no workflow {quote_value(started)}." if is_missing else "")
 
 
-def _resolve_params(written: Any, payload: Any) -> Any:
+def _resolve_params(written: JsonValue, payload: JsonValue) -> Any:
     try:
         return resolve_event_template(written, payload, max_value_bytes())
     except PayloadOverLimit as found:
         raise Invalid(str(found)) from found
 
 
-def _workflow_name(params: Any) -> Any:
+def _workflow_name(params: JsonValue) -> Any:
     return params.get("name") if isinstance(params, dict) else None
 
 

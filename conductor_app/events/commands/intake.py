@@ -20,6 +20,7 @@ from ...core.data_requests import ScriptEvaluation as ScriptQuestion
 from ...core.data_requests import ScriptResult
 from ...core.expressions import NeedsQuickJS, ScriptLanguage, evaluate_in_process, evaluator
 from ...core.masking import redact_masked
+from ...core.primitives import JsonValue
 from ...db.fields import dumps, loads_encrypted, strip_nul
 from ...payloads.commands import payload_size, refuse_large
 from ...runs.commands.loaded_data import run_script
@@ -119,7 +120,7 @@ def stored_payloads(ids: Iterable[int]) -> dict[int, Any]:
     return {pk: loads_encrypted(text) for pk, text in rows.values_list("pk", "text")}
 
 
-def evaluate_condition(handler: EventHandler, payload: Any) -> HandlerVerdict:
+def evaluate_condition(handler: EventHandler, payload: JsonValue) -> HandlerVerdict:
     """Evaluate a handler's condition; without one, every event matches (execution §10.6).
 
     The condition reads masked values decrypted; the verdict contains them redacted.
@@ -141,7 +142,7 @@ def evaluate_condition(handler: EventHandler, payload: Any) -> HandlerVerdict:
     return HandlerVerdict(handler, answer, events.observed_values(condition, visible, language))
 
 
-def _run_condition(handler: EventHandler, condition: str, language: str, payload: Any) -> ScriptResult:
+def _run_condition(handler: EventHandler, condition: str, language: str, payload: JsonValue) -> ScriptResult:
     found = evaluator(language) or ScriptLanguage("javascript")
     if isinstance(found, ScriptLanguage):
         if found.language == "javascript":
@@ -191,7 +192,7 @@ def handle_internal_event(message: Message) -> None:
     receive_event(facts["event"], facts["id"], facts["payload"], events.INTERNAL, message=message.pk)
 
 
-def publish_internal_event(event: str, message_id: str, payload: Any) -> None:
+def publish_internal_event(event: str, message_id: str, payload: JsonValue) -> None:
     """Publish an event to this server. It is handled after the surrounding transaction commits."""
     now = clock.now()
     facts = {"event": event, "id": message_id, "payload": payload}

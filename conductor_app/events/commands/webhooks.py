@@ -22,7 +22,7 @@ from ...access.encryption import decrypt, encrypt, is_current
 from ...access.grants import require_starts
 from ...core.errors import Conflict, Invalid, NotFound, Unauthenticated, ValidationFailed
 from ...core.events import payload_digest
-from ...core.primitives import derived_id
+from ...core.primitives import JsonValue, derived_id
 from ...core.validation.checks import read_webhook
 from ...db.fields import loads
 from ...utils import clock, randomness
@@ -184,7 +184,7 @@ def _record_change(id: str, action: str, by: str, reason: str) -> None:
     audit.record("webhook", id, action, by, reason=reason)
 
 
-def _has_secret(row: Webhook, verifier: Any) -> bool:
+def _has_secret(row: Webhook, verifier: JsonValue) -> bool:
     """Return True if the secret that this verifier needs is stored: header values or a signing secret."""
     known = _decrypt_secrets(row) if row.sealed else {}
     return any((known.get("headers") or {}).values()) if verifier == "HEADER_BASED" else bool(known.get("secret"))

@@ -19,6 +19,7 @@ from ...access.authentication import server_address
 from ...core.errors import Invalid, NotFound, RequestRefused
 from ...core.events import INTERNAL
 from ...core.failure_grouping import informative_line
+from ...core.primitives import JsonValue
 from ...db.fields import dumps
 from ...schedules.pages.form import parse_time
 from ...utils import clock
@@ -168,10 +169,8 @@ class EventPage(ObjectPage):
     name, template, permission = "event", "ops/events/event.html", VIEW_PERMISSION
     route = "events/<int:event_id>/"
 
-    def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
-        row = find_event(
-            url_kwargs["event_id"], annotate_documents(EventDelivery.objects.defer("payload"), ("payload",))
-        )
+    def get_context(self, request: HttpRequest, event_id: int) -> dict[str, Any]:
+        row = find_event(event_id, annotate_documents(EventDelivery.objects.defer("payload"), ("payload",)))
         [delivered] = load_events([row.pk])
         return {
             "title": row.event,
@@ -214,16 +213,16 @@ class ReplayPage(ObjectPage):
     name, template, permission = "event_replay", "ops/events/replay.html", REPLAY_PERMISSION
     route = "events/<int:event_id>/replay/"
 
-    def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
-        row = find_event(url_kwargs["event_id"])
+    def get_context(self, request: HttpRequest, event_id: int) -> dict[str, Any]:
+        row = find_event(event_id)
         context = {"title": _("Replay %(event)s") % {"event": row.event}, "row": row}
         try:
             return context | {"plan": [preview_view(each) for each in plan_replay(row)]}
         except RequestRefused as refused:
             return context | {"plan": [], "refused": refused.message}
 
-    def handle_post(self, request: HttpRequest, **url_kwargs: Any) -> HttpResponse:
-        row, by = find_event(url_kwargs["event_id"]), request.user.get_username()
+    def handle_post(self, request: HttpRequest, event_id: int) -> HttpResponse:
+        row, by = find_event(event_id), request.user.get_username()
         names, reason = request.POST.getlist("handler"), request.POST.get("reason", "").strip()
         address = reverse("admin:event_replay", args=[row.pk])
         if not names or not reason:
@@ -281,7 +280,7 @@ def observed_values_text(row: HandlerEvaluation) -> str:
     return "; ".join(f"{place} = {short_json(value)}" for place, value in list(row.seen.items())[:MAX_SHOWN_VALUES])
 
 
-def short_json(value: Any) -> str:
+def short_json(value: JsonValue) -> str:
     """Return a value as shortened JSON."""
     text = dumps(value) or "null"
     return text if len(text) <= MAX_VALUE_LENGTH else f"{text[:MAX_VALUE_LENGTH]}…"
@@ -405,7 +404,7 @@ class HandlerPreviewView:
     matches: bool
     condition: str
     seen: dict[str, Any]
-    value: Any
+    value: JsonValue
     error: str
     acts: Sequence[tuple[str, str, str]]
 
@@ -435,7 +434,7 @@ def preview_view(preview: HandlerPreview) -> HandlerPreviewView:
     )
 
 
-def _short_params(params: Any) -> str:
+def _short_params(params: JsonValue) -> str:
     text = dumps(params) or ""
     return text if len(text) <= MAX_PARAMS_LENGTH else f"{text[:MAX_PARAMS_LENGTH]}…"
 

@@ -169,14 +169,14 @@ class _WebhookFormPage(ObjectPage):
 
     template = "ops/events/webhook.html"
 
-    def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
-        row = webhooks.find_webhook(url_kwargs["webhook_id"]) if url_kwargs else None
+    def get_context(self, request: HttpRequest, webhook_id: str = "") -> dict[str, Any]:
+        row = webhooks.find_webhook(webhook_id) if webhook_id else None
         initial = initial_values(row.name, row.document) if row else {"verifier": "HMAC_BASED"}
         return self._page_context(request, row, WebhookForm(initial=initial))
 
-    def handle_post(self, request: HttpRequest, **url_kwargs: Any) -> HttpResponse | dict[str, Any]:
+    def handle_post(self, request: HttpRequest, webhook_id: str = "") -> HttpResponse | dict[str, Any]:
         require_permission(request, CHANGE_PERMISSION)
-        row = webhooks.find_webhook(url_kwargs["webhook_id"]) if url_kwargs else None
+        row = webhooks.find_webhook(webhook_id) if webhook_id else None
         act = request.POST.get("do", "save")
         if row is not None and act in ("rotate", "delete"):
             return (self._rotate_secret if act == "rotate" else self._delete)(request, row)

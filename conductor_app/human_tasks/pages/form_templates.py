@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy
 
 from ...core.errors import NotFound, RequestRefused, ValidationFailed
 from ...core.human_tasks import ANSWER_SCHEMA_KEY, TEMPLATES, answer_schema, human_task_definition
+from ...core.primitives import JsonValue
 from ...core.schemas import CHOICE, DATE, JSON, LONG, MOMENT, NUMBER, TEXT, WHOLE, YES_NO, build_form, format_value
 from ...web.forms import DocumentForm, JsonDocumentField, NumberedRow, format_json, parse_typed
 from ...web.pages import ObjectPage, Page, require_permission, show_refusal
@@ -120,7 +121,7 @@ def design_schema(inputs: Mapping[str, Any], fields: list[DesignedField]) -> dic
     return _put_schema(inputs, schema)
 
 
-def _property(before: Any, row: DesignedField) -> dict[str, Any]:
+def _property(before: JsonValue, row: DesignedField) -> dict[str, Any]:
     part = dict(before) if isinstance(before, Mapping) else {}
     was_kind = build_form({"properties": {"x": part}})[0].kind if part else ""
     if row.kind not in (was_kind, OTHER):
@@ -152,7 +153,7 @@ def _put_schema(inputs: Mapping[str, Any], schema: dict[str, Any]) -> dict[str, 
     return {**inputs, ANSWER_SCHEMA_KEY: question}
 
 
-def _holds_schema(template: Any) -> bool:
+def _holds_schema(template: JsonValue) -> bool:
     return isinstance(template, Mapping) and isinstance(template.get("jsonSchema"), Mapping)
 
 
@@ -212,13 +213,13 @@ class _TemplateEditorPage(ObjectPage):
 
     template = "ops/human_tasks/form_template.html"
 
-    def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
-        row = _find_template(url_kwargs)
+    def get_context(self, request: HttpRequest, template_id: int | None = None) -> dict[str, Any]:
+        row = _find_template(template_id)
         document = _template_json(row) if row else SAMPLE
         return self._page_context(request, row, TemplateForm(initial={"document": format_json(document)}))
 
-    def handle_post(self, request: HttpRequest, **url_kwargs: Any) -> HttpResponse | dict[str, Any]:
-        row, act = _find_template(url_kwargs), request.POST.get("do", "save")
+    def handle_post(self, request: HttpRequest, template_id: int | None = None) -> HttpResponse | dict[str, Any]:
+        row, act = _find_template(template_id), request.POST.get("do", "save")
         if row is not None and act == "delete":
             return self._delete(request, row)
         require_permission(request, CHANGE_PERMISSION if row is not None and act != "new_version" else ADD_PERMISSION)
@@ -288,12 +289,10 @@ class FormTemplatePage(_TemplateEditorPage):
     name, permission, route = "form_template", VIEW_PERMISSION, "form-templates/<int:template_id>/"
 
 
-def _find_template(url_kwargs: dict[str, Any]) -> FormTemplate | None:
-    if not url_kwargs:
+def _find_template(template_id: int | None) -> FormTemplate | None:
+    if template_id is None:
         return None
-    row = (
-        FormTemplate.objects.filter(pk=url_kwargs["template_id"]).first() if url_kwargs["template_id"] < 2**62 else None
-    )
+    row = FormTemplate.objects.filter(pk=template_id).first() if template_id < 2**62 else None
     if row is None:
         raise NotFound(_("No such form template. It may have been deleted."))
     return row

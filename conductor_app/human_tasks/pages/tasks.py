@@ -230,18 +230,18 @@ class HumanTaskAnswerPage(ObjectPage):
     name, template, permission = "human_task", "ops/human_tasks/task.html", "conductor.view_run"
     route = "human-tasks/<str:id>/"
 
-    def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
-        attempt = _find_attempt(url_kwargs["id"])
+    def get_context(self, request: HttpRequest, id: str) -> dict[str, Any]:
+        attempt = _find_attempt(id)
         return _page_context(request, attempt, AnswerForm(attempt, mode=request.GET.get("mode", AS_FORM)))
 
-    def handle_post(self, request: HttpRequest, **url_kwargs: Any) -> HttpResponse | dict[str, Any]:
+    def handle_post(self, request: HttpRequest, id: str) -> HttpResponse | dict[str, Any]:
         """Handle a form of the page.
 
         Raises:
             PermissionDenied: when the user may not act on the task.
             NotFound: when there is no such open human task.
         """
-        attempt, act = _find_attempt(url_kwargs["id"]), ACTIONS.get(request.POST.get("do", ""))
+        attempt, act = _find_attempt(id), ACTIONS.get(request.POST.get("do", ""))
         if not may_act(request, attempt):
             raise PermissionDenied(ACT_PERMISSION)
         if act is None:

@@ -1,7 +1,6 @@
 """Write the database and the payloads into one archive."""
 
 from pathlib import Path
-from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
@@ -24,9 +23,8 @@ class Command(BaseCommand):
             help="List the payloads outside the database with their digests, but do not copy them.",
         )
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        path: Path = options["file"]
-        wanted = BackupOptions(path, not options["without_payload_contents"])
+    def handle(self, *args: object, file: Path, without_payload_contents: bool, **options: object) -> None:
+        wanted = BackupOptions(file, not without_payload_contents)
         try:
             manifest = create_backup(connections[DEFAULT_DB_ALIAS], wanted, self.stdout.write)
         except BackupRefused as error:
@@ -34,13 +32,13 @@ class Command(BaseCommand):
         except DatabaseError as error:
             raise CommandError(f"The database cannot be read: {error}") from error
         except OSError as error:
-            raise CommandError(f"{path} cannot be written: {error.strerror}.") from error
+            raise CommandError(f"{file} cannot be written: {error.strerror}.") from error
         rows = sum(table.rows for table in manifest.tables)
         payloads = manifest.payloads
         what = "" if payloads.has_contents else " (only listed)"
         self.stdout.write(
-            f"Wrote {path}: {rows:,} rows, {payloads.count:,} payloads with {payloads.size:,} bytes{what}, "
-            f"{path.stat().st_size:,} bytes in all."
+            f"Wrote {file}: {rows:,} rows, {payloads.count:,} payloads with {payloads.size:,} bytes{what}, "
+            f"{file.stat().st_size:,} bytes in all."
         )
         if payloads.missing:
             self.stderr.write(f"Warning: the storage did not have {payloads.missing:,} payloads that runs use.")

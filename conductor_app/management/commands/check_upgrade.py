@@ -2,7 +2,6 @@
 
 import os
 import sys
-from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
@@ -24,7 +23,7 @@ class Command(BaseCommand):
     # The command itself reports them.
     requires_system_checks = ()
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: object) -> None:
         try:
             findings = [
                 *check_installation(connection),

@@ -16,7 +16,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("application", help="name of the application; it is created if it does not exist")
 
-    def handle(self, *args: Any, application: str, **options: Any) -> None:
+    def handle(self, *args: object, application: str, **options: Any) -> None:
         key, secret = create_key(application)
         self.stdout.write(f"CONDUCTOR_AUTH_KEY {key}")
         self.stdout.write(f"CONDUCTOR_AUTH_SECRET {secret}")

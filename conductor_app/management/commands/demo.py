@@ -25,7 +25,7 @@ class Command(BaseCommand):
             "--url", default=os.environ.get("URL") or default_url, help="address of the server (default: %(default)s)"
         )
 
-    def handle(self, *args: Any, url: str, **options: Any) -> None:
+    def handle(self, *args: object, url: str, **options: Any) -> None:
         try:
             from conductor_app.tools.demo import build, server
             from conductor_app.tools.demo import server as scenario

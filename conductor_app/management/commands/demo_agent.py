@@ -25,7 +25,7 @@ class Command(BaseCommand):
         )
         parser.add_argument("--yes", action="store_true", help="approve the refund without a question")
 
-    def handle(self, *args: Any, url: str, yes: bool, **options: Any) -> None:
+    def handle(self, *args: object, url: str, yes: bool, **options: Any) -> None:
         try:
             from conductor_app.tools.demo import agent, server
         except ModuleNotFoundError as missing:

@@ -1,7 +1,5 @@
 """Delete expired standalone tasks, artifacts, groups, queues and workers now."""
 
-from typing import Any
-
 from django.core.management.base import BaseCommand
 
 from conductor_app.payloads.commands import delete_expired_payloads
@@ -14,7 +12,7 @@ class Command(BaseCommand):
 
     help = "Delete expired standalone tasks, artifacts, task groups, queues and workers."
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: object) -> None:
         delete_expired_artifacts(SWEEP_BATCH)
         while delete_expired_payloads(SWEEP_BATCH) == SWEEP_BATCH:
             pass

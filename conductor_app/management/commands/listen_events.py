@@ -14,7 +14,7 @@ class Command(BaseCommand):
 
     help = "Receive events from the brokers in EVENT_QUEUES_… and pass them to event handlers."
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: Any) -> None:
         stopping = Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: stopping.set())

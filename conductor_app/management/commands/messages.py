@@ -29,7 +29,7 @@ class Command(BaseCommand):
         )
         super().run_from_argv([*options, *(["--", *ids] if ids else ())])
 
-    def handle(self, *args: Any, id: str, **options: Any) -> None:
+    def handle(self, *args: object, id: str, **options: Any) -> None:
         messages = PulseMessage.objects.filter(Q(task_id=id) | Q(group_id=id)).order_by("id")
         separator = "["
         # A large group has tens of thousands of messages, so they are not loaded at once.

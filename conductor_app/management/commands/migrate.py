@@ -23,7 +23,7 @@ class Command(migrate.Command):
         lock.add_argument("--lock-attempts", type=int, default=60, help="Attempts at a migration (default: 60).")
         lock.add_argument("--lock-pause", type=float, default=5, metavar="SECONDS", help="Pause (default: 5).")
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: Any) -> None:
         connection = connections[options["database"]]
         loader = MigrationLoader(connection)
         if refusal := describe_outdated(loader, loader.applied_migrations):

@@ -14,5 +14,5 @@ class Command(BaseCommand):
     help = "Print the JSON Schema of definitions in YAML or JSON, for completion in editors."
     requires_system_checks = ()
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: Any) -> None:
         self.stdout.write(json.dumps(folder_schema(), indent=2))

@@ -18,7 +18,7 @@ class Command(BaseCommand):
 
     help = "Encrypt all secrets with the first key in SECRETS_KEYS, so that the other keys can be removed."
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: Any) -> None:
         try:
             count = reencrypt_secrets("manage.py") + reencrypt_second_factors()
             count += reencrypt_webhooks() + reencrypt_targets()

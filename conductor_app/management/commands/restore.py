@@ -1,7 +1,6 @@
 """Replace the database by the content of an archive."""
 
 from pathlib import Path
-from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
@@ -26,9 +25,10 @@ class Command(BaseCommand):
         )
         parser.add_argument("--check", action="store_true", help="Only verify the archive and the keys.")
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        path: Path = options["file"]
-        permitted = RestoreOptions(path, options["replace"], options["without_keys"], options["check"])
+    def handle(
+        self, *args: object, file: Path, replace: bool, without_keys: bool, check: bool, **options: object
+    ) -> None:
+        permitted = RestoreOptions(file, replace, without_keys, check)
         try:
             manifest = restore_backup(connections[DEFAULT_DB_ALIAS], permitted, self.stdout.write)
         except RestoreIncomplete as error:
@@ -41,7 +41,7 @@ class Command(BaseCommand):
             raise CommandError(f"The restore failed: {error}. Nothing was changed.") from error
         rows, payloads = sum(table.rows for table in manifest.tables), manifest.payloads
         described = f"{rows:,} rows and {payloads.count:,} payloads of version {manifest.version}"
-        if options["check"]:
+        if check:
             self.stdout.write(f"The archive is complete, and this server can restore it: {described}.")
         else:
             self.stdout.write(f"Restored {described}. Start the server.")

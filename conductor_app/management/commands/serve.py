@@ -23,7 +23,7 @@ class Command(BaseCommand):
     requires_system_checks = (conf.CHECKS,)
     help = "Migrate the database, then run web, sweeps and built-in workers until Ctrl-C or SIGTERM."
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: Any) -> None:
         with listening_socket(settings.HOST, settings.PORT) as listener:
             self._say("Starting the server. The first start creates the database, which takes a few seconds.")
             connections.close_all()

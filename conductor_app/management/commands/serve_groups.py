@@ -16,7 +16,7 @@ class Command(BaseCommand):
 
     help = "Run the built-in workers of the groups in ISOLATION_GROUPS."
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: Any) -> None:
         if not conf.isolation_groups:
             raise CommandError("ISOLATION_GROUPS is empty. Set it, for example ISOLATION_GROUPS=blue,green.")
         require_network_guards()

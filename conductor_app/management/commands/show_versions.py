@@ -2,7 +2,6 @@
 
 import platform
 from importlib.metadata import version
-from typing import Any
 
 import django
 from django.core.management.base import BaseCommand
@@ -15,7 +14,7 @@ class Command(BaseCommand):
     help = "Print the versions of the server, Python, Django and the database."
     requires_system_checks = ()
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: object) -> None:
         for name, value in (
             ("conductor-app", version("conductor-app")),
             ("Python", platform.python_version()),

@@ -32,7 +32,7 @@ class Command(BaseCommand):
         parser.add_argument("--junit", metavar="FILE", help="Write the results as JUnit XML.")
         parser.add_argument("--json", action="store_true", help="Print the results as JSON.")
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: Any) -> None:
         try:
             documents = read_folder(options["folder"])
             tests = read_folder(options["folder"], tests=True)

@@ -3,7 +3,6 @@
 import os
 import secrets
 from argparse import ArgumentParser
-from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.contrib.auth.password_validation import validate_password
@@ -25,7 +24,7 @@ class Command(BaseCommand):
         parser.add_argument("--email", default="", help="address of a new administrator")
         parser.add_argument("--reset-password", action="store_true", help="reset the password of an existing user")
 
-    def handle(self, *args: Any, username: str, email: str, reset_password: bool, **options: Any) -> None:
+    def handle(self, *args: object, username: str, email: str, reset_password: bool, **options: object) -> None:
         users = get_user_model().objects
         user = users.filter(username=username).first()
         if user is None and reset_password:

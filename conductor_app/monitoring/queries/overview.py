@@ -4,7 +4,6 @@ Each range takes two queries that read one index each, and at most MAX_COUNTED r
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 from django.db.models import Count, Q
 from django.utils.translation import gettext as _
@@ -13,7 +12,7 @@ from django.utils.translation import gettext_lazy
 from ...definitions.durations import ENOUGH, TypicalDuration
 from ...definitions.models import DurationBaseline
 from ...runs.models import Run
-from ...utils.formatting import DAY, HOUR, MONTH_RANGE, TimeRange, count_by_bar
+from ...utils.formatting import DAY, HOUR, MONTH_RANGE, LazyText, TimeRange, count_by_bar
 
 KINDS = ("started", "finished", "completed", "failed")
 WEEK = 7 * DAY
@@ -93,7 +92,7 @@ class OverviewMetric:
     `asked`: filter of the run list for these runs; `is_bad`: True if a higher count is worse.
     """
 
-    word: Any
+    word: str | LazyText
     now: int
     week_ago: int
     asked: dict[str, str]

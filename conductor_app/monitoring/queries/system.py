@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from django.conf import settings
 from django.db.models import Q
@@ -78,7 +77,7 @@ def _setting_view(name: str) -> SettingView:
     )
 
 
-def _setting_source(name: str, value: Any) -> str:
+def _setting_source(name: str, value: object) -> str:
     """Return the source of a value: environment variable, default or settings file."""
     if name.upper() in os.environ:
         return _("environment")
@@ -86,7 +85,7 @@ def _setting_source(name: str, value: Any) -> str:
     return _("default") if is_default else _("settings")
 
 
-def _displayed_value(name: str, value: Any) -> str:
+def _displayed_value(name: str, value: object) -> str:
     if isinstance(value, bool):
         return _("yes") if value else _("no")
     if not value and value != 0:
@@ -96,7 +95,7 @@ def _displayed_value(name: str, value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
-def _no_risk(value: Any) -> str:
+def _no_risk(value: object) -> str:
     return ""
 
 

@@ -42,7 +42,7 @@ class RequiresAll:
 
     rules: tuple[RequiresAccess, ...]
 
-    def check(self, request: Any, url_kwargs: dict[str, str]) -> None:
+    def check(self, request: ConductorRequest, url_kwargs: dict[str, str]) -> None:
         """Raise Forbidden where the actor may not."""
         for rule in self.rules:
             rule.check(request, url_kwargs)

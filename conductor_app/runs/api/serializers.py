@@ -32,6 +32,7 @@ from ...core.document.fields import (
     texts,
 )
 from ...core.errors import Invalid, ValidationFailed
+from ...core.primitives import JsonValue
 from ...tasks.api.serializers import TASK_RESULT, build_report
 from ...utils.json_values import is_deeper
 from ...web.api import requests as request_body
@@ -133,7 +134,7 @@ IDEMPOTENCY_STRATEGIES = ("FAIL", "RETURN_EXISTING", "FAIL_ON_RUNNING")
 KEY_HEADER, STRATEGY_HEADER = "X-Idempotency-Key", "X-On-Conflict"
 
 
-def read_domains(value: Any, position: DocumentPosition) -> str:
+def read_domains(value: JsonValue, position: DocumentPosition) -> str:
     """Return a comma-separated list of domains.
 
     Raises:

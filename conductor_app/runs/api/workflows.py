@@ -50,7 +50,7 @@ from .serializers import (
 )
 
 
-def correlated_definitions(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
+def correlated_definitions(request: ConductorRequest, url_kwargs: dict[str, str]) -> list[Target]:
     """Return the definitions whose runs are searched by correlation ids."""
     names = request_body.read_object(request).get("workflowNames")
     return [{WORKFLOW_DEF: normalize_name(name)} for name in (names if isinstance(names, list) else [names])]

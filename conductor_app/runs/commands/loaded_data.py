@@ -25,6 +25,7 @@ from ...core.data_requests import (
 )
 from ...core.definition import Definition
 from ...core.errors import Busy
+from ...core.primitives import JsonValue
 from ...core.snapshot import Run
 from ...definitions import resolved_definitions
 from ...definitions.schemas import check_against_schema
@@ -88,7 +89,7 @@ class LoadedData(dict[DataRequest, Any]):
             elif isinstance(request, TaskDefinitionByName):
                 self[request] = resolved_definitions.task_document(request.name)
 
-    def _substitute(self, request: DataRequest, value: Any) -> Any:
+    def _substitute(self, request: DataRequest, value: JsonValue) -> Any:
         if isinstance(request, ListItem) and isinstance(value, ExternalPayload | MaskedPayload):
             item_lists.value.put(request.attempt_id, self._load_external(value)["items"])
             return item_lists.value.item(request.attempt_id, request.index)

@@ -13,6 +13,7 @@ from django.db.models.functions import Cast
 from ...core import snapshot
 from ...core.errors import NotFound
 from ...core.masking import redact_text
+from ...core.primitives import JsonValue
 from ...core.snapshot import UNKNOWN, Task
 from ...db.keyset_pages import row_type
 from ...db.replica import read_snapshot
@@ -143,7 +144,7 @@ def _raw_payloads(row: RunRow) -> RunRow:
     return row._replace(**{name: orjson.Fragment(redact_text(getattr(row, name))) for name in PAYLOADS})
 
 
-def workflow_fields(row: RunRow, tasks: list[dict[str, Any]], definition: Any) -> dict[str, Any]:
+def workflow_fields(row: RunRow, tasks: list[dict[str, Any]], definition: JsonValue) -> dict[str, Any]:
     """Return the fields of Workflow. Optional fields without a value are omitted."""
     document = {
         "createTime": row.created_at,
@@ -283,5 +284,5 @@ def _attempt_row(attempt: snapshot.Attempt, task: Task, run: snapshot.Run) -> Ro
     return Row._make(others[name] if name in others else getattr(attempt, name) for name in Row._fields)
 
 
-def _known_payload(payload: Any) -> Any:
+def _known_payload(payload: JsonValue) -> Any:
     return {} if payload is UNKNOWN or payload is None else payload

@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from ...core.errors import Invalid, RequestRefused
 from ...core.states import RUN
 from ...tasks.pages.actions import PERMISSION
+from ...utils.formatting import LazyText
 from ...web.links import run_address
 from ...web.pages import require_permission, show_refusal
 from ..commands import control, labels_and_messages, repair
@@ -60,16 +61,16 @@ class RunAction:
     name: str
     event: str
     command: Callable[..., None]
-    label: Any
-    done: Any
-    sentence: Any
+    label: str | LazyText
+    done: str | LazyText
+    sentence: str | LazyText
     options: tuple[tuple[str, Any], ...] = ()
     permission: str = "conductor.change_run"
     is_destructive: bool = False
     needs_attempt: bool = False  # offered for one attempt, whose id is a parameter
     is_planned: bool = False  # repeats work, so the planner previews it
     ends_run: bool = False
-    button: Any = ""
+    button: str | LazyText = ""
 
     @property
     def is_main(self) -> bool:

@@ -36,8 +36,9 @@ class ComparePage(ObjectPage):
     name, template, permission = "compare", "ops/runs/compare.html", "conductor.view_run"
     route = "runs/<str:run_id>/compare/"
 
-    def get_context(self, request: HttpRequest, **url_kwargs: Any) -> HttpResponse | dict[str, Any]:
-        one = _find_run(url_kwargs["run_id"])
+    # The page sends a file in place of a context.
+    def get_context(self, request: HttpRequest, run_id: str) -> HttpResponse | dict[str, Any]:  # type: ignore[override]
+        one = _find_run(run_id)
         found = comparison_candidates(one)
         requested = request.GET.get("with", "").strip().replace("\0", "")
         other_id = found.get(requested) or find_run_id(requested, one) or next(iter(found.values()), "")

@@ -9,7 +9,6 @@ from typing import Any
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, QueryDict, StreamingHttpResponse
 from django.urls import reverse
-from django.utils.functional import Promise
 from django.utils.timezone import get_current_timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -23,7 +22,7 @@ from ...db.replica import read_snapshot
 from ...definitions.models import WorkflowDefinition
 from ...explanations.cause import failure_reasons
 from ...utils import clock
-from ...utils.formatting import DAY, HOUR, MINUTE, SECOND
+from ...utils.formatting import DAY, HOUR, MINUTE, SECOND, LazyText
 from ...web.badges import exact_time, machine_time
 from ...web.documents import CsvBuffer, escape_formula
 from ..models import Run
@@ -98,10 +97,10 @@ class FilterField:
     """One field of the bar: its query parameter, its label, its key in a selection, and its parser."""
 
     name: str
-    label: str | Promise
+    label: str | LazyText
     selection_key: str
     parse: Callable[[str], Any] = str
-    hint: str | Promise = ""
+    hint: str | LazyText = ""
 
     @property
     def is_time(self) -> bool:
@@ -383,7 +382,7 @@ def selection_query(selection: Mapping[str, Any]) -> dict[str, str]:
     return found | ({"status": ",".join(selection["status"])} if selection.get("status") else {})
 
 
-def _query_value(field: FilterField, value: Any) -> str:
+def _query_value(field: FilterField, value: object) -> str:
     return f"{value} ms" if field.parse is parse_duration else str(value)
 
 

@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from ...core.failure_grouping import informative_line
 from ...core.states import TASK
-from ...utils.formatting import format_duration
+from ...utils.formatting import LazyText, format_duration
 from ...utils.time_scale import TimeScale
 from ...web.badges import exact_time, format_status, mark_names, relative_time, render_badge, status_tone
 from ...web.charts import axis_points
@@ -74,7 +74,7 @@ def _transition_sentence(template: Any) -> Callable[[EffectLine], str]:
     return describe
 
 
-def _fact_sentence(sentence: Any, **names: str) -> Callable[[EffectLine], str]:
+def _fact_sentence(sentence: str | LazyText, **names: str) -> Callable[[EffectLine], str]:
     """Return a function that fills in facts of the effect. `names`: names in the sentence to names in the effect."""
     return lambda line: sentence % {name: line.get(fact, "") for name, fact in names.items()}
 
@@ -110,7 +110,7 @@ def _deletion_sentence(line: EffectLine) -> str:
     return sentence % {"count": count, "tasks": tasks}
 
 
-def _list_sentence(sentence: Any, fact: str) -> Callable[[EffectLine], str]:
+def _list_sentence(sentence: str | LazyText, fact: str) -> Callable[[EffectLine], str]:
     return lambda line: sentence % {"names": ", ".join(map(str, line.get(fact, [])))}
 
 

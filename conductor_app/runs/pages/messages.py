@@ -186,8 +186,8 @@ class UndeliveredMessagePage(ObjectPage):
     name, template, permission = "undelivered_message", "ops/runs/undelivered_message.html", VIEW_PERMISSION
     route = "undelivered-messages/<int:message_id>/"
 
-    def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
-        message = _find_message(url_kwargs["message_id"])
+    def get_context(self, request: HttpRequest, message_id: int) -> dict[str, Any]:
+        message = _find_message(message_id)
         row = _message_row(request, message)
         may_view = request.user.has_perm(view_permission(message))
         is_small = message.payload_size <= MAX_INLINE_BYTES
@@ -202,8 +202,8 @@ class UndeliveredMessagePage(ObjectPage):
             "permission": view_permission(message),
         }
 
-    def handle_post(self, request: HttpRequest, **url_kwargs: Any) -> HttpResponse:
-        message = _find_message(url_kwargs["message_id"])
+    def handle_post(self, request: HttpRequest, message_id: int) -> HttpResponse:
+        message = _find_message(message_id)
         try:
             _act(request, [message.pk])
         except RequestRefused as refused:

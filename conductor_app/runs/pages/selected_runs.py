@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Any
 
 from django.contrib import admin
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
@@ -18,6 +17,7 @@ from django.utils.translation import gettext_lazy
 from ...bulk.commands import needs_approval
 from ...bulk.queries import ACTION_LABELS
 from ...core.errors import RequestRefused
+from ...utils.formatting import LazyText
 from ...web.badges import render_badge
 from ...web.pages import show_refusal
 from ..models import Run
@@ -81,7 +81,7 @@ def make_bulk_action(action: RunAction) -> Callable[..., HttpResponse]:
     return act
 
 
-def make_planned_action(name: str, description: Any) -> Callable[..., HttpResponseRedirect]:
+def make_planned_action(name: str, description: str | LazyText) -> Callable[..., HttpResponseRedirect]:
     """Return an action for Django's changelist that redirects to the plan of a bulk operation."""
 
     @admin.action(description=description, permissions=["operate"])

@@ -19,6 +19,7 @@ from ...core.definition import walk
 from ...core.errors import InputInvalid, Invalid, RequestRefused, ValidationFailed
 from ...core.masking import REDACTED
 from ...db.fields import dumps
+from ...definitions.editor.pages import DefinitionAdmin
 from ...definitions.models import WorkflowDefinition
 from ...definitions.schemas import fill_in_schemas
 from ...utils import clock
@@ -192,7 +193,8 @@ class StartInput(DocumentForm):
         )
         self.row, self.form = row, StartForm(submitted, initial={**initial, "input": ""})
         refs = [spot.ref for spot in walk(row.document.get("tasks")) if spot.ref]
-        self.form.fields["stop_before"].choices = [("", "–"), *((ref, ref) for ref in refs[:MAX_STEPS])]
+        choices = [("", "–"), *((ref, ref) for ref in refs[:MAX_STEPS])]
+        self.form.fields["stop_before"].choices = choices  # type: ignore[attr-defined]  # a ChoiceField
 
     def is_valid(self) -> bool:
         """Parse the submitted values. Return True if the run can be requested."""
@@ -205,7 +207,7 @@ class StartInput(DocumentForm):
         return StartRequest(
             name=self.row.name,
             version=self.row.version,
-            input=self.document,
+            input=dict(self.document),
             correlation_id=values.get("correlation_id") or "",
             priority=values.get("priority") or 0,
             domains=values["domains"] if isinstance(values.get("domains"), dict) else {},
@@ -229,7 +231,7 @@ PERMISSION = "conductor.execute_workflowdefinition"
 MAX_VERSIONS = 100
 
 
-class StartPages:
+class StartPages(DefinitionAdmin):
     """Page that starts a run of a definition."""
 
     def start_urls(self) -> list[URLPattern]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...core.errors import Conflict, Invalid
+from ...core.primitives import JsonValue
 from ..documents.workflows import run_document
 from ..models import Attempt, HistoryEntry, Run
 
@@ -66,8 +67,8 @@ class BundledAttempt:
     started_at: int | None
     ended_at: int | None
     is_last: bool
-    input: Any
-    output: Any
+    input: JsonValue
+    output: JsonValue
 
     @property
     def ref(self) -> str:
@@ -109,7 +110,7 @@ class RunBundle:
     history: list[BundledHistoryEntry]
 
 
-def parse_bundle(document: Any) -> RunBundle:
+def parse_bundle(document: JsonValue) -> RunBundle:
     """Parse a bundle.
 
     Raises:
@@ -170,19 +171,19 @@ def _parse_history(bundle: Mapping[str, Any]) -> Iterator[BundledHistoryEntry]:
         yield BundledHistoryEntry(_as_number(entry.get("revision")), _as_time(entry.get("at")), *texts, effects)
 
 
-def _as_mapping(value: Any) -> dict[str, Any]:
+def _as_mapping(value: JsonValue) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _as_list(value: Any) -> list[Any]:
+def _as_list(value: JsonValue) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _as_text(value: Any) -> str:
+def _as_text(value: JsonValue) -> str:
     return value[:4_000] if isinstance(value, str) else ""
 
 
-def _as_number(value: Any) -> int:
+def _as_number(value: JsonValue) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 

@@ -9,6 +9,7 @@ from django.db.models import Case, Count, F, Min, Q, QuerySet, When
 
 from ...core.definition import type_of, walk
 from ...core.masking import REDACTED
+from ...core.primitives import JsonValue
 from ...db.fields import DocumentField
 from ...utils.formatting import TimeRange, count_by_bar
 from ..models import HistoryEntry, Run, Task
@@ -67,7 +68,7 @@ def keys_of(runs: Collection[Run]) -> dict[str, RunKey]:
     return known | run_keys(run.pk for run in runs if not run.correlation_id)
 
 
-def _scalars(input: Any) -> Iterator[tuple[str, str]]:
+def _scalars(input: JsonValue) -> Iterator[tuple[str, str]]:
     """Yield the paths and values of an input: first those of the upper level, then those one level below."""
     if not isinstance(input, Mapping):
         return
@@ -81,7 +82,7 @@ def _scalars(input: Any) -> Iterator[tuple[str, str]]:
                 yield f"{name}.{inner}", text
 
 
-def _scalar_text(name: str, value: Any) -> str:
+def _scalar_text(name: str, value: JsonValue) -> str:
     """Return a text or a number as text. Masked values, truth values and blank texts identify no run."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return f"{name} {value}"
@@ -151,7 +152,7 @@ class RecentStart:
     """A run whose start can be repeated."""
 
     run: Run
-    input: Any
+    input: JsonValue
 
     @property
     def has_input(self) -> bool:

@@ -9,7 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import BooleanField, Expression, F, Q
+from django.db.models.sql.compiler import SQLCompiler
 
 from .fields import MATCH_NONE, SearchField, check_pattern, to_like_pattern
 from .parser import Clause
@@ -45,7 +47,7 @@ class DocumentCondition(Expression):
     def set_source_expressions(self, expressions: Sequence[Any]) -> None:
         [self.document] = expressions
 
-    def as_sql(self, compiler: Any, connection: Any) -> Any:
+    def as_sql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> Any:
         document, _ = compiler.compile(self.document)
         dialect = (
             PostgresqlDocumentSql(document, self)

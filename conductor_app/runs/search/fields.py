@@ -11,8 +11,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django.db import connection
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import BigIntegerField, BooleanField, Expression, F, Func, Q, Value
 from django.db.models.lookups import Exact, GreaterThan, GreaterThanOrEqual, In, LessThan, LessThanOrEqual
+from django.db.models.sql.compiler import SQLCompiler
 
 from ...core.errors import Invalid
 from ...db.replica import read_snapshot
@@ -50,7 +52,7 @@ class UnindexedColumn(Func):
 
     template = "+%(expressions)s"
 
-    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> tuple[str, Any]:
+    def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> tuple[str, Any]:
         return compiler.compile(self.source_expressions[0])
 
 
@@ -60,7 +62,7 @@ class IsNotNull(Func):
     template = "+%(expressions)s IS NOT NULL"
     output_field = BooleanField()
 
-    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> tuple[str, Any]:
+    def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> tuple[str, Any]:
         return super().as_sql(compiler, connection, template="%(expressions)s IS NOT NULL", **context)
 
 
@@ -69,7 +71,7 @@ class Unordered(Func):
 
     template = "+%(expressions)s"
 
-    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> tuple[str, Any]:
+    def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> tuple[str, Any]:
         is_text = self.output_field.get_internal_type() in ("CharField", "TextField", "IdField")
         template = "(%(expressions)s || '')" if is_text else "(%(expressions)s + 0)"
         return super().as_sql(compiler, connection, template=template, **context)
@@ -83,7 +85,7 @@ class MatchesPattern(Func):
 
     arg_joiner = " LIKE "
 
-    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> tuple[str, Any]:
+    def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> tuple[str, Any]:
         return self.as_sql(compiler, connection, arg_joiner=" ILIKE ", **context)
 
 
@@ -92,12 +94,12 @@ def column_expression(name: str, without_index: bool) -> Expression | F:
     return UnindexedColumn(F(name)) if without_index else F(name)
 
 
-def compare_column(left: Any, operator: str, value: Any) -> Expression:
+def compare_column(left: Expression | F, operator: str, value: object) -> Expression:
     """Return a comparison expression."""
     return COMPARED[operator](left, typed_number(value))
 
 
-def compare_any(left: Any, values: list[Any]) -> Expression:
+def compare_any(left: Expression | F, values: list[Any]) -> Expression:
     """Return an IN expression, or = for a single value."""
     return (
         Exact(left, typed_number(values[0]))
@@ -106,17 +108,17 @@ def compare_any(left: Any, values: list[Any]) -> Expression:
     )
 
 
-def typed_number(value: Any) -> Any:
+def typed_number(value: object) -> Any:
     """Return an integer as a 64-bit parameter, since PostgreSQL would otherwise receive a smaller type."""
     return Value(value, output_field=BigIntegerField()) if isinstance(value, int) else value
 
 
-def matches_pattern(left: Any, pattern: str) -> Expression:
+def matches_pattern(left: Expression | F, pattern: str) -> Expression:
     """Return the match with a pattern in which `*` stands for any text."""
     return MatchesPattern(left, Value(to_like_pattern(pattern)))
 
 
-def contains_words(left: Any, words: str) -> Expression:
+def contains_words(left: Expression | F, words: str) -> Expression:
     """Return the case-insensitive search for a text."""
     return MatchesPattern(left, Value(f"%{escape_like(words)}%"))
 
@@ -199,7 +201,7 @@ class SearchField:
         # Explicit, because NOT of an unknown result is unknown too: `!=` must find rows without a value.
         return found & Q(**{f"{self.column}__isnull": False}) if self.is_nullable else found
 
-    def comparison(self, clause: Clause, left: Any) -> Q:
+    def comparison(self, clause: Clause, left: Expression | F) -> Q:
         values = clause.values
         match clause.operator:
             case "=" | "IN":
@@ -212,7 +214,7 @@ class SearchField:
             case _:
                 return Q(compare_column(left, clause.operator, self.value(values[0])))
 
-    def equals_any(self, left: Any, values: Sequence[QueryValue]) -> Q:
+    def equals_any(self, left: Expression | F, values: Sequence[QueryValue]) -> Q:
         exact = [self.value(value) for value in values if "*" not in value.text]
         found = Q(compare_any(left, exact)) if exact else MATCH_NONE
         for value in values:
@@ -223,7 +225,7 @@ class SearchField:
             found &= ~Q(**{self.column: ""})
         return found
 
-    def null_condition(self, left: Any) -> Q:
+    def null_condition(self, left: Expression | F) -> Q:
         return Q(compare_column(left, "=", ""))
 
     def value(self, value: QueryValue) -> Any:
@@ -274,7 +276,7 @@ class RareTextField(SearchField):
         """Return the condition of the partial index."""
         return ~Q(**{self.column: ""})
 
-    def comparison(self, clause: Clause, left: Any) -> Q:
+    def comparison(self, clause: Clause, left: Expression | F) -> Q:
         found = super().comparison(clause, left)
         return found & self.index_condition(clause) if self.rank_of(clause) is not None else found
 
@@ -385,7 +387,7 @@ class NameListField(RareTextField):
     def index_condition(self, clause: Clause) -> Q:
         return ~Q(**{self.column: []})
 
-    def null_condition(self, left: Any) -> Q:
+    def null_condition(self, left: Expression | F) -> Q:
         return Q(compare_column(left, "=", "[]"))
 
     def condition(self, clause: Clause, without_index: bool) -> Q:
@@ -398,7 +400,7 @@ class NameListField(RareTextField):
             raise InvalidSearchValue(clause.position, f"{clause.field} supports only =, !=, IN and IS NULL")
         return super().condition(clause, without_index)
 
-    def equals_any(self, left: Any, values: Sequence[QueryValue]) -> Q:
+    def equals_any(self, left: Expression | F, values: Sequence[QueryValue]) -> Q:
         found = MATCH_NONE
         for value in values:
             text = check_pattern(value, value.text)
@@ -424,7 +426,7 @@ class IntegerField(SearchField):
             raise InvalidSearchValue(value.position, "expected an integer")
         return max(MIN_VALUE, min(MAX_VALUE, int(text[:40])))
 
-    def comparison(self, clause: Clause, left: Any) -> Q:
+    def comparison(self, clause: Clause, left: Expression | F) -> Q:
         """Build the comparison of a number.
 
         Raises:
@@ -434,10 +436,10 @@ class IntegerField(SearchField):
             raise InvalidSearchValue(clause.position, f"{clause.field} is a number and does not support STARTS_WITH")
         return super().comparison(clause, left)
 
-    def equals_any(self, left: Any, values: Sequence[QueryValue]) -> Q:
+    def equals_any(self, left: Expression | F, values: Sequence[QueryValue]) -> Q:
         return Q(compare_any(left, [self.value(value) for value in values]))
 
-    def null_condition(self, left: Any) -> Q:
+    def null_condition(self, left: Expression | F) -> Q:
         return MATCH_NONE
 
 

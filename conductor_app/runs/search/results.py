@@ -22,6 +22,7 @@ from django.db.models import Case, CharField, F, OrderBy, Q, QuerySet, TextField
 from django.db.models.functions import Cast, Concat, Substr
 
 from ...core.errors import Invalid
+from ...core.primitives import JsonValue
 from ...db.fields import dumps
 from ...db.keyset_pages import row_type
 from ...utils import clock, process_state
@@ -404,7 +405,7 @@ def _paths_of_documents(column: str, runs: QuerySet[Run]) -> list[str]:
     return paths
 
 
-def _paths(value: Any, path: str) -> Iterator[str]:
+def _paths(value: JsonValue, path: str) -> Iterator[str]:
     """Yield the paths of a value and of the values below it. The first item of a list stands for all."""
     yield path
     if isinstance(value, Mapping):

@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from django.db.models import BooleanField, F, Func, Q, QuerySet
+from django.db.models import BooleanField, Expression, F, Func, Q, QuerySet
 
 from ...core.decision_context import WIRE_STATUS
 from ...core.definition import FORK, possible_keys
@@ -207,7 +206,7 @@ class TaskName(SearchField):
     def is_selective(self, text: str) -> bool:
         return super().is_selective(text) and text not in STEP_TYPES and text not in SPELLED_TYPES
 
-    def equals_any(self, left: Any, values: Sequence[QueryValue]) -> Q:
+    def equals_any(self, left: Expression | F, values: Sequence[QueryValue]) -> Q:
         types = [kind for value in values if not self.is_selective(value.text) for kind in self.types(value.text)]
         named = [value for value in values if self.is_selective(value.text) or "*" in value.text]
         by_type = Q(task__type__in=types) if types else MATCH_NONE

@@ -36,6 +36,7 @@ from ...core.data_requests import (
 from ...core.decision_context import TASK_FACTS
 from ...core.definition import Key
 from ...core.masking import MARK
+from ...core.primitives import JsonValue
 from ...core.snapshot import Run, Task
 from ...core.states import ATTEMPT
 from ...core.step_types import STEP_TYPES
@@ -84,7 +85,7 @@ class ExternalPayload:
 class MaskedPayload:
     """A payload as stored, with encrypted parts."""
 
-    value: Any
+    value: JsonValue
 
 
 class ChildResult(NamedTuple):

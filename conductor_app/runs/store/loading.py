@@ -10,7 +10,7 @@ from ...core.definition import Definition, Key, Step
 from ...core.document.reading import layout_branch, layout_steps
 from ...core.errors import NotFound
 from ...core.masking import MARK
-from ...core.primitives import fast_replace
+from ...core.primitives import JsonValue, fast_replace
 from ...core.snapshot import UNKNOWN, Run, Task
 from ...db.fields import dumps, loads, loads_decrypted
 from ...db.named_statements import load_statements
@@ -240,7 +240,7 @@ def set_timer(run_id: str, wake_at: int) -> None:
     execute(*RUNS_SQL["set_timer"].bind(wake_at=wake_at, run_id=run_id))
 
 
-def set_input(run_id: str, value: Any) -> None:
+def set_input(run_id: str, value: JsonValue) -> None:
     """Replace the input of a run that has not started."""
     RunRow.objects.filter(pk=run_id).update(input=value, input_size=len(dumps(value) or ""), input_path="")
 

@@ -8,6 +8,7 @@ from django.db.models import Case, Count, F, Q, QuerySet, When, Window
 from django.db.models.functions import RowNumber
 
 from ...core.definition import MAX_DEPTH, Document, Flow, bodies_of, references_inside, structure_of, structure_of_step
+from ...core.primitives import JsonValue
 from ...db.fields import DocumentField
 from ...definitions.diagram.marks import StepMark, StepMarks
 from ...utils import clock
@@ -115,7 +116,7 @@ def _add_attempt(mark: StepMark, row: Mapping[str, Any]) -> StepMark:
     )
 
 
-def _chosen_value(output: Any) -> str:
+def _chosen_value(output: JsonValue) -> str:
     """Return the value that selected a case, from the output of the step."""
     values = output.get("evaluationResult") or output.get("caseOutput") if isinstance(output, dict) else None
     return values[0] if isinstance(values, list) and values and isinstance(values[0], str) else ""
@@ -140,7 +141,7 @@ def iteration_filters(document: Document, chosen: Mapping[str, int]) -> list[Ite
     return list(_filters_inside(document.get("tasks"), (), chosen, 0)) if chosen else []
 
 
-def _filters_inside(steps: Any, path: tuple[str, ...], chosen: Mapping[str, int], depth: int) -> Iterator[Any]:
+def _filters_inside(steps: JsonValue, path: tuple[str, ...], chosen: Mapping[str, int], depth: int) -> Iterator[Any]:
     for step in steps if isinstance(steps, list) and depth < MAX_DEPTH else ():
         if not isinstance(step, Mapping):
             continue

@@ -144,7 +144,7 @@ class ConductorSchema(AutoSchema):
         permission = {"x-permission": NO_LOGIN if is_public else self.operation.permission.describe()}
         return permission | ({"x-empty-when": self.operation.empty_when} if self.operation.empty_when else {})
 
-    def get_override_parameters(self) -> list[OpenApiParameter]:
+    def get_override_parameters(self) -> list[Any]:
         queries = [
             OpenApiParameter(name.rstrip("!"), kind, OpenApiParameter.QUERY, required=name.endswith("!"))
             for name, kind in self.operation.query.items()

@@ -337,7 +337,7 @@ class ArtifactBytes(View):
         view.csrf_exempt = True  # type: ignore[attr-defined]
         return view
 
-    def dispatch(self, request: HttpRequest, *args: Any, **params: str) -> HttpResponseBase:
+    def dispatch(self, request: HttpRequest, *args: object, **params: str) -> HttpResponseBase:
         method = {"PUT": "putArtifact"}.get(str(request.method), "fetchArtifact")
         try:
             check_params(params)

@@ -35,6 +35,7 @@ from ...core.errors import (
     Unauthenticated,
     UnsupportedMediaType,
 )
+from ...core.primitives import JsonValue
 from ...db.transient_errors import describe_transient, discard_broken_connection, is_transient
 from ...utils import clock
 from ...utils.json_values import find_unreadable, is_too_deep, loads
@@ -109,7 +110,7 @@ CODE_BY_ERROR: dict[type[Exception], tuple[str, int]] = {
 
 
 def error_response(
-    error: Exception, request: HttpRequest, method: str, params: Mapping[str, Any], payload: Any
+    error: Exception, request: HttpRequest, method: str, params: Mapping[str, Any], payload: JsonValue
 ) -> HttpResponse:
     """Return the response to an exception that a method raised."""
     unlisted = ("InternalServerError", 503 if is_transient(error) else 500)
@@ -365,14 +366,14 @@ def _refuse_lone_surrogates(body: bytes) -> None:
         return
 
 
-def _refuse_unstorable(value: Any, body: bytes) -> None:
+def _refuse_unstorable(value: JsonValue, body: bytes) -> None:
     if ESCAPED_NUL in body.lower() and "\0" in json.dumps(value, ensure_ascii=False).replace("\\u0000", "\0"):
         raise Invalid("The body contains the character NUL, which is not allowed.")
     if is_too_deep(value, body, MAX_DEPTH):
         raise Invalid(f"The body is nested more than {MAX_DEPTH} levels deep.")
 
 
-def validate_body(method: str, value: Any) -> Any:
+def validate_body(method: str, value: JsonValue) -> Any:
     """Return the value with its defaults.
 
     Raises:

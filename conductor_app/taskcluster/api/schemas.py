@@ -6,6 +6,7 @@ from typing import Any
 
 import jsonschema_rs
 
+from ...core.primitives import JsonValue
 from ...utils.json_values import schema_message
 from ..core.snapshot import EXCEPTIONS
 from ..queries.tasks import PRIORITIES
@@ -192,7 +193,7 @@ SCHEMAS: dict[str, Schema] = {
 }
 
 
-def schema_errors(method: str, value: Any) -> list[str]:
+def schema_errors(method: str, value: JsonValue) -> list[str]:
     """Return all schema errors of a method's body. The errors do not contain values of the body."""
     return [
         f"data{_format_path(e.instance_path)}: {schema_message(e)[:300]}"
@@ -200,7 +201,7 @@ def schema_errors(method: str, value: Any) -> list[str]:
     ]
 
 
-def _iterate_errors(method: str, value: Any) -> Any:
+def _iterate_errors(method: str, value: JsonValue) -> Any:
     return _validator(method).iter_errors(value)
 
 

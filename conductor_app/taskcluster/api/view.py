@@ -285,7 +285,7 @@ class TaskclusterView(ApiView):
     parser_classes = (PayloadParser,)
     renderer_classes = (JsonRenderer,)
 
-    def dispatch(self, request: HttpRequest, *args: Any, **params: Any) -> HttpResponse:
+    def dispatch(self, request: HttpRequest, *args: object, **params: Any) -> HttpResponse:
         """Dispatch as the framework does. Preflight requests and unknown methods are answered without a caller."""
         if request.method == "OPTIONS":
             return _add_request_ids(request, NoContent())
@@ -294,14 +294,14 @@ class TaskclusterView(ApiView):
         self.params = params
         return super().dispatch(request)
 
-    def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> TaskclusterRequest:
+    def initialize_request(self, request: HttpRequest, *args: object, **kwargs: object) -> TaskclusterRequest:
         """Return the request for the handler, with its method and the parameters of its path."""
         made = super().initialize_request(request)
         made.api_method, made.params = self.methods[http_method(request)], self.params
         made.parser_context = {"method": made.api_method.name}
         return made
 
-    def initial(self, request: TaskclusterRequest, *args: Any, **kwargs: Any) -> None:
+    def initial(self, request: TaskclusterRequest, *args: object, **kwargs: object) -> None:
         """Read the body, which every error repeats, then authenticate and authorize the caller."""
         request.payload = request.data
         super().initial(request)
@@ -317,7 +317,7 @@ class TaskclusterView(ApiView):
         return exception_handler
 
     def finalize_response(
-        self, request: TaskclusterRequest, response: HttpResponse, *args: Any, **kwargs: Any
+        self, request: TaskclusterRequest, response: HttpResponse, *args: object, **kwargs: object
     ) -> HttpResponse:
         return _add_request_ids(request, super().finalize_response(request, response))
 
@@ -328,7 +328,7 @@ def exception_handler(error: Exception, context: Mapping[str, Any]) -> HttpRespo
     return error_response(error, request._request, request.api_method.name, request.params, request.payload)
 
 
-def not_found(request: HttpRequest, *_: Any, **__: Any) -> HttpResponse:
+def not_found(request: HttpRequest, *_: object, **__: object) -> HttpResponse:
     """Return 404 for every unknown address."""
     return _add_request_ids(request, Json({"error": "Not found"}, 404))
 

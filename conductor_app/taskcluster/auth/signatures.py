@@ -25,6 +25,7 @@ from django.http.request import split_domain_port
 from ...access import authentication
 from ...access.permissions import NO_PATTERNS, NamePatterns
 from ...core.errors import Unauthenticated
+from ...core.primitives import JsonValue
 from ...utils import clock
 from .scopes import (
     ALL_SCOPES,
@@ -229,7 +230,7 @@ def read_ext(text: str) -> tuple[Certificate | None, tuple[str, ...] | None]:
     )
 
 
-def _parse_certificate(document: Any) -> Certificate:
+def _parse_certificate(document: JsonValue) -> Certificate:
     if not isinstance(document, dict) or set(document) - {"issuer"} != CERTIFICATE_KEYS or document["version"] != 1:
         raise Unauthenticated("The certificate must be complete and have version 1.")
     start, expiry, seed, signature = document["start"], document["expiry"], document["seed"], document["signature"]
@@ -243,7 +244,7 @@ def _parse_certificate(document: Any) -> Certificate:
     return Certificate(scopes, start, expiry, seed, signature, document.get("issuer"))
 
 
-def _parse_scopes(document: Any, label: str) -> tuple[str, ...]:
+def _parse_scopes(document: JsonValue, label: str) -> tuple[str, ...]:
     if not isinstance(document, list) or not all(
         isinstance(scope, str) and SCOPE_PATTERN.match(scope) for scope in document
     ):

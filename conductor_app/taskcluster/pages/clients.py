@@ -32,10 +32,10 @@ class ScopesField(forms.CharField):
 
     widget = forms.Textarea(attrs={"rows": 8, "spellcheck": "false"})
 
-    def prepare_value(self, value: Any) -> Any:
+    def prepare_value(self, value: object) -> Any:
         return "\n".join(value) if isinstance(value, list) else value
 
-    def to_python(self, value: Any) -> Any:
+    def to_python(self, value: object) -> Any:
         return [line.strip() for line in (super().to_python(value) or "").splitlines() if line.strip()]
 
 

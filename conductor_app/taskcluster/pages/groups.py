@@ -22,6 +22,7 @@ from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 from ...access.models import AuditEntry
 from ...core.errors import RequestRefused
 from ...utils import clock
+from ...utils.formatting import LazyText
 from ...web.badges import exact_time, format_count, relative_time, render_badge
 from ...web.links import queue_address, standalone_task_address, task_group_address
 from ...web.pages import BoundedChangeList, PageTab, ReadOnlyAdmin, show_refusal, tabs_context
@@ -56,8 +57,8 @@ class GroupAction(NamedTuple):
     """One action. `description`: its effect on each task."""
 
     name: str
-    label: Any
-    description: Any
+    label: str | LazyText
+    description: str | LazyText
 
 
 GROUP_ACTIONS = (

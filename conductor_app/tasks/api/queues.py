@@ -142,7 +142,7 @@ def _poll_data(pollers: Any) -> list[dict[str, Any]]:
 Document = dict[str, Any]
 
 
-def _task_type_of_queue(request: Any, url_kwargs: dict[str, str]) -> list[dict[str, str]]:
+def _task_type_of_queue(request: ConductorRequest, url_kwargs: dict[str, str]) -> list[dict[str, str]]:
     return [{TASK_DEF: url_kwargs["queue"].rpartition(":")[2]}]
 
 

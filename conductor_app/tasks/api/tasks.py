@@ -64,7 +64,7 @@ class RequiresAccessLater:
 
     rights: tuple[Right, ...]
 
-    def check(self, request: Any, url_kwargs: dict[str, str]) -> None:
+    def check(self, request: ConductorRequest, url_kwargs: dict[str, str]) -> None:
         """Allow every caller for now."""
 
     def describe(self) -> str:

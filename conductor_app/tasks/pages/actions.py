@@ -12,6 +12,7 @@ from ...core.step_types.waiting import Wait, WaitForWebhook, Yield
 from ...definitions.store import step_after
 from ...human_tasks import commands as human_tasks
 from ...runs.models import Attempt
+from ...utils.formatting import LazyText
 from ...web.forms import parse_json_object, parse_number
 from ..commands import queues as queue_commands
 
@@ -28,9 +29,9 @@ class TaskAction:
     """One action on a task. `field`: the value that it requires besides the reason. `icon`: its icon in the sprite."""
 
     name: str
-    label: Any
-    sentence: Any
-    done: Any
+    label: str | LazyText
+    sentence: str | LazyText
+    done: str | LazyText
     command: Callable[[Attempt, Mapping[str, str], str, str], None]
     is_possible: Callable[[Attempt, int], bool]
     icon: str

@@ -59,16 +59,16 @@ class WhyWaitingPage(ObjectPage):
     live_template = "ops/tasks/why_waiting_gates.html"
     route = "why-waiting/<str:attempt_id>/"
 
-    def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
+    def get_context(self, request: HttpRequest, attempt_id: str) -> dict[str, Any]:
         """Return the gates, the limits and the queue position of the attempt.
 
         Raises:
             NotFound: when there is no such attempt.
         """
         now = clock.now()
-        attempt = attempts_for_panel().filter(pk=url_kwargs["attempt_id"]).first()
+        attempt = attempts_for_panel().filter(pk=attempt_id).first()
         if attempt is None:
-            raise NotFound(f"No such task: {url_kwargs['attempt_id'][:64]}.")
+            raise NotFound(f"No such task: {attempt_id[:64]}.")
         facts = gate_facts(attempt, now)
         verdicts = verdicts_on(attempt, now, facts)
         closed = closed_gates(verdicts)
@@ -240,7 +240,7 @@ class QueuePage(ObjectPage):
     live_template = "ops/tasks/queues/detail.html"
     route = "queue/"
 
-    def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
+    def get_context(self, request: HttpRequest) -> dict[str, Any]:
         now, name = clock.now(), _queue_name(request)
         detail = queue_detail(name, now)
         builds = first_uses_of_builds([poller.worker for poller in detail.pollers])
@@ -258,7 +258,7 @@ class QueuePage(ObjectPage):
             "address": queue_address(name),
         }
 
-    def handle_post(self, request: HttpRequest, **url_kwargs: Any) -> HttpResponse:
+    def handle_post(self, request: HttpRequest) -> HttpResponse:
         """Handle a button of the page.
 
         Raises:

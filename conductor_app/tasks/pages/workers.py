@@ -44,7 +44,7 @@ class WorkerPage(ObjectPage):
     live_template = "ops/tasks/workers/detail.html"
     route = "worker/"
 
-    def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
+    def get_context(self, request: HttpRequest) -> dict[str, Any]:
         now, name = clock.now(), request.GET.get("name", "")
         if not name or "\0" in name or len(name) > 255:
             raise NotFound(_("No such worker."))

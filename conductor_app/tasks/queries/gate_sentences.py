@@ -8,6 +8,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext
 
 from ...core.snapshot import NEVER
+from ...utils.formatting import LazyText
 from ..gates import GateFacts
 
 
@@ -20,7 +21,7 @@ class GateText:
     """
 
     sentence: Callable[[GateFacts], str]
-    open_sentence: Any
+    open_sentence: str | LazyText
     brief: Callable[[GateFacts], str]
 
 

@@ -16,6 +16,7 @@ from ...core.definition import Step
 from ...core.document.reading import inputs_without_definitions
 from ...core.expressions import MISSING, Provenance, needed_references, trace_expressions
 from ...core.expressions.json_text import expression_texts_with_results
+from ...core.primitives import JsonValue
 from ...db.fields import DocumentField
 from ...runs.models import Attempt, Run
 
@@ -38,7 +39,7 @@ class InputOrigin:
     expression: str
     source: str
     task: str
-    value: Any
+    value: JsonValue
     is_found: bool
     hint: str = ""
 
@@ -167,7 +168,7 @@ def _unknown_source_hint(found: Provenance, sources: _Sources) -> str:
     return _("no earlier task `%(name)s`") % {"name": found.root}
 
 
-def _missing_member_hint(document: Any, found: Provenance) -> str:
+def _missing_member_hint(document: JsonValue, found: Provenance) -> str:
     """Return the first missing name of the path, with the most similar existing name."""
     names = found.expression.removeprefix("${").removesuffix("}").split(".")[2:]
     for name in names:

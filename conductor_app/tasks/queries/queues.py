@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from django.db.models import Count, Min, Q, QuerySet, Sum
 from django.utils.translation import gettext as _
@@ -18,7 +17,7 @@ from ...core.step_types.waiting import Human, PullWorkflowMessages, Wait, WaitFo
 from ...definitions.models import TaskDefinition
 from ...runs.models import Attempt, AttemptQuerySet
 from ...runs.timeline.tree import CONTAINER_STEP_TYPES
-from ...utils.formatting import MINUTE, format_decimal, format_duration
+from ...utils.formatting import MINUTE, LazyText, format_decimal, format_duration
 from ..gates import BUDGET, GateFacts
 from ..models import MinuteCount, Poller, QueueHold
 from .waiting import (
@@ -315,7 +314,7 @@ def _describe_timer(attempt: Attempt, now: int) -> str:
     }
 
 
-def _sentence(sentence: Any) -> Callable[[Attempt, int], str]:
+def _sentence(sentence: str | LazyText) -> Callable[[Attempt, int], str]:
     def describe(attempt: Attempt, now: int) -> str:
         task = attempt.task
         span = format_duration(now - attempt.scheduled_at)

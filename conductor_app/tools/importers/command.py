@@ -39,7 +39,7 @@ exit status:
 class ImportCommand(BaseCommand):
     """A command that plans an import, shows the plan, asks, and imports."""
 
-    def execute(self, *args: Any, **options: Any) -> str | None:
+    def execute(self, *args: object, **options: Any) -> str | None:
         """Execute the command.
 
         Raises:

@@ -26,6 +26,7 @@ from urllib3.exceptions import InsecureRequestWarning
 from urllib3.util import Retry
 
 from ...core.errors import Invalid
+from ...core.primitives import JsonValue
 from ...utils.json_values import MAX_DEPTH, is_too_deep, loads_repaired
 
 
@@ -245,7 +246,7 @@ class HttpSource:
         hint = "" if self.url.endswith("/api") else f" Did you mean --from {self.url}/api?"
         return f"{self.url}{path} does not answer as Conductor does: it sent {got} instead of a list in JSON.{hint}"
 
-    def _send(self, method: str, path: str, query: Mapping[str, Any], body: Any = None) -> requests.Response:
+    def _send(self, method: str, path: str, query: Mapping[str, Any], body: JsonValue = None) -> requests.Response:
         if self.options.key and not self._auth.token:
             self._auth.token = self._new_token()
         response = self._exchange(method, path, query, body)
@@ -272,7 +273,7 @@ class HttpSource:
             raise SourceError(f"{self.url}/token sent no token.")
         return token
 
-    def _exchange(self, method: str, path: str, query: Mapping[str, Any], body: Any) -> requests.Response:
+    def _exchange(self, method: str, path: str, query: Mapping[str, Any], body: JsonValue) -> requests.Response:
         try:
             return self._session.request(
                 method,

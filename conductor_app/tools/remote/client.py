@@ -14,6 +14,8 @@ from urllib.parse import quote
 import click
 import requests
 
+from ...core.primitives import JsonValue
+
 CONNECT_SECONDS, READ_SECONDS = 10, 60
 DEFAULT_URL = "http://localhost:8080/api"
 
@@ -137,7 +139,7 @@ MINUTE, HOUR, DAY = 60, 3_600, 86_400
 STATUS_COLORS = {"COMPLETED": "green", "RUNNING": "blue", "PAUSED": "yellow", "FAILED": "red", "TIMED_OUT": "red"}
 
 
-def print_json(document: Any) -> None:
+def print_json(document: JsonValue) -> None:
     """Print a document as indented JSON."""
     click.echo(json.dumps(document, indent=2, ensure_ascii=False))
 
@@ -160,7 +162,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], nothing: 
         click.echo(click.style(line, bold=True) if number == 0 else line)
 
 
-def clean_text(value: Any) -> str:
+def clean_text(value: object) -> str:
     """Return a value on one line, without control characters, which could change the terminal."""
     text = "" if value is None else str(value)
     return "".join(character if character.isprintable() else " " for character in text)

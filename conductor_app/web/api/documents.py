@@ -22,9 +22,10 @@ from ...core.document.fields import (
     read_text,
     texts,
 )
+from ...core.primitives import JsonValue
 
 
-def read_tag_value(value: Any, position: DocumentPosition) -> str:
+def read_tag_value(value: JsonValue, position: DocumentPosition) -> str:
     """Return the value of a tag. Numbers are read as texts; the tag of a limit is shown with a number."""
     return read_text(value, position)
 
@@ -37,7 +38,7 @@ TAG: FieldTable = (
 MAX_TAGS = 1_000
 
 
-def parse_tags(value: Any, position: DocumentPosition) -> list[dict[str, Any]]:
+def parse_tags(value: JsonValue, position: DocumentPosition) -> list[dict[str, Any]]:
     """Return the tags without duplicates."""
     if not isinstance(value, list) or len(value) > MAX_TAGS or not all(isinstance(each, dict) for each in value):
         position.add_error(f"tags must be a list of at most {MAX_TAGS} objects with a key and a value")

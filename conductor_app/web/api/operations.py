@@ -155,7 +155,8 @@ def exception_handler(error: Exception, context: Mapping[str, Any]) -> HttpRespo
         # Clients fetch a new token when they read one of two words here (api §7).
         body["error"] = error.facts["code"]
     reply = Json(body, status)
-    reply._has_been_logged = True  # logged by Django as a warning for every missing object that a client requests
+    # Django would log a warning for every missing object that a client requests.
+    reply._has_been_logged = True  # type: ignore[attr-defined]  # an attribute of Django's own
     if status == 503:
         reply.headers["Retry-After"] = "1"
     if isinstance(error, QuotaExceeded):

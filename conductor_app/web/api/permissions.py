@@ -36,6 +36,7 @@ from ...access.permissions import (
 )
 from ...core.definition import possible_keys
 from ...core.errors import Forbidden, Invalid
+from ...core.primitives import JsonValue
 from ...definitions.models import WorkflowTest
 from ...runs.models import Attempt, Run
 from . import requests as request_body
@@ -186,7 +187,7 @@ def split_new_and_existing(target_type: str, found: list[Target]) -> tuple[list[
     return new, [target for target in found if target[target_type] in known]
 
 
-def normalize_name(value: Any) -> str:
+def normalize_name(value: JsonValue) -> str:
     """Return a name from a body as the parser of the body reads it."""
     return value.replace("\0", "") if isinstance(value, str) else "" if value is None else str(value)
 

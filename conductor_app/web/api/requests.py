@@ -15,6 +15,7 @@ from rest_framework.request import Request
 
 from ...core.document.fields import DocumentPosition, FieldTable, read_document
 from ...core.errors import InputInvalid, Invalid, PayloadTooLarge, ValidationError, ValidationFailed
+from ...core.primitives import JsonValue
 from ...settings import conf
 from ...utils.json_values import MAX_DEPTH, find_unreadable, is_too_deep, loads_repaired
 from ..request_bodies import decompress, to_utf8, without_mark
@@ -28,7 +29,7 @@ class UnreadableBody(Invalid):
     `document` is the body without them.
     """
 
-    def __init__(self, message: str, document: Any) -> None:
+    def __init__(self, message: str, document: JsonValue) -> None:
         super().__init__(message)
         self.document = document
 
@@ -330,7 +331,7 @@ def receive_body(request: HttpRequest, max_bytes: int) -> Iterator[ReceivedFile]
 def _read_chunks(request: HttpRequest, max_bytes: int) -> Iterator[bytes]:
     if request.META.get("HTTP_TRANSFER_ENCODING", "").lower() == "chunked":
         # Django does not read a body without a Content-Length.
-        yield from iter(lambda: _read_chunk(request.environ["wsgi.input"].read, CHUNK_BYTES), b"")
+        yield from iter(lambda: _read_chunk(request.META["wsgi.input"].read, CHUNK_BYTES), b"")
         return
     remaining = content_length(request, max_bytes)
     while remaining:

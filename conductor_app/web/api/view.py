@@ -65,14 +65,14 @@ class ApiView(ClientView, APIView):
     metadata_class = None
     default_response_headers: ClassVar[dict[str, str]] = {}
 
-    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+    def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
         """Dispatch as the framework does."""
         reply = super().dispatch(request, *args, **kwargs)
         # A reply that waits refers to its view: together they would be a reference cycle.
         del self.response
         return reply
 
-    def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> ApiRequest:
+    def initialize_request(self, request: HttpRequest, *args: object, **kwargs: object) -> ApiRequest:
         """Return the request for the handler."""
         return self.request_class(
             request,
@@ -81,11 +81,13 @@ class ApiView(ClientView, APIView):
             negotiator=self.get_content_negotiator(),
         )
 
-    def head(self, request: ApiRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+    def head(self, request: ApiRequest, *args: object, **kwargs: object) -> HttpResponse:
         """Handle HEAD as GET; the web server omits the body."""
         return getattr(self, "get", self.http_method_not_allowed)(request, *args, **kwargs)
 
-    def finalize_response(self, request: ApiRequest, response: HttpResponse, *args: Any, **kwargs: Any) -> HttpResponse:
+    def finalize_response(
+        self, request: ApiRequest, response: HttpResponse, *args: object, **kwargs: object
+    ) -> HttpResponse:
         """Render the reply, and let a reply that waits render its errors."""
         response = super().finalize_response(request, response, *args, **kwargs)
         if isinstance(response, Response):
@@ -173,28 +175,28 @@ class ConductorView(ApiView):
         """Return the response to an error before the view is called, in Conductor's format."""
         return exception_handler(error, {"request": request, "view": cls()})
 
-    def setup(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
+    def setup(self, request: HttpRequest, *args: object, **kwargs: object) -> None:
         """Store the request and its query parameters."""
         super().setup(request, *args, **kwargs)
         request.query = QueryParameters(request)  # type: ignore[attr-defined]
 
-    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+    def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
         """Dispatch as the framework does, on behalf of the caller."""
         with acting_as(lambda: self.request.actor) if self.needs_login else nullcontext():
             return super().dispatch(request, *args, **clean_path_parameters(request, kwargs))
 
-    def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> ConductorRequest:
+    def initialize_request(self, request: HttpRequest, *args: object, **kwargs: object) -> ConductorRequest:
         """Return the request for the handler, with its operation."""
         made = super().initialize_request(request, *args, **kwargs)
         made.operation = self.operation(http_method(request).lower())
         return made
 
-    def initial(self, request: ConductorRequest, *args: Any, **kwargs: Any) -> None:
+    def initial(self, request: ConductorRequest, *args: object, **kwargs: object) -> None:
         """Authenticate, authorize and count the caller, if the address checks one."""
         if self.needs_login:
             super().initial(request, *args, **kwargs)
 
-    def http_method_not_allowed(self, request: Any, *args: Any, **kwargs: Any) -> HttpResponse:
+    def http_method_not_allowed(self, request: ConductorRequest, *args: object, **kwargs: object) -> HttpResponse:
         """Refuse a method that the view does not have.
 
         Raises:
@@ -203,7 +205,7 @@ class ConductorView(ApiView):
         raise MethodNotAllowed(request.method, f"Request method '{request.method}' is not supported")
 
     def finalize_response(
-        self, request: ConductorRequest, response: HttpResponse, *args: Any, **kwargs: Any
+        self, request: ConductorRequest, response: HttpResponse, *args: object, **kwargs: object
     ) -> HttpResponse:
         """Complete the reply, and grant the caller access to what the request has created."""
         try:
@@ -239,7 +241,7 @@ class WorkerView(ConductorView):
     of 33 µs around the handler of a poll, and 20 µs of 43 µs around that of a report (CPU time, median).
     """
 
-    def dispatch(self, request: WorkerRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+    def dispatch(self, request: WorkerRequest, *args: object, **kwargs: object) -> HttpResponse:
         try:
             kwargs = clean_path_parameters(request, kwargs)
             operation = self.operation(http_method(request).lower())
@@ -262,5 +264,5 @@ class UnknownAddress(ConductorView):
 
     schema = None
 
-    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+    def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
         return self.handle_exception(NotFound(f"No endpoint {request.method} {request.path}."))
