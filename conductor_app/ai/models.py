@@ -271,24 +271,6 @@ class VectorDocument(models.Model):
         return f"{self.database}/{self.index}/{self.namespace}/{self.document_id}"
 
 
-class VectorIndexVersion(models.Model):
-    """A random text that each write to an index replaces, so that a process knows whether what it has read is current.
-
-    A number could be the same again after a restored backup.
-    """
-
-    database = models.CharField(max_length=255)
-    index = models.CharField(max_length=255)
-    version = models.CharField(max_length=32)
-
-    class Meta:
-        default_permissions = ()
-        constraints = [models.UniqueConstraint(name="one_version_per_index", fields=["database", "index"])]
-
-    def __str__(self) -> str:
-        return f"{self.database}/{self.index} version {self.version}"
-
-
 def vector_length() -> Length:
     """Return the expression for the bytes of an embedding."""
     return Length("embedding", output_field=models.IntegerField())

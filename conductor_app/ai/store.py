@@ -11,7 +11,6 @@ from django.db.models.functions import Coalesce
 from ..core.ai import ALL, CALLER, DEFINITION, INTEGRATION, MODEL, RUN, period_bounds
 from ..db.statements import execute, fetch
 from ..settings import conf
-from ..utils.randomness import random_hex
 from .models import ModelBudget, ModelCall, ModelUsage
 
 OF_INTEGRATION = "integration"
@@ -39,10 +38,6 @@ ADD_USAGE = (
     f"INSERT INTO conductor_modelusage ({', '.join(COLUMNS)}) VALUES ({', '.join(['%s'] * len(COLUMNS))}) "
     f"ON CONFLICT ({', '.join(KEY)}) DO UPDATE SET "
     + ", ".join(f"{column} = conductor_modelusage.{column} + excluded.{column}" for column in SUMS)
-)
-REPLACE_VERSION = (
-    'INSERT INTO conductor_vectorindexversion (database, "index", version) VALUES (%s, %s, %s) '
-    'ON CONFLICT (database, "index") DO UPDATE SET version = excluded.version'
 )
 
 
@@ -241,8 +236,3 @@ def _delete_oldest(table: str, column: str, before: int, limit: int) -> int:
         f"DELETE FROM {table} WHERE id IN (SELECT id FROM {table} WHERE {column} < %s ORDER BY {column} LIMIT %s)",
         [before, limit],
     )
-
-
-def replace_version(database: str, index: str) -> None:
-    """Give an index another version. Call it at the end of the transaction that writes: it locks the row."""
-    execute(REPLACE_VERSION, [database, index, random_hex()])

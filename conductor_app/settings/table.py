@@ -251,7 +251,6 @@ TABLE = (
     _setting("AI_CALL_DAYS", number, 90),
     _setting("AI_USAGE_DAYS", number, 400),
     _setting("AI_SEARCH_MAX_DOCUMENTS", number, 100_000, least=1),
-    _setting("AI_SEARCH_CACHE_MB", number, 256),
     # Without a variable: for a settings module, a profile or tests
     # definitions require `ownerEmail`
     _internal("owner_email_mandatory", False),

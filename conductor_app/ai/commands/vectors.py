@@ -12,7 +12,6 @@ from ...core.errors import Invalid, NotFound
 from ...db.fields import strip_nul
 from ...utils import clock
 from ..models import COSINE, INNER_PRODUCT, L2, METRICS, Integration, VectorDocument, vector_length
-from ..store import replace_version
 
 BUILT_IN = ("default", "postgres", "pgvectordb")
 """The names that need no integration: they mean the table of this server, with the default metric."""
@@ -111,7 +110,6 @@ def delete_index(place: Place, by: str, reason: str = "") -> int:
         count = place.rows().delete()[0]
         if not count:
             raise NotFound(f"The index {place.index[:MAX_NAME_LENGTH]} has no documents in this namespace.")
-        replace_version(place.database, place.index)
         name = f"{place.database}/{place.index}/{place.namespace}"
         audit.record("vector index", name, "delete", by, reason=reason, facts={"count": count})
     return count
@@ -174,7 +172,6 @@ def _write(place: Place, documents: Sequence[Document], dimensions: int | None) 
         unique_fields=["database", "index", "namespace", "document_id"],
         update_fields=["parent_id", "text", "metadata", "embedding", "norm", "updated_at"],
     )
-    replace_version(place.database, place.index)
     return len(rows)
 
 
