@@ -1,4 +1,10 @@
-"""Workflow rate limits: the maximum number of concurrent runs per key (execution §5.4)."""
+"""Workflow rate limits: the maximum number of concurrent runs per key (execution §5.4).
+
+A start computes the key and calls `is_limit_reached`. A run over the limit is created as held: its first task is not
+visible. When a run of the key ends, `core/rules/finish.py` sends the message "release", which calls `start_held_runs`.
+`runs/store/rate_limits.py` counts the rows. Limits of tasks are gates (`tasks/gates.py`), and limits of callers are
+quotas (`access/quotas.py`).
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
